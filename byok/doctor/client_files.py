@@ -1,80 +1,120 @@
-"""The settings files of editors: where they are, and what they say of byok."""
+"""Where clients have their settings, and where those point to."""
 
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import orjson
+from byok.client_settings import jsonc
+from byok.client_settings.client_kind import EDITORS_LIKE_VSCODE, ClientKind
+from byok.client_settings.document import EDITORS, TextFormat
+from byok.client_settings.encoding import decode_text
+from byok.client_settings.locations import ClientMachine, find_location
+from byok.client_settings.run_place import RunPlace
+from byok.client_settings.setting import SettingPath
+from byok.client_settings.wanted_settings import FORMATS
+from byok.wire.json_body import parse_json
 
-_EDITORS = ("Code", "Code - Insiders", "VSCodium", "Cursor")
-_SERVERS = (".vscode-server", ".vscode-server-insiders", ".cursor-server")
-_MOST_BYTES, _MOST_PROFILES = 2**20, 20
-_SECTION = "augment.advanced"
-# Either part matches to the end of the text if its own end is missing.
-_STRING = r'"(?:\\.|[^"\\])*(?:"|\Z)'
-_COMMENTS = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
-_LAST_COMMAS = re.compile(rf"({_STRING})|,(?=\s*[}}\]])", re.DOTALL)
+_MOST_BYTES, _MOST_SLOW_BYTES = 5_000_000, 500_000  # the latter of TOML and YAML
+_MOST_PROFILES = 20
+_KEYS = ("augment.advanced.completionURL", "augment.advanced.apiToken")
+# Where clients of OpenAI's API name the address, and the token if they hold it.
+_PATHS: Mapping[ClientKind, tuple[SettingPath, SettingPath]] = {
+    ClientKind.CODEX: (("model_providers", "byok", "base_url"), ()),
+    ClientKind.OPENCODE: (("provider", "byok", "options", "baseURL"), ()),
+    ClientKind.AIDER: (("openai-api-base",), ("openai-api-key",)),
+    ClientKind.CONTINUE: (
+        ("models", "name=byok", "apiBase"),
+        ("models", "name=byok", "apiKey"),
+    ),
+}
+
+
+class ClientFile(NamedTuple):
+    """A settings file that exists; `is_usual` if it is where a client has it first."""
+
+    client: ClientKind
+    path: Path
+    is_usual: bool = True
 
 
 class ClientTarget(NamedTuple):
-    """Where a client is pointed to; "" for what it does not say."""
+    """An address, "" for none; the token is None if it is not in the file."""
 
     url: str
-    token: str
+    token: str | None
 
 
-def settings_files(home: Path, environ: Mapping[str, str]) -> list[Path]:
-    """Return the users' settings files of VS Code and its relatives that exist."""
-    found = []
-    for name in _EDITORS:
-        user = _folder(home, environ) / name / "User"
-        found.append(user / "settings.json")
-        profiles = sorted((user / "profiles").glob("*/settings.json"))
-        found += profiles[:_MOST_PROFILES]
-    found += [home / name / "data" / "Machine" / "settings.json" for name in _SERVERS]
-    return [file for file in found if file.is_file()]
+def client_files(home: Path, environ: Mapping[str, str]) -> list[ClientFile]:
+    """Return the settings files of this user's clients that exist."""
+    places = (*_editor_files(home, environ), *_other_files(home, environ))
+    return [file for file in places if file.path.is_file()]
 
 
-def _folder(home: Path, environ: Mapping[str, str]) -> Path:
-    if sys.platform == "darwin":
-        return home / "Library" / "Application Support"
-    if sys.platform == "win32":
-        return Path(environ.get("APPDATA") or home / "AppData" / "Roaming")
-    given = environ.get("XDG_CONFIG_HOME", "")
-    return Path(given) if Path(given).is_absolute() else home / ".config"
+def _editor_files(home: Path, environ: Mapping[str, str]) -> Iterator[ClientFile]:
+    """Give the files of the user, of profiles, and for windows from other machines."""
+    here = ClientMachine(sys.platform, environ, home)
+    away = ClientMachine(sys.platform, environ, home, RunPlace.SSH)
+    for client in sorted(EDITORS_LIKE_VSCODE):
+        user = find_location(client, here).path
+        yield ClientFile(client, user)
+        profiles = sorted((user.parent / "profiles").glob("*/settings.json"))
+        for profile in profiles[:_MOST_PROFILES]:
+            yield ClientFile(client, profile, is_usual=False)
+        remote = find_location(client, away)
+        if remote.is_remote:
+            yield ClientFile(client, remote.path, is_usual=False)
 
 
-def read_target(file: Path) -> ClientTarget:
-    """Return where an editor's settings point to, by whole keys or by a section.
+def _other_files(home: Path, environ: Mapping[str, str]) -> Iterator[ClientFile]:
+    machine = ClientMachine(sys.platform, environ, home)
+    yield from (ClientFile(one, find_location(one, machine).path) for one in _PATHS)
+
+
+def read_target(file: ClientFile) -> ClientTarget:
+    """Return where a settings file points its client to.
 
     Raises:
-        ValueError: they are not JSON, even without comments and last commas.
-        OSError: they cannot be read.
+        ValueError: it cannot be read as what it is to be.
+        OSError: it cannot be read at all.
     """
-    with file.open("rb") as opened:
-        raw = opened.read(_MOST_BYTES + 1)
-    if len(raw) > _MOST_BYTES:
-        raise ValueError("it is larger than 1 MiB")
-    given = dict(_flatten(_parse(raw.decode("utf-8-sig"))))
-    url, token = (given.get(name) for name in ("completionURL", "apiToken"))
-    return ClientTarget(*(v if isinstance(v, str) else "" for v in (url, token)))
+    format = FORMATS[file.client]
+    most = _MOST_BYTES if format is TextFormat.JSONC else _MOST_SLOW_BYTES
+    with file.path.open("rb") as opened:
+        raw = opened.read(most + 1)
+    if len(raw) > most:
+        raise ValueError(f"it is larger than {most:,} bytes")
+    text = decode_text(raw).text
+    if file.client.is_editor:
+        return _read_editor(text)
+    url, token = _PATHS[file.client]
+    return ClientTarget(
+        _text(_read(text, url, format)), _text(_read(text, token, format)) or None
+    )
 
 
-def _parse(text: str) -> Any:
-    bare = _COMMENTS.sub(lambda match: match[1] or " ", text)
-    bare = _LAST_COMMAS.sub(lambda match: match[1] or "", bare)
-    return orjson.loads(bare) if bare.strip() else {}
+def _read_editor(text: str) -> ClientTarget:
+    """Read whole keys and those in an object: of two the last in the file counts."""
+    found = dict.fromkeys(_KEYS, "")
+    for leaf in jsonc.leaves(text):
+        name = ".".join(leaf.path)
+        if name in found and leaf.text.startswith('"'):
+            found[name] = _text(parse_json(leaf.text.encode("utf-8", "replace")))
+    return ClientTarget(*found.values())
 
 
-def _flatten(settings: Any) -> Iterator[tuple[str, Any]]:
-    """Give what is set below the section; a whole key counts more."""
-    if not isinstance(settings, dict):
-        raise ValueError("it is no object")
-    section = settings.get(_SECTION)
-    if isinstance(section, dict):
-        yield from section.items()
-    for key, value in settings.items():
-        if key.startswith(f"{_SECTION}."):
-            yield key.removeprefix(f"{_SECTION}."), value
+def _read(text: str, path: SettingPath, format: TextFormat) -> Any:
+    """Return the value at a path, which may be in a mapping of a list."""
+    if not path:
+        return None
+    editor = EDITORS[format]
+    found: Any = editor.read(text, path[:1] if len(path) == 1 else path[:-1])
+    return found if len(path) == 1 else _member(found, path[-1])
+
+
+def _member(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

@@ -26,6 +26,7 @@ from tests.fakes.project import make_project
 from tests.fakes.rows import daemon_rows
 from tests.fakes.upstream import FakeUpstream, dead_url
 
+CONNECT = "byok connect vscode --write"
 KEY = "canary-0123456789-abcdefghij"
 STATUS = {"upstream": "demo", "base_url": "", "model": "", "settings": {}}
 
@@ -268,12 +269,12 @@ def test_an_editor_that_points_elsewhere_is_named(cli: Cli) -> None:
     file = point_editor("https://t.api.example", KEY)
     done = cli("doctor", "--json")
     found = "it points at https://t.api.example, not at byok"
-    check_told(done, f"client {file}", "warning", found, "byok connect vscode")
+    check_told(done, f"client vscode {file}", "warning", found, CONNECT)
     assert KEY not in done.out
     point_editor("http://127.0.0.1:9", KEY)
     done = cli("doctor", "--json")
     found = "it points at port 9, and byok is at 8317"
-    check_told(done, f"client {file}", "failure", found, "byok connect vscode")
+    check_told(done, f"client vscode {file}", "failure", found, CONNECT)
 
 
 def healthy(fake: FakeUpstream) -> None:

@@ -1,29 +1,43 @@
 """Clients that point at byok, elsewhere, or at byok in the wrong way."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from byok.daemon.token import read_token
-from byok.doctor.clients import VARIABLES, check_client, clients
-from byok.doctor.results import CannotCheck, CheckState
-from byok.doctor.surroundings import Machine
+from byok.doctor.clients import VARIABLE, check_client, clients
+from byok.doctor.results import CannotCheck, CheckResult, CheckState
+from byok.doctor.surroundings import Machine, Surroundings
 from byok.platform.paths import find_paths
 from tests.fakes.doctors import surroundings, write_settings
 from tests.fakes.rows import daemon_rows
 
+linux = pytest.mark.skipif(sys.platform != "linux", reason="places of Linux")
+pytestmark = linux
 OWN = "http://127.0.0.1:9123"
 
 
-def settings_with(folder: Path, url: str, token: str) -> str:
-    file = folder / "settings.json"
+def write_editor(home: Path, text: str) -> None:
+    """Write the settings of VS Code below a home."""
+    user = home / ".config" / "Code" / "User"
+    user.mkdir(parents=True, exist_ok=True)
+    (user / "settings.json").write_text(text)
+
+
+def settings_with(home: Path, url: str, token: str) -> None:
     keys = {
         "augment.advanced.completionURL": url,
         "augment.advanced.apiToken": token,
     }
-    file.write_text(json.dumps(keys))
-    return str(file)
+    write_editor(home, json.dumps(keys))
+
+
+async def check_editor(around: Surroundings) -> CheckResult:
+    [name] = await clients(around)
+    assert name.startswith("vscode /")
+    return await check_client(around, name)
 
 
 @pytest.mark.parametrize(
@@ -49,52 +63,90 @@ async def test_where_an_editor_points_to(
     write_settings("[server]", "port = 9123")
     token = read_token(find_paths().token)
     given = token if own_token else "another-token-0123456789"
-    file = settings_with(tmp_path, url, given)
-    async with surroundings() as around:
-        result = await check_client(around, file)
+    settings_with(tmp_path, url, given)
+    async with surroundings(Machine(home=tmp_path), {}) as around:
+        result = await check_editor(around)
         assert given not in around.redactor(given)
     assert result.state is state
     assert said in result.found
-    assert ("byok connect vscode" in result.cure) is (state is not CheckState.OK)
+    assert (result.cure == "byok connect vscode --write") is (
+        state is not CheckState.OK
+    )
 
 
 async def test_the_port_is_that_of_the_running_daemon(tmp_path: Path) -> None:
     async with daemon_rows() as rows:
         token = read_token(find_paths().token)
-        file = settings_with(tmp_path, f"http://127.0.0.1:{rows.port}", token)
-        async with surroundings() as around:
-            assert (await check_client(around, file)).state is CheckState.OK
+        settings_with(tmp_path, f"http://127.0.0.1:{rows.port}", token)
+        async with surroundings(Machine(home=tmp_path), {}) as around:
+            assert (await check_editor(around)).state is CheckState.OK
 
 
 async def test_without_a_token_nothing_is_created(tmp_path: Path) -> None:
     write_settings("[server]", "port = 9123")
-    file = settings_with(tmp_path, OWN, "t")
-    async with surroundings() as around:
+    settings_with(tmp_path, OWN, "t")
+    async with surroundings(Machine(home=tmp_path), {}) as around:
         with pytest.raises(CannotCheck, match="no token"):
-            await check_client(around, file)
+            await check_editor(around)
     assert not find_paths().token.exists()
 
 
-async def test_settings_without_byok_or_that_are_broken(tmp_path: Path) -> None:
-    empty, broken = tmp_path / "a.json", tmp_path / "b.json"
-    empty.write_text("{}")
-    broken.write_text("{")
-    async with surroundings() as around:
-        assert (await check_client(around, str(empty))).state is CheckState.NOT_CHECKED
-        result = await check_client(around, str(broken))
-    assert (result.state, "cannot be read" in result.found) == (
-        CheckState.WARNING,
-        True,
+@pytest.mark.parametrize(
+    ("text", "state", "said"),
+    [
+        ("{}", CheckState.NOT_CHECKED, "does not point"),
+        ("{", CheckState.WARNING, "line 1"),
+    ],
+)
+async def test_settings_without_byok_or_that_are_broken(
+    tmp_path: Path, text: str, state: CheckState, said: str
+) -> None:
+    write_editor(tmp_path, text)
+    async with surroundings(Machine(home=tmp_path), {}) as around:
+        result = await check_editor(around)
+    assert (result.state, said in result.found) == (state, True)
+
+
+@pytest.mark.parametrize(
+    ("url", "state"),
+    [
+        ("https://api.example/v1", CheckState.NOT_CHECKED),
+        ("http://127.0.0.1:9123/v1", CheckState.OK),
+        ("http://127.0.0.1:7/v1", CheckState.FAILURE),
+    ],
+)
+async def test_a_client_with_one_address_may_use_it_for_others(
+    tmp_path: Path, url: str, state: CheckState
+) -> None:
+    write_settings("[server]", "port = 9123")
+    token = read_token(find_paths().token)
+    options = f"openai-api-base: {url}\nopenai-api-key: {token}\n"
+    (tmp_path / ".aider.conf.yml").write_text(options)
+    async with surroundings(Machine(home=tmp_path), {}) as around:
+        [name] = await clients(around)
+        result = await check_client(around, name)
+    assert result.state is state
+    assert result.cure == (
+        "" if state is CheckState.OK else "byok connect aider --write"
     )
+
+
+async def test_the_cure_names_a_file_that_is_not_the_usual_one(tmp_path: Path) -> None:
+    file = tmp_path / ".cursor-server" / "data" / "Machine" / "settings.json"
+    file.parent.mkdir(parents=True)
+    file.write_text("{}")
+    async with surroundings(Machine(home=tmp_path), {}) as around:
+        result = await check_client(around, f"cursor {file}")
+    assert result.cure == f"byok connect cursor --write --file '{file}'"
 
 
 async def test_clients_are_editors_and_the_variable(tmp_path: Path) -> None:
     machine = Machine(home=tmp_path)
     async with surroundings(machine, environ={}) as around:
         assert await clients(around) == []
-    environ = {VARIABLES: "https://t.api.example"}
+    environ = {VARIABLE: "https://t.api.example"}
     async with surroundings(machine, environ=environ) as around:
-        assert await clients(around) == [VARIABLES]
-        result = await check_client(around, VARIABLES)
+        assert await clients(around) == [VARIABLE]
+        result = await check_client(around, VARIABLE)
     assert result.state is CheckState.WARNING
     assert "byok connect cli" in result.cure
