@@ -32,18 +32,18 @@ def leaves(text: str) -> Iterator[Leaf]:
     Raises:
         ValueError: the text cannot be read, here as in the other functions.
     """
-    _root(text)  # refuses what is too large
-    value = yaml.safe_load(text)
+    root = _compose(text)
+    value = None if root is None else _construct(root)
     if value is not None:
         yield from value_leaves(value, ())
 
 
 def read(text: str, path: SettingPath) -> Any | MissingValue:
     """Return the value at a path, or MISSING."""
-    node: Node | None = _root(text)
+    node = _compose(text)
     for name in path:
         node = _child(node, name)
-    return MISSING if node is None else yaml.safe_load(_source(text, node))
+    return MISSING if node is None else _construct(node)
 
 
 def put(text: str, path: SettingPath, value: SettingValue) -> str:
@@ -72,7 +72,7 @@ def restore(text: str, path: SettingPath, base: str) -> str:
     root = _root(text)
     if len(path) == 1:
         return _put_line(text, root, path[0], _child(root, path[0]), _raw(base, node))
-    value = yaml.safe_load(_source(base, node))
+    value = read(base, path)
     return _put_element(text, root, path, _child(root, path[0]), value)
 
 
@@ -84,21 +84,38 @@ def drop(text: str, path: SettingPath) -> str:
     if isinstance(root, MappingNode):
         for key, value in root.value:
             if key.value == path[0]:
-                return _cut_lines(text, key.start_mark.index, _end(value))
+                return _cut_lines(text, key.start_mark.index, _end(text, value))
     return text
 
 
-@lru_cache(maxsize=4)
-def _root(text: str) -> Node | None:
+def _compose(text: str) -> Node | None:
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
-        raise ValueError(" ".join(str(error).split())) from None
+        raise _unreadable(error) from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     if root is not None and _count(root, {}, 0) > _MOST_NODES:
         raise ValueError("it has too many values")
     return root
+
+
+_root = lru_cache(maxsize=4)(_compose)  # its nodes must stay as they are
+
+
+def _construct(node: Node) -> Any:
+    """Return the value of a node, which may be changed by this."""
+    try:
+        return yaml.SafeLoader("").construct_document(node)
+    except yaml.YAMLError as error:
+        raise _unreadable(error) from None
+
+
+def _unreadable(error: yaml.YAMLError) -> ValueError:
+    """Return an error without the text around it, in which keys may stand."""
+    mark = getattr(error, "problem_mark", None)
+    where = f"line {mark.line + 1}: " if mark else ""
+    return ValueError(f"{where}{getattr(error, 'problem', None) or 'it is no YAML'}")
 
 
 def _count(node: Node, known: dict[int, int], depth: int) -> int:
@@ -126,30 +143,31 @@ def _child(node: Node | None, name: str) -> Node | None:
     return same[0] if same else None
 
 
-def _end(node: Node) -> int:
+def _end(text: str, node: Node) -> int:
     """Return where a value ends, without the comments and empty lines behind it."""
     if isinstance(node, ScalarNode) or node.flow_style or not node.value:
         return int(node.end_mark.index)
-    last = node.value[-1]
-    return _end(last[1] if isinstance(last, tuple) else last)
+    children = [c[1] if isinstance(c, tuple) else c for c in node.value]
+    starts = [int(child.start_mark.index) for child in children]
+    is_newest = starts[-1] == max(node.start_mark.index, *starts)
+    if is_newest and starts.count(starts[-1]) == 1:
+        return _end(text, children[-1])
+    lines = text[: node.end_mark.index].rstrip().split("\n")  # an alias is the last
+    while lines[-1].lstrip().startswith("#"):
+        lines = "\n".join(lines[:-1]).rstrip().split("\n")
+    return len("\n".join(lines))
 
 
 def _raw(text: str, node: Node) -> str:
     start = int(node.start_mark.index)
-    return text[start : _end(node)]
-
-
-def _source(text: str, node: Node) -> str:
-    """Return the text of a value with the blanks before it, so that it parses alone."""
-    column = int(node.start_mark.column)
-    return " " * column + _raw(text, node)
+    return text[start : _end(text, node)]
 
 
 def _put_line(
     text: str, root: Node | None, name: str, found: Node | None, raw: str
 ) -> str:
     if found is not None:
-        return _replace(text, int(found.start_mark.index), _end(found), raw)
+        return _replace(text, int(found.start_mark.index), _end(text, found), raw)
     return _append(text, root, f"{name}: {raw}\n")
 
 
@@ -187,12 +205,14 @@ def _put_element(
             text = _drop_element(text, root, path)
             return put(text, path, value)
         indent = " " * found.start_mark.column
-        return _insert_lines(text, _end(found), _element(value, indent))
+        return _insert_lines(text, _end(text, found), _element(value, indent))
     if found.value and found.value not in ("null", "~"):
         raise ValueError(f"{path[0]} is written in one line, not as a list of lines")
     at = _colon(text, root, path[0])
     text = (
-        text[:at] + text[at : found.start_mark.index].rstrip(" ") + text[_end(found) :]
+        text[:at]
+        + text[at : found.start_mark.index].rstrip(" ")
+        + text[_end(text, found) :]
     )
     return _insert_lines(text, at, _element(value, "  "))
 
@@ -222,7 +242,7 @@ def _drop_element(text: str, root: Node | None, path: SettingPath) -> str:
     if found.flow_style:
         raise ValueError(f"{path[0]} is written in one line, not as a list of lines")
     dash = text.rindex("-", 0, old.start_mark.index)
-    cut = _cut_lines(text, dash, _end(old))
+    cut = _cut_lines(text, dash, _end(text, old))
     if len(found.value) > 1:
         return cut
     at = _colon(text, root, path[0])

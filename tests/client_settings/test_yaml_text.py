@@ -92,7 +92,9 @@ def test_yaml_restore_of_an_element_has_its_former_values() -> None:
         ("{a: 1}\n", ("k",), "written in braces"),
         ("- a\n", ("k",), "no mapping"),
         ("k: 1\nk: 2\n", ("k",), "k stands there twice"),
-        ("a: [1\n", ("k",), "expected"),
+        ("a: [1\n", ("k",), "line 2: expected"),
+        ("a: !secret x\n", ("k",), "line 1: could not determine a constructor"),
+        ("a: \x00", ("k",), "it is no YAML"),
         ("a: 1\n---\nb: 2\n", ("k",), "document"),
         ("a: \t1\n\tb: 2\n", ("k",), "token"),
         ("a: " + "[" * 300 + "]" * 300, ("k",), "nested too deeply"),
@@ -104,7 +106,27 @@ def test_yaml_that_cannot_be_changed_is_refused(
 ) -> None:
     value = MODEL if len(path) > 1 else "v"
     with pytest.raises(ValueError, match=what):
-        put(text, path, value)
+        list(leaves(put(text, path, value)))
+
+
+def test_yaml_error_does_not_quote_the_file() -> None:
+    with pytest.raises(ValueError, match="line 1") as caught:
+        put("key: sk-0123 x: y\n", ("k",), "v")
+    assert "sk-0123" not in str(caught.value)
+
+
+def test_yaml_with_anchors_and_merged_keys_is_changed_beside_them() -> None:
+    text = (
+        "base: &b\n  provider: openai\nmodels:\n"
+        "  - &x\n    <<: *b\n    name: own\n  - *x\n"
+    )
+    new = put(text, ITEM, MODEL)
+    assert new == text + ADDED
+    merged = {"provider": "openai", "name": "own"}
+    assert read(new, ("models",)) == [merged, merged, MODEL]
+    assert drop(new, ITEM) == text
+    followed = f"{text}  # of mine\n\n# c\nz: 1\n"
+    assert put(followed, ITEM, MODEL) == f"{text}{ADDED}  # of mine\n\n# c\nz: 1\n"
 
 
 def test_yaml_of_many_aliases_is_refused_at_once() -> None:
