@@ -75,6 +75,7 @@ class AgentLoop:
             body = chat_body(
                 self.outcome.model, self._conversation, message, nodes, self._history
             )
+            self.outcome.steps += 1
             reply = await self._ask(body)
             if fault := self._note(reply):
                 return fault
@@ -88,7 +89,6 @@ class AgentLoop:
     def _note(self, reply: TrialReply) -> str:
         """Count what an answer cost; return why it cannot be gone on with, if so."""
         outcome, record = self.outcome, reply.record
-        outcome.steps += 1
         if usage := record.usage:
             outcome.input_tokens += usage.input_tokens
             outcome.output_tokens += usage.output_tokens

@@ -106,7 +106,7 @@ async def test_a_model_that_hangs_is_left() -> None:
 
     outcome = await AgentLoop(hang, TASK, "m", TrialLimits(seconds=0.01)).run()
     assert outcome.fault == "it was not done after 0.01 seconds"
-    assert (outcome.steps, outcome.answers) == (0, 0)
+    assert (outcome.steps, outcome.answers) == (1, 0)
 
 
 async def test_calls_without_end_in_one_answer_are_not_run() -> None:

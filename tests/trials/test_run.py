@@ -44,27 +44,33 @@ async def trying(
         yield trial
 
 
-async def row_of(trial: Trial, *names: str, **limits: Any) -> TrialRow:
+async def row_of(
+    trial: Trial, *names: str, model: str = MODEL, **limits: Any
+) -> TrialRow:
     outcomes: list[TrialOutcome] = []
     tasks = choose_tasks(names)
     await try_model(
-        trial.client, MODEL, tasks, TrialLimits(**limits), on_end=outcomes.append
+        trial.client, model, tasks, TrialLimits(**limits), on_end=outcomes.append
     )
     assert [one.task for one in outcomes] == [task.name for task in tasks]
     return TrialRow(MODEL, "", outcomes)
 
 
+@pytest.mark.parametrize(
+    ("model", "prompt"),
+    [("m", "agent"), ("tiny-4b", "agent.small"), ("deepseek-r1", "agent.reasoning")],
+)
 async def test_a_model_that_follows_the_prompt_solves_all_tasks(
-    fake: FakeUpstream, clean_environment: Path
+    fake: FakeUpstream, clean_environment: Path, model: str, prompt: str
 ) -> None:
     async with trying(fake, clean_environment) as trial:
-        row = await row_of(trial)
+        row = await row_of(trial, model=f"byok:fake:{model}")
     assert [(one.task, one.fault) for one in row.outcomes if one.fault] == []
     assert row.total("is_solved") == len(all_tasks()) == 10
     assert row.total("printed") == 0
     assert row.total("wrong_calls") == 1  # the file that is not there
     assert row.total("input_tokens") > 10_000
-    assert {one.prompt.partition("@")[0] for one in row.outcomes} == {"agent"}
+    assert {one.prompt.partition("@")[0] for one in row.outcomes} == {prompt}
 
 
 async def test_a_prompt_that_names_no_tools_is_seen_in_the_numbers(
