@@ -150,7 +150,7 @@ def _passing(turn: UserTurn, body: Json, window: int) -> dict[str, str]:
 
 def memories_note(body: Json, window: int) -> str:
     """Say for the log that memories do not fit into their part of a window, else ""."""
-    length, room = len(_remembered(body).strip()), _memories_room(window)
+    length, room = len(_memories_text(body).strip()), _memories_room(window)
     fits = length <= room
     return "" if fits else f"memories have {length:,} characters, of which {room:,} fit"
 
@@ -160,10 +160,10 @@ def _memories_room(window: int) -> int:
 
 
 def _memories(body: Json, window: int) -> str:
-    return frame("memories", _remembered(body), longest=_memories_room(window))
+    return frame("memories", _memories_text(body), longest=_memories_room(window))
 
 
-def _remembered(body: Json) -> str:
+def _memories_text(body: Json) -> str:
     remembered = text(body, "agent_memories")
     if not remembered:
         info = mapping(body, "memories_info")
