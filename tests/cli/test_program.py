@@ -27,7 +27,7 @@ HELP = {
     "models": "what is known of them, and the defaults",
     "probe": "Try out what a model takes and does",
     "doctor": "what cures what is wrong",
-    "connect": "vscode|jetbrains|cli|sdk",
+    "connect": "point a client at the running daemon",
     "config": "show",
     "config path": "path of the settings file",
     "config init": "Create the settings file",
@@ -53,6 +53,16 @@ HELP = {
     "embed clear": "Remove all vectors",
     "embed push": "Give your team's index",
     "embed pull": "Take from your team's index",
+    "disconnect": "gets back its former bytes",
+    "log": "how they ended",
+    "usage": "their cost in US dollars",
+    "prompts": "replace it by texts of your own",
+    "prompts list": "which of them are your own",
+    "prompts show": "as a model is told it",
+    "prompts edit": "$EDITOR",
+    "prompts diff": "differ from the shipped ones",
+    "prompts check": "slots, conditions",
+    "prompts try": "compare how they did",
     "search": "contains the current folder",
     "mcp": "over standard input and output",
 }
@@ -79,7 +89,7 @@ def test_help_has_a_short_option(cli: Cli, name: str) -> None:
 
 def test_help_table_of_this_test_has_every_command(cli: Cli) -> None:
     top = commands(cli, "")
-    names = ("token", "keys", "config", "index", "embed")
+    names = ("token", "keys", "config", "index", "embed", "prompts")
     groups = {name: commands(cli, name) for name in names}
     known = {"", *top, *(f"{g} {c}" for g, below in groups.items() for c in below)}
     assert known == set(HELP)
