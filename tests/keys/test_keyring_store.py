@@ -117,7 +117,7 @@ def test_keyring_backend_has_a_name_and_is_not_asked_for_a_key() -> None:
     ring = NamedRing()
     assert store_of(ring).backend() == "Ring of the desktop"
     assert ring.calls == 0
-    keyring.set_keyring(null.Keyring())
+    keyring.set_keyring(null.Keyring())  # type: ignore[no-untyped-call]
     with pytest.raises(ConfigError, match="no OS keyring"):
         KeyringStore().backend()
 
