@@ -38,22 +38,26 @@ def try_prompts(
     ] = _ONLY,
     model: Annotated[
         list[str] | None,
-        typer.Option("--model", "-m", help="A model; repeat for more."),
+        typer.Option(
+            "--model", "-m", metavar="MODEL", help="A model; repeat to compare models."
+        ),
     ] = None,
     task: Annotated[
         list[str] | None,
         typer.Option(
             "--task",
             "-t",
-            help="A task; repeat for more. Without it: all of them.",
+            metavar="TASK",
+            help="A task instead of all ten; repeat for more. A wrong name lists them.",
             autocompletion=_complete_task,
         ),
     ] = None,
     steps: Annotated[
-        int, typer.Option(min=1, max=100, help="Most requests for one task.")
+        int, typer.Option(min=1, max=100, metavar="N", help="Most requests for a task.")
     ] = 20,
     seconds: Annotated[
-        int, typer.Option(min=1, max=86_400, help="Most seconds for one task.")
+        int,
+        typer.Option(min=1, max=86_400, metavar="N", help="Most seconds for a task."),
     ] = 600,
     prompts: Annotated[
         list[Path] | None,
