@@ -2,11 +2,20 @@
 
 import difflib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from byok.config import chosen_models
 from byok.dialects.model_facts import FactSource
 from byok.dialects.window_cures import window_cure
-from byok.doctor.results import CannotCheck, CheckResult, doubtful, good, skip, wrong
+from byok.doctor.results import (
+    CannotCheck,
+    CheckResult,
+    CheckState,
+    doubtful,
+    good,
+    skip,
+    wrong,
+)
 from byok.doctor.surroundings import Surroundings
 from byok.doctor.upstream_access import (
     default_id,
@@ -15,6 +24,7 @@ from byok.doctor.upstream_access import (
     open_upstream,
     section_of,
 )
+from byok.doctor.upstreams import check_address
 from byok.errors import ByokError
 from byok.model_ids import split_id
 from byok.upstream.model_table import packed_table
@@ -99,8 +109,10 @@ async def check_window(around: Surroundings, name: str) -> CheckResult:
     """
     upstream = await open_upstream(around, name)
     model = await model_of(around, name)
-    if not await _answers(around, name):
-        raise CannotCheck("it does not answer")
+    if (await check_address(around, name)).state is not CheckState.OK:
+        raise CannotCheck("it takes no connection")
+    with suppress(ByokError):  # a list may know the window, and need not
+        await list_models(around, name)
     window = await upstream.window(model)
     known, spec = upstream.known.sourced_facts(model), upstream.spec
     if not window:
@@ -121,11 +133,3 @@ async def check_window(around: Surroundings, name: str) -> CheckResult:
     return judge(
         f"{said}: too small for an agent", window_cure(spec.vendor, dialect.name)
     )
-
-
-async def _answers(around: Surroundings, name: str) -> bool:
-    try:
-        await list_models(around, name)
-    except ByokError:
-        return False
-    return True

@@ -18,8 +18,8 @@ from byok.doctor.results import (
     wrong,
 )
 from byok.doctor.surroundings import Surroundings
-from byok.doctor.upstream_access import list_models, open_upstream
-from byok.errors import ConfigError, UpstreamError
+from byok.doctor.upstream_access import list_models, open_upstream, section_of
+from byok.errors import ConfigError, UpstreamError, UpstreamRefused
 from byok.routing import Service
 from byok.upstream.spec import UpstreamSpec
 from byok.upstream.transport import tls_context
@@ -197,15 +197,26 @@ def _no_tls(error: ssl.SSLError, host: str, ca_file: str) -> CheckResult:
     )
 
 
+def _has_no_list(error: UpstreamError) -> bool:
+    """Tell a server that knows no such path: some answer chats alone."""
+    if not isinstance(error, UpstreamRefused):
+        return False
+    return error.upstream_status in (404, 405, 501)
+
+
 async def check_models(around: Surroundings, name: str) -> CheckResult:
     """Check that an upstream lists its models with the key as it is."""
     await _expect_address(around, name)
     try:
         listed = await list_models(around, name)
     except UpstreamError as error:
-        return wrong(error.message, error.hint or f"byok keys test {name}")
+        if not _has_no_list(error):
+            return wrong(error.message, error.hint or f"byok keys test {name}")
+        listed = ()
+    section = await section_of(around, name)
+    if not listed and (own := [*filter(None, (section.model, *section.models))]):
+        return good(f"it has none; {len(own)} of the settings")
     if not listed:
-        return doubtful(
-            "it lists no models", f"Name one: model under [upstreams.{name}]"
-        )
+        cure = f"Name one: model under [upstreams.{name}]"
+        return doubtful("it has none, and the settings name no model", cure)
     return good(f"{len(listed)} listed, such as {listed[0]}")

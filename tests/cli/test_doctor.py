@@ -244,6 +244,7 @@ async def test_a_daemon_that_does_not_know_the_request_is_named(cli: Cli) -> Non
     check_told(done, "daemon version", "failure", "another one", "byok restart")
 
 
+@pytest.mark.case("B108")
 async def test_a_process_that_only_holds_the_lock_is_named(cli: Cli) -> None:
     await asyncio.to_thread(cli, "token")
     async with daemon_rows() as rows:
@@ -334,17 +335,12 @@ async def test_nobody_is_asked_who_is_not_named(cli: Cli, fake: FakeUpstream) ->
     assert len(fake.list_headers) <= 1
 
 
+@pytest.mark.case("B117")
 def test_names_of_strangers_are_shown_as_escapes(cli: Cli) -> None:
-    bad = "\x1b[2Jgone\u202e"
-    write_settings(
-        "[context]", f'workspaces = ["/no/{bad.encode("unicode_escape")!r}"]'
-    )
-    file = write_settings("[context]", 'workspaces = ["/no/\\u001b[2Jgone\\u202e"]')
+    write_settings("[context]", 'workspaces = ["/no/\\u001b[2Jgone\\u202e"]')
     done = cli("doctor")
     assert "\\x1b[2Jgone\\u202e" in done.out
-    assert "\x1b" not in done.out
-    assert "\x1b" not in cli("doctor", "--json").out
-    assert file.exists()
+    assert "\x1b" not in done.out + cli("doctor", "--json").out
 
 
 async def test_a_bundle_is_private_and_has_no_secret(

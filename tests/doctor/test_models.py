@@ -68,7 +68,7 @@ async def test_without_a_list_nothing_is_said_about_a_model() -> None:
     write_settings(*upstream_box(dead_url(), 'model = "m"'))
     async with surroundings() as around:
         result = await check_model(around, "default")
-        with pytest.raises(CannotCheck, match="does not answer"):
+        with pytest.raises(CannotCheck, match="takes no connection"):
             await check_window(around, "box")
     assert result.state is CheckState.NOT_CHECKED
 

@@ -130,6 +130,23 @@ async def test_a_refused_key_and_an_empty_list_are_named(fake: FakeUpstream) -> 
     assert "[upstreams.box]" in empty.cure
 
 
+@pytest.mark.parametrize(
+    ("lines", "state", "said"),
+    [
+        (['models = ["a", "b"]'], CheckState.OK, "2 of the settings"),
+        ([], CheckState.WARNING, "the settings name no model"),
+    ],
+)
+async def test_a_server_without_a_list_may_answer_chats(
+    fake: FakeUpstream, lines: list[str], state: CheckState, said: str
+) -> None:
+    write_settings(*upstream_box(fake.url.replace("/v1", "/v2"), *lines))
+    async with surroundings() as around:
+        result = await check_models(around, "box")
+    assert result.state is state
+    assert said in result.found
+
+
 async def test_that_no_model_is_named_is_a_warning() -> None:
     write_settings("[upstreams.try]", 'type = "demo"')
     async with surroundings() as around:
