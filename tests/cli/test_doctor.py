@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from byok.doctor import program, surroundings
+from byok.doctor.results import good
 from byok.keys import ladder
 from byok.platform.paths import find_paths
 from tests.fakes.certificates import certificate, resolve_here, secure
@@ -35,6 +37,15 @@ STATUS = {"upstream": "demo", "base_url": "", "model": "", "settings": {}}
 def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No editor of this machine is looked at."""
     monkeypatch.setenv("HOME", str(tmp_path))
+
+
+@pytest.fixture(autouse=True)
+def _no_parsers(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Start no parser process but once: it takes more time than all other checks."""
+    if "healthy" not in request.node.name:
+        monkeypatch.setattr(program, "_check_parsers", lambda: good("not tried"))
 
 
 async def examine(cli: Cli, *arguments: str) -> Done:
@@ -245,7 +256,10 @@ async def test_a_daemon_that_does_not_know_the_request_is_named(cli: Cli) -> Non
 
 
 @pytest.mark.case("B108")
-async def test_a_process_that_only_holds_the_lock_is_named(cli: Cli) -> None:
+async def test_a_process_that_only_holds_the_lock_is_named(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(surroundings, "_PATIENCE", 0.1)
     await asyncio.to_thread(cli, "token")
     async with daemon_rows() as rows:
         rows.honest = False

@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from byok.doctor import surroundings as module
 from byok.doctor.results import CannotCheck
 from byok.doctor.surroundings import NoProof
 from byok.platform.paths import find_paths
@@ -67,7 +68,10 @@ async def test_a_daemon_without_a_token_is_not_asked_and_none_is_created() -> No
     assert not os.path.lexists(find_paths().token)
 
 
-async def test_a_daemon_is_asked_once_for_each_thing() -> None:
+async def test_a_daemon_is_asked_once_for_each_thing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_PATIENCE", 0.1)
     answers = {"/byok/daemon": {"version": "1"}}
     async with daemon_rows(answers) as rows:
         find_paths().token.write_text("t" * 40)
