@@ -11,7 +11,6 @@ from byok.client_settings.client_kind import ClientKind
 from byok.client_settings.connection import FileChange, FileConnector
 from byok.client_settings.document import EDITORS
 from byok.client_settings.encoding import decode_text, encode_text
-from byok.client_settings.setting import MISSING
 from byok.client_settings.wanted_settings import FORMATS, DaemonAddress, settings_for
 from byok.errors import ConfigError
 from tests.fakes.settings_files import AUGMENT, COMMENTS, PLAIN, SAMPLES, FileSample
@@ -313,17 +312,3 @@ def test_connection_of_continue_keeps_a_model_of_the_same_name(desk: Desk) -> No
         desk.file.read_text(), ("models", "name=byok")
     )
     assert found == {"name": "byok", "model": "own"}
-
-
-def test_connection_leaves_no_setting_of_byok_in_any_sample(desk: Desk) -> None:
-    for sample in SAMPLES:
-        desk.file.unlink(missing_ok=True)
-        desk.lay(sample.raw)
-        desk.connect(sample.client)
-        desk.edit(sample.client)
-        desk.disconnect(sample.client)
-        editor = EDITORS[FORMATS[sample.client]]
-        text, old = decode_text(desk.raw or b"").text, decode_text(sample.raw or b"")
-        for path, _ in settings_for(sample.client, desk.address, old.text):
-            former = editor.read(old.text, path)
-            assert editor.read(text, path) == former or former is MISSING

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byok.client_settings.jsonc_nodes import parse_nodes, plain_value, trivia_end
@@ -23,6 +23,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(max_examples=40)
 @given(VALUES)
 def test_jsonc_reads_what_the_standard_library_writes(value: Any) -> None:
     assert value_of(json.dumps(value, indent=1, ensure_ascii=False)) == value
