@@ -44,6 +44,7 @@ def test_backup_of_one_client_is_not_taken_for_another(store: BackupStore) -> No
     assert store.list_paths(ClientKind.VSCODE_INSIDERS) == [FILE]
 
 
+@pytest.mark.case("B142")
 def test_backup_is_private_and_has_no_secret_in_names(
     store: BackupStore, tmp_path: Path
 ) -> None:

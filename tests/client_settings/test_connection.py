@@ -78,6 +78,7 @@ def test_samples_are_of_every_client_with_a_file() -> None:
     assert len(SAMPLES) >= 25
 
 
+@pytest.mark.case("F61")
 @each_sample
 def test_connection_and_back_is_byte_for_byte(desk: Desk, sample: FileSample) -> None:
     desk.lay(sample.raw)
@@ -109,6 +110,7 @@ def test_connection_has_the_settings_and_keeps_everything_else(
     assert [line for line in comments if line not in lines] == []
 
 
+@pytest.mark.case("F61")
 @each_sample
 def test_connection_edited_since_loses_only_what_is_of_byok(
     desk: Desk, sample: FileSample
@@ -149,6 +151,7 @@ def test_connection_with_a_new_address_and_back(desk: Desk, sample: FileSample) 
     assert desk.raw == sample.raw
 
 
+@pytest.mark.case("F61")
 @each_sample
 def test_connection_again_after_an_edit_and_back_keeps_the_edit(
     desk: Desk, sample: FileSample
@@ -223,6 +226,7 @@ def test_connection_is_undone_only_where_byok_made_it(desk: Desk) -> None:
         desk.connector.plan_disconnect(ClientKind.CURSOR, desk.file)
 
 
+@pytest.mark.case("B140")
 @pytest.mark.parametrize(
     ("client", "raw", "what"),
     [
@@ -263,6 +267,7 @@ def test_connection_that_was_broken_since_is_not_undone_by_guessing(desk: Desk) 
     assert desk.backups() != []
 
 
+@pytest.mark.case("B141")
 def test_connection_that_another_program_overtakes_leaves_no_trace(desk: Desk) -> None:
     desk.lay(PLAIN.encode())
     plan = desk.connector.plan_connect(ClientKind.VSCODE, desk.file, desk.address)

@@ -1,10 +1,13 @@
 """Changes as lines."""
 
+import pytest
+
 from byok.client_settings.preview import preview_change
 from byok.redact import Redactor
 from tests.fakes.settings_files import BOM
 
 
+@pytest.mark.case("B142")
 def test_preview_shows_a_change_without_secrets() -> None:
     redactor = Redactor()
     redactor.add("token-of-byok")

@@ -105,6 +105,7 @@ def test_settings_file_behind_links_within_the_home_is_changed_at_its_place(
     assert file.is_symlink()
 
 
+@pytest.mark.case("B140")
 @posix
 def test_settings_file_behind_a_link_out_of_the_home_is_refused(
     home: Path, file: Path
@@ -130,6 +131,7 @@ def test_settings_file_behind_a_circle_of_links_is_refused(home: Path) -> None:
     refuse(home / "a", home, r"leads nowhere|no plain file|Too many|symbolic links")
 
 
+@pytest.mark.case("B140")
 @posix
 @pytest.mark.parametrize("kind", ["folder", "fifo", "device"])
 def test_settings_file_that_is_no_plain_file_is_refused(home: Path, kind: str) -> None:
@@ -141,6 +143,7 @@ def test_settings_file_that_is_no_plain_file_is_refused(home: Path, kind: str) -
     refuse(Path("/dev/null") if kind == "device" else path, home, "no plain file")
 
 
+@pytest.mark.case("B140")
 def test_settings_file_that_is_read_only_is_refused_with_its_cure(
     home: Path, file: Path
 ) -> None:
@@ -148,6 +151,7 @@ def test_settings_file_that_is_read_only_is_refused_with_its_cure(
     assert "chmod u+w" in refuse(file, home, "read-only")
 
 
+@pytest.mark.case("B140")
 @posix
 def test_settings_file_of_another_user_is_refused(
     home: Path, file: Path, monkeypatch: pytest.MonkeyPatch
@@ -156,12 +160,14 @@ def test_settings_file_of_another_user_is_refused(
     assert "sudo" in refuse(file, home, "belongs to another user")
 
 
+@pytest.mark.case("B140")
 @posix
 def test_settings_file_with_a_second_name_is_refused(home: Path, file: Path) -> None:
     (home / "second").hardlink_to(file)
     refuse(file, home, "a second name")
 
 
+@pytest.mark.case("B140")
 def test_settings_file_that_is_huge_is_refused(home: Path, file: Path) -> None:
     with file.open("wb") as opened:
         opened.truncate(5_000_001)
@@ -174,6 +180,7 @@ def test_settings_file_without_its_folder_is_refused_with_its_cure(home: Path) -
     assert "Start the program once" in refuse(home / "no" / "f", home, "does not exist")
 
 
+@pytest.mark.case("B141")
 @pytest.mark.parametrize("now", [b"theirs", b"", None])
 def test_settings_file_that_changed_meanwhile_is_left_alone(
     home: Path, file: Path, now: bytes | None
@@ -188,6 +195,7 @@ def test_settings_file_that_changed_meanwhile_is_left_alone(
     assert [path for path in file.parent.iterdir() if path != file] == []
 
 
+@pytest.mark.case("B141")
 def test_settings_file_that_appears_meanwhile_is_left_alone(home: Path) -> None:
     path = home / "app" / "new.json"
     read = read_settings_file(path, home)

@@ -109,6 +109,7 @@ def test_yaml_that_cannot_be_changed_is_refused(
         list(leaves(put(text, path, value)))
 
 
+@pytest.mark.case("B142")
 def test_yaml_error_does_not_quote_the_file() -> None:
     with pytest.raises(ValueError, match="line 1") as caught:
         put("key: sk-0123 x: y\n", ("k",), "v")
