@@ -40,6 +40,7 @@ FOREIGN = frozenset(
         *("Code/User/settings.json", "~/.codex/config.toml", "User/profiles"),
         *("~/.continue/config.yaml", "~/.vscode-server", "~/.cursor-server"),
         *("~/.config/opencode/opencode.json", "settingsSync.ignoredSettings"),
+        *("~/.config/systemd/user", "~/Library/LaunchAgents/byok.daemon.plist", "/tmp"),
         *("state/daemon.json", "state/log/byok.log", "HTTPS_PROXY"),
     }
 )

@@ -33,6 +33,7 @@ from byok.cli import (
     prompts,
     search,
     serve,
+    service,
     status,
     token,
     usage,
@@ -62,7 +63,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 COMMANDS = (
-    *(serve, status, log, usage, doctor, control, token, keys, models, probe),
+    *(serve, service, status, log, usage, doctor, control, token, keys, models, probe),
     *(connect, disconnect, index, embed, search, mcp, prompts, config, version),
 )
 for command in COMMANDS:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from byok.cli.ask import ask_daemon, refuse_if_silent
+from byok.cli.ensure_service import is_started_by_requests
 from byok.cli.output import say, tell
 from byok.errors import NotReady
 from byok.platform.paths import Paths, find_paths
@@ -35,12 +36,26 @@ def stop() -> None:
     Responses in progress have ten seconds to finish.
     """
     paths = find_paths()
-    daemon = _request_stop(paths, again=False)
+    daemon = stop_daemon(paths)
     if daemon is None:
         say("byok is not running.")
         return
-    _wait(lambda: _is_over(paths, daemon), _END_SECONDS, "is still stopping")
     say(f"byok has ended (pid {daemon.pid}).")
+    if is_started_by_requests(paths):
+        tell("Its service starts it again at the next request.")
+        tell("  To end that too: byok service stop")
+
+
+def stop_daemon(paths: Paths) -> "Instance | None":
+    """Stop the running daemon, wait until it has ended, and return what it was.
+
+    Raises:
+        NotReady: it does not answer, or does not end in time.
+    """
+    daemon = _request_stop(paths, again=False)
+    if daemon is not None:
+        _wait(lambda: _is_over(paths, daemon), _END_SECONDS, "is still stopping")
+    return daemon
 
 
 def restart() -> None:

@@ -16,7 +16,9 @@ from byok.cli.command_context import (
     tell_foreign_variables,
 )
 from byok.cli.ensure import RequestedOptions, unfulfilled_options
+from byok.cli.ensure_service import is_started_by_requests, start_service
 from byok.cli.output import say, tell
+from byok.errors import CannotStart
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -85,11 +87,21 @@ def serve(
             *(settings, paths, upstream, model, workspace or [], source, activation)
         )
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            again = runner.run(serving)
+            try:
+                again = runner.run(serving)
+            except CannotStart as error:
+                raise _with_service(error, paths) from error
     if again:
         command = [sys.executable, *sys.orig_argv[1:]]
         environment = {**os.environ, **activation.pass_on()}
         os.execve(sys.executable, command, environment)  # noqa: S606 - as it was started
+
+
+def _with_service(error: CannotStart, paths: "Paths") -> CannotStart:
+    """Return an error that names the service, if that is what has the port."""
+    if error.code != "port" or not is_started_by_requests(paths):
+        return error
+    return error.with_hint("byok's service may have it: byok service status")
 
 
 def _check(
@@ -107,10 +119,13 @@ def _check(
 
 
 def _runs(paths: "Paths", options: RequestedOptions, settings: "Settings") -> bool:
-    """Print where this user's daemon listens; False if none is running."""
+    """Print where this user's daemon listens; False if none is running.
+
+    An installed service is started: two daemons would want the same port.
+    """
     from byok.daemon_client.find import find_daemon
 
-    daemon = find_daemon(paths)
+    daemon = find_daemon(paths) or start_service(paths)
     if daemon is None:
         return False
     if others := unfulfilled_options(daemon, options, settings):

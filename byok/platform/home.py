@@ -34,6 +34,7 @@ _NAMES = {
         "provider_data.db",
         "provider_data.db-shm",
         "provider_data.db-wal",
+        "service-task.xml",
         "token",
     },
     "data": {

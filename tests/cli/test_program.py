@@ -56,6 +56,14 @@ HELP = {
     "disconnect": "gets back its former bytes",
     "log": "how they ended",
     "usage": "their cost in US dollars",
+    "service": "from login on, and after a crash",
+    "service install": "starts at login, and again after a crash",
+    "service uninstall": "settings, keys and the index stay",
+    "service start": "Start the installed service",
+    "service stop": "no request starts it meanwhile",
+    "service restart": "as after an update",
+    "service status": "whether byok answers",
+    "service logs": "last lines of byok's log",
     "prompts": "replace it by texts of your own",
     "prompts list": "which of them are your own",
     "prompts show": "as a model is told it",
@@ -89,7 +97,7 @@ def test_help_has_a_short_option(cli: Cli, name: str) -> None:
 
 def test_help_table_of_this_test_has_every_command(cli: Cli) -> None:
     top = commands(cli, "")
-    names = ("token", "keys", "config", "index", "embed", "prompts")
+    names = ("token", "keys", "config", "index", "embed", "prompts", "service")
     groups = {name: commands(cli, name) for name in names}
     known = {"", *top, *(f"{g} {c}" for g, below in groups.items() for c in below)}
     assert known == set(HELP)

@@ -113,6 +113,8 @@ NOT_RUN = {
     "byok connect vscode --write": "asks at a terminal (tests/cli/test_disconnect.py)",
     "byok connect codex --write": "asks at a terminal (tests/cli/test_disconnect.py)",
     "byok disconnect vscode": "asks at a terminal (tests/cli/test_disconnect.py)",
+    "byok service install": "needs a service manager (tests/cli/test_service.py)",
+    "byok service status": "says that none is installed (tests/cli/test_service.py)",
     "byok embed enable": "needs a model for vectors (tests/cli/test_embed.py)",
 }
 # What byok says, and names of things.

@@ -42,6 +42,10 @@ byok itself
     program          byok's command line as a process
     commands         how a command ended that ran inside the test
     doctors          what `byok doctor` looks at, in the home of the test
+    launches         what services run, with paths that are hard to write down
+    systemctl        systemd for one user: its units really run
+    systemctl_program   what its programs do
+    ran              the programs of a system, as a script of their answers
     service_manager  what systemd does: it passes sockets, and hears READY
     settings_files   settings files of clients, as people have them
     wheel            byok installed from its wheel

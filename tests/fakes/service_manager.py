@@ -13,8 +13,6 @@ from contextlib import ExitStack, contextmanager
 from tempfile import TemporaryDirectory
 from typing import Self
 
-import pytest
-
 from tests.fakes.program import ROOT
 
 # Moves what it inherited to the numbers from 3 on, then becomes the program.
@@ -81,6 +79,8 @@ def loopback_sockets(*families: socket.AddressFamily) -> Iterator[list[socket.so
             except OSError as error:
                 if family is socket.AF_INET or error.errno == errno.EADDRINUSE:
                     raise
+                import pytest  # slow, and programs of tests import this module
+
                 pytest.skip("this machine has no ::1")
             sock.listen()
             port = sock.getsockname()[1]

@@ -1,0 +1,65 @@
+"""Start the daemon as the installed service, and wait for our own instance."""
+
+import time
+from typing import TYPE_CHECKING
+
+from byok.cli.output import tell
+from byok.errors import ByokError, NotReady
+from byok.platform.paths import Paths
+
+if TYPE_CHECKING:
+    from byok.daemon.instance import Instance
+
+_SECONDS = 60.0
+_PAUSE = 0.2
+
+
+def start_service(paths: Paths) -> "Instance | None":
+    """Start the service if one is installed for these paths; return its daemon.
+
+    A service that does not start is told on stderr: the caller starts a daemon itself.
+    """
+    from byok.service.control import UserService
+
+    try:
+        service = UserService.of_this_machine(paths)
+        if not service.is_installed():
+            return None
+        service.start()
+        return wait_for_daemon(paths)
+    except ByokError as error:
+        tell(f"byok's service did not start: {error.sentence}")
+        return None
+
+
+def is_started_by_requests(paths: Paths) -> bool:
+    """Tell whether a service is installed that a request starts, as systemd does."""
+    from byok.service.control import UserService
+
+    try:
+        service = UserService.of_this_machine(paths)
+        return service.system.starts_on_request and service.is_installed()
+    except ByokError:  # nothing of byok's is there
+        return False
+
+
+def wait_for_daemon(paths: Paths, *, other_than: str = "") -> "Instance":
+    """Return the daemon once it passes the challenge; not the instance `other_than`.
+
+    Raises:
+        NotReady: it does not within a minute.
+    """
+    from byok.daemon_client.find import find_daemon
+
+    deadline = time.monotonic() + _SECONDS
+    while True:
+        daemon = find_daemon(paths, 0)
+        if daemon is not None and daemon.instance != other_than:
+            return daemon
+        if time.monotonic() >= deadline:
+            raise NotReady(
+                "The service was started, and byok does not answer.",
+                code="service",
+                hint="See why: byok service logs",
+            )
+        time.sleep(_PAUSE)
