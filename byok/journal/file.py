@@ -19,6 +19,7 @@ from byok.platform.paths import make_private
 _log = logging.getLogger(__name__)
 _BUSY_SECONDS = 2.0
 _MOST_ASIDE = 9
+_TRIES = 5  # to read what its writer opens or closes in this moment
 _ENDINGS = ("", "-wal", "-shm")  # the files of one database
 
 
@@ -129,27 +130,42 @@ def reading(path: Path) -> Iterator[sqlite3.Connection | None]:
     Raises:
         CannotStart: `corrupt_data` or `newer_data`, it cannot be read.
     """
-    if not path.exists() or not path.stat().st_size:
+    if not path.exists():
         yield None
         return
-    # Without its log a journal is at rest, and no files beside it need be made.
-    plain = "" if _beside(path, "-wal").exists() else "&immutable=1"
-    uri = f"{path.absolute().as_uri()}?mode=ro{plain}"
     try:
-        with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as db:
-            version = version_of(db)
+        db, version = _open_to_read(path)
+        with closing(db):
             if version > VERSION:
                 raise _newer(path)
-            if version == VERSION:
-                yield db
-            else:  # an older one, which the daemon brings to this version
-                yield None
+            # An empty or older one is brought to this version by the daemon.
+            yield db if version == VERSION else None
     except sqlite3.DatabaseError as error:
         raise CannotStart(
             f"The journal {path} cannot be read: {error}.",
             code="corrupt_data",
             hint="If that stays so, stop byok and move the file away.",
         ) from error
+
+
+def _open_to_read(path: Path) -> tuple[sqlite3.Connection, int]:
+    """Open a journal, and return its version too; its writer may just end or begin.
+
+    Raises:
+        sqlite3.DatabaseError: it cannot be read.
+    """
+    for left in range(_TRIES - 1, -1, -1):
+        # Without its log a journal is at rest, and no files beside it need be made.
+        plain = "" if _beside(path, "-wal").exists() else "&immutable=1"
+        uri = f"{path.absolute().as_uri()}?mode=ro{plain}"
+        db = sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)
+        try:
+            return db, version_of(db)
+        except sqlite3.DatabaseError:
+            db.close()
+            if not left:
+                raise
+    raise AssertionError("the last try returns or raises")
 
 
 def _newer(path: Path) -> CannotStart:

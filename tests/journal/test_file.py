@@ -3,6 +3,8 @@
 import os
 import sqlite3
 import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -181,3 +183,30 @@ def test_a_damaged_journal_cannot_be_read_and_stays(path: Path, content: bytes) 
 def test_putting_nothing_aside_does_nothing(path: Path) -> None:
     put_aside(path, "why")
     assert not path.parent.exists()
+
+
+def test_reading_beside_writers_that_come_and_go(path: Path) -> None:
+    stop = threading.Event()
+
+    def write() -> None:
+        write_journal(path, [entry()])
+        while not stop.is_set():
+            write_journal(path, [entry()])
+
+    with ThreadPoolExecutor(1) as pool:
+        written = pool.submit(write)
+        try:
+            seen = [count(path) for _ in range(300)]
+        finally:
+            stop.set()
+        written.result()
+    assert seen == sorted(seen)
+    assert count(path) == len(rows_of(path)) > 0
+
+
+def count(path: Path) -> int:
+    with reading(path) as db:
+        if db is None:
+            return 0
+        number: int = db.execute("SELECT count(*) FROM request").fetchone()[0]
+        return number
