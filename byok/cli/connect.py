@@ -69,11 +69,12 @@ def connect(
         tell(f"byok cannot write this for you: {_NO_FILE[client]}")
         _print(client, address, json=json)
         raise typer.Exit(1)
-    machine = find_machine()
-    found = FileLocation(file) if file else find_location(client, machine, profile)
+    found = (
+        FileLocation(file) if file else find_location(client, find_machine(), profile)
+    )
     answer = Answer(yes, dry_run, f"byok connect {client} --write")
     _write(client, address, found, answer)
-    _advise(client, address, is_remote=found.is_remote)
+    _advise(client, address, None if file else found.is_remote)
 
 
 def _find_address(paths: Paths, client: ClientKind, model: str) -> "DaemonAddress":
@@ -136,15 +137,21 @@ def _write(
         )
 
 
-def _advise(client: ClientKind, address: "DaemonAddress", *, is_remote: bool) -> None:
+def _advise(
+    client: ClientKind, address: "DaemonAddress", is_remote: bool | None
+) -> None:
     """Say on which side the settings belong, if there is more than one."""
+    from byok.client_settings.locations import find_windows_files
     from byok.client_settings.run_place import advise
 
     if client.is_editor and not is_remote:
         tell(_SYNC)
     port = int(address.url.rpartition(":")[2])
+    files = find_windows_files(client) if client.is_editor else []
     place = find_machine().place
-    for line in advise(client, place, port, is_remote_file=is_remote):
+    for line in advise(
+        client, place, port, is_remote_file=is_remote, windows_files=files
+    ):
         tell(line)
 
 

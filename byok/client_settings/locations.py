@@ -1,5 +1,6 @@
 """Where each client has its settings file."""
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,9 @@ _EDITORS = {
     ClientKind.VSCODIUM: ("VSCodium", ".vscodium-server"),
     ClientKind.CURSOR: ("Cursor", ".cursor-server"),
 }
+
+_DRIVE = Path("/mnt/c")  # where WSL mounts the disk of Windows, unless told otherwise
+_MOST_FILES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,13 @@ def find_location(
             return FileLocation(home / ".continue" / "config.yaml")
         case _:
             raise ConfigError(f"{client.readable_name} has no file of settings.")
+
+
+def find_windows_files(client: ClientKind, drive: Path = _DRIVE) -> list[Path]:
+    """Return an editor's settings files on the Windows that WSL runs in."""
+    name = _EDITORS[client][0]
+    found = drive.glob(f"Users/*/AppData/Roaming/{name}/User/settings.json")
+    return sorted(itertools.islice(found, _MOST_FILES))
 
 
 def _find_editor(

@@ -4,7 +4,7 @@ Then the editor's window may be on another machine than its extensions, and each
 settings file and a 127.0.0.1 of its own.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 
@@ -54,17 +54,26 @@ def find_run_place(
 
 
 def advise(
-    client: ClientKind, place: RunPlace, port: int, *, is_remote_file: bool
+    client: ClientKind,
+    place: RunPlace,
+    port: int,
+    *,
+    is_remote_file: bool | None,
+    windows_files: Iterable[Path] = (),
 ) -> list[str]:
     """Return sentences on which side the settings belong, and how byok is reached.
 
     `is_remote_file` says that the file is the one of this machine for windows that are
-    opened from another.
+    opened from another; None is a file that the user named. `windows_files` are those
+    of the same editor on the Windows around WSL.
     """
     if place is RunPlace.DESKTOP or not client.is_editor:
         return [_TOOLS[place]] if place in _TOOLS else []
-    lines = [_REMOTE_FILE if is_remote_file else _LOCAL_FILE]
-    return [*lines, _REACH[place].format(port=port)]
+    lines = [_FILES[is_remote_file]] if is_remote_file is not None else []
+    lines.append(_REACH[place].format(port=port))
+    if place is RunPlace.WSL:
+        lines += [f"On Windows that is: --file '{file}'" for file in windows_files]
+    return lines
 
 
 _TOOLS = {
@@ -77,15 +86,17 @@ _TOOLS = {
         "container: to all others, 127.0.0.1 is another machine."
     ),
 }
-_REMOTE_FILE = (
-    "This is the remote settings file of this machine: it counts in every window that "
-    "is connected to it, and in no other."
-)
-_LOCAL_FILE = (
-    "This file counts in windows that are opened on this machine itself. The ones that "
-    "are connected from another machine read this machine's remote settings, which the "
-    "editor makes when it first connects: run this command again after that."
-)
+_FILES = {
+    True: (
+        "This is the remote settings file of this machine: it counts in every window "
+        "that is connected to it, and in no other."
+    ),
+    False: (
+        "This file counts in windows that are opened on this machine itself. The ones "
+        "that are connected from another machine read this machine's remote settings, "
+        "which the editor makes when it first connects: run this command again then."
+    ),
+}
 _REACH = {
     RunPlace.WSL: (
         "Extensions in WSL reach byok at 127.0.0.1:{port}. So do windows that are "

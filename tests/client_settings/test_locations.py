@@ -5,7 +5,12 @@ from pathlib import Path
 import pytest
 
 from byok.client_settings.client_kind import ClientKind
-from byok.client_settings.locations import ClientMachine, FileLocation, find_location
+from byok.client_settings.locations import (
+    ClientMachine,
+    FileLocation,
+    find_location,
+    find_windows_files,
+)
 from byok.client_settings.run_place import RunPlace
 from byok.errors import ConfigError
 
@@ -89,6 +94,20 @@ def test_location_on_a_remote_machine_is_its_own_file(
     assert find_location(client, away) == FileLocation(remote / "settings.json", True)
     at_home = ClientMachine("linux", {}, tmp_path)
     assert not find_location(client, at_home).is_remote
+
+
+def test_locations_on_windows_are_found_from_wsl(tmp_path: Path) -> None:
+    files = [
+        tmp_path / "Users" / name / "AppData/Roaming/Code/User/settings.json"
+        for name in ("ann", "bob", "me", "x1", "x2", "x3")
+    ]
+    for file in files:
+        file.parent.mkdir(parents=True)
+        file.touch()
+    assert set(find_windows_files(VSCODE, tmp_path)) < set(files)
+    assert len(find_windows_files(VSCODE, tmp_path)) == 5
+    assert find_windows_files(ClientKind.CURSOR, tmp_path) == []
+    assert find_windows_files(VSCODE, tmp_path / "none") == []
 
 
 def test_location_of_a_profile(tmp_path: Path) -> None:

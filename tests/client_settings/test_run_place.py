@@ -46,7 +46,7 @@ def test_surroundings_read_little_of_a_file(tmp_path: Path) -> None:
     assert read_start(str(tmp_path / "none")) is None
 
 
-def said(client: ClientKind, place: RunPlace, *, is_remote: bool = False) -> str:
+def said(client: ClientKind, place: RunPlace, *, is_remote: bool | None = False) -> str:
     return " ".join(advise(client, place, 8317, is_remote_file=is_remote))
 
 
@@ -70,6 +70,22 @@ def test_advice_names_the_side_of_the_file_and_the_way_to_byok(
     assert "remote settings file of this machine" in remote
     assert how in remote
     assert "run this command again" in said(ClientKind.CURSOR, place)
+    named = said(ClientKind.CURSOR, place, is_remote=None)
+    assert how in named
+    assert "This " not in named
+
+
+def test_advice_in_wsl_names_the_files_on_windows() -> None:
+    file = Path("/mnt/c/Users/me/AppData/Roaming/Code/User/settings.json")
+
+    def last(place: RunPlace) -> str:
+        lines = advise(
+            ClientKind.VSCODE, place, 1, is_remote_file=True, windows_files=[file]
+        )
+        return lines[-1]
+
+    assert last(RunPlace.WSL) == f"On Windows that is: --file '{file}'"
+    assert str(file) not in last(RunPlace.SSH)
 
 
 def test_advice_for_programs_in_a_terminal_is_about_their_side() -> None:
