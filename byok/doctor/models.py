@@ -7,10 +7,10 @@ from contextlib import suppress
 from byok.config import chosen_models
 from byok.dialects.model_facts import FactSource
 from byok.dialects.window_cures import window_cure
+from byok.doctor.addresses import expect_address
 from byok.doctor.results import (
     CannotCheck,
     CheckResult,
-    CheckState,
     doubtful,
     good,
     skip,
@@ -24,7 +24,6 @@ from byok.doctor.upstream_access import (
     open_upstream,
     section_of,
 )
-from byok.doctor.upstreams import check_address
 from byok.errors import ByokError
 from byok.model_ids import split_id
 from byok.upstream.model_table import packed_table
@@ -65,7 +64,7 @@ async def check_model(around: Surroundings, use: str) -> CheckResult:
     section = await section_of(around, name)
     try:
         listed = await list_models(around, name)
-    except ByokError:
+    except (CannotCheck, ByokError):
         return skip(f"{model}: the list of {name} is not known")
     if _is_there(model, listed):
         return good(f"{model} of {name}")
@@ -109,8 +108,7 @@ async def check_window(around: Surroundings, name: str) -> CheckResult:
     """
     upstream = await open_upstream(around, name)
     model = await model_of(around, name)
-    if (await check_address(around, name)).state is not CheckState.OK:
-        raise CannotCheck("it takes no connection")
+    await expect_address(around, name)
     with suppress(ByokError):  # a list may know the window, and need not
         await list_models(around, name)
     window = await upstream.window(model)

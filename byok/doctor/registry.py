@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from byok.doctor import (
+    addresses,
     clients,
     code_index,
     configuration,
@@ -61,7 +62,7 @@ CHECKS = (
     Check("temporary folder", files.check_temporary_folder),
     Check("clock", machine.check_clock, seconds=30.0),
     Check("upstreams", upstreams.check_choice),
-    Check("address", upstreams.check_address, _UPSTREAM),
+    Check("address", addresses.check_address, _UPSTREAM),
     Check("TLS", upstreams.check_tls, upstreams.tls_upstreams, 20.0),
     Check("key", keys.check_key, keys.keys_looked_up),
     Check("keyring", keys.check_keyring),

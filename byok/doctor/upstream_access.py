@@ -10,6 +10,7 @@ import httpx
 
 from byok.config import UpstreamSettings
 from byok.dialects.default_models import choose_chat_model
+from byok.doctor.addresses import expect_address
 from byok.doctor.results import CannotCheck
 from byok.doctor.surroundings import Surroundings
 from byok.errors import ByokError
@@ -140,8 +141,10 @@ async def list_models(around: Surroundings, name: str) -> Sequence[str]:
     """Return the models that an upstream lists; it is asked once.
 
     Raises:
+        CannotCheck: it takes no connection.
         ByokError: it did not list them.
     """
+    await expect_address(around, name)
     upstream = await open_upstream(around, name)
     return await around.once(f"models {name}", upstream.models)
 

@@ -93,7 +93,7 @@ async def test_the_default_is_that_of_the_settings_without_a_daemon() -> None:
 async def test_no_model_is_known_of_an_upstream_that_is_down() -> None:
     write_settings(*upstream_box(dead_url()))
     async with surroundings() as around:
-        with pytest.raises(CannotCheck, match="no model"):
+        with pytest.raises(CannotCheck, match="no connection"):
             await model_of(around, "box")
 
 

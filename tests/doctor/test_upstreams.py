@@ -1,13 +1,11 @@
 """Addresses, certificates and lists of models."""
 
-import socket
 from pathlib import Path
 
 import pytest
 
 from byok.doctor.results import CannotCheck, CheckState
 from byok.doctor.upstreams import (
-    check_address,
     check_choice,
     check_models,
     check_tls,
@@ -18,56 +16,6 @@ from tests.fakes.certificates import certificate, resolve_here, secure
 from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.doctors import surroundings, upstream_box, write_settings
 from tests.fakes.upstream import FakeUpstream, dead_url
-
-
-async def test_an_address_that_takes_connections_is_good(fake: FakeUpstream) -> None:
-    write_settings(*upstream_box(fake.url))
-    async with surroundings() as around:
-        result = await check_address(around, "box")
-        assert (await check_choice(around, "")).state is CheckState.OK
-        assert await upstream_names(around) == ["box"]
-    assert result.state is CheckState.OK
-    assert "127.0.0.1" in result.found
-
-
-@pytest.mark.parametrize(
-    ("url", "found", "cure"),
-    [
-        ("https://a.test:{port}/v1", "nothing answers at a.test", "online"),
-        ("https://a.invalid/v1", "the name a.invalid has no address", "base_url"),
-        ("https://meta.link/v1", "link-local", "own address"),
-    ],
-)
-async def test_an_address_that_cannot_be_used_is_named(
-    url: str, found: str, cure: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    resolve_here(monkeypatch)
-    here = socket.getaddrinfo
-
-    def resolve(host: str, *rest: object, **named: object) -> object:
-        if host == "meta.link":
-            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("169.254.1.1", 80))]
-        return here(host, *rest, **named)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    port = dead_url().split(":")[2].split("/")[0]
-    write_settings(*upstream_box(url.format(port=port)))
-    async with surroundings() as around:
-        result = await check_address(around, "box")
-    assert result.state is CheckState.FAILURE
-    assert found in result.found
-    assert cure in result.cure
-
-
-async def test_behind_a_proxy_that_is_connected_to() -> None:
-    proxy = dead_url().removesuffix("/v1")
-    url = "https://models.example/v1"
-    write_settings(*upstream_box(url, f'proxy = "{proxy}"'))
-    async with surroundings() as around:
-        result = await check_address(around, "box")
-        assert await tls_upstreams(around) == []
-    assert result.found.startswith("the proxy 127.0.0.1:")
-    assert "proxy" in result.cure
 
 
 async def test_a_certificate_of_an_own_authority_is_good(
@@ -145,6 +93,15 @@ async def test_a_server_without_a_list_may_answer_chats(
         result = await check_models(around, "box")
     assert result.state is state
     assert said in result.found
+
+
+async def test_upstreams_are_named_and_a_proxy_stands_before_tls() -> None:
+    proxied = upstream_box("https://models.example/v1", 'proxy = "http://127.0.0.1:9"')
+    write_settings(*proxied, "[upstreams.plain]", 'base_url = "http://127.0.0.1:9/v1"')
+    async with surroundings() as around:
+        assert await upstream_names(around) == ["box", "plain"]
+        assert await tls_upstreams(around) == []
+        assert (await check_choice(around, "")).state is CheckState.OK
 
 
 async def test_that_no_model_is_named_is_a_warning() -> None:
