@@ -19,6 +19,7 @@ from byok.doctor import (
     questions,
     services,
     upstreams,
+    user_service,
 )
 from byok.doctor.results import CheckResult
 from byok.doctor.surroundings import Surroundings
@@ -53,6 +54,7 @@ CHECKS = (
     Check("settings in force", configuration.check_settings_in_force),
     Check("daemon", daemon.check_daemon),
     Check("daemon version", daemon.check_daemon_version),
+    Check("service", user_service.check_service, seconds=30.0),
     Check("port", ports.check_port),
     Check("localhost", ports.check_localhost),
     Check("proxy variables", configuration.check_proxies),
