@@ -47,7 +47,7 @@ from byok.keys.vault import Vault
 from byok.platform.programs import safe_path_entries
 
 _COMMAND_SECONDS = 5
-_COMMAND_BYTES = 4096
+_COMMAND_BYTES = 4096  # of a command, and of a credential
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,8 @@ def _clean(value: str, source: str) -> str:
 
 def _credential(folder: Path, name: str) -> str:
     try:
-        return (folder / name).read_text(encoding="utf-8")
+        with (folder / name).open("rb") as file:
+            return file.read(_COMMAND_BYTES).decode()
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:

@@ -274,6 +274,14 @@ def test_systemd_credential_that_is_absent_leaves_the_next_source(
     assert KeyLadder(environ=environ).find(WANTED).source == "OPENAI_API_KEY"
 
 
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no endless file")
+def test_systemd_credential_is_read_to_a_limit(tmp_path: Path) -> None:
+    (tmp_path / "byok.openai").symlink_to("/dev/zero")
+    environ = {"CREDENTIALS_DIRECTORY": str(tmp_path)}
+    with pytest.raises(ConfigError, match="at most 512 characters"):
+        KeyLadder(environ=environ).find(WANTED)
+
+
 # --- several keys of one upstream ---
 
 
