@@ -10,6 +10,7 @@ import typer
 from byok.cli.ask import refuse_if_silent
 from byok.cli.command_context import JsonOption
 from byok.cli.control import EXIT_NOT_RUNNING
+from byok.cli.ensure_service import is_started_by_requests
 from byok.cli.index import show_index
 from byok.cli.log import write_entry
 from byok.cli.output import say, say_json
@@ -99,7 +100,8 @@ async def _ask_daemon(paths: Paths, daemon: "Instance") -> dict[str, Any]:
 
 def _show(answer: dict[str, Any]) -> None:
     if not answer["running"]:
-        say("byok is not running. Start it: byok serve")
+        start = "service start" if is_started_by_requests(find_paths()) else "serve"
+        say(f"byok is not running. Start it: byok {start}")
         return
     since = datetime.fromtimestamp(answer["started"]).astimezone()
     say(

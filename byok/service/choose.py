@@ -67,7 +67,7 @@ def make_launch(
             for name in _PLACES
             if Path(environ.get(name, "")).is_absolute()
         }
-        if path := _search_path(environ.get("PATH", "")):
+        if path := _search_path(environ):
             places["PATH"] = path
     folders = (paths.config_dir, paths.state_dir, paths.data_dir)
     return Launch(
@@ -82,13 +82,18 @@ def make_launch(
     )
 
 
-def _search_path(path: str) -> str:
+def _search_path(environ: Mapping[str, str]) -> str:
     """Return the folders with programs of now.
 
-    A service has few of its own; ripgrep, git and key commands may be in others.
+    A service has few of its own; ripgrep, git and key commands may be in others. A
+    virtual environment that this shell uses belongs to a project, which may be
+    anybody's.
     """
-    entries = map(str, safe_path_entries(path))
-    return os.pathsep.join(dict.fromkeys(filter(str.isprintable, entries)))
+    project = environ.get("VIRTUAL_ENV", "")
+    entries = safe_path_entries(
+        environ.get("PATH", ""), [Path(project)] if project else ()
+    )
+    return os.pathsep.join(dict.fromkeys(filter(str.isprintable, map(str, entries))))
 
 
 def _outermost(folders: tuple[Path, ...]) -> tuple[Path, ...]:

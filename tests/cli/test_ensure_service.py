@@ -14,6 +14,7 @@ from byok.daemon_client.find import find_daemon
 from byok.platform.paths import find_paths
 from byok.service.choose import choose_system, make_launch
 from byok.service.files import write_files
+from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.systemctl import FakeSystemd
 
@@ -32,9 +33,11 @@ def test_without_a_service_nothing_is_started() -> None:
 
 
 @linux
-def test_service_of_this_home_is_known() -> None:
+def test_service_of_this_home_is_known(cli: Cli) -> None:
+    assert "Start it: byok serve\n" in cli("status").out
     install_only()
     assert is_started_by_requests(find_paths())
+    assert "Start it: byok service start\n" in cli("status").out
 
 
 @linux

@@ -45,7 +45,10 @@ def test_launch_has_no_key_and_no_foreign_variable() -> None:
         "BYOK_VAULT_PASSPHRASE": "sk-3",
         "XDG_DATA_HOME": "/d",
         "XDG_STATE_HOME": "relative",
-        "PATH": os.pathsep.join(["/usr/bin", "relative", "/usr/bin", "/a\nb"]),
+        "VIRTUAL_ENV": "/project/.venv",
+        "PATH": os.pathsep.join(
+            ["/project/.venv/bin", "/usr/bin", "relative", "/usr/bin", "/a\nb"]
+        ),
     }
     launch = make_launch(find_paths(), 1, environ=environ, platform="linux")
     assert launch.environment == {"XDG_DATA_HOME": "/d", "PATH": "/usr/bin"}
