@@ -21,7 +21,8 @@ LONGEST = 100_000  # characters of one text
 """More is no guideline any more, and no window holds it."""
 LONGEST_NAME = 200
 TAGS = ("user_guidelines", "workspace_guidelines", "rule", "persona", "memories")
-_ESCAPED = r"(?:\\x[0-9a-f]{2}|\\u[0-9a-f]{8}|\\u[0-9a-f]{4})"  # by `escape`
+# By `escape`; not `\x3c`, which may begin a tag: a run of them is read only once.
+_ESCAPED = r"(?:\\(?!x3c|u003c)(?:x[0-9a-f]{2}|u[0-9a-f]{8}|u[0-9a-f]{4}))"
 _UNSEEN = f"{_ESCAPED}*"
 _BEGIN = r"(?:[<‹〈⟨]|&lt;?|&#0*60;?|&#x0*3c;?|\\u003c|\\x3c)"
 _SLASH = r"(?:[/⁄∕⧸]|&sol;|&#0*47;?|&#x0*2f;?)"

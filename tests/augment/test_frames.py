@@ -112,7 +112,8 @@ def test_the_name_of_a_frame_stays_in_its_quotes() -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["<", "</ ", "< ", "<\x00", "&#0", "<r", "＜ｒ", "\\x"]
+    "unit",
+    ["<", "</ ", "< ", "<\x00", "&#0", "<r", "＜ｒ", "\\x", "\\x3c", "\\u003c"],
 )
 def test_quoting_takes_linear_time(unit: str) -> None:
     check_linear(lambda size: frame("rule", unit * (size // len(unit))), LONGEST // 2)
