@@ -13,6 +13,7 @@ _SIZE = re.compile(
     r"(?<![a-z\d.])e?(\d{1,4}(?:\.\d+)?)([bm])(?![a-z\d])", re.IGNORECASE
 )
 _FEW = 10e9  # parameters
+_FEWEST = 20e6  # of a model that can talk; "1m" is the length of a context window
 _UNITS = {"b": 1e9, "m": 1e6}
 _MAX_KEPT = 1000  # conversations
 
@@ -53,7 +54,7 @@ def find_fit(model: str, *, family: str, thinks: bool, window: int) -> ModelFit:
 def has_few_parameters(model: str) -> bool:
     """Tell whether a model's name says that it has fewer than 10 billion parameters."""
     sizes = [float(n) * _UNITS[unit.lower()] for n, unit in _SIZE.findall(model)]
-    return bool(sizes) and max(sizes) < _FEW
+    return bool(sizes) and _FEWEST <= max(sizes) < _FEW
 
 
 class FitMemory:

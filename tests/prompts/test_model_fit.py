@@ -14,7 +14,7 @@ from byok.prompts.model_fit import (
 @pytest.mark.parametrize(
     "model",
     ["qwen3:8b", "llama3.2:1b", "gemma3n:e4b", "SmolLM2-135M-Instruct", "phi-4-3.8b",
-     "meta-llama/Llama-3.1-8B-Instruct", "qwen2.5-coder:7b-instruct-q4_K_M"],
+     "meta-llama/Llama-3.1-8B-Instruct", "glm-4-9b-chat-1m", "qwen2.5-coder:7b-instruct-q4_K_M"],
 )  # fmt: skip
 def test_a_model_of_few_parameters_is_small(model: str) -> None:
     assert has_few_parameters(model)
@@ -23,7 +23,8 @@ def test_a_model_of_few_parameters_is_small(model: str) -> None:
 @pytest.mark.parametrize(
     "model",
     ["gpt-5", "claude-opus-4-5", "qwen3-30b-a3b", "mixtral-8x7b", "llama3.3:70b",
-     "gemini-3-pro", "deepseek-chat", "kimi-k2", "glm-4.6", "gpt-4.1-mini", "m1", ""],
+     "gemini-3-pro", "deepseek-chat", "kimi-k2", "glm-4.6", "gpt-4.1-mini", "m1", "",
+     "claude-opus-4.6-1m", "claude-sonnet-4-5[1m]", "llama-4-scout-10m"],
 )  # fmt: skip
 def test_other_models_are_not(model: str) -> None:
     assert not has_few_parameters(model)
