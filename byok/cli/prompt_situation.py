@@ -44,23 +44,13 @@ def split_name(name: str) -> tuple[str, str]:
 
 def tools_named(prompts: "PromptSet", kind: str) -> frozenset[str]:
     """Return every tool that a prompt or one of its variants names."""
-    from byok.prompts.kinds import TOOL
-    from byok.prompts.template import Choice
+    from byok.prompts.prompt_set import named_tools
 
-    templates = [
+    return named_tools(
         template
         for group in (prompts.templates, prompts.own)
         for name, template in group.items()
         if name.partition(".")[0] == kind
-    ]
-    conditions = [
-        part.condition
-        for template in templates
-        for part in template.walk()
-        if isinstance(part, Choice) and part.condition.startswith(TOOL)
-    ]
-    return frozenset(
-        name for one in conditions for name in one.removeprefix(TOOL).split("|")
     )
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from byok.prompts.kinds import FAMILY, SHIPPED, SHORT, TOOL
-from byok.prompts.template import Template
+from byok.prompts.template import Choice, Template
 
 _NOTHING: Mapping[str, str] = {}
 _MOST_KEPT = 200  # situations whose texts are kept: writing one takes 0.1 ms
@@ -80,6 +80,10 @@ class PromptSet:
         default_factory=dict, init=False, compare=False, repr=False
     )
 
+    @cached_property
+    def _named(self) -> frozenset[str]:
+        return named_tools((*self.templates.values(), *self.own.values()))
+
     def render(
         self,
         name: str,
@@ -93,6 +97,8 @@ class PromptSet:
         """
         if values:
             return self._render(name, situation, values)
+        # Other tools change no text, and clients may offer thousands.
+        situation = situation._replace(tools=situation.tools & self._named)
         prompt = self._kept.get((name, situation))
         if prompt is None:
             if len(self._kept) >= _MOST_KEPT:
@@ -110,7 +116,10 @@ class PromptSet:
         text, note = self._fill(self.own[chosen], name, situation, values)
         if _is_too_long(text, situation.window):
             brief = situation._replace(variants=(SHORT, *situation.variants))
+            long, chosen = chosen, _choose(self.own, name, brief.variants)
             text, note = self._fill(self.own[chosen], name, brief, values)
+            if chosen != long:
+                note = _instead(f"your own {chosen}", f"your own {long}", brief.window)
         if _is_too_long(text, situation.window):
             note = f"your own {chosen} takes more than {_share(situation.window)}"
         return Prompt(text, f"own {chosen}", note)
@@ -147,8 +156,7 @@ class PromptSet:
                 text, short, f"{short} is used: the window has {window:,} tokens"
             )
         text = self.templates[short].render(values, situation.holds)
-        note = f"{short} is used: {chosen} takes more than {_share(window)}"
-        return Prompt(text, short, note)
+        return Prompt(text, short, _instead(short, chosen, window))
 
     @cached_property
     def version(self) -> str:
@@ -159,6 +167,17 @@ class PromptSet:
                 seen.update(f"{name}\0{templates[name]!r}\0".encode())
             seen.update(b"\0")
         return seen.hexdigest()[:8]
+
+
+def named_tools(templates: Iterable[Template]) -> frozenset[str]:
+    """Return every tool on which a part of these templates depends."""
+    conditions = (
+        part.condition.removeprefix(TOOL)
+        for template in templates
+        for part in template.walk()
+        if isinstance(part, Choice) and part.condition.startswith(TOOL)
+    )
+    return frozenset(tool for names in conditions for tool in names.split("|"))
 
 
 def _choose(
@@ -174,6 +193,10 @@ def _choose(
 
 def _is_too_long(text: str, window: int) -> bool:
     return window > 0 and count_tokens(text) > most_tokens(window)
+
+
+def _instead(used: str, long: str, window: int) -> str:
+    return f"{used} is used: {long} takes more than {_share(window)}"
 
 
 def _share(window: int) -> str:

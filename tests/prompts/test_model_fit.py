@@ -14,7 +14,8 @@ from byok.prompts.model_fit import (
 @pytest.mark.parametrize(
     "model",
     ["qwen3:8b", "llama3.2:1b", "gemma3n:e4b", "SmolLM2-135M-Instruct", "phi-4-3.8b",
-     "meta-llama/Llama-3.1-8B-Instruct", "glm-4-9b-chat-1m", "qwen2.5-coder:7b-instruct-q4_K_M"],
+     "meta-llama/Llama-3.1-8B-Instruct", "glm-4-9b-chat-1m",
+     "qwen2.5-coder:7b-instruct-q4_K_M"],
 )  # fmt: skip
 def test_a_model_of_few_parameters_is_small(model: str) -> None:
     assert has_few_parameters(model)

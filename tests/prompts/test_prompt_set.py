@@ -107,3 +107,30 @@ def test_an_own_text_of_a_family_uses_what_is_shipped_for_the_model(
     )
     both = PromptSet(shipped.templates, own.templates)
     assert both.render("agent", Situation(variants)).text == text
+
+
+@pytest.mark.parametrize(
+    ("window", "text", "name", "note"),
+    [
+        (100_000, "Mine. " * 99 + "Mine.", "own agent", ""),
+        (1000, "My short.", "own agent.short", "your own agent.short is used: your own "
+         "agent takes more than 12 % of the window of 1,000 tokens"),
+        (10, "My short.", "own agent.short", "your own agent.short takes more than 12 "
+         "% of the window of 10 tokens"),
+    ],
+)  # fmt: skip
+def test_an_own_text_that_is_too_long_gives_way_to_the_own_short_one(
+    window: int, text: str, name: str, note: str
+) -> None:
+    own = prompts(agent="Mine. " * 100, agent__short="My short.").templates
+    both = PromptSet(prompts(agent="Theirs.", agent__short="Brief.").templates, own)
+    assert both.render("agent", Situation((), window)) == (text, name, note)
+
+
+def test_tools_that_no_text_names_take_no_memory() -> None:
+    texts = prompts(agent="{{#tool:view|read}}Look.{{/}}")
+    for number in range(50):
+        tools = frozenset({"view", f"mcp_{number}" * 1000})
+        assert texts.render("agent", Situation(tools=tools)).text == "Look."
+    assert texts.render("agent", Situation()).text == ""
+    assert len(texts._kept) == 2
