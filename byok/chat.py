@@ -213,6 +213,8 @@ class ChatRequest:
         cache_key: the client's name for prompts that begin alike, which may be those
             of several conversations; "" if it gives none.
         fim: a gap to fill; an upstream that can do so gets it instead of the messages.
+        loop: the loop that the newest results show, for the log, as `warned-failing-3`.
+        ended: why the turn is not to go on, for the user; "" if the model is asked.
     """
 
     messages: tuple[Message, ...]
@@ -232,3 +234,5 @@ class ChatRequest:
     conversation: str = ""
     cache_key: str = ""
     fim: FimRequest | None = None
+    loop: str = ""
+    ended: str = ""

@@ -68,8 +68,10 @@ class RequestRecord:
     `first_byte` is in seconds from the start to the upstream's first event, None
     without one. `attempts` counts requests to upstreams, `repairs` changed tool calls,
     `dropped_calls` those that were cut or no JSON object, and so not passed on;
-    `notices` sentences that byok added to the answer. `prompt` is the prompt that byok
-    told the model and the version of all prompts, as `agent.small@1a2b3c4d`.
+    `notices` sentences that byok added to the answer. `loop` is the loop that a turn is
+    in, as `warned-failing-3`, or `ended-failing-6` if byok ended it. `prompt` is the
+    prompt that byok told the model and the version of all prompts, as
+    `agent.small@1a2b3c4d`.
     `prompt_change` tells where the prompt differs from the last one of its
     conversation, so that the upstream's cache misses from there; "" if it continues
     that one. `status` is that of the HTTP answer, 0 while it is open; `error` and
@@ -96,6 +98,7 @@ class RequestRecord:
     repairs: int = 0
     dropped_calls: int = 0
     notices: int = 0
+    loop: str = ""
     prompt: str = ""
     prompt_change: str = ""
     status: int = 0

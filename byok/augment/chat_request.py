@@ -7,6 +7,7 @@ from byok.augment.editor_context import add_editor_context, memories_note
 from byok.augment.exchanges import HistoryItem, read_exchanges
 from byok.augment.guides import read_guides
 from byok.augment.history import MessageBuilder
+from byok.augment.loop_notes import note_loops
 from byok.augment.nodes import UserTurn, read_turn
 from byok.augment.reply_job import DecodeState, Defaults
 from byok.augment.summary import render_summary
@@ -34,6 +35,7 @@ def decode_chat(
     """
     state = state or DecodeState()
     exchanges, current = _read_turns(body, state.note_unknown)
+    exchanges, current, loop = note_loops(exchanges, current, defaults.loops)
     idle = _is_idle(exchanges, current)
     silent = flag(body, "silent")
     flags = mapping(body, "feature_detection_flags")
@@ -70,6 +72,8 @@ def decode_chat(
         client_tool_use_start=flag(flags, "support_tool_use_start"),
         sampling=defaults.sampling,
         conversation=first_text(body, "conversation_id"),
+        loop=loop.fact if loop else "",
+        ended=loop.for_user if loop and loop.ends and not silent else "",
     )
 
 

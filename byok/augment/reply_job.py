@@ -9,6 +9,7 @@ from byok.chat import ChatRequest, Json, Sampling
 from byok.code_query import CodeQuestion, FileChunk
 from byok.errors import ByokError
 from byok.events import StreamEvent
+from byok.loops.limits import LoopLimits
 from byok.prompts.model_fit import ModelFit
 from byok.prompts.prompt_set import Prompt, PromptSet, Situation
 from byok.prompts.shipped import shipped_prompts
@@ -21,7 +22,7 @@ class Defaults:
     """The user's settings for every request of an endpoint.
 
     `fit` is what prompts must suit. With `compact_tools` the descriptions of tools are
-    shortened.
+    shortened. `loops` are the limits of a turn.
     """
 
     system_prompt: str = ""
@@ -30,6 +31,7 @@ class Defaults:
     prompts: PromptSet = field(default_factory=shipped_prompts)
     fit: ModelFit = field(default_factory=ModelFit)
     compact_tools: bool = False
+    loops: LoopLimits = field(default_factory=LoopLimits)
 
     def render(
         self,

@@ -36,6 +36,8 @@ def access_line(record: RequestRecord) -> str:
     ]
     if record.model:
         facts += _facts_of_answer(record)
+    if record.loop:
+        facts.append(f"loop={record.loop}")
     return " ".join(facts)
 
 

@@ -13,6 +13,7 @@ from byok.config.sections import ToolSettings
 from byok.errors import ByokError
 from byok.events import (
     Finish,
+    FinishReason,
     Notice,
     StreamEvent,
     ThinkingDelta,
@@ -76,10 +77,13 @@ class ModelAnswer:
         """Ask the upstream, and give the events of its answer."""
         self.begun = True
         asked, record = self._destination, self._record
-        record.upstream, record.model = asked.upstream.name, asked.model
         chat, self._chat = self._chat, _FORGOTTEN  # it may be large
+        record.loop = chat.loop
+        if chat.ended:
+            return aclosing(_only(Notice(chat.ended), Finish(FinishReason.STOP)))
+        record.upstream, record.model = asked.upstream.name, asked.model
         if not chat.messages:
-            return aclosing(_nothing())
+            return aclosing(_only())
         for notice in self._notices:
             record.notices += 1
             self._reply.feed(notice)
@@ -168,9 +172,10 @@ class ModelAnswer:
         )
 
 
-async def _nothing() -> AsyncGenerator[list[StreamEvent], None]:
-    return
-    yield []  # makes it a generator
+async def _only(*events: StreamEvent) -> AsyncGenerator[list[StreamEvent], None]:
+    """Give events of byok's own; no upstream is asked."""
+    if events:
+        yield [*events]
 
 
 def _difference(before: str, after: str) -> tuple[str, str]:

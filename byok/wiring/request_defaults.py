@@ -49,6 +49,7 @@ class RequestDefaults:
             self.prompts,
             fit,
             compact_tools=chat.compact_tools and fit.is_small,
+            loops=self.settings.loops.limits,
         )
 
     def _find_fit(self, upstream: str, model: str) -> ModelFit:

@@ -77,7 +77,7 @@ def check(course: Course, upstream: WindowedUpstream) -> None:
 @IN_ONE_PIECE
 async def test_context_window_of_32k_with_400_exchanges() -> None:
     async with WindowedUpstream(32_768) as upstream:
-        settings = section(upstream)
+        settings = {**section(upstream), "loops": {"on": False}}  # it is one turn
         async with running(settings, environ=KEY) as editor:
             course = await go(editor, upstream, Talk(400, 5000), 100)
     print(course.report(upstream))

@@ -44,6 +44,11 @@ def test_access_log_adds_what_the_upstream_did() -> None:
     )
 
 
+def test_access_log_tells_of_a_loop_also_where_no_model_was_asked() -> None:
+    record = record_of(loop="ended-failing-6")
+    assert access_line(record) == "POST /chat 200 250 ms r1 loop=ended-failing-6"
+
+
 def test_access_log_cuts_a_long_model_id() -> None:
     assert len(access_line(record_of(upstream="one", model="m" * 500))) < 140
 

@@ -1,0 +1,52 @@
+"""The section against surprises: loops of agents."""
+
+from typing import Annotated, TypeAlias
+
+from pydantic import Field, model_validator
+
+from byok.config.section import SettingsSection
+from byok.loops.limits import POLLING, LoopLimits
+
+_Times: TypeAlias = Annotated[int, Field(ge=0, le=100_000)]
+
+
+class LoopSettings(SettingsSection):
+    """When an agent that goes round in circles is told so, and when it is ended."""
+
+    on: bool = Field(True, description="Look for loops in the turns of agents.")
+    failing_warn: _Times = Field(
+        3, description="Failures of an equal call until the model is told; 0: never."
+    )
+    failing_end: _Times = Field(
+        6, description="Failures of an equal call that end a turn; 0: none does."
+    )
+    repeated_warn: _Times = Field(
+        5, description="Equal results of an equal call until it is told; 0: never."
+    )
+    repeated_end: _Times = Field(
+        10, description="Equal results of an equal call that end a turn; 0: none does."
+    )
+    steps_warn: _Times = Field(
+        150, description="Steps of a turn until the model is told; 0: never."
+    )
+    steps_end: _Times = Field(
+        400, description="Steps of a turn that end it; 0: any number is allowed."
+    )
+    polling: list[str] = Field(
+        sorted(POLLING),
+        description="Tools whose result may stay the same for as long as they wait.",
+    )
+
+    @model_validator(mode="after")
+    def _warn_first(self) -> "LoopSettings":
+        for kind in ("failing", "repeated", "steps"):
+            warn, end = getattr(self, f"{kind}_warn"), getattr(self, f"{kind}_end")
+            if end and warn >= end:
+                raise ValueError(f"{kind}_end must be more than {kind}_warn, or 0")
+        return self
+
+    @property
+    def limits(self) -> LoopLimits:
+        """The limits of a turn."""
+        values = self.model_dump()
+        return LoopLimits(**{**values, "polling": frozenset(self.polling)})

@@ -1,0 +1,1 @@
+"""Loops of an agent: equal tool calls again and again, and turns without end."""

@@ -1,0 +1,27 @@
+"""The sections against surprises: what they refuse."""
+
+import pytest
+from pydantic import ValidationError
+
+from byok.config.spending_sections import LoopSettings
+from byok.loops.limits import LoopLimits
+
+
+def test_the_shipped_settings_are_the_shipped_limits() -> None:
+    assert LoopSettings().limits == LoopLimits()
+
+
+@pytest.mark.parametrize("kind", ["failing", "repeated", "steps"])
+@pytest.mark.parametrize(
+    ("warn", "end", "good"),
+    [(3, 4, True), (3, 0, True), (0, 2, True), (3, 3, False), (4, 3, False)],
+)
+def test_a_model_is_told_before_a_turn_is_ended(
+    kind: str, warn: int, end: int, good: bool
+) -> None:
+    values = {f"{kind}_warn": warn, f"{kind}_end": end}
+    if good:
+        LoopSettings.model_validate(values)
+        return
+    with pytest.raises(ValidationError, match=f"{kind}_end must be more than"):
+        LoopSettings.model_validate(values)

@@ -1,0 +1,156 @@
+"""Agents that go round in circles, through the real server: told, then ended."""
+
+import json
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from byok.record import RequestRecord
+from tests.fakes.bodies import exchange, result_node
+from tests.fakes.daemon import Answer, Editor, running, settings_for
+from tests.fakes.upstream import FakeUpstream, Script, answer, tool_answer
+
+VIEW = {
+    "name": "view",
+    "description": "Show a file.",
+    "input_schema_json": json.dumps(
+        {"type": "object", "properties": {"path": {"type": "string"}}}
+    ),
+}
+NOTE = "[Note from byok: "
+ENDED = "[byok] byok ended this turn"
+
+
+class Records:
+    """Observer that keeps the loop of each request."""
+
+    def __init__(self) -> None:
+        self.loops: list[str] = []
+
+    def request_started(self, record: RequestRecord, /) -> None:
+        """Wait for the end."""
+
+    def request_finished(self, record: RequestRecord, /) -> None:
+        self.loops.append(record.loop)
+
+
+class Agent:
+    """An editor's agent whose tools give what `run` says of their number."""
+
+    def __init__(self, editor: Editor, run: Callable[[int], dict[str, Any]]) -> None:
+        self._editor, self._run = editor, run
+        self.history: list[dict[str, Any]] = []
+        self._calls = 0
+
+    async def turn(self, words: str, most: int = 500) -> tuple[Answer, int]:
+        """Ask, and run the tools that are called; return the last answer, and steps."""
+        nodes: list[dict[str, Any]] = []
+        for steps in range(most):
+            asked = {"nodes": nodes, "chat_history": self.history}
+            reply = await self._editor.chat(
+                words, mode="AGENT", tool_definitions=[VIEW], **asked
+            )
+            past = exchange(words, reply.text, nodes=nodes, calls=reply.nodes)
+            self.history.append(past)
+            if not reply.tool_uses:
+                return reply, steps
+            words, nodes = "", []
+            for use in reply.tool_uses:
+                self._calls += 1
+                given = self._run(self._calls)
+                nodes.append(result_node(use["tool_use_id"], **given))
+        raise AssertionError("the model never stops calling tools")
+
+
+def fail(number: int) -> dict[str, Any]:
+    return {"content": f"No such file, at second {number}.", "is_error": True}
+
+
+async def test_a_model_that_repeats_a_failing_call_for_ever_is_told_and_ended(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(tool_answer("view", '{"path": "a.py"}'))
+    records = Records()
+    async with running(settings_for(fake.url), observers=[records]) as editor:
+        agent = Agent(editor, fail)
+        last, steps = await agent.turn("Look at a.py.")
+        asked = [request["messages"] for request in fake.requests]
+        fake.play(answer("I cannot."))
+        again, more = await agent.turn("Then stop.")
+    assert (steps, len(asked)) == (6, 6)
+    assert last.status == 200
+    assert last.last["stop_reason"] == 1
+    assert "error" not in last.last
+    assert last.text.count(ENDED) == 1
+    assert "view failed 6 times with the same arguments" in last.text
+    assert (again.text, more) == ("I cannot.", 0)
+    told = [NOTE in str(messages[-1]["content"]) for messages in asked]
+    assert told == [False, False, False, True, True, True]
+    for earlier, later in pairwise(asked):
+        assert later[: len(earlier)] == earlier  # upstreams keep their cache
+    assert fake.requests[-1]["messages"][: len(asked[-1])] == asked[-1]
+    assert ENDED not in json.dumps(fake.requests[-1])
+    assert records.loops == [
+        *("", "", ""),
+        *("warned-failing-3", "warned-failing-4", "warned-failing-5"),
+        "ended-failing-6",
+        "",
+    ]
+
+
+async def test_a_model_that_listens_goes_on(fake: FakeUpstream) -> None:
+    def reply(body: dict[str, Any]) -> Script:
+        told = NOTE in str(body["messages"][-1]["content"])
+        return Script(answer("Sorry.") if told else tool_answer("view", "{}"))
+
+    fake.reply = reply
+    async with running(settings_for(fake.url)) as editor:
+        last, steps = await Agent(editor, fail).turn("Look.")
+    assert (last.text, steps) == ("Sorry.", 3)
+
+
+async def test_a_repeated_call_with_one_result_is_ended_too(fake: FakeUpstream) -> None:
+    fake.play(tool_answer("view", '{"path": "a.py"}'))
+    async with running(settings_for(fake.url)) as editor:
+        agent = Agent(editor, lambda _: {"content": "def f(): ..."})
+        last, steps = await agent.turn("Look.")
+    assert steps == 10
+    assert ENDED in last.text
+
+
+@pytest.mark.parametrize(
+    "settings", [{"on": False}, {"failing_end": 0}, {"failing_end": 100}]
+)
+async def test_the_limits_are_the_users(
+    fake: FakeUpstream, settings: dict[str, Any]
+) -> None:
+    fake.play(*[tool_answer("view", "{}")] * 20, answer("Done."))
+    sections = {**settings_for(fake.url), "loops": settings}
+    async with running(sections) as editor:
+        last, steps = await Agent(editor, fail).turn("Look.")
+    assert (last.text, steps) == ("Done.", 20)
+
+
+async def test_a_long_honest_turn_is_left_alone(fake: FakeUpstream) -> None:
+    calls = [tool_answer("view", f'{{"path": "{n}.py"}}') for n in range(120)]
+    fake.play(*calls, answer("Done."))
+    async with running(settings_for(fake.url)) as editor:
+        agent = Agent(editor, lambda n: {"content": f"# file {n}"})
+        last, steps = await agent.turn("Look at all.")
+    assert (last.text, steps) == ("Done.", 120)
+    assert NOTE not in fake.bodies[-1].decode()
+
+
+async def test_a_chat_in_one_piece_is_ended_too(fake: FakeUpstream) -> None:
+    fake.play(tool_answer("view", "{}"))
+    async with running(settings_for(fake.url)) as editor:
+        agent = Agent(editor, fail)
+        await agent.turn("Look.")
+        nodes = agent.history.pop()["request_nodes"]
+        asked = {"message": "", "nodes": nodes, "chat_history": agent.history}
+        whole = await editor.post("/chat", asked)
+    assert whole.status == 200
+    assert ENDED in whole.json["text"]
+    assert whole.json["stop_reason"] == 1
