@@ -1,5 +1,6 @@
 """Change single values of TOML; tomlkit keeps comments, order and blanks."""
 
+import contextlib
 import tomllib
 from collections.abc import Iterator
 from typing import Any
@@ -24,7 +25,7 @@ def leaves(text: str) -> Iterator[Leaf]:
     Raises:
         ValueError: the text cannot be read, here as in the other functions.
     """
-    if value := _parse(text).unwrap():
+    if value := _plain(text):
         yield from value_leaves(value, ())
 
 
@@ -48,7 +49,7 @@ def _element(child: Any) -> str:
 
 def read(text: str, path: SettingPath) -> Any | MissingValue:
     """Return the value at a path, or MISSING."""
-    value = _parse(text).unwrap()
+    value: Any = _plain(text)
     for name in path:
         if not isinstance(value, dict) or name not in value:
             return MISSING
@@ -67,30 +68,33 @@ def put(text: str, path: SettingPath, value: SettingValue) -> str:
         at = _top_end(text)
         gap = "\n" if text[:at] and not text[:at].endswith("\n") else ""
         return f"{text[:at]}{gap}{tomlkit.dumps({path[0]: value})}{text[at:]}"
-    _table(document, path[:-1])[path[-1]] = value
-    return tomlkit.dumps(document)
+    with _translate_errors():
+        _table(document, path[:-1])[path[-1]] = value
+        return tomlkit.dumps(document)
 
 
 def restore(text: str, path: SettingPath, base: str) -> str:
     """Set the value that another text has at this path."""
     document = _parse(text)
     item: Any = _parse(base)
-    for name in path:
-        item = item[name]
-    _table(document, path[:-1])[path[-1]] = item
-    return tomlkit.dumps(document)
+    with _translate_errors():
+        for name in path:
+            item = item[name]
+        _table(document, path[:-1])[path[-1]] = item
+        return tomlkit.dumps(document)
 
 
 def drop(text: str, path: SettingPath) -> str:
     """Take a value out."""
     document = _parse(text)
     table: Any = document
-    for name in path[:-1]:
-        if name not in table:
-            return text
-        table = table[name]
-    table.pop(path[-1], None)
-    new = tomlkit.dumps(document)
+    with _translate_errors():
+        for name in path[:-1]:
+            if name not in table:
+                return text
+            table = table[name]
+        table.pop(path[-1], None)
+        new = tomlkit.dumps(document)
     is_gap = new.endswith("\n\n") and not text.endswith("\n\n")
     return new[:-1] if is_gap else new  # tomlkit put it before a table
 
@@ -140,13 +144,24 @@ def _table(document: tomlkit.TOMLDocument, path: SettingPath) -> Any:
     return table
 
 
+def _plain(text: str) -> dict[str, Any]:
+    document = _parse(text)
+    with _translate_errors():
+        return document.unwrap()
+
+
 def _parse(text: str) -> tomlkit.TOMLDocument:
-    try:
+    with _translate_errors():
         document = tomlkit.parse(text)
-    except TOMLKitError as error:
-        raise ValueError(str(error)) from None
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-    if tomlkit.dumps(document) != text:
-        raise ValueError("it cannot be written back as it is")
+        if tomlkit.dumps(document) != text:  # tables that take turns, for one
+            raise ValueError("it cannot be written back as it is")
     return document
+
+
+@contextlib.contextmanager
+def _translate_errors() -> Iterator[None]:
+    """Raise ValueError for what tomlkit finds: a name may be found twice only late."""
+    try:
+        yield
+    except TOMLKitError as error:
+        raise ValueError(*error.args[:1]) from None  # a KeyError would be quoted

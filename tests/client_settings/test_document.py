@@ -51,6 +51,18 @@ def test_document_keeps_what_somebody_added_beside() -> None:
     assert EDITORS[JSONC].read(taken.text, ("a",)) == {"mine": "1"}
 
 
+def test_document_whose_settings_are_gone_stays_as_it_is() -> None:
+    taken = take_out('{"b": 1}', "", written(WANTED).items(), JSONC)
+    assert taken == ('{"b": 1}', ())
+
+
+def test_document_keeps_an_object_that_others_emptied() -> None:
+    base = '{"a": {"own": 1}}'
+    text = EDITORS[JSONC].drop(put_all(base, WANTED, JSONC), ("a", "own"))
+    taken = take_out(text, base, written(WANTED).items(), JSONC)
+    assert EDITORS[JSONC].read(taken.text, ()) == {"a": {}}
+
+
 def test_document_that_cannot_be_read_any_more_is_refused() -> None:
     """An alias of YAML to a value that byok replaces."""
     text = "model: &m gpt\nweak-model: *m\n"

@@ -69,6 +69,13 @@ def test_toml_put_goes_into_an_inline_table() -> None:
         ("model_providers = 1\n", TABLE, "model_providers is no table"),
         ("a = \n", ("a",), "line 1"),
         ("a = 1\na = 2\n", ("a",), "already"),
+        ("[[c]]\n[a]\n[[c]]\n", ("a",), "cannot be written back"),
+        (
+            "model_providers.byok.name = 'q'\n[model_providers.byok.auth]\n"
+            "[model_providers.byok]\nname = 'n'\n",
+            TABLE,
+            "already",
+        ),
         ("a = " + "[" * 3000 + "]" * 3000, ("a",), "deep"),
     ],
 )
@@ -77,6 +84,11 @@ def test_toml_that_cannot_be_changed_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=what):
         put(text, path, "v")
+
+
+def test_toml_restore_wants_a_former_value() -> None:
+    with pytest.raises(ValueError, match=r"^Key .model_providers. does not exist"):
+        restore(TOML, TABLE, TOML)
 
 
 def test_toml_read_of_what_is_not_there_is_missing() -> None:

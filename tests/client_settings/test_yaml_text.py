@@ -152,6 +152,12 @@ def test_yaml_reads_values() -> None:
     assert list(leaves("# nothing")) == []
 
 
+def test_yaml_restore_of_nothing_leaves_the_colon() -> None:
+    text = "model: # c\nx: 1\n"
+    assert restore(put(text, ("model",), "v"), ("model",), text) == text
+    assert drop("- a\n", ("model",)) == "- a\n"
+
+
 def test_yaml_elements_are_mappings() -> None:
     with pytest.raises(ValueError, match="must be a mapping"):
         put("", ITEM, "v")
