@@ -4,12 +4,15 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from typing import NamedTuple
 
-from byok.prompts.kinds import FAMILY, SHIPPED, SHORT, TOOL
-from byok.prompts.template import Choice, Template
+from byok.prompts.kinds import FAMILY, SHIPPED, SHORT, SMALL, TOOL
+from byok.prompts.template import Choice, Slot, Template
 
 _NOTHING: Mapping[str, str] = {}
+_NO_TEXT = Template(())
+_ONLY_SHIPPED = Template((Slot(SHIPPED, 1, alone=True),))
 _MOST_KEPT = 200  # situations whose texts are kept: writing one takes 0.1 ms
 _SHARE = 12  # percent of a context window that a prompt may take
 # Characters of a token in English text, fewer than tokenizers show (docs/PROMPTS.md).
@@ -110,53 +113,25 @@ class PromptSet:
     def _render(
         self, name: str, situation: Situation, values: Mapping[str, str]
     ) -> Prompt:
-        chosen = _choose(self.own, name, situation.variants)
-        if not chosen:
-            return self._render_shipped(name, situation, values)
-        text, note = self._fill(self.own[chosen], name, situation, values)
-        if _is_too_long(text, situation.window):
-            brief = situation._replace(variants=(SHORT, *situation.variants))
-            long, chosen = chosen, _choose(self.own, name, brief.variants)
-            text, note = self._fill(self.own[chosen], name, brief, values)
-            if chosen != long:
-                note = _instead(f"your own {chosen}", f"your own {long}", brief.window)
-        if _is_too_long(text, situation.window):
-            note = f"your own {chosen} takes more than {_share(situation.window)}"
-        return Prompt(text, f"own {chosen}", note)
-
-    def _fill(
-        self,
-        own: Template,
-        name: str,
-        situation: Situation,
-        values: Mapping[str, str],
-    ) -> tuple[str, str]:
-        """Return a text of the user's, and what of the shipped one in it gave way."""
-        if not own.has(SHIPPED):
-            return own.render(values, situation.holds), ""
-        base = self._render_shipped(name, situation, values)
-        values = {**values, SHIPPED: base.text}
-        return own.render(values, situation.holds), base.note
-
-    def _render_shipped(
-        self, name: str, situation: Situation, values: Mapping[str, str]
-    ) -> Prompt:
-        chosen = _choose(self.templates, name, situation.variants)
-        if not chosen:
-            return Prompt()
-        text = self.templates[chosen].render(values, situation.holds)
-        short = f"{name}.{SHORT}"
-        window = situation.window
-        if short not in self.templates or not (
-            chosen == short or _is_too_long(text, window)
-        ):
-            return Prompt(text, chosen)
-        if chosen == short:
-            return Prompt(
-                text, short, f"{short} is used: the window has {window:,} tokens"
-            )
-        text = self.templates[short].render(values, situation.holds)
-        return Prompt(text, short, _instead(short, chosen, window))
+        owns = _texts(self.own, name, situation) or [""]
+        shipped = _texts(self.templates, name, situation) or [""]
+        for own, used in product(owns, shipped):
+            around = self.own.get(own, _ONLY_SHIPPED)
+            base = self.templates.get(used, _NO_TEXT).render(values, situation.holds)
+            text = around.render({**values, SHIPPED: base}, situation.holds)
+            if not _is_too_long(text, situation.window):
+                break
+        best_own = _choose(self.own, name, _lasting(situation))
+        best = _choose(self.templates, name, _lasting(situation))
+        window = f"the window of {situation.window:,} tokens"
+        note = ""
+        if own and _is_too_long(text, situation.window):
+            note = f"your own {own} takes more than {_SHARE} % of {window}"
+        elif own != best_own:
+            note = f"your own {own} is used instead of your own {best_own} for {window}"
+        elif used != best and around.has(SHIPPED):
+            note = f"{used} is used instead of {best} for {window}"
+        return Prompt(text, f"own {own}" if own else used, note)
 
     @cached_property
     def version(self) -> str:
@@ -191,13 +166,25 @@ def _choose(
     return next((n for n in names if n in templates), "")
 
 
+def _lasting(situation: Situation) -> list[str]:
+    """Return the variants that suit the model in any window."""
+    return [variant for variant in situation.variants if variant != SHORT]
+
+
+def _texts(
+    templates: Mapping[str, Template], name: str, situation: Situation
+) -> list[str]:
+    """Return the texts to try, each shorter than the one before.
+
+    The one that suits the model best is not for a short window, if there is another.
+    """
+    best = _choose(templates, name, _lasting(situation))
+    shorter = [f"{name}.{SMALL}", f"{name}.{SHORT}"]
+    shorter = [text for text in shorter if text in templates]
+    if best in shorter or (SHORT in situation.variants and shorter):
+        return shorter
+    return [best, *shorter] if best else shorter
+
+
 def _is_too_long(text: str, window: int) -> bool:
     return window > 0 and count_tokens(text) > most_tokens(window)
-
-
-def _instead(used: str, long: str, window: int) -> str:
-    return f"{used} is used: {long} takes more than {_share(window)}"
-
-
-def _share(window: int) -> str:
-    return f"{_SHARE} % of the window of {window:,} tokens"

@@ -66,7 +66,7 @@ def test_show_prints_what_suits_a_model_and_its_window(cli: Cli) -> None:
     assert small.err.startswith("This is agent.small, about ")
     assert small.out == cli("prompts", "show", "agent.small").out
     short = cli("prompts", "show", "agent", "--window", "4096")
-    assert "Note: agent.short is used: the window has 4,096 tokens." in short.err
+    assert "Note: agent.small is used instead of agent for the " in short.err
 
 
 def test_show_prints_the_users_own(cli: Cli, folder: Path) -> None:

@@ -99,7 +99,7 @@ async def test_what_was_left_out_is_logged_once_a_model(
     for model in ("one", "two"):
         of_it = [note for note in said if note.startswith(f"byok:fake:{model}: ")]
         assert len(of_it) == 2
-        assert ["chat.short" in note for note in of_it] == [True, False]
+        assert ["chat.small" in note for note in of_it] == [True, False]
         assert "40,000 characters" in of_it[1]
 
 

@@ -14,7 +14,7 @@ OWN = prompts(agent="Full {{who}}.", agent__small="Small {{who}}.", chat="Chat."
         ((), "Full x."),
         (("small",), "Small x."),
         (("short", "small"), "Small x."),
-        (("short",), "Full x."),
+        (("short",), "Small x."),
     ],
 )
 def test_the_first_variant_with_a_text_is_used(
@@ -61,8 +61,11 @@ def test_the_version_changes_with_any_text() -> None:
 @pytest.mark.parametrize(
     ("more", "note"),
     [
-        ("", "agent.short is used: agent takes more than 12 % of the window of 1,000"),
-        ("Mine. " * 60, "agent.short is used: the window has 1,000 tokens"),
+        ("", "agent.short is used instead of agent for the window of 1,000 tokens"),
+        (
+            "Mine. " * 60,
+            "agent.short is used instead of agent for the window of 1,000 tokens",
+        ),
         ("Mine. " * 90, "your own agent takes more than 12 % of the window of 1,000"),
     ],
 )
@@ -79,6 +82,31 @@ def test_the_shipped_text_inside_an_own_one_is_short_where_room_is(
     assert said.text == f"Brief. Mine. {more}".strip()
     assert said.name == "own agent"
     assert said.note.startswith(note)
+
+
+LADDER = prompts(agent="x " * 1000, agent__small="y " * 200, agent__short="z.")
+
+
+@pytest.mark.parametrize(
+    ("variants", "window", "name"),
+    [
+        ((), 0, "agent"),
+        ((), 8192, "agent"),
+        ((), 4000, "agent.small"),
+        ((), 500, "agent.short"),
+        (("short",), 8000, "agent.small"),
+        (("short",), 500, "agent.short"),
+        (("short", "small"), 4000, "agent.small"),
+        (("small",), 500, "agent.short"),
+    ],
+)
+def test_the_longest_text_that_fits_is_used(
+    variants: tuple[str, ...], window: int, name: str
+) -> None:
+    said = LADDER.render("agent", Situation(variants, window))
+    best = "agent.small" if "small" in variants else "agent"
+    note = f"{name} is used instead of {best} for the window of {window:,} tokens"
+    assert (said.name, said.note) == (name, note if name != best else "")
 
 
 def test_own_words_stay_however_long() -> None:
@@ -113,8 +141,8 @@ def test_an_own_text_of_a_family_uses_what_is_shipped_for_the_model(
     ("window", "text", "name", "note"),
     [
         (100_000, "Mine. " * 99 + "Mine.", "own agent", ""),
-        (1000, "My short.", "own agent.short", "your own agent.short is used: your own "
-         "agent takes more than 12 % of the window of 1,000 tokens"),
+        (1000, "My short.", "own agent.short", "your own agent.short is used instead "
+         "of your own agent for the window of 1,000 tokens"),
         (10, "My short.", "own agent.short", "your own agent.short takes more than 12 "
          "% of the window of 10 tokens"),
     ],
