@@ -101,7 +101,7 @@ def _is_condition(condition: str, kind: PromptKind) -> bool:
 
 
 def _suggest(name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name[:_LONGEST], known, 1)
+    near = difflib.get_close_matches(name[:_LONGEST].lower(), known, 1)
     if near:
         return f"Did you mean {near[0]}?"
     return f"Known are: {', '.join(known)}."

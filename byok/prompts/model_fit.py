@@ -16,6 +16,7 @@ _FEW = 10e9  # parameters
 _FEWEST = 20e6  # of a model that can talk; "1m" is the length of a context window
 _UNITS = {"b": 1e9, "m": 1e6}
 _MAX_KEPT = 1000  # conversations
+_LONGEST_KEY = 1000  # characters of the ids of a conversation and a model
 
 
 class ModelFit(NamedTuple):
@@ -72,9 +73,9 @@ class FitMemory:
     ) -> ModelFit:
         """Return what suited the model in the first turn; in that one, `find` it.
 
-        Nothing is kept of requests without a conversation.
+        Nothing is kept of requests without a conversation, or with endless ids.
         """
-        if not conversation:
+        if not conversation or len(conversation) + len(model_id) > _LONGEST_KEY:
             return find()
         key = (conversation, model_id)
         fit = self._kept.pop(key, None) or find()

@@ -104,6 +104,11 @@ BROKEN = {
         "Agent.md: no prompt has this name.",
         "Did you mean agent?",
     ),
+    "a name in capitals alone": Broken(
+        _write("CHAT.md", b"x"),
+        "CHAT.md: no prompt has this name.",
+        "Did you mean chat?",
+    ),
     "the name of the slot": Broken(
         _write("shipped.md", b"x"), "shipped.md: no prompt has this name.", "agent, ask"
     ),

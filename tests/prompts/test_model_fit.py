@@ -67,7 +67,13 @@ def test_the_memory_of_conversations_is_limited() -> None:
     assert memory.recall("0", "m", lambda: later) == later
 
 
-def test_requests_without_a_conversation_share_nothing() -> None:
+@pytest.mark.parametrize(
+    ("conversation", "model"), [("", "m"), ("c" * 1000, "m"), ("c", "m" * 1000)]
+)
+def test_requests_without_a_conversation_or_with_endless_ids_share_nothing(
+    conversation: str, model: str
+) -> None:
     memory = FitMemory()
-    assert memory.recall("", "m", ModelFit) == ModelFit()
-    assert memory.recall("", "m", lambda: ModelFit(("gpt",))) == ModelFit(("gpt",))
+    assert memory.recall(conversation, model, ModelFit) == ModelFit()
+    later = ModelFit(("gpt",))
+    assert memory.recall(conversation, model, lambda: later) == later
