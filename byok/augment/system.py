@@ -73,9 +73,9 @@ def mode_prompt(
         *(["snippets"] if text(body, "mode").upper() in _SHOWING_SNIPPETS else []),
     ]
     names = [tool.name for tool in tools]
-    name = "chat"
-    if is_agent(body):
-        name = "ask" if names and _READERS.issuperset(names) else "agent"
+    name = "chat"  # also of an agent without tools: the AI SDK sends each text as one
+    if is_agent(body) and names:
+        name = "ask" if _READERS.issuperset(names) else "agent"
     return defaults.render(name, tools=names, conditions=conditions)
 
 

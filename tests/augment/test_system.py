@@ -37,6 +37,7 @@ OWN = prompts(
     review="R.",
 )
 BASE = Defaults("Base.", prompts=OWN)
+SAVE = [ToolDefinition("save-file", "", {})]
 CHAT = "Base.\n\nAnswer."
 
 
@@ -53,7 +54,7 @@ def written(
 
 def test_system_prompt_parts_come_in_their_order() -> None:
     defaults = Defaults("Base.", "Added.", prompts=OWN)
-    said = written(FULL, defaults, personality=CALM)
+    said = written(FULL, defaults, SAVE, personality=CALM)
     assert said.split("\n\n") == [
         "Base.",
         "Act.",
@@ -84,8 +85,9 @@ def test_system_prompt_parts_come_in_their_order() -> None:
         pytest.param({"persona_type": 99}, CHAT, id="an unknown persona"),
         pytest.param({"mode": "CHAT"}, "Base.\n\nAnswer with snippets.",
                      id="an editor"),
-        pytest.param({"mode": "agent"}, "Base.\n\nAct, show.", id="its agent"),
-        pytest.param({"mode": "CLI_AGENT"}, "Base.\n\nAct.", id="an agent"),
+        pytest.param({"mode": "agent"}, "Base.\n\nAnswer with snippets.",
+                     id="its agent without tools"),
+        pytest.param({"mode": "CLI_AGENT"}, CHAT, id="an agent without tools"),
         pytest.param({"system_prompt_replacements": [{"old": "Base", "new": "Ground"}]},
                      "Ground.\n\nAnswer.", id="replacements"),
         pytest.param({"system_prompt_replacements": [{"new": "x"}, "x", None, {}]},
@@ -103,20 +105,21 @@ def test_system_prompt_names_a_tool_only_if_it_is_offered() -> None:
     body = {"mode": "CLI_AGENT", "feature_detection_flags": flags}
     offered = [ToolDefinition(name, "", {}) for name in ("view", "save-file")]
     assert written(body, BASE, offered).endswith("Act, look, at once.")
-    assert written(body).endswith("Act, at once.")
+    assert written(body, BASE, SAVE).endswith("Act, at once.")
+    assert written({"mode": "agent"}, BASE, SAVE).endswith("Act, show.")
 
 
 @pytest.mark.parametrize(
     ("tools", "name"),
     [
-        ([], "agent"),
+        ([], "chat"),
         (["view"], "ask"),
         (["codebase-retrieval", "view", "web-fetch"], "ask"),
         (["view", "save-file"], "agent"),
         (["view", "a-tool-of-mcp"], "agent"),
     ],
 )
-def test_an_agent_whose_tools_only_read_is_told_to_answer(
+def test_an_agent_is_told_to_act_only_if_a_tool_may_change_something(
     tools: list[str], name: str
 ) -> None:
     offered = [ToolDefinition(tool, "", {}) for tool in tools]
@@ -132,7 +135,7 @@ def test_a_client_with_its_own_system_prompt_is_told_nothing_else() -> None:
 def test_system_prompt_has_the_variant_for_the_model() -> None:
     small = Defaults(prompts=OWN, fit=ModelFit(("short", "small")))
     assert written({}, small) == "Say it."
-    assert written({"mode": "CLI_AGENT"}, small) == "Act."
+    assert written({"mode": "CLI_AGENT"}, small, SAVE) == "Act."
 
 
 @pytest.mark.parametrize(
