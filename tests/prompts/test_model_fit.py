@@ -3,7 +3,6 @@
 import pytest
 
 from byok.prompts.model_fit import (
-    SMALL_WINDOW,
     FitMemory,
     ModelFit,
     find_fit,
@@ -38,8 +37,8 @@ def test_other_models_are_not(model: str) -> None:
         ("gpt-5", "gpt", True, 400_000, ("gpt", "reasoning")),
         ("qwen3:8b", "qwen", True, 40_960, ("small", "qwen")),
         ("qwen3:8b", "", False, 4096, ("short", "small")),
-        ("gpt-4.1", "strange", False, SMALL_WINDOW, ()),
-        ("o9", "", True, SMALL_WINDOW - 1, ("short", "reasoning")),
+        ("gpt-4.1", "strange", False, 8192, ()),
+        ("o9", "", True, 8191, ("short", "reasoning")),
     ],
 )
 def test_the_variants_of_a_model_come_best_first(
