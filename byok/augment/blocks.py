@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from byok.augment.body import first_text, flag, integer, mapping, objects, text
-from byok.augment.frames import LONGEST
+from byok.augment.frames import LONGEST, without_tags
 from byok.augment.images import data_url_type
 from byok.chat import Json
 from byok.escapes import escape
@@ -118,8 +118,11 @@ def marker(what: str, *details: Any) -> str:
 
 
 def one_line(name: str) -> str:
-    """Return a name of a stranger's on one line, without characters nobody sees."""
-    return escape(keep_ends(name, LONGEST_NAME // 2, LONGEST_NAME // 2))
+    """Return a name of a stranger's on one line, without characters nobody sees.
+
+    A name such as `<rule>.../rule>` opens no frame.
+    """
+    return without_tags(escape(keep_ends(name, LONGEST_NAME // 2, LONGEST_NAME // 2)))
 
 
 def _short(edited: str) -> str:

@@ -50,14 +50,14 @@ def frame(tag: str, text: str, *, longest: int = LONGEST, name: str = "") -> str
 
 @lru_cache(32)  # the same guidelines come with every request, and may be long
 def _write(tag: str, text: str, longest: int, name: str) -> str:
-    quoted = _without_tags("\n".join(map(escape, text.splitlines())))
+    quoted = without_tags("\n".join(map(escape, text.splitlines())))
     inner = truncate_middle(quoted, longest)
     shown = escape_attribute(escape(name))
     named = f' name="{shown}"' if shown else ""
     return f"<{tag}{named}>\n{inner}\n</{tag}>"
 
 
-def _without_tags(text: str) -> str:
+def without_tags(text: str) -> str:
     r"""Put a backslash into every tag of a frame: `<\/rule>`."""
     if not _PERHAPS.search(text):
         return text
