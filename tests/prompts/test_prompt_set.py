@@ -162,3 +162,10 @@ def test_tools_that_no_text_names_take_no_memory() -> None:
         assert texts.render("agent", Situation(tools=tools)).text == "Look."
     assert texts.render("agent", Situation()).text == ""
     assert len(texts._kept) == 2
+
+
+def test_few_texts_are_kept() -> None:
+    texts = prompts(agent="Act.")
+    for window in range(1000):
+        assert texts.render("agent", Situation(window=window)).text == "Act."
+    assert 0 < len(texts._kept) <= 200
