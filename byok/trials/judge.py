@@ -17,7 +17,7 @@ def find_fault(task: TrialTask, after: Mapping[str, str], answer: str) -> str:
     said = answer.lower()
     for group in task.answer:
         if not any(text.lower() in said for text in group):
-            return f"the answer does not say {group[0]}"
+            return f"the answer does not say '{group[0]}'"
     return ""
 
 

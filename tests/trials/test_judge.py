@@ -51,9 +51,9 @@ def test_a_file_that_was_not_made_is_a_fault() -> None:
 @pytest.mark.parametrize(
     ("answer", "fault"),
     [
-        ("One.", "the answer does not say alpha"),
-        ("Alpha.", "the answer does not say one"),
-        ("", "the answer does not say alpha"),
+        ("One.", "the answer does not say 'alpha'"),
+        ("Alpha.", "the answer does not say 'one'"),
+        ("", "the answer does not say 'alpha'"),
     ],
 )
 def test_an_answer_must_say_what_is_wanted(answer: str, fault: str) -> None:
