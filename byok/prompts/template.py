@@ -162,7 +162,9 @@ class _Parser:
             if "{{" in text:
                 line = self._line + text.count("\n", 0, text.index("{{"))
                 raise TemplateError(
-                    line, "{{ is not closed", "Close the mark with }} on its line."
+                    line,
+                    "{{ is not closed",
+                    "Close the mark with }} on its line. For two braces write { {.",
                 )
             self._parts[-1].append(text)
             self._line += text.count("\n")
@@ -172,7 +174,8 @@ class _Parser:
             raise TemplateError(
                 self._line,
                 f"{name[:_LONGEST]!r} is no name",
-                "Names are lower case, as in {{rules}} or {{#tool:view}}.",
+                "Names are lower case, as in {{rules}} or {{#tool:view}}. For two "
+                "braces write { {.",
             )
 
     def _begin(self, name: str, *, wanted: bool) -> None:

@@ -36,7 +36,7 @@ def test_an_unknown_name_is_told_with_the_likely_one(name: str, said: str) -> No
         ("title", "{{#tool:view}}x{{/}}", "title.md:1: tool:view is no condition. "
          "Known are: family:claude, "),
         ("completion", "{{Mark}}", "completion.md:1: 'Mark' is no name. Names are "
-         "lower case, as in {{rules}} or {{#tool:view}}."),
+         "lower case, as in {{rules}} or {{#tool:view}}. For two braces write { {."),
         ("chat", "\n\n{{#snippets}}", "chat.md:3: snippets is not closed. Add {{/}} "
          "behind its last line."),
     ],

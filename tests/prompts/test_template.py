@@ -57,6 +57,7 @@ def test_sections_are_used_where_their_condition_holds(
         ("One\n\nTwo {{/agent}}", 3, "{{/agent}} closes nothing"),
         ("{{#a}}\n{{/b}}", 2, "{{/b}} closes nothing"),
         ("One {{ two\n", 1, "{{ is not closed"),
+        ("One {{two}}\nthree {{", 2, "{{ is not closed"),
         ("{{Rules!}}", 1, "'Rules!' is no name"),
         ("{{}}", 1, "'' is no name"),
         ("{{#a}}" * 9, 1, "too many sections in one another"),
