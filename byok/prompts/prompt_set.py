@@ -128,7 +128,8 @@ class PromptSet:
         if own and _is_too_long(text, situation.window):
             note = f"your own {own} takes more than {_SHARE} % of {window}"
         elif own != best_own:
-            note = f"your own {own} is used instead of your own {best_own} for {window}"
+            instead = f"your own {best_own}" if best_own else best
+            note = f"your own {own} is used instead of {instead} for {window}"
         elif used != best and around.has(SHIPPED):
             note = f"{used} is used instead of {best} for {window}"
         return Prompt(text, f"own {own}" if own else used, note)

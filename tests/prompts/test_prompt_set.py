@@ -169,3 +169,11 @@ def test_few_texts_are_kept() -> None:
     for window in range(1000):
         assert texts.render("agent", Situation(window=window)).text == "Act."
     assert 0 < len(texts._kept) <= 200
+
+
+def test_an_own_text_in_place_of_a_shipped_one_is_told_by_both_names() -> None:
+    shipped = prompts(chat="Theirs.", chat__small="Few.")
+    both = PromptSet(shipped.templates, prompts(chat__small="Mine.").templates)
+    text, name, note = both.render("chat", Situation(("short", "gpt"), 6000))
+    assert (text, name) == ("Mine.", "own chat.small")
+    assert note.startswith("your own chat.small is used instead of chat for the window")
