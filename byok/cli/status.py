@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from byok.cli.ask import refuse_if_silent
+from byok.cli.caps_report import show_caps
 from byok.cli.command_context import JsonOption
 from byok.cli.control import EXIT_NOT_RUNNING
 from byok.cli.ensure_service import is_started_by_requests
@@ -86,7 +87,7 @@ async def _ask_daemon(paths: Paths, daemon: "Instance") -> dict[str, Any]:
     from byok.daemon.token import read_token
     from byok.daemon_client.daemon import talking
 
-    answer: dict[str, Any] = {"model": "", "settings": {}, "official": {}}
+    answer: dict[str, Any] = {"model": "", "settings": {}, "official": {}, "caps": {}}
     answer |= {"index": None, "error": ""}
     try:
         async with talking(daemon, read_token(paths.token)) as door:
@@ -111,6 +112,7 @@ def _show(answer: dict[str, Any]) -> None:
     if answer["model"]:
         say(f"model: {answer['model']}")
     _show_settings(answer["settings"])
+    show_caps(answer["caps"])
     if answer["official"].get("base_url"):
         _show_official(answer["official"])
     if answer["error"]:

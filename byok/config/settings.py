@@ -27,7 +27,7 @@ from byok.config.sections import (
     ToolSettings,
     UpstreamSettings,
 )
-from byok.config.spending_sections import LoopSettings
+from byok.config.spending_sections import CapSettings, LoopSettings
 from byok.dialects.presets import DEMO, PRESETS, preset_of
 from byok.routing import OFFICIAL
 from byok.urls import is_loopback
@@ -60,6 +60,7 @@ class Settings(BaseSettings):
     embeddings: EmbeddingSettings = Field(default_factory=lambda: EmbeddingSettings())
     limits: LimitSettings = Field(default_factory=lambda: LimitSettings())
     loops: LoopSettings = Field(default_factory=lambda: LoopSettings())
+    caps: CapSettings = Field(default_factory=lambda: CapSettings())
     journal: JournalSettings = Field(default_factory=lambda: JournalSettings())
     log: LogSettings = Field(default_factory=lambda: LogSettings())
 

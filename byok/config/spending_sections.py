@@ -1,4 +1,4 @@
-"""The section against surprises: loops of agents."""
+"""The sections against surprises: loops of agents, and caps on what is spent."""
 
 from typing import Annotated, TypeAlias
 
@@ -8,6 +8,8 @@ from byok.config.section import SettingsSection
 from byok.loops.limits import POLLING, LoopLimits
 
 _Times: TypeAlias = Annotated[int, Field(ge=0, le=100_000)]
+_Count: TypeAlias = Annotated[int, Field(ge=0, le=10**15)]
+_Dollars: TypeAlias = Annotated[float, Field(ge=0, le=10**9, allow_inf_nan=False)]
 
 
 class LoopSettings(SettingsSection):
@@ -50,3 +52,18 @@ class LoopSettings(SettingsSection):
         """The limits of a turn."""
         values = self.model_dump()
         return LoopLimits(**{**values, "polling": frozenset(self.polling)})
+
+
+class CapSettings(SettingsSection):
+    """What may be spent in a day of this machine's clock, and in a conversation."""
+
+    requests_per_day: _Count = Field(0, description="Requests to models; 0: any.")
+    tokens_per_day: _Count = Field(
+        0, description="Tokens of prompts and answers, cached ones too; 0: any."
+    )
+    usd_per_day: _Dollars = Field(
+        0, description="US dollars, where prices are known; 0: any."
+    )
+    requests_per_conversation: _Count = Field(0, description="As above.")
+    tokens_per_conversation: _Count = Field(0, description="As above.")
+    usd_per_conversation: _Dollars = Field(0, description="As above.")

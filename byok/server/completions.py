@@ -14,6 +14,7 @@ from byok.augment.completion.reply import CompletionObject
 from byok.augment.completion.shown import Shown
 from byok.augment.endpoints import Generate
 from byok.augment.reply_job import Decode, DecodeState, Defaults, ReplyFacts
+from byok.caps.keeper import CapKeeper
 from byok.chat import Json
 from byok.code_query import BlobNames
 from byok.config.sections import CompletionSettings
@@ -86,6 +87,7 @@ class Completer:
         tools: AnswerTools,
         gate: Gate,
         settings: CompletionSettings,
+        caps: CapKeeper,
     ) -> None:
         """Take what completions need; `defaults` are by endpoint and model."""
         self._models = models
@@ -95,6 +97,7 @@ class Completer:
         self._tools = tools
         self._gate = gate
         self._settings = settings
+        self._caps = caps
         self._shown = Shown()
         self._under_way: dict[Hashable, _UnderWay] = {}
         self._failures: dict[str, str] = {}  # upstream -> what was logged of it last
@@ -126,9 +129,18 @@ class Completer:
         exchange.record.prompt = f"{job.chat.prompt}@{defaults.prompts.version}"
         session = exchange.request.headers.get(_SESSION, "")
         asker = (session, row.path, cursor.path) if session else request_id
-        answer = ModelAnswer(destination, job.chat, reply, exchange.record, self._tools)
+        record, model = exchange.record, destination.model
+        admitted = await self._caps.admit(record, upstream, model)
+        answer = ModelAnswer(
+            destination,
+            job.chat,
+            reply,
+            record,
+            self._tools,
+            refusal=admitted.refusal,
+        )
         return PendingCompletion(
-            self, exchange.record, answer, reply, upstream, asker, key, blobs
+            self, record, answer, reply, upstream, asker, key, blobs
         )
 
     async def complete(self, pending: PendingCompletion) -> StreamResponse:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from byok.caps.keeper import CapKeeper
 from byok.routing import Service
 from byok.server.admission import Admission
 from byok.server.code_endpoints import CodeEndpoints
@@ -36,6 +37,7 @@ def make_endpoints(
     conversations: Conversations,
     control: Control,
     timing: Timing,
+    caps: CapKeeper,
 ) -> Endpoints:
     """Build the endpoints for one set of services."""
     settings = services.settings
@@ -49,18 +51,22 @@ def make_endpoints(
     )
     admission = Admission(gate, conversations)
     handlers = Handlers(
-        _make_generator(services, grounding, admission, timing),
-        _make_completer(services, grounding, gate),
-        _make_translator(services, gate, admission, timing),
+        _make_generator(services, grounding, admission, timing, caps),
+        _make_completer(services, grounding, gate, caps),
+        _make_translator(services, gate, admission, timing, caps),
         models,
-        _local_handlers(services, control, models, relay),
+        _local_handlers(services, control, models, relay, caps),
         services.chat_places,
     )
     return Endpoints(guard, official, handlers, models, relay, body_gap=timing.body_gap)
 
 
 def _make_generator(
-    services: Services, grounding: Grounding, admission: Admission, timing: Timing
+    services: Services,
+    grounding: Grounding,
+    admission: Admission,
+    timing: Timing,
+    caps: CapKeeper,
 ) -> Generator:
     return Generator(
         _make_chooser(services),
@@ -72,11 +78,16 @@ def _make_generator(
         _stream_opener(timing, LINES),
         services.shown,
         services.chat_places,
+        caps,
     )
 
 
 def _make_translator(
-    services: Services, gate: Gate, admission: Admission, timing: Timing
+    services: Services,
+    gate: Gate,
+    admission: Admission,
+    timing: Timing,
+    caps: CapKeeper,
 ) -> Translator:
     return Translator(
         services.router,
@@ -84,6 +95,7 @@ def _make_translator(
         _make_tools(services),
         admission,
         _stream_opener(timing, EVENTS),
+        caps,
     )
 
 
@@ -99,7 +111,9 @@ def _stream_opener(
     )
 
 
-def _make_completer(services: Services, grounding: Grounding, gate: Gate) -> Completer:
+def _make_completer(
+    services: Services, grounding: Grounding, gate: Gate, caps: CapKeeper
+) -> Completer:
     return Completer(
         _make_chooser(services),
         services.defaults,
@@ -108,6 +122,7 @@ def _make_completer(services: Services, grounding: Grounding, gate: Gate) -> Com
         _make_tools(services),
         gate,
         services.settings.completion,
+        caps,
     )
 
 
@@ -124,7 +139,11 @@ def _make_tools(services: Services) -> AnswerTools:
 
 
 def _local_handlers(
-    services: Services, control: Control, models: ModelLists, relay: Relay
+    services: Services,
+    control: Control,
+    models: ModelLists,
+    relay: Relay,
+    caps: CapKeeper,
 ) -> dict[Service, LocalHandler]:
     """Return what answers each service of the daemon."""
     return {
@@ -132,5 +151,5 @@ def _local_handlers(
         Service.OFFICIAL: relay.status,
         **CodeEndpoints(services.context).handlers,
         **EmbedEndpoints(services.embeddings).handlers,
-        **DaemonEndpoints(services, control).handlers,
+        **DaemonEndpoints(services, control, caps).handlers,
     }

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from byok import __version__
 from byok.augment.body import first_text
+from byok.caps.keeper import CapKeeper
 from byok.chat import Json
 from byok.config import mask_settings
 from byok.errors import NO_UPSTREAM, BadRequest, ConfigError
@@ -25,8 +26,9 @@ _JSON = {"Content-Type": "application/json"}
 class DaemonEndpoints:
     """Answers what commands ask of the daemon itself."""
 
-    def __init__(self, services: Services, control: Control) -> None:
+    def __init__(self, services: Services, control: Control, caps: CapKeeper) -> None:
         self._services = services
+        self._caps = caps
         self._control = control
         self.handlers: Mapping[Service, Callable[[Json], Awaitable[Json]]] = {
             Service.DAEMON: self._daemon,
@@ -51,6 +53,7 @@ class DaemonEndpoints:
             "reason": choice.reason,
             "model": self._services.router.default().id,
             "settings": self._control.status(),
+            "caps": await self._caps.status(),
         }
 
     async def _settings(self, body: Json) -> Json:

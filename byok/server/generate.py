@@ -20,8 +20,10 @@ from byok.augment.reply_job import (
     Defaults,
     LineReply,
     ObjectReply,
+    ReplyFacts,
 )
-from byok.chat import Json
+from byok.caps.keeper import Admitted, CapKeeper
+from byok.chat import ChatRequest, Json
 from byok.events import Notice
 from byok.purposes import Purpose
 from byok.retrieval.code_context import CodeContext
@@ -69,6 +71,7 @@ class Generator:
         open_stream: Callable[[HttpExchange], LineStream],
         shown: ShownContext,
         places: ChatPlaces,
+        caps: CapKeeper,
     ) -> None:
         """Take what answers need; `defaults`: by endpoint, model and conversation."""
         self._models = models
@@ -80,6 +83,7 @@ class Generator:
         self._open_stream = open_stream
         self._state = DecodeState(self._log_node, shown)
         self._places = places
+        self._caps = caps
         self._told_nodes: set[int] = set()
         self._told_notes: set[tuple[str, str]] = set()  # by model
         self._told_models: set[tuple[str, str]] = set()  # by conversation
@@ -122,18 +126,37 @@ class Generator:
         if job.chat.prompt:
             exchange.record.prompt = f"{job.chat.prompt}@{defaults.prompts.version}"
         self._log_notes(destination, job.chat.notes)
-        chat, facts = await self._grounding.ground(job, body, exchange.request_id, run)
-        reply = job.reply(facts)
         is_chat = request.row.purpose is Purpose.CHAT
+        tells = is_chat and not job.chat.silent
+        admitted = await self._admit(request, job.chat, tells=tells)
+        if admitted.refusal is None:
+            ground = self._grounding.ground
+            chat, facts = await ground(job, body, exchange.request_id, run)
+        else:
+            chat, facts = job.chat, ReplyFacts(exchange.request_id)
+        reply = job.reply(facts)
         answer = ModelAnswer(
             destination,
             chat,
             reply,
             exchange.record,
             self._tools,
-            notices=self._notices(destination, body) if is_chat else (),
+            notices=(
+                *(self._notices(destination, body) if is_chat else ()),
+                *map(Notice, admitted.warnings),
+            ),
+            refusal=admitted.refusal,
         )
         return answer, reply
+
+    async def _admit(
+        self, request: _Request, chat: ChatRequest, *, tells: bool
+    ) -> Admitted:
+        """Ask the caps, if a model is to be asked."""
+        if not chat.messages or chat.ended:
+            return Admitted()
+        name, model = request.destination.upstream.name, request.destination.model
+        return await self._caps.admit(request.exchange.record, name, model, tells=tells)
 
     async def _with_file(self, body: Json) -> Json:
         """Add the file that a client uploaded but sent only a part of."""

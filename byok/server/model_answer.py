@@ -58,8 +58,12 @@ class ModelAnswer:
         *,
         notices: Iterable[Notice] = (),
         logs_notices: bool = False,
+        refusal: ByokError | None = None,
     ) -> None:
-        """Take what it needs; `logs_notices`: the reply has no place for notices."""
+        """Take what it needs; `logs_notices`: the reply has no place for notices.
+
+        With a `refusal` no upstream is asked: that is how the answer fails.
+        """
         self._destination = destination
         self._chat = chat
         self._reply = reply
@@ -68,6 +72,7 @@ class ModelAnswer:
         self._notices = notices
         self._collector: CallDataCollector | None = None
         self._logs_notices = logs_notices
+        self._refusal = refusal
         self.begun = False  # the upstream is being asked
         self.has_lines = False  # lines were given before the last ones
         self.ended = False  # by the upstream's own last word
@@ -79,6 +84,8 @@ class ModelAnswer:
         asked, record = self._destination, self._record
         chat, self._chat = self._chat, _FORGOTTEN  # it may be large
         record.loop = chat.loop
+        if self._refusal is not None:
+            return aclosing(_fail(self._refusal))
         if chat.ended:
             return aclosing(_only(Notice(chat.ended), Finish(FinishReason.STOP)))
         record.upstream, record.model = asked.upstream.name, asked.model
@@ -176,6 +183,12 @@ async def _only(*events: StreamEvent) -> AsyncGenerator[list[StreamEvent], None]
     """Give events of byok's own; no upstream is asked."""
     if events:
         yield [*events]
+
+
+async def _fail(error: ByokError) -> AsyncGenerator[list[StreamEvent], None]:
+    """Fail before any upstream is asked."""
+    raise error
+    yield []  # makes it a generator
 
 
 def _difference(before: str, after: str) -> tuple[str, str]:

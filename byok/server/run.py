@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import secrets
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from aiohttp.web import SockSite
 
+from byok.caps.keeper import CapKeeper
 from byok.config import Settings
 from byok.daemon.challenge import answer_challenge
 from byok.daemon.hardening import max_connections
@@ -120,6 +122,8 @@ async def listening(
     source: Source | None = None,
     observers: Sequence[Observer] = (),
     passed: Sequence[socket] = (),
+    *,
+    clock: Callable[[], float] = time.time,
 ) -> AsyncIterator[Daemon]:
     """Serve until the block ends; `source` is where settings can be read anew.
 
@@ -132,8 +136,9 @@ async def listening(
         ConfigError: the token file is not private, or the services cannot be opened.
     """
     timing = timing or Timing()
-    journal = Journal(paths.journal, redactor)
-    told = [journal, *observers]
+    journal = Journal(paths.journal, redactor, clock=clock)
+    caps = CapKeeper(paths.journal, clock=clock)
+    told: list[Observer] = [journal, caps, *observers]
     front = _make_front(settings, paths, redactor, told, timing, passed)
     source = source or Source(paths.config, lambda: settings)
     control = Control(source, settings, front.instance)
@@ -145,7 +150,7 @@ async def listening(
         try:
             await asyncio.to_thread(_import_endpoints)
             services = await opened.enter_async_context(open_services())
-            open_for = _opener(front, timing, control, journal)
+            open_for = _opener(front, timing, control, journal, caps)
             open_for(services)
             daemon = Daemon(
                 services,
@@ -199,7 +204,11 @@ def _import_endpoints() -> None:
 
 
 def _opener(
-    front: _Front, timing: Timing, control: Control, journal: Journal
+    front: _Front,
+    timing: Timing,
+    control: Control,
+    journal: Journal,
+    caps: CapKeeper,
 ) -> Callable[["Services"], None]:
     """Return what lets requests be answered by services; called again on reload.
 
@@ -212,10 +221,12 @@ def _opener(
 
     def open_for(services: "Services") -> None:
         endpoints = make_endpoints(
-            services, front.guard, front.gate, conversations, control, timing
+            services, front.guard, front.gate, conversations, control, timing, caps
         )
-        keep_days = services.settings.journal.keep_days
-        journal.configure(keep_days, services.catalog.price_of)
+        settings, price_of = services.settings, services.catalog.price_of
+        keep_days = settings.journal.keep_days
+        journal.configure(keep_days, price_of)
+        caps.configure(settings.caps, price_of, journals=keep_days > 0)
         front.app.open(endpoints)
         services.catalog.refresh()
 

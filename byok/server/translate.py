@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from byok.augment.body import first_text
+from byok.caps.keeper import CapKeeper
 from byok.clients.block_reply import ReplyHead
 from byok.clients.question import Question
 from byok.clients.whole_reply import WholeReply
@@ -39,6 +40,7 @@ class Translator:
         tools: AnswerTools,
         admission: Admission,
         open_stream: Callable[[HttpExchange], LineStream],
+        caps: CapKeeper,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -47,6 +49,7 @@ class Translator:
         self._tools = tools
         self._admission = admission
         self._open_stream = open_stream
+        self._caps = caps
         self._clock = clock
         self._told: set[str] = set()
 
@@ -64,12 +67,15 @@ class Translator:
         such a conversation is always translated.
 
         Raises:
-            BadRequest: the body asks for what byok cannot translate.
+            BadRequest: the body asks for what byok cannot translate; 429, a cap is
+                reached.
         """
         destination = await self._router.choose_listed(first_text(body, "model"))
         upstream, model = destination.upstream, destination.model
         own = upstream.serves(row.upstream_path, model) and not holds_encrypted(raw)
         if own or not isinstance(row, (Ask, CountTokens)):
+            if not isinstance(row, CountTokens):
+                await self._admit(exchange, destination)
             return await self._forwarder.understand(
                 row, raw, body, exchange, run, destination
             )
@@ -77,7 +83,14 @@ class Translator:
         self._log_left_out(question)
         if isinstance(row, CountTokens):
             return ConstantAnswer({"input_tokens": estimate_tokens(question)})
+        await self._admit(exchange, destination)
         return self._ask(row, question, exchange, destination)
+
+    async def _admit(self, exchange: HttpExchange, destination: Destination) -> None:
+        name, model = destination.upstream.name, destination.model
+        admitted = await self._caps.admit(exchange.record, name, model, status=429)
+        if admitted.refusal is not None:
+            raise admitted.refusal
 
     def _ask(
         self,

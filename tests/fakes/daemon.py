@@ -1,7 +1,8 @@
 """A daemon inside the test, started through server/run.py as the real one is."""
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -101,14 +102,16 @@ async def running(
     timing: Timing = QUICK,
     environ: Mapping[str, str] | None = None,
     observers: Sequence[Observer] = (),
+    clock: Callable[[], float] = time.time,
 ) -> AsyncIterator[Editor]:
     """Start a daemon on a free port and give a client of it.
 
-    `settings` are sections as in config.toml; `environ` is where keys are looked for.
+    `settings` are sections as in config.toml; `environ` is where keys are looked for;
+    `clock` is for the journal and the caps.
     """
     parts = parts_of(settings, upstream=upstream, environ=environ)
     async with (
-        listening(*parts, timing, observers=observers) as daemon,
+        listening(*parts, timing, observers=observers, clock=clock) as daemon,
         aiohttp.ClientSession() as http,
     ):
         token = read_token(find_paths().token)

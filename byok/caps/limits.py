@@ -1,0 +1,96 @@
+"""The caps of the settings, and what is said about them."""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from byok.caps.spent import Spent
+from byok.chat import Json
+from byok.config.spending_sections import CapSettings
+from byok.errors import BadRequest
+
+CAP_REACHED = "cap_reached"
+_SOON = 0.8  # the part of a cap at which the user is told
+
+
+class Unit(StrEnum):
+    """What is counted."""
+
+    REQUESTS = "requests"
+    TOKENS = "tokens"
+    DOLLARS = "usd"
+
+
+class Period(StrEnum):
+    """What the counts belong to."""
+
+    DAY = "day"
+    CONVERSATION = "conversation"
+
+
+class Cap(NamedTuple):
+    """No request begins once `most` is used."""
+
+    unit: Unit
+    period: Period
+    most: float
+
+    @property
+    def name(self) -> str:
+        """The key in the settings."""
+        return f"{self.unit}_per_{self.period}"
+
+    def measure(self, spent: Spent, begun: int = 0) -> float:
+        """Return how much of the cap is used; `begun` are unfinished requests."""
+        match self.unit:
+            case Unit.REQUESTS:
+                return spent.requests + begun
+            case Unit.TOKENS:
+                return spent.tokens
+            case Unit.DOLLARS:
+                return spent.dollars
+
+    def is_near(self, used: float) -> bool:
+        """Whether the user should know."""
+        return used >= _SOON * self.most
+
+    def describe(self, used: float) -> str:
+        """Say how much is used."""
+        if self.unit is Unit.DOLLARS:
+            amounts = f"${used:,.2f} of ${self.most:,.2f}"
+        else:
+            amounts = f"{used:,.0f} of {self.most:,.0f} {self.unit}"
+        when = "today" if self.period is Period.DAY else "in this conversation"
+        return f"{amounts} {when}"
+
+    def warning(self, used: float) -> str:
+        """Say that the cap is near."""
+        return (
+            f"byok's cap is near: {self.describe(used)}. Beyond it no model is asked "
+            f"({self.name} under [caps] in the settings)."
+        )
+
+    def error(self, used: float, status: int) -> BadRequest:
+        """Return the refusal of a request."""
+        other = (
+            "wait until midnight"
+            if self.period is Period.DAY
+            else "begin a new conversation"
+        )
+        return BadRequest(
+            f"A cap of your settings is reached: {self.describe(used)}.",
+            hint=f"Raise {self.name} under [caps] in config.toml, which counts at "
+            f"once, or {other}. byok usage shows what was asked.",
+            code=CAP_REACHED,
+            status=status,
+        )
+
+    def report(self, used: float | None) -> Json:
+        """Return the cap for `byok status`."""
+        return {"name": self.name, "most": self.most, "used": used}
+
+
+def list_caps(settings: CapSettings) -> tuple[Cap, ...]:
+    """Return the caps that are set."""
+    named = ((unit, period) for period in Period for unit in Unit)
+    found = (Cap(u, p, getattr(settings, f"{u}_per_{p}")) for u, p in named)
+    return tuple(cap for cap in found if cap.most)

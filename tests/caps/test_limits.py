@@ -1,0 +1,51 @@
+"""The caps of the settings, and their sentences."""
+
+import pytest
+
+from byok.caps.limits import Cap, Period, Unit, list_caps
+from byok.caps.spent import Spent
+from byok.config.spending_sections import CapSettings
+
+SPENT = Spent(8, 5000, 1.5)
+
+
+def test_only_caps_that_are_set_count() -> None:
+    assert list_caps(CapSettings()) == ()
+    settings = CapSettings(requests_per_day=10, usd_per_conversation=0.5)
+    assert [(cap.name, cap.most) for cap in list_caps(settings)] == [
+        ("requests_per_day", 10),
+        ("usd_per_conversation", 0.5),
+    ]
+
+
+def test_every_setting_is_a_cap() -> None:
+    every = CapSettings.model_validate(dict.fromkeys(CapSettings.model_fields, 1))
+    assert {cap.name for cap in list_caps(every)} == set(CapSettings.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("cap", "used", "told"),
+    [
+        (Cap(Unit.REQUESTS, Period.DAY, 10), 9, "9 of 10 requests today"),
+        (Cap(Unit.TOKENS, Period.DAY, 6000), 5000, "5,000 of 6,000 tokens today"),
+        (
+            Cap(Unit.DOLLARS, Period.CONVERSATION, 2),
+            1.5,
+            "$1.50 of $2.00 in this conversation",
+        ),
+    ],
+)
+def test_a_cap_says_what_is_used_and_what_to_do(
+    cap: Cap, used: float, told: str
+) -> None:
+    assert cap.measure(SPENT, begun=1) == used
+    assert told in cap.warning(used)
+    error = cap.error(used, 422)
+    assert told in str(error)
+    assert (error.code, error.status, error.retryable) == ("cap_reached", 422, False)
+    assert f"Raise {cap.name} under [caps]" in error.hint
+
+
+def test_a_cap_is_near_from_four_fifths_on() -> None:
+    cap = Cap(Unit.TOKENS, Period.DAY, 100)
+    assert [cap.is_near(used) for used in (79, 80, 100)] == [False, True, True]

@@ -1,0 +1,260 @@
+"""Caps through the real server: what is refused, how it is told, over restarts."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from byok.caps.ledger import bounds_of, day_of
+from tests.fakes.clock import Clock
+from tests.fakes.daemon import Answer, Editor, running, settings_for
+from tests.fakes.journal_entries import NOW
+from tests.fakes.process import HELD, Program, configure, serving
+from tests.fakes.program import ROOT
+from tests.fakes.raw import RawAnswer, connected, request
+from tests.fakes.upstream import FakeUpstream, answer, delta, event
+
+PRICES = """
+[upstreams.fake.facts."m"]
+price_input = 2
+price_output = 10
+"""
+COUNTED = event(
+    {"choices": [], "usage": {"prompt_tokens": 1000, "completion_tokens": 9}}
+)
+HI = [delta(content="Hi."), delta("stop"), COUNTED]  # 1,009 tokens
+REACHED = "A cap of your settings is reached: "
+
+
+async def ask(program: Program, conversation: str = "") -> RawAnswer:
+    return await program.ask(_chat(conversation), 30)
+
+
+async def cancel(program: Program, fake: FakeUpstream) -> None:
+    """Begin a chat, and hang up in its middle."""
+    fake.play(HELD)
+    fake.reached.clear()
+    async with connected(program.port) as connection:
+        await connection.send(program.filled(_chat("cancelled")))
+        await asyncio.wait_for(fake.reached.wait(), 10)
+    await asyncio.wait_for(fake.hung_up.wait(), 10)
+
+
+def _chat(conversation: str) -> bytes:
+    body = json.dumps({"message": "Hello.", "conversation_id": conversation})
+    return request(target=b"/chat-stream", body=body.encode())
+
+
+def byok(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "byok", *arguments],
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, "BYOK_HOME": str(home), "PYTHONPATH": str(ROOT)},
+        cwd=ROOT,
+        check=False,
+        timeout=60,
+    )
+
+
+def capped(fake: FakeUpstream, **caps: float) -> dict[str, Any]:
+    return {**settings_for(fake.url, model="m"), "caps": caps}
+
+
+def is_refused(reply: Answer) -> bool:
+    return REACHED in reply.raw.decode()
+
+
+async def test_a_chat_over_a_cap_is_told_in_the_chat(fake: FakeUpstream) -> None:
+    fake.play(HI)
+    async with running(capped(fake, tokens_per_day=2000)) as editor:
+        replies = [await editor.chat(conversation_id="one") for _ in range(3)]
+        status = (await editor.post("/byok/daemon")).json["caps"]
+    first, second, last = replies
+    assert (first.text, second.text.startswith("Hi.")) == ("Hi.", True)
+    assert len(fake.requests) == 2
+    assert last.status == 200
+    assert f"[byok] {REACHED}2,018 of 2,000 tokens today. Raise tokens_per_day" in (
+        last.text
+    )
+    assert (last.last["stop_reason"], last.last["error"]["code"]) == (1, "cap_reached")
+    assert [(row["name"], row["used"]) for row in status["caps"]] == [
+        ("tokens_per_day", 2018)
+    ]
+
+
+async def test_a_near_cap_is_told_once_below_an_answer(fake: FakeUpstream) -> None:
+    fake.play(HI)
+    async with running(capped(fake, requests_per_day=5)) as editor:
+        silent = await editor.chat(silent=True)
+        replies = [await editor.chat() for _ in range(4)]
+    texts = [silent.text, *(reply.text for reply in replies)]
+    assert ["byok's cap is near" in text for text in texts] == [
+        *(False, False, False),
+        True,
+        False,
+    ]
+    assert "4 of 5 requests today" in texts[3]
+
+
+REFUSED = {
+    "silent": ("/chat-stream", {"message": "x", "silent": True}, 200),
+    "whole": ("/chat", {"message": "x"}, 422),
+    "edit": (
+        "/instruction-stream",
+        {"instruction": "x", "selected_text": "a", "path": "a.py"},
+        422,
+    ),
+    "openai": (
+        "/v1/chat/completions",
+        {"model": "m", "messages": [{"role": "user", "content": "x"}]},
+        429,
+    ),
+    "openai stream": (
+        "/v1/chat/completions",
+        {"model": "m", "stream": True, "messages": [{"role": "user", "content": "x"}]},
+        429,
+    ),
+    "anthropic": (
+        "/v1/messages",
+        {
+            "model": "m",
+            "max_tokens": 9,
+            "messages": [{"role": "user", "content": "x"}],
+        },
+        429,
+    ),
+}
+
+
+@pytest.mark.parametrize(("path", "body", "status"), REFUSED.values(), ids=[*REFUSED])
+async def test_every_kind_of_request_is_refused_before_a_model_is_asked(
+    fake: FakeUpstream, path: str, body: dict[str, Any], status: int
+) -> None:
+    fake.play(HI)
+    async with running(capped(fake, requests_per_day=1)) as editor:
+        await editor.chat()
+        reply = await editor.post(path, body)
+    assert len(fake.requests) == 1
+    assert reply.status == status
+    assert is_refused(reply)
+    if status == 429:
+        assert reply.json["error"]["type"] == "rate_limit_error"
+
+
+async def test_completions_count_and_are_refused_without_a_word(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(answer("return 1"))
+    body = {"prompt": "def f():\n", "path": "a.py"}
+    async with running(capped(fake, requests_per_day=1)) as editor:
+        await editor.post("/completion", body)
+        reply = await editor.post("/completion", {**body, "prompt": "def g():\n"})
+        chat = await editor.chat()
+    assert len(fake.requests) == 1
+    assert reply.status == 200
+    assert not any(item["text"] for item in reply.json["completion_items"])
+    assert is_refused(chat)
+
+
+async def test_a_conversation_may_be_full_while_others_go_on(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(HI)
+    async with running(capped(fake, requests_per_conversation=1)) as editor:
+        replies = [
+            await editor.chat(conversation_id=name) for name in ("one", "one", "two")
+        ]
+    assert [is_refused(reply) for reply in replies] == [False, True, False]
+
+
+async def test_what_byok_ends_or_does_not_ask_does_not_count(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(HI)
+    async with running(capped(fake, requests_per_day=1)) as editor:
+        await editor.chat("")
+        await editor.post("/find-missing", {"mem_object_names": []})
+        reply = await editor.chat()
+    assert reply.text.startswith("Hi.")
+
+
+async def test_32_streams_at_a_cap_of_requests_let_no_more_begin(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(HI)
+    async with running(capped(fake, requests_per_day=10)) as editor:
+        replies = await asyncio.gather(*(editor.chat(f"{n}") for n in range(32)))
+    assert sum(map(is_refused, replies)) == 22
+    assert len(fake.requests) == 10
+
+
+async def test_32_streams_at_a_cap_of_tokens_exceed_it_by_their_own(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(HI)
+    async with running(capped(fake, tokens_per_day=5000)) as editor:
+        for _ in range(4):
+            await editor.chat()
+        await asyncio.gather(*(editor.chat(f"{n}") for n in range(32)))
+        last = await editor.chat()
+    assert 5 <= len(fake.requests) <= 4 + 32
+    assert is_refused(last)
+
+
+async def test_midnight_begins_a_new_day(fake: FakeUpstream) -> None:
+    fake.play(HI)
+    _, midnight = bounds_of(day_of(NOW))
+    clock = Clock(midnight - 60)
+    async with running(capped(fake, requests_per_day=1), clock=clock) as editor:
+
+        async def refused(editor: Editor) -> bool:
+            return is_refused(await editor.chat())
+
+        before = [await refused(editor) for _ in range(2)]
+        clock.now = midnight + 60
+        after = [await refused(editor) for _ in range(2)]
+        clock.now = midnight - 30  # somebody set the clock back
+        assert await refused(editor)
+    assert (before, after) == ([False, True], [False, True])
+
+
+async def test_a_days_cap_holds_over_a_restart(
+    tmp_path: Path, fake: FakeUpstream
+) -> None:
+    home = tmp_path / "home"
+    caps = "[caps]\nrequests_per_day = 3\nusd_per_day = 1.0\n"
+    configure(home, fake.url, PRICES + caps)
+    fake.play(HI)
+    async with serving(home) as program:
+        await ask(program, "one")
+        await cancel(program, fake)
+        fake.play(HI)
+        await program.ended(signal.SIGTERM)
+    async with serving(home) as program:
+        last = await ask(program, "one")
+        over = await ask(program, "two")
+        told = byok(home, "status").stdout
+        status = json.loads(byok(home, "status", "--json").stdout)["caps"]
+        await program.ended(signal.SIGTERM)
+    assert b"Hi." in last.body
+    assert b"3 of 3 requests today" in over.body
+    assert len(fake.requests) == 3
+    assert "cap: requests_per_day: 3 of 3 used\n" in told
+    assert "cap: 1 requests of today do not count" in told  # the cancelled one
+    assert status["caps"][1]["used"] == pytest.approx(2 * 0.00209)
+    async with serving(home) as program:
+        again = await ask(program)
+        assert b"3 of 3 requests today" in again.body
+        configure(home, fake.url, PRICES + "[caps]\nrequests_per_day = 4\n")
+        assert byok(home, "reload").returncode == 0
+        raised = await ask(program)
+        assert b"Hi." in raised.body
+        await program.ended(signal.SIGTERM)
+    assert byok(home, "log", "--errors", "--json").stdout.count("cap_reached") == 2
