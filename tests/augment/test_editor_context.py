@@ -206,3 +206,11 @@ def test_what_stands_next_to_the_selection_is_shown() -> None:
     }
     (said,) = messages(decode_chat(body, BARE))
     assert "near\n" in said and "\nby" in said
+
+
+def test_what_is_shown_again_takes_its_room_once() -> None:
+    shown = ShownContext(room=2000)
+    shown.keep(b"other", {"memories": "x" * 500})
+    for _ in range(20):
+        shown.keep(b"same", {"memories": "y" * 500})
+    assert shown.find(b"other") == {"memories": "x" * 500}

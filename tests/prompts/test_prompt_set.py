@@ -177,3 +177,9 @@ def test_an_own_text_in_place_of_a_shipped_one_is_told_by_both_names() -> None:
     text, name, note = both.render("chat", Situation(("short", "gpt"), 6000))
     assert (text, name) == ("Mine.", "own chat.small")
     assert note.startswith("your own chat.small is used instead of chat for the window")
+
+
+def test_values_of_another_request_are_not_kept() -> None:
+    for who in ("x", "y", ""):
+        assert OWN.render("agent", values={"who": who}).text == f"Full {who}."
+    assert OWN.render("agent").text == "Full ."
