@@ -1,6 +1,8 @@
 """Change single values of TOML; tomlkit keeps comments, order and blanks."""
 
 import contextlib
+import itertools
+import re
 import tomllib
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +19,8 @@ from byok.client_settings.setting import (
     SettingValue,
     write_path,
 )
+
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 def leaves(text: str) -> Iterator[Leaf]:
@@ -85,8 +89,10 @@ def restore(text: str, path: SettingPath, base: str) -> str:
 
 
 def drop(text: str, path: SettingPath) -> str:
-    """Take a value out."""
+    """Take a value out; the comments below the head of an empty table stay."""
     document = _parse(text)
+    if (rest := _without_head(text, path)) is not None:
+        return rest
     table: Any = document
     with _translate_errors():
         for name in path[:-1]:
@@ -99,13 +105,56 @@ def drop(text: str, path: SettingPath) -> str:
     return new[:-1] if is_gap else new  # tomlkit put it before a table
 
 
+def _without_head(text: str, path: SettingPath) -> str | None:
+    """Return the text without the head of an empty table that has comments.
+
+    They may be about the table behind it, and tomlkit would take them out with it. None
+    if there is no such table.
+    """
+    lines = _lines(text)
+    heads = (n for n, line in enumerate(lines) if _path_of_head(line) == path)
+    head = next((n for n in heads if _is_head(lines, n, lines[n])), None)
+    if head is None:
+        return None
+    below = [
+        *itertools.takewhile(
+            lambda line: not line.lstrip().startswith("["), lines[head + 1 :]
+        )
+    ]
+    words = [line.strip() for line in below if line.strip()]
+    if not words or not all(word.startswith("#") for word in words):
+        return None
+    is_gap = head and not (lines[head - 1].strip() or below[0].strip())
+    return "".join(lines[: head - 1 if is_gap else head] + lines[head + 1 :])
+
+
+def _path_of_head(line: str) -> SettingPath:
+    """Return the path of the table that a line begins, () if it begins none."""
+    path: list[str] = []
+    if not line.lstrip().startswith("[") or line.lstrip().startswith("[["):
+        return ()
+    try:
+        table: Any = tomllib.loads(line)
+    except tomllib.TOMLDecodeError:
+        return ()
+    while isinstance(table, dict) and table:
+        ((name, table),) = table.items()
+        path.append(name)
+    return tuple(path)
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines with their ends; only a line feed ends a line."""
+    return _LINE.findall(text)
+
+
 def _top_end(text: str) -> int:
     """Return where another value above all tables may stand.
 
     That is below the last one there is, else below the comment that the file begins
     with: what comes before a table may be that table's own comment.
     """
-    lines = text.splitlines(keepends=True)
+    lines = _lines(text)
     top = next((n for n, line in enumerate(lines) if _is_head(lines, n, line)), None)
     if top is None:
         return len(text)

@@ -97,6 +97,32 @@ def test_toml_read_of_what_is_not_there_is_missing() -> None:
     assert drop(TOML, TABLE) == TOML
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a = 1\n\n[t]\n\n# of u\n[u]\n", "a = 1\n\n# of u\n[u]\n"),
+        ("[ 't' ] # h\n# of u\n[u]\n", "# of u\n[u]\n"),
+        ("[u]\nb = '[t]'\n[t]\n# end\n", "[u]\nb = '[t]'\n# end\n"),
+        ("x = [\n[1],\n]\n[t]\n# end\n", "x = [\n[1],\n]\n# end\n"),
+        ('s = """\n[t]\n# no\n"""\n[t]\n# c', 's = """\n[t]\n# no\n"""\n# c'),
+        ("[t]\n[u]\n# of u\n", "[u]\n# of u\n"),
+        ("[t]\n# c\n[[v]]\n", "# c\n[[v]]\n"),
+    ],
+)
+def test_toml_drop_of_an_empty_table_keeps_comments(text: str, expected: str) -> None:
+    assert drop(text, ("t",)) == expected
+
+
+def test_toml_drop_finds_a_table_in_another() -> None:
+    text = "[a.b]\n# of c\n[c]\n[a.d]\n# e\n"
+    assert drop(text, ("a", "b")) == "# of c\n[c]\n[a.d]\n# e\n"
+
+
+def test_toml_put_above_the_tables_knows_lines_by_their_line_feeds() -> None:
+    text = "a = 1 # x\u2028[foo]\n[b]\n"
+    assert put(text, ("k",), "v") == 'a = 1 # x\u2028[foo]\nk = "v"\n[b]\n'
+
+
 def test_toml_leaves_name_the_elements_of_lists() -> None:
     value = {"a": [{"name": "x", "y": 1}, {}, 2], "b": {}}
     assert list(value_leaves(value, ())) == [
