@@ -14,7 +14,7 @@ def find_fault(task: TrialTask, after: Mapping[str, str], answer: str) -> str:
     for path in sorted({*task.before, *task.wanted, *after}):
         if fault := _fault_of_file(task, path, after.get(path)):
             return fault
-    said = answer.lower()
+    said = answer.lower().replace("’", "'")  # as many models write it
     for group in task.answer:
         if not any(text.lower() in said for text in group):
             return f"the answer does not say '{group[0]}'"

@@ -1,8 +1,8 @@
 """What a text means, so that texts can be compared without their layout.
 
-Python is parsed and never run: positions, comments, docstrings, annotations and the
-order of imports do not count. JSON and TOML are compared by their values. Texts come
-from models, so what is large or deep counts as not parsed.
+Python is parsed and never run: positions, comments, docstrings, annotations, names of
+local variables and the order of imports do not count. JSON and TOML are compared by
+their values. Texts come from models, so what is large or deep counts as not parsed.
 """
 
 import ast
@@ -72,15 +72,15 @@ def _order(statement: ast.stmt) -> tuple[int, str]:
 
 
 class _Cleaner(ast.NodeTransformer):
-    """Removes what does not count: docstrings, annotations, the order of names."""
+    """Removes what does not count: docstrings, annotations, names of variables."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None
-        return self._without_docstring(node)
+        return _with_plain_locals(self._without_docstring(node))
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
         node.returns = None
-        return self._without_docstring(node)
+        return _with_plain_locals(self._without_docstring(node))
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         return self._without_docstring(node)
@@ -107,6 +107,25 @@ class _Cleaner(ast.NodeTransformer):
         if ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:]
         return self.generic_visit(node)
+
+
+def _with_plain_locals(function: ast.AST) -> ast.AST:
+    """Number the local variables of a function: their names do not count.
+
+    Those of its parameters do, and names that are not only local.
+    """
+    nodes = [*ast.walk(function)]
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    kept = {node.arg for node in nodes if isinstance(node, ast.arg)}
+    for node in nodes:
+        if isinstance(node, ast.Global | ast.Nonlocal):
+            kept.update(node.names)
+    stored = (node.id for node in names if isinstance(node.ctx, ast.Store))
+    local = [*dict.fromkeys(name for name in stored if name not in kept)]
+    numbers = {name: f"local {number}" for number, name in enumerate(local)}
+    for node in names:
+        node.id = numbers.get(node.id, node.id)
+    return function
 
 
 def _json(text: str) -> Meaning:

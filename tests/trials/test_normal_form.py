@@ -37,6 +37,39 @@ def test_python_that_does_something_else_differs(text: str) -> None:
     assert find_meaning("a.py", text) != find_meaning("a.py", BASE)
 
 
+LOOP = """
+def f(x):
+    total = 0
+    for one in x:
+        total += one
+    return total
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("total", "y", True),
+        ("one", "_", True),
+        ("for one in x:", "for one in total:", False),
+        ("return total", "return one", False),
+        ("x", "y", False),
+        ("    total = 0", "    global total\n    total = 0", False),
+    ],
+)
+def test_names_of_local_variables_do_not_count(old: str, new: str, same: bool) -> None:
+    """Those of parameters do, and whatever changes which variable is meant."""
+    text = LOOP.replace(old, new)
+    assert text != LOOP
+    assert (find_meaning("a.py", text) == find_meaning("a.py", LOOP)) is same
+
+
+def test_names_that_are_not_only_local_count() -> None:
+    one, other = (f"def f():\n    global {n}\n    {n} = 1\n" for n in "ab")
+    assert find_meaning("a.py", one) != find_meaning("a.py", other)
+    assert find_meaning("a.py", "A = 1") != find_meaning("a.py", "B = 1")
+
+
 def test_an_annotated_assignment_is_an_assignment() -> None:
     assert find_meaning("a.py", "a: int = 1\nb: int") == find_meaning(
         "a.py", "a = 1\nb: int"
