@@ -3,7 +3,12 @@
 import sys
 from pathlib import Path
 
-from scripts import endpoints_page, glossary_page, security_page
+from scripts import (
+    endpoints_page,
+    glossary_page,
+    security_page,
+    troubleshooting_page,
+)
 from scripts.case_tests import CasesError
 from scripts.glossary_page import GlossaryError
 
@@ -12,6 +17,7 @@ PAGES = {
     "ENDPOINTS.md": endpoints_page.page,
     "GLOSSARY.md": glossary_page.page,
     "SECURITY.md": security_page.page,
+    "TROUBLESHOOTING.md": troubleshooting_page.page,
 }
 
 

@@ -24,6 +24,7 @@ from byok.cli import (
     disconnect,
     doctor,
     embed,
+    explain,
     index,
     keys,
     log,
@@ -63,8 +64,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 COMMANDS = (
-    *(serve, service, status, log, usage, doctor, control, token, keys, models, probe),
-    *(connect, disconnect, index, embed, search, mcp, prompts, config, version),
+    *(serve, service, status, log, usage, doctor, explain, control, token, keys),
+    *(models, probe, connect, disconnect, index, embed, search, mcp, prompts, config),
+    version,
 )
 for command in COMMANDS:
     command.register(app)

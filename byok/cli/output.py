@@ -51,11 +51,12 @@ def say_json_line(value: Any) -> None:
 
 
 def fail(error: ByokError) -> None:
-    """Print an error and its hint on stderr."""
+    """Print an error, its hint and its code on stderr."""
     for line in f"byok: {error}".split("\n"):
         tell(line)
     if error.hint:
         tell(f"  {error.hint}")
+    tell(f"  More: byok explain {error.code}")
 
 
 def say_styled(mark: tuple[str, str], *parts: tuple[str, str]) -> None:

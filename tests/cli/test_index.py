@@ -54,7 +54,7 @@ def check_index(cli: Cli, project: Path, *, daemon: bool) -> None:
     outside = cli("index", "why", project.parent / "x")
     assert (outside.code, outside.err) == (
         1, "byok: No workspace contains this path.\n  `byok index status` lists them, "
-        "`byok index add DIR` adds one.\n",
+        "`byok index add DIR` adds one.\n  More: byok explain no_workspace\n",
     )  # fmt: skip
 
     assert "4 files indexed" in cli("index", "rebuild").out

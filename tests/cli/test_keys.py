@@ -91,7 +91,7 @@ def test_a_vault_that_cannot_be_opened_is_no_lack_of_keys(
 def test_keys_ask_for_no_passphrase_without_a_terminal(cli: Cli) -> None:
     done = cli("keys", "set", "openai", "--store", "vault", stdin=f"{KEY}\n")
     assert (done.code, done.out) == (78, "")
-    message, cure = done.err.splitlines()
+    message, cure, _ = done.err.splitlines()
     assert message == "byok: the vault is locked"
     assert "BYOK_VAULT_PASSPHRASE" in cure
 

@@ -46,7 +46,8 @@ def test_output_lines_have_no_control_characters(capsys: Capture) -> None:
     fail(ByokError(ODD, hint=ODD))
     told = capsys.readouterr()
     assert told.out == f"{SHOWN}\\n\n"
-    assert told.err == f"{SHOWN}\nbyok: {SHOWN}\n  {SHOWN}\n"
+    more = "  More: byok explain internal\n"
+    assert told.err == f"{SHOWN}\nbyok: {SHOWN}\n  {SHOWN}\n{more}"
 
 
 def test_output_text_keeps_its_lines_and_tabs(capsys: Capture) -> None:
@@ -66,16 +67,18 @@ def test_output_json_escapes_keep_its_value(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        (ByokError("It broke."), "byok: It broke.\n"),
-        (ConfigError("No.", hint="Do this."), "byok: No.\n  Do this.\n"),
-        (ConfigError("One.\nTwo."), "byok: One.\nTwo.\n"),
+        (ByokError("It broke.", code="port"), "byok: It broke.\n{port}"),
+        (ConfigError("No.", hint="Do."), "byok: No.\n  Do.\n{config}"),
+        (ConfigError("One.\nTwo."), "byok: One.\nTwo.\n{config}"),
     ],
 )
-def test_output_of_an_error_has_a_hint(
+def test_output_of_an_error_has_a_hint_and_the_code(
     capsys: Capture, error: ByokError, text: str
 ) -> None:
     fail(error)
-    assert capsys.readouterr() == ("", text)
+    more = "  More: byok explain {}\n".format
+    told = text.format(port=more("port"), config=more("config"))
+    assert capsys.readouterr() == ("", told)
 
 
 def test_output_table_in_a_pipe_has_one_line_a_row(

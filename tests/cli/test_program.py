@@ -27,6 +27,7 @@ HELP = {
     "models": "what is known of them, and the defaults",
     "probe": "Try out what a model takes and does",
     "doctor": "what cures what is wrong",
+    "explain": "likely causes, what to do",
     "connect": "point a client at the running daemon",
     "config": "show",
     "config path": "path of the settings file",
@@ -166,7 +167,7 @@ def test_unknown_upstream_is_reported_with_the_known_ones(
 ) -> None:
     done = cli(*arguments, stdin="sk-abcdefgh\n")
     assert (done.code, done.out) == (78, "")
-    message, hint = done.err.splitlines()
+    message, hint, _ = done.err.splitlines()
     assert message == "byok: Unknown upstream 'olama'."
     assert "ollama" in hint
     assert "or a URL" in hint
@@ -190,7 +191,9 @@ def test_relative_byok_home_is_refused(
 ) -> None:
     monkeypatch.setenv("BYOK_HOME", "byok")
     done = cli(*command.split())
-    assert (done.code, done.err) == (78, "byok: BYOK_HOME must be an absolute path.\n")
+    told = "byok: BYOK_HOME must be an absolute path."
+    more = "  More: byok explain config"
+    assert (done.code, done.err.splitlines()) == (78, [told, more])
 
 
 @pytest.mark.parametrize("command", ["token", "serve --upstream demo", "connect cli"])
@@ -205,7 +208,7 @@ def test_byok_home_that_cannot_be_written_is_a_message_without_traceback(
     done = cli(*command.split())
     assert (done.code, done.out) == (1, "")
     assert str(home / "state") in done.err
-    _, cure = done.err.splitlines()
+    _, cure, _ = done.err.splitlines()
     assert "BYOK_HOME" in cure
 
 

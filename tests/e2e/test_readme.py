@@ -21,7 +21,8 @@ from tests.fakes.program import ROOT
 from tests.fakes.project import make_project
 from tests.fakes.wheel import build_wheel, install_wheel
 
-README = (ROOT / "README.md").read_text("utf-8")
+PAGES = ("README.md", "scripts/troubleshooting_head.md")
+README = "\n".join((ROOT / name).read_text("utf-8") for name in PAGES)
 PROGRAMS = ("byok ", "scripts/", "pipx ", "eval ", "claude ", "which ", "kill ")
 PORT = "8317"  # of the README; the tests take a free one
 SECONDS = 90.0
@@ -65,10 +66,13 @@ COMMANDS = {
     "byok config check": plain("defaults apply"),
     "byok token": plain(""),
     "byok status": Run("model: byok:demo:echo"),
+    "byok log --errors": Run("journal.db holds no such requests"),
     "byok log": Run("journal.db holds no such requests"),
     "byok usage": Run("journal.db holds no requests"),
     "byok models": Run("echo"),
     "byok doctor": Run("daemon version: byok"),
+    "byok explain": plain("upstream_auth"),
+    "byok explain CODE": plain("upstream_auth: "),
     "byok reload": Run("byok uses the settings of"),
     "byok restart": Run(LISTENING, alone=True),
     "byok stop": Run("byok has ended", alone=True),
@@ -97,6 +101,8 @@ COMMANDS = {
 }
 NOT_RUN = {
     "scripts/test": "runs this very test",
+    "scripts/check": "checks the sources",
+    "scripts/generate_docs.py": "is run by scripts/check",
     "pipx install .": "asks the registry; tests/fakes/wheel.py installs without it",
     'claude mcp add byok -- byok mcp -w "$PWD"': "needs that program",
     "byok keys set NAME": "needs the keyring of a desktop",
@@ -193,6 +199,7 @@ class Place:
             ("NAME", "groq"),
             ("DIR", str(self.project)),
             ("PATH", "bakery/oven.py"),
+            ("CODE", "upstream_auth"),
         ):
             command = re.sub(rf"\b{word}\b", meant, command)
         return command

@@ -1,0 +1,56 @@
+"""byok explain: what the code of an error means, and what to do."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from byok.cli.output import say, say_table
+from byok.errors import BadRequest
+
+if TYPE_CHECKING:
+    from byok.error_table import ErrorRow
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(name="explain")(explain)
+
+
+def explain(
+    code: Annotated[
+        str, typer.Argument(help="The code; without one, all are listed.")
+    ] = "",
+) -> None:
+    """Explain the code of an error: what happened, likely causes, what to do.
+
+    Error messages end with the code, and `byok log` shows it.
+    """
+    from byok.error_table import GROUPS, error_rows
+
+    rows = error_rows()
+    if code in rows:
+        _say_row(rows[code])
+        return
+    if code:
+        raise _unknown(code, [*rows])
+    listed = [row for group in GROUPS for row in rows.values() if row.group == group]
+    say_table("code", "what happened", rows=[(row.code, row.what) for row in listed])
+
+
+def _say_row(row: "ErrorRow") -> None:
+    say(f"{row.code}: {row.what}")
+    for title, lines in (("Likely causes:", row.causes), ("What to do:", row.cures)):
+        say()
+        say(title)
+        for line in lines:
+            say(f"  - {line}")
+
+
+def _unknown(code: str, known: list[str]) -> BadRequest:
+    from difflib import get_close_matches
+
+    near = get_close_matches(code[:100], known, 1)
+    hint = f"Did you mean {near[0]}? " if near else ""
+    return BadRequest(
+        f"No error has the code {code[:100]!r}.", hint=f"{hint}All: byok explain"
+    )
