@@ -9,7 +9,7 @@ import logging
 from collections.abc import Sequence
 from typing import Protocol
 
-from byok.record import Hop, RequestRecord, Tap
+from byok.record import Head, HeadTap, Hop, RequestRecord, Tap
 
 _log = logging.getLogger(__name__)
 
@@ -46,11 +46,13 @@ class Observers:
             else:
                 taps += [] if tap is None else [tap]
         if taps:
-            record.tap = _Taps(taps)
+            record.tap = together = _Taps(taps)
+            if any(isinstance(tap, HeadTap) for tap in taps):
+                record.head_tap = together
 
     def finish(self, record: RequestRecord) -> None:
         """Tell all of the end of a request."""
-        record.tap = None
+        record.tap = record.head_tap = None
         for observer in self._observers:
             try:
                 observer.request_finished(record)
@@ -59,7 +61,7 @@ class Observers:
 
 
 class _Taps:
-    """Tap: several taps as one; a tap that fails is taken off."""
+    """Tap and HeadTap: several taps as one; a tap that fails is taken off."""
 
     def __init__(self, taps: list[Tap]) -> None:
         self._taps = taps
@@ -69,5 +71,17 @@ class _Taps:
             try:
                 tap(hop, data)
             except Exception:
-                self._taps.remove(tap)
-                _log.exception("a tap of a request failed")
+                self._take_off(tap)
+
+    def take_head(self, hop: Hop, head: Head, /) -> None:
+        """Show a head to those that take heads."""
+        for tap in [*self._taps]:
+            if isinstance(tap, HeadTap):
+                try:
+                    tap.take_head(hop, head)
+                except Exception:
+                    self._take_off(tap)
+
+    def _take_off(self, tap: Tap) -> None:
+        self._taps.remove(tap)
+        _log.exception("a tap of a request failed")

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from byok.errors import ByokError
 from byok.events import Usage
@@ -43,6 +43,22 @@ class Tap(Protocol):
 
     def __call__(self, hop: Hop, data: bytes, /) -> None:
         """Take one piece: a body, or what one read or write carried."""
+        ...
+
+
+class Head(NamedTuple):
+    """The head of a request or an answer: its first line, and all headers."""
+
+    line: str
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@runtime_checkable
+class HeadTap(Protocol):
+    """A tap that takes heads too; they hold secrets."""
+
+    def take_head(self, hop: Hop, head: Head, /) -> None:
+        """Take a head, before the body or, to clients, at the end."""
         ...
 
 
@@ -106,6 +122,7 @@ class RequestRecord:
     error_class: str = ""
     chat_upstreams: frozenset[str] | None = None
     tap: Tap | None = None
+    head_tap: HeadTap | None = None
     clock: Callable[[], float] = time.monotonic
     started: float = field(init=False)
     ended: float | None = field(init=False, default=None)
@@ -149,7 +166,13 @@ class RequestRecord:
         """Count a request to an upstream."""
         self.attempts += 1
         if self.tap is not None:
+            _attempt.set(self.attempts)
             self.tap(Hop.TO_UPSTREAM, content)
+
+    def tap_answer(self, content: bytes) -> None:
+        """Show to the tap what an upstream sent and was read in one piece."""
+        if self.tap is not None and content:
+            self.tap(Hop.FROM_UPSTREAM, content)
 
     def tap_reads(self, read: Read) -> Read:
         """Return `read`, or what also shows to the tap what an upstream sent."""
@@ -185,6 +208,15 @@ class RequestRecord:
 
 
 _current: ContextVar[RequestRecord] = ContextVar("record")
+_attempt: ContextVar[int] = ContextVar("attempt", default=0)
+
+
+def current_attempt() -> int:
+    """Return which request to an upstream is under way in this task, 0 for none.
+
+    It is kept for taps only: byok's own questions may run beside each other.
+    """
+    return _attempt.get()
 
 
 def begin_record(record: RequestRecord) -> RequestRecord:

@@ -95,6 +95,21 @@ class Redactor:
                 text = text.replace(form, MARK)
         return text
 
+    def find_spans(self, text: str) -> list[tuple[int, int]]:
+        """Return where secrets stand, as (begin, end), unordered; they may overlap.
+
+        A known secret that is cut by the end of the text counts from its eighth
+        character on.
+        """
+        found = [span for form in self._forms for span in _places(form, text)]
+        found += [cut for form in self._forms if (cut := _cut_place(form, text))]
+        if any(hint in text for hint in HINTS):
+            found += [match.span() for match in PATTERNS.finditer(text)]
+        folded = text.casefold()
+        if any(name in folded for name in _NAMES):
+            found += [match.span(2) for match in _NAMED.finditer(text)]
+        return found
+
     def __call__(self, text: str) -> str:
         """Return the text without secrets."""
         text = self.remove_known(text)
@@ -104,3 +119,19 @@ class Redactor:
         if any(name in folded for name in _NAMES):
             text = _NAMED.sub(rf"\1{MARK}", text)
         return text
+
+
+def _places(form: str, text: str) -> list[tuple[int, int]]:
+    found, at = [], text.find(form)
+    while at >= 0:
+        found.append((at, at + len(form)))
+        at = text.find(form, at + len(form))
+    return found
+
+
+def _cut_place(form: str, text: str) -> tuple[int, int] | None:
+    """Return where the text ends with the beginning of a secret."""
+    for size in range(min(len(form) - 1, len(text)), _SHORTEST - 1, -1):
+        if text.endswith(form[:size]):
+            return len(text) - size, len(text)
+    return None

@@ -212,6 +212,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Local("/byok/catalog", Service.CATALOG, own=True),
     Local("/byok/keys", Service.KEYS, own=True),
     Local("/byok/keys/test", Service.KEY_TEST, own=True),
+    Local("/byok/capture", Service.CAPTURE, own=True),
     Local("/byok/reload", Service.RELOAD, own=True),
     Local("/byok/stop", Service.STOP, own=True),
     Local("/byok/retrieval", Service.RETRIEVAL, own=True),

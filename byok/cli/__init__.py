@@ -18,6 +18,7 @@ os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 import typer
 
 from byok.cli import (
+    capture,
     config,
     connect,
     control,
@@ -64,9 +65,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 COMMANDS = (
-    *(serve, service, status, log, usage, doctor, explain, control, token, keys),
-    *(models, probe, connect, disconnect, index, embed, search, mcp, prompts, config),
-    version,
+    *(serve, service, status, log, usage, doctor, explain, capture, control, token),
+    *(keys, models, probe, connect, disconnect, index, embed, search, mcp, prompts),
+    *(config, version),
 )
 for command in COMMANDS:
     command.register(app)

@@ -80,6 +80,11 @@ class Paths:
         return self.state_dir / "journal.db"
 
     @property
+    def captures(self) -> Path:
+        """The folder with what passed while requests were captured, redacted."""
+        return self.state_dir / "capture"
+
+    @property
     def log(self) -> Path:
         """The current log file."""
         return self.state_dir / "log" / "byok.log"

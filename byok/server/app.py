@@ -7,7 +7,7 @@ waits for them, and /health does not.
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
@@ -15,7 +15,7 @@ from aiohttp.web import BaseRequest, Response, StreamResponse
 from byok.daemon import challenge
 from byok.errors import ByokError, NotReady
 from byok.observer import Observers
-from byok.record import CLIENT_GONE, Hop, RequestRecord, begin_record
+from byok.record import CLIENT_GONE, Head, Hop, RequestRecord, begin_record
 from byok.redact import Redactor
 from byok.server.http.body import parse_request, read_body
 from byok.server.http.exchange import HttpExchange
@@ -81,6 +81,9 @@ class App:
             RequestRecord(secrets.token_hex(8), request.method, client=client_of(agent))
         )
         self._observers.start(record)
+        if record.head_tap is not None:
+            line = f"{request.method} {request.raw_path}"
+            _tap_head(record, Hop.FROM_CLIENT, line, request.headers)
         status = CLIENT_GONE
         try:
             exchange = HttpExchange(request, record, self._redactor)
@@ -90,6 +93,8 @@ class App:
                 response.headers[REQUEST_ID] = record.request_id
                 if record.tap is not None and isinstance(response, Response):
                     record.tap(Hop.TO_CLIENT, body_bytes(response))
+            if record.head_tap is not None:
+                _tap_head(record, Hop.TO_CLIENT, str(status), response.headers)
             return response
         finally:
             record.finish(status)
@@ -143,3 +148,10 @@ class App:
             request, challenge.MAX_BODY, self._body_gap, self._challenge_seconds
         )
         return json_response(self._prove(parse_request(raw)))
+
+
+def _tap_head(
+    record: RequestRecord, hop: Hop, line: str, headers: Mapping[str, str]
+) -> None:
+    if record.head_tap is not None:
+        record.head_tap.take_head(hop, Head(line, tuple(headers.items())))

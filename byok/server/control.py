@@ -1,4 +1,4 @@
-"""Control of the running daemon: reload its settings, stop it, restart it."""
+"""Control of the running daemon: its settings, captures, stop and restart."""
 
 import asyncio
 import logging
@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from byok.capture.recorder import CaptureRecorder
 from byok.chat import Json
 from byok.config import Settings
 from byok.errors import BadRequest, ByokError, ConfigError
@@ -39,7 +40,14 @@ class Control:
     daemon waits for `ending`, and starts it again if `again` is set.
     """
 
-    def __init__(self, source: Source, settings: Settings, instance: str) -> None:
+    def __init__(
+        self,
+        source: Source,
+        settings: Settings,
+        instance: str,
+        captures: CaptureRecorder,
+    ) -> None:
+        self.captures = captures
         self._source = source
         self._started = self._settings = settings
         self._instance = instance

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from byok import __version__
 from byok.augment.body import first_text
 from byok.caps.keeper import CapKeeper
+from byok.capture.recorder import DEFAULT_SECONDS
 from byok.chat import Json
 from byok.config import mask_settings
 from byok.errors import NO_UPSTREAM, BadRequest, ConfigError
@@ -20,6 +21,7 @@ from byok.wiring.key_sources import key_wanted, list_keys, official_wanted
 from byok.wiring.services import Services
 
 _OFFICIAL_SECONDS = 12.0
+_CAPTURE_SECONDS = 5.0  # for what is still to be written
 _JSON = {"Content-Type": "application/json"}
 
 
@@ -38,6 +40,7 @@ class DaemonEndpoints:
             Service.KEY_TEST: lambda body: try_key(
                 services, first_text(body, "upstream")
             ),
+            Service.CAPTURE: self._capture,
             Service.RELOAD: self._reload,
             Service.STOP: self._stop,
         }
@@ -59,6 +62,24 @@ class DaemonEndpoints:
     async def _settings(self, body: Json) -> Json:
         del body
         return mask_settings(self._services.settings)
+
+    async def _capture(self, body: Json) -> Json:
+        """Switch capturing on, off or neither, and tell how it stands."""
+        captures = self._control.captures
+        match body.get("switch", ""):
+            case "":
+                pass
+            case "off":
+                captures.switch_off()
+            case "on":
+                seconds = body.get("seconds", DEFAULT_SECONDS)
+                if type(seconds) not in (int, float) or not seconds >= 1:
+                    raise BadRequest("Capturing lasts at least a second.", status=422)
+                captures.switch_on(seconds)
+            case _:
+                raise BadRequest("Switch capturing on or off.", status=422)
+        await asyncio.to_thread(captures.wait, _CAPTURE_SECONDS)
+        return captures.status()
 
     async def _reload(self, body: Json) -> Json:
         del body

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from aiohttp.web import SockSite
 
 from byok.caps.keeper import CapKeeper
+from byok.capture.recorder import CaptureRecorder
 from byok.config import Settings
 from byok.daemon.challenge import answer_challenge
 from byok.daemon.hardening import max_connections
@@ -138,15 +139,17 @@ async def listening(
     timing = timing or Timing()
     journal = Journal(paths.journal, redactor, clock=clock)
     caps = CapKeeper(paths.journal, clock=clock)
-    told: list[Observer] = [journal, caps, *observers]
+    captures = CaptureRecorder(paths.captures, redactor)
+    told: list[Observer] = [journal, caps, captures, *observers]
     front = _make_front(settings, paths, redactor, told, timing, passed)
     source = source or Source(paths.config, lambda: settings)
-    control = Control(source, settings, front.instance)
+    control = Control(source, settings, front.instance, captures)
     async with (
         AsyncExitStack() as opened,
         serve_http(front.server, front.sockets, timing.last_words / 2) as sites,
     ):
         opened.push_async_callback(asyncio.to_thread, journal.close)  # the last
+        opened.push_async_callback(asyncio.to_thread, captures.close)
         try:
             await asyncio.to_thread(_import_endpoints)
             services = await opened.enter_async_context(open_services())
@@ -163,6 +166,7 @@ async def listening(
                 open_for,
             )
             control.on_change(daemon.use)
+            captures.begin()
             yield daemon
         finally:
             front.app.close()

@@ -8,6 +8,7 @@ from typing import Protocol
 import httpx
 
 from byok.errors import ConnectFailed, RefusalKind, UpstreamRefused
+from byok.record import Head, Hop, current_record
 from byok.upstream.circuit_breaker import CircuitBreaker
 from byok.upstream.failures import is_refused, translate_errors
 from byok.upstream.http_body import hang_up
@@ -131,6 +132,7 @@ class Caller:
                     extensions={"timeout": {"connect": callee.timeouts.connect}},
                 )
                 request.read()
+                _tap_head(Hop.TO_UPSTREAM, f"{request.method} {url}", headers)
                 transport = self._transports.by(callee.route)
                 async with asyncio.timeout(callee.timeouts.first_byte):
                     response = await transport.handle_async_request(request)
@@ -142,7 +144,13 @@ class Caller:
                 self._breaker.record_failure(error)
             raise
         self._breaker.record_success()
+        _tap_head(Hop.FROM_UPSTREAM, str(response.status_code), response.headers)
         return response
+
+
+def _tap_head(hop: Hop, line: str, headers: httpx.Headers) -> None:
+    if (tap := current_record().head_tap) is not None:
+        tap.take_head(hop, Head(line, tuple(headers.multi_items())))
 
 
 def redirect_error(status: int) -> UpstreamRefused:

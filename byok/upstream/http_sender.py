@@ -13,6 +13,7 @@ import httpx
 from byok import __version__
 from byok.dialects.base import ErrorResponse
 from byok.errors import UpstreamRefused
+from byok.record import current_record
 from byok.upstream.failures import translate_errors
 from byok.upstream.http_body import hang_up, read_limited
 from byok.upstream.http_call import Caller, KeySource, redirect_error
@@ -104,6 +105,7 @@ class Sender:
         with translate_errors(api.base_url), contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 raw = await read_limited(response, _MAX_ERROR_BYTES, cut=True)
+                current_record().tap_answer(raw)
         try:
             body: Any = parse_json(raw)
         except (ValueError, RecursionError):

@@ -54,6 +54,13 @@ HELP = {
     "embed clear": "Remove all vectors",
     "embed push": "Give your team's index",
     "embed pull": "Take from your team's index",
+    "capture": "without secrets",
+    "capture on": "not: they are what a capture is for",
+    "capture off": "until they are a day old",
+    "capture status": "whether requests are captured",
+    "capture list": "the daemon need not run",
+    "capture show": "what passed on each hop",
+    "capture clear": "Delete all captures",
     "disconnect": "gets back its former bytes",
     "log": "how they ended",
     "usage": "their cost in US dollars",
@@ -98,7 +105,8 @@ def test_help_has_a_short_option(cli: Cli, name: str) -> None:
 
 def test_help_table_of_this_test_has_every_command(cli: Cli) -> None:
     top = commands(cli, "")
-    names = ("token", "keys", "config", "index", "embed", "prompts", "service")
+    groups_of = ("token", "keys", "config", "index", "embed", "prompts", "service")
+    names = (*groups_of, "capture")
     groups = {name: commands(cli, name) for name in names}
     known = {"", *top, *(f"{g} {c}" for g, below in groups.items() for c in below)}
     assert known == set(HELP)

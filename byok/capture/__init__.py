@@ -1,0 +1,1 @@
+"""Captured requests: what passed on their four hops, redacted, in files for a day."""

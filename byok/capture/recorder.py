@@ -1,0 +1,216 @@
+"""Capturing as an observer of requests: switched on for a while, off after a restart.
+
+While it is off, a request costs one comparison, and a network read nothing more.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from byok.record import Head, Hop, RequestRecord, current_attempt
+from byok.redact import Redactor
+
+if TYPE_CHECKING:
+    from byok.capture.writer import CaptureWriter
+
+DEFAULT_SECONDS = 600.0
+LONGEST_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureLimits:
+    """Most bytes of one request, of all that are in memory, and of all files.
+
+    `pieces` are the most of one request.
+    """
+
+    request: int = 20_000_000
+    memory: int = 64_000_000
+    files: int = 200_000_000
+    pieces: int = 200_000
+
+
+class CaptureRecorder:
+    """Observer: keeps the bytes of clients' requests while it is on.
+
+    Requests whose client is `always` are kept at any time: they come from
+    `byok replay`, which compares what it captures.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        redactor: Redactor,
+        limits: CaptureLimits | None = None,
+        *,
+        always: str = "byok-replay/",
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Open nothing yet."""
+        self._folder = folder
+        self._redactor = redactor
+        self.limits = limits or CaptureLimits()
+        self._always = always
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._until = 0.0
+        self._taps: dict[str, _RequestTap] = {}
+        self._writer: CaptureWriter | None = None
+        self.taken = 0  # bytes, of all requests
+        self.kept = 0  # requests
+
+    def switch_on(self, seconds: float = DEFAULT_SECONDS) -> None:
+        """Keep requests that begin within so many seconds, a day at most."""
+        self._until = self._clock() + min(seconds, LONGEST_SECONDS)
+
+    def switch_off(self) -> None:
+        """Keep no more requests; those in progress are kept to their end."""
+        self._until = 0.0
+
+    @property
+    def seconds_left(self) -> float:
+        """How long it stays on; 0 while it is off."""
+        return max(0.0, self._until - self._clock()) if self._until else 0.0
+
+    def begin(self) -> None:
+        """Delete what is left of earlier days, in the background."""
+        if self._folder.is_dir():
+            self._open_writer().start()
+
+    def close(self) -> None:
+        """Write what is left. Blocks for seconds."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def status(self) -> dict[str, Any]:
+        """Tell whether it is on, what was kept since the start, and what was lost."""
+        writer = self._writer
+        return {
+            "on": bool(self.seconds_left),
+            "seconds": round(self.seconds_left),
+            "kept": self.kept,
+            "lost": writer.failed + writer.refused if writer else 0,
+            "folder": str(self._folder),
+        }
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until all is written; tell whether it is. Blocks."""
+        return self._writer is None or self._writer.wait(seconds)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more bytes may be held in memory."""
+        released = self._writer.released if self._writer else 0
+        return self.taken - released < self.limits.memory
+
+    def request_started(self, record: RequestRecord, /) -> "_RequestTap | None":
+        """Return what takes the bytes of the request, None while it is off."""
+        if not self._until and not record.client.startswith(self._always):
+            return None
+        if self._until and self._clock() >= self._until:
+            self._until = 0.0
+            return self.request_started(record)
+        tap = self._taps[record.request_id] = _RequestTap(self, self._clock)
+        return tap
+
+    def request_finished(self, record: RequestRecord, /) -> None:
+        """Hand the request to the writer; not what came without the token."""
+        tap = self._taps.pop(record.request_id, None) if self._taps else None
+        if tap is None:
+            return
+        from byok.capture.writer import RawCapture
+
+        writer = self._open_writer()
+        if not record.is_of_client:
+            writer.released += tap.size
+            return
+        self.kept += 1
+        facts = _facts(record, self._wall_clock())
+        writer.add(RawCapture(facts, tap.pieces, tap.size))
+
+    def _open_writer(self) -> "CaptureWriter":
+        if self._writer is None:
+            from byok.capture.folder import CaptureFolder
+            from byok.capture.writer import CaptureWriter
+
+            self._writer = CaptureWriter(
+                CaptureFolder(self._folder),
+                self._redactor,
+                most_bytes=self.limits.files,
+                clock=self._wall_clock,
+            )
+        return self._writer
+
+
+class _RequestTap:
+    """Tap and HeadTap of one request: keeps what passes, within the limits."""
+
+    def __init__(self, recorder: CaptureRecorder, clock: Callable[[], float]) -> None:
+        from byok.capture.scrub import RawPiece
+
+        self._make = RawPiece
+        self._recorder = recorder
+        self._clock = clock
+        self._started = clock()
+        self._cut: set[tuple[Hop, int]] = set()
+        self.pieces: list[RawPiece] = []
+        self.size = 0
+
+    def __call__(self, hop: Hop, data: bytes, /) -> None:
+        """Keep what one read or write carried."""
+        attempt = 0 if hop in (Hop.FROM_CLIENT, Hop.TO_CLIENT) else current_attempt()
+        if data:
+            self._take(hop, attempt, data, len(data))
+
+    def take_head(self, hop: Hop, head: Head, /) -> None:
+        """Keep a head."""
+        attempt = 0 if hop in (Hop.FROM_CLIENT, Hop.TO_CLIENT) else current_attempt()
+        size = len(head.line) + sum(len(n) + len(v) for n, v in head.headers)
+        self._take(hop, attempt, head, size)
+
+    def _take(self, hop: Hop, attempt: int, content: bytes | Head, size: int) -> None:
+        recorder, at = self._recorder, self._clock() - self._started
+        limits = recorder.limits
+        fits = (
+            (hop, attempt) not in self._cut
+            and self.size + size <= limits.request
+            and len(self.pieces) < limits.pieces
+            and recorder.has_room
+        )
+        if fits:
+            self.size += size
+            recorder.taken += size
+            self.pieces.append(self._make(at, hop, attempt, content))
+        elif (hop, attempt) not in self._cut and len(self._cut) < limits.pieces:
+            # Behind a gap nothing is kept: a secret may have begun in it.
+            self._cut.add((hop, attempt))
+            self.pieces.append(self._make(at, hop, attempt, size))
+
+
+def _facts(record: RequestRecord, now: float) -> dict[str, Any]:
+    """Return what is known of a request; `now` is in seconds since 1970."""
+    usage = record.total_usage
+    return {
+        "id": record.request_id,
+        "started": round(now - record.seconds, 3),
+        "seconds": round(record.seconds, 6),
+        "first_byte": record.first_byte,
+        "method": record.method,
+        "endpoint": record.endpoint,
+        "client": record.client,
+        "purpose": str(record.purpose),
+        "model_asked": record.model_asked,
+        "upstream": record.upstream,
+        "model": record.model,
+        "attempts": record.attempts,
+        "usage": asdict(usage) if usage else None,
+        "repairs": record.repairs,
+        "dropped_calls": record.dropped_calls,
+        "prompt": record.prompt,
+        "status": record.status,
+        "outcome": record.outcome.value,
+        "error": record.error,
+    }

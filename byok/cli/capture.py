@@ -1,0 +1,188 @@
+"""byok capture: keep what passes between client, byok and upstream, for a while."""
+
+import re
+import time
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from byok.cli.ask import ask_daemon
+from byok.cli.command_context import JsonOption
+from byok.cli.confirm import YesOption, confirm
+from byok.cli.output import count_noun, say, say_json, say_table, say_text, tell
+from byok.errors import ConfigError
+from byok.platform.paths import find_paths
+from byok.routing import Service
+
+if TYPE_CHECKING:
+    from byok.capture.capture import Piece
+    from byok.capture.folder import CaptureFolder
+
+EXIT_NOT_RUNNING = 3
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_DAY = 86_400
+_MOST_SHOWN = 2000  # characters of a piece
+IdArgument = Annotated[
+    str, typer.Argument(metavar="ID", help="The begin of an id of `capture list`.")
+]
+capture_app = typer.Typer(
+    no_args_is_help=True,
+    help="Keep what passes between client, byok and upstream, without secrets.",
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(capture_app, name="capture")
+
+
+@capture_app.command("on")
+def switch_on(
+    lasts: Annotated[
+        str, typer.Option("--for", metavar="TIME", help="Such as 30s, 10m, 2h, 1d.")
+    ] = "10m",
+) -> None:
+    """Keep the requests of the next minutes, each in a file for a day.
+
+    Keys, tokens, cookies, values of queries and long base64 are removed before anything
+    is written. Your code and words are not: they are what a capture is for.
+    """
+    answer = _ask({"switch": "on", "seconds": parse_time(lasts)})
+    say(f"byok captures requests for {lasts}, into {answer['folder']}.")
+    tell(
+        "Keys and tokens are removed. Your code, your words and the model's answers "
+        "are kept there for a day, in files that only you can read."
+    )
+    tell(
+        "Then: byok capture list, byok replay ID, byok report ID; end: byok capture off"
+    )
+
+
+@capture_app.command("off")
+def switch_off() -> None:
+    """Keep no more requests; files stay until they are a day old, or cleared."""
+    _say_status(_ask({"switch": "off"}))
+
+
+@capture_app.command("status")
+def show_status(json: JsonOption = False) -> None:
+    """Tell whether requests are captured, for how long, and how many were."""
+    answer = _ask({})
+    if json:
+        say_json(answer)
+    else:
+        _say_status(answer)
+
+
+@capture_app.command("list")
+def list_captures(json: JsonOption = False) -> None:
+    """List the captured requests, the oldest first; the daemon need not run."""
+    folder = open_folder()
+    found = [folder.facts(stored) for stored in folder.contents()]
+    if json:
+        say_json(found)
+    elif found:
+        columns = ("id", "time", "endpoint", "model", "answer", "attempts", "seconds")
+        rows = map(_row, found)
+        say_table(*columns, rows=rows, right=("attempts", "seconds"))
+    else:
+        tell("byok: nothing is captured. Begin with: byok capture on")
+
+
+@capture_app.command("show")
+def show_capture(
+    wanted: IdArgument,
+    full: Annotated[bool, typer.Option("--full", help="Shorten nothing.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Show what passed on each hop of a request, with times."""
+    from byok.capture.capture import write_piece
+
+    capture = open_folder().read(wanted)
+    if json:
+        pieces = [write_piece(piece) for piece in capture.pieces]
+        say_json({**capture.facts, "pieces": pieces})
+        return
+    for name, value in capture.facts.items():
+        if value not in ("", None, 0):
+            say(f"{name}: {value}")
+    for piece in capture.pieces:
+        _show_piece(piece, full=full)
+
+
+@capture_app.command("clear")
+def clear(yes: YesOption = False) -> None:
+    """Delete all captures."""
+    folder = open_folder()
+    found = len(folder.contents())
+    question = f"Delete {count_noun(found, 'capture')} in {folder.path}?"
+    if found and not yes and not confirm(question, "byok capture clear"):
+        return
+    say(f"Deleted {count_noun(folder.clear(), 'capture')}.")
+
+
+def open_folder() -> "CaptureFolder":
+    """Return the folder of captures, without those that are too old."""
+    from byok.capture.folder import CaptureFolder
+
+    folder = CaptureFolder(find_paths().captures)
+    folder.tidy(time.time())
+    return folder
+
+
+def parse_time(text: str) -> float:
+    """Read a time such as 10m as seconds.
+
+    Raises:
+        ConfigError: it is no time, or longer than a day.
+    """
+    found = re.fullmatch(r"(\d{1,6})([smhd]?)", text)
+    seconds = int(found[1]) * _UNITS[found[2] or "s"] if found else 0
+    if not 1 <= seconds <= _DAY:
+        raise ConfigError(
+            f"--for {text[:20]!r} is no time up to a day.",
+            hint="Such as: byok capture on --for 10m",
+        )
+    return seconds
+
+
+def _ask(body: dict[str, Any]) -> dict[str, Any]:
+    answer = ask_daemon(Service.CAPTURE, body)
+    if answer is None:
+        say("byok is not running, so nothing is captured. Start it: byok serve")
+        raise typer.Exit(EXIT_NOT_RUNNING)
+    return dict(answer)
+
+
+def _say_status(answer: dict[str, Any]) -> None:
+    left = f"on, for {answer['seconds']} more seconds" if answer["on"] else "off"
+    kept = count_noun(answer["kept"], "request")
+    say(f"Capturing is {left}. {kept} captured since the start of byok.")
+    if answer["lost"]:
+        tell(f"{count_noun(answer['lost'], 'request')} could not be kept; see the log.")
+
+
+def _row(facts: dict[str, Any]) -> tuple[str, ...]:
+    when = datetime.fromtimestamp(facts["started"]).strftime("%H:%M:%S")
+    model = f"{facts['upstream']}/{facts['model']}" if facts["model"] else ""
+    answer = facts["error"] or str(facts["status"])
+    seconds = f"{facts['seconds']:.2f}"
+    attempts = str(facts["attempts"])
+    return (facts["id"], when, facts["endpoint"], model, answer, attempts, seconds)
+
+
+def _show_piece(piece: "Piece", *, full: bool) -> None:
+    attempt = f" {piece.attempt}" if piece.attempt else ""
+    say(f"--- {piece.at:.3f} s  {piece.hop.value}{attempt}")
+    if piece.head is not None:
+        say(piece.head.line)
+        for name, value in piece.head.headers:
+            say(f"{name}: {value}")
+    elif piece.left_out:
+        say(f"({piece.left_out:,} bytes were not kept)")
+    else:
+        shown = piece.text if full else piece.text[:_MOST_SHOWN]
+        say_text(shown)
+        if len(shown) < len(piece.text):
+            say(f"... {len(piece.text):,} characters in all; --full shows them")

@@ -1,0 +1,127 @@
+"""The folder of captures: only byok's own files are read or deleted."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from byok.capture.capture import MAGIC, Capture
+from byok.capture.folder import KEPT_SECONDS, CaptureFolder
+from byok.errors import ConfigError
+
+IDS = ["aaaa111111111111", "aaaa222222222222", "bbbb333333333333"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> CaptureFolder:
+    folder = CaptureFolder(tmp_path / "capture")
+    for number, name in enumerate(IDS):
+        folder.write(Capture({"id": name}, ()))
+        os.utime(file_of(folder, name), (1000 + number, 1000 + number))
+    return folder
+
+
+def file_of(folder: CaptureFolder, name: str) -> Path:
+    return folder.path / f"{name}.capture.jsonl"
+
+
+def ids(folder: CaptureFolder) -> list[str]:
+    return [stored.id for stored in folder.contents()]
+
+
+def test_captures_are_private_and_listed_by_age(folder: CaptureFolder) -> None:
+    assert ids(folder) == IDS
+    assert folder.path.stat().st_mode & 0o777 == 0o700
+    assert {f.stat().st_mode & 0o777 for f in folder.path.iterdir()} == {0o600}
+    assert folder.facts(folder.contents()[0])["id"] == IDS[0]
+
+
+def test_a_capture_is_found_by_the_begin_of_its_id(folder: CaptureFolder) -> None:
+    assert folder.read("bbbb").id == IDS[2]
+    assert folder.read("aaaa1").id == IDS[0]
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        *("", "a", "aaaa", "cccc", "../x", "/etc/passwd", "..", "*", "aaaa1*"),
+        *(
+            "AAAA1",
+            "bbbb\n",
+            "bbbb\x00",
+            "bbbb333333333333.capture.jsonl",
+            "\u202ebbbb",
+        ),
+    ],
+)
+def test_an_id_names_one_capture_or_nothing(folder: CaptureFolder, wanted: str) -> None:
+    with pytest.raises(ConfigError):
+        folder.read(wanted)
+
+
+def test_what_is_older_than_a_day_is_deleted(folder: CaptureFolder) -> None:
+    assert folder.tidy(1001.5 + KEPT_SECONDS) == 1
+    assert ids(folder) == IDS[2:]
+
+
+def test_the_oldest_are_deleted_where_there_are_too_many_bytes(
+    folder: CaptureFolder,
+) -> None:
+    size = folder.contents()[0].size
+    assert folder.tidy(1003, most_bytes=2 * size) == 2
+    assert ids(folder) == IDS[1:]
+
+
+def test_nothing_of_others_is_read_or_deleted(
+    folder: CaptureFolder, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.write_bytes(MAGIC + b'"id":"x"}')
+    os.utime(outside, (1, 1))
+    link = file_of(folder, "cccc000000000000")
+    link.symlink_to(outside)
+    file_of(folder, "dddd000000000000").write_bytes(b"another program's")
+    (folder.path / "notes.txt").write_bytes(MAGIC)
+    file_of(folder, "eeee000000000000").mkdir()
+    file_of(folder, "ffff000000000000").hardlink_to(outside)
+    os.mkfifo(file_of(folder, "abab000000000000"))
+    foreign = set(folder.path.iterdir()) - {file_of(folder, name) for name in IDS}
+    assert ids(folder) == IDS
+    folder.sweep()
+    folder.tidy(1e12)
+    assert folder.clear() == 0
+    assert set(folder.path.iterdir()) == foreign
+    assert outside.read_bytes() == MAGIC + b'"id":"x"}'
+
+
+def test_a_folder_that_is_a_link_is_left_alone(
+    folder: CaptureFolder, tmp_path: Path
+) -> None:
+    linked = CaptureFolder(tmp_path / "link")
+    linked.path.symlink_to(folder.path)
+    assert linked.contents() == []
+    assert linked.clear() == 0
+    with pytest.raises(PermissionError):
+        linked.write(Capture({"id": IDS[0]}, ()))
+    assert ids(folder) == IDS
+
+
+def test_a_folder_that_others_can_enter_is_not_used(folder: CaptureFolder) -> None:
+    folder.path.chmod(0o755)
+    with pytest.raises(PermissionError):
+        folder.write(Capture({"id": IDS[0]}, ()))
+
+
+def test_a_killed_write_is_swept(folder: CaptureFolder) -> None:
+    for name, content in (("ab_12xyz", MAGIC[:5]), ("ab_12xya", MAGIC + b"..")):
+        (folder.path / f".{IDS[0]}.capture.jsonl.{name}").write_bytes(content)
+    other = folder.path / f".{IDS[0]}.capture.jsonl.ab_12xyb"
+    other.write_bytes(b"something else")
+    folder.sweep()
+    left = {path.name for path in folder.path.iterdir() if path.name.startswith(".")}
+    assert left == {other.name}
+
+
+def test_clear_deletes_all(folder: CaptureFolder) -> None:
+    assert folder.clear() == 3
+    assert ids(folder) == []

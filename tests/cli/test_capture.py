@@ -1,0 +1,90 @@
+"""byok capture."""
+
+import http.client
+import json
+
+import pytest
+
+from byok.cli.capture import parse_time
+from byok.daemon.token import read_token
+from byok.errors import ConfigError
+from byok.platform.paths import find_paths
+from byok.server.run import Daemon
+from tests.fakes.commands import Cli
+from tests.fakes.daemon_thread import daemon_thread
+
+SECRET = "sk-0123456789abcdefghijklmnop"
+
+
+def chat(daemon: Daemon, text: str) -> str:
+    """Ask for a chat; return the id of the request."""
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port)
+    headers = {
+        "Authorization": f"Bearer {read_token(find_paths().token)}",
+        "Content-Type": "application/json",
+    }
+    body = json.dumps({"message": text})
+    connection.request("POST", "/chat-stream?key=hidden-value", body, headers)
+    response = connection.getresponse()
+    response.read()
+    connection.close()
+    return response.headers["X-Request-Id"]
+
+
+def test_capture_keeps_requests_while_it_is_on(cli: Cli) -> None:
+    with daemon_thread() as daemon:
+        chat(daemon, "before")
+        on = cli("capture", "on", "--for", "2m")
+        assert on.code == 0
+        assert "for 2m" in on.out
+        assert "Your code, your words" in on.err
+        first = chat(daemon, f"my key is {SECRET}")
+        assert cli("capture", "status", "--json").out.count('"on": true') == 1
+        off = cli("capture", "off")
+        assert off.out.startswith("Capturing is off. 1 request captured")
+        chat(daemon, "after")
+    listed = json.loads(cli("capture", "list", "--json").out)
+    assert [(row["id"], row["endpoint"]) for row in listed] == [(first, "/chat-stream")]
+    assert first in cli("capture", "list").out
+    shown = cli("capture", "show", first[:6], "--full").out
+    assert "my key is [redacted]" in shown
+    assert SECRET not in shown
+    assert "hidden-value" not in shown
+    pieces = json.loads(cli("capture", "show", first, "--json").out)["pieces"]
+    assert {piece["hop"] for piece in pieces} >= {"from_client", "to_client"}
+    assert cli("capture", "clear").code == 78
+    assert cli("capture", "clear", "--yes").out == "Deleted 1 capture.\n"
+    assert "nothing is captured" in cli("capture", "list").err
+
+
+def test_capture_is_off_after_a_restart(cli: Cli) -> None:
+    with daemon_thread():
+        cli("capture", "on")
+    with daemon_thread():
+        assert cli("capture", "status").out.startswith("Capturing is off.")
+
+
+@pytest.mark.parametrize("command", [["on"], ["off"], ["status"]])
+def test_capture_without_a_daemon_says_so(cli: Cli, command: list[str]) -> None:
+    done = cli("capture", *command)
+    assert (done.code, "not running" in done.out) == (3, True)
+
+
+@pytest.mark.parametrize("wanted", ["../../etc/passwd", "..", "0123", "\u202e", "a/b"])
+def test_capture_show_takes_only_ids(cli: Cli, wanted: str) -> None:
+    done = cli("capture", "show", wanted)
+    assert done.code == 78
+    assert "byok capture list" in done.err
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("30s", 30), ("10m", 600), ("2h", 7200), ("1d", 86_400)]
+)
+def test_capture_times(text: str, seconds: int) -> None:
+    assert parse_time(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "0", "2d", "-1m", "1.5h", "m", "9" * 50, "1w"])
+def test_capture_times_that_are_none(text: str) -> None:
+    with pytest.raises(ConfigError):
+        parse_time(text)

@@ -1,0 +1,161 @@
+"""What a real daemon captures: all four hops, without the secrets that pass there."""
+
+import asyncio
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from byok.capture.capture import Capture
+from byok.capture.folder import CaptureFolder
+from byok.record import Hop
+from tests.fakes.process import HELD, KEY, Program, configure, serving
+from tests.fakes.raw import RawAnswer, connected, request
+from tests.fakes.secret_forms import forms
+from tests.fakes.upstream import FakeUpstream, Script, delta, event
+
+QUERY, COOKIE, OWN = "query-canary-0123", "cookie-canary-456", "sk-" + "oWn1" * 8
+CANARIES = (KEY, QUERY, COOKIE, OWN)
+BAD_SECONDS: tuple[object, ...] = (0, -1, "x", True, None, [])
+MORE = """
+[upstreams.fake.query]
+sig = "query-canary-0123"
+"""
+ARGUMENTS = json.dumps({"path": "a.py", "key": KEY, "own": OWN})
+
+
+def tool_turn(step: int) -> Script:
+    """A turn that repeats the keys in a text and in a call, a few letters an event."""
+    text = f"Your key {KEY} works."
+    said = [delta(content=text[n : n + step]) for n in range(0, len(text), step)]
+    begun = {"index": 0, "id": "c1", "function": {"name": "view", "arguments": ""}}
+    places = range(0, len(ARGUMENTS), step)
+    pieces = [{"arguments": ARGUMENTS[n : n + step]} for n in places]
+    parts = [delta(tool_calls=[{"index": 0, "function": one}]) for one in pieces]
+    end = event({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
+    return Script([*said, delta(tool_calls=[begun]), *parts, end])
+
+
+async def ask(program: Program, target: str, body: object) -> RawAnswer:
+    data = json.dumps(body).encode()
+    cookie = f"Cookie: s={COOKIE}".encode()
+    return await program.ask(request(cookie, target=target.encode(), body=data), 30)
+
+
+async def switch(program: Program, **body: object) -> None:
+    assert (await ask(program, "/byok/capture", body)).status == 200
+
+
+def captures(home: Path) -> list[Capture]:
+    folder = CaptureFolder(home / "state" / "capture")
+    return [folder.read(stored.id) for stored in folder.contents()]
+
+
+def check_no_canary(home: Path, *more: str) -> None:
+    for file in (home / "state" / "capture").iterdir():
+        raw = file.read_bytes()
+        for secret in (*CANARIES, *more):
+            for form in forms(secret):
+                assert form not in raw, secret
+
+
+@pytest.mark.parametrize("step", [1, 3, 7, 1000])
+async def test_capture_of_a_tool_turn_holds_all_hops_and_no_secret(
+    tmp_path: Path, fake: FakeUpstream, step: int
+) -> None:
+    home = tmp_path / "home"
+    configure(home, fake.url, MORE)
+    tool = {
+        "name": "view",
+        "description": "",
+        "input_schema_json": json.dumps(
+            {"type": "object", "properties": {"path": {"type": "string"}}}
+        ),
+    }
+    body = {
+        "message": f"My own key is {OWN}",
+        "tool_definitions": [tool],
+        "feature_detection_flags": {"support_parallel_tool_use": True},
+    }
+    async with serving(home) as program:
+        await switch(program, switch="on", seconds=60)
+        fake.play(tool_turn(step))
+        answer = await ask(program, f"/chat-stream?token={QUERY}", body)
+        assert KEY.encode() in answer.body  # the client got it, as the model said it
+        await switch(program)
+        token = program.token
+    [capture] = captures(home)
+    assert capture.facts["model"] == "m"
+    assert "My own key is" in capture.text(Hop.FROM_CLIENT)
+    assert "My own key is" in capture.text(Hop.TO_UPSTREAM, 1)
+    assert '"tool_calls"' in capture.text(Hop.FROM_UPSTREAM, 1)
+    assert '"stop_reason"' in capture.text(Hop.TO_CLIENT)
+    head = capture.head(Hop.TO_UPSTREAM, 1)
+    assert head is not None
+    assert head.line.endswith("/chat/completions?sig=[redacted]")
+    assert dict(head.headers)["authorization"] == "[redacted]"
+    check_no_canary(home, token)
+
+
+async def test_capture_of_a_refusal_holds_what_the_upstream_said(
+    tmp_path: Path, fake: FakeUpstream
+) -> None:
+    home = tmp_path / "home"
+    configure(home, fake.url)
+    said = json.dumps({"error": {"message": f"No: {KEY}"}}).encode()
+    fake.play(Script([said], 400, {"Content-Type": "application/json"}))
+    async with serving(home) as program:
+        await switch(program, switch="on")
+        await ask(program, "/chat-stream", {"message": "Hello."})
+        await switch(program)
+    capture = captures(home)[0]
+    assert "No: [redacted]" in capture.text(Hop.FROM_UPSTREAM, 1)
+    head = capture.head(Hop.FROM_UPSTREAM, 1)
+    assert head is not None
+    assert head.line == "400"
+    check_no_canary(home)
+
+
+async def test_capture_survives_a_kill(tmp_path: Path, fake: FakeUpstream) -> None:
+    """What has ended is whole, and the next start removes what was half written."""
+    home = tmp_path / "home"
+    configure(home, fake.url)
+    async with serving(home) as program:
+        await switch(program, switch="on")
+        await ask(program, "/chat-stream", {"message": "One."})
+        await switch(program)
+        fake.play(HELD)
+        async with connected(program.port) as connection:
+            sent = request(target=b"/chat-stream", body=b'{"message": "Two."}')
+            await connection.send(program.filled(sent))
+            async with asyncio.timeout(10):
+                await fake.reached.wait()
+            program.process.send_signal(signal.SIGKILL)
+            await program.process.wait()
+    assert len(captures(home)) == 1
+    half = home / "state" / "capture" / f".{'a' * 16}.capture.jsonl.abcd_123"
+    fake.play(Script())
+    half.write_bytes(b'{"byok_capture":1,"id')
+    async with serving(home) as program:
+        await ask(program, "/chat-stream", {"message": "Three."})
+        await switch(program)
+    assert len(captures(home)) == 1
+    assert not half.exists()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *({"switch": "On"}, {"switch": 1}, {"switch": None}),
+        *({"switch": "on", "seconds": value} for value in BAD_SECONDS),
+    ],
+    ids=str,
+)
+async def test_capture_refuses_what_it_does_not_know(
+    tmp_path: Path, fake: FakeUpstream, body: object
+) -> None:
+    home = tmp_path / "home"
+    configure(home, fake.url)
+    async with serving(home) as program:
+        assert (await ask(program, "/byok/capture", body)).status == 422
