@@ -16,6 +16,7 @@ from byok.client_settings.setting import SettingPath
 from byok.client_settings.settings_file import (
     LARGEST,
     SettingsFile,
+    check_unchanged,
     read_settings_file,
     remove_settings_file,
     replace_settings_file,
@@ -124,6 +125,7 @@ class FileConnector:
     def _connect(self, change: FileChange, backup: Backup) -> None:
         if not change.is_needed or change.after is None:
             return
+        check_unchanged(change.file)  # else the backup would be one of another text
         is_first = self.backups.find(change.client, change.file.path) is None
         self.backups.save(backup, change.file.raw)
         try:

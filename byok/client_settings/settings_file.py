@@ -74,9 +74,27 @@ def remove_settings_file(file: SettingsFile) -> None:
     Raises:
         ConfigError: it is not.
     """
-    _check_unchanged(file)
+    check_unchanged(file)
     file.path.unlink()
     sync_folder(file.path.parent)
+
+
+def check_unchanged(file: SettingsFile) -> None:
+    """Check that the file is as it was read.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    try:
+        now = _read(file.path, LARGEST)
+    except FileNotFoundError:
+        now = None
+    if now != file.raw:
+        raise ConfigError(
+            f"{file.path} was changed by another program meanwhile; byok left it as it "
+            "is.",
+            hint="Run the command again.",
+        )
 
 
 def is_open_to_others(path: Path) -> bool:
@@ -146,7 +164,7 @@ def _too_large(path: Path, largest: int) -> ConfigError:
 
 def _prepare(file: SettingsFile, temporary: Path) -> None:
     """Make a temporary file like the old one, if that is unchanged."""
-    _check_unchanged(file)
+    check_unchanged(file)
     if file.raw is None:
         return  # only its owner may read a new file: it holds the client token
     facts = file.path.stat()
@@ -154,16 +172,3 @@ def _prepare(file: SettingsFile, temporary: Path) -> None:
         os.chown(temporary, -1, facts.st_gid)
     shutil.copystat(file.path, temporary)
     os.utime(temporary)  # programs notice a new file by its time
-
-
-def _check_unchanged(file: SettingsFile) -> None:
-    try:
-        now = _read(file.path, LARGEST)
-    except FileNotFoundError:
-        now = None
-    if now != file.raw:
-        raise ConfigError(
-            f"{file.path} was changed by another program meanwhile; byok left it as it "
-            "is.",
-            hint="Run the command again.",
-        )

@@ -178,6 +178,19 @@ def test_connection_keeps_mode(desk: Desk, mode: int) -> None:
     assert os.name != "posix" or desk.file.stat().st_mode & 0o777 == mode
 
 
+def test_connection_planned_before_another_one_leaves_its_backup_alone(
+    desk: Desk,
+) -> None:
+    """Two commands wait for an answer at the same time."""
+    desk.lay(b"a = 1\n")
+    slow = desk.connector.plan_connect(ClientKind.CODEX, desk.file, desk.address)
+    desk.connect(ClientKind.CODEX, model="byok:box:other")
+    with pytest.raises(ConfigError, match="was changed by another program"):
+        desk.connector.carry_out(slow)
+    change = desk.disconnect(ClientKind.CODEX)
+    assert (desk.raw, change.is_exact, change.changed) == (b"a = 1\n", True, ())
+
+
 def test_connection_that_somebody_changed_keeps_their_value(desk: Desk) -> None:
     desk.lay(AUGMENT.encode())
     desk.connect(ClientKind.VSCODE)
