@@ -197,8 +197,9 @@ def source_texts() -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_readme_quotes_messages_that_byok_prints() -> None:
-    table = page("README.md").partition("## Troubleshooting")[2].partition("The log")[0]
+def test_troubleshooting_quotes_messages_that_byok_prints() -> None:
+    text = page("docs/TROUBLESHOOTING.md")
+    table = text.partition("## By what you see")[2].partition("## The log")[0]
     said = [
         quote.removeprefix("[byok] … ")
         for row in table.splitlines()
