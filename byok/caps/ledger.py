@@ -39,7 +39,7 @@ class _Account:
 
 
 class Ledger:
-    """The sums of days and conversations; for the event loop.
+    """What each day and each conversation has spent; for the event loop.
 
     Of too many conversations the one that rested longest is forgotten; the journal
     knows it if it goes on.

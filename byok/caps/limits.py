@@ -28,7 +28,7 @@ class Period(StrEnum):
 
 
 class Cap(NamedTuple):
-    """No request begins once `most` is used."""
+    """A limit of the user's: no request begins once `most` of the `unit` is used."""
 
     unit: Unit
     period: Period

@@ -20,9 +20,9 @@ class LoopKind(StrEnum):
 
 
 class Loop(NamedTuple):
-    """A loop after a step: `times` equal calls like `call`, or so many steps.
+    """A turn that goes round in circles: equal calls, or steps without end.
 
-    `ends`: the turn is not to go on.
+    `times` counts those like `call`, or the steps; `ends`: it is not to go on.
     """
 
     kind: LoopKind

@@ -129,7 +129,7 @@ class Generator:
         is_chat = request.row.purpose is Purpose.CHAT
         tells = is_chat and not job.chat.silent
         admitted = await self._admit(request, job.chat, tells=tells)
-        if admitted.refusal is None:
+        if admitted.refusal is None and not job.chat.ended:
             ground = self._grounding.ground
             chat, facts = await ground(job, body, exchange.request_id, run)
         else:

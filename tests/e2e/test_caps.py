@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from byok.caps.ledger import bounds_of, day_of
+from byok.record import RequestRecord
 from tests.fakes.clock import Clock
 from tests.fakes.daemon import Answer, Editor, running, settings_for
 from tests.fakes.journal_entries import NOW
@@ -30,6 +31,19 @@ COUNTED = event(
 )
 HI = [delta(content="Hi."), delta("stop"), COUNTED]  # 1,009 tokens
 REACHED = "A cap of your settings is reached: "
+
+
+class Records:
+    """Observer that keeps the error of each request."""
+
+    def __init__(self) -> None:
+        self.errors: list[str] = []
+
+    def request_started(self, record: RequestRecord, /) -> None:
+        """Wait for the end."""
+
+    def request_finished(self, record: RequestRecord, /) -> None:
+        self.errors.append(record.error)
 
 
 async def ask(program: Program, conversation: str = "") -> RawAnswer:
@@ -146,6 +160,26 @@ async def test_every_kind_of_request_is_refused_before_a_model_is_asked(
     assert is_refused(reply)
     if status == 429:
         assert reply.json["error"]["type"] == "rate_limit_error"
+
+
+async def test_an_sdk_does_not_ask_again_at_a_cap(fake: FakeUpstream) -> None:
+    openai: Any = pytest.importorskip("openai", reason="the openai client is missing")
+    fake.play(HI)
+    records = Records()
+    settings = capped(fake, requests_per_day=1)
+    async with running(settings, observers=[records]) as editor:
+        await editor.chat()
+        async with openai.AsyncOpenAI(
+            base_url=f"{editor.daemon.url}/v1",
+            api_key=editor.token,
+            max_retries=3,
+            http_client=openai.DefaultAsyncHttpxClient(trust_env=False),
+        ) as client:
+            with pytest.raises(openai.RateLimitError, match="cap of your settings"):
+                await client.chat.completions.create(
+                    model="m", messages=[{"role": "user", "content": "x"}]
+                )
+    assert records.errors == ["", "cap_reached"]
 
 
 async def test_completions_count_and_are_refused_without_a_word(

@@ -154,3 +154,14 @@ async def test_a_chat_in_one_piece_is_ended_too(fake: FakeUpstream) -> None:
     assert whole.status == 200
     assert ENDED in whole.json["text"]
     assert whole.json["stop_reason"] == 1
+
+
+async def test_an_ended_turn_counts_for_no_cap(fake: FakeUpstream) -> None:
+    fake.play(tool_answer("view", "{}"))
+    async with running(
+        {**settings_for(fake.url), "caps": {"requests_per_day": 6}}
+    ) as editor:
+        last, steps = await Agent(editor, fail).turn("Look.")
+        caps = (await editor.post("/byok/daemon")).json["caps"]
+    assert (steps, ENDED in last.text) == (6, True)
+    assert caps["caps"][0]["used"] == 6

@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING, Any
 from aiohttp.web import Response
 
 from byok.clients.errors import anthropic_error, openai_error, status_of
-from byok.errors import ByokError, NotAllowed, UpstreamError, UpstreamRefused
+from byok.errors import (
+    BadRequest,
+    ByokError,
+    NotAllowed,
+    UpstreamError,
+    UpstreamRefused,
+)
 from byok.redact import Redactor
 from byok.server.openai_api import ClientApi
 from byok.wire.ndjson import encode_line
@@ -71,6 +77,8 @@ def error_response(
         response.headers["Retry-After"] = str(round(error.retry_after))
     elif error.status == 503:
         response.headers["Retry-After"] = "2"
+    elif status == 429 and isinstance(error, BadRequest):
+        response.headers["X-Should-Retry"] = "false"  # else SDKs wait and ask again
     unread = error.status in (400, 408, 413) and not isinstance(error, UpstreamError)
     if unread or isinstance(error, NotAllowed):
         response.force_close()  # the body is not worth reading, a stranger no place
