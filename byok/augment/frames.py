@@ -20,6 +20,7 @@ from byok.truncate import truncate_middle
 LONGEST = 100_000  # characters of one text
 """More is no guideline any more, and no window holds it."""
 LONGEST_NAME = 200
+_SHORT = 8000  # characters
 TAGS = ("user_guidelines", "workspace_guidelines", "rule", "persona", "memories")
 # By `escape`; not `\x3c`, which may begin a tag: a run of them is read only once.
 _ESCAPED = r"(?:\\(?!x3c|u003c)(?:x[0-9a-f]{2}|u[0-9a-f]{8}|u[0-9a-f]{4}))"
@@ -45,16 +46,23 @@ def frame(tag: str, text: str, *, longest: int = LONGEST, name: str = "") -> str
     It is "" for no text. A `name` stands in the opening tag, on its line.
     """
     kept = truncate_middle(text.strip(), LONGEST)  # a body may have many megabytes
-    return _write(tag, kept, longest, name[:LONGEST_NAME]) if kept else ""
+    if not kept:
+        return ""
+    write = _write_short if len(kept) <= _SHORT else _write_long
+    return write(tag, kept, longest, name[:LONGEST_NAME])
 
 
-@lru_cache(32)  # the same guidelines come with every request, and may be long
 def _write(tag: str, text: str, longest: int, name: str) -> str:
     quoted = without_tags("\n".join(map(escape, text.splitlines())))
     inner = truncate_middle(quoted, longest)
     shown = escape_attribute(escape(name))
     named = f' name="{shown}"' if shown else ""
     return f"<{tag}{named}>\n{inner}\n</{tag}>"
+
+
+# The same guidelines and rules come with every request, and may be long or many.
+_write_short = lru_cache(256)(_write)
+_write_long = lru_cache(16)(_write)
 
 
 def without_tags(text: str) -> str:

@@ -11,7 +11,7 @@ from byok.errors import ByokError
 from byok.events import StreamEvent
 from byok.loops.limits import LoopLimits
 from byok.prompts.model_fit import ModelFit
-from byok.prompts.prompt_set import Prompt, PromptSet, Situation
+from byok.prompts.prompt_set import Prompt, PromptSet, Situation, count_tokens
 from byok.prompts.shipped import shipped_prompts
 
 _NO_VALUES: Mapping[str, str] = {}
@@ -40,9 +40,18 @@ class Defaults:
         *,
         tools: Iterable[str] = (),
         conditions: Sequence[str] = (),
+        beside: str = "",
     ) -> Prompt:
-        """Return a prompt for a request that offers these tools."""
-        situation = Situation(*self.fit, frozenset(tools), frozenset(conditions))
+        """Return a prompt for a request that offers these tools.
+
+        It shares its part of the window with the prompt that it stands `beside`.
+        """
+        situation = Situation(
+            *self.fit,
+            frozenset(tools),
+            frozenset(conditions),
+            count_tokens(beside) if beside else 0,
+        )
         return self.prompts.render(name, situation, values)
 
 

@@ -12,13 +12,14 @@ from byok.augment.reply_job import Defaults
 from byok.chat import Json, ToolDefinition
 from byok.prompts.prompt_set import Prompt
 
-# Tools of the clients that change nothing. Where an agent has only these, it answers.
+# Tools of the clients that change no file. Where an agent has only these, it answers.
 _READERS = frozenset(
     {
         *("codebase-retrieval", "git-commit-retrieval", "view"),
         *("view-range-untruncated", "search-untruncated", "diagnostics"),
         *("read-terminal", "read-process", "list-processes", "view_tasklist"),
         *("web-search", "web-fetch", "open-browser", "render-mermaid"),
+        *("add_tasks", "update_tasks", "reorganize_tasklist", "remember"),
     }
 )
 _PERSONAS = {1: "prototype", 2: "brainstorm", 3: "review"}
@@ -46,7 +47,7 @@ def system_text(
     silent = flag(body, "silent")
     return _join(
         _apply_replacements(base, body),
-        *(() if silent else _persona(body, defaults, personality or {})),
+        *(() if silent else _persona(body, defaults, prompt, personality or {})),
         *guides,
         text(body, "system_prompt_append"),
         defaults.addition,
@@ -79,11 +80,14 @@ def mode_prompt(
     return defaults.render(name, tools=names, conditions=conditions)
 
 
-def _persona(body: Json, defaults: Defaults, personality: Json) -> tuple[str, ...]:
+def _persona(
+    body: Json, defaults: Defaults, prompt: str, personality: Json
+) -> tuple[str, ...]:
     kind = integer(personality, "personality_type")
     if kind not in _PERSONAS:
         kind = integer(body, "persona_type")
-    persona = defaults.render(_PERSONAS[kind]).text if kind in _PERSONAS else ""
+    name = _PERSONAS.get(kind)
+    persona = defaults.render(name, beside=prompt).text if name else ""
     instructions = text(personality, "custom_instructions")
     longest = room_of(defaults.fit.window) // _PERSONA
     return persona, frame("persona", instructions, longest=longest)

@@ -20,8 +20,12 @@ _TOKEN = 3.5
 
 
 def count_tokens(text: str) -> int:
-    """Return how many tokens an English text has, rather too many than too few."""
-    return int(len(text) / _TOKEN) + 1
+    """Return how many tokens a text has, rather too many than too few.
+
+    Letters of other scripts count as a token each.
+    """
+    plain = len(text.encode("ascii", "ignore"))
+    return int(plain / _TOKEN) + len(text) - plain + 1
 
 
 def most_tokens(window: int) -> int:
@@ -37,12 +41,14 @@ class Situation(NamedTuple):
         window: its context window in tokens, 0 if that is unknown.
         tools: the names of the tools that are offered.
         conditions: the other conditions that hold, such as `parallel`.
+        taken: how many tokens of a prompt's share another prompt of the request takes.
     """
 
     variants: tuple[str, ...] = ()
     window: int = 0
     tools: frozenset[str] = frozenset()
     conditions: frozenset[str] = frozenset()
+    taken: int = 0
 
     def holds(self, condition: str) -> bool:
         """Tell whether a condition holds.
@@ -119,13 +125,13 @@ class PromptSet:
             around = self.own.get(own, _ONLY_SHIPPED)
             base = self.templates.get(used, _NO_TEXT).render(values, situation.holds)
             text = around.render({**values, SHIPPED: base}, situation.holds)
-            if not _is_too_long(text, situation.window):
+            if not _is_too_long(text, situation):
                 break
         best_own = _choose(self.own, name, _lasting(situation))
         best = _choose(self.templates, name, _lasting(situation))
         window = f"the window of {situation.window:,} tokens"
         note = ""
-        if own and _is_too_long(text, situation.window):
+        if own and _is_too_long(text, situation):
             note = f"your own {own} takes more than {_SHARE} % of {window}"
         elif own != best_own:
             instead = f"your own {best_own}" if best_own else best
@@ -187,5 +193,6 @@ def _texts(
     return [best, *shorter] if best else shorter
 
 
-def _is_too_long(text: str, window: int) -> bool:
-    return window > 0 and count_tokens(text) > most_tokens(window)
+def _is_too_long(text: str, situation: Situation) -> bool:
+    tokens = situation.taken + count_tokens(text)
+    return situation.window > 0 and tokens > most_tokens(situation.window)

@@ -145,6 +145,13 @@ def test_system_prompt_has_a_sentence_for_each_persona(persona: Any, said: str) 
     assert written({"persona_type": persona}, BASE).endswith(said)
 
 
+def test_a_persona_and_the_prompt_of_the_mode_share_their_part_of_a_window() -> None:
+    own = prompts(chat="a " * 100, review="b " * 50, review__short="Brief.")
+    for window, said in ((1200, "b " * 50), (640, "Brief.")):
+        defaults = Defaults(prompts=own, fit=ModelFit((), window))
+        assert written({"persona_type": 3}, defaults).endswith("\n\n" + said.strip())
+
+
 def test_system_prompt_of_a_silent_job_has_no_persona_and_no_agent() -> None:
     said = written({**FULL, "silent": True}, BASE, personality=CALM)
     assert said.startswith("Base.\n\nDo it.\n\n<user_guidelines>\nAnswer briefly.")
