@@ -25,7 +25,8 @@ from byok.events import Usage
 from byok.model_ids import ListedModel
 
 Read: TypeAlias = Callable[[], Awaitable[bytes]]  # gives b"" at the end
-_OWN = ("/health", "/byok/")  # what byok's own commands ask, again and again
+# What byok's own commands and Prometheus ask, again and again.
+_OWN = ("/health", "/byok/", "/metrics")
 CLIENT_GONE = 499  # the status of a request whose client closed the connection
 
 
@@ -137,7 +138,7 @@ class RequestRecord:
 
     @property
     def is_of_client(self) -> bool:
-        """Whether it came with the token, and not from one of byok's own commands."""
+        """Whether it came with the token, and not for commands or metrics of byok's."""
         return self.trusted and not self.endpoint.startswith(_OWN)
 
     @property

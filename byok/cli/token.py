@@ -1,5 +1,8 @@
 """byok token: show or replace the token that clients send."""
 
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
 import typer
 
 from byok.cli.output import say, tell
@@ -15,22 +18,35 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="token")
 
 
-def default(context: typer.Context) -> None:
+_MetricsOption: TypeAlias = Annotated[
+    bool, typer.Option("--metrics", help="The one that opens /metrics only.")
+]
+
+
+def default(context: typer.Context, metrics: _MetricsOption = False) -> None:
     """Show the token that clients send, or replace it."""
     if context.invoked_subcommand is None:
-        show()
+        show(metrics)
+    elif metrics:
+        raise typer.BadParameter("write --metrics behind show or rotate")
 
 
-def show() -> None:
+def show(metrics: _MetricsOption = False) -> None:
     """Print the token and nothing else."""
     from byok.daemon.token import read_token
 
-    say(read_token(find_paths().token))
+    say(read_token(_file(metrics)))
 
 
-def rotate() -> None:
+def rotate(metrics: _MetricsOption = False) -> None:
     """Replace the token; the old one stops working at once."""
     from byok.daemon.token import rotate_token
 
-    say(rotate_token(find_paths().token))
-    tell("The old token is no longer valid; update your clients' settings.")
+    say(rotate_token(_file(metrics)))
+    whose = "Prometheus' settings" if metrics else "your clients' settings"
+    tell(f"The old token is no longer valid; update {whose}.")
+
+
+def _file(metrics: bool) -> Path:
+    paths = find_paths()
+    return paths.metrics_token if metrics else paths.token

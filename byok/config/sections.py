@@ -214,6 +214,12 @@ class LogSettings(SettingsSection):
     )
 
 
+class MetricsSettings(SettingsSection):
+    """Numbers for Prometheus, with a token of their own (`byok token --metrics`)."""
+
+    enabled: bool = Field(False, description="Serve GET /metrics on byok's port.")
+
+
 class JournalSettings(SettingsSection):
     """The journal of requests: facts such as tokens and times, never any content."""
 

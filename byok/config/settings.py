@@ -21,6 +21,7 @@ from byok.config.sections import (
     JournalSettings,
     LimitSettings,
     LogSettings,
+    MetricsSettings,
     NetworkSettings,
     RetrievalSettings,
     ServerSettings,
@@ -62,6 +63,7 @@ class Settings(BaseSettings):
     loops: LoopSettings = Field(default_factory=lambda: LoopSettings())
     caps: CapSettings = Field(default_factory=lambda: CapSettings())
     journal: JournalSettings = Field(default_factory=lambda: JournalSettings())
+    metrics: MetricsSettings = Field(default_factory=lambda: MetricsSettings())
     log: LogSettings = Field(default_factory=lambda: LogSettings())
 
     @model_validator(mode="before")

@@ -62,7 +62,7 @@ def only_instance(paths: Paths) -> Iterator[None]:
         ) from None
     for written_here_only in (paths.daemon, paths.models):
         sweep(written_here_only)
-    for written_by_commands in (paths.token, paths.vault):
+    for written_by_commands in (paths.token, paths.metrics_token, paths.vault):
         sweep(written_by_commands, older_than=LONGEST_WRITE)
     try:
         yield

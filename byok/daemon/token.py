@@ -51,7 +51,9 @@ def _existing(path: Path) -> str:
         raw = file.read(1024)
     token = raw.decode().strip() if raw.isascii() else ""
     if not _SHORTEST <= len(token) <= 512 or not token.isprintable():
-        raise ConfigError(f"{path} contains no token.", hint="Run: byok token rotate")
+        which = " --metrics" if path.name.startswith("metrics") else ""
+        hint = f"Run: byok token rotate{which}"
+        raise ConfigError(f"{path} contains no token.", hint=hint)
     return token
 
 

@@ -61,9 +61,10 @@ def write_bundle(file: Path, around: Surroundings, rows: Sequence[CheckRow]) -> 
 
 
 def _learn_secrets(around: Surroundings) -> None:
-    """Let the redactor know the token, and what the environment holds of secrets."""
-    token = _read_end(around.paths.token, _TOKEN_BYTES)
-    around.redactor.add(token.decode("utf-8", "replace").strip())
+    """Let the redactor know the tokens, and what the environment holds of secrets."""
+    for file in (around.paths.token, around.paths.metrics_token):
+        token = _read_end(file, _TOKEN_BYTES)
+        around.redactor.add(token.decode("utf-8", "replace").strip())
     for name, value in around.environ.items():
         if _SECRET_NAMES.search(name):
             around.redactor.add(value)

@@ -36,6 +36,7 @@ _NAMES = {
         "provider_data.db-wal",
         "service-task.xml",
         "token",
+        "metrics-token",
     },
     "data": {
         "data.db",

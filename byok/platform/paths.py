@@ -45,6 +45,11 @@ class Paths:
         return self.state_dir / "token"
 
     @property
+    def metrics_token(self) -> Path:
+        """The token that opens the metrics, and nothing else."""
+        return self.state_dir / "metrics-token"
+
+    @property
     def daemon(self) -> Path:
         """Facts of the running daemon: pid, port, instance, started."""
         return self.state_dir / "daemon.json"

@@ -29,6 +29,7 @@ from byok.server.http.reply import (
     json_response,
 )
 from byok.server.http.user_agent import client_of
+from byok.server.metrics import MetricsEndpoint
 from byok.server.openai_api import takes_api_key
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class App:
         observers: Observers,
         *,
         prove: Callable[["Json"], "Json"],
+        metrics: MetricsEndpoint | None = None,
         body_gap: float = 15.0,
         challenge_seconds: float = 2.0,
     ) -> None:
@@ -60,6 +62,7 @@ class App:
         self._redactor = redactor
         self._observers = observers
         self._prove = prove
+        self._metrics = metrics
         self._body_gap = body_gap
         self._challenge_seconds = challenge_seconds
         self._endpoints: Handler | None = None
@@ -126,6 +129,8 @@ class App:
         if request.raw_path == challenge.PATH and request.method == "POST":
             exchange.record.endpoint = request.raw_path
             return await self._answer_challenge(request)
+        if self._metrics is not None and self._metrics.serves(request.raw_path):
+            return await self._metrics.answer(exchange)
         by_api_key = takes_api_key(request.raw_path)
         self._guard.check_token(request.headers, takes_api_key=by_api_key)
         exchange.record.trusted = True

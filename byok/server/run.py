@@ -32,6 +32,7 @@ from byok.server.http.guard import Guard
 from byok.server.http.listener import serve_http
 from byok.server.http.protocol import HttpServer
 from byok.server.http.sockets import listen
+from byok.server.metrics import MetricsEndpoint
 
 if TYPE_CHECKING:
     from byok.wiring.services import Services
@@ -107,6 +108,7 @@ class _Front:
     app: App
     guard: Guard
     gate: Gate
+    metrics: MetricsEndpoint
     server: HttpServer
     sockets: list[socket]
     port: int
@@ -140,8 +142,8 @@ async def listening(
     journal = Journal(paths.journal, redactor, clock=clock)
     caps = CapKeeper(paths.journal, clock=clock)
     captures = CaptureRecorder(paths.captures, redactor)
-    told: list[Observer] = [journal, caps, captures, *observers]
-    front = _make_front(settings, paths, redactor, told, timing, passed)
+    told: list[Observer] = [caps, captures, *observers]
+    front = _make_front(settings, paths, redactor, journal, told, timing, passed)
     source = source or Source(paths.config, lambda: settings)
     control = Control(source, settings, front.instance, captures)
     async with (
@@ -150,6 +152,7 @@ async def listening(
     ):
         opened.push_async_callback(asyncio.to_thread, journal.close)  # the last
         opened.push_async_callback(asyncio.to_thread, captures.close)
+        opened.callback(front.metrics.close)
         try:
             await asyncio.to_thread(_import_endpoints)
             services = await opened.enter_async_context(open_services())
@@ -176,6 +179,7 @@ def _make_front(
     settings: Settings,
     paths: Paths,
     redactor: Redactor,
+    journal: Journal,
     observers: Sequence[Observer],
     timing: Timing,
     passed: Sequence[socket],
@@ -190,17 +194,19 @@ def _make_front(
     port: int = sockets[0].getsockname()[1]
     instance = secrets.token_hex(8)
     guard.listen_on(port)
+    metrics = MetricsEndpoint(paths.metrics_token, redactor, gate, journal)
     app = App(
         guard,
         gate,
         redactor,
-        Observers([AccessLog(), *observers]),
+        Observers([AccessLog(), journal, metrics.requests, *observers]),
         prove=lambda body: answer_challenge(body, token.token, port, instance),
+        metrics=metrics,
         body_gap=timing.body_gap,
         challenge_seconds=timing.challenge,
     )
     server = HttpServer(app, connections, timing.head)
-    return _Front(app, guard, gate, server, sockets, port, instance)
+    return _Front(app, guard, gate, metrics, server, sockets, port, instance)
 
 
 def _import_endpoints() -> None:
@@ -224,6 +230,11 @@ def _opener(
     conversations = Conversations()
 
     def open_for(services: "Services") -> None:
+        front.metrics.configure(
+            on=services.settings.metrics.enabled,
+            price_of=services.catalog.price_of,
+            ask_index=services.context.status,
+        )
         endpoints = make_endpoints(
             services, front.guard, front.gate, conversations, control, timing, caps
         )

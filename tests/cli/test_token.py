@@ -50,3 +50,19 @@ def test_a_token_that_others_can_read_is_not_used(cli: Cli) -> None:
     assert (done.code, done.out) == (78, "")
     assert "chmod 600" in done.err
     assert token not in done.err
+
+
+def test_the_metrics_have_a_token_of_their_own(cli: Cli) -> None:
+    client, metrics = cli("token").out, cli("token", "--metrics").out
+    assert client != metrics == cli("token", "show", "--metrics").out
+    assert metrics.strip() == find_paths().metrics_token.read_text().strip()
+    rotated = cli("token", "rotate", "--metrics")
+    assert rotated.out == cli("token", "--metrics").out != metrics
+    assert "Prometheus" in rotated.err
+    assert cli("token").out == client
+
+
+def test_a_misplaced_option_rotates_nothing(cli: Cli) -> None:
+    client = cli("token").out
+    assert cli("token", "--metrics", "rotate").code == 2
+    assert cli("token").out == client

@@ -339,7 +339,11 @@ async def test_b32_unknown_path_is_answered_with_nothing(target: str) -> None:
 @pytest.mark.case("B17")
 async def test_b17_without_a_token_no_row_reads_a_body() -> None:
     async with running(upstream="demo") as editor:
-        for path in (*(r.path for r in ENDPOINTS), *(r.path for r in ROUTES)):
+        for path in (
+            *(r.path for r in ENDPOINTS),
+            *(r.path for r in ROUTES),
+            "/metrics",
+        ):
             head = request(
                 b"Expect: 100-continue",
                 target=path.encode(),

@@ -33,16 +33,25 @@ from byok.errors import NotReady
 
 
 class Gate:
-    """Admits `streams` requests at a time; `waiting` more queue up to `seconds`."""
+    """Admits `streams` requests at a time; `waiting` more queue up to `seconds`.
+
+    `open` is the number of those that have a place.
+    """
 
     def __init__(self, streams: int, waiting: int, seconds: float) -> None:
         self._slots = asyncio.Semaphore(streams)
-        self._room = waiting
+        self._room = self._most_waiting = waiting
+        self.open = 0
         self._seconds = seconds
         self._scopes: set[asyncio.Timeout] = set()
         self._idle = asyncio.Event()
         self._idle.set()
         self.stopping = False
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for a place."""
+        return self._most_waiting - self._room
 
     @asynccontextmanager
     async def enter(self, *, wait: bool = True) -> AsyncIterator[None]:
@@ -54,11 +63,13 @@ class Gate:
         if self.stopping:
             raise shutting_down()
         await self._enter(wait=wait)
+        self.open += 1
         try:
             if self.stopping:  # it began while this one waited
                 raise shutting_down()
             yield
         finally:
+            self.open -= 1
             self._slots.release()
 
     @asynccontextmanager

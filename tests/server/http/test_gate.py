@@ -182,3 +182,15 @@ async def test_gate_queue_is_refused_when_byok_stops() -> None:
             await soon(visitor.task)
         assert caught.value.code == "shutting_down"
     assert seen == ["first"]
+
+
+async def test_gate_tells_how_many_are_in_and_how_many_wait() -> None:
+    gate = Gate(1, 2, 5)
+    async with gate.enter():
+        second = asyncio.ensure_future(gate.enter().__aenter__())
+        await asyncio.sleep(0)
+        assert (gate.open, gate.waiting) == (1, 1)
+        second.cancel()
+        await asyncio.gather(second, return_exceptions=True)
+        assert (gate.open, gate.waiting) == (1, 0)
+    assert (gate.open, gate.waiting) == (0, 0)

@@ -1,0 +1,1 @@
+"""Metrics of the daemon for Prometheus: numbers, never any content."""

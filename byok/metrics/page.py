@@ -1,0 +1,158 @@
+"""The page of all metrics, written when it is asked for."""
+
+import os
+import platform
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from byok import __version__
+from byok.code_query import IndexStatus
+from byok.metrics.exposition import Exposition
+from byok.metrics.histogram import Histogram
+from byok.metrics.request_metrics import ModelNumbers, RequestMetrics
+
+_MODEL = ("upstream", "model")
+# Name, meaning, and what it is of the numbers of a model.
+_MODEL_COUNTERS: tuple[tuple[str, str, Callable[[ModelNumbers], float]], ...] = (
+    ("byok_upstream_attempts_total", "Requests to upstreams, with repetitions.",
+     lambda row: row.attempts),
+    ("byok_cost_usd_total", "Cost of requests whose prices and tokens are known.",
+     lambda row: row.cost),
+    ("byok_requests_without_cost_total", "Requests whose cost is not known.",
+     lambda row: row.without_cost),
+    ("byok_tool_call_repairs_total", "Tool calls that byok repaired.",
+     lambda row: row.repairs),
+    ("byok_dropped_tool_calls_total", "Tool calls that byok did not pass on.",
+     lambda row: row.dropped_calls),
+    ("byok_notices_total", "Sentences that byok added to answers.",
+     lambda row: row.notices),
+)  # fmt: skip
+_TOKENS: tuple[tuple[str, Callable[[ModelNumbers], int]], ...] = (
+    ("input", lambda row: row.input_tokens),
+    ("output", lambda row: row.output_tokens),
+    ("cache_read", lambda row: row.cache_read_tokens),
+    ("cache_write", lambda row: row.cache_written_tokens),
+)
+_TOTALS = (
+    ("blobs", "byok_index_blobs", "Versions of files that are known."),
+    ("blobs_held", "byok_index_blobs_held", "Versions whose content is stored."),
+    ("bytes_held", "byok_index_held_bytes", "Bytes of the stored contents."),
+    ("checkpoints", "byok_index_checkpoints", "Stored sets of blobs."),
+    ("chunks", "byok_index_chunks", "Chunks of code that can be searched."),
+)
+
+
+class Moment(NamedTuple):
+    """What is true now; `code_index` is None if it did not answer."""
+
+    open_answers: int
+    waiting: int
+    journal_lost: int
+    lag: Histogram
+    code_index: IndexStatus | None
+
+
+def write_page(metrics: RequestMetrics, moment: Moment, started: float) -> bytes:
+    """Write the page; the daemon was `started` at these seconds since 1970."""
+    page = Exposition()
+    _add_process(page, started)
+    _add_requests(page, metrics)
+    _add_models(page, metrics)
+    page.add_one(
+        "byok_open_requests", "gauge", "Requests that are not ended.", metrics.open
+    )
+    page.add_one(
+        "byok_open_answers", "gauge", "Answers in progress.", moment.open_answers
+    )
+    page.add_one(
+        "byok_waiting_requests", "gauge", "Requests that wait for a place.",
+        moment.waiting,
+    )  # fmt: skip
+    page.add_one(
+        "byok_journal_lost_total", "counter",
+        "Requests that could not be written to the journal.", moment.journal_lost,
+    )  # fmt: skip
+    page.add_histogram(
+        "byok_loop_lag_seconds", "How late the event loop was, once a second.", (),
+        [((), moment.lag)],
+    )  # fmt: skip
+    _add_index(page, moment.code_index)
+    return page.encode()
+
+
+def _add_process(page: Exposition, started: float) -> None:
+    build = {"version": __version__, "python": platform.python_version()}
+    page.add_facts("byok_build_info", "The version of byok and of Python.", build)
+    page.add_one(
+        "process_start_time_seconds", "gauge", "Start in seconds since 1970.", started
+    )
+    page.add_one(
+        "process_cpu_seconds_total", "counter", "CPU time of the daemon itself.",
+        time.process_time(),
+    )  # fmt: skip
+    if (resident := _resident_bytes()) is not None:
+        page.add_one(
+            "process_resident_memory_bytes", "gauge", "Resident memory.", resident
+        )
+
+
+def _resident_bytes() -> int | None:
+    """Return the memory of this process, None where the system does not tell it."""
+    try:
+        pages = Path("/proc/self/statm").read_text("ascii").split()[1]
+    except OSError:
+        return None
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _add_requests(page: Exposition, metrics: RequestMetrics) -> None:
+    page.add(
+        "byok_requests_total", "counter", "Requests that ended.",
+        ("endpoint", "outcome", "upstream", "model"),
+        ((labels, row.times) for labels, row in metrics.requests),
+    )  # fmt: skip
+    page.add(
+        "byok_request_errors_total", "counter", "Requests that failed.",
+        ("upstream", "class", "code"),
+        ((labels, row.times) for labels, row in metrics.errors),
+    )  # fmt: skip
+    page.add_histogram(
+        "byok_request_seconds", "How long requests took to their end.",
+        ("endpoint",), metrics.seconds,
+    )  # fmt: skip
+
+
+def _add_models(page: Exposition, metrics: RequestMetrics) -> None:
+    models = [*metrics.models]
+    for name, meaning, number in _MODEL_COUNTERS:
+        samples = ((labels, number(row)) for labels, row in models)
+        page.add(name, "counter", meaning, _MODEL, samples)
+    page.add(
+        "byok_tokens_total", "counter",
+        "Tokens as upstreams count them; the input includes the cache.",
+        (*_MODEL, "kind"),
+        (((*labels, kind), of(row)) for labels, row in models for kind, of in _TOKENS),
+    )  # fmt: skip
+    page.add_histogram(
+        "byok_first_byte_seconds", "How long upstreams took to begin an answer.",
+        _MODEL, ((labels, row.first_byte) for labels, row in models),
+    )  # fmt: skip
+
+
+def _add_index(page: Exposition, index: IndexStatus | None) -> None:
+    told = 0 if index is None else 1
+    page.add_one("byok_index_up", "gauge", "1 if the code index answered.", told)
+    if index is None:
+        return
+    page.add_one(
+        "byok_index_waiting_tasks", "gauge", "Files to be indexed.", index.waiting
+    )
+    page.add_one(
+        "byok_index_workspaces", "gauge", "Folders that are followed.",
+        len(index.workspaces),
+    )  # fmt: skip
+    for key, name, meaning in _TOTALS:
+        if key in index.totals:
+            page.add_one(name, "gauge", meaning, index.totals[key])

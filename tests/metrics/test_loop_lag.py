@@ -1,0 +1,22 @@
+"""The lag of the event loop."""
+
+import asyncio
+import time
+
+from byok.metrics.loop_lag import LoopLag
+
+
+async def test_a_blocked_loop_shows_and_stop_ends_it() -> None:
+    lag = LoopLag(every=0.001)
+    lag.start()
+    lag.start()  # as after a reload
+    time.sleep(0.05)
+    async with asyncio.timeout(10):
+        while not lag.seen.total:
+            await asyncio.sleep(0)
+    assert lag.seen.total >= 0.04
+    lag.stop()
+    counted = [*lag.seen.buckets()]
+    await asyncio.sleep(0.01)
+    assert [*lag.seen.buckets()] == counted
+    lag.stop()

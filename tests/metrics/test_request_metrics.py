@@ -1,0 +1,100 @@
+"""What requests add to the metrics."""
+
+from typing import Any
+
+import pytest
+
+from byok.chat import Json
+from byok.dialects.model_facts import Price
+from byok.events import Usage
+from byok.metrics.request_metrics import RequestMetrics
+from byok.record import RequestRecord
+from tests.fakes.clock import Clock
+
+
+def finish(metrics: RequestMetrics, status: int = 200, **fields: Any) -> None:
+    record = RequestRecord("r", endpoint="/chat-stream", clock=Clock())
+    metrics.request_started(record)
+    for name, value in fields.items():
+        setattr(record, name, value)
+    record.finish(status)
+    metrics.request_finished(record)
+
+
+@pytest.fixture
+def metrics() -> RequestMetrics:
+    metrics = RequestMetrics()
+    metrics.on = True
+    return metrics
+
+
+def test_requests_count_by_endpoint_outcome_and_model(metrics: RequestMetrics) -> None:
+    finish(metrics, upstream="one", model="m", attempts=1)
+    finish(metrics, upstream="one", model="m", attempts=3)
+    finish(metrics, 499, upstream="one", model="m", attempts=1)
+    finish(metrics, 502, error="upstream_refused", error_class="UpstreamRefused")
+    assert {labels: row.times for labels, row in metrics.requests} == {
+        ("/chat-stream", "ok", "one", "m"): 2,
+        ("/chat-stream", "cancelled", "one", "m"): 1,
+        ("/chat-stream", "failed", "", ""): 1,
+    }
+    assert {labels: row.times for labels, row in metrics.errors} == {
+        ("", "UpstreamRefused", "upstream_refused"): 1
+    }
+    [(_, row)] = metrics.models
+    assert row.attempts == 5
+
+
+def test_tokens_are_those_of_the_model_that_told_them(metrics: RequestMetrics) -> None:
+    asked: Json = {"upstream": "one", "model": "m", "attempts": 2, "first_byte": 0.3}
+    own = {("two", "small"): Usage(50, 5)}
+    finish(metrics, **asked, usage=Usage(100, 10, 60, 20), own_usage=own)
+    rows = dict(metrics.models)
+    large, small = rows["one", "m"], rows["two", "small"]
+    assert (large.input_tokens, large.output_tokens) == (100, 10)
+    assert (large.cache_read_tokens, large.cache_written_tokens) == (60, 20)
+    assert (small.input_tokens, small.output_tokens, small.attempts) == (50, 5, 0)
+    assert large.first_byte.total == 0.3
+
+
+def test_a_cost_is_known_or_counted_as_unknown(metrics: RequestMetrics) -> None:
+    asked: Json = {
+        "upstream": "one",
+        "model": "m",
+        "attempts": 1,
+        "usage": Usage(2_000_000),
+    }
+    finish(metrics, **asked)
+    metrics.price_of = lambda upstream, model: Price(input=1.5)
+    finish(metrics, **asked)
+    [(_, row)] = metrics.models
+    assert (row.cost, row.without_cost) == (3.0, 1)
+
+
+@pytest.mark.parametrize(
+    ("told", "counted"), [(-5, 0), (10**30, 10**12)], ids=["below zero", "huge"]
+)
+def test_absurd_tokens_stay_within_bounds(
+    metrics: RequestMetrics, told: int, counted: int
+) -> None:
+    finish(metrics, upstream="one", model="m", attempts=1, usage=Usage(told, told))
+    [(_, row)] = metrics.models
+    assert (row.input_tokens, row.output_tokens) == (counted, counted)
+
+
+def test_nothing_but_open_requests_is_counted_while_off() -> None:
+    metrics = RequestMetrics()
+    record = RequestRecord("r", endpoint="/chat")
+    metrics.request_started(record)
+    assert metrics.open == 1
+    record.finish(200)
+    metrics.request_finished(record)
+    assert (metrics.open, [*metrics.requests]) == (0, [])
+
+
+def test_hostile_models_fill_no_memory(metrics: RequestMetrics) -> None:
+    for number in range(1000):
+        code = f"e{number}"
+        finish(metrics, upstream="one", model=f"m{number}", attempts=1, error=code)
+    tables = (metrics.requests, metrics.models, metrics.errors)
+    assert [len([*table]) for table in tables] == [200, 200, 200]
