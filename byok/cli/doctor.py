@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -63,9 +65,10 @@ def doctor(
         say_json(write_report(rows))
     else:
         _show(rows)
-    if bundle is not None and bundle.exists():
+    is_missing = bundle is not None and not bundle.exists()
+    if bundle is not None and not is_missing:
         tell(f"{bundle} is written. Look through it before you attach it to a report.")
-    if worst_state(rows) is CheckState.FAILURE:
+    if is_missing or worst_state(rows) is CheckState.FAILURE:
         raise typer.Exit(EXIT_FAILURES)
 
 
@@ -94,10 +97,20 @@ async def _run_checks(
     try:
         rows = await examine(around)
         if bundle is not None:
-            await asyncio.to_thread(write_bundle, bundle, around, rows)
+            with _tell_failure(bundle):
+                await asyncio.to_thread(write_bundle, bundle, around, rows)
     finally:
         await around.close()
     return rows
+
+
+@contextmanager
+def _tell_failure(bundle: Path) -> Iterator[None]:
+    """Say why the archive is not written; what was found is shown anyway."""
+    try:
+        yield
+    except OSError as error:
+        tell(f"{bundle} cannot be written: {error.strerror}.")
 
 
 def _show(rows: "Sequence[CheckRow]") -> None:

@@ -390,6 +390,17 @@ async def test_a_bundle_is_private_and_has_no_secret(
     assert "exists already" in again.err
 
 
+async def test_a_bundle_that_cannot_be_written_costs_no_result(
+    cli: Cli, fake: FakeUpstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEY_OF_BOX", KEY)
+    healthy(fake)
+    file = tmp_path / "missing" / "b.zip"
+    done = await asyncio.to_thread(cli, "doctor", "--json", "--bundle", file)
+    assert json.loads(done.out)["counts"]["failure"] == 0
+    assert (done.code, f"{file} cannot be written: No such" in done.err) == (1, True)
+
+
 def test_a_home_with_files_of_others_is_named(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
