@@ -1,6 +1,6 @@
 """The check of byok as a service: what is installed starts this byok, and runs."""
 
-import sys
+from dataclasses import replace
 
 from byok.daemon.instance import Instance
 from byok.doctor.background import in_background
@@ -8,6 +8,7 @@ from byok.doctor.results import CheckResult, doubtful, good, skip
 from byok.doctor.surroundings import Surroundings
 from byok.errors import CannotStart
 from byok.service.base import ServiceState
+from byok.service.choose import make_launch
 from byok.service.control import UserService
 from byok.service.files import read_file
 
@@ -29,9 +30,19 @@ async def check_service(around: Surroundings, about: str) -> CheckResult:
 
 
 def _runs_another(service: UserService) -> bool:
-    """Tell whether no file of the service names the Python that runs this command."""
+    """Tell whether no file of the service names the Python that runs this command.
+
+    Each system writes its path in another way, so whole lines are compared: those that
+    would be others with another Python.
+    """
+    launch = make_launch(service.paths, port=1)
+    own, other = (
+        {line for f in service.system.render(one) for line in f.content.splitlines()}
+        for one in (launch, replace(launch, python="/"))
+    )
     contents = [read_file(path) or "" for path in service.system.paths]
-    return not any(sys.executable in content for content in contents)
+    installed = {line for content in contents for line in content.splitlines()}
+    return installed.isdisjoint(own - other)
 
 
 def judge_service(

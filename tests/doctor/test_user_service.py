@@ -1,5 +1,6 @@
 """byok as a service: installed, in force, and the one that runs."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,14 @@ from byok.doctor.results import CheckState
 from byok.doctor.user_service import check_service, judge_service
 from byok.errors import CannotStart
 from byok.platform.paths import Paths, find_paths
-from byok.service.base import Command, CommandResult, mark_of
+from byok.service.base import Command, CommandResult, ServiceSystem, mark_of
 from byok.service.base import ServiceState as State
+from byok.service.choose import make_launch
 from byok.service.control import UserService
+from byok.service.files import write_files
+from byok.service.launchd import Launchd
 from byok.service.systemd import Systemd
+from byok.service.windows_tasks import WindowsTasks
 from tests.fakes.doctors import surroundings
 
 DAEMON = Instance(42, 8317, "a", 0.0)
@@ -42,8 +47,13 @@ def test_what_the_state_of_a_service_means(
     assert ("byok service" in result.cure) is (expected == WARNING)
 
 
-def use(monkeypatch: pytest.MonkeyPatch, folder: Path, printed: str) -> None:
-    """Let the machine have a systemd that prints this, and units in a folder."""
+def use(
+    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
+    printed: str,
+    system: ServiceSystem | None = None,
+) -> None:
+    """Let the machine have a system that prints this, and its files in a folder."""
 
     def run(command: Command) -> CommandResult:
         return CommandResult(0, printed)
@@ -51,7 +61,7 @@ def use(monkeypatch: pytest.MonkeyPatch, folder: Path, printed: str) -> None:
     class Service(UserService):
         @classmethod
         def of_this_machine(cls, paths: Paths) -> "Service":
-            return cls(Systemd(folder), paths, run)
+            return cls(system or Systemd(folder), paths, run)
 
     monkeypatch.setattr(user_service, "UserService", Service)
 
@@ -83,6 +93,29 @@ async def test_units_are_read(
             CheckState.NOT_CHECKED,
             True,
         )
+
+
+@pytest.mark.parametrize(
+    "python", ["bin/python", '100%n/it\'s \\\\ & "one"/python.exe']
+)
+@pytest.mark.parametrize("kind", ["systemd", "launchd", "Windows"])
+async def test_the_service_of_this_python_is_known_in_every_spelling(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str, python: str
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / python))
+    systems: dict[str, ServiceSystem] = {
+        "systemd": Systemd(tmp_path),
+        "launchd": Launchd(tmp_path, 1000),
+        "Windows": WindowsTasks(tmp_path, "u"),
+    }
+    system, paths = systems[kind], find_paths()
+    use(monkeypatch, tmp_path, "", system)
+    write_files(system.render(make_launch(paths, 8317, tmp_path / "c.toml")))
+    for place, is_other in ((sys.executable, False), ("/other/python", True)):
+        monkeypatch.setattr(sys, "executable", place)
+        async with surroundings() as around:
+            result = await check_service(around, "")
+        assert ("another Python" in result.found) is is_other
 
 
 async def test_a_system_without_services_is_not_checked(
