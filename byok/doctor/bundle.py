@@ -118,7 +118,7 @@ def _log_lines(file: Path) -> list[str]:
     """Return the last lines of the log, without what it quotes of models."""
     text = _read_end(file, _LOG_BYTES).decode("utf-8", "replace")
     lines = text.splitlines()[-_LOG_LINES:]
-    return lines
+    return [_LEFT_OUT if _QUOTES.search(line) else line for line in lines]
 
 
 def _read_end(file: Path, most: int) -> bytes:
