@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ COUNTED = event(
     {"choices": [], "usage": {"prompt_tokens": 1000, "completion_tokens": 9}}
 )
 HI = [delta(content="Hi."), delta("stop"), COUNTED]  # 1,009 tokens
+NOON = Clock(NOW)  # no test may meet a midnight by chance
 REACHED = "A cap of your settings is reached: "
 
 
@@ -77,6 +79,11 @@ def byok(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
+def noon_now() -> str:
+    """Return a time zone in which it is between 12 and 13 o'clock."""
+    return f"TST{datetime.now(UTC).hour - 12:+d}"
+
+
 def capped(fake: FakeUpstream, **caps: float) -> dict[str, Any]:
     return {**settings_for(fake.url, model="m"), "caps": caps}
 
@@ -87,7 +94,7 @@ def is_refused(reply: Answer) -> bool:
 
 async def test_a_chat_over_a_cap_is_told_in_the_chat(fake: FakeUpstream) -> None:
     fake.play(HI)
-    async with running(capped(fake, tokens_per_day=2000)) as editor:
+    async with running(capped(fake, tokens_per_day=2000), clock=NOON) as editor:
         replies = [await editor.chat(conversation_id="one") for _ in range(3)]
         status = (await editor.post("/byok/daemon")).json["caps"]
     first, second, last = replies
@@ -105,7 +112,7 @@ async def test_a_chat_over_a_cap_is_told_in_the_chat(fake: FakeUpstream) -> None
 
 async def test_a_near_cap_is_told_once_below_an_answer(fake: FakeUpstream) -> None:
     fake.play(HI)
-    async with running(capped(fake, requests_per_day=5)) as editor:
+    async with running(capped(fake, requests_per_day=5), clock=NOON) as editor:
         silent = await editor.chat(silent=True)
         replies = [await editor.chat() for _ in range(4)]
     texts = [silent.text, *(reply.text for reply in replies)]
@@ -152,7 +159,7 @@ async def test_every_kind_of_request_is_refused_before_a_model_is_asked(
     fake: FakeUpstream, path: str, body: dict[str, Any], status: int
 ) -> None:
     fake.play(HI)
-    async with running(capped(fake, requests_per_day=1)) as editor:
+    async with running(capped(fake, requests_per_day=1), clock=NOON) as editor:
         await editor.chat()
         reply = await editor.post(path, body)
     assert len(fake.requests) == 1
@@ -167,7 +174,7 @@ async def test_an_sdk_does_not_ask_again_at_a_cap(fake: FakeUpstream) -> None:
     fake.play(HI)
     records = Records()
     settings = capped(fake, requests_per_day=1)
-    async with running(settings, observers=[records]) as editor:
+    async with running(settings, observers=[records], clock=NOON) as editor:
         await editor.chat()
         async with openai.AsyncOpenAI(
             base_url=f"{editor.daemon.url}/v1",
@@ -187,7 +194,7 @@ async def test_completions_count_and_are_refused_without_a_word(
 ) -> None:
     fake.play(answer("return 1"))
     body = {"prompt": "def f():\n", "path": "a.py"}
-    async with running(capped(fake, requests_per_day=1)) as editor:
+    async with running(capped(fake, requests_per_day=1), clock=NOON) as editor:
         await editor.post("/completion", body)
         reply = await editor.post("/completion", {**body, "prompt": "def g():\n"})
         chat = await editor.chat()
@@ -201,7 +208,7 @@ async def test_a_conversation_may_be_full_while_others_go_on(
     fake: FakeUpstream,
 ) -> None:
     fake.play(HI)
-    async with running(capped(fake, requests_per_conversation=1)) as editor:
+    async with running(capped(fake, requests_per_conversation=1), clock=NOON) as editor:
         replies = [
             await editor.chat(conversation_id=name) for name in ("one", "one", "two")
         ]
@@ -212,7 +219,7 @@ async def test_what_byok_ends_or_does_not_ask_does_not_count(
     fake: FakeUpstream,
 ) -> None:
     fake.play(HI)
-    async with running(capped(fake, requests_per_day=1)) as editor:
+    async with running(capped(fake, requests_per_day=1), clock=NOON) as editor:
         await editor.chat("")
         await editor.post("/find-missing", {"mem_object_names": []})
         reply = await editor.chat()
@@ -223,7 +230,7 @@ async def test_32_streams_at_a_cap_of_requests_let_no_more_begin(
     fake: FakeUpstream,
 ) -> None:
     fake.play(HI)
-    async with running(capped(fake, requests_per_day=10)) as editor:
+    async with running(capped(fake, requests_per_day=10), clock=NOON) as editor:
         replies = await asyncio.gather(*(editor.chat(f"{n}") for n in range(32)))
     assert sum(map(is_refused, replies)) == 22
     assert len(fake.requests) == 10
@@ -233,7 +240,7 @@ async def test_32_streams_at_a_cap_of_tokens_exceed_it_by_their_own(
     fake: FakeUpstream,
 ) -> None:
     fake.play(HI)
-    async with running(capped(fake, tokens_per_day=5000)) as editor:
+    async with running(capped(fake, tokens_per_day=5000), clock=NOON) as editor:
         for _ in range(4):
             await editor.chat()
         await asyncio.gather(*(editor.chat(f"{n}") for n in range(32)))
@@ -263,15 +270,16 @@ async def test_a_days_cap_holds_over_a_restart(
     tmp_path: Path, fake: FakeUpstream
 ) -> None:
     home = tmp_path / "home"
+    env = {"TZ": noon_now()}
     caps = "[caps]\nrequests_per_day = 3\nusd_per_day = 1.0\n"
     configure(home, fake.url, PRICES + caps)
     fake.play(HI)
-    async with serving(home) as program:
+    async with serving(home, env=env) as program:
         await ask(program, "one")
         await cancel(program, fake)
         fake.play(HI)
         await program.ended(signal.SIGTERM)
-    async with serving(home) as program:
+    async with serving(home, env=env) as program:
         last = await ask(program, "one")
         over = await ask(program, "two")
         told = byok(home, "status").stdout
@@ -283,7 +291,7 @@ async def test_a_days_cap_holds_over_a_restart(
     assert "cap: requests_per_day: 3 of 3 used\n" in told
     assert "cap: 1 requests of today do not count" in told  # the cancelled one
     assert status["caps"][1]["used"] == pytest.approx(2 * 0.00209)
-    async with serving(home) as program:
+    async with serving(home, env=env) as program:
         again = await ask(program)
         assert b"3 of 3 requests today" in again.body
         configure(home, fake.url, PRICES + "[caps]\nrequests_per_day = 4\n")
