@@ -35,6 +35,7 @@ _NAMES = {
         "provider_data.db-shm",
         "provider_data.db-wal",
         "service-task.xml",
+        "settings_backups",
         "token",
         "metrics-token",
     },

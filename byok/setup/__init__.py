@@ -1,0 +1,1 @@
+"""What `byok init` finds out and writes; the questions are in the command."""

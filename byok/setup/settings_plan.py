@@ -1,0 +1,145 @@
+"""What `byok init` adds to the settings file: it adds lines, and changes none."""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import tomlkit
+
+from byok.client_settings import toml_text
+from byok.client_settings.encoding import decode_text, encode_text
+from byok.client_settings.setting import MISSING, Setting, SettingPath
+from byok.config import Settings, UpstreamSettings, check_settings
+from byok.dialects.presets import OPENAI_COMPATIBLE
+from byok.errors import ConfigError
+from byok.model_ids import ListedModel
+from byok.setup.model_choice import DEFAULT, ChosenModel
+
+_HEAD = "# Made by byok init. Every setting: byok config example\n"
+_ROUTING, _MODELS, _SMALL = "routing", "models", "small"
+_SMALL_JOBS = ("commit", "title")
+
+
+class SettingsPlan(NamedTuple):
+    """The file before and after; `kept` are settings that say otherwise, and stay."""
+
+    before: bytes | None
+    after: bytes
+    kept: tuple[SettingPath, ...] = ()
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anything is added."""
+        return self.after != (self.before or b"")
+
+
+def plan_settings(
+    before: bytes | None,
+    name: str,
+    section: UpstreamSettings,
+    models: Iterable[ChosenModel],
+) -> SettingsPlan:
+    """Plan to use an upstream and models of it; what the file says already stays.
+
+    Raises:
+        ConfigError: the file cannot be extended without a change of something else.
+    """
+    try:
+        decoded = decode_text(before or b"")
+        text = decoded.text
+        wanted, kept = _split(text, name, _upstream_settings(name, section), models)
+        if not wanted:
+            return SettingsPlan(before, before or b"", kept)
+        new = _add(text or _HEAD, wanted)
+        _check(text, new, wanted)
+    except ValueError as error:
+        raise ConfigError(
+            f"The settings file cannot be extended: {error}. Nothing was changed.",
+            hint="Add the upstream by hand; byok config example shows how.",
+        ) from None
+    return SettingsPlan(before, encode_text(decoded._replace(text=new)), kept)
+
+
+def _upstream_settings(name: str, section: UpstreamSettings) -> list[Setting]:
+    path = ("upstreams", name)
+    rows = []
+    if section.type != OPENAI_COMPATIBLE:
+        rows.append(Setting((*path, "type"), section.type))
+    if section.base_url:
+        rows.append(Setting((*path, "base_url"), section.base_url))
+    return rows
+
+
+def _split(
+    text: str, name: str, upstream: list[Setting], models: Iterable[ChosenModel]
+) -> tuple[list[Setting], tuple[SettingPath, ...]]:
+    """Return what is to be added, and what the file says otherwise."""
+    wanted, kept = list[Setting](), list[SettingPath]()
+    if toml_text.read(text, ("upstreams", name)) is MISSING:
+        wanted += upstream
+    else:
+        kept += [row.path for row in upstream if _differs(text, row)]
+    chosen = [model for model in models if model.model]
+    for purpose, model, _ in chosen:
+        path = (_ROUTING, *(() if purpose == DEFAULT else (_MODELS,)), purpose)
+        row = Setting(path, ListedModel(name, model).id)
+        if toml_text.read(text, path) is not MISSING:
+            kept += [path] if _differs(text, row) else []
+            if purpose == DEFAULT and kept[-1:] == [path]:
+                break  # the other models would not belong to that default
+        elif not (purpose in _SMALL_JOBS and _has_small(text)):
+            wanted.append(row)
+    return wanted, tuple(kept)
+
+
+def _has_small(text: str) -> bool:
+    return toml_text.read(text, (_ROUTING, _MODELS, _SMALL)) is not MISSING
+
+
+def _differs(text: str, row: Setting) -> bool:
+    there = toml_text.read(text, row.path)
+    return there is not MISSING and there != row.value
+
+
+def _add(text: str, wanted: Iterable[Setting]) -> str:
+    """Add the settings, in new tables below everything where there are none."""
+    for table, rows in groupby(wanted, key=lambda row: row.path[:-1]):
+        if toml_text.read(text, table) is MISSING:
+            end = "" if text.endswith("\n") or not text else "\n"
+            values = tomlkit.dumps({row.path[-1]: row.value for row in rows})
+            head = ".".join(tomlkit.key(part).as_string() for part in table)
+            text = f"{text}{end}\n[{head}]\n{values}"
+        else:
+            for row in rows:
+                text = toml_text.put(text, *row)
+    return text
+
+
+def _check(old: str, new: str, wanted: Iterable[Setting]) -> None:
+    """Prove that the lines of the old text are all there, and nothing else is new.
+
+    Raises:
+        ValueError: they are not, or byok would not start with the new text.
+    """
+    rest = iter(new.splitlines())
+    if not all(line in rest for line in old.splitlines()):
+        raise ValueError("a line of it would change")
+    due: dict[str, Any] = tomllib.loads(old)
+    for path, value in wanted:
+        table = due
+        for part in path[:-1]:
+            table = table.setdefault(part, {})
+        table[path[-1]] = value
+    given = tomllib.loads(new)
+    if given != due:
+        raise ValueError("another setting would change")
+    _check_use(given)
+
+
+def _check_use(given: Mapping[str, Any]) -> None:
+    arguments: dict[str, Any] = {"_toml": given}
+    try:
+        check_settings(Settings(**arguments))
+    except ConfigError as error:
+        raise ValueError(str(error).rstrip(".")) from None

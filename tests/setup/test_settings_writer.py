@@ -1,0 +1,70 @@
+"""The user's settings file is replaced at once, after a backup."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from byok.errors import ConfigError
+from byok.platform.paths import Paths, find_paths
+from byok.setup.settings_writer import read_own_settings, write_own_settings
+
+OLD, NEW = b"# old\n", b"# old\n[server]\nport = 1\n"
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Paths:
+    return find_paths()
+
+
+def put(paths: Paths, content: bytes = OLD, mode: int = 0o644) -> None:
+    paths.config.parent.mkdir(parents=True, exist_ok=True)
+    paths.config.write_bytes(content)
+    paths.config.chmod(mode)
+
+
+def mode_of(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def test_a_new_file_is_the_owners_alone(paths: Paths, tmp_path: Path) -> None:
+    file = read_own_settings(paths, tmp_path)
+    assert (file.raw, paths.config.parent.exists()) == (None, False)
+    assert write_own_settings(paths, file, NEW) is None
+    assert paths.config.read_bytes() == NEW
+    if os.name == "posix":
+        assert mode_of(paths.config) == 0o600
+
+
+def test_the_former_file_is_saved(paths: Paths, tmp_path: Path) -> None:
+    put(paths)
+    file = read_own_settings(paths, tmp_path)
+    backup = write_own_settings(paths, file, NEW, clock=lambda: 0.0)
+    assert backup is not None
+    assert backup.name == "config-19700101T000000Z.toml"
+    assert (backup.read_bytes(), paths.config.read_bytes()) == (OLD, NEW)
+    if os.name == "posix":
+        assert (mode_of(backup), mode_of(paths.config)) == (0o600, 0o600)
+    names = sorted(path.name for path in paths.config.parent.iterdir())
+    assert names == ["config.toml", "state"]
+    assert find_paths() == paths  # the backup is one of byok's own files
+
+
+def test_a_change_of_another_program_stays(paths: Paths, tmp_path: Path) -> None:
+    put(paths)
+    file = read_own_settings(paths, tmp_path)
+    put(paths, b"# by an editor\n")
+    with pytest.raises(ConfigError, match="changed by another program"):
+        write_own_settings(paths, file, NEW)
+    assert paths.config.read_bytes() == b"# by an editor\n"
+
+
+def test_a_link_out_of_the_home_is_not_followed(paths: Paths, tmp_path: Path) -> None:
+    home = tmp_path / "inside"
+    home.mkdir()
+    elsewhere = tmp_path / "elsewhere.toml"
+    elsewhere.write_bytes(OLD)
+    paths.config.parent.mkdir(parents=True)
+    paths.config.symlink_to(elsewhere)
+    with pytest.raises(ConfigError, match="outside of your home"):
+        read_own_settings(paths, home)
