@@ -27,6 +27,7 @@ from byok.cli import (
     embed,
     explain,
     index,
+    init,
     keys,
     log,
     mcp,
@@ -58,13 +59,14 @@ _EXITS = {
 
 app = typer.Typer(
     name="byok",
-    epilog="Start with: byok serve --upstream ollama",
+    epilog="Start with: byok init",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
 COMMANDS = (
+    init,
     *(serve, service, status, log, usage, doctor, explain, capture, control, token),
     *(keys, models, probe, connect, disconnect, index, embed, search, mcp, prompts),
     *(config, version),

@@ -11,7 +11,8 @@ from tests.fakes.commands import Cli
 
 # What a person must be able to read in a command's help.
 HELP = {
-    "": "Start with: byok serve --upstream ollama",
+    "": "Start with: byok init",
+    "init": "only gets lines added",
     "serve": "first local server that responds",
     "token": "rotate",
     "token show": "nothing else",

@@ -113,6 +113,8 @@ NOT_RUN = {
     "byok keys set openrouter && byok serve --upstream openrouter": (
         "needs the keyring of a desktop"
     ),
+    "byok init": "asks at a terminal (tests/cli/test_init.py)",
+    "byok init --yes --upstream NAME": "starts a daemon (tests/cli/test_init.py)",
     "byok log -f": "ends only when it is interrupted (tests/cli/test_log.py)",
     "byok search": "a question has to follow",
     "byok prompts edit agent": "opens an editor (tests/cli/test_prompt_edit.py)",

@@ -41,6 +41,8 @@ byok itself
     process          `byok serve` as a process
     program          byok's command line as a process
     commands         how a command ended that ran inside the test
+    answers          a person who gives scripted answers to questions
+    terminal         byok at a terminal of its own, with somebody who types
     doctors          what `byok doctor` looks at, in the home of the test
     launches         what services run, with paths that are hard to write down
     systemctl        systemd for one user: its units really run

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 class FakeRing:
     """Has the three calls of a backend; no subclass, as those register themselves."""
 
+    name = "a ring"
+
     def __init__(
         self,
         *,

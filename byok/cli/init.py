@@ -1,0 +1,82 @@
+"""byok init: from an installed byok to an editor that uses it."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from byok.cli.asker import find_asker
+from byok.cli.command_context import UpstreamOption, load
+from byok.cli.confirm import YesOption
+
+if TYPE_CHECKING:
+    from byok.cli.asker import Asker
+    from byok.config import Settings
+    from byok.keys import KeyLadder
+    from byok.setup.candidate import Candidate
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(name="init")(init)
+
+
+def init(
+    upstream: UpstreamOption = "",
+    yes: YesOption = False,
+    no_wait: Annotated[
+        bool,
+        typer.Option("--no-wait", help="Do not wait for the editor's first request."),
+    ] = False,
+) -> None:
+    """Set byok up: find models and keys, write the settings, start, connect an editor.
+
+    Local servers and keys are shown, and you choose. Models are picked by purpose. The
+    settings file only gets lines added. Every step asks first and can be repeated; with
+    --yes the best of what is found is taken. Without a terminal, --upstream is needed
+    unless there is only one.
+    """
+    from byok.cli.init_client import offer_editors, wait_for_first
+    from byok.cli.init_daemon import can_install_service, run_daemon
+    from byok.cli.init_key import find_models
+    from byok.cli.init_settings import choose_and_show, write_settings
+    from byok.journal.reading import highest_number
+    from byok.keys.keyring_store import KeyringStore
+    from byok.wiring.key_sources import make_ladder
+
+    settings, paths = load()
+    asker = find_asker("byok init --yes --upstream NAME", yes=yes)
+    ladder, keyring = make_ladder(paths), KeyringStore()
+    candidate = _choose(upstream, settings, ladder, asker)
+    models = find_models(candidate, settings, ladder, keyring, asker)
+    chosen = choose_and_show(candidate, models)
+    after = highest_number(paths.journal)
+    write_settings(candidate, chosen, paths, asker)
+    daemon = run_daemon(
+        paths,
+        settings.server.port,
+        candidate.name,
+        asker,
+        can_install=can_install_service,
+    )
+    if daemon is None:
+        return
+    offer_editors(paths, f"http://127.0.0.1:{daemon.port}", asker)
+    if not no_wait and sys.stdin.isatty():
+        wait_for_first(paths, after, settings.journal.keep_days)
+
+
+def _choose(
+    wanted: str, settings: "Settings", ladder: "KeyLadder", asker: "Asker"
+) -> "Candidate":
+    """Return the upstream to use; nothing is looked for if `wanted` names it."""
+    import asyncio
+
+    from byok.cli.init_upstream import choose_candidate, show_candidates
+    from byok.setup.survey import survey
+
+    if wanted:
+        return choose_candidate([], wanted, settings, ladder, asker)
+    candidates = asyncio.run(survey(settings, ladder))
+    show_candidates(candidates)
+    return choose_candidate(candidates, wanted, settings, ladder, asker)

@@ -1,0 +1,54 @@
+"""Who answers the questions of a command."""
+
+import io
+import sys
+
+import pytest
+
+from byok.cli.asker import NobodyAsker, PersonAsker, YesAsker, find_asker
+from byok.errors import ConfigError
+
+
+class Terminal(io.StringIO):
+    """Input that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_person_answers_at_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    assert isinstance(find_asker("x", yes=False), NobodyAsker)
+    assert isinstance(find_asker("x", yes=True), YesAsker)
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    assert isinstance(find_asker("x", yes=False), PersonAsker)
+    assert isinstance(find_asker("x", yes=True), YesAsker)
+
+
+def test_a_person_may_take_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal("\n\n no\n mine \n"))
+    asker = PersonAsker()
+    assert asker.confirm("Yes?") is True
+    assert asker.text("Which?", "1") == "1"
+    assert asker.confirm("Yes?") is False
+    assert asker.text("Which?", "1") == "mine"
+
+
+def test_yes_takes_what_is_proposed_and_nothing_else() -> None:
+    asker = YesAsker()
+    assert asker.confirm("Sure?") is True
+    assert asker.confirm("Sure?", default=False) is False
+    assert asker.text("Which?", "1") == "1"
+    with pytest.raises(ConfigError, match="Which"):
+        asker.text("Which?", "")
+    with pytest.raises(ConfigError, match="Key"):
+        asker.secret("Key?")
+
+
+@pytest.mark.parametrize("ask", ["confirm", "text", "secret"])
+def test_nobody_answers_nothing(ask: str) -> None:
+    asker = NobodyAsker("byok init --yes")
+    arguments = ("Which?", "1") if ask == "text" else ("Which?",)
+    with pytest.raises(ConfigError, match="Which") as caught:
+        getattr(asker, ask)(*arguments)
+    assert caught.value.hint == "In a script: byok init --yes"

@@ -1,0 +1,119 @@
+"""byok init: editors are pointed at byok, and the first request is waited for."""
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from byok.cli.asker import YesAsker
+from byok.cli.client_files import find_machine
+from byok.cli.init_client import offer_editors, wait_for_first
+from byok.client_settings.client_kind import ClientKind
+from byok.client_settings.locations import find_location
+from byok.platform.paths import find_paths
+from tests.fakes.answers import ScriptedPerson
+from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.journal_entries import entry, write_journal
+
+URL = "http://127.0.0.1:8317"
+
+
+@pytest.fixture
+def editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The settings file of a VS Code that is installed, below a home of the test."""
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / ".config"))
+    monkeypatch.setenv("APPDATA", str(tmp_path / "AppData"))
+    path = find_location(ClientKind.VSCODE, find_machine()).path
+    path.parent.mkdir(parents=True)
+    return path
+
+
+def test_only_editors_that_are_there_are_offered(
+    editor: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    person = ScriptedPerson(False)
+    offer_editors(find_paths(), URL, person)
+    assert person.asked == ["Point VS Code at byok?"]
+    assert not editor.exists()
+    assert "byok connect jetbrains" in capsys.readouterr().err
+
+
+def test_an_editor_without_a_terminal_is_only_told_how(
+    editor: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    offer_editors(find_paths(), URL, YesAsker())
+    assert not editor.exists()
+    assert "byok connect vscode --write" in capsys.readouterr().err
+
+
+def test_a_trouble_with_one_editor_does_not_end_the_command(
+    editor: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    editor.write_text("{ broken")
+    person = ScriptedPerson()
+    offer_editors(find_paths(), URL, person)
+    assert person.asked == []
+    assert str(editor) in capsys.readouterr().err
+
+
+def test_an_editor_that_points_at_byok_is_not_asked_for(
+    editor: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from byok.cli.client_files import open_connector
+    from byok.client_settings.wanted_settings import DaemonAddress
+    from byok.daemon.token import read_token
+
+    paths = find_paths()
+    address = DaemonAddress(URL, read_token(paths.token), paths.token, "")
+    connector = open_connector(paths)
+    connector.carry_out(connector.plan_connect(ClientKind.VSCODE, editor, address))
+    person = ScriptedPerson()
+    offer_editors(paths, URL, person)
+    assert person.asked == []
+    assert "VS Code points at byok already." in capsys.readouterr().out
+
+
+def test_the_first_answer_ends_the_waiting(capsys: pytest.CaptureFixture[str]) -> None:
+    find_paths().state_dir.mkdir(parents=True)
+    failed = entry(outcome="failed", error="upstream_auth", client="vscode/0.600.1")
+    write_journal(
+        find_paths().journal,
+        [entry(client="cli/1"), failed, failed, entry(client="vscode/0.600.1")],
+    )
+    wait_for_first(find_paths(), 1, 90)
+    out, err = capsys.readouterr()
+    assert out == "VS Code (extension 0.600.1) is connected, model one:m.\n"
+    assert err.count("upstream_auth") == 1
+
+
+def test_a_request_without_a_model_names_that_of_the_daemon(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with daemon_thread(upstream="demo"):
+        write_journal(
+            find_paths().journal, [entry(endpoint="/get-models", model="", upstream="")]
+        )
+        wait_for_first(find_paths(), 0, 90)
+    assert "is connected, model demo:echo." in capsys.readouterr().out
+
+
+def test_without_a_journal_nothing_is_waited_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    wait_for_first(find_paths(), 0, 0)
+    assert "The journal is off" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_ctrl_c_ends_the_waiting_without_harm(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    wait_for_first(find_paths(), 0, 90)
+    timer.join()
+    assert "goes on without waiting" in capsys.readouterr().err
