@@ -213,4 +213,5 @@ def _facts(record: RequestRecord, now: float) -> dict[str, Any]:
         "status": record.status,
         "outcome": record.outcome.value,
         "error": record.error,
+        "error_class": record.error_class,
     }

@@ -34,6 +34,7 @@ from byok.cli import (
     models,
     probe,
     prompts,
+    replay,
     search,
     serve,
     service,
@@ -69,7 +70,7 @@ COMMANDS = (
     init,
     *(serve, service, status, log, usage, doctor, explain, capture, control, token),
     *(keys, models, probe, connect, disconnect, index, embed, search, mcp, prompts),
-    *(config, version),
+    *(replay, config, version),
 )
 for command in COMMANDS:
     command.register(app)

@@ -117,6 +117,7 @@ class _ServicesFactory:
         *,
         embeds: bool,
         prompts: Path,
+        transports: Transports | None = None,
     ) -> None:
         self._paths = paths
         self._prompts = prompts
@@ -127,7 +128,7 @@ class _ServicesFactory:
         self._ladder = ladder
         self._upstream = upstream
         self._model = model
-        self._transports = Transports()
+        self._transports = transports or Transports()
         self._provider_data = ProviderDataStore(paths.provider_data)
         self._pool = UpstreamPool(
             self._transports,
@@ -265,11 +266,13 @@ async def open_services(
     roots: Iterable[Path] = (),
     embeds: bool = True,
     prompts: Path | None = None,
+    transports: Transports | None = None,
 ) -> AsyncIterator[Services]:
     """Open everything; no upstream need be reachable. `roots` are more workspaces.
 
     Without `embeds` no vectors are made or used, whatever the settings say. `prompts`
-    is a folder to use instead of that with the user's own prompts.
+    is a folder to use instead of that with the user's own prompts, `transports` what
+    to use instead of connections.
 
     Raises:
         ConfigError: the chosen upstream or model does not exist.
@@ -279,8 +282,9 @@ async def open_services(
     redactor, ladder = redactor or Redactor(), ladder or make_ladder(paths)
     folder = prompts or paths.prompts
     factory = _ServicesFactory(
-        paths, redactor, ladder, upstream, model, embeds=embeds, prompts=folder
-    )
+        paths, redactor, ladder, upstream, model,
+        embeds=embeds, prompts=folder, transports=transports,
+    )  # fmt: skip
     vectors = factory.embeddings if embeds else None
     try:
         async with open_context(settings, paths, roots, vectors) as context:

@@ -1,48 +1,29 @@
 """byok capture."""
 
-import http.client
 import json
 
 import pytest
 
 from byok.cli.capture import parse_time
-from byok.daemon.token import read_token
 from byok.errors import ConfigError
-from byok.platform.paths import find_paths
-from byok.server.run import Daemon
 from tests.fakes.commands import Cli
-from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.daemon_thread import ask_chat, daemon_thread
 
 SECRET = "sk-0123456789abcdefghijklmnop"
 
 
-def chat(daemon: Daemon, text: str) -> str:
-    """Ask for a chat; return the id of the request."""
-    connection = http.client.HTTPConnection("127.0.0.1", daemon.port)
-    headers = {
-        "Authorization": f"Bearer {read_token(find_paths().token)}",
-        "Content-Type": "application/json",
-    }
-    body = json.dumps({"message": text})
-    connection.request("POST", "/chat-stream?key=hidden-value", body, headers)
-    response = connection.getresponse()
-    response.read()
-    connection.close()
-    return response.headers["X-Request-Id"]
-
-
 def test_capture_keeps_requests_while_it_is_on(cli: Cli) -> None:
     with daemon_thread() as daemon:
-        chat(daemon, "before")
+        ask_chat(daemon, "before")
         on = cli("capture", "on", "--for", "2m")
         assert on.code == 0
         assert "for 2m" in on.out
         assert "Your code, your words" in on.err
-        first = chat(daemon, f"my key is {SECRET}")
+        first = ask_chat(daemon, f"my key is {SECRET}")
         assert cli("capture", "status", "--json").out.count('"on": true') == 1
         off = cli("capture", "off")
         assert off.out.startswith("Capturing is off. 1 request captured")
-        chat(daemon, "after")
+        ask_chat(daemon, "after")
     listed = json.loads(cli("capture", "list", "--json").out)
     assert [(row["id"], row["endpoint"]) for row in listed] == [(first, "/chat-stream")]
     assert first in cli("capture", "list").out

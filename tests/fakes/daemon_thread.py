@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import http.client
+import json
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -10,6 +12,7 @@ from queue import SimpleQueue
 
 from byok.config import Settings, check_settings, load_settings
 from byok.daemon.instance import only_instance, write_record
+from byok.daemon.token import read_token
 from byok.keys import KeyLadder
 from byok.platform.paths import find_paths
 from byok.redact import Redactor
@@ -85,3 +88,18 @@ def daemon_thread(
             with contextlib.suppress(RuntimeError):  # it has ended already
                 loop.call_soon_threadsafe(daemon.control.ending.set)
             served.result()
+
+
+def ask_chat(daemon: Daemon, text: str) -> str:
+    """Ask for a chat; return the id of the request."""
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port)
+    headers = {
+        "Authorization": f"Bearer {read_token(find_paths().token)}",
+        "Content-Type": "application/json",
+    }
+    body = json.dumps({"message": text})
+    connection.request("POST", "/chat-stream?key=hidden-value", body, headers)
+    response = connection.getresponse()
+    response.read()
+    connection.close()
+    return response.headers["X-Request-Id"]

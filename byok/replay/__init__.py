@@ -1,0 +1,1 @@
+"""Captured requests once more: offline against today's decoder, or asked anew."""

@@ -1,0 +1,178 @@
+"""What a client was told in one answer, and how two answers differ."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import orjson
+
+from byok.augment.nodes import ResponseNode
+from byok.dialects.base import UpstreamRequest
+from byok.dialects.presets import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
+from byok.dialects.registry import DIALECTS
+from byok.errors import UpstreamError
+from byok.events import Finish, TextDelta, ThinkingDelta, ToolCallDelta, Usage
+from byok.wire.json_body import parse_json
+
+_PROTOCOLS = {
+    "/v1/chat/completions": OPENAI_CHAT,
+    "/v1/responses": OPENAI_RESPONSES,
+    "/v1/messages": ANTHROPIC,
+}
+_OWN_ID = re.compile(r"(call_|toolu_|msg_|resp_|chatcmpl-|fc_|rs_)?[0-9a-f]{16,32}")
+
+
+@dataclass(slots=True)
+class Turn:
+    """One answer: text, reasoning, calls as (name, arguments), how it stopped.
+
+    `lines` are the objects that the client read, without ids that byok makes anew.
+    """
+
+    text: str = ""
+    thinking: str = ""
+    calls: list[tuple[str, str]] = field(default_factory=list)
+    stop: str = ""
+    usage: str = ""
+    error: str = ""
+    lines: list[str] = field(default_factory=list)
+
+
+class TurnDifference(NamedTuple):
+    """What differs between a recorded answer and another one."""
+
+    what: str
+    recorded: str
+    now: str
+
+
+def read_turn(endpoint: str, text: str) -> Turn:
+    """Read what a client was sent by an endpoint."""
+    turn = Turn(lines=_lines(text))
+    if endpoint in _PROTOCOLS:
+        _read_protocol(turn, _PROTOCOLS[endpoint], text.encode())
+    else:
+        for line in turn.lines:
+            _read_line(turn, _parse(line))
+    return turn
+
+
+def compare_turns(recorded: Turn, now: Turn, *, lines: bool) -> list[TurnDifference]:
+    """Return what differs; with `lines` also the first line that does."""
+    names = ("text", "thinking", "stop", "usage", "error")
+    found = [
+        TurnDifference(name, getattr(recorded, name), getattr(now, name))
+        for name in names
+    ]
+    for number in range(max(len(recorded.calls), len(now.calls))):
+        one, other = _call(recorded, number), _call(now, number)
+        found.append(TurnDifference(f"tool call {number + 1}", one, other))
+    different = [one for one in found if one.recorded != one.now]
+    if lines and not different and recorded.lines != now.lines:
+        different.append(_first_line(recorded.lines, now.lines))
+    return different
+
+
+def _first_line(before: list[str], after: list[str]) -> TurnDifference:
+    length = max(len(before), len(after))
+    pairs = zip(
+        before + [""] * (length - len(before)),
+        after + [""] * (length - len(after)),
+        strict=True,
+    )
+    number, one, other = next((n, a, b) for n, (a, b) in enumerate(pairs, 1) if a != b)
+    return TurnDifference(f"line {number}", one, other)
+
+
+def _call(turn: Turn, number: int) -> str:
+    return " ".join(turn.calls[number]) if number < len(turn.calls) else ""
+
+
+def _lines(text: str) -> list[str]:
+    """Return the objects of a stream, or the one object; heartbeats are left out."""
+    ids: dict[str, str] = {}
+
+    def name(match: re.Match[str]) -> str:
+        return ids.setdefault(match[0], f"{match[1] or ''}id-{len(ids) + 1}")
+
+    found = []
+    for line in text.replace("data: ", "").split("\n"):
+        value = _parse(line)
+        if not isinstance(value, dict) or _is_heartbeat(value):
+            continue
+        value.pop("created", None)
+        found.append(_OWN_ID.sub(name, orjson.dumps(value).decode()))
+    return found
+
+
+def _parse(line: str) -> Any:
+    try:
+        return parse_json(line.encode()) if line.startswith("{") else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _is_heartbeat(value: dict[str, Any]) -> bool:
+    return not any(value.values()) and "nodes" in value
+
+
+def _read_line(turn: Turn, value: Any) -> None:
+    """Read an object of the editors' protocol."""
+    if isinstance(said := value.get("text"), str):
+        turn.text += said
+    nodes = value.get("nodes")
+    for node in nodes if isinstance(nodes, list) else ():
+        _read_node(turn, node)
+    if (stop := value.get("stop_reason")) is not None:
+        turn.stop = str(stop)
+    if isinstance(error := value.get("error"), dict):
+        turn.error = f"{error.get('code', '')}: {error.get('message', '')}"
+
+
+def _read_node(turn: Turn, node: Any) -> None:
+    match node:
+        case {"type": ResponseNode.TOOL_USE, "tool_use": dict(call)}:
+            name = str(call.get("tool_name", ""))
+            turn.calls.append((name, _canonical(str(call.get("input_json", "")))))
+        case {"type": ResponseNode.THINKING, "thinking": dict(thinking)}:
+            turn.thinking += str(thinking.get("summary", ""))
+        case {"type": ResponseNode.TOKEN_USAGE, "token_usage": counts}:
+            turn.usage = _canonical(orjson.dumps(counts).decode())
+        case _:
+            pass  # what says nothing that is compared
+
+
+def _read_protocol(turn: Turn, dialect: str, raw: bytes) -> None:
+    """Read an answer in a vendor's protocol, with byok's own decoder of it."""
+    stage = DIALECTS[dialect]("").reader(UpstreamRequest("", {}))
+    calls: dict[object, list[str]] = {}
+    try:
+        for event in (*stage.feed(raw), *stage.flush()):
+            match event:
+                case TextDelta(text=text):
+                    turn.text += text
+                case ThinkingDelta(text=text):
+                    turn.thinking += text
+                case ToolCallDelta():
+                    key = event.index if event.index is not None else event.id
+                    call = calls.setdefault(key, ["", ""])
+                    call[0] += event.name
+                    call[1] += event.arguments
+                case Usage():
+                    turn.usage = f"{event.input_tokens} in, {event.output_tokens} out"
+                case Finish(reason=reason):
+                    turn.stop = reason.value
+                case _:
+                    pass
+    except UpstreamError as error:
+        turn.error = str(error)
+    turn.calls = [(name, _canonical(arguments)) for name, arguments in calls.values()]
+
+
+def _canonical(text: str) -> str:
+    """Write JSON in one way; whatever else it is stays as it is."""
+    try:
+        value = parse_json(text.encode())
+    except (ValueError, RecursionError):
+        return text
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
