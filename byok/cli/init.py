@@ -36,11 +36,10 @@ def init(
     --yes the best of what is found is taken. Without a terminal, --upstream is needed
     unless there is only one.
     """
-    from byok.cli.init_client import offer_editors, wait_for_first
+    from byok.cli.init_client import last_request, offer_editors, wait_for_first
     from byok.cli.init_daemon import can_install_service, run_daemon
     from byok.cli.init_key import find_models
     from byok.cli.init_settings import choose_and_show, write_settings
-    from byok.journal.reading import highest_number
     from byok.keys.keyring_store import KeyringStore
     from byok.wiring.key_sources import make_ladder
 
@@ -50,7 +49,7 @@ def init(
     candidate = _choose(upstream, settings, ladder, asker)
     models = find_models(candidate, settings, ladder, keyring, asker)
     chosen = choose_and_show(candidate, models)
-    after = highest_number(paths.journal)
+    after = last_request(paths)
     write_settings(candidate, chosen, paths, asker)
     daemon = run_daemon(
         paths,

@@ -10,7 +10,7 @@ from byok.cli.asker import Asker
 from byok.cli.client_files import find_machine, open_connector
 from byok.cli.output import fail, say, tell
 from byok.client_settings.client_kind import EDITORS_LIKE_VSCODE, ClientKind
-from byok.errors import ByokError, ConfigError
+from byok.errors import ByokError, CannotStart, ConfigError
 from byok.platform.paths import Paths
 from byok.routing import Service
 
@@ -63,6 +63,16 @@ def _unconnected_editors(paths: Paths, url: str) -> "Iterable[ClientKind]":
             say(f"{client.readable_name} points at byok already.")
 
 
+def last_request(paths: Paths) -> int:
+    """Return the number of the last request there was, 0 if that cannot be read."""
+    from byok.journal.reading import highest_number
+
+    try:
+        return highest_number(paths.journal)
+    except CannotStart:  # the daemon sets a damaged journal aside, and begins anew
+        return 0
+
+
 def wait_for_first(paths: Paths, after: int, keep_days: int) -> None:
     """Wait until a client was answered, and say which; Ctrl-C ends the waiting."""
     from byok.setup.first_request import wait_for_clients
@@ -74,6 +84,8 @@ def wait_for_first(paths: Paths, after: int, keep_days: int) -> None:
         tell("Reload your editor's window.")
         tell("Waiting for its first request (Ctrl-C ends it)")
         _tell_first(wait_for_clients(paths.journal, after))
+    except CannotStart as error:
+        fail(error)
     except KeyboardInterrupt:
         tell("byok goes on without waiting. byok status tells who asked it.")
 

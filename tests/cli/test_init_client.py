@@ -9,7 +9,7 @@ import pytest
 
 from byok.cli.asker import YesAsker
 from byok.cli.client_files import find_machine
-from byok.cli.init_client import offer_editors, wait_for_first
+from byok.cli.init_client import last_request, offer_editors, wait_for_first
 from byok.client_settings.client_kind import ClientKind
 from byok.client_settings.locations import find_location
 from byok.platform.paths import find_paths
@@ -106,6 +106,16 @@ def test_without_a_journal_nothing_is_waited_for(
 ) -> None:
     wait_for_first(find_paths(), 0, 0)
     assert "The journal is off" in capsys.readouterr().err
+
+
+def test_a_damaged_journal_is_told_and_in_nobodys_way(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    find_paths().state_dir.mkdir(parents=True)
+    find_paths().journal.write_bytes(b"no database" * 1000)
+    assert last_request(find_paths()) == 0
+    wait_for_first(find_paths(), 0, 90)
+    assert "journal.db" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
