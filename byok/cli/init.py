@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from byok.cli.asker import Asker
     from byok.config import Settings
     from byok.keys import KeyLadder
+    from byok.platform.paths import Paths
     from byok.setup.candidate import Candidate
 
 
@@ -38,31 +39,32 @@ def init(
     """
     from byok.cli.init_client import last_request, offer_editors, wait_for_first
     from byok.cli.init_daemon import can_install_service, run_daemon
-    from byok.cli.init_key import find_models
-    from byok.cli.init_settings import choose_and_show, write_settings
-    from byok.keys.keyring_store import KeyringStore
-    from byok.wiring.key_sources import make_ladder
 
     settings, paths = load()
     asker = find_asker("byok init --yes --upstream NAME", yes=yes)
-    ladder, keyring = make_ladder(paths), KeyringStore()
-    candidate = _choose(upstream, settings, ladder, asker)
-    models = find_models(candidate, settings, ladder, keyring, asker)
-    chosen = choose_and_show(candidate, models)
     after = last_request(paths)
-    write_settings(candidate, chosen, paths, asker)
-    daemon = run_daemon(
-        paths,
-        settings.server.port,
-        candidate.name,
-        asker,
-        can_install=can_install_service,
-    )
+    name = _settle(upstream, settings, paths, asker)
+    port, can_install = settings.server.port, can_install_service
+    daemon = run_daemon(paths, port, name, asker, can_install=can_install)
     if daemon is None:
         return
     offer_editors(paths, f"http://127.0.0.1:{daemon.port}", asker)
     if not no_wait and sys.stdin.isatty():
         wait_for_first(paths, after, settings.journal.keep_days)
+
+
+def _settle(wanted: str, settings: "Settings", paths: "Paths", asker: "Asker") -> str:
+    """Let the user choose, and write it into the settings; return the upstream."""
+    from byok.cli.init_key import find_models
+    from byok.cli.init_settings import choose_and_show, write_settings
+    from byok.keys.keyring_store import KeyringStore
+    from byok.wiring.key_sources import make_ladder
+
+    ladder = make_ladder(paths)
+    candidate = _choose(wanted, settings, ladder, asker)
+    models = find_models(candidate, settings, ladder, KeyringStore(), asker)
+    write_settings(candidate, choose_and_show(candidate, models), paths, asker)
+    return candidate.name
 
 
 def _choose(

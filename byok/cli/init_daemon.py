@@ -39,8 +39,7 @@ def run_daemon(
     daemon = find_daemon(paths)
     if daemon is None:
         refuse_if_silent(paths)
-        daemon = start_service(paths)
-    if daemon is not None:
+    if daemon := daemon or start_service(paths):
         _apply(upstream)
         return daemon
     if asker.is_person and can_install(paths) and asker.confirm(_SERVICE):
@@ -48,10 +47,10 @@ def run_daemon(
 
         install()
         return find_daemon(paths)
-    if not ((asker.is_person or asker.takes_best) and asker.confirm(_START)):
-        say("Start it when you like: byok serve, or byok service install")
-        return None
-    return _start(paths, port)
+    if (asker.is_person or asker.takes_best) and asker.confirm(_START):
+        return _start(paths, port)
+    say("Start it when you like: byok serve, or byok service install")
+    return None
 
 
 def can_install_service(paths: Paths) -> bool:

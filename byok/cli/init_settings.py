@@ -56,7 +56,6 @@ def write_settings(
     if not (is_new or asker.confirm(f"Write {file.path}?")):
         tell("Nothing was written.")
         raise typer.Exit(1)
-    backup = write_own_settings(paths, file, plan.after)
-    before = f" The former file is {backup}." if backup else ""
-    say(f"Wrote {file.path}.{before}")
+    saved = write_own_settings(paths, file, plan.after)
+    say(f"Wrote {file.path}." + (f" The former file is {saved}." if saved else ""))
     return True
