@@ -23,8 +23,8 @@ def page(name: str) -> str:
     return (ROOT / name).read_text("utf-8")
 
 
-def test_the_readme_names_every_preset() -> None:
-    text = page("README.md")
+def test_the_page_about_models_names_every_preset() -> None:
+    text = page("docs/MODELS.md")
     assert [name for name in PRESETS if f"`{name}`" not in text] == []
 
 

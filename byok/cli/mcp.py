@@ -42,7 +42,8 @@ def mcp(
     """
     if sys.stdin.isatty():
         tell(
-            "byok mcp speaks JSON-RPC and is started by an MCP client (see README). "
+            "byok mcp speaks JSON-RPC and is started by an MCP client "
+            "(see docs/SEARCHING.md). "
             "Press Ctrl-D to end it. To search from here: byok search"
         )
     from byok.mcp.stdio import take_over

@@ -1,6 +1,7 @@
-"""Every command of the README, by the installed wheel, outside the clone.
+"""Every command of the README and the pages for users, by the installed wheel.
 
-A command that is new in the README is in neither table below, and fails a test.
+They run outside the clone. A command that is new there is in neither table below, and
+fails a test. The Chinese README has the same headings, commands and links.
 """
 
 import os
@@ -21,7 +22,12 @@ from tests.fakes.program import ROOT
 from tests.fakes.project import make_project
 from tests.fakes.wheel import build_wheel, install_wheel
 
-PAGES = ("README.md", "scripts/troubleshooting_head.md")
+PAGES = (
+    "README.md",
+    *(f"docs/{name}.md" for name in ("MODELS", "SETTINGS", "SEARCHING")),
+    *(f"docs/{name}.md" for name in ("OTHER_PROGRAMS", "EGRESS", "COMPARED")),
+    "scripts/troubleshooting_head.md",
+)
 README = "\n".join((ROOT / name).read_text("utf-8") for name in PAGES)
 PROGRAMS = ("byok ", "scripts/", "pipx ", "eval ", "claude ", "which ", "kill ")
 PORT = "8317"  # of the README; the tests take a free one
@@ -55,11 +61,11 @@ INDEXED = "files indexed"
 COMMANDS = {
     "scripts/serve --upstream ollama": SERVES,
     "scripts/serve --upstream demo": SERVES,
-    "scripts/serve": SERVES,
     "byok serve": SERVES,
     "byok serve --ensure": SERVES,
     "byok serve --upstream ollama --model qwen2.5-coder:14b": SERVES,
     "byok serve --upstream http://127.0.0.1:9000/v1": SERVES,
+    "byok serve --upstream http://127.0.0.1:4000/v1": SERVES,
     "byok serve --upstream ollama --workspace ~/src/project": SERVES,
     "byok config path": plain("config.toml"),
     "byok config init": plain("config.toml"),
@@ -78,6 +84,7 @@ COMMANDS = {
     "byok stop": Run("byok has ended", alone=True),
     "byok keys list": Run("No keys were found"),
     "byok keys set NAME --store vault": plain("in the vault", "sk-0123456789\n"),
+    "byok connect jetbrains": Run("127.0.0.1:8317"),
     'eval "$(byok connect cli 2>/dev/null)"': Run(""),
     "byok index --estimate .": plain("estimated:"),
     "byok index add ~/src/project": Run(INDEXED),
@@ -114,9 +121,10 @@ NOT_RUN = {
         "needs the keyring of a desktop"
     ),
     "byok init": "asks at a terminal (tests/cli/test_init.py)",
-    "byok init --yes --upstream NAME": "starts a daemon (tests/cli/test_init.py)",
     "byok log -f": "ends only when it is interrupted (tests/cli/test_log.py)",
     "byok search": "a question has to follow",
+    "byok prompts try": "asks a model (tests/cli/test_prompt_trial.py)",
+    "byok serve --upstream openrouter": "needs a key",
     "byok prompts edit agent": "opens an editor (tests/cli/test_prompt_edit.py)",
     "byok connect vscode --write": "asks at a terminal (tests/cli/test_disconnect.py)",
     "byok connect codex --write": "asks at a terminal (tests/cli/test_disconnect.py)",
@@ -145,6 +153,50 @@ def _name(command: str) -> str:
     if "_BASE_URL=" in command:
         return command.split()[0]
     return re.split(r" +-H ", command)[0].rstrip() if "curl" in command else command
+
+
+def outline(page: str) -> dict[str, list[str]]:
+    """Return what a translation has in common with its original."""
+    lines = page.splitlines()
+    code = [re.sub(r"\s+# .*", "", line) for line in lines if line.startswith("    ")]
+    links = [Path(link).name for link in re.findall(r"\]\(([^)]+)\)", page)]
+    return {
+        "headings": re.findall(r"(?m)^(#+) ", page),
+        "commands": code,
+        "inline": sorted(re.findall(r"`([^`\n]+)`", page)),
+        "links": sorted(link for link in links if "README" not in link),
+        "rows": [str(line.count("|")) for line in lines if line.startswith("|")],
+    }
+
+
+def test_the_chinese_readme_is_in_step() -> None:
+    english, chinese = (
+        outline((ROOT / name).read_text("utf-8"))
+        for name in ("README.md", "docs/README.zh.md")
+    )
+    assert chinese == english
+
+
+@pytest.mark.parametrize(
+    ("page", "part"),
+    [
+        ("# One\n\n## Two\n", "headings"),
+        ("# One\n\n    byok serve\n", "commands"),
+        ("# One\n\nRun `byok serve`.\n", "inline"),
+        ("# One\n\n[two](docs/TWO.md)\n", "links"),
+        ("# One\n\n| a | b |\n", "rows"),
+    ],
+)
+def test_what_a_translation_lacks_is_seen(page: str, part: str) -> None:
+    found, less = outline(page), outline("# One\n")
+    assert {key for key in found if found[key] != less[key]} == {part}
+
+
+def test_the_readme_fits_a_screen_and_opens_with_two_commands() -> None:
+    lines = (ROOT / "README.md").read_text("utf-8").splitlines()
+    assert len(lines) <= 90
+    commands = [line.split()[0] for line in lines if line.startswith("    ")]
+    assert commands[:2] == ["scripts/serve", "scripts/test"]
 
 
 @dataclass(frozen=True)

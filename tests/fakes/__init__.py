@@ -102,6 +102,7 @@ Journal
 Machine
     clock            a clock that a test moves
     certificates     names and TLS certificates of a domain of the test's own
+    egress           notes of whom a process connects to, and what it starts
     disk             a disk so small that a test can fill it
     power            what a power cut leaves of a folder
     ring             a keyring that misbehaves on request

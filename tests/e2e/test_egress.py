@@ -1,0 +1,187 @@
+"""What leaves the machine (docs/EGRESS.md): only the named upstream is reached."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import TypeAlias
+from urllib.parse import urlsplit
+
+import pytest
+
+from byok.dialects.presets import PRESETS
+from tests.fakes.egress import Egress
+from tests.fakes.process import Program, configure, serving
+from tests.fakes.program import run_byok
+from tests.fakes.project import make_project
+from tests.fakes.raw import request
+from tests.fakes.upstream import FakeUpstream
+
+# What tempts a program to connect elsewhere: proxies, keys of vendors, statistics.
+TEMPTING = {
+    **dict.fromkeys(
+        ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"),
+        "http://127.0.0.1:9",
+    ),
+    **{
+        preset.key_env: "sk-0123456789abcdefghijklmnop"
+        for preset in PRESETS.values()
+        if preset.key_env
+    },
+}
+HERE = {"127.0.0.1", "::1", "localhost"}
+# byok starts these itself; none of them connects anywhere by what it is asked.
+PROGRAMS = {"rg", "git", "systemctl", "systemd-run", "journalctl", "launchctl"}
+Body: TypeAlias = Mapping[str, object]
+ASKED: Mapping[str, Body] = {
+    "/chat-stream": {"message": "Where is the oven heated?"},
+    "/chat": {"message": "Where is the oven heated?"},
+    "/completion": {"prompt": "def bake(", "suffix": "", "path": "a.py"},
+    "/generate-commit-message-stream": {"changed_file_stats": {}, "diff": "+x = 1\n"},
+}
+ANSWERED_HERE: Mapping[str, Body] = {
+    "/get-models": {},
+    "/agents/codebase-retrieval": {"information_request": "the oven"},
+    "/record-session-events": {"events": [{"secret": "code"}]},
+    "/client-metrics": {"metrics": [{"value": 1}]},
+    "/chat-feedback": {"rating": 1, "note": "code"},
+}
+COMMANDS = {
+    "index add PROJECT": "files indexed",
+    "search oven -w PROJECT": "oven.py",
+    "log": "",
+    "usage": "",
+    "status": "model: byok:fake:m",
+    "models": "fake",
+    "keys list": "",
+    "doctor": "daemon version",
+    "config check": "",
+    "prompts list": "agent",
+    "connect vscode": "augment.advanced",
+    "explain upstream_auth": "upstream_auth",
+    "service status": "",
+}
+
+
+@pytest.fixture
+def egress(tmp_path: Path) -> Egress:
+    return Egress(tmp_path / "egress")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return make_project(tmp_path / "project")
+
+
+@pytest.fixture
+async def program(
+    fake: FakeUpstream, egress: Egress, project: Path, tmp_path: Path
+) -> AsyncIterator[Program]:
+    """A daemon with one upstream, its processes watched."""
+    home = tmp_path / "daemon"
+    configure(home, fake.url)
+    env = {**TEMPTING, **egress.environment}
+    async with serving(home, "--workspace", str(project), env=env) as program:
+        yield program
+
+
+def port_of(fake: FakeUpstream) -> int:
+    port = urlsplit(fake.url).port
+    assert port
+    return port
+
+
+async def run(
+    program: Program, egress: Egress, *arguments: str
+) -> "subprocess.CompletedProcess[str]":
+    env = {**TEMPTING, **egress.environment, "BYOK_HOME": str(program.home)}
+    return await asyncio.to_thread(run_byok, *arguments, env=env)
+
+
+def check_only(egress: Egress, *ports: int) -> None:
+    """Check that nothing was reached, looked up or started but what is known."""
+    assert {*egress.connections} <= {(host, port) for host in HERE for port in ports}
+    assert egress.names <= HERE
+    assert egress.programs <= PROGRAMS
+
+
+async def test_start_alone_connects_to_the_upstream_at_most(
+    program: Program, fake: FakeUpstream, egress: Egress
+) -> None:
+    await program.ask(request(method=b"GET", target=b"/health", body=b""))
+    check_only(egress, port_of(fake))
+
+
+async def test_requests_reach_the_named_upstream_only(
+    program: Program, fake: FakeUpstream, egress: Egress
+) -> None:
+    for count, (target, body) in enumerate(ASKED.items(), 1):
+        assert await status(program, target, body) == 200, target
+        assert len(fake.requests) >= count, target
+        check_only(egress, port_of(fake))
+    assert egress.connections[("127.0.0.1", port_of(fake))]
+
+
+async def test_search_and_telemetry_send_nothing_to_a_model(
+    program: Program, fake: FakeUpstream, egress: Egress
+) -> None:
+    for target, body in ANSWERED_HERE.items():
+        assert await status(program, target, body) == 200, target
+        assert fake.requests == [], target
+        check_only(egress, port_of(fake))
+
+
+async def status(program: Program, target: str, body: Body) -> int:
+    data = json.dumps(body).encode()
+    answer = await program.ask(request(target=target.encode(), body=data), 30)
+    return answer.status
+
+
+async def test_commands_reach_the_daemon_and_the_named_upstream_only(
+    program: Program, fake: FakeUpstream, egress: Egress, project: Path
+) -> None:
+    for command, says in COMMANDS.items():
+        words = [str(project) if w == "PROJECT" else w for w in command.split()]
+        done = await run(program, egress, *words)
+        assert says in done.stdout + done.stderr, command
+        assert "Traceback" not in done.stderr, command
+        assert fake.requests == [], command
+        check_only(egress, port_of(fake), program.port)
+
+
+async def test_a_trial_of_prompts_reaches_the_named_upstream_only(
+    program: Program, fake: FakeUpstream, egress: Egress
+) -> None:
+    trial = ("prompts", "try", "agent", "--task", "question", "--steps", "1", "--yes")
+    done = await run(program, egress, *trial)
+    assert "question" in done.stdout + done.stderr
+    assert fake.requests
+    others = {port for _, port in egress.connections} - {port_of(fake)}
+    assert len(others) <= 1  # the daemon of the trial has a port of its own
+    check_only(egress, port_of(fake), *others)
+
+
+async def test_a_connection_and_a_program_are_seen(egress: Egress) -> None:
+    """The notes can fail: what goes elsewhere is in them."""
+    script = (
+        "import socket, subprocess, sys\n"
+        "sock = socket.socket()\n"
+        "sock.settimeout(0.01)\n"
+        "sock.connect_ex(('192.0.2.1', 443))\n"
+        "socket.getaddrinfo('127.0.0.1', 1)\n"
+        "subprocess.run(['true'])\n"
+    )
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-c", script],
+        env=egress.environment | {"PATH": "/usr/bin:/bin"},
+        check=False,
+    )
+    assert done.returncode == 0
+    assert egress.connections == {("192.0.2.1", 443): 1}
+    assert "127.0.0.1" in egress.names
+    assert egress.programs == {"true"}
+    with pytest.raises(AssertionError):
+        check_only(egress, 443)
