@@ -17,7 +17,7 @@ GROUPS: Mapping[str, str] = MappingProxyType(
         "reach": "The upstream is not reached",
         "address": "Something else answers at that address",
         "keys": "Keys",
-        "limits": "Limits of the upstream",
+        "limits": "Limits and caps",
         "refused": "The upstream refuses the request",
         "answer": "The answer cannot be used",
         "machine": "Starting byok, files and settings",
@@ -25,6 +25,7 @@ GROUPS: Mapping[str, str] = MappingProxyType(
         "access": "Access to byok",
         "index": "Index and vectors",
         "request": "Requests of clients",
+        "captures": "Captures and replays",
     }
 )
 
