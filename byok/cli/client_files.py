@@ -1,6 +1,7 @@
 """Show a change of a client's settings file, ask, and make it."""
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -36,6 +37,12 @@ class Answer(NamedTuple):
     yes: bool
     dry_run: bool
     command: str
+
+
+def write_command(*words: str, **options: object) -> str:
+    """Write a command of byok with the options that were given, for a shell."""
+    given = [(f"--{name}", str(value)) for name, value in options.items() if value]
+    return shlex.join([*words, *(word for pair in given for word in pair)])
 
 
 def find_machine() -> "ClientMachine":

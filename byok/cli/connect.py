@@ -14,6 +14,7 @@ from byok.cli.client_files import (
     find_machine,
     make_change,
     open_connector,
+    write_command,
 )
 from byok.cli.command_context import JsonOption, load
 from byok.cli.confirm import YesOption
@@ -72,7 +73,9 @@ def connect(
     found = (
         FileLocation(file) if file else find_location(client, find_machine(), profile)
     )
-    answer = Answer(yes, dry_run, f"byok connect {client} --write")
+    words = ("byok", "connect", client.value, "--write")
+    command = write_command(*words, file=file, profile=profile, model=model)
+    answer = Answer(yes, dry_run, command)
     _write(client, address, found, answer)
     _advise(client, address, None if file else found.is_remote)
 

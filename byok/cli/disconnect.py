@@ -13,6 +13,7 @@ from byok.cli.client_files import (
     find_machine,
     make_change,
     open_connector,
+    write_command,
 )
 from byok.cli.confirm import YesOption
 from byok.cli.output import say, tell
@@ -45,7 +46,9 @@ def disconnect(
             f"byok writes no file for {client.readable_name}.",
             hint="Take the settings out where you entered them.",
         )
-    answer = Answer(yes, dry_run, f"byok disconnect {client}")
+    words = ("byok", "disconnect", client.value)
+    command = write_command(*words, file=file, profile=profile)
+    answer = Answer(yes, dry_run, command)
     _undo(client, file or _find_file(client, profile), answer)
 
 

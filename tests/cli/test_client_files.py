@@ -1,15 +1,23 @@
 """Changes of clients' settings files, as commands show and make them."""
 
+import shlex
 from pathlib import Path
 
 import pytest
 
-from byok.cli.client_files import Answer, find_machine, make_change, open_connector
+from byok.cli.client_files import (
+    Answer,
+    find_machine,
+    make_change,
+    open_connector,
+    write_command,
+)
 from byok.client_settings.client_kind import ClientKind
 from byok.client_settings.run_place import RunPlace
 from byok.client_settings.wanted_settings import DaemonAddress
 from byok.errors import ConfigError
 from byok.redact import Redactor
+from tests.fakes.commands import Cli
 
 DAEMON = DaemonAddress("http://127.0.0.1:1", "token-of-byok-0123", Path("/t"))
 
@@ -50,3 +58,27 @@ def test_client_file_is_changed_only_after_an_answer(
     assert '+    "augment.advanced.completionURL": "http://127.0.0.1:1",' in out
     assert DAEMON.token not in out + err
     assert ("Nothing was written." in err) is (mode == "dry_run")
+
+
+def test_a_command_for_scripts_names_the_same_file() -> None:
+    options = {"file": Path("a b/it's"), "profile": "", "model": "m"}
+    command = write_command("byok", "connect", "vscode", **options)
+    assert shlex.split(command)[:4] == ["byok", "connect", "vscode", "--file"]
+    assert shlex.split(command)[4:] == [str(options["file"]), "--model", "m"]
+    assert write_command("byok", "disconnect", "cursor", file=None) == (
+        "byok disconnect cursor"
+    )
+
+
+@pytest.mark.parametrize("verb", ["connect", "disconnect"])
+def test_without_a_terminal_the_whole_command_is_told(
+    home: Path, cli: Cli, verb: str
+) -> None:
+    file = home / "own.json"
+    file.write_text("{}")
+    if verb == "disconnect":
+        assert cli("connect", "vscode", "--write", "--yes", "--file", file).code == 0
+    write = ["--write"] if verb == "connect" else []
+    done = cli(verb, "vscode", *write, "--file", file)
+    told = shlex.join(["byok", verb, "vscode", *write, "--file", str(file), "--yes"])
+    assert told in done.err.replace("\n", " ")
