@@ -52,7 +52,8 @@ class _Place:
         match text[token.start()]:
             case "," if self._stack:
                 self.awaits_key = self._stack[-1] is not None
-                return
+                if self.awaits_key:
+                    self._stack[-1] = ""
             case "{" | "[" as mark if len(self._stack) < _DEEPEST:
                 self._stack.append("" if mark == "{" else None)
                 self.awaits_key = mark == "{"

@@ -35,6 +35,7 @@ from byok.cli import (
     probe,
     prompts,
     replay,
+    report,
     search,
     serve,
     service,
@@ -70,7 +71,7 @@ COMMANDS = (
     init,
     *(serve, service, status, log, usage, doctor, explain, capture, control, token),
     *(keys, models, probe, connect, disconnect, index, embed, search, mcp, prompts),
-    *(replay, config, version),
+    *(replay, report, config, version),
 )
 for command in COMMANDS:
     command.register(app)

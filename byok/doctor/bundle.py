@@ -8,8 +8,9 @@ import os
 import re
 import stat
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import orjson
@@ -34,8 +35,16 @@ _QUOTES = re.compile(r"byok\.server\.model_answer: tool call of .* repaired")
 _LEFT_OUT = "(the repair of a tool call is left out)"
 
 
-def write_bundle(file: Path, around: Surroundings, rows: Sequence[CheckRow]) -> None:
+def write_bundle(
+    file: Path,
+    around: Surroundings,
+    rows: Sequence[CheckRow],
+    more: Mapping[str, str | bytes] = MappingProxyType({}),
+) -> None:
     """Write the archive, which only its owner may read. Blocks.
+
+    `more` are further files by their names, from which known secrets and the home
+    folder are taken out as well.
 
     Raises:
         FileExistsError: there is such a file.
@@ -44,6 +53,7 @@ def write_bundle(file: Path, around: Surroundings, rows: Sequence[CheckRow]) -> 
     _learn_secrets(around)
     hide = _hide(around.redactor, around.machine.home)
     contents: dict[str, str | bytes] = {
+        **{name: _hide_in(content, hide) for name, content in more.items()},
         "doctor.json": _json(write_report(rows), hide),
         "settings.json": _json(_settings(around), hide),
         "versions.json": _json(versions(), hide),
@@ -58,6 +68,12 @@ def write_bundle(file: Path, around: Surroundings, rows: Sequence[CheckRow]) -> 
     except OSError:
         file.unlink()  # it was created a moment ago, by this very call
         raise
+
+
+def _hide_in(content: str | bytes, hide: Callable[[str], str]) -> str:
+    """Hide line by line: `hide` writes a line break as an escape."""
+    text = content if isinstance(content, str) else content.decode("utf-8", "replace")
+    return "\n".join(map(hide, text.split("\n")))
 
 
 def _learn_secrets(around: Surroundings) -> None:

@@ -55,6 +55,7 @@ HELP = {
     "embed clear": "Remove all vectors",
     "embed push": "Give your team's index",
     "embed pull": "Take from your team's index",
+    "report": "Look through it before you share it",
     "replay": "today's byok reads the recorded bytes",
     "capture": "without secrets",
     "capture on": "not: they are what a capture is for",
