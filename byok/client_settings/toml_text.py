@@ -172,6 +172,7 @@ def _is_head(lines: list[str], at: int, line: str) -> bool:
     if not line.lstrip().startswith("["):
         return False
     try:
+        tomllib.loads(line)  # most lines of a list fail here, in no time
         tomllib.loads("".join(lines[:at]))
     except tomllib.TOMLDecodeError:
         return False

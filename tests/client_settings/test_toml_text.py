@@ -1,6 +1,7 @@
 """Single changes of TOML."""
 
 import tomllib
+from typing import Any
 
 import pytest
 
@@ -121,6 +122,23 @@ def test_toml_drop_finds_a_table_in_another() -> None:
 def test_toml_put_above_the_tables_knows_lines_by_their_line_feeds() -> None:
     text = "a = 1 # x\u2028[foo]\n[b]\n"
     assert put(text, ("k",), "v") == 'a = 1 # x\u2028[foo]\nk = "v"\n[b]\n'
+
+
+def test_toml_put_reads_a_long_list_only_a_few_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read_characters = 0
+    loads = tomllib.loads
+
+    def count(text: str) -> dict[str, Any]:
+        nonlocal read_characters
+        read_characters += len(text)
+        return loads(text)
+
+    monkeypatch.setattr(tomllib, "loads", count)
+    text = "x = [\n" + "[1],\n" * 200 + "]\n[y]\n"
+    assert put(text, ("k",), "v").endswith(']\nk = "v"\n[y]\n')
+    assert read_characters < 5 * len(text)
 
 
 def test_toml_leaves_name_the_elements_of_lists() -> None:
