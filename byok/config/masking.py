@@ -11,6 +11,7 @@ def mask_settings(settings: Settings) -> dict[str, Any]:
     for section in (shown["chat"], *shown["upstreams"].values()):
         for field in ("headers", "extra_body"):
             section[field] = {name: "***" for name in section[field]}
+    shown["otel"]["headers"] = dict.fromkeys(shown["otel"]["headers"], "***")
     for section in (shown["network"], *shown["upstreams"].values()):
         section["proxy"] = _without_user(section["proxy"])
     for upstream in shown["upstreams"].values():

@@ -23,6 +23,7 @@ from byok.config.sections import (
     LogSettings,
     MetricsSettings,
     NetworkSettings,
+    OtelSettings,
     RetrievalSettings,
     ServerSettings,
     ToolSettings,
@@ -64,6 +65,7 @@ class Settings(BaseSettings):
     caps: CapSettings = Field(default_factory=lambda: CapSettings())
     journal: JournalSettings = Field(default_factory=lambda: JournalSettings())
     metrics: MetricsSettings = Field(default_factory=lambda: MetricsSettings())
+    otel: OtelSettings = Field(default_factory=lambda: OtelSettings())
     log: LogSettings = Field(default_factory=lambda: LogSettings())
 
     @model_validator(mode="before")

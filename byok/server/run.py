@@ -33,6 +33,7 @@ from byok.server.http.listener import serve_http
 from byok.server.http.protocol import HttpServer
 from byok.server.http.sockets import listen
 from byok.server.metrics import MetricsEndpoint
+from byok.tracing.spans import Spans
 
 if TYPE_CHECKING:
     from byok.wiring.services import Services
@@ -142,7 +143,8 @@ async def listening(
     journal = Journal(paths.journal, redactor, clock=clock)
     caps = CapKeeper(paths.journal, clock=clock)
     captures = CaptureRecorder(paths.captures, redactor)
-    told: list[Observer] = [caps, captures, *observers]
+    spans = Spans(redactor)
+    told: list[Observer] = [caps, captures, spans, *observers]
     front = _make_front(settings, paths, redactor, journal, told, timing, passed)
     source = source or Source(paths.config, lambda: settings)
     control = Control(source, settings, front.instance, captures)
@@ -152,11 +154,12 @@ async def listening(
     ):
         opened.push_async_callback(asyncio.to_thread, journal.close)  # the last
         opened.push_async_callback(asyncio.to_thread, captures.close)
+        opened.push_async_callback(asyncio.to_thread, spans.close)
         opened.callback(front.metrics.close)
         try:
             await asyncio.to_thread(_import_endpoints)
             services = await opened.enter_async_context(open_services())
-            open_for = _opener(front, timing, control, journal, caps)
+            open_for = _opener(front, timing, control, journal, caps, spans)
             open_for(services)
             daemon = Daemon(
                 services,
@@ -219,6 +222,7 @@ def _opener(
     control: Control,
     journal: Journal,
     caps: CapKeeper,
+    spans: Spans,
 ) -> Callable[["Services"], None]:
     """Return what lets requests be answered by services; called again on reload.
 
@@ -226,6 +230,7 @@ def _opener(
     """
     from byok.server.compose import make_endpoints
     from byok.server.conversations import Conversations
+    from byok.wiring.tracing import configure_spans
 
     conversations = Conversations()
 
@@ -235,6 +240,7 @@ def _opener(
             price_of=services.catalog.price_of,
             ask_index=services.context.status,
         )
+        configure_spans(spans, services)
         endpoints = make_endpoints(
             services, front.guard, front.gate, conversations, control, timing, caps
         )

@@ -30,6 +30,7 @@ class UpstreamSelection:
 def values_to_hide(settings: Settings, selection: UpstreamSelection) -> Iterable[str]:
     """Give the values of headers and queries, which may be secrets."""
     yield from settings.chat.headers.values()
+    yield from settings.otel.headers.values()
     for section in selection.upstreams.values():
         yield from (*section.headers.values(), *section.query.values())
 

@@ -101,6 +101,7 @@ Journal
 
 Machine
     clock            a clock that a test moves
+    collector        a collector of OpenTelemetry, which reads what SDKs send
     certificates     names and TLS certificates of a domain of the test's own
     egress           notes of whom a process connects to, and what it starts
     disk             a disk so small that a test can fill it

@@ -136,6 +136,9 @@ LATE = (
     "byok.augment",
     "byok.upstream",
     "byok.toolcalls.r",
+    "byok.metrics.page",
+    "byok.tracing.collector",
+    "opentelemetry",
 )
 IMPORTS = (
     "import sys, byok.cli.serve, byok.config, byok.server.until_signal; "

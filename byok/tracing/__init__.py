@@ -1,0 +1,1 @@
+"""OpenTelemetry spans of requests to models, sent to the user's own collector."""
