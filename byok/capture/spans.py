@@ -16,8 +16,9 @@ from byok.capture.json_strings import find_strings
 from byok.redact import MARK
 
 LONGEST_BASE64 = 1024  # characters; what is longer is a picture or a file
-_WINDOW, _OVERLAP = 128 * 1024, 16 * 1024
-_BASE64 = re.compile(rf"[A-Za-z0-9+/_\-]{{{LONGEST_BASE64},}}=*")
+_WINDOW, _OVERLAP = 64 * 1024, 16 * 1024
+# From the begin of a run only: long words would take the square of their length.
+_BASE64 = re.compile(rf"(?<![A-Za-z0-9+/_\-])[A-Za-z0-9+/_\-]{{{LONGEST_BASE64},}}=*")
 
 FindSecrets = Callable[[str], Iterable[tuple[int, int]]]
 

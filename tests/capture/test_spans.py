@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from byok.capture.spans import LONGEST_BASE64, find_spans
 from byok.redact import MARK, Redactor
+from tests.fakes.linear import check_linear
 
 KEY = "canary/key+0123456789-ABC_def"
 
@@ -65,3 +66,10 @@ def test_a_secret_that_the_end_cuts_is_found(size: int) -> None:
 def test_a_text_without_secrets_stays() -> None:
     text = json.dumps({"text": "def f(key): return key"}) * 5000
     assert hide(text, fragments=True) == text
+
+
+@pytest.mark.parametrize("unit", ["a" * 1000 + " ", "key=", "sk-", "eyJ.", "://"])
+def test_the_search_takes_time_in_proportion(unit: str) -> None:
+    text = unit * (200_000 // len(unit))
+    find = redactor().find_spans
+    check_linear(lambda n: find_spans(text * n, find, fragments=False), 1)
