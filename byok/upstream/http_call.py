@@ -132,7 +132,9 @@ class Caller:
                     extensions={"timeout": {"connect": callee.timeouts.connect}},
                 )
                 request.read()
-                _tap_head(Hop.TO_UPSTREAM, f"{request.method} {url}", headers)
+                if tap := current_record().head_tap:
+                    line = f"{request.method} {url}"
+                    tap.take_head(Hop.TO_UPSTREAM, _head(line, headers))
                 transport = self._transports.by(callee.route)
                 async with asyncio.timeout(callee.timeouts.first_byte):
                     response = await transport.handle_async_request(request)
@@ -144,13 +146,14 @@ class Caller:
                 self._breaker.record_failure(error)
             raise
         self._breaker.record_success()
-        _tap_head(Hop.FROM_UPSTREAM, str(response.status_code), response.headers)
+        if tap := current_record().head_tap:
+            line = str(response.status_code)
+            tap.take_head(Hop.FROM_UPSTREAM, _head(line, response.headers))
         return response
 
 
-def _tap_head(hop: Hop, line: str, headers: httpx.Headers) -> None:
-    if (tap := current_record().head_tap) is not None:
-        tap.take_head(hop, Head(line, tuple(headers.multi_items())))
+def _head(line: str, headers: httpx.Headers) -> Head:
+    return Head(line, tuple(headers.multi_items()))
 
 
 def redirect_error(status: int) -> UpstreamRefused:
