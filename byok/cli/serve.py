@@ -16,9 +16,8 @@ from byok.cli.command_context import (
     tell_foreign_variables,
 )
 from byok.cli.ensure import RequestedOptions, unfulfilled_options
-from byok.cli.ensure_service import is_started_by_requests, start_service
+from byok.cli.ensure_service import start_service
 from byok.cli.output import say, tell
-from byok.errors import CannotStart
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -87,21 +86,11 @@ def serve(
             *(settings, paths, upstream, model, workspace or [], source, activation)
         )
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            try:
-                again = runner.run(serving)
-            except CannotStart as error:
-                raise _with_service(error, paths) from error
+            again = runner.run(serving)
     if again:
         command = [sys.executable, *sys.orig_argv[1:]]
         environment = {**os.environ, **activation.pass_on()}
         os.execve(sys.executable, command, environment)  # noqa: S606 - as it was started
-
-
-def _with_service(error: CannotStart, paths: "Paths") -> CannotStart:
-    """Return an error that names the service, if that is what has the port."""
-    if error.code != "port" or not is_started_by_requests(paths):
-        return error
-    return error.with_hint("byok's service may have it: byok service status")
 
 
 def _check(

@@ -6,7 +6,7 @@ import socket
 from byok import __version__
 from byok.doctor.results import CheckResult, doubtful, good, wrong
 from byok.doctor.surroundings import NoProof, Surroundings
-from byok.errors import ByokError
+from byok.errors import NotReady
 from byok.routing import Service
 
 _PLACES = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
@@ -37,10 +37,8 @@ async def check_daemon_version(around: Surroundings, about: str) -> CheckResult:
     del about
     try:
         status = await around.ask(Service.DAEMON)
-    except ByokError as error:
-        if error.code == "other_version":
-            return wrong(f"it is another one than {__version__}", "byok restart")
-        raise
+    except NotReady as error:
+        return wrong(str(error), error.hint or "byok restart")
     version = str(status.get("version", ""))
     if version != __version__:
         told = f"the daemon is byok {version or 'of an older version'}"

@@ -82,7 +82,7 @@ class Command:
 class CommandResult(NamedTuple):
     """What a command printed, and its exit code."""
 
-    code: int
+    exit_code: int
     out: str
     err: str = ""
 

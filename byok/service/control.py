@@ -145,7 +145,7 @@ class UserService:
         taken = self.system.taken
         if taken is None or any([read_mark(path) for path in self.system.paths]):
             return
-        if self.run(replace(taken, may_fail=True)).code == 0:
+        if self.run(replace(taken, may_fail=True)).exit_code == 0:
             raise ConfigError(
                 f"{self.system.title} has another service with the name byok; it was "
                 "not changed.",

@@ -122,7 +122,7 @@ class Launchd:
     def read_state(self, results: Sequence[CommandResult]) -> ServiceState:
         """Read what launchd prints of the agent, in words that are not translated."""
         agent, disabled = results
-        if agent.code:
+        if agent.exit_code:
             return ServiceState(enabled=self._is_enabled(disabled.out))
         pid, state = _PID.search(agent.out), _STATE.search(agent.out)
         return ServiceState(

@@ -31,13 +31,13 @@ def run(command: Command) -> CommandResult:
     """
     for left in reversed(range(command.tries)):
         result = _run_once(command)
-        if result.code == 0 or left == 0:
+        if result.exit_code == 0 or left == 0:
             break
         time.sleep(_PAUSE)
-    if result.code and not command.may_fail:
+    if result.exit_code and not command.may_fail:
         reason = (result.err.strip() or result.out.strip())[:_LONGEST_REASON]
         raise CannotStart(
-            f"`{' '.join(command.arguments)}` failed ({result.code}): {reason}",
+            f"`{' '.join(command.arguments)}` failed ({result.exit_code}): {reason}",
             code=_CODE,
             hint="If byok itself is why: byok config check, byok service logs",
         )

@@ -101,7 +101,7 @@ class WindowsTasks:
     def read_state(self, results: Sequence[CommandResult]) -> ServiceState:
         """Read one line of the table, and the copy that Windows has."""
         table, description = results
-        if table.code or description.code:
+        if table.exit_code or description.exit_code:
             return ServiceState()
         rows = [row for row in csv.reader(table.out.splitlines()) if row]
         codes = {row[_LAST_RESULT].lower() for row in rows if len(row) > _LAST_RESULT}

@@ -252,7 +252,7 @@ async def test_a_daemon_that_does_not_know_the_request_is_named(cli: Cli) -> Non
     await asyncio.to_thread(cli, "token")
     async with daemon_rows({"/byok/daemon": (404, {"error": "Not Found"})}):
         done = await examine(cli)
-    check_told(done, "daemon version", "failure", "another one", "byok restart")
+    check_told(done, "daemon version", "failure", "another version", "byok stop")
 
 
 @pytest.mark.case("B108")

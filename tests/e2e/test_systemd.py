@@ -33,7 +33,7 @@ def runs_for_this_user() -> bool:
     if shutil.which("systemd-run") is None:
         return False
     show = Command(("systemctl", "--user", "show-environment"), may_fail=True)
-    return run(show).code == 0
+    return run(show).exit_code == 0
 
 
 pytestmark = [
@@ -100,7 +100,7 @@ async def test_daemon_works_under_the_options_of_the_unit(
 ) -> None:
     probe = Systemd(home).probe
     assert probe is not None
-    if sandbox and run(Command(probe.arguments, may_fail=True)).code:
+    if sandbox and run(Command(probe.arguments, may_fail=True)).exit_code:
         pytest.skip("users may have no namespaces here")
     project = make_project(home.parent / "bakery")
     with service(home, sandbox=sandbox) as unit:

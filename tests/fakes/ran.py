@@ -21,6 +21,6 @@ class FakeRun:
             (done for begun, done in self.script.items() if line.startswith(begun)),
             CommandResult(0, ""),
         )
-        if result.code and not command.may_fail:
+        if result.exit_code and not command.may_fail:
             raise CannotStart(f"{line}: {result.err}", code="service")
         return result

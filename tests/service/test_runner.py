@@ -30,14 +30,14 @@ def write(program: Path, code: str) -> None:
 def test_arguments_reach_the_program_as_they_are(program: Path) -> None:
     write(program, "import sys; print(sys.argv[1:])")
     done = run(Command(("systemctl", "a b", "$(touch x)", "; exit 1", "")))
-    assert (done.code, done.out) == (0, "['a b', '$(touch x)', '; exit 1', '']\n")
+    assert (done.exit_code, done.out) == (0, "['a b', '$(touch x)', '; exit 1', '']\n")
 
 
 def test_failure_is_an_error_unless_it_may_be(program: Path) -> None:
     write(program, "import sys; sys.exit('Unit byok.service not found.')")
     with pytest.raises(CannotStart, match=r"`systemctl x` failed \(1\): Unit byok"):
         run(Command(("systemctl", "x")))
-    assert run(Command(("systemctl", "x"), may_fail=True)).code == 1
+    assert run(Command(("systemctl", "x"), may_fail=True)).exit_code == 1
 
 
 def test_program_that_hangs_is_ended(program: Path) -> None:
@@ -63,7 +63,7 @@ def test_command_is_tried_again(program: Path) -> None:
         f"import sys; f = open({str(counter)!r}, 'a'); f.write('x'); "
         f"f.close(); sys.exit(len(open({str(counter)!r}).read()) < 2)",
     )
-    assert run(Command(("systemctl",), tries=3)).code == 0
+    assert run(Command(("systemctl",), tries=3)).exit_code == 0
     assert counter.read_text() == "xx"
 
 

@@ -79,7 +79,8 @@ def _bind(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
             raise CannotStart(
                 f"Port {port} on {host} is taken by another program.",
                 code=_CODE,
-                hint="Choose another: byok serve --port N.",
+                hint="Choose another: byok serve --port N. If byok's own service has "
+                "it: byok service status.",
             ) from error
         if error.errno == errno.EACCES:
             raise CannotStart(
