@@ -176,3 +176,23 @@ def test_redacting_never_fails_and_a_second_time_changes_nothing(
 )
 def test_redact_takes_linear_time(piece: str) -> None:
     check_linear(lambda size: Redactor()(piece * size), 8000)
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("", []),
+        ("nothing of the kind", []),
+        ("a my-live-secret b my-live-secret", ["my-live-secret"] * 2),
+        ("it ends with my-live-", ["my-live-"]),
+        ("it ends with my-live", []),  # too short to be told from a word
+        (f"a sk-{A40} b", [f"sk-{A40}"]),
+        ('{"password": "opensesame1"}', ["opensesame1"]),
+    ],
+    ids=["empty", "none", "twice", "cut", "cut short", "a pattern", "by its name"],
+)
+def test_secrets_are_found_where_they_stand(text: str, hidden: list[str]) -> None:
+    redactor = Redactor()
+    redactor.add("my-live-secret")
+    spans = sorted(set(redactor.find_spans(text)))
+    assert [text[begin:end] for begin, end in spans] == hidden
