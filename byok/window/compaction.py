@@ -157,10 +157,12 @@ class _Draft:
                 self.put(place, shorten(self.messages[place], head, tail))
 
     def put(self, place: int, message: Message) -> None:
-        """Replace a message by a lighter one."""
+        """Replace a message if the new one is lighter: a mark may outweigh a cut."""
         if message is self.messages[place]:
             return
         weight = self.weigh(message)
+        if weight >= self.weights[place]:
+            return
         self.total += weight - self.weights[place]
         self.messages[place], self.weights[place] = message, weight
         self.changed = max(self.changed, place + 1)

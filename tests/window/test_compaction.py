@@ -62,6 +62,13 @@ def test_compaction_is_legal_and_lighter(body: tuple[Message, ...], room: int) -
             assert total(now) < total(body)
 
 
+def test_a_cut_that_its_mark_outweighs_is_not_made() -> None:
+    for size in range(400):
+        body = (user("1"), *step(2, "x" * size), user("2" * 5000))
+        if made := plan(body, 300, weigh):
+            assert total(outcome(made, body)) < total(body)
+
+
 @settings(max_examples=100)
 @given(histories(), ROOMS)
 def test_compaction_touches_new_messages_last(

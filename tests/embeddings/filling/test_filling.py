@@ -350,8 +350,12 @@ async def test_an_answer_of_the_wrong_shape_is_refused(
             return rows[:-1] if harm == "wrong count" else rows[:, :-1]
 
     async with running(tmp_path, Wrong()) as run:
-        await until(lambda: "shape" in run.filling.status.error)
-        assert run.filling.status.state is EmbeddingState.WAITING
+        await until(
+            lambda: (
+                "shape" in run.filling.status.error
+                and run.filling.status.state is EmbeddingState.WAITING
+            )
+        )
         assert run.store.progress(run.store.spaces()[0]).embedded == 0
 
 
