@@ -169,11 +169,7 @@ def _check_place(service: "UserService", launch: "Launch") -> "Instance | None":
         raise ConfigError(
             "A service needs a fixed port.", hint="Set `port` below [server]."
         )
-    if service.is_for_others():
-        raise ConfigError(
-            "A service of byok with other folders is installed.",
-            hint="Remove it with the BYOK_HOME of then: byok service uninstall",
-        )
+    service.check_owner()
     daemon = _find(service.paths)
     if daemon is not None and not _is_kept(service, daemon):
         raise CannotStart(

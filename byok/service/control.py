@@ -49,6 +49,18 @@ class UserService:
         marks = {read_mark(path) for path in self.system.paths}
         return bool(marks - {"", mark_of(self.paths.state_dir)})
 
+    def check_owner(self) -> None:
+        """Refuse to touch a service that uses other folders.
+
+        Raises:
+            ConfigError: it does, or a file of its name is not byok's.
+        """
+        if self.is_for_others():
+            raise ConfigError(
+                "A service of byok with other folders is installed.",
+                hint="Remove it with the BYOK_HOME of then: byok service uninstall",
+            )
+
     def check_system(self) -> None:
         """Find out whether the system runs.
 
@@ -93,11 +105,13 @@ class UserService:
         """Stop the service and remove its files; return their names.
 
         Raises:
-            ConfigError: a file of such a name is not byok's; nothing is removed.
+            ConfigError: a file of such a name is not byok's, or the service uses other
+                folders; nothing is removed.
             CannotStart: the system did not do its part.
         """
         if not any([read_mark(path) for path in self.system.paths]):
             return []
+        self.check_owner()
         run_all(self.system.remove, self.run)
         gone = remove_files(self.system.paths)
         run_all(self.system.forget, self.run)

@@ -76,7 +76,10 @@ def test_service_of_another_home_is_not_this_one(
     assert other.is_for_others()
     with pytest.raises(NotReady, match="not installed"):
         other.start()
+    with pytest.raises(ConfigError, match="with other folders"):
+        other.uninstall()
     assert run.commands == []
+    assert all(path.exists() for path in service.system.paths)
 
 
 @pytest.mark.parametrize("verb", ["start", "stop", "restart"])

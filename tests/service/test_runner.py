@@ -33,6 +33,16 @@ def test_arguments_reach_the_program_as_they_are(program: Path) -> None:
     assert (done.exit_code, done.out) == (0, "['a b', '$(touch x)', '; exit 1', '']\n")
 
 
+def test_keys_do_not_reach_the_program(
+    program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
+    write(program, "import os; print(sorted(os.environ))")
+    said = run(Command(("systemctl",))).out
+    assert "PATH" in said
+    assert "OPENAI_API_KEY" not in said
+
+
 def test_failure_is_an_error_unless_it_may_be(program: Path) -> None:
     write(program, "import sys; sys.exit('Unit byok.service not found.')")
     with pytest.raises(CannotStart, match=r"`systemctl x` failed \(1\): Unit byok"):
