@@ -11,7 +11,7 @@ from byok.augment.loop_notes import note_loops
 from byok.augment.nodes import UserTurn, read_turn
 from byok.augment.reply_job import DecodeState, Defaults
 from byok.augment.summary import render_summary
-from byok.augment.system import is_agent, mode_prompt, system_text
+from byok.augment.system import is_agent, mode_prompt, persona_prompt, system_text
 from byok.augment.tool_descriptions import shorten_descriptions
 from byok.augment.tools import read_tools
 from byok.chat import (
@@ -41,9 +41,13 @@ def decode_chat(
     flags = mapping(body, "feature_detection_flags")
     tools = () if silent else read_tools(body)
     prompt = mode_prompt(body, defaults, tools)
+    personality = _personality(exchanges, current)
+    persona = persona_prompt(body, defaults, prompt.text, personality)
     guides = read_guides(body, defaults.fit.window)
     remembered = memories_note(body, defaults.fit.window)
-    notes = [note for note in (prompt.note, guides.note, remembered) if note]
+    notes = [
+        note for note in (prompt.note, persona.note, guides.note, remembered) if note
+    ]
     if defaults.compact_tools:
         tools, note = shorten_descriptions(tools)
         notes += [note] if note else []
@@ -53,8 +57,8 @@ def decode_chat(
             body,
             defaults,
             prompt.text,
+            persona=persona.text,
             guides=guides.frames,
-            personality=_personality(exchanges, current),
         )
         messages = _build_messages(
             body, state, exchanges, current, system, defaults.fit.window

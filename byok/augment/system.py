@@ -34,20 +34,18 @@ def system_text(
     defaults: Defaults,
     prompt: str,
     *,
+    persona: str = "",
     guides: Sequence[str] = (),
-    personality: Json | None = None,
 ) -> str:
     """Join the parts of the system message of a chat in their fixed order.
 
     The user's own system prompt and the `prompt` of the mode are used unless the client
-    sends one; `guides` are the frames of `guides.py`; `personality` is the payload of
-    the latest change-personality node. Silent jobs have no persona.
+    sends one; `guides` are the frames of `guides.py`.
     """
     base = text(body, "system_prompt") or _join(defaults.system_prompt, prompt)
-    silent = flag(body, "silent")
     return _join(
         _apply_replacements(base, body),
-        *(() if silent else _persona(body, defaults, prompt, personality or {})),
+        persona,
         *guides,
         text(body, "system_prompt_append"),
         defaults.addition,
@@ -80,17 +78,28 @@ def mode_prompt(
     return defaults.render(name, tools=names, conditions=conditions)
 
 
-def _persona(
-    body: Json, defaults: Defaults, prompt: str, personality: Json
-) -> tuple[str, ...]:
-    kind = integer(personality, "personality_type")
+def persona_prompt(
+    body: Json, defaults: Defaults, beside: str, personality: Json | None
+) -> Prompt:
+    """Return the prompt of the persona, none for a silent job.
+
+    It stands `beside` the prompt of the mode; `personality` is the payload of the
+    latest change-personality node.
+    """
+    if flag(body, "silent"):
+        return Prompt()
+    chosen = personality or {}
+    kind = integer(chosen, "personality_type")
     if kind not in _PERSONAS:
         kind = integer(body, "persona_type")
     name = _PERSONAS.get(kind)
-    persona = defaults.render(name, beside=prompt).text if name else ""
-    instructions = text(personality, "custom_instructions")
+    prompt = defaults.render(name, beside=beside) if name else Prompt()
+    instructions = text(chosen, "custom_instructions").strip()
     longest = room_of(defaults.fit.window) // _PERSONA
-    return persona, frame("persona", instructions, longest=longest)
+    cut = f"a persona has {len(instructions):,} characters, of which {longest:,} fit"
+    own = frame("persona", instructions, longest=longest)
+    note = prompt.note or (cut if len(instructions) > longest else "")
+    return Prompt(_join(prompt.text, own), prompt.name, note)
 
 
 def is_agent(body: Json) -> bool:

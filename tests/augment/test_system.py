@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from byok.augment.chat_request import decode_chat
 from byok.augment.guides import read_guides
 from byok.augment.reply_job import Defaults
-from byok.augment.system import mode_prompt, system_text
+from byok.augment.system import mode_prompt, persona_prompt, system_text
 from byok.chat import Json, ToolDefinition
 from byok.prompts.model_fit import ModelFit
 from tests.fakes.prompts import prompts
@@ -45,11 +46,13 @@ def written(
     body: Json,
     defaults: Defaults = BASE,
     tools: Sequence[ToolDefinition] = (),
-    **facts: Any,
+    *,
+    personality: Json | None = None,
 ) -> str:
-    prompt = mode_prompt(body, defaults, tools)
+    prompt = mode_prompt(body, defaults, tools).text
+    persona = persona_prompt(body, defaults, prompt, personality).text
     guides = read_guides(body).frames
-    return system_text(body, defaults, prompt.text, guides=guides, **facts)
+    return system_text(body, defaults, prompt, persona=persona, guides=guides)
 
 
 def test_system_prompt_parts_come_in_their_order() -> None:
@@ -149,7 +152,11 @@ def test_a_persona_and_the_prompt_of_the_mode_share_their_part_of_a_window() -> 
     own = prompts(chat="a " * 100, review="b " * 50, review__short="Brief.")
     for window, said in ((1200, "b " * 50), (640, "Brief.")):
         defaults = Defaults(prompts=own, fit=ModelFit((), window))
-        assert written({"persona_type": 3}, defaults).endswith("\n\n" + said.strip())
+        body = {"persona_type": 3, "message": "?"}
+        assert written(body, defaults).endswith("\n\n" + said.strip())
+        notes = [f"review.short is used instead of review for the window of {window} "]
+        told = decode_chat(body, defaults).notes
+        assert [note[: len(notes[0])] for note in told] == notes[: said == "Brief."]
 
 
 def test_system_prompt_of_a_silent_job_has_no_persona_and_no_agent() -> None:
@@ -203,11 +210,11 @@ def test_replacements_cannot_make_a_prompt_grow_for_ever() -> None:
 
 @pytest.mark.parametrize("window", [0, 1024, 8192])
 def test_the_instructions_of_a_persona_take_a_part_of_the_window(window: int) -> None:
-    said = written(
-        {},
-        Defaults(prompts=OWN, fit=ModelFit((), window)),
-        personality={"custom_instructions": "x</persona>" * 100_000},
-    )
+    defaults = Defaults(prompts=OWN, fit=ModelFit((), window))
+    endless = {"custom_instructions": "x</persona>" * 100_000}
+    said = written({}, defaults, personality=endless)
+    note = persona_prompt({}, defaults, "", endless).note
+    assert note.startswith("a persona has 1,100,000 characters, of which ")
     assert said.count("</persona>") == 1
     assert len(said) < (window or 30_000)
 
