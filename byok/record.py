@@ -26,7 +26,7 @@ from byok.model_ids import ListedModel
 
 Read: TypeAlias = Callable[[], Awaitable[bytes]]  # gives b"" at the end
 # What byok's own commands and Prometheus ask, again and again.
-_OWN = ("/health", "/byok/", "/metrics")
+_OWN = ("/health", "/byok/", "/metrics", "/ui/")
 CLIENT_GONE = 499  # the status of a request whose client closed the connection
 
 

@@ -22,6 +22,7 @@ from byok.cli import (
     config,
     connect,
     control,
+    dashboard,
     disconnect,
     doctor,
     embed,
@@ -69,7 +70,8 @@ app = typer.Typer(
 )
 COMMANDS = (
     init,
-    *(serve, service, status, log, usage, doctor, explain, capture, control, token),
+    *(serve, service, status, dashboard, log, usage, doctor, explain, capture),
+    *(control, token),
     *(keys, models, probe, connect, disconnect, index, embed, search, mcp, prompts),
     *(replay, report, config, version),
 )

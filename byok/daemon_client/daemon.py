@@ -70,11 +70,22 @@ class DaemonDoor:
             NotReady: the daemon does not answer, is gone, or has another version.
             ByokError: as raised by the daemon.
         """
+        return await self._post(_PATHS[service], body)
+
+    async def make_code(self) -> str:
+        """Return a code for one sign-in to the dashboard; needs the token for that.
+
+        Raises:
+            ByokError: as `answer`.
+        """
+        return str((await self._post("/ui/code", {}))["code"])
+
+    async def _post(self, path: str, body: Json) -> Json:
         import aiohttp
 
         try:
             async with self._session.post(
-                _PATHS[service], data=orjson.dumps(body), allow_redirects=False
+                path, data=orjson.dumps(body), allow_redirects=False
             ) as response:
                 status, raw = response.status, await response.read()
         except TimeoutError as error:

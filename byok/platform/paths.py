@@ -50,6 +50,11 @@ class Paths:
         return self.state_dir / "metrics-token"
 
     @property
+    def dashboard_token(self) -> Path:
+        """The token that codes for the dashboard are made for."""
+        return self.state_dir / "dashboard-token"
+
+    @property
     def daemon(self) -> Path:
         """Facts of the running daemon: pid, port, instance, started."""
         return self.state_dir / "daemon.json"

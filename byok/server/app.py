@@ -17,6 +17,7 @@ from byok.errors import ByokError, NotReady
 from byok.observer import Observers
 from byok.record import CLIENT_GONE, Head, Hop, RequestRecord, begin_record
 from byok.redact import Redactor
+from byok.server.dashboard.endpoint import PAGE_HEADERS, DashboardEndpoint
 from byok.server.http.body import parse_request, read_body
 from byok.server.http.exchange import HttpExchange
 from byok.server.http.gate import Gate, shutting_down
@@ -54,6 +55,7 @@ class App:
         *,
         prove: Callable[["Json"], "Json"],
         metrics: MetricsEndpoint | None = None,
+        dashboard: DashboardEndpoint | None = None,
         body_gap: float = 15.0,
         challenge_seconds: float = 2.0,
     ) -> None:
@@ -63,6 +65,7 @@ class App:
         self._observers = observers
         self._prove = prove
         self._metrics = metrics
+        self._dashboard = dashboard
         self._body_gap = body_gap
         self._challenge_seconds = challenge_seconds
         self._endpoints: Handler | None = None
@@ -94,6 +97,8 @@ class App:
             status = response.status
             if not response.prepared:
                 response.headers[REQUEST_ID] = record.request_id
+                if self._dashboard_for(request):
+                    response.headers.update(PAGE_HEADERS)
                 if record.tap is not None and isinstance(response, Response):
                     record.tap(Hop.TO_CLIENT, body_bytes(response))
             if record.head_tap is not None:
@@ -122,13 +127,16 @@ class App:
     async def _answer(self, exchange: HttpExchange) -> StreamResponse:
         """Check the head and answer, in the order given in `http/guard.py`."""
         request = exchange.request
-        self._guard.check_origin(request)
+        dashboard = self._dashboard_for(request)
+        self._guard.check_origin(request, own_page=dashboard is not None)
         if request.raw_path in _HEALTH and request.method in ("GET", "HEAD"):
             exchange.record.endpoint = request.raw_path
             return self._health()
         if request.raw_path == challenge.PATH and request.method == "POST":
             exchange.record.endpoint = request.raw_path
             return await self._answer_challenge(request)
+        if dashboard is not None:
+            return await dashboard.answer(exchange)
         if self._metrics is not None and self._metrics.serves(request.raw_path):
             return await self._metrics.answer(exchange)
         by_api_key = takes_api_key(request.raw_path)
@@ -139,6 +147,11 @@ class App:
         if self._endpoints is None:
             raise shutting_down()
         return await self._endpoints(exchange)
+
+    def _dashboard_for(self, request: BaseRequest) -> DashboardEndpoint | None:
+        """Return the dashboard if the path is below its own."""
+        found = self._dashboard
+        return found if found and found.serves(request.raw_path) else None
 
     def _health(self) -> Response:
         if self._gate.stopping:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import NamedTuple
 
 from byok.caps.keeper import CapKeeper
 from byok.routing import Service
@@ -11,6 +12,8 @@ from byok.server.completions import Completer
 from byok.server.control import Control
 from byok.server.conversations import Conversations
 from byok.server.daemon_endpoints import DaemonEndpoints
+from byok.server.dashboard.api import make_page_handlers
+from byok.server.dashboard.endpoint import PageHandler
 from byok.server.embed_endpoints import EmbedEndpoints
 from byok.server.endpoints import Endpoints
 from byok.server.forward import Forwarder
@@ -30,6 +33,13 @@ from byok.server.translate import Translator
 from byok.wiring.services import Services
 
 
+class Answering(NamedTuple):
+    """What answers requests: those of clients and commands, and those of the page."""
+
+    endpoints: Endpoints
+    page: Mapping[str, PageHandler]
+
+
 def make_endpoints(
     services: Services,
     guard: Guard,
@@ -38,8 +48,8 @@ def make_endpoints(
     control: Control,
     timing: Timing,
     caps: CapKeeper,
-) -> Endpoints:
-    """Build the endpoints for one set of services."""
+) -> Answering:
+    """Build what answers requests with one set of services."""
     settings = services.settings
     official = settings.routing.official
     models = ModelLists(services.catalog, services.router, settings.completion)
@@ -50,15 +60,18 @@ def make_endpoints(
         services.context, settings.chat, keeps_uploads=services.keeps_uploads
     )
     admission = Admission(gate, conversations)
+    local = _local_handlers(services, control, models, relay, caps)
     handlers = Handlers(
         _make_generator(services, grounding, admission, timing, caps),
         _make_completer(services, grounding, gate, caps),
         _make_translator(services, gate, admission, timing, caps),
         models,
-        _local_handlers(services, control, models, relay, caps),
+        local,
         services.chat_places,
     )
-    return Endpoints(guard, official, handlers, models, relay, body_gap=timing.body_gap)
+    gap = timing.body_gap
+    endpoints = Endpoints(guard, official, handlers, models, relay, body_gap=gap)
+    return Answering(endpoints, make_page_handlers(local, services, control))
 
 
 def _make_generator(

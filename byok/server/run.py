@@ -26,6 +26,7 @@ from byok.redact import Redactor
 from byok.server.access_log import AccessLog
 from byok.server.app import App
 from byok.server.control import Control, Source
+from byok.server.dashboard.endpoint import DashboardEndpoint
 from byok.server.http.deadlines import Timing
 from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard
@@ -110,6 +111,7 @@ class _Front:
     guard: Guard
     gate: Gate
     metrics: MetricsEndpoint
+    dashboard: DashboardEndpoint
     server: HttpServer
     sockets: list[socket]
     port: int
@@ -176,6 +178,7 @@ async def listening(
             yield daemon
         finally:
             front.app.close()
+            front.dashboard.close()
 
 
 def _make_front(
@@ -198,6 +201,9 @@ def _make_front(
     instance = secrets.token_hex(8)
     guard.listen_on(port)
     metrics = MetricsEndpoint(paths.metrics_token, redactor, gate, journal)
+    dashboard = DashboardEndpoint(
+        paths.dashboard_token, redactor, guard, body_gap=timing.body_gap
+    )
     app = App(
         guard,
         gate,
@@ -205,11 +211,12 @@ def _make_front(
         Observers([AccessLog(), journal, metrics.requests, *observers]),
         prove=lambda body: answer_challenge(body, token.token, port, instance),
         metrics=metrics,
+        dashboard=dashboard,
         body_gap=timing.body_gap,
         challenge_seconds=timing.challenge,
     )
     server = HttpServer(app, connections, timing.head)
-    return _Front(app, guard, gate, metrics, server, sockets, port, instance)
+    return _Front(app, guard, gate, metrics, dashboard, server, sockets, port, instance)
 
 
 def _import_endpoints() -> None:
@@ -241,14 +248,15 @@ def _opener(
             ask_index=services.context.status,
         )
         configure_spans(spans, services)
-        endpoints = make_endpoints(
+        answering = make_endpoints(
             services, front.guard, front.gate, conversations, control, timing, caps
         )
         settings, price_of = services.settings, services.catalog.price_of
         keep_days = settings.journal.keep_days
         journal.configure(keep_days, price_of)
         caps.configure(settings.caps, price_of, journals=keep_days > 0)
-        front.app.open(endpoints)
+        front.app.open(answering.endpoints)
+        front.dashboard.open(answering.page)
         services.catalog.refresh()
 
     return open_for

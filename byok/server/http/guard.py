@@ -39,8 +39,10 @@ class Guard:
         names = ("127.0.0.1", "localhost", "[::1]")
         self._hosts = frozenset(f"{name}:{port}" for name in names)
 
-    def check_origin(self, request: BaseRequest) -> None:
+    def check_origin(self, request: BaseRequest, *, own_page: bool = False) -> None:
         """Check request line, Host, Origin and Sec-Fetch-Site.
+
+        Of all pages only byok's `own_page` may send an Origin, which is byok's.
 
         Raises:
             BadRequest: 400, the head is malformed.
@@ -54,13 +56,15 @@ class Guard:
         for name in ("Host", "Authorization", API_KEY, "Content-Type", "Origin"):
             if len(headers.getall(name, ())) > 1:
                 raise BadRequest(f"{name} was sent more than once.", code="bad_http")
-        if headers.get("Host", "").lower() not in self._hosts:
+        host = headers.get("Host", "").lower()
+        if host not in self._hosts:
             raise NotAllowed(
                 "The Host header does not name byok.",
                 code="host_not_allowed",
                 status=421,
             )
-        if "Origin" in headers or request.method == "OPTIONS":
+        is_own = own_page and headers.get("Origin") == f"http://{host}"
+        if ("Origin" in headers and not is_own) or request.method == "OPTIONS":
             raise NotAllowed("Web pages may not use byok.", code="origin_not_allowed")
         if headers.get("Sec-Fetch-Site", "none") not in _SAME_SITE:
             raise NotAllowed("Web pages may not use byok.", code="origin_not_allowed")

@@ -1,0 +1,1 @@
+"""What the dashboard needs besides HTTP: sessions, facts, and the page's files."""

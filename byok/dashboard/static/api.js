@@ -1,0 +1,73 @@
+// The daemon's interface for this page: POST /ui/api/NAME with the session's token.
+// The token is kept in sessionStorage, which other ports of this host cannot read.
+
+const KEY = "byok-session";
+const ended = new Set();
+
+export class ApiError extends Error {
+  // An error of the daemon: `code` is one of `byok explain`, `hint` says what to do.
+  constructor(status, error) {
+    super(error.message ?? "");
+    this.status = status;
+    this.code = error.code ?? "";
+    this.hint = error.hint ?? "";
+    this.fields = error.fields ?? null;
+  }
+}
+
+export const isSignedIn = () => sessionStorage.getItem(KEY) !== null;
+
+// Call `listener` when the session is over.
+export const onEnd = (listener) => ended.add(listener);
+
+export async function signIn(code) {
+  const answer = await post("sign-in", { code }, {});
+  sessionStorage.setItem(KEY, (await answer.json()).token);
+}
+
+export async function signOut() {
+  try {
+    await call("sign-out");
+  } finally {
+    endSession();
+  }
+}
+
+// Return the answer's object. `background` is for what the user did not ask for: it does
+// not prolong the session.
+export async function call(name, body = {}, { signal, background = false } = {}) {
+  return (await post(name, body, { signal, background })).json();
+}
+
+// Give each object of a streamed answer to `onObject`, until the stream ends.
+export async function stream(name, body, onObject, { signal } = {}) {
+  const answer = await post(name, body, { signal, background: true });
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop();
+    for (const line of lines) if (line) onObject(JSON.parse(line));
+  }
+}
+
+async function post(name, body, { signal, background }) {
+  const headers = { "Content-Type": "application/json" };
+  const token = sessionStorage.getItem(KEY);
+  if (token && name !== "sign-in") headers.Authorization = `Bearer ${token}`;
+  if (background) headers["X-Byok-Background"] = "1";
+  const init = { method: "POST", headers, body: JSON.stringify(body), signal };
+  const answer = await fetch(`/ui/api/${name}`, init);
+  if (answer.ok) return answer;
+  const read = await answer.json().catch(() => ({}));
+  const error = new ApiError(answer.status, read.error ?? {});
+  if (error.code === "dashboard_session") endSession();
+  throw error;
+}
+
+function endSession() {
+  sessionStorage.removeItem(KEY);
+  for (const listener of ended) listener();
+}

@@ -1,0 +1,129 @@
+// The page's frame: sign-in, navigation, language and colours. Each panel is a module
+// with `open(root, rest, signal)`: it fills `root` until `signal` is aborted; `rest` are
+// the parts of the address behind the panel's name.
+
+import { ApiError, call, isSignedIn, onEnd, signIn, signOut } from "./api.js";
+import { errorBox, h, replace } from "./dom.js";
+import { language, setLanguage, t } from "./texts.js";
+
+const PANELS = ["overview", "live", "usage", "conversations", "problems", "index", "search",
+  "settings"];
+const at = (id) => document.getElementById(id);
+let leaving = new AbortController();
+
+async function start() {
+  setTheme(localStorage.getItem("byok-theme") ?? "auto");
+  const code = new URLSearchParams(location.hash.slice(1)).get("code");
+  if (code) {
+    history.replaceState(null, "", location.pathname); // it must not stay in the history
+    await trySignIn(code);
+  } else {
+    show();
+  }
+  addEventListener("hashchange", show);
+  onEnd(show);
+}
+
+async function trySignIn(code) {
+  try {
+    await signIn(code);
+    show();
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    showSignIn(error);
+  }
+}
+
+function show() {
+  leaving.abort();
+  document.documentElement.lang = language();
+  at("skip").textContent = t("skip");
+  showTop();
+  if (!isSignedIn()) return showSignIn(null);
+  const [name, ...rest] = location.hash.replace(/^#\/?/, "").split("/").map(decode);
+  const panel = PANELS.includes(name) ? name : PANELS[0];
+  showNav(panel);
+  openPanel(panel, rest);
+}
+
+function decode(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part; // an address that somebody typed
+  }
+}
+
+async function openPanel(name, rest) {
+  leaving = new AbortController();
+  const { signal } = leaving;
+  const title = t(`${name}.title`);
+  document.title = `${title} · byok`;
+  const root = h("div", { class: `panel ${name}` });
+  replace(at("main"), h("h1", { tabindex: "-1" }, title), root);
+  try {
+    const panel = await import(`./panels/${name}.js`);
+    if (!signal.aborted) await panel.open(root, rest, signal);
+  } catch (error) {
+    if (!signal.aborted) root.append(errorBox(error));
+  }
+}
+
+function showNav(current) {
+  replace(at("nav"), h("ul", {}, PANELS.map((name) =>
+    h("li", {}, h("a", { href: `#/${name}`, "aria-current": name === current ? "page" : null },
+      t(`${name}.title`))))));
+  at("nav").setAttribute("aria-label", t("nav"));
+}
+
+function showTop() {
+  const theme = document.documentElement.dataset.theme;
+  const themes = ["auto", "light", "dark"];
+  replace(at("top"),
+    h("span", { class: "brand" }, "byok"),
+    h("span", { class: "space" }),
+    h("label", {}, h("span", { class: "hidden" }, t("theme")),
+      h("select", { id: "theme", on: { change: (event) => setTheme(event.target.value) } },
+        themes.map((name) => h("option", { value: name, selected: name === theme },
+          t(`theme.${name}`))))),
+    h("label", {}, h("span", { class: "hidden" }, t("language")),
+      h("select", { id: "language", on: { change: changeLanguage } },
+        [["en", "English"], ["zh", "中文"]].map(([name, title]) =>
+          h("option", { value: name, lang: name, selected: name === language() }, title)))),
+    isSignedIn() ? h("button", { id: "sign-out", on: { click: () => signOut().catch(show) } },
+      t("sign-out")) : null);
+}
+
+function changeLanguage(event) {
+  setLanguage(event.target.value);
+  show();
+  at("language").focus();
+}
+
+function setTheme(name) {
+  localStorage.setItem("byok-theme", name);
+  document.documentElement.dataset.theme = name;
+  dispatchEvent(new Event("byok-theme")); // charts are drawn anew
+}
+
+function showSignIn(error) {
+  document.title = "byok";
+  replace(at("nav"));
+  const field = h("input", { id: "code", name: "code", autocomplete: "off", required: true,
+    spellcheck: "false" });
+  const submit = (event) => {
+    event.preventDefault();
+    // A pasted link is as good as the code in it.
+    trySignIn(field.value.trim().replace(/^.*#code=/, ""));
+  };
+  replace(at("main"), h("div", { class: "card sign-in" },
+    h("h1", {}, t("sign-in.title")),
+    error ? errorBox(error) : null,
+    h("p", {}, t("sign-in.how")),
+    h("pre", {}, "byok dashboard"),
+    h("form", { on: { submit } },
+      h("label", { for: "code" }, t("sign-in.code")), field,
+      h("button", { class: "primary" }, t("sign-in.submit")))));
+}
+
+start();

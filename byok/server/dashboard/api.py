@@ -1,0 +1,36 @@
+"""What the page may ask for, by name: POST /ui/api/NAME with an object."""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from byok.chat import Json
+from byok.routing import Service
+from byok.server.control import Control
+from byok.server.dashboard.endpoint import PageHandler, PageRequest
+from byok.server.handlers import LocalHandler
+from byok.wiring.services import Services
+
+# Names of what commands ask for too.
+_SHARED = {
+    "daemon": Service.DAEMON,
+    "official": Service.OFFICIAL,
+    "catalog": Service.CATALOG,
+    "keys": Service.KEYS,
+    "key-test": Service.KEY_TEST,
+    "index": Service.INDEX_STATUS,
+    "index-why": Service.INDEX_WHY,
+}
+
+
+def make_page_handlers(
+    local: Mapping[Service, LocalHandler], services: Services, control: Control
+) -> Mapping[str, PageHandler]:
+    """Return what answers each name; `local` is what answers commands."""
+    del services, control
+    shared = {name: _shared(local[service]) for name, service in _SHARED.items()}
+    return {
+        **shared,
+    }
+
+
+def _shared(handler: LocalHandler) -> Callable[[PageRequest], Awaitable[Json]]:
+    return lambda asked: handler(asked.body)

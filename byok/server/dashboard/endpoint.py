@@ -1,0 +1,195 @@
+"""Everything below /ui: the files of the page, sign-in, and what the page asks for.
+
+A web page is served here, so its own Origin is allowed here and nowhere else. Only a
+session opens the interface; the clients' token does not, because a client must not be
+able to change addresses and keys. The code for a session is made for whoever can read
+the dashboard's own token file (`byok dashboard`).
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from aiohttp.web import Response, StreamResponse
+
+from byok.augment.body import first_text
+from byok.daemon.token import TokenCheck
+from byok.dashboard.sessions import Sessions
+from byok.errors import BadRequest, NotAllowed
+from byok.redact import Redactor
+from byok.server.http.body import parse_request, read_body
+from byok.server.http.exchange import HttpExchange
+from byok.server.http.gate import shutting_down
+from byok.server.http.guard import Guard
+from byok.server.http.protocol import note_token
+from byok.server.http.reply import COMMON, json_response
+
+if TYPE_CHECKING:
+    from byok.chat import Json
+
+PREFIX = "/ui"
+_API = "api/"
+_CODE = "code"
+_MAX_BODY = 2**18
+BACKGROUND = "X-Byok-Background"  # sent with what no user asked for
+PAGE_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; "
+    "style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
+    "trusted-types 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "X-Frame-Options": "DENY",
+}
+
+
+class PageRequest:
+    """What a session asks for: the object it sent, and how long the session lasts."""
+
+    def __init__(
+        self, exchange: HttpExchange, body: dict[str, Any], is_open: Callable[[], bool]
+    ) -> None:
+        self.exchange = exchange
+        self.body = body
+        self.is_open = is_open
+
+
+PageHandler: TypeAlias = Callable[[PageRequest], Awaitable["Json | StreamResponse"]]
+
+
+class DashboardEndpoint:
+    """Answers /ui and what is below it."""
+
+    def __init__(
+        self,
+        token_file: Path,
+        redactor: Redactor,
+        guard: Guard,
+        *,
+        sessions: Sessions | None = None,
+        body_gap: float = 15.0,
+    ) -> None:
+        self._token_file = token_file
+        self._redactor = redactor
+        self._guard = guard
+        self._sessions = sessions or Sessions()
+        self._body_gap = body_gap
+        self._token: TokenCheck | None = None
+        self._handlers: Mapping[str, PageHandler] | None = None
+        self._settled = asyncio.Event()
+
+    def open(self, handlers: Mapping[str, PageHandler]) -> None:
+        """Set what answers each name; requests that waited for it go on."""
+        self._handlers = handlers
+        self._settled.set()
+
+    def close(self) -> None:
+        """Release waiting requests with an error: the daemon stops."""
+        self._settled.set()
+
+    def serves(self, raw_path: str) -> bool:
+        """Tell whether a path is the dashboard's."""
+        path = raw_path.partition("?")[0]
+        return path == PREFIX or path.startswith(PREFIX + "/")
+
+    async def answer(self, exchange: HttpExchange) -> StreamResponse:
+        """Answer a request whose origin was checked.
+
+        Raises:
+            NotAllowed: 401, it has no session, or not the token it needs.
+            BadRequest: there is no such path, or it is asked in another way.
+        """
+        path = exchange.request.raw_path.partition("?")[0]
+        name = path.removeprefix(PREFIX).removeprefix("/")
+        if name == _CODE:
+            return await self._make_code(exchange)
+        if name.startswith(_API):
+            return await self._answer_page(exchange, name.removeprefix(_API))
+        return _send_file(exchange, name)
+
+    async def _make_code(self, exchange: HttpExchange) -> Response:
+        request, record = exchange.request, exchange.record
+        record.endpoint = f"{PREFIX}/{_CODE}"
+        if "Origin" in request.headers:
+            raise NotAllowed("Web pages may not do this.", code="origin_not_allowed")
+        if self._token is None:
+            self._token = await asyncio.to_thread(
+                TokenCheck, self._token_file, self._redactor.add
+            )
+        if not self._token(request.headers.get("Authorization", "")):
+            raise NotAllowed(
+                "The token is missing or wrong.",
+                code="unauthorized",
+                hint="byok dashboard opens the page.",
+                status=401,
+            )
+        record.trusted = True
+        note_token(request)
+        _check_method(exchange, "POST")
+        await self._read(exchange)
+        code = self._sessions.make_code()
+        self._redactor.add(code)
+        return json_response({"code": code})
+
+    async def _answer_page(self, exchange: HttpExchange, name: str) -> StreamResponse:
+        request, record = exchange.request, exchange.record
+        if name == "sign-in":
+            record.endpoint = f"{PREFIX}/{_API}{name}"
+            _check_method(exchange, "POST")
+            body = await self._read(exchange)
+            opened = self._sessions.sign_in(first_text(body, "code"))
+            record.trusted = True
+            self._redactor.add(opened.token)
+            return json_response(opened._asdict())
+        by_user = BACKGROUND not in request.headers
+        shown = request.headers.get("Authorization", "")
+        token = self._sessions.check(shown, by_user=by_user)
+        record.trusted = True
+        note_token(request)
+        await self._settled.wait()
+        if self._handlers is None:
+            raise shutting_down()
+        handler = self._handlers.get(name)
+        if handler is None and name != "sign-out":
+            raise _not_found()
+        record.endpoint = f"{PREFIX}/{_API}{name}"
+        _check_method(exchange, "POST")
+        body = await self._read(exchange)
+        if handler is None:
+            self._sessions.sign_out(token)
+            return json_response({})
+        is_open = self._sessions.is_open
+        asked = PageRequest(exchange, body, lambda: is_open(token))
+        answer = await handler(asked)
+        return answer if isinstance(answer, StreamResponse) else json_response(answer)
+
+    async def _read(self, exchange: HttpExchange) -> dict[str, Any]:
+        request = exchange.request
+        self._guard.check_length(request, _MAX_BODY)
+        self._guard.check_content(request.headers)
+        return parse_request(await read_body(request, _MAX_BODY, self._body_gap))
+
+
+def _send_file(exchange: HttpExchange, name: str) -> Response:
+    from byok.dashboard.static_files import static_files  # by those who look
+
+    file = static_files().get(name)
+    if file is None:
+        raise _not_found()
+    exchange.record.endpoint = f"{PREFIX}/{name}"
+    exchange.record.trusted = True
+    _check_method(exchange, "GET", "HEAD")
+    return Response(body=file.content, headers={**COMMON, "Content-Type": file.kind})
+
+
+def _check_method(exchange: HttpExchange, *allowed: str) -> None:
+    if exchange.request.method not in allowed:
+        raise BadRequest(
+            f"Use {allowed[0]} here.", code="method_not_allowed", status=405
+        )
+
+
+def _not_found() -> BadRequest:
+    return BadRequest("There is no such path.", code="not_found", status=404)
