@@ -33,7 +33,7 @@ from byok.server.translate import Translator
 from byok.wiring.services import Services
 
 
-class Answering(NamedTuple):
+class EndpointSet(NamedTuple):
     """What answers requests: those of clients and commands, and those of the page."""
 
     endpoints: Endpoints
@@ -48,7 +48,7 @@ def make_endpoints(
     control: Control,
     timing: Timing,
     caps: CapKeeper,
-) -> Answering:
+) -> EndpointSet:
     """Build what answers requests with one set of services."""
     settings = services.settings
     official = settings.routing.official
@@ -71,7 +71,7 @@ def make_endpoints(
     )
     gap = timing.body_gap
     endpoints = Endpoints(guard, official, handlers, models, relay, body_gap=gap)
-    return Answering(endpoints, make_page_handlers(local, services, control))
+    return EndpointSet(endpoints, make_page_handlers(local, services, control))
 
 
 def _make_generator(

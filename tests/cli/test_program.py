@@ -83,6 +83,7 @@ HELP = {
     "prompts check": "slots, conditions",
     "prompts try": "compare how they did",
     "search": "contains the current folder",
+    "dashboard": "one sign-in within a minute",
     "mcp": "over standard input and output",
 }
 

@@ -26,11 +26,11 @@ def make_page_handlers(
 ) -> Mapping[str, PageHandler]:
     """Return what answers each name; `local` is what answers commands."""
     del services, control
-    shared = {name: _shared(local[service]) for name, service in _SHARED.items()}
+    shared = {name: _share(local[service]) for name, service in _SHARED.items()}
     return {
         **shared,
     }
 
 
-def _shared(handler: LocalHandler) -> Callable[[PageRequest], Awaitable[Json]]:
+def _share(handler: LocalHandler) -> Callable[[PageRequest], Awaitable[Json]]:
     return lambda asked: handler(asked.body)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from aiohttp.web import Response, StreamResponse
 
-from byok.augment.body import first_text
 from byok.daemon.token import TokenCheck
 from byok.dashboard.sessions import Sessions
 from byok.errors import BadRequest, NotAllowed
@@ -139,7 +138,8 @@ class DashboardEndpoint:
             record.endpoint = f"{PREFIX}/{_API}{name}"
             _check_method(exchange, "POST")
             body = await self._read(exchange)
-            opened = self._sessions.sign_in(first_text(body, "code"))
+            code = body.get("code")
+            opened = self._sessions.sign_in(code if isinstance(code, str) else "")
             record.trusted = True
             self._redactor.add(opened.token)
             return json_response(opened._asdict())

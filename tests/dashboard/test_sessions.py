@@ -1,0 +1,193 @@
+"""Codes and sessions of the dashboard: how often, how long, and what ends them."""
+
+import itertools
+from collections.abc import Callable
+
+import pytest
+
+from byok.dashboard.sessions import Sessions
+from byok.errors import NotAllowed
+from tests.fakes.clock import Clock
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def sessions(clock: Clock) -> Sessions:
+    return Sessions(clock=clock)
+
+
+def open_session(sessions: Sessions) -> str:
+    return sessions.sign_in(sessions.make_code()).token
+
+
+def refuse(sessions: Sessions, code: str) -> str:
+    """Sign in with a code that is refused; return what is said."""
+    with pytest.raises(NotAllowed) as caught:
+        sessions.sign_in(code)
+    assert (caught.value.status, caught.value.code) == (401, "dashboard_code")
+    return str(caught.value)
+
+
+def is_refused(sessions: Sessions, authorization: str) -> bool:
+    try:
+        sessions.check(authorization)
+    except NotAllowed as error:
+        assert (error.status, error.code) == (401, "dashboard_session")
+        return True
+    return False
+
+
+def test_a_code_opens_a_session(sessions: Sessions) -> None:
+    opened = sessions.sign_in(sessions.make_code())
+    assert (opened.idle, opened.longest) == (1800, 8 * 3600)
+    assert sessions.check(f"Bearer {opened.token}") == opened.token
+    assert sessions.is_open(opened.token)
+
+
+def test_codes_and_tokens_are_long_and_never_the_same(sessions: Sessions) -> None:
+    codes = [sessions.make_code() for _ in range(3)]
+    tokens = [sessions.sign_in(code).token for code in codes]
+    assert len({*codes, *tokens}) == 6
+    assert all(len(code) >= 22 for code in codes)  # 128 bits in base 64
+    assert all(len(token) >= 43 for token in tokens)  # 256 bits
+
+
+@pytest.mark.parametrize(("seconds", "works"), [(59.9, True), (60, False), (61, False)])
+@pytest.mark.case("B80")
+def test_a_code_is_for_a_minute(
+    sessions: Sessions, clock: Clock, seconds: float, works: bool
+) -> None:
+    code = sessions.make_code()
+    clock.now += seconds
+    if works:
+        assert sessions.sign_in(code).token
+    else:
+        assert refuse(sessions, code) == "This code is wrong or too old."
+
+
+@pytest.mark.case("B80")
+def test_a_code_that_comes_twice_ends_the_session_it_opened(
+    sessions: Sessions,
+) -> None:
+    other = open_session(sessions)
+    code = sessions.make_code()
+    token = sessions.sign_in(code).token
+    assert "used before" in refuse(sessions, code)
+    assert not sessions.is_open(token)
+    assert is_refused(sessions, f"Bearer {token}")
+    assert "used before" in refuse(sessions, code)
+    assert sessions.is_open(other)
+
+
+@pytest.mark.case("B80")
+def test_a_hundred_wrong_codes_open_nothing_and_lock_nobody_out(
+    sessions: Sessions,
+) -> None:
+    code = sessions.make_code()
+    wrong = [f"{code[:-1]}{end}" for end in "abcdefgh" if not code.endswith(end)]
+    odd = ["", " ", code[:-1], code + "x", code.swapcase(), "é", "\udcff", "x" * 10_000]
+    for sent in itertools.islice(itertools.cycle([*wrong, *odd]), 100):
+        assert "wrong or too old" in refuse(sessions, sent)
+    assert sessions.sign_in(code).token
+
+
+def test_a_fourth_code_drops_the_oldest(sessions: Sessions) -> None:
+    oldest, *others = [sessions.make_code() for _ in range(4)]
+    refuse(sessions, oldest)
+    for code in others:
+        assert sessions.sign_in(code).token
+
+
+def test_used_codes_are_remembered_beside_three_new_ones(sessions: Sessions) -> None:
+    """Else a thief drops the trace of the code by asking for more of them."""
+    used = sessions.make_code()
+    token = sessions.sign_in(used).token
+    waiting = [sessions.make_code() for _ in range(3)]
+    assert "used before" in refuse(sessions, used)
+    assert not sessions.is_open(token)
+    assert sessions.sign_in(waiting[0]).token
+
+
+@pytest.mark.parametrize(
+    "spell",
+    [
+        lambda token: "",
+        lambda token: token,
+        lambda token: f"Basic {token}",
+        lambda token: f"Bearer {token[:-1]}",
+        lambda token: f"Bearer {token} ",
+        lambda token: f"Bearer {token.swapcase()}",
+        lambda token: "Bearer ",
+        lambda token: "Bearer é\udcff",
+    ],
+    ids=[
+        "none", "bare", "basic", "shorter", "longer", "another case", "empty", "bytes",
+    ],
+)  # fmt: skip
+def test_a_token_that_is_nearly_right_is_refused(
+    sessions: Sessions, spell: Callable[[str], str]
+) -> None:
+    token = open_session(sessions)
+    assert is_refused(sessions, spell(token))
+    assert not is_refused(sessions, f"Bearer {token}")
+
+
+def test_a_code_is_no_token(sessions: Sessions) -> None:
+    code = sessions.make_code()
+    assert is_refused(sessions, f"Bearer {code}")
+    sessions.sign_in(code)
+    assert is_refused(sessions, f"Bearer {code}")
+
+
+def test_a_session_ends_after_half_an_hour_without_its_user(
+    sessions: Sessions, clock: Clock
+) -> None:
+    token = open_session(sessions)
+    for _ in range(3):
+        clock.now += 1799
+        assert not is_refused(sessions, f"Bearer {token}")
+    clock.now += 1800
+    assert is_refused(sessions, f"Bearer {token}")
+
+
+def test_what_the_page_asks_by_itself_does_not_prolong_a_session(
+    sessions: Sessions, clock: Clock
+) -> None:
+    token = open_session(sessions)
+    for _ in range(2):
+        clock.now += 899
+        assert sessions.check(f"Bearer {token}", by_user=False) == token
+    clock.now += 2
+    assert not sessions.is_open(token)
+
+
+def test_a_session_ends_after_eight_hours_of_use(
+    sessions: Sessions, clock: Clock
+) -> None:
+    token = open_session(sessions)
+    for _ in range(47):
+        clock.now += 600
+        assert not is_refused(sessions, f"Bearer {token}")
+    clock.now += 600
+    assert is_refused(sessions, f"Bearer {token}")
+
+
+def test_a_session_that_is_signed_out_is_over_and_others_are_not(
+    sessions: Sessions,
+) -> None:
+    token, other = open_session(sessions), open_session(sessions)
+    sessions.sign_out(token)
+    sessions.sign_out(token)
+    assert is_refused(sessions, f"Bearer {token}")
+    assert not is_refused(sessions, f"Bearer {other}")
+
+
+def test_there_are_at_most_sixteen_sessions_and_the_oldest_makes_room(
+    sessions: Sessions,
+) -> None:
+    tokens = [open_session(sessions) for _ in range(17)]
+    assert [sessions.is_open(token) for token in tokens] == [False, *([True] * 16)]
