@@ -41,7 +41,7 @@ def pytest_configure() -> None:
 
 
 # Here every test is slow: it starts programs, or serves as if it were one.
-_SLOW = ("cli", "e2e", "mcp")
+_SLOW = ("cli", "e2e", "mcp", "ui")
 _TESTS = Path(__file__).parent
 # What a test of a quick run may compute before it is named at the end, in seconds.
 _QUICK_SECONDS = 1.0

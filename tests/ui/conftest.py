@@ -1,0 +1,79 @@
+"""The dashboard in a browser: one browser a worker, a new profile and daemon a test."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page
+
+from tests.fakes.daemon import Editor, running, settings_for
+from tests.fakes.upstream import FakeUpstream
+from tests.ui.chromium import browsing
+from tests.ui.pages import Watch, sign_in, visiting
+
+_HERE = Path(__file__).parent
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run all tests in the loop of the browser, which lives as long as the worker."""
+    for item in items:
+        if item.path.is_relative_to(_HERE) and item.get_closest_marker("asyncio"):
+            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """The system's Chromium."""
+    async with browsing() as started:
+        yield started
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def fake() -> AsyncIterator[FakeUpstream]:
+    """An upstream that plays a script, in the loop of these tests."""
+    async with FakeUpstream() as upstream:
+        yield upstream
+
+
+@pytest.fixture
+def daemon_settings(fake: FakeUpstream) -> dict[str, Any]:
+    """The daemon's settings; a module or a test may give others."""
+    return settings_for(fake.url, model="fake-model")
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def editor(
+    clean_environment: Path, daemon_settings: dict[str, Any]
+) -> AsyncIterator[Editor]:
+    """A daemon in the test, and a client that asks it."""
+    async with running(daemon_settings) as started:
+        yield started
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def window(browser: Browser, editor: Editor) -> AsyncIterator[tuple[Page, Watch]]:
+    """A page that is signed in, and what is written down of it.
+
+    At the end the test fails if the console had an error or a warning, if the page's
+    policy was broken, if a request failed or went to another host, or if an answer was
+    an error that the test did not allow.
+    """
+    async with visiting(browser, editor.daemon.url) as (context, watch):
+        page = await context.new_page()
+        await sign_in(page, editor.daemon.url)
+        yield page, watch
+
+
+@pytest.fixture
+def page(window: tuple[Page, Watch]) -> Page:
+    """A page that is signed in; see `window` for what fails the test at its end."""
+    return window[0]
+
+
+@pytest.fixture
+def watch(window: tuple[Page, Watch]) -> Watch:
+    """What is written down of `page`; a test may `allow` what it provokes."""
+    return window[1]

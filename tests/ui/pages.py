@@ -1,0 +1,211 @@
+"""Pages of the dashboard: opened, signed in, and watched for all that may go wrong."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+import aiohttp
+from playwright.async_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Request,
+    Response,
+    expect,
+)
+
+from byok.daemon.token import read_token
+from byok.platform.paths import find_paths
+
+Language: TypeAlias = Literal["en", "zh"]
+Theme: TypeAlias = Literal["auto", "light", "dark"]
+
+STATIC = Path(__file__).parents[2] / "byok" / "dashboard" / "static"
+SECONDS = 15_000  # a patience in ms: tests also run where a machine is busy
+# A report of the policy is an error of the console in Chromium; this says it again, in
+# case that a later one does not.
+_INIT = """
+document.addEventListener("securitypolicyviolation", (event) => console.error(
+  `policy: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`));
+if (location.protocol === "http:" && top === self) {
+  localStorage.setItem("byok-language", localStorage.getItem("byok-language") ?? "%s");
+  localStorage.setItem("byok-theme", localStorage.getItem("byok-theme") ?? "%s");
+}
+"""
+_AXE = (resources.files("axe_playwright_python") / "axe.min.js").read_text("utf-8")
+_AXE_RUN = """async () => (await axe.run(document, {resultTypes: ["violations"],
+  runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]})).violations
+  .filter((found) => ["serious", "critical"].includes(found.impact))
+  .flatMap((found) => found.nodes.map((node) => [found.id, found.help,
+    node.target.join(" "), node.html.slice(0, 200), node.failureSummary].join("\\n  ")))
+"""
+
+
+def read_panels() -> list[str]:
+    """Return the names of the panels, as app.js lists them."""
+    [listed] = re.findall(r"PANELS = \[(.+?)\]", _read("app.js"), re.DOTALL)
+    names = re.findall(r'"(\w+)"', listed)
+    return [name for name in names if (STATIC / "panels" / f"{name}.js").exists()]
+
+
+def _read(name: str) -> str:
+    return (STATIC / name).read_text("utf-8")
+
+
+@dataclass
+class Watch:
+    """What went wrong on a page. `allow` names what a test provokes."""
+
+    origin: str
+    wrong: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)  # "POST /ui/api/daemon"
+    _allowed: list[str] = field(default_factory=list)
+
+    def allow(self, *parts: str) -> None:
+        """Let findings pass that contain one of these; "401 " is a status."""
+        self._allowed += parts
+
+    def check(self) -> None:
+        """Fail if anything went wrong that the test did not allow."""
+        found = [
+            finding
+            for finding in self.wrong
+            if not any(part in finding for part in self._allowed)
+        ]
+        assert not found, "\n".join(found)
+
+    def follow(self, page: Page) -> None:
+        """Write down what happens on a page from now on."""
+        page.on("console", self._hear)
+        page.on("pageerror", lambda error: self.wrong.append(f"error: {error}"))
+        page.on("request", self._see_request)
+        page.on("requestfailed", self._see_failure)
+        page.on("response", self._see_response)
+
+    def _hear(self, message: ConsoleMessage) -> None:
+        if message.type not in ("error", "warning"):
+            return
+        if message.text.startswith("Failed to load resource"):
+            return  # said by the response or the failed request already
+        where = message.location.get("url", "")
+        self.wrong.append(f"console {message.type}: {message.text} ({where})")
+
+    def _see_request(self, request: Request) -> None:
+        parts = urlsplit(request.url)
+        self.requests.append(f"{request.method} {parts.path}")
+        if parts.scheme == "data":
+            return
+        if f"{parts.scheme}://{parts.netloc}" != self.origin:
+            self.wrong.append(f"request to another host: {request.url}")
+
+    def _see_failure(self, request: Request) -> None:
+        # A panel that is left aborts what it asked for.
+        if request.failure != "net::ERR_ABORTED":
+            self.wrong.append(f"failed: {request.url} {request.failure}")
+
+    def _see_response(self, response: Response) -> None:
+        if response.status >= 400:
+            self.wrong.append(f"{response.status} {urlsplit(response.url).path}")
+
+
+async def make_code(url: str) -> str:
+    """Return a code for one sign-in, as `byok dashboard` gets it."""
+    token = read_token(find_paths().dashboard_token)
+    headers = {"Authorization": f"Bearer {token}"}
+    async with (
+        aiohttp.ClientSession(headers=headers) as http,
+        http.post(f"{url}/ui/code", json={}) as answer,
+    ):
+        assert answer.status == 200, await answer.text()
+        return str((await answer.json())["code"])
+
+
+@asynccontextmanager
+async def visiting(
+    browser: Browser,
+    url: str,
+    *,
+    width: int = 1280,
+    height: int = 900,
+    theme: Theme = "light",
+    language: Language = "en",
+    check: bool = True,
+) -> AsyncIterator[tuple[BrowserContext, Watch]]:
+    """Give a browser window with a new, empty profile, whose pages are watched.
+
+    `url` is the daemon's address without a path. With `check`, the end fails if
+    anything went wrong that `Watch.allow` does not name.
+    """
+    context = await browser.new_context(
+        viewport={"width": width, "height": height},
+        color_scheme="light",
+        locale="en-US",
+        timezone_id="UTC",
+        reduced_motion="reduce",
+    )
+    context.set_default_timeout(SECONDS)
+    await context.add_init_script(_INIT % (language, theme))
+    watch = Watch(url)
+    context.on("page", watch.follow)
+    try:
+        yield context, watch
+    finally:
+        await context.close()
+    if check:
+        watch.check()
+
+
+@asynccontextmanager
+async def signed_in(browser: Browser, url: str, **options: Any) -> AsyncIterator[Page]:
+    """Give a page that is signed in by a code; `options` are those of `visiting`."""
+    async with visiting(browser, url, **options) as (context, _):
+        page = await context.new_page()
+        await sign_in(page, url)
+        yield page
+
+
+async def sign_in(page: Page, url: str) -> None:
+    """Open the page with a code, and wait until it shows the first panel."""
+    await page.goto(f"{url}/ui/#code={await make_code(url)}")
+    await expect(page.locator("#nav a[aria-current]")).to_be_visible(timeout=SECONDS)
+
+
+async def open_panel(page: Page, address: str) -> None:
+    """Go to a panel by the page's navigation; `address` may go on as "live/3"."""
+    name = address.partition("/")[0]
+    if address == name:
+        await page.locator(f'#nav a[href="#/{name}"]').click()
+    else:
+        await page.evaluate("(address) => { location.hash = `#/${address}`; }", address)
+    await expect(page.locator(f".panel.{name}")).to_be_attached(timeout=SECONDS)
+    await settle(page)
+
+
+async def settle(page: Page, quiet: float = 0.15) -> None:
+    """Wait until a panel has shown something, and nothing changes for a moment."""
+    await expect(page.locator(".panel > *").first).to_be_attached(timeout=SECONDS)
+    before = ""
+    for _ in range(40):
+        now = await page.locator("#main").inner_html()
+        if now == before:
+            return
+        before = now
+        await asyncio.sleep(quiet)
+
+
+async def axe(page: Page) -> str:
+    """Return what axe finds serious or critical, as text; "" is nothing."""
+    await page.evaluate(_AXE)
+    return "\n".join(await page.evaluate(_AXE_RUN))
+
+
+async def screenshot(page: Page, path: Path) -> None:
+    """Write a picture of the whole page, without a blinking caret."""
+    await page.screenshot(path=path, full_page=True, animations="disabled")
