@@ -1,7 +1,7 @@
 """The writer's connection: opens the file when it is needed, and again after failures.
 
 A failure is a warning in the log, once a run: the journal is only a help. A file that
-is damaged is put aside; one that was moved or deleted meanwhile is begun anew.
+is damaged is set aside; one that was moved or deleted meanwhile is begun anew.
 """
 
 import logging
@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from byok.errors import CannotStart
-from byok.journal.file import is_damage, open_journal, put_aside
+from byok.journal.file import open_journal
+from byok.platform.damage import is_damage, set_aside
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ class JournalConnection:
                 break
             except sqlite3.Error as error:
                 self.close()
-                if not (may_replace and self._put_aside(error)):
+                if not (may_replace and self._set_aside(error)):
                     self._warn(error)
                     break
         return None
@@ -66,11 +67,11 @@ class JournalConnection:
             self._file = _identity(self._path)
         return self._db
 
-    def _put_aside(self, error: sqlite3.Error) -> bool:
+    def _set_aside(self, error: sqlite3.Error) -> bool:
         if not is_damage(error):
             return False
         try:
-            put_aside(self._path, str(error))
+            set_aside(self._path, str(error))
         except OSError as failure:
             self._warn(failure)
             return False

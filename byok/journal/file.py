@@ -1,10 +1,9 @@
 """The journal's file: opened for its one writer, or to be read by anybody.
 
-The journal is only a help, so a file that cannot be used is put aside under another
+The journal is only a help, so a file that cannot be used is set aside under another
 name, and a new one is begun. A file that a later byok wrote is left alone.
 """
 
-import logging
 import os
 import sqlite3
 import stat
@@ -14,13 +13,11 @@ from pathlib import Path
 
 from byok.errors import CannotStart
 from byok.journal.schema import VERSION, check_columns, migrate, version_of
+from byok.platform.damage import is_damage, set_aside
 from byok.platform.paths import make_private
 
-_log = logging.getLogger(__name__)
 _BUSY_SECONDS = 2.0
-_MOST_ASIDE = 9
 _TRIES = 5  # to read what its writer opens or closes in this moment
-_ENDINGS = ("", "-wal", "-shm")  # the files of one database
 
 
 def open_journal(path: Path) -> sqlite3.Connection:
@@ -33,49 +30,14 @@ def open_journal(path: Path) -> sqlite3.Connection:
     """
     make_private(path.parent)
     if not path.exists():
-        put_aside(path, "its main file is gone")
+        set_aside(path, "its main file is gone")
     try:
         return _open(path)
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
             raise
-        put_aside(path, str(error))
+        set_aside(path, str(error))
     return _open(path)
-
-
-def is_damage(error: sqlite3.Error) -> bool:
-    """Tell damage from a full disk or a lock: those are subclasses."""
-    return type(error) is sqlite3.DatabaseError
-
-
-def put_aside(path: Path, why: str) -> None:
-    """Give an unusable journal another name; nothing is deleted.
-
-    Raises:
-        OSError: it cannot be renamed, or there are too many such files.
-    """
-    present = [e for e in _ENDINGS if os.path.lexists(_beside(path, e))]
-    if not present:
-        return
-    aside = next((p for p in _asides(path) if not _exists(p)), None)
-    if aside is None:
-        raise FileExistsError(f"there are {_MOST_ASIDE} damaged journals already")
-    for ending in present:
-        _beside(path, ending).rename(_beside(aside, ending))
-    _log.warning("%s cannot be used (%s); it is now %s", path, why, aside.name)
-
-
-def _asides(path: Path) -> Iterator[Path]:
-    for number in range(1, _MOST_ASIDE + 1):
-        yield path.with_name(f"{path.name}.damaged-{number}")
-
-
-def _beside(path: Path, ending: str) -> Path:
-    return path.with_name(path.name + ending)
-
-
-def _exists(aside: Path) -> bool:
-    return any(os.path.lexists(_beside(aside, ending)) for ending in _ENDINGS)
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -156,7 +118,7 @@ def _open_to_read(path: Path) -> tuple[sqlite3.Connection, int]:
     """
     for left in range(_TRIES - 1, -1, -1):
         # Without its log a journal is at rest, and no files beside it need be made.
-        plain = "" if _beside(path, "-wal").exists() else "&immutable=1"
+        plain = "" if path.with_name(f"{path.name}-wal").exists() else "&immutable=1"
         uri = f"{path.absolute().as_uri()}?mode=ro{plain}"
         db = sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)
         try:

@@ -13,9 +13,9 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 
+from byok.platform.damage import set_aside
 from byok.platform.paths import make_private
 
 _log = logging.getLogger(__name__)
@@ -116,7 +116,7 @@ class ProviderDataStore:
     def _try(
         self, work: Callable[[sqlite3.Connection], dict[bytes, bytes] | None]
     ) -> dict[bytes, bytes] | None:
-        """Work on the file; one that is no database or damaged is put aside once."""
+        """Work on the file; one that is no database or damaged is set aside once."""
         for may_replace in (True, False):
             if self._broken:
                 return None
@@ -133,7 +133,7 @@ class ProviderDataStore:
                 self._broken = True
             except sqlite3.DatabaseError as error:
                 self._close_file()
-                self._broken = not (may_replace and self._put_aside(error))
+                self._broken = not (may_replace and self._set_aside(error))
         return None
 
     def _open(self) -> sqlite3.Connection:
@@ -144,14 +144,9 @@ class ProviderDataStore:
         db.executescript(_SCHEMA)
         return db
 
-    def _put_aside(self, error: Exception) -> bool:
-        aside = self._path.with_name(f"{self._path.name}.damaged")
-        _log.warning("%s is damaged (%s); it is now %s", self._path, error, aside.name)
+    def _set_aside(self, error: Exception) -> bool:
         try:
-            self._path.replace(aside)
-            for ending in ("-wal", "-shm"):  # they belong to the file that was moved
-                with suppress(FileNotFoundError):
-                    self._path.with_name(self._path.name + ending).unlink()
+            set_aside(self._path, str(error))
         except OSError as failure:
             self._warn(failure)
             return False

@@ -194,15 +194,17 @@ async def test_clear_removes_what_was_damaged_too_and_nothing_of_others(
         await reaches(service, EmbeddingState.COMPLETE)
     (home / "vectors.db").write_bytes(b"damaged " * 1000)
     (home / "elsewhere").write_bytes(b"mine")
-    (home / "vectors.db.corrupt.bak").write_bytes(b"mine")
+    (home / "vectors.db.damaged-1.bak").write_bytes(b"mine")
+    (home / "vectors.db.corrupt").write_bytes(b"of byok 0.2")
     async with index(tmp_path, service):
         await reaches(service, EmbeddingState.COMPLETE)
-        assert (home / "vectors.db.corrupt").read_bytes().startswith(b"damaged")
-        (home / "vectors.db.corrupt-wal").write_bytes(b"old")
-        (home / "vectors.db.corrupt-shm").symlink_to(home / "elsewhere")
+        assert (home / "vectors.db.damaged-1").read_bytes().startswith(b"damaged")
+        (home / "vectors.db.damaged-1-wal").write_bytes(b"old")
+        (home / "vectors.db.damaged-1-shm").symlink_to(home / "elsewhere")
         assert await service.clear() == 2
-        left = sorted(path.name for path in home.iterdir() if "corrupt" in path.name)
-        assert left == ["vectors.db.corrupt-shm", "vectors.db.corrupt.bak"]
+        names = (path.name for path in home.iterdir())
+        left = sorted(name for name in names if "damaged" in name or "corrupt" in name)
+        assert left == ["vectors.db.damaged-1-shm", "vectors.db.damaged-1.bak"]
         assert (home / "elsewhere").read_bytes() == b"mine"
 
 

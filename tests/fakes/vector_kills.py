@@ -155,7 +155,7 @@ def look(folder: Path) -> tuple[float, set[str]]:
     started = time.monotonic()
     store = VectorStore(folder / "vectors.db", folder / "data.db")
     try:
-        assert not (folder / "vectors.db.corrupt").exists()
+        assert not (folder / "vectors.db.damaged-1").exists()
         every = store.spaces()
         for space in every:
             store.open_space(space)

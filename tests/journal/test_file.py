@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from byok.errors import CannotStart
-from byok.journal.file import open_journal, put_aside, reading
+from byok.journal.file import open_journal, reading
 from byok.journal.schema import VERSION
 from tests.fakes.journal_entries import entry, rows_of, write_journal
 
@@ -106,7 +106,7 @@ def test_files_put_aside_replace_no_others(path: Path) -> None:
     kept = [path.with_name(f"journal.db.damaged-{n}") for n in range(1, 10)]
     assert [file.read_text()[0] for file in kept] == list("012345678")
     path.write_text("x" * 1000)
-    with pytest.raises(OSError, match="9 damaged journals"):
+    with pytest.raises(OSError, match="9 damaged ones lie beside it"):
         open_journal(path)
     assert path.read_text() == "x" * 1000
 
@@ -178,11 +178,6 @@ def test_a_damaged_journal_cannot_be_read_and_stays(path: Path, content: bytes) 
         pass
     assert caught.value.code == "corrupt_data"
     assert path.read_bytes() == content
-
-
-def test_putting_nothing_aside_does_nothing(path: Path) -> None:
-    put_aside(path, "why")
-    assert not path.parent.exists()
 
 
 def test_reading_beside_writers_that_come_and_go(path: Path) -> None:

@@ -101,7 +101,7 @@ async def test_a_damaged_file_is_put_aside(
     with opened(path) as store:
         store.keep({b"a": b"1"})
         assert await store.find([b"x"]) == {}
-    assert path.with_name("data.db.damaged").read_bytes() == damage
+    assert path.with_name("data.db.damaged-1").read_bytes() == damage
     assert "damaged" in caplog.text
     with opened(path) as store:
         assert await store.find([b"a"]) == {b"a": b"1"}

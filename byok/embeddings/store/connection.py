@@ -8,10 +8,10 @@ from pathlib import Path
 
 from byok.embeddings.store.database import (
     close_database,
-    is_damage,
     open_database,
     translate_errors,
 )
+from byok.platform.damage import is_damage
 
 
 class Connection:

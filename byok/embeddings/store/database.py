@@ -9,7 +9,6 @@ import logging
 import os
 import shutil
 import sqlite3
-import stat
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -17,11 +16,13 @@ from pathlib import Path
 from byok.embeddings.store.schema import APPLICATION, VERSION, create_tables
 from byok.errors import ConfigError, DiskFull, IndexFailed, NotReady
 from byok.index.store.database import newer_data
+from byok.platform.damage import is_damage, is_plain, remove_set_aside, set_aside
 from byok.platform.paths import make_private
 
 _log = logging.getLogger(__name__)
 _BUSY_SECONDS = 5.0
 _LEAST_BYTES = 2**16
+_MOST_ASIDE = 3  # each may have gigabytes
 _ENDS = ("", "-wal", "-shm")
 _PRAGMAS = (
     "journal_mode = WAL",
@@ -49,7 +50,7 @@ def open_database(path: Path, index: Path) -> sqlite3.Connection:
         check_plain(path.with_name(path.name + end))
     with translate_errors(path):
         if path.exists() and not _is_whole(path):
-            _set_aside(path)
+            set_aside(path, "it is damaged; vectors are made anew", most=_MOST_ASIDE)
         if not path.exists():
             _make(path)
         db = _connect(path)
@@ -103,18 +104,13 @@ def translate_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-def is_damage(error: BaseException) -> bool:
-    """Tell damage from a full disk, a lock or a mistake: those are subclasses."""
-    return type(error) is sqlite3.DatabaseError
-
-
 def check_plain(path: Path) -> None:
     """Refuse a link or anything but a file; one that is missing is accepted.
 
     Raises:
         ConfigError: it is left as it is.
     """
-    if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
+    if os.path.lexists(path) and not is_plain(path):
         raise ConfigError(
             f"{path} is no plain file; byok keeps vectors there and has left it as it "
             "is.",
@@ -172,32 +168,17 @@ def _refuse_foreign(path: Path, tables: int) -> bool:
 
 
 def remove_aside(path: Path) -> None:
-    """Remove the damaged database that was set aside; all but plain files are left.
+    """Remove damaged databases that were set aside; all but plain files are left.
 
     Raises:
         NotReady: one cannot be removed.
     """
     with translate_errors(path):
-        for end in _ENDS:
-            aside = _aside_of(path, end)
-            if os.path.lexists(aside) and stat.S_ISREG(aside.lstat().st_mode):
-                aside.unlink()
-
-
-def _aside_of(path: Path, end: str) -> Path:
-    return path.with_name(f"{path.name}.corrupt{end}")
-
-
-def _set_aside(path: Path) -> None:
-    """Move a damaged database aside, in place of an older one."""
-    for end in _ENDS:
-        file = path.with_name(path.name + end)
-        aside = _aside_of(path, end)
-        check_plain(aside)
-        aside.unlink(missing_ok=True)
-        if file.exists():
-            file.rename(aside)
-    _log.error("%s was damaged, so vectors are made anew", path)
+        remove_set_aside(path, most=_MOST_ASIDE)
+        for end in _ENDS:  # what byok 0.2 set aside
+            former = path.with_name(f"{path.name}.corrupt{end}")
+            if is_plain(former):
+                former.unlink()
 
 
 def _make(path: Path) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from byok.embeddings.numeric import np
 from byok.embeddings.store.database import check_plain
+from byok.platform.damage import set_aside
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,7 +47,7 @@ class RowsFile:
     def __init__(self, path: Path, space_id: int, dimensions: int) -> None:
         """Open or make the file; one that is not of this space is begun anew.
 
-        A file without byok's mark is moved aside.
+        A file without byok's mark is set aside.
 
         Raises:
             ConfigError: it is a link, or no file.
@@ -57,9 +58,7 @@ class RowsFile:
         self._block_bytes = BLOCK * (dimensions + _SCALE)
         check_plain(path)
         if path.exists() and not is_own(path):
-            aside = path.with_name(f"{path.name}.corrupt")
-            check_plain(aside)
-            path.replace(aside)
+            set_aside(path, "byok did not write it", endings=("",))
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
         flags |= getattr(os, "O_BINARY", 0)
         handle = os.open(path, flags, 0o600)

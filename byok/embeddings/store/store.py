@@ -40,7 +40,7 @@ class VectorStore:
         """Open or make the files; `index` is the database of the open code index.
 
         Files of rows are in a folder beside `path` with its stem as name. A damaged
-        database is set aside (`.corrupt`), and everything is made anew.
+        database is set aside, and everything is made anew.
 
         Raises:
             CannotStart: a later version of byok wrote them.

@@ -18,6 +18,7 @@ from byok.errors import CannotStart
 from byok.index.store.migrations import migrate, rehearse, version_of
 from byok.index.store.old_copy import make_copy, remove_copy
 from byok.index.store.schema import VERSION, create_tables, missing_columns
+from byok.platform.damage import is_damage
 
 _log = logging.getLogger(__name__)
 _BUSY_SECONDS = 5.0
@@ -60,7 +61,7 @@ class Database:
             try:
                 migrate(self._db)
             except sqlite3.DatabaseError as error:
-                if _is_damage(error):
+                if is_damage(error):
                     raise _corrupt(self.path) from error
                 raise
             self._was_migrated = True
@@ -186,7 +187,7 @@ def _look(path: Path) -> bool:
             if doubtful and db.execute("PRAGMA quick_check").fetchone() != ("ok",):
                 raise _corrupt(path)
     except sqlite3.DatabaseError as error:
-        if _is_damage(error) or error.sqlite_errorcode == sqlite3.SQLITE_ERROR:
+        if is_damage(error) or error.sqlite_errorcode == sqlite3.SQLITE_ERROR:
             raise _corrupt(path) from error  # SQLITE_ERROR: another program's tables
         raise
     return clean
@@ -209,15 +210,10 @@ def _connect(path: Path) -> sqlite3.Connection:
             db.execute(f"PRAGMA {pragma}")
     except sqlite3.DatabaseError as error:
         db.close()
-        if _is_damage(error):
+        if is_damage(error):
             raise _corrupt(path) from error
         raise
     return db
-
-
-def _is_damage(error: sqlite3.DatabaseError) -> bool:
-    """Tell damage from a full disk, a lock or a mistake: those are subclasses."""
-    return type(error) is sqlite3.DatabaseError
 
 
 def newer_data(path: Path) -> CannotStart:

@@ -85,12 +85,13 @@ def test_a_damaged_database_is_set_aside_and_begun_anew(
 ) -> None:
     assert callable(harm)
     path = tmp_path / "vectors.db"
-    for _ in range(2):  # the one set aside before is replaced
+    for number in (1, 2):
         make(path, index, clean=False)
         harm(path)
         content = path.read_bytes()
         assert keys_in(path, index) == 0
-        assert (tmp_path / "vectors.db.corrupt").read_bytes() == content
+        aside = tmp_path / f"vectors.db.damaged-{number}"
+        assert aside.read_bytes() == content
 
 
 @pytest.mark.case("B128")

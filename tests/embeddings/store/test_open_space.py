@@ -137,9 +137,9 @@ def test_a_database_that_is_damaged_while_in_use_is_begun_anew_at_the_next_start
             file.write(b"\xff" * 4096)
     with pytest.raises(IndexFailed, match="damaged"):
         filled.check()
-    assert not (tmp_path / "vectors.db.corrupt").exists()
+    assert not (tmp_path / "vectors.db.damaged-1").exists()
     filled.reopen()
-    assert (tmp_path / "vectors.db.corrupt").exists()
+    assert (tmp_path / "vectors.db.damaged-1").exists()
     assert filled.store.spaces() == []
 
 

@@ -58,12 +58,12 @@ def test_a_file_of_another_space_is_begun_anew(
 
 
 @pytest.mark.case("B128")
-def test_a_file_that_is_not_ours_is_moved_aside(tmp_path: Path) -> None:
+def test_a_file_that_is_not_ours_is_set_aside(tmp_path: Path) -> None:
     path = tmp_path / "a.rows"
     path.write_bytes(b"my own notes")
     assert not is_own(path)
     RowsFile(path, 1, 8).close()
-    assert (tmp_path / "a.rows.corrupt").read_bytes() == b"my own notes"
+    assert (tmp_path / "a.rows.damaged-1").read_bytes() == b"my own notes"
     assert is_own(path)
 
 

@@ -1,0 +1,83 @@
+"""Files of byok's own that are damaged: told from other failures, and set aside.
+
+What is set aside only gets another name. Nothing is deleted or replaced by that, and a
+link or whatever else is no file is left alone, because byok never made it.
+"""
+
+import logging
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+_log = logging.getLogger(__name__)
+_DATABASE = ("", "-wal", "-shm")  # how the names of its files end
+
+
+def is_damage(error: BaseException) -> bool:
+    """Tell damage from a full disk, a lock or a mistake: those are subclasses."""
+    return type(error) is sqlite3.DatabaseError
+
+
+def set_aside(
+    path: Path, why: str, *, endings: Sequence[str] = _DATABASE, most: int = 9
+) -> None:
+    """Give a file that cannot be used another name, and say so in the log.
+
+    The name then ends in `.damaged-1`, at most in `.damaged-` and `most`. By default it
+    is a database, whose files beside it get the same name. No file is no error.
+
+    Raises:
+        OSError: one is a link or no plain file, or all names are taken, and nothing was
+            renamed; or one cannot be renamed.
+    """
+    present = [end for end in endings if os.path.lexists(_beside(path, end))]
+    for end in present:
+        if not is_plain(_beside(path, end)):
+            raise OSError(f"{_beside(path, end)} is not a plain file")
+    if not present:
+        return
+    for name in _asides(path, most):
+        if not any(os.path.lexists(_beside(name, end)) for end in endings):
+            break
+    else:
+        raise FileExistsError(
+            f"{path} cannot be used ({why}), and {most} damaged ones lie beside it "
+            "already: move them away"
+        )
+    for end in present:
+        _beside(path, end).rename(_beside(name, end))
+    _log.warning("%s cannot be used (%s); it is now %s", path, why, name.name)
+
+
+def remove_set_aside(
+    path: Path, *, endings: Sequence[str] = _DATABASE, most: int = 9
+) -> None:
+    """Delete what `set_aside` renamed; what is a link or no plain file stays.
+
+    Raises:
+        OSError: one cannot be deleted.
+    """
+    for name in _asides(path, most):
+        for file in (_beside(name, end) for end in endings):
+            if is_plain(file):
+                file.unlink()
+
+
+def is_plain(path: Path) -> bool:
+    """Tell whether there is a file, and no link.
+
+    Raises:
+        OSError: its folder cannot be read.
+    """
+    return os.path.lexists(path) and stat.S_ISREG(path.lstat().st_mode)
+
+
+def _asides(path: Path, most: int) -> Iterator[Path]:
+    for number in range(1, most + 1):
+        yield path.with_name(f"{path.name}.damaged-{number}")
+
+
+def _beside(path: Path, ending: str) -> Path:
+    return path.with_name(path.name + ending)

@@ -1,0 +1,115 @@
+import logging
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from byok.platform.damage import is_damage, is_plain, remove_set_aside, set_aside
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "a.db"
+
+
+def fill(path: Path, *endings: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    for end in endings:
+        path.with_name(path.name + end).write_text(f"content{end}")
+
+
+def names(path: Path) -> list[str]:
+    return sorted(file.name for file in path.parent.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (sqlite3.DatabaseError("malformed"), True),
+        (sqlite3.OperationalError("disk is full"), False),
+        (sqlite3.ProgrammingError("closed"), False),
+        (OSError("gone"), False),
+    ],
+)
+def test_damage_is_told_from_other_failures(error: Exception, expected: bool) -> None:
+    assert is_damage(error) is expected
+
+
+def test_all_files_of_a_database_get_the_same_new_name(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    fill(path, "", "-wal", "-shm", ".bak")
+    set_aside(path, "it is malformed")
+    assert names(path) == [
+        "a.db.bak",
+        "a.db.damaged-1",
+        "a.db.damaged-1-shm",
+        "a.db.damaged-1-wal",
+    ]
+    assert (path.parent / "a.db.damaged-1-wal").read_text() == "content-wal"
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert "it is malformed" in record.message
+    assert "a.db.damaged-1" in record.message
+
+
+def test_nothing_that_was_set_aside_before_is_replaced(path: Path) -> None:
+    fill(path, "", ".damaged-1-wal")  # of it only the log is left
+    set_aside(path, "it is malformed", most=2)
+    assert names(path) == ["a.db.damaged-1-wal", "a.db.damaged-2"]
+    fill(path, "")
+    with pytest.raises(FileExistsError, match="2 damaged ones"):
+        set_aside(path, "it is malformed", most=2)
+    assert path.read_text() == "content"
+    assert len(names(path)) == 3
+
+
+def test_without_a_file_there_is_nothing_to_do(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    set_aside(path, "it is malformed")
+    assert not path.parent.exists()
+    assert not caplog.records
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links of POSIX")
+@pytest.mark.parametrize("end", ["", "-wal", "-shm"])
+@pytest.mark.parametrize("kind", ["link", "hanging link", "folder"])
+def test_what_is_no_file_is_left_as_it_is(path: Path, end: str, kind: str) -> None:
+    fill(path, *({"", "-wal", "-shm"} - {end}))
+    target = path.parent.parent / "target"
+    odd = path.with_name(path.name + end)
+    if kind == "folder":
+        odd.mkdir()
+    else:
+        odd.symlink_to(target)
+    if kind == "link":
+        target.write_text("mine")
+    before = names(path)
+    with pytest.raises(OSError, match="not a plain file"):
+        set_aside(path, "it is malformed")
+    assert names(path) == before
+    assert not is_plain(odd)
+    assert target.exists() == (kind == "link")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links of POSIX")
+def test_only_what_was_set_aside_is_removed(path: Path) -> None:
+    target = path.parent.parent / "target"
+    target.write_text("mine")
+    kept = ["", "-wal", ".damaged-1.bak", ".damaged-10", ".damaged", ".damaged-3"]
+    fill(path, *kept, ".damaged-1", ".damaged-1-wal", ".damaged-2-shm")
+    path.with_name("a.db.damaged-2").symlink_to(target)
+    path.with_name("a.db.damaged-2-wal").mkdir()
+    remove_set_aside(path, most=2)
+    assert names(path) == sorted(
+        [*(f"a.db{end}" for end in kept), "a.db.damaged-2", "a.db.damaged-2-wal"]
+    )
+    assert target.read_text() == "mine"
+
+
+def test_a_file_without_others_beside_it_is_set_aside_alone(path: Path) -> None:
+    fill(path, "", "-wal")
+    set_aside(path, "it has no mark", endings=("",))
+    assert names(path) == ["a.db-wal", "a.db.damaged-1"]
