@@ -100,6 +100,10 @@ Index
 Journal
     journal_entries  entries of the journal, and what is written in one
 
+Dashboard
+    chromium         the system's Chromium, driven by Playwright
+    pages            pages of the dashboard, watched for all that may go wrong
+
 Machine
     clock            a clock that a test moves
     collector        a collector of OpenTelemetry, which reads what SDKs send

@@ -10,8 +10,8 @@ from playwright.async_api import Browser, Page
 
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.upstream import FakeUpstream
-from tests.ui.chromium import browsing
-from tests.ui.pages import Watch, sign_in, visiting
+from tests.fakes.chromium import browsing
+from tests.fakes.pages import Watch, sign_in, visiting
 
 _HERE = Path(__file__).parent
 

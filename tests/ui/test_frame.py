@@ -3,7 +3,7 @@
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.ui.pages import axe, open_panel, read_panels
+from tests.fakes.pages import axe, open_panel, read_panels
 
 
 @pytest.mark.parametrize("panel", read_panels())

@@ -5,7 +5,7 @@ from playwright.async_api import Browser, Page
 
 from tests.fakes.daemon import Editor
 from tests.fakes.upstream import FakeUpstream
-from tests.ui.pages import axe, signed_in, visiting
+from tests.fakes.pages import axe, signed_in, visiting
 
 WRONGS = {
     "console error: said": "console.error('said')",
