@@ -8,10 +8,10 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page
 
-from tests.fakes.daemon import Editor, running, settings_for
-from tests.fakes.upstream import FakeUpstream
 from tests.fakes.chromium import browsing
+from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.pages import Watch, sign_in, visiting
+from tests.fakes.upstream import FakeUpstream
 
 _HERE = Path(__file__).parent
 

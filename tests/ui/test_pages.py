@@ -4,8 +4,8 @@ import pytest
 from playwright.async_api import Browser, Page
 
 from tests.fakes.daemon import Editor
-from tests.fakes.upstream import FakeUpstream
 from tests.fakes.pages import axe, signed_in, visiting
+from tests.fakes.upstream import FakeUpstream
 
 WRONGS = {
     "console error: said": "console.error('said')",

@@ -1,6 +1,8 @@
 // The daemon's interface for this page: POST /ui/api/NAME with the session's token.
 // The token is kept in sessionStorage, which other ports of this host cannot read.
 
+import { t } from "./texts.js";
+
 const KEY = "byok-session";
 const ended = new Set();
 
@@ -17,7 +19,7 @@ export class ApiError extends Error {
 
 export const isSignedIn = () => sessionStorage.getItem(KEY) !== null;
 
-// Call `listener` when the session is over.
+// Call `listener` when the session is over, with the error that said so, or null.
 export const onEnd = (listener) => ended.add(listener);
 
 export async function signIn(code) {
@@ -59,15 +61,21 @@ async function post(name, body, { signal, background }) {
   if (token && name !== "sign-in") headers.Authorization = `Bearer ${token}`;
   if (background) headers["X-Byok-Background"] = "1";
   const init = { method: "POST", headers, body: JSON.stringify(body), signal };
-  const answer = await fetch(`/ui/api/${name}`, init);
+  const answer = await fetch(`/ui/api/${name}`, init).catch(explain);
   if (answer.ok) return answer;
   const read = await answer.json().catch(() => ({}));
   const error = new ApiError(answer.status, read.error ?? {});
-  if (error.code === "dashboard_session") endSession();
+  if (error.code === "dashboard_session") endSession(error);
   throw error;
 }
 
-function endSession() {
+// The browser has words of its own for a daemon that is not there.
+function explain(error) {
+  if (error.name !== "TypeError") throw error; // the panel was left
+  throw new ApiError(0, { message: t("unreachable"), hint: t("unreachable.hint") });
+}
+
+function endSession(error = null) {
   sessionStorage.removeItem(KEY);
-  for (const listener of ended) listener();
+  for (const listener of ended) listener(error);
 }

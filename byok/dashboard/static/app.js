@@ -2,7 +2,7 @@
 // with `open(root, rest, signal)`: it fills `root` until `signal` is aborted; `rest` are
 // the parts of the address behind the panel's name.
 
-import { ApiError, call, isSignedIn, onEnd, signIn, signOut } from "./api.js";
+import { isSignedIn, onEnd, signIn, signOut } from "./api.js";
 import { errorBox, h, replace } from "./dom.js";
 import { language, setLanguage, t } from "./texts.js";
 
@@ -13,15 +13,29 @@ let leaving = new AbortController();
 
 async function start() {
   setTheme(localStorage.getItem("byok-theme") ?? "auto");
+  at("skip").addEventListener("click", skip);
+  onEnd((error) => { show(error); focusTitle(); });
+  addEventListener("hashchange", async () => { await arrive(); focusTitle(); });
+  await arrive();
+}
+
+// Show what the address names, or sign in with the code that it holds.
+async function arrive() {
   const code = new URLSearchParams(location.hash.slice(1)).get("code");
-  if (code) {
-    history.replaceState(null, "", location.pathname); // it must not stay in the history
-    await trySignIn(code);
-  } else {
-    show();
-  }
-  addEventListener("hashchange", show);
-  onEnd(show);
+  if (!code) return show();
+  history.replaceState(null, "", location.pathname); // it must not stay in the history
+  await trySignIn(code);
+}
+
+// The link's own address would be one of a panel.
+function skip(event) {
+  event.preventDefault();
+  at("main").focus();
+}
+
+// What had the focus is gone; a screen reader says where the user is now.
+function focusTitle() {
+  at("main").querySelector("h1").focus();
 }
 
 async function trySignIn(code) {
@@ -29,17 +43,17 @@ async function trySignIn(code) {
     await signIn(code);
     show();
   } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    showSignIn(error);
+    show(error);
   }
 }
 
-function show() {
+// Show the panel of the address, or sign-in with the error that led there.
+function show(error = null) {
   leaving.abort();
   document.documentElement.lang = language();
   at("skip").textContent = t("skip");
   showTop();
-  if (!isSignedIn()) return showSignIn(null);
+  if (!isSignedIn()) return showSignIn(error);
   const [name, ...rest] = location.hash.replace(/^#\/?/, "").split("/").map(decode);
   const panel = PANELS.includes(name) ? name : PANELS[0];
   showNav(panel);
@@ -111,13 +125,14 @@ function showSignIn(error) {
   replace(at("nav"));
   const field = h("input", { id: "code", name: "code", autocomplete: "off", required: true,
     spellcheck: "false" });
-  const submit = (event) => {
+  const submit = async (event) => {
     event.preventDefault();
     // A pasted link is as good as the code in it.
-    trySignIn(field.value.trim().replace(/^.*#code=/, ""));
+    await trySignIn(field.value.trim().replace(/^.*#code=/, ""));
+    focusTitle();
   };
   replace(at("main"), h("div", { class: "card sign-in" },
-    h("h1", {}, t("sign-in.title")),
+    h("h1", { tabindex: "-1" }, t("sign-in.title")),
     error ? errorBox(error) : null,
     h("p", {}, t("sign-in.how")),
     h("pre", {}, "byok dashboard"),

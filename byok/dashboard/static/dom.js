@@ -3,6 +3,8 @@
 import { visible } from "./format.js";
 import { t } from "./texts.js";
 
+let saying = 0;
+
 // Return an element. `attributes` may hold `class`, `on` (listeners by event), and
 // attributes; null and false leave one out. Children are elements, texts or null.
 export function h(tag, attributes = {}, ...children) {
@@ -74,7 +76,10 @@ export function errorBox(error) {
     error.code ? h("p", { class: "quiet" }, t("error.code", { code: error.code })) : null);
 }
 
-// Say something to the user, and to a screen reader.
+// Say something to the user, and to a screen reader; it is gone after a while.
 export function announce(text) {
-  replace(document.getElementById("status"), text);
+  const status = document.getElementById("status");
+  replace(status, text);
+  clearTimeout(saying);
+  saying = setTimeout(() => replace(status), 8000);
 }

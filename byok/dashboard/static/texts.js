@@ -16,6 +16,8 @@ const TEXTS = {
   "sign-in.code": ["Or paste the code or link here", "或在此粘贴代码或链接"],
   "sign-in.submit": ["Sign in", "登录"],
   "error.code": ["Code: {code}", "代码：{code}"],
+  "unreachable": ["byok does not answer.", "byok 没有响应。"],
+  "unreachable.hint": ["Is it running? byok status tells.", "它在运行吗？用 byok status 查看。"],
   "none": ["There is nothing to show.", "没有可显示的内容。"],
   "unknown": ["unknown", "未知"],
 
