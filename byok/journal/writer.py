@@ -20,7 +20,6 @@ from byok.journal.entry import JournalEntry
 from byok.journal.retention import tidy
 
 _log = logging.getLogger(__name__)
-_DAY = 86_400
 _INSERT = (
     f"INSERT INTO request ({', '.join(JournalEntry._fields)}) "  # noqa: S608 - our own names
     f"VALUES ({', '.join('?' * len(JournalEntry._fields))})"
@@ -147,8 +146,12 @@ class JournalWriter:
         if now < self._tidy_at or not self.keep_days:
             return
         self._tidy_at = now + limits.tidy
-        before = self._clock() - self.keep_days * _DAY
-        step = partial(tidy, before=before, most_bytes=limits.most_bytes)
+        step = partial(
+            tidy,
+            now=self._clock(),
+            keep_days=self.keep_days,
+            most_bytes=limits.most_bytes,
+        )
         while self._file.use(step) and not self._stop.wait(limits.pause):
             if self._wake.is_set():
                 self._tidy_at = 0.0  # goes on behind the next batch

@@ -128,14 +128,14 @@ def test_secrets_are_not_written(path: Path) -> None:
 
 
 def test_old_entries_go_after_the_days_for_which_they_are_kept(path: Path) -> None:
-    write_journal(path, [entry(started=NOW - day * DAY) for day in (91, 89, 0)])
+    write_journal(path, [entry(started=NOW - day * DAY) for day in (91, 89, 1, 0)])
     writer = JournalWriter(path, str, QUICK, clock=lambda: NOW)
     writer.keep_days = 90
     with closing(writer):
         writer.add(entry(started=NOW + 1))
-        while count(path) != 3:
+        while count(path) != 4:
             threading.Event().wait(0.01)
-    assert [row[0] - NOW for row in rows_of(path, "started")] == [-89 * DAY, 0, 1]
+    assert [row[0] - NOW for row in rows_of(path, "started")] == [-89 * DAY, -DAY, 0, 1]
 
 
 def test_the_oldest_entries_go_where_there_are_too_many(path: Path) -> None:
