@@ -31,10 +31,13 @@ async def _run_check(around: Surroundings, check: Check) -> list[CheckRow]:
     some = subjects[:_MOST_SUBJECTS]
     runs = (_limit(check.run(around, about), check.seconds) for about in some)
     results = await asyncio.gather(*runs)
-    return [
+    rows = [
         CheckRow(check.name, about, result)
         for about, result in zip(some, results, strict=True)
     ]
+    if more := len(subjects) - len(some):
+        rows.append(CheckRow(check.name, "", skip(f"{more} more are not looked at")))
+    return rows
 
 
 async def _limit(work: Awaitable[T], seconds: float) -> T | CheckResult:

@@ -81,6 +81,20 @@ async def test_a_check_runs_for_each_subject_and_rows_keep_the_order() -> None:
     ]
 
 
+@pytest.mark.parametrize(("count", "rest"), [(50, []), (53, ["3 more are not looked at"])])
+async def test_no_more_than_fifty_subjects_are_looked_at(
+    count: int, rest: list[str]
+) -> None:
+    async def many(around: Surroundings) -> list[str]:
+        return [str(number) for number in range(count)]
+
+    async with surroundings() as around:
+        rows = await examine(around, [Check("x", well, many)])
+    assert [row.about for row in rows[:50]] == [str(number) for number in range(50)]
+    assert [row.result.found for row in rows[50:]] == rest
+    assert all(row.result.state is CheckState.NOT_CHECKED for row in rows[50:])
+
+
 async def test_subjects_that_cannot_be_found_are_one_row() -> None:
     async def unknown(around: Surroundings) -> list[str]:
         raise CannotCheck("the settings cannot be used")

@@ -98,6 +98,19 @@ def test_an_unusable_file_is_put_aside_whole(
     assert caplog.text.count("cannot be used") == 1
 
 
+def test_what_is_planted_in_the_file_cannot_call_functions(path: Path) -> None:
+    called = list[int]()
+    with closing(open_journal(path)) as db:
+        db.create_function("spy", 0, lambda: called.append(1))
+        db.execute("CREATE TRIGGER t AFTER DELETE ON request BEGIN SELECT spy(); END")
+    write_journal(path, [entry()])
+    with closing(open_journal(path)) as db:
+        db.create_function("spy", 0, lambda: called.append(1))
+        with pytest.raises(sqlite3.OperationalError, match="unsafe use of spy"):
+            db.execute("DELETE FROM request")
+    assert not called
+
+
 def test_files_put_aside_replace_no_others(path: Path) -> None:
     path.parent.mkdir()
     for number in range(9):

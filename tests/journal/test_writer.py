@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from byok.journal.file import open_journal
+from byok.journal.retention import STEP
 from byok.journal.writer import JournalWriter
 from tests.fakes.disk import fill, mounted
 from tests.fakes.journal_entries import NOW, QUICK, entry, rows_of, write_journal
@@ -138,6 +139,31 @@ def test_old_entries_go_after_the_days_for_which_they_are_kept(path: Path) -> No
     assert [row[0] - NOW for row in rows_of(path, "started")] == [-89 * DAY, -DAY, 0, 1]
 
 
+def test_tidying_lets_a_new_entry_go_first_and_goes_on_behind_it(path: Path) -> None:
+    old = [entry(started=NOW - 91 * DAY) for _ in range(3 * STEP)]
+    write_journal(path, [*old, entry(started=NOW - DAY)])
+    tidied: list[list[tuple[str]]] = []
+    again = threading.Event()
+
+    def look() -> float:
+        """Tell the time at the begin of each tidying, in the thread of the writer."""
+        tidied.append(rows_of(path, "request_id"))
+        if len(tidied) == 1:
+            writer.add(entry(request_id="late"))
+        else:
+            again.set()
+        return NOW
+
+    writer = JournalWriter(path, str, QUICK, clock=look)
+    writer.keep_days = 90
+    with closing(writer):
+        writer.add(entry(request_id="first"))
+        assert again.wait(60)
+    before, behind = tidied
+    assert (len(before), before[-1]) == (3 * STEP + 2, ("first",))
+    assert (len(behind), behind[-1]) == (2 * STEP + 3, ("late",))
+
+
 def test_the_oldest_entries_go_where_there_are_too_many(path: Path) -> None:
     write_journal(path, [entry(conversation="c" * 200) for _ in range(2000)])
     limits = replace(QUICK, most_bytes=200_000)
@@ -181,6 +207,7 @@ import sys
 import time
 from pathlib import Path
 from tests.fakes.journal_entries import QUICK, entry
+from byok.journal.retention import STEP
 from byok.journal.writer import JournalWriter
 
 writer = JournalWriter(Path(sys.argv[1]), str, QUICK)
