@@ -85,6 +85,7 @@ class RequestRecord:
     `first_byte` is in seconds from the start to the upstream's first event, None
     without one. `attempts` counts requests to upstreams, `repairs` changed tool calls,
     `dropped_calls` those that were cut or no JSON object, and so not passed on;
+    `tool_calls` are the names of the tools that the answer calls, in their order;
     `notices` sentences that byok added to the answer. `loop` is the loop that a turn is
     in, as `warned-failing-3`, or `ended-failing-6` if byok ended it. `prompt` is the
     prompt that byok told the model and the version of all prompts, as
@@ -114,6 +115,7 @@ class RequestRecord:
     uncounted: int = 0
     repairs: int = 0
     dropped_calls: int = 0
+    tool_calls: list[str] = field(default_factory=list)
     notices: int = 0
     loop: str = ""
     prompt: str = ""

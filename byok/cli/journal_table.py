@@ -25,11 +25,13 @@ _COLUMNS = {
     "cost": 9,
     "end": 9,
     "chat": 8,
+    "tools": 40,
 }
 _RIGHT = ("in", "cached", "out", "first", "took", "cost")
-_DROPPED = ("cached", "first", "chat")  # where there is no room
-_ROOM = 124  # characters that all columns need
+# What there is no room for, and the characters that a terminal needs for it.
+_DROPPED = {"cached": 124, "first": 124, "chat": 124, "tools": 166}
 _UNKNOWN = "?"
+_LONGEST_TOOLS = 40
 _LONGEST_ID = 8  # of a conversation; the begin is enough to ask for it
 
 
@@ -37,8 +39,8 @@ def show_entries(
     entries: "Iterable[StoredEntry]", *, header: bool = True, goes_on: bool = False
 ) -> None:
     """Print requests as a table; one that goes on has columns of the same widths."""
-    narrow = sys.stdout.isatty() and get_terminal_size().columns < _ROOM
-    shown = [name for name in _COLUMNS if not (narrow and name in _DROPPED)]
+    room = get_terminal_size().columns if sys.stdout.isatty() else 1000
+    shown = [name for name in _COLUMNS if _DROPPED.get(name, 0) <= room]
     cells = (_cells(stored.entry) for stored in entries)
     say_table(
         *shown,
@@ -71,7 +73,15 @@ def _cells(entry: "JournalEntry") -> dict[str, str]:
         "cost": _cost(entry) if asked or entry.model else "",
         "end": entry.error or entry.outcome,
         "chat": entry.conversation[:_LONGEST_ID],
+        "tools": _tools(entry),
     }
+
+
+def _tools(entry: "JournalEntry") -> str:
+    """Return the tools that an answer called, and the loop that its turn was in."""
+    told = ", ".join(part for part in (entry.loop, entry.tool_calls) if part)
+    cut = len(told) > _LONGEST_TOOLS
+    return f"{told[: _LONGEST_TOOLS - 3]}..." if cut else told
 
 
 def _count(tokens: int | None, *, asked: bool) -> str:

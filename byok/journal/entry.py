@@ -1,5 +1,7 @@
 """One request as the journal keeps it: facts of its record, within limits."""
 
+from collections.abc import Iterable
+from itertools import groupby
 from typing import NamedTuple
 
 from byok.events import Usage
@@ -7,6 +9,7 @@ from byok.journal.cost import PriceOf, cost_of
 from byok.record import RequestRecord
 
 _LONGEST = 200  # characters of a text
+_LONGEST_NAME = 60  # of a tool
 _MOST_TOKENS = 10**12  # of one request; a sum of many still fits 64 bits
 
 
@@ -16,7 +19,8 @@ class JournalEntry(NamedTuple):
     `started` is in seconds since 1970, `seconds` and `first_byte` are how long it took
     to the end and to the model's first word. Tokens are those of all models that were
     asked for the answer; `input_tokens` includes what was read from or written to the
-    upstream's cache. `cost` is in US dollars. None stands for what is not known.
+    upstream's cache. `cost` is in US dollars. `tool_calls` are names of tools, as
+    `view x3, save-file`. None stands for what is not known.
     """
 
     request_id: str
@@ -44,6 +48,9 @@ class JournalEntry(NamedTuple):
     outcome: str
     error: str
     error_class: str
+    tool_calls: str
+    loop: str
+    prompt_change: str
 
 
 def make_entry(record: RequestRecord, now: float, price_of: PriceOf) -> JournalEntry:
@@ -73,7 +80,28 @@ def make_entry(record: RequestRecord, now: float, price_of: PriceOf) -> JournalE
         record.outcome.value,
         _cut(record.error),
         _cut(record.error_class),
+        name_calls(record.tool_calls),
+        _cut(record.loop),
+        _cut(record.prompt_change),
     )
+
+
+def name_calls(names: Iterable[str]) -> str:
+    """Return names in their order, within 200 characters.
+
+    Equal ones in a row are one with a number: `view x3, save-file`. Where there is no
+    room for more, the number of calls that are missing ends it: `view, save-file, +12`.
+    """
+    cut = [name[:_LONGEST_NAME] for name in names]
+    text, left = "", len(cut)
+    for name, run in groupby(cut):
+        times = len([*run])
+        part = f"{name} x{times}" if times > 1 else name
+        longer = f"{text}, {part}" if text else part
+        if len(longer) + len(f", +{left}") > _LONGEST:
+            return f"{text}, +{left}"
+        text, left = longer, left - times
+    return text
 
 
 def _cut(text: str) -> str:

@@ -12,7 +12,13 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from byok.errors import CannotStart
-from byok.journal.schema import VERSION, check_columns, migrate, version_of
+from byok.journal.schema import (
+    VERSION,
+    check_columns,
+    migrate,
+    show_as_newest,
+    version_of,
+)
 from byok.platform.damage import is_damage, set_aside
 from byok.platform.paths import make_private
 
@@ -100,8 +106,9 @@ def reading(path: Path) -> Iterator[sqlite3.Connection | None]:
         with closing(db):
             if version > VERSION:
                 raise _newer(path)
-            # An empty or older one is brought to this version by the daemon.
-            yield db if version == VERSION else None
+            if 0 < version < VERSION:  # until the daemon writes
+                show_as_newest(db, version)
+            yield db if version else None
     except sqlite3.DatabaseError as error:
         raise CannotStart(
             f"The journal {path} cannot be read: {error}.",

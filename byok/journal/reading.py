@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from byok.journal.entry import JournalEntry
 from byok.journal.file import reading
@@ -25,12 +25,14 @@ class LogFilter:
     """Which requests are shown.
 
     Without `everything` these are questions to models and what did not end well.
-    `errors` leaves failures alone; `conversation` is the begin of an id, "" for any.
+    `errors` leaves failures alone; `conversation` is the begin of an id, "" for any,
+    and the whole id if it is `exact`.
     """
 
     errors: bool = False
     conversation: str = ""
     everything: bool = False
+    exact: bool = False
 
     @property
     def conditions(self) -> tuple[list[str], list[object]]:
@@ -40,7 +42,10 @@ class LogFilter:
             found.append("(purpose <> '' OR model <> '' OR outcome <> 'ok')")
         if self.errors:
             found.append("outcome = 'failed'")
-        if self.conversation:
+        if self.conversation and self.exact:
+            found.append("conversation <> '' AND conversation = ?")
+            values.append(self.conversation)
+        elif self.conversation:
             found.append("conversation <> '' AND conversation BETWEEN ? AND ?")
             values += [self.conversation, self.conversation + _LAST_CHARACTER]
         return found, values
@@ -57,7 +62,7 @@ def last_entries(
     Raises:
         CannotStart: the journal cannot be read.
     """
-    return _select(path, wanted, [], [], "DESC LIMIT ?", count)[::-1]
+    return _select(path, wanted, [], [], "id DESC", count)[::-1]
 
 
 def entries_since(
@@ -68,7 +73,24 @@ def entries_since(
     Raises:
         CannotStart: the journal cannot be read.
     """
-    return _select(path, wanted, ["id > ?"], [number], "ASC LIMIT ?", count)
+    return _select(path, wanted, ["id > ?"], [number], "id", count)
+
+
+def entries_before(
+    path: Path, number: int | None, count: int, wanted: LogFilter = NO_FILTER
+) -> list[StoredEntry]:
+    """Return the last requests that started before that one, the latest first.
+
+    All requests start before None; none before one that is gone, as the oldest go.
+
+    Raises:
+        CannotStart: the journal cannot be read.
+    """
+    before, values = [], list[object]()
+    if number is not None:
+        before = ["(started, id) < (SELECT started, id FROM request WHERE id = ?)"]
+        values = [number]
+    return _select(path, wanted, before, values, "started DESC, id DESC", count)
 
 
 def highest_number(path: Path) -> int:
@@ -93,14 +115,24 @@ def _select(
 ) -> list[StoredEntry]:
     more, more_values = wanted.conditions
     where = " AND ".join((*conditions, *more, "1"))
-    query = f"SELECT {_COLUMNS} FROM request WHERE {where} ORDER BY id {order}"  # noqa: S608 - our own words, values are bound
     with reading(path) as db:
         if db is None:
             return []
-        rows = db.execute(query, (*values, *more_values, count))
-        return [_read_row(row) for row in rows]
+        return read_rows(db, where, [*values, *more_values], order, count)
 
 
-def _read_row(row: sqlite3.Row | tuple[Any, ...]) -> StoredEntry:
-    number, *values = row
-    return StoredEntry(number, JournalEntry(*values))
+def read_rows(
+    db: sqlite3.Connection,
+    where: str,
+    values: Iterable[object],
+    order: str,
+    count: int,
+) -> list[StoredEntry]:
+    """Return at most `count` requests that fulfil `where`, SQL with marks for `values`.
+
+    Raises:
+        sqlite3.DatabaseError: they cannot be read.
+    """
+    query = f"SELECT {_COLUMNS} FROM request WHERE {where} ORDER BY {order} LIMIT ?"  # noqa: S608 - our own words, values are bound
+    rows = db.execute(query, (*values, count))
+    return [StoredEntry(number, JournalEntry(*columns)) for number, *columns in rows]

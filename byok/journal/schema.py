@@ -2,16 +2,31 @@
 
 A new version is a new row of `MIGRATIONS`, the new text of `CREATE` and its `VERSION`.
 All steps run in one transaction with the number of the version, so a kill leaves the
-old version or the new one. Released steps are never edited.
+old version or the new one. Released steps are never edited. Who reads a file before its
+writer has brought it to the newest version sees the new columns with their defaults.
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from byok.journal.entry import JournalEntry
 
-VERSION = 1
+VERSION = 2
+# What was mended on a request's way. The index holds rows that fulfil exactly these
+# words, so queries must use them too.
+MENDED = (
+    "(repairs > 0 OR dropped_calls > 0 OR notices > 0 OR loop <> '' OR attempts > 1)"
+)
+_INDEXES_2 = (
+    "CREATE INDEX request_failed ON request (started, error, upstream, model) "
+    "WHERE outcome = 'failed'",
+    "CREATE INDEX request_mended ON request (started) WHERE (repairs > 0 "
+    "OR dropped_calls > 0 OR notices > 0 OR loop <> '' OR attempts > 1)",
+    "CREATE INDEX request_model ON request (upstream, model, started) "
+    "WHERE model <> ''",
+)
 APPLICATION = 0x62796F6B  # marks the file as byok's: "byok" in ASCII
 CREATE = (
     """CREATE TABLE request (
@@ -40,22 +55,41 @@ CREATE = (
     status INTEGER NOT NULL,
     outcome TEXT NOT NULL,
     error TEXT NOT NULL,
-    error_class TEXT NOT NULL
+    error_class TEXT NOT NULL,
+    tool_calls TEXT NOT NULL DEFAULT '',
+    loop TEXT NOT NULL DEFAULT '',
+    prompt_change TEXT NOT NULL DEFAULT ''
 )""",
     "CREATE INDEX request_started ON request (started)",
     "CREATE INDEX request_conversation ON request (conversation, started) "
     "WHERE conversation <> ''",
+    *_INDEXES_2,
 )
 
 
 class JournalStep(NamedTuple):
-    """The step to version `to` from the one before."""
+    """The step to version `to` from the one before.
+
+    `columns` are those that it adds, with the SQL of what older rows have in them.
+    """
 
     to: int
     statements: Sequence[str]
+    columns: Mapping[str, str] = MappingProxyType({})
 
 
-MIGRATIONS: tuple[JournalStep, ...] = ()
+MIGRATIONS: tuple[JournalStep, ...] = (
+    JournalStep(
+        2,
+        (
+            "ALTER TABLE request ADD COLUMN tool_calls TEXT NOT NULL DEFAULT ''",
+            "ALTER TABLE request ADD COLUMN loop TEXT NOT NULL DEFAULT ''",
+            "ALTER TABLE request ADD COLUMN prompt_change TEXT NOT NULL DEFAULT ''",
+            *_INDEXES_2,
+        ),
+        MappingProxyType({"tool_calls": "''", "loop": "''", "prompt_change": "''"}),
+    ),
+)
 
 
 def version_of(db: sqlite3.Connection) -> int:
@@ -81,6 +115,23 @@ def check_columns(db: sqlite3.Connection) -> None:
     there = {row[1] for row in db.execute("PRAGMA table_info(request)")}
     if missing := {"id", *JournalEntry._fields} - there:
         raise sqlite3.DatabaseError(f"it lacks {', '.join(sorted(missing))}")
+
+
+def show_as_newest(db: sqlite3.Connection, version: int) -> None:
+    """Let a connection that only reads see an older journal as one of this version.
+
+    Raises:
+        sqlite3.DatabaseError: it cannot be read.
+    """
+    added = [
+        f"{default} AS {name}"
+        for step in MIGRATIONS
+        if step.to > version
+        for name, default in step.columns.items()
+    ]
+    columns = ", ".join(("*", *added))
+    # A name is looked for among temporary views first, which are not in the file.
+    db.execute(f"CREATE TEMP VIEW request AS SELECT {columns} FROM main.request")  # noqa: S608 - our own words
 
 
 def migrate(

@@ -133,6 +133,7 @@ class JournalWriter:
                 conversation=clean(entry.conversation),
                 model_asked=clean(entry.model_asked),
                 model=clean(entry.model),
+                tool_calls=clean(entry.tool_calls),
             )
             for entry in batch
         ]

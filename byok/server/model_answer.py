@@ -120,6 +120,8 @@ class ModelAnswer:
                 self._note(event)
             elif collector and type(event) in _COLLECTED:
                 collector.note(event)
+                if type(event) is ToolCall:
+                    record.tool_calls.append(event.name)
             ready += self._reply.feed(event)
         if batch and isinstance(batch[-1], Finish):
             self.end(ready)
@@ -134,6 +136,7 @@ class ModelAnswer:
         last = [*ready, *self._reply.flush()]
         self.ended, self.last = True, last
         if omitted := self._reply.omitted_tools:
+            del self._record.tool_calls[-len(omitted) :]
             _log.info("this client takes one tool call a turn; left out: %s", omitted)
 
     def note_failure(self, error: ByokError) -> ByokError:

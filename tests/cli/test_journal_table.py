@@ -13,7 +13,7 @@ def row(capsys: pytest.CaptureFixture[str], shown: JournalEntry) -> list[str]:
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
     assert " ".join(lines[0].split()) == (
-        "time request model in cached out first took cost end chat"
+        "time request model in cached out first took cost end chat tools"
     )
     return lines[1].split()[2:]  # behind day and time
 
@@ -61,17 +61,28 @@ def test_a_request_without_a_model_has_no_tokens(
     assert row(capsys, local) == ["find-missing", "2.50", "s", "bad_body"]
 
 
+def test_tools_and_loops_stand_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = row(capsys, entry(tool_calls="view x3, save-file", loop="warned-failing-3"))
+    assert " ".join(shown[-5:]) == "c0ffee-1 warned-failing-3, view x3, save-file"
+    shown = row(capsys, entry(tool_calls="t" * 200))
+    assert shown[-1] == "t" * 37 + "..."
+
+
 @pytest.mark.case("B117")
 def test_hostile_names_are_shown_and_not_obeyed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     hostile = entry(
-        model="\x1b]0;owned\x07[red]m", upstream="one", conversation="\u202eabc\nx"
+        model="\x1b]0;owned\x07[red]m",
+        upstream="one",
+        conversation="\u202eabc\nx",
+        tool_calls="view\x1b[2J x3",
     )
     show_entries([StoredEntry(1, hostile)])
     out = capsys.readouterr().out
     assert "one:\\x1b]0;owned\\x07[red]m" in out
     assert "\\u202eabc\\nx" in out
+    assert "view\\x1b[2J x3" in out
     assert "\x1b" not in out
     assert len(out.splitlines()) == 2
 
@@ -85,6 +96,22 @@ def test_a_narrow_terminal_gets_fewer_columns(
     header, line = capsys.readouterr().out.splitlines()
     assert "cached" not in header
     assert len(line) <= 100
+
+
+@pytest.mark.parametrize(("columns", "wide"), [(165, False), (166, True)])
+def test_only_a_wide_terminal_shows_tools(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    columns: int,
+    *,
+    wide: bool,
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    show_entries([StoredEntry(1, entry(tool_calls="t" * 40))], goes_on=True)
+    header, line = capsys.readouterr().out.splitlines()
+    assert ("tools" in header) == wide
+    assert len(line) <= columns
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,44 @@ from byok.journal.entry import JournalEntry
 from byok.journal.writer import JournalWriter, WriterLimits
 
 NOW = 1_767_268_800.0  # noon of a day in January, UTC
+# What version 1 of byok's journal wrote, word by word.
+VERSION_1 = f"""
+    PRAGMA auto_vacuum = INCREMENTAL;
+    PRAGMA journal_mode = WAL;
+    CREATE TABLE request (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        request_id TEXT NOT NULL,
+        started REAL NOT NULL,
+        seconds REAL NOT NULL,
+        client TEXT NOT NULL,
+        conversation TEXT NOT NULL,
+        endpoint TEXT NOT NULL,
+        purpose TEXT NOT NULL,
+        model_asked TEXT NOT NULL,
+        model TEXT NOT NULL,
+        upstream TEXT NOT NULL,
+        attempts INTEGER NOT NULL,
+        first_byte REAL,
+        input_tokens INTEGER,
+        output_tokens INTEGER,
+        cache_read_tokens INTEGER,
+        cache_written_tokens INTEGER,
+        cost REAL,
+        repairs INTEGER NOT NULL,
+        dropped_calls INTEGER NOT NULL,
+        notices INTEGER NOT NULL,
+        prompt TEXT NOT NULL,
+        status INTEGER NOT NULL,
+        outcome TEXT NOT NULL,
+        error TEXT NOT NULL,
+        error_class TEXT NOT NULL
+    );
+    CREATE INDEX request_started ON request (started);
+    CREATE INDEX request_conversation ON request (conversation, started)
+        WHERE conversation <> '';
+    PRAGMA application_id = {0x62796F6B};
+    PRAGMA user_version = 1;
+"""
 QUICK = WriterLimits(waiting=100_000, gather=0.0, pause=0.0, last_words=30.0)
 
 
@@ -41,6 +79,9 @@ def entry(**fields: Any) -> JournalEntry:
         outcome="ok",
         error="",
         error_class="",
+        tool_calls="",
+        loop="",
+        prompt_change="",
     )
     return usual._replace(**fields)
 
@@ -52,6 +93,20 @@ def write_journal(path: Path, entries: Iterable[JournalEntry]) -> Path:
         writer.add(one)
     writer.close()
     assert writer.lost == 0
+    return path
+
+
+def write_version_1(path: Path, entries: Iterable[JournalEntry]) -> Path:
+    """Write a journal as version 1 of it was; its last three columns are not kept."""
+    columns = JournalEntry._fields[:-3]
+    marks = ", ".join("?" * len(columns))
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(VERSION_1)
+        db.executemany(
+            f"INSERT INTO request ({', '.join(columns)}) VALUES ({marks})",
+            [entry[:-3] for entry in entries],
+        )
+        db.commit()
     return path
 
 

@@ -1,9 +1,11 @@
 """An entry holds facts of a record, and no more of them than there is room for."""
 
+import pytest
+
 from byok.dialects.model_facts import Price
 from byok.errors import UpstreamGarbled
 from byok.events import Usage
-from byok.journal.entry import make_entry
+from byok.journal.entry import make_entry, name_calls
 from byok.record import RequestRecord
 from tests.fakes.clock import Clock
 
@@ -51,6 +53,39 @@ def test_entry_of_a_failure_has_its_code_and_class() -> None:
     entry = make_entry(record, 1000.0, price)
     assert (entry.outcome, entry.error) == ("failed", "upstream_garbled")
     assert (entry.error_class, entry.cost) == ("UpstreamGarbled", None)
+
+
+def test_entry_names_the_tools_that_were_called() -> None:
+    record = record_of(
+        tool_calls=["view", "view", "save-file"],
+        loop="warned-failing-3",
+        prompt_change="messages[2], byte 7",
+    )
+    entry = make_entry(record, 1000.0, price)
+    assert entry.tool_calls == "view x2, save-file"
+    assert (entry.loop, entry.prompt_change) == (record.loop, record.prompt_change)
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        ([], ""),
+        (["view"], "view"),
+        (["view"] * 3, "view x3"),
+        (["view", "save-file", "view", "view"], "view, save-file, view x2"),
+        (["n" * 5000], "n" * 60),
+        ([f"tool-{n:04}" * 6 for n in range(9)], "... +6"),
+    ],
+    ids=["none", "one", "equal", "in order", "long name", "many"],
+)
+def test_names_of_tools_are_few(names: list[str], text: str) -> None:
+    shown = name_calls(names)
+    assert len(shown) <= 200
+    if text.startswith("..."):
+        assert shown.split(", ")[:3] == names[:3]
+        assert shown.endswith(text[4:])
+    else:
+        assert shown == text
 
 
 def test_entry_limits_what_others_chose() -> None:

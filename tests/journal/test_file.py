@@ -12,8 +12,14 @@ import pytest
 
 from byok.errors import CannotStart
 from byok.journal.file import open_journal, reading
+from byok.journal.reading import last_entries
 from byok.journal.schema import VERSION
-from tests.fakes.journal_entries import entry, rows_of, write_journal
+from tests.fakes.journal_entries import (
+    entry,
+    rows_of,
+    write_journal,
+    write_version_1,
+)
 
 posix = pytest.mark.skipif(os.name != "posix", reason="modes and links of POSIX")
 
@@ -160,6 +166,31 @@ def test_a_later_versions_file_is_left_alone(path: Path) -> None:
         pass
     assert path.read_bytes() == before
     assert [file.name for file in path.parent.iterdir()] == ["journal.db"]
+
+
+def test_an_older_versions_file_is_read_as_it_is_until_it_is_written(
+    tmp_path: Path,
+) -> None:
+    path = write_version_1(tmp_path / "journal.db", [entry(request_id="old")])
+    before = path.read_bytes()
+    assert [stored.entry for stored in last_entries(path, 9)] == [
+        entry(request_id="old")
+    ]
+    assert path.read_bytes() == before
+    write_journal(path, [entry(request_id="new", tool_calls="view")])
+    kept = rows_of(path, "request_id, tool_calls")
+    assert kept == [("old", ""), ("new", "view")]
+    assert [s.entry.tool_calls for s in last_entries(path, 9)] == ["", "view"]
+    assert not list(tmp_path.glob("*damaged*"))
+
+
+def test_an_older_versions_file_is_read_while_its_daemon_writes(tmp_path: Path) -> None:
+    path = write_version_1(tmp_path / "journal.db", [entry()])
+    with closing(sqlite3.connect(path)) as writer:
+        writer.execute("DELETE FROM request")
+        writer.commit()
+        assert path.with_name("journal.db-wal").exists()
+        assert count(path) == 0
 
 
 def test_reading_makes_no_file(path: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from byok.journal.reading import (
     LogFilter,
+    entries_before,
     entries_since,
     highest_number,
     last_entries,
@@ -64,6 +65,32 @@ def test_new_requests_are_those_with_a_higher_number(path: Path) -> None:
     assert [s.entry.request_id for s in found] == ["d", "e"]
     assert entries_since(path, 6, 2) == []
     assert highest_number(path) == 6
+
+
+@pytest.mark.parametrize(
+    ("wanted", "pages"),
+    [
+        (LogFilter(everything=True), ["fe", "dc", "ba", ""]),
+        (LogFilter(errors=True, everything=True), ["eb", ""]),
+        (LogFilter(conversation="c0ffee-1", exact=True), ["ba", ""]),
+        (LogFilter(conversation="c0ffee", exact=True), [""]),
+    ],
+    ids=str,
+)
+def test_requests_come_in_pages_the_latest_first(
+    path: Path, wanted: LogFilter, pages: list[str]
+) -> None:
+    before: int | None = None
+    seen: list[str] = []
+    while not seen or seen[-1]:
+        page = entries_before(path, before, 2, wanted)
+        seen.append("".join(stored.entry.request_id for stored in page))
+        before = page[-1].number if page else None
+    assert seen == pages
+
+
+def test_nothing_came_before_a_request_that_is_gone(path: Path) -> None:
+    assert entries_before(path, 99, 5) == []
 
 
 def test_an_entry_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def test_secrets_are_not_written(path: Path) -> None:
 
     writer = JournalWriter(path, redact, QUICK)
     leak = "byok:one:sk-secret"
-    writer.add(entry(conversation=leak, model_asked=leak, model=leak))
+    writer.add(entry(conversation=leak, model_asked=leak, model=leak, tool_calls=leak))
     writer.close()
     assert b"sk-secret" not in path.read_bytes()
     assert rows_of(path, "model_asked") == [("byok:one:[redacted]",)]

@@ -5,6 +5,7 @@ import logging
 
 import pytest
 
+from byok.record import RequestRecord
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.upstream import DONE, FakeUpstream, delta, event, tool_answer
 
@@ -110,3 +111,65 @@ async def test_tool_call_retry_can_be_switched_off(fake: FakeUpstream) -> None:
     assert reply.tool_uses == []
     assert "[byok] The model's call of read was not passed on" in reply.text
     assert "not valid JSON" in reply.text
+
+
+class Finished:
+    """Observer that keeps the records of finished requests."""
+
+    def __init__(self) -> None:
+        self.records: list[RequestRecord] = []
+
+    def request_started(self, record: RequestRecord, /) -> None:
+        """Wait for the end."""
+
+    def request_finished(self, record: RequestRecord, /) -> None:
+        """Keep it."""
+        self.records.append(record)
+
+
+def calls(*names: str) -> list[bytes]:
+    """Script an answer that calls these tools in one turn."""
+    made = [
+        {
+            "index": place,
+            "id": f"call_{place}",
+            "type": "function",
+            "function": {"name": name, "arguments": '{"path": "a.py"}'},
+        }
+        for place, name in enumerate(names)
+    ]
+    return [delta(tool_calls=made), delta(finish="tool_calls"), DONE]
+
+
+WRITE = {**READ, "name": "write"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "names"),
+    [({}, ["read"]), ({"support_parallel_tool_use": True}, ["read", "read", "write"])],
+    ids=["one call a turn", "many"],
+)
+async def test_names_of_the_tools_that_were_passed_on_are_noted(
+    fake: FakeUpstream, flags: dict[str, bool], names: list[str]
+) -> None:
+    seen = Finished()
+    fake.play(calls("read", "read", "write"))
+    async with running(settings_for(fake.url), observers=[seen]) as editor:
+        reply = await editor.chat(
+            tool_definitions=[READ, WRITE], feature_detection_flags=flags
+        )
+    assert [use["tool_name"] for use in reply.tool_uses] == names
+    assert [record.tool_calls for record in seen.records] == [names]
+
+
+async def test_names_of_tools_are_noted_for_other_clients_too(
+    fake: FakeUpstream,
+) -> None:
+    seen = Finished()
+    fake.play(tool_answer("read", '{"path": "a.py"}'))
+    tool = {"type": "function", "name": "read", "parameters": {"type": "object"}}
+    async with running(settings_for(fake.url), observers=[seen]) as editor:
+        body = {"model": "m", "input": "Hi", "tools": [tool]}
+        answer = await editor.post("/v1/responses", body)
+    assert answer.status == 200
+    assert [record.tool_calls for record in seen.records] == [["read"]]
