@@ -81,7 +81,9 @@ async def test_a_check_runs_for_each_subject_and_rows_keep_the_order() -> None:
     ]
 
 
-@pytest.mark.parametrize(("count", "rest"), [(50, []), (53, ["3 more are not looked at"])])
+@pytest.mark.parametrize(
+    ("count", "rest"), [(50, []), (53, ["3 more are not looked at"])]
+)
 async def test_no_more_than_fifty_subjects_are_looked_at(
     count: int, rest: list[str]
 ) -> None:
