@@ -5,6 +5,7 @@ from functools import partial
 from typing import NamedTuple
 
 from byok.caps.keeper import CapKeeper
+from byok.dashboard.live import LiveRequests
 from byok.routing import Service
 from byok.server.admission import Admission
 from byok.server.code_endpoints import CodeEndpoints
@@ -48,6 +49,7 @@ def make_endpoints(
     control: Control,
     timing: Timing,
     caps: CapKeeper,
+    live: LiveRequests,
 ) -> EndpointSet:
     """Build what answers requests with one set of services."""
     settings = services.settings
@@ -71,7 +73,7 @@ def make_endpoints(
     )
     gap = timing.body_gap
     endpoints = Endpoints(guard, official, handlers, models, relay, body_gap=gap)
-    return EndpointSet(endpoints, make_page_handlers(local, services, control))
+    return EndpointSet(endpoints, make_page_handlers(local, services, control, live))
 
 
 def _make_generator(

@@ -19,6 +19,7 @@ from byok.daemon.challenge import answer_challenge
 from byok.daemon.hardening import max_connections
 from byok.daemon.logs import set_level
 from byok.daemon.token import TokenCheck
+from byok.dashboard.live import LiveRequests
 from byok.journal.journal import Journal
 from byok.observer import Observer, Observers
 from byok.platform.paths import Paths
@@ -146,8 +147,10 @@ async def listening(
     caps = CapKeeper(paths.journal, clock=clock)
     captures = CaptureRecorder(paths.captures, redactor)
     spans = Spans(redactor)
-    told: list[Observer] = [caps, captures, spans, *observers]
+    live = LiveRequests(redactor, clock=clock)
+    told: list[Observer] = [caps, captures, spans, live, *observers]
     front = _make_front(settings, paths, redactor, journal, told, timing, passed)
+    front.gate.on_stop(live.close)
     source = source or Source(paths.config, lambda: settings)
     control = Control(source, settings, front.instance, captures)
     async with (
@@ -161,7 +164,7 @@ async def listening(
         try:
             await asyncio.to_thread(_import_endpoints)
             services = await opened.enter_async_context(open_services())
-            open_for = _opener(front, timing, control, journal, caps, spans)
+            open_for = _opener(front, timing, control, journal, caps, spans, live)
             open_for(services)
             daemon = Daemon(
                 services,
@@ -230,6 +233,7 @@ def _opener(
     journal: Journal,
     caps: CapKeeper,
     spans: Spans,
+    live: LiveRequests,
 ) -> Callable[["Services"], None]:
     """Return what lets requests be answered by services; called again on reload.
 
@@ -249,9 +253,17 @@ def _opener(
         )
         configure_spans(spans, services)
         answering = make_endpoints(
-            services, front.guard, front.gate, conversations, control, timing, caps
+            services,
+            front.guard,
+            front.gate,
+            conversations,
+            control,
+            timing,
+            caps,
+            live,
         )
         settings, price_of = services.settings, services.catalog.price_of
+        live.price_of = price_of
         keep_days = settings.journal.keep_days
         journal.configure(keep_days, price_of)
         caps.configure(settings.caps, price_of, journals=keep_days > 0)

@@ -3,9 +3,11 @@
 from collections.abc import Awaitable, Callable, Mapping
 
 from byok.chat import Json
+from byok.dashboard.live import LiveRequests
 from byok.routing import Service
 from byok.server.control import Control
 from byok.server.dashboard.endpoint import PageHandler, PageRequest
+from byok.server.dashboard.live_api import live_handlers
 from byok.server.handlers import LocalHandler
 from byok.wiring.services import Services
 
@@ -22,13 +24,17 @@ _SHARED = {
 
 
 def make_page_handlers(
-    local: Mapping[Service, LocalHandler], services: Services, control: Control
+    local: Mapping[Service, LocalHandler],
+    services: Services,
+    control: Control,
+    live: LiveRequests,
 ) -> Mapping[str, PageHandler]:
     """Return what answers each name; `local` is what answers commands."""
     del services, control
     shared = {name: _share(local[service]) for name, service in _SHARED.items()}
     return {
         **shared,
+        **live_handlers(live),
     }
 
 

@@ -26,7 +26,7 @@ body.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from byok.errors import NotReady
@@ -47,6 +47,7 @@ class Gate:
         self._idle = asyncio.Event()
         self._idle.set()
         self.stopping = False
+        self._on_stop: list[Callable[[], None]] = []
 
     @property
     def waiting(self) -> int:
@@ -94,9 +95,15 @@ class Gate:
                 raise
             raise shutting_down() from error
 
+    def on_stop(self, act: Callable[[], None]) -> None:
+        """Call `act` when byok begins to stop: for what has no place here."""
+        self._on_stop.append(act)
+
     async def stop(self, grace: float) -> None:
         """Let answers end for `grace` seconds, then end each with a last line."""
         self.stopping = True
+        for act in self._on_stop:
+            act()
         await self._all_ended(grace)
         now = asyncio.get_running_loop().time()
         for scope in self._scopes:

@@ -194,3 +194,15 @@ async def test_gate_tells_how_many_are_in_and_how_many_wait() -> None:
         await asyncio.gather(second, return_exceptions=True)
         assert (gate.open, gate.waiting) == (1, 0)
     assert (gate.open, gate.waiting) == (0, 0)
+
+
+async def test_gate_tells_that_byok_stops_before_it_waits_for_answers() -> None:
+    gate, told = Gate(streams=1, waiting=0, seconds=5), list[bool]()
+    visitor = Visitor(gate)
+    await soon(visitor.inside.wait())
+    gate.on_stop(lambda: told.append(visitor.task.done()))
+    stopping = asyncio.ensure_future(gate.stop(5))
+    await turns()
+    assert told == [False]
+    visitor.leave.set()
+    await soon(asyncio.gather(stopping, visitor.task))

@@ -1,0 +1,45 @@
+"""One page that reads live requests: what it saw, and whether it still reads."""
+
+import asyncio
+from collections.abc import Callable
+from enum import StrEnum
+
+
+class LiveEnd(StrEnum):
+    """Why a page is told nothing more."""
+
+    REPLACED = "replaced"  # too many others came
+    SESSION = "session"
+    STOPPING = "stopping"
+
+
+class LiveReader:
+    """Waits for changes. `seen` is the last version that was taken, 0 for none."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+        self.end: LiveEnd | None = None
+        self.on_end: Callable[[], None] | None = None
+        self._woken = asyncio.Event()
+
+    def wake(self) -> None:
+        """There is something new."""
+        self._woken.set()
+
+    def finish(self, why: LiveEnd) -> None:
+        """Let it look no more; the first reason counts."""
+        if self.end is None:
+            self.end = why
+            self.wake()
+            if self.on_end is not None:
+                self.on_end()
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait for something new or the end; tell whether it came in time."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._woken.wait()
+        except TimeoutError:
+            return False
+        self._woken.clear()
+        return True

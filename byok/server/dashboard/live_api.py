@@ -1,0 +1,58 @@
+"""Live requests for the page: a stream of lines, one batch a line.
+
+The first line has all that is known, later ones what changed. One line without changes
+comes when nothing happened for a while, and the last one says why there are no more.
+The stream has no place of the gate, so it takes none from a client and is not waited
+for when the daemon stops.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import ExitStack
+
+from aiohttp.web import StreamResponse
+
+from byok.dashboard.live import LiveRequests
+from byok.dashboard.live_reader import LiveEnd, LiveReader
+from byok.server.dashboard.endpoint import PAGE_HEADERS, PageHandler, PageRequest
+from byok.server.http.stream import LINES, OpenStream
+from byok.wire.ndjson import encode_line
+
+_BEAT = 15.0  # seconds of silence before a line without changes
+_PATIENCE = 30.0  # seconds with a page that does not read
+_LAST_WORDS = 0.3  # seconds for the last line, for one that does not read
+_HEADERS = {**LINES, "Cache-Control": "no-store", **PAGE_HEADERS}
+
+
+def live_handlers(live: LiveRequests) -> Mapping[str, PageHandler]:
+    """Return what streams live requests."""
+
+    async def stream(asked: PageRequest) -> StreamResponse:
+        with live.open_reader() as reader:
+            opened = OpenStream(asked.exchange, _HEADERS, patience=_PATIENCE)
+            async with opened:
+                await _send(asked, live, reader, opened)
+            return opened.response
+
+    return {"live": stream}
+
+
+async def _send(
+    asked: PageRequest, live: LiveRequests, reader: LiveReader, opened: OpenStream
+) -> None:
+    """Send lines until the session, the daemon or this stream's turn ends."""
+    loop = asyncio.get_running_loop()
+    with ExitStack() as left:
+
+        def hang_up_soon() -> None:
+            left.callback(loop.call_later(_LAST_WORDS, opened.hang_up).cancel)
+
+        reader.on_end = hang_up_soon
+        changed = True
+        while reader.end is None:
+            told = live.take(reader)._asdict() if changed else {}
+            await opened.write(encode_line(told))
+            changed = await reader.wait(_BEAT)
+            if not asked.is_open():
+                reader.finish(LiveEnd.SESSION)
+        await opened.finish(encode_line({"end": str(reader.end)}))

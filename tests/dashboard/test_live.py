@@ -1,0 +1,184 @@
+"""Which requests are told to whom, and how often."""
+
+import asyncio
+from typing import Any
+
+from byok.dashboard.live import MOST_ENDED, MOST_READERS, LiveRequests
+from byok.dashboard.live_reader import LiveEnd, LiveReader
+from byok.dialects.model_facts import Price
+from byok.events import Usage
+from byok.record import Hop, RequestRecord
+from byok.redact import Redactor
+
+
+def make_live(every: float = 60) -> LiveRequests:
+    return LiveRequests(Redactor(), every=every, clock=lambda: 5000.0)
+
+
+def begin(live: LiveRequests, name: str, **fields: Any) -> RequestRecord:
+    """Begin a request of a client."""
+    record = RequestRecord(name, "POST")
+    record.tap = live.request_started(record)
+    known = {"endpoint": "/chat-stream", "trusted": True}
+    for field, value in {**known, **fields}.items():
+        setattr(record, field, value)
+    return record
+
+
+def end(live: LiveRequests, record: RequestRecord, status: int = 200) -> None:
+    record.tap = None
+    record.finish(status)
+    live.request_finished(record)
+
+
+def pass_bytes(record: RequestRecord, data: bytes = b"four") -> None:
+    assert record.tap is not None
+    record.tap(Hop.TO_CLIENT, data)
+
+
+def told(live: LiveRequests, reader: LiveReader) -> dict[str, Any]:
+    """Take what is new, by request."""
+    rows: Any = live.take(reader).rows
+    assert len({row["request_id"] for row in rows}) == len(rows)
+    return {row["request_id"]: row for row in rows}
+
+
+def outcomes(rows: dict[str, Any]) -> dict[str, str]:
+    return {name: row["outcome"] for name, row in rows.items()}
+
+
+async def test_a_watcher_is_first_told_of_all_that_is_open_or_ended() -> None:
+    live = make_live()
+    end(live, begin(live, "old"))
+    begin(live, "open")
+    with live.open_reader() as reader:
+        assert outcomes(told(live, reader)) == {"old": "ok", "open": "open"}
+        assert live.take(reader).rows == []
+
+
+async def test_taps_are_only_attached_while_somebody_looks() -> None:
+    live = make_live()
+    assert begin(live, "before").tap is None
+    with live.open_reader() as reader:
+        during = begin(live, "during")
+        pass_bytes(during)
+        rows = told(live, reader)
+        assert (rows["during"]["sent"], rows["before"]["sent"]) == (4, None)
+    assert begin(live, "after").tap is None
+    pass_bytes(during)
+    end(live, during)
+    with live.open_reader() as reader:
+        assert told(live, reader)["during"]["sent"] == 8
+
+
+async def test_others_requests_are_never_told() -> None:
+    live = make_live()
+    hidden: list[dict[str, Any]] = [
+        {"trusted": False},
+        {"endpoint": "/byok/status"},
+        {"endpoint": "/metrics"},
+        {"endpoint": "/ui/api/live"},
+        {"endpoint": "/health"},
+    ]
+    with live.open_reader() as reader:
+        live.take(reader)
+        records = [begin(live, str(at), **of) for at, of in enumerate(hidden)]
+        early = begin(live, "early", endpoint="(none)")  # whose it is turns out later
+        with live.open_reader() as other:
+            assert told(live, other) == {}
+        for record in [*records, early]:
+            pass_bytes(record)
+            end(live, record)
+        assert list(told(live, reader)) == ["early"]
+
+
+async def test_the_last_that_ended_are_kept_and_no_more() -> None:
+    live = make_live()
+    for number in range(MOST_ENDED + 50):
+        end(live, begin(live, str(number)))
+    with live.open_reader() as reader:
+        kept = told(live, reader)
+    assert list(kept) == [str(number + 50) for number in range(MOST_ENDED)]
+
+
+async def test_a_slow_reader_gets_each_request_once_as_it_is_now() -> None:
+    live = make_live(every=0.001)
+    with live.open_reader() as reader:
+        live.take(reader)
+        record = begin(live, "r")
+        for _ in range(3):
+            pass_bytes(record)
+            assert await reader.wait(5)  # it is woken, but takes nothing
+        record.model = "m"
+        pass_bytes(record)
+        assert await reader.wait(5)
+        row = told(live, reader)["r"]
+        assert (row["sent"], row["pieces"], row["model"]) == (16, 4, "m")
+        pass_bytes(record)
+        assert await reader.wait(5)
+        counted = told(live, reader)["r"]
+        assert (counted["sent"], "model" in counted) == (20, False)
+        end(live, record)
+        assert outcomes(told(live, reader)) == {"r": "ok"}
+
+
+async def test_who_missed_requests_is_told_everything_anew() -> None:
+    live = make_live()
+    with live.open_reader() as slow, live.open_reader() as quick:
+        assert live.take(slow).whole
+        assert live.take(quick).whole
+        for number in range(MOST_ENDED + 1):
+            end(live, begin(live, str(number)))
+            if number == 100:
+                live.take(quick)
+        again = live.take(slow)
+        assert (again.whole, len(again.rows)) == (True, MOST_ENDED)
+        rest = live.take(quick)
+        assert (rest.whole, len(rest.rows)) == (False, 100)
+
+
+async def test_without_news_nobody_is_woken() -> None:
+    live = make_live(every=0.001)
+    with live.open_reader() as reader:
+        live.take(reader)
+        begin(live, "untapped", endpoint="/ui/api/live").note_first_byte()
+        assert not await reader.wait(0.02)
+        end(live, begin(live, "r"))
+        assert await reader.wait(5)
+
+
+async def test_of_too_many_watchers_the_oldest_ends() -> None:
+    live, readers = make_live(), list[LiveReader]()
+
+    async def look() -> None:
+        with live.open_reader() as reader:
+            readers.append(reader)
+            while reader.end is None:
+                await reader.wait(60)
+
+    tasks = [asyncio.ensure_future(look()) for _ in range(MOST_READERS + 2)]
+    await asyncio.wait_for(asyncio.gather(*tasks[:2]), 5)
+    ends = [reader.end for reader in readers]
+    assert ends == [LiveEnd.REPLACED] * 2 + [None] * MOST_READERS
+    live.close()
+    await asyncio.wait_for(asyncio.gather(*tasks), 5)
+    assert {reader.end for reader in readers[2:]} == {LiveEnd.STOPPING}
+
+
+async def test_after_the_end_a_watcher_is_told_so_at_once() -> None:
+    live = make_live()
+    live.close()
+    with live.open_reader() as reader:
+        assert reader.end is LiveEnd.STOPPING
+
+
+async def test_the_cost_is_told_at_the_end_by_the_price_then_in_force() -> None:
+    live = make_live()
+    live.price_of = lambda upstream, model: Price(1.0, 2.0)
+    asked = begin(live, "r", attempts=1, upstream="u", model="m")
+    asked.usage = Usage(1_000_000, 500_000)
+    with live.open_reader() as reader:
+        assert told(live, reader)["r"]["cost"] is None
+        end(live, asked)
+        live.price_of = lambda upstream, model: None
+        assert told(live, reader)["r"]["cost"] == 2.0

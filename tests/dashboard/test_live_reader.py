@@ -1,0 +1,25 @@
+"""A page that reads live requests."""
+
+import asyncio
+
+from byok.dashboard.live_reader import LiveEnd, LiveReader
+
+
+async def test_waiting_ends_with_news_once() -> None:
+    reader = LiveReader()
+    reader.wake()
+    reader.wake()
+    assert await reader.wait(5)
+    assert not await reader.wait(0.001)
+
+
+async def test_the_first_reason_ends_it_and_is_told_once() -> None:
+    told = list[LiveEnd | None]()
+    reader = LiveReader()
+    reader.on_end = lambda: told.append(reader.end)
+    waiting = asyncio.ensure_future(reader.wait(60))
+    await asyncio.sleep(0)
+    reader.finish(LiveEnd.REPLACED)
+    reader.finish(LiveEnd.STOPPING)
+    assert await waiting
+    assert told == [LiveEnd.REPLACED]
