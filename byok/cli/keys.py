@@ -102,6 +102,9 @@ def list_keys(json: JsonOption = False, config: ConfigOption = None) -> None:
         say_table(*fields, rows=table)
     else:
         say("No keys were found. Store one: byok keys set NAME")
+    for row in rows:
+        if row["error"]:
+            tell(f"byok: the key of {row['upstream']} cannot be used: {row['error']}")
     for reason in answer["unread"]:
         tell(f"byok: cannot read keys from the {reason}")
 

@@ -106,15 +106,17 @@ def list_keys(
 ) -> dict[str, Any]:
     """Look up the keys of these upstreams, and of hosted presets that have one.
 
-    Returns `{"keys": [{"upstream", "source", "fingerprint"}], "unread": [str]}`; the
-    source of a missing key is "none". An upstream with several keys has a row for each,
-    called `UPSTREAM/NAME`. `unread` are stores that could not be read. May
-    block for seconds, because a keyring may ask the user.
+    Returns `{"keys": [{"upstream", "source", "fingerprint", "error"}], "unread":
+    [str]}`. The source of a key that is missing or cannot be used is "none", and
+    `error` says what is wrong with it, "" if nothing. An upstream with several keys has
+    a row for each, called `UPSTREAM/NAME`. `unread` are stores that could not be read.
+    May block for seconds, because a keyring may ask the user.
     """
     rows: list[dict[str, str]] = []
     unread: dict[str, None] = {}  # each once, in order
     for wanted in _all_wanted(settings, upstreams):
         row = {"upstream": wanted.title, "source": "none", "fingerprint": ""}
+        row["error"] = ""
         try:
             found = ladder.find(wanted)
             row |= {"source": found.source, "fingerprint": fingerprint(found.value)}
@@ -123,7 +125,7 @@ def list_keys(
             if wanted.name in _HOSTED and wanted.name not in upstreams:
                 continue
         except ConfigError as error:
-            row["source"] = str(error)
+            row["error"] = error.sentence
         rows.append(row)
     return {"keys": rows, "unread": list(unread)}
 

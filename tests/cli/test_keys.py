@@ -31,9 +31,8 @@ def test_a_key_is_stored_listed_and_removed(cli: Cli) -> None:
     assert "https://api.openai.com" in done.out
     assert fingerprint(KEY) in done.out
     listed = cli("keys", "list", "--json")
-    assert json.loads(listed.out) == [
-        {"upstream": "openai", "source": "vault", "fingerprint": fingerprint(KEY)}
-    ]
+    row = {"upstream": "openai", "source": "vault", "fingerprint": fingerprint(KEY)}
+    assert json.loads(listed.out) == [{**row, "error": ""}]
     table = cli("keys", "list").out.splitlines()
     assert table[1].split() == ["openai", "vault", fingerprint(KEY)]
     removed = cli("keys", "remove", "openai", "--store", "vault")
@@ -112,7 +111,7 @@ async def test_the_running_daemon_is_asked_for_its_keys(
         return listed.out, tried.out, tried.err
 
     listed, tried, err = await asyncio.to_thread(both)
-    row = {"upstream": "fake", "source": "BYOK_KEY_FAKE"}
+    row = {"upstream": "fake", "source": "BYOK_KEY_FAKE", "error": ""}
     assert json.loads(listed) == [{**row, "fingerprint": fingerprint(KEY)}]
     assert re.match(r"fake \(http://127.0.0.1:\d+\) listed 1 model", tried)
     assert "any key" in err
@@ -173,13 +172,19 @@ def test_each_upstream_is_listed_with_the_source_of_its_key(
     rows = {row["upstream"]: row for row in json.loads(done.out)}
     assert set(rows) == {"box", "bad", "groq"}
     assert rows["box"]["source"] == "none"
-    assert rows["bad"]["source"].startswith("TEAM_KEY: A key has printable ASCII")
+    assert rows["bad"]["source"] == "none"
+    assert rows["bad"]["error"].startswith("TEAM_KEY: A key has printable ASCII")
     assert rows["groq"] == {
         "upstream": "groq",
         "source": "GROQ_API_KEY",
         "fingerprint": fingerprint(KEY),
+        "error": "",
     }
     assert KEY not in done.out
+    table = cli("keys", "list")
+    cells = [line.split() for line in table.out.splitlines()]
+    assert ["bad", "none"] in cells
+    assert "the key of bad cannot be used: TEAM_KEY: A key has" in table.err
 
 
 async def test_a_key_is_tried_at_the_upstream(
@@ -233,7 +238,7 @@ def official_url(monkeypatch: pytest.MonkeyPatch) -> str:
 def test_the_token_of_the_official_service_is_kept_like_a_key(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    none = {"upstream": "official", "source": "none", "fingerprint": ""}
+    none = {"upstream": "official", "source": "none", "fingerprint": "", "error": ""}
     assert json.loads(cli("keys", "list", "--json").out) == [none]
     done = cli("keys", "set", "official", "--store", "vault", stdin=f"{KEY}\n")
     assert (done.code, done.err) == (0, "")

@@ -107,10 +107,13 @@ def test_the_list_of_keys_has_the_official_service_where_it_has_an_address() -> 
 
 def test_the_list_of_keys_says_what_is_wrong_with_one_and_never_shows_it() -> None:
     settings = Settings(upstreams={"box": BOX})
-    [(name, source)] = listed({"BYOK_KEY_BOX": "two words"}, settings)
-    assert name == "box"
-    assert "BYOK_KEY_BOX" in source
-    assert "two words" not in source
+    ladder = KeyLadder(
+        environ={"BYOK_KEY_BOX": "two words"}, keyring=store_of(FakeRing())
+    )
+    [row] = list_keys(settings, settings.upstreams, ladder)["keys"]
+    assert (row["upstream"], row["source"], row["fingerprint"]) == ("box", "none", "")
+    assert "BYOK_KEY_BOX" in row["error"]
+    assert "two words" not in row["error"]
 
 
 def test_key_sources_report_an_unreadable_store_once() -> None:
