@@ -7,6 +7,7 @@ from byok.dashboard.live import LiveRequests
 from byok.routing import Service
 from byok.server.control import Control
 from byok.server.dashboard.endpoint import PageHandler, PageRequest
+from byok.server.dashboard.journal_api import JournalApi
 from byok.server.dashboard.live_api import live_handlers
 from byok.server.handlers import LocalHandler
 from byok.wiring.services import Services
@@ -30,10 +31,12 @@ def make_page_handlers(
     live: LiveRequests,
 ) -> Mapping[str, PageHandler]:
     """Return what answers each name; `local` is what answers commands."""
-    del services, control
+    del control
+    journal = JournalApi(services.paths.journal, services.settings.journal.keep_days)
     shared = {name: _share(local[service]) for name, service in _SHARED.items()}
     return {
         **shared,
+        **journal.handlers,
         **live_handlers(live),
     }
 

@@ -1,0 +1,78 @@
+"""The fields of what the page asks for: exact, because the page is byok's own.
+
+Every function raises BadRequest with status 422 where a field is not what it must be.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from byok.errors import BadRequest
+
+_MOST = 2**53  # whole numbers above it are not exact in a page
+_LATEST = 1e11  # seconds since 1970
+
+
+def read_count(body: Mapping[str, Any], name: str, default: int, *, most: int) -> int:
+    """Return how many of something are wanted, from 1 to `most`.
+
+    Raises:
+        BadRequest: it is another number, or none.
+    """
+    value = body.get(name, default)
+    if type(value) is not int or not 1 <= value <= most:
+        raise _refuse(name, f"a whole number from 1 to {most}")
+    return value
+
+
+def read_number(body: Mapping[str, Any], name: str) -> int | None:
+    """Return the number of an entry, None if the field is missing.
+
+    Raises:
+        BadRequest: it is no such number.
+    """
+    value = body.get(name)
+    if value is not None and (type(value) is not int or not 0 <= value <= _MOST):
+        raise _refuse(name, "a whole number")
+    return value
+
+
+def read_time(body: Mapping[str, Any], name: str) -> float | None:
+    """Return a time in seconds since 1970, None if the field is missing.
+
+    Raises:
+        BadRequest: it is no time.
+    """
+    value = body.get(name)
+    if value is None:
+        return None
+    if type(value) not in (int, float) or not 0 <= value <= _LATEST:
+        raise _refuse(name, "a time in seconds since 1970")
+    return float(value)
+
+
+def read_flag(body: Mapping[str, Any], name: str) -> bool:
+    """Return whether a field is true; it is false if it is missing.
+
+    Raises:
+        BadRequest: it is neither true nor false.
+    """
+    value = body.get(name, False)
+    if type(value) is not bool:
+        raise _refuse(name, "true or false")
+    return value
+
+
+def read_text(body: Mapping[str, Any], name: str, *, longest: int) -> str:
+    """Return a text that can be stored, "" if the field is missing.
+
+    Raises:
+        BadRequest: it is no text, or longer than `longest` characters.
+    """
+    value = body.get(name, "")
+    if not isinstance(value, str) or len(value) > longest:
+        raise _refuse(name, f"a text of at most {longest} characters")
+    return value.encode("utf-8", "replace").decode()
+
+
+def _refuse(name: str, wanted: str) -> BadRequest:
+    return BadRequest(f"{name} must be {wanted}.", status=422)

@@ -1,0 +1,169 @@
+"""What the page shows of the journal: requests, conversations, errors and repairs.
+
+The journal is read in threads, by connections that change nothing. Where there is none
+yet, answers are empty; where it cannot be read, the page shows why.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from byok.errors import BadRequest, CannotStart, NotReady
+from byok.server.dashboard.endpoint import PageHandler, PageRequest
+from byok.server.dashboard.fields import (
+    read_count,
+    read_flag,
+    read_number,
+    read_text,
+    read_time,
+)
+
+if TYPE_CHECKING:
+    from byok.chat import Json
+    from byok.journal.problems import ErrorSum
+    from byok.journal.reading import StoredEntry
+
+T = TypeVar("T")
+_MOST_REQUESTS = 200
+_MOST_CONVERSATIONS = 100
+_TURNS = 200  # of a conversation at once
+_LONGEST_ID = 200  # of a conversation, as the journal keeps it
+
+
+class JournalApi:
+    """Answers what the page asks of the journal."""
+
+    def __init__(self, path: Path, keep_days: int) -> None:
+        """Take the journal's file, and for how many days it keeps requests."""
+        self._path = path
+        self._keep_days = keep_days
+        self.handlers: Mapping[str, PageHandler] = {
+            "requests": _ask(self._requests),
+            "conversations": _ask(self._conversations),
+            "conversation": _ask(self._conversation),
+            "problems": _ask(self._problems),
+        }
+
+    async def _requests(self, body: dict[str, Any]) -> "Json":
+        """Return requests, the latest first."""
+        from byok.journal.reading import LogFilter, entries_before
+
+        count = read_count(body, "count", 50, most=_MOST_REQUESTS)
+        wanted = LogFilter(
+            errors=read_flag(body, "errors"),
+            conversation=read_text(body, "conversation", longest=_LONGEST_ID),
+            everything=read_flag(body, "everything"),
+            exact=True,
+        )
+        before = read_number(body, "before")
+        found = await self._read(
+            partial(entries_before, number=before, count=count + 1, wanted=wanted)
+        )
+        return {"requests": _entries(found[:count]), "more": len(found) > count}
+
+    async def _conversations(self, body: dict[str, Any]) -> "Json":
+        """Return sums of conversations, the latest first."""
+        from byok.journal.conversations import latest_conversations
+
+        count = read_count(body, "count", 50, most=_MOST_CONVERSATIONS)
+        before = read_time(body, "before")
+        page = await self._read(
+            partial(latest_conversations, count=count, before=before)
+        )
+        return {
+            "conversations": [sums._asdict() for sums in page.conversations],
+            "before": page.before,
+            "keep_days": self._keep_days,
+        }
+
+    async def _conversation(self, body: dict[str, Any]) -> "Json":
+        """Return turns of a conversation before one, the oldest first, and its sums.
+
+        `previous` is when the turn before them ended, in seconds since 1970.
+        """
+        from byok.journal.conversations import sum_requests
+        from byok.journal.reading import LogFilter, entries_before
+
+        name = read_text(body, "conversation", longest=_LONGEST_ID)
+        if not name:
+            raise BadRequest("conversation must not be empty.", status=422)
+        before = read_number(body, "before")
+        wanted = LogFilter(conversation=name, exact=True)
+        found = await self._read(
+            partial(entries_before, number=before, count=_TURNS + 1, wanted=wanted)
+        )
+        sums = await self._read(partial(sum_requests, conversation=name))
+        earlier = found[_TURNS].entry if len(found) > _TURNS else None
+        turns = found[:_TURNS][::-1]
+        return {
+            "sums": sums and sums._asdict(),
+            "requests": _entries(turns),
+            "more": earlier is not None,
+            "previous": earlier and earlier.started + earlier.seconds,
+            "errors": _explain({turn.entry.error for turn in turns}),
+        }
+
+    async def _problems(self, body: dict[str, Any]) -> "Json":
+        """Return errors by code and repairs by model since a time."""
+        from byok.journal.problems import find_problems
+
+        since = read_time(body, "since") or 0.0
+        found = await self._read(partial(find_problems, since=since))
+        known = _explain({row.code for row in found.errors})
+        return {
+            "requests": found.requests,
+            "errors": [_error(row, known) for row in found.errors],
+            "models": [row._asdict() for row in found.models],
+            "mended": _entries(found.mended),
+            "keep_days": self._keep_days,
+        }
+
+    async def _read(self, read: Callable[[Path], T]) -> T:
+        """Read the journal in a thread.
+
+        Raises:
+            NotReady: it cannot be read just now; the message says why.
+        """
+        try:
+            return await asyncio.to_thread(read, self._path)
+        except CannotStart as error:  # which would be an answer with status 500
+            raise NotReady(error.message, code=error.code, hint=error.hint) from error
+        except OSError as error:
+            raise NotReady(
+                f"The journal {self._path} cannot be read: {error.strerror}."
+            ) from error
+
+
+def _ask(
+    handler: Callable[[dict[str, Any]], Awaitable["Json"]],
+) -> Callable[[PageRequest], Awaitable["Json"]]:
+    return lambda asked: handler(asked.body)
+
+
+def _entries(found: "Iterable[StoredEntry]") -> list["Json"]:
+    return [{"number": one.number, **one.entry._asdict()} for one in found]
+
+
+def _error(row: "ErrorSum", known: "Mapping[str, Json]") -> "Json":
+    return {
+        "code": row.code,
+        "requests": row.requests,
+        "last": row.last,
+        "places": row.places,
+        "examples": _entries(row.examples),
+        **known.get(row.code, {}),
+    }
+
+
+def _explain(codes: set[str]) -> dict[str, "Json"]:
+    """Return what `byok explain` tells of those codes that it knows."""
+    from byok.error_table import GROUPS, error_rows
+
+    rows = error_rows() if codes - {""} else {}
+    return {
+        code: {**row._asdict(), "group": GROUPS.get(row.group, row.group)}
+        for code in sorted(codes)
+        if (row := rows.get(code))
+    }

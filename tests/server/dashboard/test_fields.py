@@ -1,0 +1,63 @@
+"""Fields of what the page asks for are exact, or refused with a sentence."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from byok.errors import BadRequest
+from byok.server.dashboard.fields import (
+    read_count,
+    read_flag,
+    read_number,
+    read_text,
+    read_time,
+)
+
+count = partial(read_count, name="f", default=7, most=9)
+number = partial(read_number, name="f")
+moment = partial(read_time, name="f")
+flag = partial(read_flag, name="f")
+text = partial(read_text, name="f", longest=4)
+
+
+@pytest.mark.parametrize(
+    ("read", "body", "value"),
+    [
+        (count, {}, 7),
+        (count, {"f": 9}, 9),
+        (number, {}, None),
+        (number, {"f": 0}, 0),
+        (moment, {}, None),
+        (moment, {"f": 5}, 5.0),
+        (moment, {"f": None}, None),
+        (flag, {}, False),
+        (flag, {"f": True}, True),
+        (text, {}, ""),
+        (text, {"f": "漢字"}, "漢字"),
+        (text, {"f": "\ud800"}, "?"),
+    ],
+)
+def test_a_field_is_read(read: Callable[..., Any], body: Any, value: Any) -> None:
+    assert read(body) == value
+
+
+@pytest.mark.parametrize(
+    ("read", "values"),
+    [
+        (count, [0, 10, -1, 1.0, "3", True, None, [], 2**70]),
+        (number, [-1, 2**70, 1.5, "1", True, [], {}]),
+        (moment, [-1, 1e30, float("nan"), float("inf"), "1", True, []]),
+        (flag, [0, 1, "true", None, []]),
+        (text, ["fives", 1, None, [], {}]),
+    ],
+    ids=["count", "number", "time", "flag", "text"],
+)
+def test_what_a_field_may_not_be_is_refused(
+    read: Callable[..., Any], values: list[Any]
+) -> None:
+    for value in values:
+        with pytest.raises(BadRequest, match=r"^f must be") as caught:
+            read({"f": value})
+        assert caught.value.status == 422
