@@ -26,6 +26,7 @@ _SHAPES = (
     ("api/webhooks/", r"discord(?:app)?\.com/api/webhooks/\d{10,20}/[\w\-]{40,}"),
     ("AKIA ASIA", r"A[KS]IA[0-9A-Z]{16}\b"),  # AWS
     ("AccountKey=", r"AccountKey=[A-Za-z0-9+/]{40,}=*"),  # Azure
+    ("byok_ui_", r"byok_ui_[\w\-]{16,}"),  # byok's own, of the dashboard
     ("npm_ rubygems_", r"(?:npm|rubygems)_[A-Za-z0-9]{30,}"),
     ("pypi-AgE", r"pypi-AgE[\w\-]{40,}"),
     ("SG.", r"SG\.[\w\-]{16,}\.[\w\-]{16,}"),  # SendGrid

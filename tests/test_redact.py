@@ -31,6 +31,7 @@ A40 = "Ab3" * 13 + "x"
         pytest.param(f"gsk_{A40}", id="Groq"),
         pytest.param(f"xai-{A40}", id="xAI"),
         pytest.param("xoxb-123456789012-abcDEF", id="Slack"),
+        pytest.param(f"byok_ui_{A40}", id="byok's dashboard"),
         pytest.param("AKIAIOSFODNN7EXAMPLE", id="AWS"),
         pytest.param("eyJhbGciOiJI.eyJzdWIiOiIx.SflKxwRJSMeK", id="JWT"),
         pytest.param(

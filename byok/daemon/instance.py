@@ -62,7 +62,8 @@ def only_instance(paths: Paths) -> Iterator[None]:
         ) from None
     for written_here_only in (paths.daemon, paths.models):
         sweep(written_here_only)
-    for written_by_commands in (paths.token, paths.metrics_token, paths.vault):
+    tokens = (paths.token, paths.metrics_token, paths.dashboard_token)
+    for written_by_commands in (*tokens, paths.vault):
         sweep(written_by_commands, older_than=LONGEST_WRITE)
     try:
         yield

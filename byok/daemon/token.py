@@ -13,6 +13,10 @@ from byok.platform.paths import check_private, create_private, write_private
 _log = logging.getLogger(__name__)
 _BYTES = 32
 _SHORTEST = 16
+_HINTS = {
+    "metrics-token": "Run: byok token rotate --metrics",
+    "dashboard-token": "Delete this file: byok dashboard makes a new one.",
+}
 
 
 def read_token(path: Path) -> str:
@@ -51,8 +55,7 @@ def _existing(path: Path) -> str:
         raw = file.read(1024)
     token = raw.decode().strip() if raw.isascii() else ""
     if not _SHORTEST <= len(token) <= 512 or not token.isprintable():
-        which = " --metrics" if path.name.startswith("metrics") else ""
-        hint = f"Run: byok token rotate{which}"
+        hint = _HINTS.get(path.name, "Run: byok token rotate")
         raise ConfigError(f"{path} contains no token.", hint=hint)
     return token
 

@@ -4,6 +4,9 @@ A code is for one sign-in within a minute. A session ends when nobody uses the p
 half an hour, after eight hours, and with the daemon: nothing is stored. A browser gets
 its code as an argument, where other users of the machine may read it. So a code that
 comes a second time ends the session it opened: a thief does not keep one unnoticed.
+
+Codes and tokens begin with a mark by which byok/redact.py knows them, as it knows other
+vendors' keys: it need not be told each one, and keep them all.
 """
 
 import hmac
@@ -21,6 +24,7 @@ LONGEST_SECONDS = 8 * 3600.0
 _MOST_CODES = 3
 _MOST_SESSIONS = 16
 _BEARER = "Bearer "
+_MARK = "byok_ui_"
 
 
 class SignIn(NamedTuple):
@@ -58,7 +62,7 @@ class Sessions:
         waiting = [code for code in self._codes if not code.opened]
         for code in waiting[: len(waiting) - _MOST_CODES + 1]:
             self._codes.remove(code)
-        made = _Code(secrets.token_urlsafe(16), self._clock() + CODE_SECONDS)
+        made = _Code(_MARK + secrets.token_urlsafe(16), self._clock() + CODE_SECONDS)
         self._codes.append(made)
         return made.value
 
@@ -79,7 +83,7 @@ class Sessions:
         if found.opened:
             self._sessions.pop(found.opened, None)
             raise _code_error("This code was used before; that session has ended.")
-        found.opened = token = secrets.token_urlsafe(32)
+        found.opened = token = _MARK + secrets.token_urlsafe(32)
         now = self._clock()
         while len(self._sessions) >= _MOST_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
@@ -134,8 +138,8 @@ class Sessions:
 
 
 def _bytes(text: str) -> bytes:
-    """Return what can be compared: a header may hold what is no ASCII."""
-    return text.encode("utf-8", "surrogateescape")
+    """Return what can be compared: header and JSON may hold what is no text."""
+    return text.encode("ascii", "backslashreplace")
 
 
 def _code_error(message: str) -> NotAllowed:

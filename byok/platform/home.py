@@ -25,6 +25,7 @@ _NAMES = {
         "client_settings",
         "daemon.json",
         "daemon.lock",
+        "dashboard-token",
         "journal.db",
         "journal.db-shm",
         "journal.db-wal",

@@ -11,7 +11,7 @@ def test_the_link_opens_the_page(cli: Cli) -> None:
     with daemon_thread() as daemon:
         done = cli("dashboard", "--link")
         assert done.code == 0
-        link = re.fullmatch(rf"({daemon.url}/ui/)#code=([\w-]{{22}})\n", done.out)
+        link = re.fullmatch(rf"({daemon.url}/ui/)#code=([\w-]{{30}})\n", done.out)
         assert link
         with urllib.request.urlopen(link[1]) as answer:
             assert answer.headers["Content-Type"] == "text/html; charset=utf-8"

@@ -7,6 +7,7 @@ import pytest
 
 from byok.dashboard.sessions import Sessions
 from byok.errors import NotAllowed
+from byok.redact import MARK, Redactor
 from tests.fakes.clock import Clock
 
 
@@ -56,6 +57,14 @@ def test_codes_and_tokens_are_long_and_never_the_same(sessions: Sessions) -> Non
     assert all(len(token) >= 43 for token in tokens)  # 256 bits
 
 
+def test_codes_and_tokens_are_redacted_wherever_they_are_written(
+    sessions: Sessions,
+) -> None:
+    code = sessions.make_code()
+    for secret in (code, sessions.sign_in(code).token):
+        assert Redactor()(f"http://x/ui/#code={secret}") == f"http://x/ui/#code={MARK}"
+
+
 @pytest.mark.parametrize(("seconds", "works"), [(59.9, True), (60, False), (61, False)])
 @pytest.mark.case("B80")
 def test_a_code_is_for_a_minute(
@@ -89,7 +98,17 @@ def test_a_hundred_wrong_codes_open_nothing_and_lock_nobody_out(
 ) -> None:
     code = sessions.make_code()
     wrong = [f"{code[:-1]}{end}" for end in "abcdefgh" if not code.endswith(end)]
-    odd = ["", " ", code[:-1], code + "x", code.swapcase(), "é", "\udcff", "x" * 10_000]
+    odd = [
+        "",
+        " ",
+        code[:-1],
+        code + "x",
+        code.swapcase(),
+        "é",
+        "\udcff",
+        "\ud800",
+        "x" * 10_000,
+    ]
     for sent in itertools.islice(itertools.cycle([*wrong, *odd]), 100):
         assert "wrong or too old" in refuse(sessions, sent)
     assert sessions.sign_in(code).token
@@ -122,7 +141,7 @@ def test_used_codes_are_remembered_beside_three_new_ones(sessions: Sessions) -> 
         lambda token: f"Bearer {token} ",
         lambda token: f"Bearer {token.swapcase()}",
         lambda token: "Bearer ",
-        lambda token: "Bearer é\udcff",
+        lambda token: "Bearer é\udcff\ud800",
     ],
     ids=[
         "none", "bare", "basic", "shorter", "longer", "another case", "empty", "bytes",

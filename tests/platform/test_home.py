@@ -43,6 +43,7 @@ def fill(home: Path, files: dict[str, str]) -> Path:
         {"state/provider_data.db": "", "state/provider_data.db-wal": ""},
         {"state/journal.db": "", "state/journal.db-wal": ""},
         {"state/metrics-token": "t" * 43, "state/.metrics-token.a1b2c3d4": ""},
+        {"state/dashboard-token": "t" * 43, "state/.dashboard-token.a1b2c3d4": ""},
         {"state/client_settings/vscode-0/manifest.json": "{}"},
         {"state/.token.a1b2c3d4": ""},
         {"data/data.db": "", "data/data.db-wal": "", "data/index/meta.json": ""},

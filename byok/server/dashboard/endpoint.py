@@ -8,6 +8,7 @@ the dashboard's own token file (`byok dashboard`).
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -15,7 +16,7 @@ from aiohttp.web import Response, StreamResponse
 
 from byok.daemon.token import TokenCheck
 from byok.dashboard.sessions import Sessions
-from byok.errors import BadRequest, NotAllowed
+from byok.errors import BadRequest, ConfigError, NotAllowed
 from byok.redact import Redactor
 from byok.server.http.body import parse_request, read_body
 from byok.server.http.exchange import HttpExchange
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
 PREFIX = "/ui"
 _API = "api/"
 _CODE = "code"
+_SIGN_IN = "sign-in"
+_SIGN_OUT = "sign-out"
 _MAX_BODY = 2**18
+_MAX_SIGN_IN, _SIGN_IN_SECONDS = 2**10, 5.0  # anybody may send one
 BACKGROUND = "X-Byok-Background"  # sent with what no user asked for
 PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; "
@@ -44,15 +48,13 @@ PAGE_HEADERS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
 class PageRequest:
-    """What a session asks for: the object it sent, and how long the session lasts."""
+    """What a session asks for: the object it sent, and whether it lasts still."""
 
-    def __init__(
-        self, exchange: HttpExchange, body: dict[str, Any], is_open: Callable[[], bool]
-    ) -> None:
-        self.exchange = exchange
-        self.body = body
-        self.is_open = is_open
+    exchange: HttpExchange
+    body: dict[str, Any]
+    is_open: Callable[[], bool]
 
 
 PageHandler: TypeAlias = Callable[[PageRequest], Awaitable["Json | StreamResponse"]]
@@ -98,53 +100,60 @@ class DashboardEndpoint:
 
         Raises:
             NotAllowed: 401, it has no session, or not the token it needs.
-            BadRequest: there is no such path, or it is asked in another way.
+            BadRequest: there is no such path, or the body cannot be used.
         """
+        exchange.record.endpoint = PREFIX + "/"  # so it is never taken for a client's
         path = exchange.request.raw_path.partition("?")[0]
         name = path.removeprefix(PREFIX).removeprefix("/")
         if name == _CODE:
             return await self._make_code(exchange)
+        if name == _API + _SIGN_IN:
+            return await self._sign_in(exchange)
         if name.startswith(_API):
             return await self._answer_page(exchange, name.removeprefix(_API))
         return _send_file(exchange, name)
 
     async def _make_code(self, exchange: HttpExchange) -> Response:
-        request, record = exchange.request, exchange.record
-        record.endpoint = f"{PREFIX}/{_CODE}"
+        request = exchange.request
+        exchange.record.endpoint = f"{PREFIX}/{_CODE}"
         if "Origin" in request.headers:
             raise NotAllowed("Web pages may not do this.", code="origin_not_allowed")
-        if self._token is None:
-            self._token = await asyncio.to_thread(
-                TokenCheck, self._token_file, self._redactor.add
-            )
-        if not self._token(request.headers.get("Authorization", "")):
-            raise NotAllowed(
-                "The token is missing or wrong.",
-                code="unauthorized",
-                hint="byok dashboard opens the page.",
-                status=401,
-            )
-        record.trusted = True
+        check = await self._token_check()
+        if not check(request.headers.get("Authorization", "")):
+            raise _token_error()
+        exchange.record.trusted = True
         note_token(request)
-        _check_method(exchange, "POST")
+        if request.method != "POST":
+            return _refuse_method(exchange, "POST")
         await self._read(exchange)
-        code = self._sessions.make_code()
-        self._redactor.add(code)
-        return json_response({"code": code})
+        return json_response({"code": self._sessions.make_code()})
+
+    async def _token_check(self) -> TokenCheck:
+        """Return what checks the token of the file, which is made if there is none."""
+        if self._token is None:
+            add = self._redactor.add
+            try:
+                made = await asyncio.to_thread(TokenCheck, self._token_file, add)
+            except (ConfigError, OSError) as error:  # byok dashboard says why
+                raise _token_error() from error
+            self._token = self._token or made
+        return self._token
+
+    async def _sign_in(self, exchange: HttpExchange) -> Response:
+        exchange.record.endpoint = f"{PREFIX}/{_API}{_SIGN_IN}"
+        if exchange.request.method != "POST":
+            return _refuse_method(exchange, "POST")
+        body = await self._read(exchange, _MAX_SIGN_IN, _SIGN_IN_SECONDS)
+        code = body.get("code")
+        opened = self._sessions.sign_in(code if isinstance(code, str) else "")
+        exchange.record.trusted = True
+        note_token(exchange.request)
+        return json_response(opened._asdict())
 
     async def _answer_page(self, exchange: HttpExchange, name: str) -> StreamResponse:
         request, record = exchange.request, exchange.record
-        if name == "sign-in":
-            record.endpoint = f"{PREFIX}/{_API}{name}"
-            _check_method(exchange, "POST")
-            body = await self._read(exchange)
-            code = body.get("code")
-            opened = self._sessions.sign_in(code if isinstance(code, str) else "")
-            record.trusted = True
-            self._redactor.add(opened.token)
-            return json_response(opened._asdict())
-        by_user = BACKGROUND not in request.headers
         shown = request.headers.get("Authorization", "")
+        by_user = BACKGROUND not in request.headers
         token = self._sessions.check(shown, by_user=by_user)
         record.trusted = True
         note_token(request)
@@ -152,24 +161,29 @@ class DashboardEndpoint:
         if self._handlers is None:
             raise shutting_down()
         handler = self._handlers.get(name)
-        if handler is None and name != "sign-out":
+        if handler is None and name != _SIGN_OUT:
             raise _not_found()
         record.endpoint = f"{PREFIX}/{_API}{name}"
-        _check_method(exchange, "POST")
+        if request.method != "POST":
+            return _refuse_method(exchange, "POST")
         body = await self._read(exchange)
         if handler is None:
             self._sessions.sign_out(token)
             return json_response({})
         is_open = self._sessions.is_open
-        asked = PageRequest(exchange, body, lambda: is_open(token))
-        answer = await handler(asked)
+        answer = await handler(PageRequest(exchange, body, lambda: is_open(token)))
         return answer if isinstance(answer, StreamResponse) else json_response(answer)
 
-    async def _read(self, exchange: HttpExchange) -> dict[str, Any]:
+    async def _read(
+        self,
+        exchange: HttpExchange,
+        limit: int = _MAX_BODY,
+        seconds: float | None = None,
+    ) -> dict[str, Any]:
         request = exchange.request
-        self._guard.check_length(request, _MAX_BODY)
+        self._guard.check_length(request, limit)
         self._guard.check_content(request.headers)
-        return parse_request(await read_body(request, _MAX_BODY, self._body_gap))
+        return parse_request(await read_body(request, limit, self._body_gap, seconds))
 
 
 def _send_file(exchange: HttpExchange, name: str) -> Response:
@@ -178,17 +192,26 @@ def _send_file(exchange: HttpExchange, name: str) -> Response:
     file = static_files().get(name)
     if file is None:
         raise _not_found()
-    exchange.record.endpoint = f"{PREFIX}/{name}"
-    exchange.record.trusted = True
-    _check_method(exchange, "GET", "HEAD")
+    if exchange.request.method not in ("GET", "HEAD"):
+        return _refuse_method(exchange, "GET, HEAD")
     return Response(body=file.content, headers={**COMMON, "Content-Type": file.kind})
 
 
-def _check_method(exchange: HttpExchange, *allowed: str) -> None:
-    if exchange.request.method not in allowed:
-        raise BadRequest(
-            f"Use {allowed[0]} here.", code="method_not_allowed", status=405
-        )
+def _refuse_method(exchange: HttpExchange, allowed: str) -> Response:
+    error = BadRequest(f"Use {allowed} here.", code="method_not_allowed", status=405)
+    response = exchange.write_error(error)
+    response.headers["Allow"] = allowed
+    response.force_close()  # its body stays unread
+    return response
+
+
+def _token_error() -> NotAllowed:
+    return NotAllowed(
+        "The token is missing or wrong.",
+        code="unauthorized",
+        hint="byok dashboard opens the page.",
+        status=401,
+    )
 
 
 def _not_found() -> BadRequest:

@@ -64,10 +64,16 @@ class Guard:
                 status=421,
             )
         is_own = own_page and headers.get("Origin") == f"http://{host}"
-        if ("Origin" in headers and not is_own) or request.method == "OPTIONS":
-            raise NotAllowed("Web pages may not use byok.", code="origin_not_allowed")
-        if headers.get("Sec-Fetch-Site", "none") not in _SAME_SITE:
-            raise NotAllowed("Web pages may not use byok.", code="origin_not_allowed")
+        if (
+            ("Origin" in headers and not is_own)
+            or request.method == "OPTIONS"
+            or headers.get("Sec-Fetch-Site", "none") not in _SAME_SITE
+        ):
+            raise NotAllowed(
+                "Web pages may not use byok.",
+                code="origin_not_allowed",
+                hint="byok dashboard opens byok's own page." if own_page else "",
+            )
 
     def check_length(self, request: BaseRequest, limit: int) -> None:
         """Refuse a declared length above the limit, before reading.
@@ -135,8 +141,9 @@ class Guard:
 
 def too_large(limit: int) -> BadRequest:
     """Return the error for a body above its limit (bytes)."""
+    size = f"{limit // 2**20} MiB" if limit >= 2**20 else f"{limit // 2**10} KiB"
     return BadRequest(
-        f"The body is larger than {limit // 2**20} MiB.",
+        f"The body is larger than {size}.",
         code="body_too_large",
         status=413,
     )

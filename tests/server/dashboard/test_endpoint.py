@@ -1,20 +1,717 @@
-"""/ui over HTTP: files, sign-in, and who may ask for what."""
+"""/ui over HTTP: files, sign-in, who may ask for what, and what every answer obeys."""
 
-from tests.fakes.daemon import running
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import aiohttp
+import orjson
+import pytest
+from aiohttp.test_utils import make_mocked_request
+from aiohttp.web import StreamResponse
+from multidict import CIMultiDict
+
+from byok.chat import Json
+from byok.daemon.token import TokenCheck, read_token, rotate_token
+from byok.dashboard.sessions import Sessions
+from byok.dashboard.static_files import static_files
+from byok.errors import BadRequest, NotReady, UpstreamRefused
+from byok.observer import Observers
+from byok.platform.paths import find_paths
+from byok.record import RequestRecord
+from byok.redact import Redactor
+from byok.server.app import App
+from byok.server.dashboard.endpoint import DashboardEndpoint, PageRequest
+from byok.server.http.gate import Gate
+from byok.server.http.guard import Guard
+from byok.server.run import listening
+from tests.fakes.cases import case_param
+from tests.fakes.clock import Clock
+from tests.fakes.daemon import QUICK, Editor, parts_of, running, settings_for
 from tests.fakes.dashboard import make_code, signed_in
+from tests.fakes.raw import RawAnswer, check_error, connected, filled, put, request
+from tests.fakes.upstream import FakeUpstream
+
+CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+BARE = {"token": b"", "kind": b"", "body": b"", "length": b""}
+FOREIGN = (403, "origin_not_allowed")
+NO_SESSION = (401, "dashboard_session")
+NO_TOKEN = (401, "unauthorized")
+WRONG_CODE = (401, "dashboard_code")
+
+
+def check_page(answer: RawAnswer) -> None:
+    """No answer below /ui may be framed, cached, sniffed or run scripts of others."""
+    expected = {
+        "content-security-policy": CSP,
+        "cross-origin-opener-policy": "same-origin",
+        "cross-origin-resource-policy": "same-origin",
+        "x-frame-options": "DENY",
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+        "cache-control": "no-store",
+    }
+    assert {name: answer.header(name) for name in expected} == expected
+
+
+async def ask(
+    editor: Editor, *lines: bytes, bearer: str = "TOKEN", **parts: bytes
+) -> RawAnswer:
+    """Send a request below /ui, and check what each of its answers obeys."""
+    usual: dict[str, bytes] = {"token": b"Authorization: Bearer " + bearer.encode()}
+    answer = await put(editor, request(*lines, **{**usual, **parts}))
+    check_page(answer)
+    return answer
+
+
+async def get(
+    editor: Editor, target: str, *lines: bytes, method: bytes = b"GET"
+) -> RawAnswer:
+    data = request(*lines, method=method, target=target.encode(), **BARE)
+    answer = await put(editor, data)
+    check_page(answer)
+    return answer
+
+
+# Files
+
+
+@pytest.mark.parametrize("target", ["/ui", "/ui/", "/ui/?x=/etc", "/ui/index.html"])
+async def test_the_page_needs_no_token(target: str) -> None:
+    async with running(upstream="demo") as editor:
+        answer = await get(editor, target)
+    assert (answer.status, answer.body) == (200, static_files()[""].content)
+    assert answer.header("content-type") == "text/html; charset=utf-8"
+
+
+async def test_every_file_of_the_page_is_served_with_its_type() -> None:
+    async with running(upstream="demo") as editor:
+        for name, file in static_files().items():
+            answer = await get(editor, f"/ui/{name}?v=1")
+            assert (answer.status, answer.body) == (200, file.content)
+            assert answer.header("content-type") == file.kind
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "none.js", "app.js/", "/app.js", "./app.js", "panels", "panels/", "APP.JS",
+        "../ui/app.js", "../../pyproject.toml", "panels/../app.js", "..%2fapp.js",
+        "%2e%2e/app.js", "..\\app.js", "..%5capp.js", "app.js%00", "app.js;x",
+        "/etc/passwd", "//evil.example/app.js", "app%2ejs", "__init__.py", "api",
+        "sessions.py", "../sessions.py", "%e2%80%aeapp.js",
+    ],
+)  # fmt: skip
+async def test_what_is_no_file_of_the_page_is_404(name: str) -> None:
+    async with running(upstream="demo") as editor:
+        answer = await get(editor, f"/ui/{name}")
+    assert (answer.status, answer.code) == (404, "not_found")
+
+
+@pytest.mark.parametrize("target", ["/ui%2fapp.js", "/%75i/", "//ui/", "/UI/", "/uix"])
+async def test_other_spellings_of_the_path_are_not_the_dashboard(target: str) -> None:
+    async with running(upstream="demo") as editor:
+        data = request(method=b"GET", target=target.encode(), **BARE)
+        answer = await put(editor, data)
+    assert (answer.status, answer.code) == NO_TOKEN
+
+
+async def test_head_of_a_file_has_no_body() -> None:
+    size = len(static_files()["app.js"].content)
+    async with (
+        running(upstream="demo") as editor,
+        editor.http.head(f"{editor.daemon.url}/ui/app.js") as answer,
+    ):
+        assert (answer.status, await answer.read()) == (200, b"")
+        assert answer.headers["Content-Length"] == str(size)
+
+
+@pytest.mark.parametrize("method", [b"POST", b"PUT", b"DELETE", b"PATCH", b"PROPFIND"])
+async def test_other_methods_of_a_file_are_405(method: bytes) -> None:
+    async with running(upstream="demo") as editor:
+        answer = await get(editor, "/ui/app.js", method=method)
+    assert (answer.status, answer.code) == (405, "method_not_allowed")
+    assert answer.header("allow") == "GET, HEAD"
+
+
+# Pages of others
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [b"Origin: https://evil.example"],
+        [b"Origin: null"],
+        [b"Origin: "],
+        [b"Origin: http://127.0.0.1"],
+        [b"Origin: http://127.0.0.1:1"],
+        [b"Origin: https://127.0.0.1:PORT"],
+        [b"Origin: http://localhost:PORT"],
+        [b"Origin: http://[::1]:PORT"],
+        [b"Origin: http://127.0.0.1:PORT/"],
+        [b"Origin: http://127.0.0.1:PORT.evil.example"],
+        [b"Origin: http://x@127.0.0.1:PORT"],
+        [b"Sec-Fetch-Site: cross-site"],
+        [b"Sec-Fetch-Site: same-site"],
+        [b"Sec-Fetch-Site: "],
+        [b"Origin: http://127.0.0.1:PORT", b"Sec-Fetch-Site: cross-site"],
+        [b"Sec-Fetch-Site: cross-site", b"Sec-Fetch-Mode: navigate"],
+    ],
+    ids=lambda lines: b", ".join(lines).decode(),
+)
+@pytest.mark.parametrize("target", ["/ui/", "/ui/code", "/ui/api/sign-in", "/ui/api/x"])
+@pytest.mark.case("B80")
+async def test_a_foreign_page_is_refused(lines: list[bytes], target: str) -> None:
+    async with running(upstream="demo") as editor:
+        answer = await ask(editor, *lines, target=target.encode())
+        assert (answer.status, answer.code) == FOREIGN
+        navigated = await get(editor, target, *lines)
+        assert (navigated.status, navigated.code) == FOREIGN
+
+
+async def test_two_origins_are_malformed() -> None:
+    async with running(upstream="demo") as editor:
+        own = b"Origin: http://127.0.0.1:PORT"
+        answer = await ask(editor, own, own, target=b"/ui/api/sign-in")
+    assert (answer.status, answer.code) == (400, "bad_http")
+
+
+async def test_a_preflight_is_refused() -> None:
+    async with running(upstream="demo") as editor:
+        lines = [
+            b"Origin: http://127.0.0.1:PORT",
+            b"Access-Control-Request-Method: POST",
+            b"Access-Control-Request-Headers: authorization",
+        ]
+        for target in ("/ui/", "/ui/api/daemon"):
+            answer = await get(editor, target, *lines, method=b"OPTIONS")
+            assert (answer.status, answer.code) == FOREIGN
+
+
+@pytest.mark.parametrize("host", ["evil.example:PORT", "127.0.0.1", "localhost.:PORT"])
+@pytest.mark.case("B01")
+async def test_a_foreign_host_is_refused(host: str) -> None:
+    async with running(upstream="demo") as editor:
+        line = b"Host: " + host.encode()
+        answer = await ask(editor, target=b"/ui/api/sign-in", host=line)
+    assert (answer.status, answer.code) == (421, "host_not_allowed")
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "[::1]"])
+async def test_the_page_is_used_by_each_name_of_this_machine(name: str) -> None:
+    async with running(upstream="demo") as editor:
+        code = await make_code(editor)
+        own = f"http://{name}:PORT".encode()
+        answer = await ask(
+            editor,
+            b"Origin: " + own,
+            b"Sec-Fetch-Site: same-origin",
+            host=b"Host: " + own.removeprefix(b"http://"),
+            target=b"/ui/api/sign-in",
+            body=b'{"code":"%s"}' % code.encode(),
+            token=b"",
+        )
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize("target", ["/chat", "/byok/daemon", "/health", "/uix", "/"])
+async def test_outside_of_ui_byoks_own_page_is_refused_as_any_other(
+    target: str,
+) -> None:
+    async with running(upstream="demo") as editor:
+        origin = b"Origin: http://127.0.0.1:PORT"
+        answer = await put(editor, request(origin, target=target.encode()))
+    assert answer.status == 403
+
+
+# Who may ask
+
+
+def spellings(editor: Editor, session: str, code: str) -> dict[str, str]:
+    """Return what may be sent as a token, by what it is."""
+    return {
+        "client": editor.token,
+        "metrics": read_token(find_paths().metrics_token),
+        "dashboard": read_token(find_paths().dashboard_token),
+        "session": session,
+        "code": code,
+        "none": "",
+    }
+
+
+async def test_each_token_opens_its_own_door_and_no_other() -> None:
+    doors = {
+        "/ui/code": ("dashboard", NO_TOKEN),
+        "/ui/api/daemon": ("session", NO_SESSION),
+        "/ui/api/unknown": ("", NO_SESSION),
+        "/ui/api/": ("", NO_SESSION),
+        "/ui/api/sign-out/": ("", NO_SESSION),
+        "/chat-stream": ("client", NO_TOKEN),
+        "/byok/daemon": ("client", NO_TOKEN),
+        "/any/base/ui/api/daemon": ("client", NO_TOKEN),
+        "/metrics": ("metrics", NO_TOKEN),
+    }
+    on = {"metrics": {"enabled": True}}
+    async with running(on, upstream="demo") as editor:
+        page = await signed_in(editor)
+        code = await make_code(editor)
+        for kind, bearer in spellings(editor, page.token, code).items():
+            for target, (key, refusal) in doors.items():
+                sent = b"Authorization: Bearer " + bearer.encode()
+                data = request(target=target.encode(), token=sent if bearer else b"")
+                answer = await put(editor, data)
+                got = (answer.status, answer.code) if answer.status == 401 else None
+                known = key or ("session" if target.startswith("/ui") else "")
+                assert got == (None if kind == known else refusal), (kind, target)
+
+
+@pytest.mark.parametrize(
+    "spell",
+    [
+        lambda token: [b"X-Api-Key: " + token],
+        lambda token: [b"Cookie: byok-session=" + token],
+        lambda token: [b"Authorization: Basic " + token],
+        lambda token: [b"Authorization: " + token],
+        lambda token: [b"Authorization: Bearer \xff\xfe"],
+        lambda token: [b"X-Authorization: Bearer " + token],
+    ],
+)
+async def test_a_session_is_shown_in_one_way(
+    spell: Callable[[bytes], list[bytes]],
+) -> None:
+    async with running(upstream="demo") as editor:
+        page = await signed_in(editor)
+        lines = spell(page.token.encode())
+        asked = f"/ui/api/daemon?token={page.token}".encode()
+        answer = await ask(editor, *lines, target=asked, token=b"")
+        assert (answer.status, answer.code) == NO_SESSION
+        assert (await page.call("daemon"))["model"] == "byok:demo:echo"
 
 
 async def test_a_session_asks_until_it_signs_out() -> None:
     async with running(upstream="demo") as editor:
-        page = await signed_in(editor)
+        page, other = await signed_in(editor), await signed_in(editor)
         assert (await page.call("daemon"))["model"] == "byok:demo:echo"
         assert await page.call("sign-out") == {}
-        assert await page.refused("daemon") == (401, "dashboard_session")
+        assert await page.refused("daemon") == NO_SESSION
+        assert await page.refused("sign-out") == NO_SESSION
+        assert (await other.raw("daemon")).status == 200
 
 
-async def test_a_code_opens_one_session() -> None:
+@pytest.mark.case("B80")
+async def test_a_code_that_comes_twice_ends_the_session() -> None:
+    async with running(upstream="demo") as editor:
+        code = await make_code(editor)
+        page, other = await signed_in(editor), await signed_in(editor)
+        page.token = (await page.call("sign-in", {"code": code}))["token"]
+        assert (await page.raw("daemon")).status == 200
+        assert await page.refused("sign-in", {"code": code}) == WRONG_CODE
+        assert await page.refused("daemon") == NO_SESSION
+        assert (await other.raw("daemon")).status == 200
+
+
+@pytest.mark.parametrize(
+    "code", [None, "", 0, True, [], {}, ["x"], "x" * 900, "é", "\ud800"], ids=ascii
+)
+async def test_a_wrong_code_of_any_type_is_401(code: object) -> None:
     async with running(upstream="demo") as editor:
         page = await signed_in(editor)
+        status, error = await page.refused("sign-in", {"code": code})
+    assert (status, error) == WRONG_CODE
+
+
+async def test_a_page_cannot_make_codes() -> None:
+    async with running(upstream="demo") as editor:
+        token = read_token(find_paths().dashboard_token)
+        own = b"Origin: http://127.0.0.1:PORT"
+        answer = await ask(editor, own, target=b"/ui/code", bearer=token)
+    assert (answer.status, answer.code) == FOREIGN
+
+
+async def test_a_new_token_of_the_file_counts_at_once() -> None:
+    path = find_paths().dashboard_token
+    async with running(upstream="demo") as editor:
+        old = read_token(path)
+        assert (await ask(editor, target=b"/ui/code", bearer=old)).status == 200
+        new = rotate_token(path)
+        refused = await ask(editor, target=b"/ui/code", bearer=old)
+        assert (refused.status, refused.code) == NO_TOKEN
+        assert (await ask(editor, target=b"/ui/code", bearer=new)).status == 200
+        path.unlink()
+        again = read_token(path)
+        assert (await ask(editor, target=b"/ui/code", bearer=new)).status == 401
+        assert (await ask(editor, target=b"/ui/code", bearer=again)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("spoil", "early"),
+    [
+        (lambda path: path.chmod(0o644), True),
+        (lambda path: path.write_text(""), True),
+        (lambda path: path.write_text(""), False),
+    ],
+    ids=["others can read it", "empty", "empty later"],
+)
+async def test_a_token_file_that_is_no_good_opens_nothing_and_stops_nothing(
+    spoil: Callable[[Path], object], early: bool
+) -> None:
+    path = find_paths().dashboard_token
+    async with running(upstream="demo") as editor:
+        token = read_token(path)
+        if not early:
+            await make_code(editor)
+        spoil(path)
+        for bearer in (token, "x" * 43):
+            answer = await ask(editor, target=b"/ui/code", bearer=bearer)
+            assert (answer.status, answer.code) == NO_TOKEN
+            assert str(path).encode() not in answer.body
+        assert (await get(editor, "/ui/")).status == 200
+        path.unlink()
+        await signed_in(editor)
+
+
+# Bodies
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        case_param({"body": b"{"}, (400, "bad_json"), id="B39-cut"),
+        case_param({"body": b"[]"}, (422, "not_an_object"), id="B39-array"),
+        case_param({"body": b"null"}, (422, "not_an_object"), id="B39-null"),
+        case_param({"body": b"\xff"}, (400, "bad_json"), id="B40-bytes"),
+        case_param(
+            {"body": b'{"a":' * 2000 + b"1" + b"}" * 2000},
+            (422, "json_too_complex"),
+            id="B43-deep",
+        ),
+        case_param({"kind": b""}, (415, "content_type"), id="B16-none"),
+        case_param(
+            {"kind": b"Content-Type: text/plain"}, (415, "content_type"), id="B14-text"
+        ),
+        case_param(
+            {"kind": b"Content-Type: application/x-www-form-urlencoded"},
+            (415, "content_type"),
+            id="B15-form",
+        ),
+        case_param(
+            {"length": b"Content-Length: 10000000000", "body": b""},
+            (413, "body_too_large"),
+            id="B36-declared",
+        ),
+        case_param(
+            {
+                "length": b"Transfer-Encoding: chunked",
+                "body": b"80000\r\n" + b" " * 2**19 + b"\r\n0\r\n\r\n",
+            },
+            (413, "body_too_large"),
+            id="B35-chunked",
+        ),
+    ],
+)
+async def test_a_body_that_is_no_good_is_refused(
+    parts: dict[str, bytes], expected: tuple[int, str]
+) -> None:
+    async with running(upstream="demo") as editor:
+        page = await signed_in(editor)
+        token = read_token(find_paths().dashboard_token)
+        for target, bearer in (
+            ("/ui/api/sign-in", ""),
+            ("/ui/api/daemon", page.token),
+            ("/ui/api/sign-out", page.token),
+            ("/ui/code", token),
+        ):
+            sent = {"target": target.encode(), **parts}
+            answer = await ask(editor, bearer=bearer or "x", **sent)
+            if target == "/ui/api/sign-in" and expected[1] == "json_too_complex":
+                assert answer.code == "body_too_large"  # for it, 1 KiB is too much
+            else:
+                assert (answer.status, answer.code) == expected, target
+        assert (await page.raw("daemon")).status == 200
+
+
+async def test_a_stranger_sends_a_small_body_in_a_short_time() -> None:
+    async with running(upstream="demo") as editor:
+        for size, expected in (
+            (1024, (400, "bad_json")),
+            (1025, (413, "body_too_large")),
+        ):
+            answer = await ask(
+                editor, target=b"/ui/api/sign-in", token=b"", body=b"x" * size
+            )
+            assert (answer.status, answer.code) == expected
+
+
+@pytest.mark.parametrize("method", [b"GET", b"HEAD", b"PUT", b"DELETE"])
+async def test_what_is_asked_for_is_asked_by_post(method: bytes) -> None:
+    async with running(upstream="demo") as editor:
+        page = await signed_in(editor)
+        token = read_token(find_paths().dashboard_token)
+        doors = {"/ui/code": token, "/ui/api/daemon": page.token, "/ui/api/sign-in": ""}
+        if method == b"HEAD":  # whose answer has no body
+            headers = {"Authorization": f"Bearer {page.token}"}
+            url = f"{editor.daemon.url}/ui/api/daemon"
+            async with editor.http.head(url, headers=headers) as head:
+                assert head.status == 405
+            return
+        for target, bearer in doors.items():
+            answer = await ask(
+                editor, target=target.encode(), bearer=bearer or "x", method=method
+            )
+            assert (answer.status, answer.header("allow")) == (405, "POST")
+
+
+async def test_an_unknown_name_is_404_for_a_session() -> None:
+    async with running(upstream="demo") as editor:
+        page = await signed_in(editor)
+        for name in (
+            "none",
+            "",
+            "daemon/",
+            "Daemon",
+            "daemon%2f",
+            "a" * 900,
+        ):
+            assert await page.refused(name or "?x") == (404, "not_found")
+
+
+async def test_an_upgrade_to_websocket_is_not_made() -> None:
+    async with running(upstream="demo") as editor:
+        lines = [
+            b"Connection: Upgrade",
+            b"Upgrade: websocket",
+            b"Sec-WebSocket-Version: 13",
+            b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        ]
+        answer = await get(editor, "/ui/", *lines)
+        assert answer.status == 200
+        foreign = await get(editor, "/ui/", *lines, b"Origin: http://evil.example")
+        assert (foreign.status, foreign.code) == FOREIGN
+
+
+# The life of a daemon
+
+
+class Front:
+    """An App with a dashboard whose handlers a test gives, and a session of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clock = Clock()
+        sessions = Sessions(clock=self.clock)
+        self.token = sessions.sign_in(sessions.make_code()).token
+        guard, redactor = Guard(TokenCheck(folder / "token")), Redactor()
+        guard.listen_on(1)
+        self.dashboard = DashboardEndpoint(
+            folder / "dashboard-token", redactor, guard, sessions=sessions
+        )
+        self._app = App(
+            guard,
+            Gate(1, 0, 1),
+            redactor,
+            Observers([]),
+            prove=lambda body: body,
+            dashboard=self.dashboard,
+        )
+
+    def ask(
+        self, path: str, method: str = "POST", **headers: str
+    ) -> "asyncio.Future[StreamResponse]":
+        usual = {
+            "Host": "127.0.0.1:1",
+            "Authorization": f"Bearer {self.token}",
+            "Content-Type": "application/json",
+            **headers,
+        }
+        sent = make_mocked_request(method, path, headers=CIMultiDict(usual))
+        return asyncio.ensure_future(self._app(sent))
+
+    async def status(self, path: str, method: str = "POST") -> int:
+        return (await asyncio.wait_for(self.ask(path, method), 5)).status
+
+
+async def test_early_requests_of_the_page_wait_for_the_services(tmp_path: Path) -> None:
+    front = Front(tmp_path)
+    early = front.ask("/ui/api/name")
+    assert await front.status("/ui/", "GET") == 200
+    assert await front.status("/ui/api/sign-in") == 401
+    assert not early.done()
+
+    async def answer(asked: PageRequest) -> Json:
+        assert asked.is_open()
+        return {"body": asked.body}
+
+    front.dashboard.open({"name": answer})
+    assert (await asyncio.wait_for(early, 5)).status == 200
+    assert await front.status("/ui/api/other") == 404
+
+
+async def test_early_requests_of_the_page_are_refused_when_the_start_fails(
+    tmp_path: Path,
+) -> None:
+    front = Front(tmp_path)
+    early = front.ask("/ui/api/name")
+    await asyncio.sleep(0)
+    front.dashboard.close()
+    refused = await asyncio.wait_for(early, 5)
+    assert (refused.status, refused.headers["Retry-After"]) == (503, "2")
+    assert refused.headers["Content-Security-Policy"] == CSP
+
+
+@pytest.mark.parametrize(
+    ("fault", "status"),
+    [
+        (BadRequest("No.", code="bad_field", status=422), 422),
+        (UpstreamRefused("a-secret-of-32-characters-length", code="x"), 502),
+        (NotReady("Not yet."), 503),
+        (ZeroDivisionError("inside"), 500),
+        (MemoryError(), 503),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+async def test_a_failure_is_an_error_of_byoks_shape(
+    tmp_path: Path, fault: Exception, status: int
+) -> None:
+    async def fail(asked: PageRequest) -> Json:
+        raise fault
+
+    front = Front(tmp_path)
+    front.dashboard.open({"name": fail})
+    answer = await asyncio.wait_for(front.ask("/ui/api/name"), 5)
+    assert answer.headers["Content-Security-Policy"] == CSP
+    whole = orjson.loads(getattr(answer, "body"))  # noqa: B009 - a Response in fact
+    check_error(whole)
+    assert "inside" not in str(whole)
+    assert (answer.status == status) or (status == 502 and answer.status < 500)
+
+
+@pytest.mark.parametrize(
+    ("background", "lasts"), [(False, True), (True, False)], ids=["user", "background"]
+)
+async def test_only_what_the_user_does_prolongs_a_session(
+    tmp_path: Path, background: bool, lasts: bool
+) -> None:
+    async def answer(asked: PageRequest) -> Json:
+        return {}
+
+    front = Front(tmp_path)
+    front.dashboard.open({"name": answer})
+    more = {"X-Byok-Background": "1"} if background else {}
+    front.clock.now += 1000
+    assert (await front.ask("/ui/api/name", **more)).status == 200
+    front.clock.now += 1000
+    assert ((await front.ask("/ui/api/name", **more)).status == 200) is lasts
+
+
+async def test_a_session_that_ends_is_over_for_what_still_runs(tmp_path: Path) -> None:
+    front, go_on = Front(tmp_path), asyncio.Event()
+
+    async def answer(asked: PageRequest) -> Json:
+        await go_on.wait()
+        return {"open": asked.is_open()}
+
+    front.dashboard.open({"name": answer})
+    running_on = front.ask("/ui/api/name")
+    await asyncio.sleep(0)
+    assert await front.status("/ui/api/sign-out") == 200
+    go_on.set()
+    body = getattr(await running_on, "body")  # noqa: B009 - a Response in fact
+    assert orjson.loads(body) == {"open": False}
+
+
+async def test_sessions_end_with_the_daemon() -> None:
+    async with running(upstream="demo") as editor:
+        page = await signed_in(editor)
+    async with running(upstream="demo") as editor:
+        page.editor = editor
+        assert await page.refused("daemon") == NO_SESSION
+
+
+async def test_sessions_outlive_a_reload_of_the_settings() -> None:
+    async with running(upstream="demo") as editor:
+        page = await signed_in(editor)
+        await editor.daemon.use(editor.services.settings)
+        assert (await page.raw("daemon")).status == 200
+
+
+async def test_requests_while_the_daemon_stops() -> None:
+    async with running(upstream="demo") as editor:
+        page = await signed_in(editor)
+        port = editor.daemon.port
+        sent = b"Authorization: Bearer " + page.token.encode()
+        async with connected(port) as kept:
+            data = request(target=b"/ui/api/daemon", token=sent)
+            await kept.send(filled(data, port, ""))
+            assert (await kept.answer()).status == 200
+            await editor.daemon.stop()
+            await kept.send(filled(data, port, ""))
+            answer = await kept.answer()
+    check_page(answer)
+    assert answer.status in (200, 503)
+
+
+# What is written down
+
+
+async def test_neither_code_nor_token_is_written_down(
+    fake: FakeUpstream, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "byok")
+    async with running({**settings_for(fake.url), "log": {"level": "debug"}}) as editor:
+        await editor.post("/byok/capture", {"switch": "on"})
         code = await make_code(editor)
+        page = await signed_in(editor)
+        secrets = [code, page.token, read_token(find_paths().dashboard_token)]
         await page.call("sign-in", {"code": code})
-        assert await page.refused("sign-in", {"code": code}) == (401, "dashboard_code")
+        await page.refused("sign-in", {"code": code})
+        await page.refused("daemon-" + page.token)
+        await get(editor, f"/ui/{page.token}?code={code}")
+        await page.call("daemon")
+        await editor.chat("Hello.")
+    files = [path for path in find_paths().state_dir.rglob("*") if path.is_file()]
+    captured = list(find_paths().captures.iterdir())
+    written = {path: path.read_bytes() for path in files}
+    written.pop(find_paths().dashboard_token)
+    assert len(captured) == 1  # the chat
+    for secret in secrets:
+        assert secret not in caplog.text
+        assert [path for path, raw in written.items() if secret.encode() in raw] == []
+
+
+async def test_the_page_is_no_client(fake: FakeUpstream) -> None:
+    """Neither journal nor caps, spans and captures see it as one."""
+    watcher = Watcher()
+    parts = parts_of(settings_for(fake.url))
+    async with (
+        listening(*parts, QUICK, observers=[watcher]) as daemon,
+        aiohttp.ClientSession() as http,
+    ):
+        editor = Editor(daemon, daemon.services, read_token(find_paths().token), http)
+        page = await signed_in(editor)
+        await page.call("daemon")
+        await page.refused("none")
+        await page.raw("sign-out")
+        await get(editor, "/ui/app.js")
+        await get(editor, "/ui/none")
+    seen = [record.endpoint for record in watcher.finished]
+    assert not [record for record in watcher.finished if record.is_of_client]
+    assert set(seen) == {
+        "/ui/", "/ui/code", "/ui/api/sign-in", "/ui/api/daemon", "/ui/api/sign-out"
+    }  # fmt: skip
+
+
+class Watcher:
+    """Observer that keeps the records."""
+
+    def __init__(self) -> None:
+        self.finished: list[RequestRecord] = []
+
+    def request_started(self, record: RequestRecord, /) -> None:
+        """Wait for the end."""
+
+    def request_finished(self, record: RequestRecord, /) -> None:
+        self.finished.append(record)

@@ -151,6 +151,7 @@ def test_guard_requires_plain_json(
 
 def test_guard_names_the_size_limit_in_mib() -> None:
     assert "64 MiB" in str(too_large(64 * 2**20))
+    assert "1 KiB" in str(too_large(2**10))
 
 
 def test_guard_counts_refusals_and_logs_them_every_ten_seconds(
