@@ -2,14 +2,28 @@
 
 import { language, t } from "./texts.js";
 
-// Characters that change how others look, or that nobody sees: shown by their number.
-// eslint-disable-next-line no-control-regex
-const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\ud800(?![\udc00-\udfff])/g;
+// Controls, what changes the order of letters, and what has no width. Joiners stay in
+// scripts that need them and in emoji, and what chooses between two looks behind a
+// character that has two: as byok/escapes.py does for terminals, but lines stay lines.
+const JOINED = String.raw`\u0600-\u109f\u1780-\u18af\ua840-\uabff\ufb50-\ufdff\ufe70-\ufefc` +
+  String.raw`\u2190-\u2bff\u{1f000}-\u{1faff}`;
+const TWO_LOOKS = String.raw`\xa9\xae\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297` +
+  String.raw`\u3299\u{1f000}-\u{1faff}`;
+const UNSEEN = new RegExp([
+  String.raw`(?![\t\n])[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\ufff9-\ufffb]`,
+  String.raw`(?![\u200c\u200d\ufe0e\ufe0f])\p{DI}`,
+  String.raw`(?<![${JOINED}\ufe0f])[\u200c\u200d]|[\u200c\u200d](?![${JOINED}])`,
+  String.raw`(?<![${TWO_LOOKS}])[\ufe0e\ufe0f](?!\u20e3)`,
+].join("|"), "gu");
 
-// Return a text whose control and direction characters are visible.
+// Return a text in which everything can be seen: what cannot is shown by its number.
 export function visible(value) {
-  return String(value).replace(UNSEEN, (found) =>
-    `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return String(value).replace(UNSEEN, (found) => {
+    const code = found.codePointAt(0);
+    if (code > 0xffff) return `\\U${code.toString(16).padStart(8, "0")}`;
+    const wide = code >= 0x100;
+    return `\\${wide ? "u" : "x"}${code.toString(16).padStart(wide ? 4 : 2, "0")}`;
+  });
 }
 
 export function number(value, digits = 0) {
