@@ -9,6 +9,7 @@ from byok.errors import BadRequest
 
 if TYPE_CHECKING:
     from byok.dialects.model_facts import ModelFacts
+    from byok.prompts.kinds import PromptKind
     from byok.prompts.prompt_set import PromptSet, Situation
 
 
@@ -68,9 +69,21 @@ def check_conditions(kind: str, conditions: list[str]) -> frozenset[str]:
             listed = ", ".join(sorted(known))
             raise BadRequest(
                 f"{condition[:80]} is no condition of {kind}.",
-                hint=f"Known are: {listed}." if known else "This prompt has none.",
+                hint=_other_option(condition, KINDS[kind])
+                or (f"Known are: {listed}." if known else "This prompt has none."),
             )
     return frozenset(conditions)
+
+
+def _other_option(condition: str, kind: "PromptKind") -> str:
+    """Return which option sets a condition that --if does not, "" if none."""
+    from byok.prompts.kinds import FAMILIES, FAMILY, TOOL
+
+    if kind.tools and (tool := condition.removeprefix(TOOL)) != condition:
+        return f"A tool is given by: --tool {tool[:80]}"
+    if condition.removeprefix(FAMILY) in FAMILIES and condition.startswith(FAMILY):
+        return "The family is that of a model: --model MODEL"
+    return ""
 
 
 def situation_of(variant: str, model: str, window: int) -> "Situation":

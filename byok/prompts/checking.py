@@ -2,7 +2,7 @@
 
 import difflib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -41,14 +41,16 @@ class PromptProblem(NamedTuple):
 def check_name(name: str) -> PromptProblem | None:
     """Check the name of a file without `.md`."""
     kind, point, variant = name.partition(".")
+    end = f".{variant}" if variant in VARIANTS else ""
+    if name in VARIANTS:
+        cure = f"Say of which prompt: {next(iter(KINDS))}.{name}, for example."
+        return PromptProblem(f"{name}.md", 0, "this is a variant", cure)
     if kind not in KINDS:
-        return PromptProblem(
-            f"{name}.md", 0, "no prompt has this name", _suggest(kind, [*KINDS])
-        )
+        cure = _suggest(kind, {one: one + end for one in KINDS})
+        return PromptProblem(f"{name}.md", 0, "no prompt has this name", cure)
     if point and variant not in VARIANTS:
-        return PromptProblem(
-            f"{name}.md", 0, "there is no such variant", _suggest(variant, [*VARIANTS])
-        )
+        cure = _suggest(variant, {one: f"{kind}.{one}" for one in VARIANTS})
+        return PromptProblem(f"{name}.md", 0, "there is no such variant", cure)
     return None
 
 
@@ -78,10 +80,10 @@ def _endless_slots(file: str, template: Template) -> Iterator[PromptProblem]:
 def _unknown(
     file: str, template: Template, kind: PromptKind
 ) -> Iterator[PromptProblem]:
-    slots = sorted({*kind.slots, SHIPPED})
+    slots = _same(sorted({*kind.slots, SHIPPED}))
     tools = [f"{TOOL}NAME"] if kind.tools else []
     families = [f"{FAMILY}{family}" for family in FAMILIES]
-    conditions = [*sorted(kind.conditions), *tools, *families]
+    conditions = _same([*sorted(kind.conditions), *tools, *families])
     for part in template.walk():
         match part:
             case Slot(name, line, _) if name not in slots:
@@ -100,8 +102,13 @@ def _is_condition(condition: str, kind: PromptKind) -> bool:
     return condition in kind.conditions
 
 
-def _suggest(name: str, known: list[str]) -> str:
+def _suggest(name: str, known: Mapping[str, str]) -> str:
+    """Return the cure of a name; `known` tells for each name how it is typed."""
     near = difflib.get_close_matches(name[:_LONGEST].lower(), known, 1)
     if near:
-        return f"Did you mean {near[0]}?"
-    return f"Known are: {', '.join(known)}."
+        return f"Did you mean {known[near[0]]}?"
+    return f"Known are: {', '.join(known.values())}."
+
+
+def _same(names: Iterable[str]) -> dict[str, str]:
+    return {name: name for name in names}

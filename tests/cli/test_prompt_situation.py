@@ -79,6 +79,23 @@ def test_conditions_are_those_of_the_prompt() -> None:
     assert raised.value.hint == "Known are: snippets."
 
 
+@pytest.mark.parametrize(
+    ("kind", "condition", "hint"),
+    [
+        ("agent", "tool:view", "A tool is given by: --tool view"),
+        ("title", "tool:view", "This prompt has none."),
+        ("agent", "family:qwen", "The family is that of a model: --model MODEL"),
+        ("agent", "family:x", "Known are: parallel, snippets."),
+    ],
+)
+def test_a_condition_of_another_option_is_told_with_it(
+    kind: str, condition: str, hint: str
+) -> None:
+    with pytest.raises(BadRequest) as raised:
+        check_conditions(kind, [condition])
+    assert raised.value.hint == hint
+
+
 def test_the_tools_of_all_texts_of_a_prompt_are_found() -> None:
     own = prompts(agent__small="{{^tool:d|e}}x{{/}}", chat="{{#tool:f}}x{{/}}")
     shipped = prompts(agent="{{#tool:a|b}}{{#parallel}}{{#tool:c}}{{/}}{{/}}{{/}}")

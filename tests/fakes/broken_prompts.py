@@ -125,7 +125,7 @@ BROKEN = {
     "a variant of a variant": Broken(
         _write("agent.small.gpt.md", b"x"),
         "agent.small.gpt.md: there is no such variant.",
-        "Did you mean small?",
+        "Did you mean agent.small?",
     ),
     "a variant without a name": Broken(
         _write("agent..md", b"x"), "agent..md: there is no such variant.", "short"

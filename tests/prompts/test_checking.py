@@ -16,8 +16,20 @@ def test_names_of_prompts_are_known(name: str) -> None:
     ("name", "said"),
     [
         ("agnt", "agnt.md: no prompt has this name. Did you mean agent?"),
-        ("agent.tiny", "agent.tiny.md: there is no such variant. Known are: short, "),
-        ("agent.smal", "agent.smal.md: there is no such variant. Did you mean small?"),
+        (
+            "agent.tiny",
+            "agent.tiny.md: there is no such variant. Known are: agent.short, ",
+        ),
+        (
+            "agnt.small",
+            "agnt.small.md: no prompt has this name. Did you mean agent.small?",
+        ),
+        ("agnt.x", "agnt.x.md: no prompt has this name. Did you mean agent?"),
+        ("small", "small.md: this is a variant. Say of which prompt: agent.small, "),
+        (
+            "agent.smal",
+            "agent.smal.md: there is no such variant. Did you mean agent.small?",
+        ),
         ("zzz", "zzz.md: no prompt has this name. Known are: agent, ask, "),
     ],
 )
