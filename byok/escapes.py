@@ -43,6 +43,12 @@ def escape_json(text: str) -> str:
     return _ODD.sub(_escape_json, text)
 
 
+def shell_word(text: object) -> str:
+    """Return a text in quotes, as one word of a command that people copy."""
+    inner = str(text).replace("'", "'\\''")
+    return f"'{inner}'"
+
+
 def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
     if 0xDC80 <= code <= 0xDCFF:  # how Python keeps a byte that is no UTF-8

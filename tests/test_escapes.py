@@ -1,6 +1,7 @@
 """What nobody sees is shown; what scripts and emoji need stays."""
 
 import json
+import shlex
 import sys
 import unicodedata
 
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.escapes import escape, escape_json
+from byok.escapes import escape, escape_json, shell_word
 from tests.fakes.linear import check_linear
 
 
@@ -107,6 +108,13 @@ def test_escape_in_json_keeps_its_value(text: str) -> None:
     shown = escape_json(whole)
     assert json.loads(shown) == {"a": text}
     assert shown.count("\n") == 2
+
+
+@given(st.text())
+def test_a_word_for_a_shell_is_one_word_and_in_quotes(text: str) -> None:
+    word = shell_word(text)
+    assert shlex.split(f"chmod go-w {word}") == ["chmod", "go-w", text]
+    assert (word[0], word[-1]) == ("'", "'")
 
 
 @pytest.mark.parametrize("piece", ["\u200d", "\u0645\u200c", "\ufe0f", "\xe9"])

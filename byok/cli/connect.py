@@ -21,6 +21,7 @@ from byok.cli.confirm import YesOption
 from byok.cli.output import say, say_json, say_text, tell
 from byok.client_settings.client_kind import ClientKind
 from byok.errors import ConfigError
+from byok.escapes import shell_word
 from byok.platform.paths import Paths, find_paths
 from byok.routing import Service
 
@@ -136,7 +137,7 @@ def _write(
     if is_open_to_others(path) and address.token.encode() in (change.after or b""):
         tell(
             "Other users of this machine may read this file, which has byok's token "
-            f"now. Unless its folder keeps them out: chmod 600 '{path}'"
+            f"now. Unless its folder keeps them out: chmod 600 {shell_word(path)}"
         )
 
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from byok.client_settings.client_kind import ClientKind
+from byok.escapes import shell_word
 
 _LONGEST = 1000
 
@@ -72,7 +73,9 @@ def advise(
     lines = [_FILES[is_remote_file]] if is_remote_file is not None else []
     lines.append(_REACH[place].format(port=port))
     if place is RunPlace.WSL:
-        lines += [f"On Windows that is: --file '{file}'" for file in windows_files]
+        lines += [
+            f"On Windows that is: --file {shell_word(file)}" for file in windows_files
+        ]
     return lines
 
 

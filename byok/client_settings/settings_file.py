@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from byok.errors import ConfigError
+from byok.escapes import shell_word
 from byok.platform.paths import replace_foreign, sync_folder
 
 LARGEST = 5_000_000  # bytes
@@ -144,7 +145,8 @@ def _check_facts(path: Path, facts: os.stat_result, largest: int) -> None:
         )
     if not facts.st_mode & stat.S_IWUSR:
         raise ConfigError(
-            f"{path} is read-only.", hint=f"Run: chmod u+w '{path}'. {_BY_HAND}"
+            f"{path} is read-only.",
+            hint=f"Run: chmod u+w {shell_word(path)}. {_BY_HAND}",
         )
     if facts.st_nlink > 1:
         raise ConfigError(

@@ -19,6 +19,7 @@ from byok.config.fact_settings import FactSettings
 from byok.config.sections import UpstreamSettings
 from byok.config.settings import Settings
 from byok.errors import ConfigError
+from byok.escapes import shell_word
 
 _MAX_FILE = 2**16  # tomllib needs quadratic time for deep tables
 _MAX_ERRORS = 10
@@ -92,7 +93,7 @@ def _check_file(path: Path) -> None:
         if facts.st_mode & 0o022:
             raise ConfigError(
                 f"{path} can be changed by other users.",
-                hint=f"Run: chmod go-w '{path}'",
+                hint=f"Run: chmod go-w {shell_word(path)}",
             )
 
 

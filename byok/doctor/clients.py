@@ -16,6 +16,7 @@ from byok.doctor.client_files import (
 from byok.doctor.results import CannotCheck, CheckResult, doubtful, good, skip, wrong
 from byok.doctor.surroundings import Surroundings
 from byok.errors import ConfigError
+from byok.escapes import shell_word
 from byok.urls import is_loopback
 
 VARIABLE = "AUGMENT_API_URL"
@@ -64,7 +65,7 @@ def _is_of_others(client: ClientKind, target: ClientTarget) -> bool:
 
 
 def _cure(file: ClientFile) -> str:
-    where = "" if file.is_usual else f" --file '{file.path}'"
+    where = "" if file.is_usual else f" --file {shell_word(file.path)}"
     return f"byok connect {file.client} --write{where}"
 
 

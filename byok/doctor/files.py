@@ -13,6 +13,7 @@ from byok.doctor.background import in_background
 from byok.doctor.results import CheckResult, doubtful, good, skip, wrong
 from byok.doctor.surroundings import Surroundings
 from byok.errors import ConfigError
+from byok.escapes import shell_word
 from byok.platform.paths import Paths
 
 _LITTLE, _NOTHING = 512 * 2**20, 2**20  # bytes; an index wants to keep the first free
@@ -62,12 +63,15 @@ def _check_folder(paths: Paths, folder: Path) -> CheckResult:
             break  # Windows: the user's profile folder is private by its access list
         if facts.st_uid != os.geteuid():
             return wrong(
-                f"{place} belongs to another user", f"sudo chown $(id -u) '{place}'"
+                f"{place} belongs to another user",
+                f"sudo chown $(id -u) {shell_word(place)}",
             )
         if facts.st_mode & 0o022 and not facts.st_mode & stat.S_ISVTX:
-            return wrong(f"others may change {place}", f"chmod go= '{place}'")
+            return wrong(f"others may change {place}", f"chmod go= {shell_word(place)}")
         if facts.st_mode & 0o055:
-            return doubtful(f"others may read {place}", f"chmod go= '{place}'")
+            return doubtful(
+                f"others may read {place}", f"chmod go= {shell_word(place)}"
+            )
     return good("only its owner may read it")
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import platformdirs
 
 from byok.errors import ConfigError
+from byok.escapes import shell_word
 from byok.platform.home import check_home
 
 LONGEST_WRITE = 3600.0  # seconds
@@ -254,5 +255,5 @@ def check_private(path: Path, cure: str = "Remove it.") -> None:
     if facts.st_mode & 0o077:
         raise ConfigError(
             f"{path} can be read or changed by other users.",
-            hint=f"Run: chmod 600 '{path}'",
+            hint=f"Run: chmod 600 {shell_word(path)}",
         )

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from byok.escapes import shell_word
 from byok.prompts.checking import LARGEST, PromptProblem, check_name
 from byok.prompts.shipped import END
 
@@ -85,7 +86,7 @@ def _others(
         yield PromptProblem(name, 0, "it belongs to another user", cure)
     elif facts.st_mode & 0o022:
         problem = "it can be changed by other users"
-        yield PromptProblem(name, 0, problem, f"Run: chmod go-w '{path}'")
+        yield PromptProblem(name, 0, problem, f"Run: chmod go-w {shell_word(path)}")
 
 
 def _read(folder: Path, file: str, room: int) -> str | PromptProblem | None:
