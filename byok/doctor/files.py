@@ -42,6 +42,25 @@ def _check_token(around: Surroundings) -> CheckResult:
     return good(f"{file} is readable by its owner only")
 
 
+async def other_tokens(around: Surroundings) -> Sequence[str]:
+    """Return the files that exist of the tokens for the metrics and the dashboard."""
+    files = (around.paths.metrics_token, around.paths.dashboard_token)
+    return await in_background(lambda: [str(f) for f in files if os.path.lexists(f)])
+
+
+async def check_other_token(around: Surroundings, name: str) -> CheckResult:
+    """Check that such a token is whole, and for its owner alone."""
+    return await in_background(lambda: _check_other_token(around, Path(name)))
+
+
+def _check_other_token(around: Surroundings, file: Path) -> CheckResult:
+    try:
+        around.redactor.add(read_token(file))
+    except ConfigError as error:
+        return wrong(str(error), error.hint)
+    return good("it is readable by its owner only")
+
+
 async def folders(around: Surroundings) -> Sequence[str]:
     """Return byok's folders, those that are the same only once."""
     paths = around.paths

@@ -59,6 +59,7 @@ CHECKS = (
     Check("localhost", ports.check_localhost),
     Check("proxy variables", configuration.check_proxies),
     Check("token", files.check_token),
+    Check("other token", files.check_other_token, files.other_tokens),
     Check("folder", files.check_folder, files.folders),
     Check("disk", files.check_disk),
     Check("temporary folder", files.check_temporary_folder),

@@ -8,14 +8,18 @@ from pathlib import Path
 import pytest
 
 from byok.daemon.token import read_token
+from byok.doctor.examine import examine
 from byok.doctor.files import (
     check_disk,
     check_folder,
+    check_other_token,
     check_temporary_folder,
     check_token,
     folders,
+    other_tokens,
     try_to_write,
 )
+from byok.doctor.registry import Check
 from byok.doctor.results import CheckState
 from byok.doctor.surroundings import Machine
 from byok.platform.paths import find_paths, make_private
@@ -55,6 +59,38 @@ async def test_a_token_that_cannot_be_used_is_named(
         result = await check_token(around, "")
     assert result.state is CheckState.FAILURE
     assert cure in result.cure
+
+
+@posix
+@pytest.mark.parametrize("name", ["metrics-token", "dashboard-token"])
+@pytest.mark.parametrize(
+    ("content", "mode", "state", "cure"),
+    [
+        ("t" * 40, 0o600, CheckState.OK, ""),
+        ("t" * 40, 0o644, CheckState.FAILURE, "chmod 600"),
+        ("t", 0o600, CheckState.FAILURE, ""),
+        ("", 0o600, CheckState.FAILURE, ""),
+    ],
+)
+async def test_the_tokens_of_metrics_and_dashboard_are_looked_at(
+    name: str, content: str, mode: int, state: CheckState, cure: str
+) -> None:
+    file = find_paths().state_dir / name
+    make_private(file.parent)
+    file.write_text(content)
+    file.chmod(mode)
+    async with surroundings() as around:
+        [row] = await examine(around, [Check("x", check_other_token, other_tokens)])
+        assert (content in around.redactor(content)) is (state is not CheckState.OK)
+    assert (row.about, row.result.state) == (str(file), state)
+    assert cure in row.result.cure
+    assert bool(row.result.cure) is (state is not CheckState.OK)
+
+
+async def test_tokens_that_nobody_uses_are_neither_checked_nor_made() -> None:
+    async with surroundings() as around:
+        assert await other_tokens(around) == []
+    assert not find_paths().state_dir.exists()
 
 
 @posix
