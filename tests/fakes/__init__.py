@@ -102,6 +102,7 @@ Journal
 
 Dashboard
     chromium         the system's Chromium, driven by Playwright
+    furnished        a home in which byok has worked for two weeks
     pages            pages of the dashboard, watched for all that may go wrong
 
 Machine

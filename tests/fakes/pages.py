@@ -66,6 +66,7 @@ class Watch:
     origin: str
     wrong: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)  # "POST /ui/api/daemon"
+    open: set[str] = field(default_factory=set)  # those without an end
     _allowed: list[str] = field(default_factory=list)
 
     def allow(self, *parts: str) -> None:
@@ -86,6 +87,7 @@ class Watch:
         page.on("console", self._hear)
         page.on("pageerror", lambda error: self.wrong.append(f"error: {error}"))
         page.on("request", self._see_request)
+        page.on("requestfinished", self._see_end)
         page.on("requestfailed", self._see_failure)
         page.on("response", self._see_response)
 
@@ -99,13 +101,18 @@ class Watch:
 
     def _see_request(self, request: Request) -> None:
         parts = urlsplit(request.url)
-        self.requests.append(f"{request.method} {parts.path}")
+        self.requests.append(_line(request))
+        self.open.add(_line(request))
         if parts.scheme == "data":
             return
         if f"{parts.scheme}://{parts.netloc}" != self.origin:
             self.wrong.append(f"request to another host: {request.url}")
 
+    def _see_end(self, request: Request) -> None:
+        self.open.discard(_line(request))
+
     def _see_failure(self, request: Request) -> None:
+        self._see_end(request)
         # A panel that is left aborts what it asked for.
         if request.failure != "net::ERR_ABORTED":
             self.wrong.append(f"failed: {request.url} {request.failure}")
@@ -113,6 +120,10 @@ class Watch:
     def _see_response(self, response: Response) -> None:
         if response.status >= 400:
             self.wrong.append(f"{response.status} {urlsplit(response.url).path}")
+
+
+def _line(request: Request) -> str:
+    return f"{request.method} {urlsplit(request.url).path}"
 
 
 async def make_code(url: str) -> str:

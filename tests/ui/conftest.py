@@ -1,5 +1,7 @@
 """The dashboard in a browser: one browser a worker, a new profile and daemon a test."""
 
+import asyncio
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -8,10 +10,12 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page
 
+from byok.platform.paths import find_paths
 from tests.fakes.chromium import browsing
 from tests.fakes.daemon import Editor, running, settings_for
+from tests.fakes.furnished import furnish, make_bakery
 from tests.fakes.pages import Watch, sign_in, visiting
-from tests.fakes.upstream import FakeUpstream
+from tests.fakes.upstream import FakeUpstream, Script, delta
 
 _HERE = Path(__file__).parent
 
@@ -51,6 +55,22 @@ async def editor(
     """A daemon in the test, and a client that asks it."""
     async with running(daemon_settings) as started:
         yield started
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def furnished(tmp_path: Path, fake: FakeUpstream) -> AsyncIterator[Editor]:
+    """A daemon that has a history, a workspace, and requests that are answered now."""
+    bakery = make_bakery(tmp_path / "bakery")
+    furnish(find_paths(), fake.url, time.time(), bakery)
+    fake.play(Script([delta(content="The oven is")], end="hang"))
+    async with running() as started:
+        asking = [asyncio.ensure_future(started.chat(f"Question {n}")) for n in (1, 2)]
+        while fake.open < len(asking):
+            await asyncio.sleep(0.01)
+        yield started
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
 
 
 @pytest_asyncio.fixture(loop_scope="session")

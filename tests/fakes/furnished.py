@@ -1,0 +1,197 @@
+"""A home in which byok has worked for two weeks: a journal, a project, settings.
+
+All of it follows from a seed and a time, so that pictures change only with the page.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from byok.journal.entry import JournalEntry
+from byok.platform.paths import Paths
+from tests.fakes.journal_entries import entry, write_journal
+
+DAY = 86_400.0
+_DAYS = 14
+_TOOLS = ("view", "grep", "edit-file", "run-tests", "codebase-search", "save-file")
+
+
+class _Model(NamedTuple):
+    """A model that was asked: US dollars for a million tokens in, out and cached."""
+
+    upstream: str
+    name: str
+    prices: tuple[float, float, float] | None
+    speed: float  # tokens of the answer a second
+    cached: float  # how much of a prompt its cache knows
+
+
+_CHAT = (
+    _Model("anthropic", "claude-sonnet-4-5", (3.0, 15.0, 0.3), 70, 0.85),
+    _Model("openai", "gpt-5.1", (1.25, 10.0, 0.125), 90, 0.6),
+    _Model("ollama", "qwen3-coder:30b", None, 35, 0.0),
+)
+_COMPLETION = _Model("ollama", "qwen2.5-coder:7b", None, 80, 0.0)
+_CLIENTS = ("vscode/0.600.1", "vscode/0.600.1", "intellij/0.300.2", "auggie/0.9.0")
+_ERRORS = (
+    ("upstream_rate_limit", "UpstreamUnreachable"),
+    ("upstream_timeout", "UpstreamUnreachable"),
+    ("context_length", "UpstreamRefused"),
+)
+
+
+def history(now: float) -> list[JournalEntry]:
+    """Return two weeks of requests that end at `now`, the oldest first."""
+    source = Random(7)
+    found = [
+        request
+        for day in reversed(range(_DAYS))
+        for request in _requests_of(source, now, day)
+    ]
+    return sorted(found, key=lambda request: request.started)
+
+
+def furnish(paths: Paths, url: str, now: float, *workspaces: Path) -> None:
+    """Fill a home that is empty; `url` is where its upstreams are."""
+    paths.journal.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    write_journal(paths.journal, history(now))
+    _write_settings(paths.config, url, *workspaces)
+
+
+def _requests_of(source: Random, now: float, day: int) -> Iterator[JournalEntry]:
+    weekend = day % 7 in (2, 3)
+    for number in range(source.randint(0, 1) if weekend else source.randint(3, 5)):
+        begun = now - day * DAY - source.uniform(0.05, 0.28) * DAY
+        model = source.choices(_CHAT, (6, 3, 2))[0]
+        client = source.choice(_CLIENTS)
+        name = f"{source.getrandbits(64):016x}-{day}-{number}"
+        yield from _turns(source, begun, model, client, name)
+    for _ in range(0 if weekend else source.randint(4, 9)):
+        begun = now - day * DAY - source.uniform(0.05, 0.28) * DAY
+        yield _request(source, begun, _COMPLETION, "vscode/0.600.1", "", 900)
+
+
+def _turns(
+    source: Random, begun: float, model: _Model, client: str, conversation: str
+) -> Iterator[JournalEntry]:
+    size, time = source.randint(4_000, 12_000), begun
+    for _ in range(source.randint(3, 12)):
+        turn = _request(source, time, model, client, conversation, size)
+        yield turn
+        size += source.randint(800, 4_000)
+        time = turn.started + turn.seconds + source.uniform(1, 40)
+
+
+def _request(
+    source: Random,
+    begun: float,
+    model: _Model,
+    client: str,
+    conversation: str,
+    size: int,
+) -> JournalEntry:
+    answer = source.randint(60, 900) if conversation else source.randint(8, 60)
+    first = source.uniform(0.3, 1.6) if conversation else source.uniform(0.08, 0.3)
+    cached = int(size * model.cached * source.uniform(0.5, 1))
+    tools = source.choices(_TOOLS, k=source.randint(0, 3)) if conversation else []
+    made = entry(
+        request_id=f"{source.getrandbits(48):012x}",
+        started=begun,
+        seconds=first + answer / model.speed,
+        client=client,
+        conversation=conversation,
+        endpoint="/chat-stream" if conversation else "/completion",
+        purpose="chat" if conversation else "completion",
+        model_asked=model.name,
+        model=model.name,
+        upstream=model.upstream,
+        first_byte=first,
+        input_tokens=size,
+        output_tokens=answer,
+        cache_read_tokens=cached,
+        cost=_cost(model, size - cached, answer, cached),
+        repairs=int(source.random() < 0.06),
+        tool_calls=", ".join(tools),
+    )
+    return _spoil(source, made) if source.random() < 0.04 else made
+
+
+def _cost(model: _Model, new: int, answer: int, cached: int) -> float | None:
+    if model.prices is None:
+        return None
+    paid = zip((new, answer, cached), model.prices, strict=True)
+    return sum(tokens * price for tokens, price in paid) / 1e6
+
+
+def _spoil(source: Random, made: JournalEntry) -> JournalEntry:
+    code, kind = source.choice(_ERRORS)
+    return made._replace(
+        outcome="failed",
+        error=code,
+        error_class=kind,
+        attempts=3,
+        output_tokens=0,
+        tool_calls="",
+        cost=None,
+    )
+
+
+PROJECT = {
+    "README.md": "# Bakery\n\nOrders, ovens and bread.\n",
+    "bakery/__init__.py": '"""The bakery."""\n',
+    "bakery/oven.py": (
+        '"""Ovens."""\n\n\nclass ConvectionOven:\n'
+        '    """Bakes bread with moving air."""\n\n'
+        "    def preheat(self, degrees: int) -> None:\n"
+        '        """Heat the oven before the dough goes in."""\n'
+        "        self.degrees = degrees\n\n"
+        "    def bake(self, dough: bytes, minutes: int) -> bytes:\n"
+        '        """Return bread; the oven must be hot."""\n'
+        "        if self.degrees < 180:\n"
+        '            raise ValueError("the oven is cold")\n'
+        "        return dough * minutes\n"
+    ),
+    "bakery/till.py": (
+        '"""Money."""\n\n\ndef total_price(items: list[int]) -> int:\n'
+        '    """Add up what the customer pays."""\n'
+        "    return sum(items)\n"
+    ),
+    "bakery/orders.ts": (
+        "export interface Order { id: number; loaves: number }\n\n"
+        "// Return how many loaves the oven must bake today.\n"
+        "export function loavesToBake(orders: Order[]): number {\n"
+        "  return orders.reduce((sum, order) => sum + order.loaves, 0);\n}\n"
+    ),
+    "tests/test_oven.py": (
+        "from bakery.oven import ConvectionOven\n\n\n"
+        "def test_a_cold_oven_bakes_nothing() -> None:\n"
+        "    oven = ConvectionOven()\n    oven.preheat(20)\n"
+    ),
+    ".env": "PASSWORD=not-for-anybody\n",
+    ".gitignore": "*.log\n",
+    "bake.log": "preheat the convection oven\n",
+}
+
+
+def make_bakery(root: Path) -> Path:
+    """Write a project of a few files; one is a secret, one ignored, one binary."""
+    (root / ".git").mkdir(parents=True)
+    for name, text in PROJECT.items():
+        path = root / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, "utf-8")
+    (root / "logo.bin").write_bytes(bytes(range(256)) * 8)
+    return root
+
+
+def _write_settings(path: Path, url: str, *workspaces: Path) -> None:
+    """Write settings whose upstreams are all at `url`, an OpenAI-compatible server."""
+    folders = [str(folder) for folder in workspaces]
+    lines = ["# My models.", f"context.workspaces = {folders}"]
+    for model in _CHAT:
+        lines += [f"[upstreams.{model.upstream}]", 'type = "openai_compatible"']
+        lines += [f'base_url = "{url}"', f'model = "{model.name}"']
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    path.chmod(0o600)
