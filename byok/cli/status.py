@@ -14,7 +14,7 @@ from byok.cli.control import EXIT_NOT_RUNNING
 from byok.cli.ensure_service import is_started_by_requests
 from byok.cli.index import show_index
 from byok.cli.log import write_entry
-from byok.cli.output import say, say_json
+from byok.cli.output import count_noun, say, say_json
 from byok.errors import ByokError
 from byok.platform.paths import Paths, find_paths
 from byok.routing import Service
@@ -88,7 +88,7 @@ async def _ask_daemon(paths: Paths, daemon: "Instance") -> dict[str, Any]:
     from byok.daemon_client.daemon import talking
 
     answer: dict[str, Any] = {"model": "", "settings": {}, "official": {}, "caps": {}}
-    answer |= {"index": None, "error": ""}
+    answer |= {"journal": {}, "index": None, "error": ""}
     try:
         async with talking(daemon, read_token(paths.token)) as door:
             answer |= await door.answer(Service.DAEMON, {})
@@ -113,6 +113,7 @@ def _show(answer: dict[str, Any]) -> None:
         say(f"model: {answer['model']}")
     _show_settings(answer["settings"])
     show_caps(answer["caps"])
+    _show_lost(answer["journal"].get("lost", 0))
     if answer["official"].get("base_url"):
         _show_official(answer["official"])
     if answer["error"]:
@@ -121,6 +122,13 @@ def _show(answer: dict[str, Any]) -> None:
         show_index(answer["index"])
     else:
         say("index: nothing is indexed (byok index add DIR)")
+
+
+def _show_lost(count: int) -> None:
+    """Print how many requests are missing in the journal."""
+    if count:
+        missing = count_noun(count, "request")
+        say(f"journal: {missing} could not be written; why: {find_paths().log}")
 
 
 def _show_settings(answer: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from byok.caps.keeper import CapKeeper
 from byok.dashboard.live import LiveRequests
+from byok.journal.journal import Journal
 from byok.routing import Service
 from byok.server.admission import Admission
 from byok.server.code_endpoints import CodeEndpoints
@@ -50,6 +51,7 @@ def make_endpoints(
     timing: Timing,
     caps: CapKeeper,
     live: LiveRequests,
+    journal: Journal,
 ) -> EndpointSet:
     """Build what answers requests with one set of services."""
     settings = services.settings
@@ -62,7 +64,7 @@ def make_endpoints(
         services.context, settings.chat, keeps_uploads=services.keeps_uploads
     )
     admission = Admission(gate, conversations)
-    local = _local_handlers(services, control, models, relay, caps)
+    local = _local_handlers(services, control, models, relay, caps, journal)
     handlers = Handlers(
         _make_generator(services, grounding, admission, timing, caps),
         _make_completer(services, grounding, gate, caps),
@@ -159,6 +161,7 @@ def _local_handlers(
     models: ModelLists,
     relay: Relay,
     caps: CapKeeper,
+    journal: Journal,
 ) -> dict[Service, LocalHandler]:
     """Return what answers each service of the daemon."""
     return {
@@ -166,5 +169,5 @@ def _local_handlers(
         Service.OFFICIAL: relay.status,
         **CodeEndpoints(services.context).handlers,
         **EmbedEndpoints(services.embeddings).handlers,
-        **DaemonEndpoints(services, control, caps).handlers,
+        **DaemonEndpoints(services, control, caps, journal).handlers,
     }

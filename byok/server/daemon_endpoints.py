@@ -13,6 +13,7 @@ from byok.capture.recorder import DEFAULT_SECONDS
 from byok.chat import Json
 from byok.config import mask_settings
 from byok.errors import NO_UPSTREAM, BadRequest, ConfigError
+from byok.journal.journal import Journal
 from byok.routing import OFFICIAL, Service
 from byok.server.catalog_report import catalog
 from byok.server.control import Control
@@ -28,9 +29,12 @@ _JSON = {"Content-Type": "application/json"}
 class DaemonEndpoints:
     """Answers what commands ask of the daemon itself."""
 
-    def __init__(self, services: Services, control: Control, caps: CapKeeper) -> None:
+    def __init__(
+        self, services: Services, control: Control, caps: CapKeeper, journal: Journal
+    ) -> None:
         self._services = services
         self._caps = caps
+        self._journal = journal
         self._control = control
         self.handlers: Mapping[Service, Callable[[Json], Awaitable[Json]]] = {
             Service.DAEMON: self._daemon,
@@ -57,6 +61,7 @@ class DaemonEndpoints:
             "model": self._services.router.default().id,
             "settings": self._control.status(),
             "caps": await self._caps.status(),
+            "journal": {"lost": self._journal.lost},
         }
 
     async def _settings(self, body: Json) -> Json:

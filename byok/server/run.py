@@ -261,6 +261,7 @@ def _opener(
             timing,
             caps,
             live,
+            journal,
         )
         settings, price_of = services.settings, services.catalog.price_of
         live.price_of = price_of

@@ -74,6 +74,22 @@ async def test_status_reports_settings_that_are_not_in_force(cli: Cli) -> None:
     assert "need a restart (byok restart): server.port\n" in done.out
 
 
+async def test_status_tells_of_requests_that_the_journal_lost(cli: Cli) -> None:
+    answers: dict[str, Any] = {
+        "/byok/daemon": {**DAEMON, "journal": {"lost": 0}},
+        "/byok/official": {"base_url": ""},
+        "/byok/index/status": {"workspaces": [], "totals": {}},
+    }
+    async with daemon_rows(answers) as rows:
+        fine = await asyncio.to_thread(cli, "status")
+        rows.answers["/byok/daemon"] = {**DAEMON, "journal": {"lost": 3}}
+        done = await asyncio.to_thread(cli, "status")
+    assert "journal" not in fine.out
+    assert f"journal: 3 requests could not be written; why: {find_paths().log}\n" in (
+        done.out
+    )
+
+
 async def test_status_does_not_call_an_unproven_lock_holder_stopped(
     cli: Cli,
 ) -> None:

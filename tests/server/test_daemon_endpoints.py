@@ -28,6 +28,19 @@ async def test_the_daemon_tells_who_answers_and_why() -> None:
     assert told["settings"] == {"file": file, "error": "", "restart": []}
 
 
+async def test_the_daemon_tells_how_many_requests_its_journal_lost() -> None:
+    find_paths().journal.mkdir(parents=True)  # so it can be no file
+    async with running(upstream="demo") as editor:
+        assert (await editor.post("/byok/daemon")).json["journal"] == {"lost": 0}
+        for _ in range(2):
+            await editor.chat("Hi.")
+        async with asyncio.timeout(60):
+            told: dict[str, int] = {}
+            while told != {"lost": 2}:
+                await asyncio.sleep(0.01)
+                told = (await editor.post("/byok/daemon")).json["journal"]
+
+
 async def test_daemon_status_shows_settings_without_secrets(
     fake: FakeUpstream,
 ) -> None:
