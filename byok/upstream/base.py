@@ -32,6 +32,11 @@ class Upstream(Protocol):
         """The name in the user's settings."""
         ...
 
+    @property
+    def rest_seconds(self) -> float:
+        """For how long it is not asked, because it could not be reached; usually 0."""
+        ...
+
     def stream(
         self, chat: ChatRequest, model: str
     ) -> AsyncGenerator[list[StreamEvent], None]:
@@ -79,6 +84,11 @@ class UpstreamLayer:
     def name(self) -> str:
         """See Upstream.name."""
         return self._inner.name
+
+    @property
+    def rest_seconds(self) -> float:
+        """See Upstream.rest_seconds."""
+        return self._inner.rest_seconds
 
     def stream(
         self, chat: ChatRequest, model: str

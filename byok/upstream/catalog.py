@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from byok.dialects.default_models import choose_chat_model, choose_job_model
 from byok.dialects.model_facts import ModelFacts, Price, SourcedFacts
@@ -83,6 +84,17 @@ class CatalogEntry:
         return f"{name}@{self.address}" if self.address else name
 
 
+class ListState(NamedTuple):
+    """How the fetching of a list stands: `age` is how many seconds ago it ended.
+
+    It is None before the first end; `failure` is why the last one failed, or "".
+    """
+
+    asking: bool
+    age: float | None
+    failure: str
+
+
 class Catalog:
     """The models of all configured upstreams. Close it when done."""
 
@@ -150,6 +162,13 @@ class Catalog:
     def failure_of(self, name: str) -> str:
         """Return why the last fetch of an upstream's list failed, or ""."""
         return self._entries[name].failure
+
+    def state_of(self, name: str) -> "ListState":
+        """Return how the fetching of an upstream's list stands."""
+        entry = self._entries[name]
+        age = self._clock() - entry.fetched
+        asking = entry.fetching is not None and not entry.fetching.done()
+        return ListState(asking, None if age == float("inf") else age, entry.failure)
 
     def refresh(self, *, anew: bool = False) -> None:
         """Start to fetch lists that are old, or all of them; returns at once."""

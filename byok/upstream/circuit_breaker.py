@@ -49,7 +49,7 @@ class CircuitBreaker:
         Raises:
             NotReady: the breaker is open.
         """
-        while 0 < (left := self._seconds_left()) < _SHORT:
+        while 0 < (left := self.seconds_left()) < _SHORT:
             await self._sleep(left)
         self.check()
         mine = self._is_probing = self._until is not None
@@ -67,7 +67,7 @@ class CircuitBreaker:
         """
         if self._until is None:
             return
-        if (left := self._seconds_left()) > 0:
+        if (left := self.seconds_left()) > 0:
             raise NotReady(
                 f"{self._cause} After several failures in a row the next attempt is "
                 f"made in {math.ceil(left)} s.",
@@ -77,7 +77,8 @@ class CircuitBreaker:
             )
         self._until = self._clock() + self._pause  # open for all but the probe
 
-    def _seconds_left(self) -> float:
+    def seconds_left(self) -> float:
+        """Return for how long it stays open; at most 0 where a request may be sent."""
         return 0.0 if self._until is None else self._until - self._clock()
 
     def record_success(self) -> None:

@@ -95,6 +95,11 @@ class HttpUpstream:
         return self._spec.name
 
     @property
+    def rest_seconds(self) -> float:
+        """See Upstream.rest_seconds."""
+        return self._sender.rest_seconds
+
+    @property
     def spec(self) -> UpstreamSpec:
         """What it was built from."""
         return self._spec

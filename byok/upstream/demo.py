@@ -38,6 +38,11 @@ class DemoUpstream:
         """The name in the user's settings."""
         return self._name
 
+    @property
+    def rest_seconds(self) -> float:
+        """See Upstream.rest_seconds."""
+        return 0.0
+
     def serves(self, path: str, model: str) -> bool:
         """See Upstream.serves; chats are translated."""
         return False

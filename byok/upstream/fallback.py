@@ -80,6 +80,11 @@ class FallbackUpstream:
         return self._asked.name
 
     @property
+    def rest_seconds(self) -> float:
+        """See Upstream.rest_seconds."""
+        return self._asked.rest_seconds
+
+    @property
     def _asked(self) -> Upstream:
         return self.now.upstream
 

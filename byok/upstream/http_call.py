@@ -78,6 +78,11 @@ class Caller:
             callee.breaker_pause, upstream=callee.name
         )
 
+    @property
+    def rest_seconds(self) -> float:
+        """For how long the server is not asked, because it could not be reached."""
+        return max(0.0, self._breaker.seconds_left())
+
     async def call(
         self,
         url: httpx.URL,

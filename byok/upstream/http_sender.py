@@ -38,6 +38,11 @@ class Sender:
         self._urls: dict[str, httpx.URL] = {}
         self._heads: dict[object, httpx.Headers] = {}
 
+    @property
+    def rest_seconds(self) -> float:
+        """For how long nothing is sent, because the server could not be reached."""
+        return self._caller.rest_seconds
+
     @asynccontextmanager
     async def open(
         self,

@@ -29,6 +29,11 @@ class UnconfiguredUpstream:
         """The name in the model id."""
         return self._name
 
+    @property
+    def rest_seconds(self) -> float:
+        """See Upstream.rest_seconds."""
+        return 0.0
+
     async def stream(
         self, chat: ChatRequest, model: str
     ) -> AsyncGenerator[list[StreamEvent], None]:

@@ -28,6 +28,10 @@ class Lister:
     def name(self) -> str:
         return self._name
 
+    @property
+    def rest_seconds(self) -> float:
+        return 0.0
+
     async def models(self) -> list[str]:
         self.asked += 1
         await self.open.wait()

@@ -42,6 +42,10 @@ class Scripted:
         return self._name
 
     @property
+    def rest_seconds(self) -> float:
+        return 0.0
+
+    @property
     def chats(self) -> list[ChatRequest]:
         """What was asked, without the model's name."""
         return [chat for chat, _ in self.asked]

@@ -13,7 +13,7 @@ from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.errors import ByokError, KeyMissing, UpstreamUnreachable
 from byok.model_ids import ListedModel
 from byok.purposes import Purpose
-from byok.upstream.catalog import Catalog, CatalogEntry
+from byok.upstream.catalog import Catalog, CatalogEntry, ListState
 from byok.upstream.http_sender import Sender
 from byok.upstream.model_facts import KnownModels
 from byok.upstream.spec import Api, UpstreamSpec
@@ -68,6 +68,19 @@ async def test_catalog_refreshes_only_an_old_model_list(file: Path) -> None:
     await refreshed(catalog)
     assert lister.asked == 2
     assert catalog.models_of("a") == ["m2"]
+
+
+async def test_catalog_tells_how_the_fetching_of_a_list_stands(file: Path) -> None:
+    lister, clock = Lister("a", "m1"), Clock()
+    catalog = Catalog([CatalogEntry(lister)], file, clock=clock)
+    assert catalog.state_of("a") == ListState(False, None, "")
+    lister.open.clear()
+    catalog.refresh()
+    assert catalog.state_of("a") == ListState(True, None, "")
+    lister.open.set()
+    await catalog.settle(5)
+    clock.now += 7
+    assert catalog.state_of("a") == ListState(False, 7, "")
 
 
 async def test_catalog_fetches_a_model_list_once_at_a_time(file: Path) -> None:

@@ -46,6 +46,15 @@ def test_circuit_breaker_opens_at_the_fifth_failure(breaker: CircuitBreaker) -> 
     assert is_open(breaker.check)
 
 
+def test_circuit_breaker_tells_for_how_long_it_is_open(
+    breaker: CircuitBreaker, clock: Clock
+) -> None:
+    assert breaker.seconds_left() == 0
+    fail(breaker)
+    clock.now += 10
+    assert breaker.seconds_left() == 20
+
+
 def test_circuit_breaker_ignores_failures_that_lie_apart(
     breaker: CircuitBreaker, clock: Clock
 ) -> None:
