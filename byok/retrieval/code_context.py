@@ -27,6 +27,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -46,12 +47,14 @@ from byok.code_query import (
     to_bytes,
     to_text,
 )
-from byok.errors import ByokError, IndexInUse
+from byok.errors import BadRequest, ByokError, IndexInUse
 from byok.index.options import IndexOptions
 from byok.retrieval.model_aids import ModelAids, VectorSearch
 
 if TYPE_CHECKING:
     from byok.index.engine import ContextEngine
+    from byok.index.skipped import SkippedFiles
+    from byok.index.types import SkipReason
     from byok.index.uploads import Missing
     from byok.index.workspace.workspace import Workspace
     from byok.retrieval.passages import PassageFinder
@@ -210,10 +213,12 @@ class CodeContext:
         """Answer a question about code with excerpts, as text for a model."""
         return await (await self._open_engine()).retriever.answer(request)
 
-    async def search(self, question: str, limit: int, roots: Sequence[str]) -> Json:
+    async def search(
+        self, question: str, limit: int, roots: Sequence[str], *, lines: int = 0
+    ) -> Json:
         """Return the best files, their scores and reasons (`Retriever.search`)."""
         return await (await self._open_engine()).retriever.search(
-            question, limit, roots
+            question, limit, roots, lines=lines
         )
 
     # Workspaces
@@ -249,6 +254,25 @@ class CodeContext:
     async def rebuild(self) -> int:
         """Index every file again; return how many there are."""
         return await (await self._open_engine()).engine.rebuild()
+
+    async def find_skipped(
+        self, root: str, reason: "SkipReason | None", offset: int, limit: int
+    ) -> "SkippedFiles":
+        """Return which files of a workspace are left out (`index/skipped.py`).
+
+        Raises:
+            BadRequest: the folder is no workspace.
+        """
+        from byok.index.skipped import find_skipped
+
+        engine = (await self._open_engine()).engine
+        for space in engine.workspaces:
+            if str(space.root) == root:
+                find = partial(find_skipped, space, engine.store, reason=reason)
+                return await asyncio.to_thread(find, offset=offset, limit=limit)
+        raise BadRequest(
+            "This folder is not a workspace.", code="no_workspace", status=422
+        )
 
     async def why(self, path: Path) -> PathStatus:
         """Return whether a path is indexed, and which rule leaves it out if not.

@@ -14,6 +14,7 @@ from byok.index.engine import ContextEngine
 from byok.index.files.languages import kind_of
 from byok.index.types import Phase
 from byok.index.workspace.workspace import Workspace
+from byok.retrieval import hit_lines
 from byok.retrieval import query as queries
 from byok.retrieval.commits import rank_commits, render_commits
 from byok.retrieval.model_aids import ModelAids
@@ -88,12 +89,18 @@ class Retriever:
         )
 
     async def search(
-        self, text: str, limit: int = 20, roots: Sequence[str] = ()
+        self,
+        text: str,
+        limit: int = 20,
+        roots: Sequence[str] = (),
+        *,
+        lines: int = 0,
     ) -> dict[str, Any]:
         """Return `{"hits": [...], "notes": [...]}` for `byok search`.
 
         A hit has path, score, kind, the parts of its score and line ranges. Only the
-        index is searched; the notes say what it lacks.
+        index is searched; the notes say what it lacks. With `lines` a hit has so many
+        lines of each chunk, and the answer the `terms` that were searched for.
         """
         await self.ranker.wait_until_indexed(_SETTLE_SECONDS)
         scope = await select_scope(self._engine, BlobNames(), roots, text)
@@ -103,10 +110,21 @@ class Retriever:
         text = remove_roots(text, scope)
         query = await asyncio.to_thread(queries.parse_query, text)
         found, entries = await self.ranker.rank(text, query, scope, may_rerank=True)
-        return {
-            "hits": [_describe_hit(file, entries, scope) for file in found[:limit]],
+        best = found[:limit]
+        hits = [_describe_hit(file, entries, scope) for file in best]
+        answer: dict[str, Any] = {
+            "hits": hits,
             "notes": [*scope.notes, *(building or stale_notes(scope))],
         }
+        if lines:
+            read, contents = hit_lines.lines_of_hits, self._engine.contents
+            found_lines = await asyncio.to_thread(
+                read, best, entries, contents, query, lines
+            )
+            answer["terms"] = hit_lines.describe_terms(query)
+            for hit, shown in zip(hits, found_lines, strict=True):
+                hit["lines"] = shown
+        return answer
 
     async def _answer_code(self, text: str, scope: Scope, length: int) -> str:
         usable = scope.named or all(map(is_usable, scope.workspaces))
