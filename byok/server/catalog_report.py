@@ -18,6 +18,11 @@ async def catalog(services: Services) -> Json:
     """List the models of every upstream, asked for now; and what failed."""
     services.catalog.refresh(anew=True)
     await services.catalog.settle(_SECONDS)
+    return known_catalog(services)
+
+
+def known_catalog(services: Services) -> Json:
+    """List the models as far as they are known; nothing is asked."""
     default = services.router.default()
     listed = services.catalog.list_models()
     if default not in listed:

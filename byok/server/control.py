@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -46,7 +47,10 @@ class Control:
         settings: Settings,
         instance: str,
         captures: CaptureRecorder,
+        *,
+        clock: Callable[[], float] = time.time,
     ) -> None:
+        self.since = clock()  # when the daemon began
         self.captures = captures
         self._source = source
         self._started = self._settings = settings

@@ -7,8 +7,10 @@ from byok.dashboard.live import LiveRequests
 from byok.routing import Service
 from byok.server.control import Control
 from byok.server.dashboard.endpoint import PageHandler, PageRequest
+from byok.server.dashboard.index_api import make_index_handlers
 from byok.server.dashboard.journal_api import JournalApi
 from byok.server.dashboard.live_api import live_handlers
+from byok.server.dashboard.overview_api import make_overview_handlers
 from byok.server.handlers import LocalHandler
 from byok.wiring.services import Services
 
@@ -16,11 +18,13 @@ from byok.wiring.services import Services
 _SHARED = {
     "daemon": Service.DAEMON,
     "official": Service.OFFICIAL,
-    "catalog": Service.CATALOG,
-    "keys": Service.KEYS,
     "key-test": Service.KEY_TEST,
     "index": Service.INDEX_STATUS,
+    "index-add": Service.INDEX_ADD,
+    "index-remove": Service.INDEX_REMOVE,
+    "index-rebuild": Service.INDEX_REBUILD,
     "index-why": Service.INDEX_WHY,
+    "index-vectors": Service.EMBED_STATUS,
 }
 
 
@@ -31,13 +35,14 @@ def make_page_handlers(
     live: LiveRequests,
 ) -> Mapping[str, PageHandler]:
     """Return what answers each name; `local` is what answers commands."""
-    del control
     journal = JournalApi(services.paths.journal, services.settings.journal.keep_days)
     shared = {name: _share(local[service]) for name, service in _SHARED.items()}
     return {
         **shared,
         **journal.handlers,
         **live_handlers(live),
+        **make_overview_handlers(local, services, control),
+        **make_index_handlers(services.context),
     }
 
 

@@ -74,5 +74,30 @@ def read_text(body: Mapping[str, Any], name: str, *, longest: int) -> str:
     return value.encode("utf-8", "replace").decode()
 
 
+def read_texts(
+    body: Mapping[str, Any], name: str, *, most: int, longest: int
+) -> list[str]:
+    """Return a list of at most `most` texts, empty if the field is missing.
+
+    Raises:
+        BadRequest: it is no such list, or a text is longer than `longest` characters.
+    """
+    value = body.get(name, [])
+    if not isinstance(value, list) or len(value) > most:
+        raise _refuse(name, f"a list of at most {most}")
+    return [read_text({name: one}, name, longest=longest) for one in value]
+
+
+def refuse_empty(name: str, value: str) -> str:
+    """Return a text that says something.
+
+    Raises:
+        BadRequest: it is empty, or nothing but spaces.
+    """
+    if not value.strip():
+        raise _refuse(name, "a text that is not empty")
+    return value
+
+
 def _refuse(name: str, wanted: str) -> BadRequest:
     return BadRequest(f"{name} must be {wanted}.", status=422)

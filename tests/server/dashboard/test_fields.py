@@ -12,7 +12,9 @@ from byok.server.dashboard.fields import (
     read_flag,
     read_number,
     read_text,
+    read_texts,
     read_time,
+    refuse_empty,
 )
 
 count = partial(read_count, name="f", default=7, most=9)
@@ -20,6 +22,7 @@ number = partial(read_number, name="f")
 moment = partial(read_time, name="f")
 flag = partial(read_flag, name="f")
 text = partial(read_text, name="f", longest=4)
+texts = partial(read_texts, name="f", most=2, longest=4)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +40,8 @@ text = partial(read_text, name="f", longest=4)
         (text, {}, ""),
         (text, {"f": "漢字"}, "漢字"),
         (text, {"f": "\ud800"}, "?"),
+        (texts, {}, []),
+        (texts, {"f": ["a", ""]}, ["a", ""]),
     ],
 )
 def test_a_field_is_read(read: Callable[..., Any], body: Any, value: Any) -> None:
@@ -51,8 +56,9 @@ def test_a_field_is_read(read: Callable[..., Any], body: Any, value: Any) -> Non
         (moment, [-1, 1e30, float("nan"), float("inf"), "1", True, []]),
         (flag, [0, 1, "true", None, []]),
         (text, ["fives", 1, None, [], {}]),
+        (texts, ["a", None, ["a", "b", "c"], ["fives"], [1], {}]),
     ],
-    ids=["count", "number", "time", "flag", "text"],
+    ids=["count", "number", "time", "flag", "text", "texts"],
 )
 def test_what_a_field_may_not_be_is_refused(
     read: Callable[..., Any], values: list[Any]
@@ -61,3 +67,10 @@ def test_what_a_field_may_not_be_is_refused(
         with pytest.raises(BadRequest, match=r"^f must be") as caught:
             read({"f": value})
         assert caught.value.status == 422
+
+
+def test_a_text_that_says_nothing_is_refused() -> None:
+    assert refuse_empty("f", "a ") == "a "
+    for value in ("", " \n"):
+        with pytest.raises(BadRequest, match="f must be"):
+            refuse_empty("f", value)

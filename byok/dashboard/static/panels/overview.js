@@ -1,10 +1,235 @@
-// The daemon, its upstreams, models and keys.
+// The state at a glance: the daemon, its upstreams, keys, models and last requests. Each
+// block loads by itself, so that a slow one holds up nothing else.
 
 import { call } from "../api.js";
-import { facts, replace, section } from "../dom.js";
-import { t } from "../texts.js";
+import { announce, badge, errorBox, facts, h, replace, section, table } from "../dom.js";
+import { dollars, duration, number, short, time } from "../format.js";
+import { t, textOr } from "../texts.js";
+import { modelsTable } from "./models_table.js";
+
+const ASK_AGAIN = 2000; // ms, while an upstream is being asked
+let keysAnswer = null; // a keyring may open a dialog, so it is asked once a page
 
 export async function open(root, rest, signal) {
-  const daemon = await call("daemon", {}, { signal });
-  replace(root, section("byok", facts([[t("overview.version"), daemon.version]])));
+  const models = block("overview.models", modelsBlock, signal);
+  const upstreams = (...parts) => upstreamsBlock(...parts, models.load);
+  const blocks = [
+    block("overview.daemon", stateBlock, signal),
+    block("overview.upstreams", upstreams, signal),
+    block("overview.keys", keysBlock, signal),
+    block("overview.requests", requestsBlock, signal),
+    models,
+  ];
+  replace(root, blocks.map(({ element }) => element));
+  await Promise.all(blocks.map(({ load }) => load()));
+}
+
+// Return a section that loads itself: `make(body, signal, tools)` fills its body.
+function block(title, make, signal) {
+  const body = h("div", { "aria-busy": "true" }, h("p", { class: "quiet" }, t("overview.loading")));
+  const tools = h("div", { class: "row tools" });
+  const element = section(t(title), tools, body);
+  const load = async () => {
+    try {
+      await make(body, signal, tools);
+    } catch (error) {
+      if (!signal.aborted) replace(body, errorBox(error));
+    }
+    body.removeAttribute("aria-busy");
+  };
+  return { element, load };
+}
+
+// Return a button that does one thing at a time; it stays where the focus is.
+function again(text, action) {
+  let busy = false;
+  const click = async () => {
+    if (busy) return;
+    busy = true;
+    button.setAttribute("aria-disabled", "true");
+    try {
+      await action();
+    } finally {
+      busy = false;
+      button.removeAttribute("aria-disabled");
+    }
+  };
+  const button = h("button", { on: { click } }, t(text));
+  return button;
+}
+
+async function stateBlock(body, signal) {
+  const state = await call("state", {}, { signal });
+  const { settings } = state;
+  replace(body,
+    settings.error ? h("div", { class: "error" }, h("p", {}, t("overview.settings-error")),
+      h("p", {}, settings.error)) : null,
+    settings.restart.length ? h("p", { class: "note" }, badge("warn", t("overview.restart")), " ",
+      t("overview.restart-what", { names: settings.restart.join(", ") })) : null,
+    facts([
+      [t("overview.version"), state.version],
+      [t("overview.address"), h("code", {}, location.origin)],
+      [t("overview.since"), t("overview.since-value",
+        { time: time(state.since), uptime: uptime(state.seconds) })],
+      [t("overview.process"), String(state.pid)],
+      [t("overview.default"), h("code", {}, state.model)],
+      [t("overview.reason"), state.reason],
+      [t("overview.settings"), h("code", {}, settings.file)],
+      [t("overview.capture"), captureText(state.capture)],
+      [t("overview.official"), officialText(state.official)],
+      [t("overview.caps"), capsText(state.caps)],
+    ]));
+}
+
+function uptime(seconds) {
+  const days = Math.floor(seconds / 86400);
+  const hours = Math.floor(seconds / 3600) % 24;
+  if (days) return t("overview.days", { days, hours });
+  if (hours) return t("overview.hours", { hours, minutes: Math.floor(seconds / 60) % 60 });
+  return duration(Math.round(seconds));
+}
+
+function captureText(capture) {
+  if (!capture.on) return badge("quiet", t("overview.off"));
+  return [badge("warn", t("overview.on")), " ",
+    t("overview.capture-left", { time: duration(capture.seconds), count: number(capture.kept) })];
+}
+
+function officialText(official) {
+  if (!official.base_url) return t("overview.official-none");
+  const groups = Object.entries(official.groups).filter(([, place]) => place === "official");
+  const names = groups.map(([name]) => name).join(", ");
+  const troubles = Object.entries(official.troubles);
+  return [h("code", {}, official.base_url), " ",
+    names ? t("overview.official-groups", { names }) : t("overview.official-unused"),
+    troubles.map(([what, why]) => h("p", { class: "trouble" }, badge("bad", what), " ", why))];
+}
+
+function capsText({ caps, unpriced }) {
+  if (!caps.length) return t("overview.caps-none");
+  const left = unpriced ? t("overview.unpriced", { count: number(unpriced) }) : "";
+  return [caps.map(capLine), left ? h("p", { class: "quiet" }, left) : null];
+}
+
+function capLine({ name, most, used }) {
+  const amount = (value) => (name.startsWith("usd") ? dollars(value) : number(value));
+  const title = textOr(`cap.${name}`, name);
+  if (used === null) {
+    return h("div", {}, t("overview.cap-each", { title, most: amount(most) }));
+  }
+  const tone = used >= most ? "bad" : used >= 0.8 * most ? "warn" : "good";
+  return h("div", {}, badge(tone, `${number((100 * used) / most)} %`), " ",
+    t("overview.cap-used", { title, used: amount(used), most: amount(most) }));
+}
+
+async function upstreamsBlock(body, signal, tools, onModels) {
+  const pulse = { timer: 0, models: -1 };
+  const show = async (options = {}) => {
+    clearTimeout(pulse.timer);
+    const { upstreams } = await call("upstreams", options.body ?? {}, { signal, ...options });
+    replace(body, upstreamsTable(upstreams));
+    const models = upstreams.reduce((sum, one) => sum + one.models, 0);
+    if (pulse.models >= 0 && models !== pulse.models) onModels();
+    pulse.models = models;
+    if (!upstreams.some((one) => one.asking)) {
+      if (options.told) announce(t("overview.asked-all"));
+      return;
+    }
+    const look = () => {
+      if (document.hidden) return void (pulse.timer = setTimeout(look, ASK_AGAIN));
+      show({ background: true, told: true }).catch((error) => {
+        if (!signal.aborted) replace(body, errorBox(error));
+      });
+    };
+    pulse.timer = setTimeout(look, ASK_AGAIN);
+  };
+  signal.addEventListener("abort", () => clearTimeout(pulse.timer));
+  replace(tools, again("overview.ask-again", () => show({ body: { anew: true } })));
+  await show();
+}
+
+function upstreamsTable(upstreams) {
+  return table(t("overview.upstreams"), [
+    { title: t("overview.name"), cell: (one) => [h("strong", {}, one.name),
+      one === upstreams[0] ? [" ", badge("quiet", t("overview.first"))] : null] },
+    { title: t("overview.api"), cell: (one) => apiText(one) },
+    { title: t("overview.address"), cell: (one) =>
+      one.base_url ? h("code", {}, one.base_url) : t("overview.inside") },
+    { title: t("overview.state"), cell: upstreamState },
+    { title: t("overview.models"), cell: (one) => number(one.models), numeric: true },
+  ], upstreams);
+}
+
+const apiText = ({ type, dialect }) =>
+  type && type !== dialect ? `${type} · ${dialect}` : dialect || type;
+
+function upstreamState({ asking, age, failure, rest }) {
+  const when = age === null ? "" : t("overview.asked", { time: duration(Math.round(age)) });
+  const resting = rest > 0
+    ? h("p", {}, badge("warn", t("overview.rest", { time: duration(Math.ceil(rest)) }))) : null;
+  if (asking) return [badge("quiet", t("overview.asking")), resting];
+  if (failure) return [badge("bad", t("overview.fails")), " ", failure, " ", quiet(when), resting];
+  if (age === null) return [badge("quiet", t("overview.not-asked")), resting];
+  return [badge("good", t("overview.answers")), " ", quiet(when), resting];
+}
+
+const quiet = (text) => h("span", { class: "quiet" }, text);
+
+async function keysBlock(body, signal, tools) {
+  const show = async (anew) => {
+    if (anew) replace(body, h("p", { class: "quiet" }, t("overview.keys-looking")));
+    if (anew || keysAnswer === null) keysAnswer = await call("keys", {}, { signal });
+    replace(body, keysTable(keysAnswer));
+    if (anew) announce(t("overview.keys-looked"));
+  };
+  replace(body, h("p", { class: "quiet" }, t("overview.keys-looking")));
+  replace(tools, again("overview.look-again", async () => {
+    try {
+      await show(true);
+    } catch (error) {
+      if (!signal.aborted) replace(body, errorBox(error));
+    }
+  }));
+  await show(false);
+}
+
+function keysTable({ keys, unread }) {
+  const missing = (row) => row.source === "none";
+  return [
+    unread.map((why) => h("p", { class: "note" }, badge("warn", t("overview.unread")), " ", why)),
+    table(t("overview.keys"), [
+      { title: t("overview.name"), cell: (row) => h("strong", {}, row.upstream) },
+      { title: t("overview.key"), cell: (row) => (row.error
+        ? badge("bad", t("overview.unusable")) : row.fingerprint
+          ? badge("good", t("overview.set")) : badge("warn", t("overview.not-set"))) },
+      { title: t("overview.source"), cell: (row) => row.error || (missing(row)
+        ? [t("overview.key-cure"), " ", h("code", {}, `byok keys set ${row.upstream}`)]
+        : row.source) },
+      { title: t("overview.fingerprint"), cell: (row) =>
+        (row.fingerprint ? h("code", {}, row.fingerprint) : "–") },
+    ], keys, { empty: t("overview.keys-none") })];
+}
+
+async function modelsBlock(body, signal) {
+  replace(body, modelsTable(await call("catalog", {}, { signal })));
+}
+
+async function requestsBlock(body, signal, tools) {
+  replace(tools, h("a", { href: "#/live" }, t("overview.all-requests")));
+  const { requests } = await call("requests", { count: 10 }, { signal });
+  replace(body, table(t("overview.requests"), [
+    { title: t("overview.time"), cell: (row) => time(row.started) },
+    { title: t("overview.what"), cell: (row) => row.purpose || h("code", {}, row.endpoint) },
+    { title: t("overview.model"), cell: (row) => h("code", {}, row.model || row.model_asked) },
+    { title: t("overview.took"), cell: (row) => duration(row.seconds), numeric: true },
+    { title: t("overview.tokens"), numeric: true, cell: (row) =>
+      `${short(row.input_tokens)} / ${short(row.output_tokens)}` },
+    { title: t("overview.cost"), cell: (row) => dollars(row.cost), numeric: true },
+    { title: t("overview.outcome"), cell: outcome },
+  ], requests, { empty: t("overview.requests-none") }));
+}
+
+function outcome({ outcome: name, error }) {
+  const tone = { ok: "good", failed: "bad" }[name] ?? "quiet";
+  return [badge(tone, textOr(`outcome.${name}`, name)), " ", error];
 }

@@ -1,0 +1,238 @@
+// The index: each folder with its progress, what is left out and why, and the vectors.
+
+import { call } from "../api.js";
+import { announce, badge, errorBox, facts, h, replace, section } from "../dom.js";
+import { duration, number } from "../format.js";
+import { t, textOr } from "../texts.js";
+import { skippedFiles } from "./skipped_files.js";
+
+const PULSE = 2000; // ms, while something is being indexed and the page is seen
+const BUSY = ["scanning", "indexing"];
+const TONES = { complete: "good", "workspace-too-large": "bad" };
+
+export async function open(root, rest, signal) {
+  const view = { signal, cards: new Map(), timer: 0 };
+  view.totals = h("div");
+  view.message = h("div");
+  view.folders = h("div", { class: "panel" });
+  view.refresh = (options) => refresh(view, options);
+  replace(root,
+    section(t("index.all"), view.message, view.totals, allActions(view)),
+    view.folders,
+    whySection(view),
+    vectorsSection(signal));
+  const onVisible = () => {
+    if (!document.hidden) view.refresh({ background: true }).catch((error) => fail(view, error));
+  };
+  document.addEventListener("visibilitychange", onVisible, { signal });
+  signal.addEventListener("abort", () => clearTimeout(view.timer));
+  await view.refresh();
+}
+
+function fail(view, error) {
+  if (!view.signal.aborted) replace(view.message, errorBox(error));
+}
+
+async function refresh(view, { background = false } = {}) {
+  clearTimeout(view.timer);
+  const status = await call("index", {}, { signal: view.signal, background });
+  view.status = status;
+  replace(view.message, status.error ? errorBox({ message: status.error }) : null);
+  showTotals(view.totals, status);
+  const roots = status.workspaces.map((space) => space.root);
+  for (const [root, card] of view.cards) {
+    if (!roots.includes(root)) {
+      card.element.remove();
+      view.cards.delete(root);
+    }
+  }
+  for (const space of status.workspaces) showFolder(view, space);
+  const busy = status.waiting > 0 || status.workspaces.some(({ phase }) => BUSY.includes(phase));
+  if (!busy) return;
+  view.timer = setTimeout(() => {
+    if (document.hidden) return; // it goes on when the page is seen again
+    view.refresh({ background: true }).catch((error) => fail(view, error));
+  }, PULSE);
+}
+
+function showTotals(element, { state, mode, waiting, workspaces, totals }) {
+  const tone = { indexed: "good", error: "bad", indexing: "warn" }[state] ?? "quiet";
+  const held = totals.blobs_held
+    ? t("index.held-value", { files: number(totals.blobs_held),
+      size: number(totals.bytes_held / 1e6, 1) })
+    : null;
+  replace(element,
+    facts([
+      [t("index.state"), badge(tone, textOr(`index.state.${state}`, state))],
+      [t("index.waiting"), waiting ? number(waiting) : null],
+      [t("index.versions"), number(totals.blobs ?? 0)],
+      [t("index.chunks"), number(totals.chunks ?? 0)],
+      [t("index.held"), held],
+      [t("index.mode"), mode === "auto" ? null : mode],
+    ]),
+    workspaces.length ? null : h("p", { class: "note" }, t("index.none")));
+}
+
+function showFolder(view, space) {
+  let card = view.cards.get(space.root);
+  if (!card) {
+    card = makeFolder(view, space.root);
+    view.cards.set(space.root, card);
+    view.folders.append(card.element);
+  }
+  const busy = BUSY.includes(space.phase);
+  const percent = number(space.percentage, 1);
+  replace(card.phase, badge(TONES[space.phase] ?? "warn",
+    textOr(`index.phase.${space.phase}`, space.phase)));
+  card.progress.hidden = !busy;
+  card.progress.value = space.percentage;
+  replace(card.numbers, busy
+    ? t("index.doing", { percent, done: number(space.files_processed),
+      files: number(space.files_tracked) })
+    : t("index.files", { files: number(space.files_tracked) }));
+  replace(card.note, space.note ? [badge("warn", t("index.note")), " ", space.note] : null);
+  replace(card.counters, counters(space.counters));
+}
+
+function makeFolder(view, root) {
+  const card = { phase: h("span"), numbers: h("span"), note: h("p", { class: "note" }),
+    counters: h("div"),
+    progress: h("progress", { max: "100", "aria-label": t("index.progress", { root }) }) };
+  card.element = section(root,
+    h("p", { class: "row" }, card.phase, card.numbers),
+    card.progress,
+    card.note,
+    h("details", {}, h("summary", {}, t("index.skipped")), skippedFiles(root, view.signal)),
+    h("details", {}, h("summary", {}, t("index.walk")), card.counters),
+    confirmed("index.remove", "index.remove-sure", async () => {
+      await call("index-remove", { root }, { signal: view.signal });
+      announce(t("index.removed", { root }));
+      await view.refresh();
+      document.querySelector("h1").focus(); // the button is gone
+    }, view));
+  return card;
+}
+
+const SECONDS = ["walk_seconds", "stat_seconds", "read_seconds", "calculate_seconds"];
+const COUNTS = ["accepted", "mtime_hits", "mtime_misses", "names_probed", "files_read",
+  "blobs_uploaded", "ignored", "secret", "too_large", "not_plain_files", "not_accessible",
+  "encoding_errors"];
+
+function counters(values) {
+  return facts([
+    ...COUNTS.map((name) => [t(`index.counter.${name}`), number(values[name] ?? 0)]),
+    ...SECONDS.map((name) => [t(`index.counter.${name}`), duration(values[name] ?? 0)]),
+  ]);
+}
+
+// Return a button that asks before it acts.
+function confirmed(text, sure, action, view) {
+  const box = h("div", { class: "row confirm" });
+  const ask = () => {
+    const yes = h("button", { on: { click: act } }, t(text));
+    replace(box, h("span", {}, t(sure)), yes,
+      h("button", { on: { click: () => reset() } }, t("index.cancel")));
+    yes.focus();
+  };
+  const reset = () => {
+    const button = h("button", { on: { click: ask } }, `${t(text)} …`);
+    const had = box.contains(document.activeElement);
+    replace(box, button);
+    if (had) button.focus();
+  };
+  const act = async () => {
+    try {
+      await action();
+    } catch (error) {
+      fail(view, error);
+    }
+    if (box.isConnected) reset();
+  };
+  reset();
+  return box;
+}
+
+function allActions(view) {
+  const field = h("input", { id: "index-folder", name: "folder", required: true, maxlength: "4096",
+    autocomplete: "off", spellcheck: "false" });
+  const add = async (event) => {
+    event.preventDefault();
+    const body = { root: field.value.trim() };
+    try {
+      const { workspace } = await call("index-add", body, { signal: view.signal });
+      field.value = "";
+      await view.refresh();
+      announce(t("index.added", { root: workspace.root }));
+    } catch (error) {
+      fail(view, error);
+    }
+  };
+  const rebuild = async () => {
+    const { files } = await call("index-rebuild", {}, { signal: view.signal });
+    await view.refresh();
+    announce(t("index.rebuilding", { files: number(files) }));
+  };
+  return h("div", { class: "actions" },
+    h("form", { class: "inline", on: { submit: add } },
+      h("label", { for: "index-folder" }, t("index.add-label")),
+      h("div", { class: "row" }, field, h("button", {}, t("index.add")))),
+    confirmed("index.rebuild", "index.rebuild-sure", rebuild, view));
+}
+
+function whySection(view) {
+  const field = h("input", { id: "index-path", name: "path", required: true, maxlength: "4096",
+    autocomplete: "off", spellcheck: "false" });
+  const answer = h("div", { role: "status" });
+  const ask = async (event) => {
+    event.preventDefault();
+    try {
+      const body = { path: wholePath(field.value.trim(), view.status?.workspaces ?? []) };
+      replace(answer, whyText(await call("index-why", body, { signal: view.signal })));
+    } catch (error) {
+      if (!view.signal.aborted) replace(answer, errorBox(error));
+    }
+  };
+  return section(t("index.why"),
+    h("form", { class: "inline", on: { submit: ask } },
+      h("label", { for: "index-path" }, t("index.why-label")),
+      h("div", { class: "row" }, field, h("button", {}, t("index.why-ask")))),
+    answer);
+}
+
+// Return an absolute path; one without a root is meant below the only folder.
+function wholePath(typed, workspaces) {
+  if (/^([/\\]|[a-z]:)/i.test(typed) || workspaces.length !== 1) return typed;
+  return `${workspaces[0].root}/${typed}`;
+}
+
+function whyText({ path, what, reason, explanation }) {
+  const words = reason ? textOr(`skip.${reason}`, explanation) : "";
+  const tone = { indexed: "good", skipped: "warn" }[what] ?? "quiet";
+  return h("p", { class: "note" }, badge(tone, textOr(`index.what.${what}`, what)), " ",
+    h("code", { class: "path" }, path), words ? `: ${words}` : "");
+}
+
+function vectorsSection(signal) {
+  const body = h("div");
+  const load = async () => {
+    const vectors = await call("index-vectors", {}, { signal });
+    const tone = { complete: "good", failed: "bad", off: "quiet" }[vectors.state] ?? "warn";
+    const share = vectors.chunks
+      ? t("index.vectors-of", { done: number(vectors.embedded), chunks: number(vectors.chunks) })
+      : null;
+    replace(body,
+      vectors.error ? errorBox({ message: vectors.error }) : null,
+      facts([
+        [t("index.state"), badge(tone, textOr(`vectors.${vectors.state}`, vectors.state))],
+        [t("index.vectors-model"), vectors.model],
+        [t("index.vectors-host"), vectors.host],
+        [t("index.vectors-done"), share],
+        [t("index.vectors-refused"), vectors.refused ? number(vectors.refused) : null],
+        [t("index.vectors-note"), vectors.note],
+      ]));
+  };
+  load().catch((error) => {
+    if (!signal.aborted) replace(body, errorBox(error));
+  });
+  return section(t("index.vectors"), body);
+}

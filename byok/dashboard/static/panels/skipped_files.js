@@ -1,0 +1,65 @@
+// The files of a folder that are not searchable: how many for each reason, and which.
+
+import { call } from "../api.js";
+import { errorBox, h, replace, table } from "../dom.js";
+import { number } from "../format.js";
+import { t, textOr } from "../texts.js";
+
+const PAGE = 100;
+
+// Return an element that walks the folder when its button is pressed.
+export function skippedFiles(root, signal) {
+  const view = { root, signal, reasons: h("div"), files: h("div"), busy: false };
+  const button = h("button", { on: { click: () => count(view) } }, t("index.skipped-look"));
+  return h("div", {}, h("p", { class: "quiet" }, t("index.skipped-how")), button,
+    view.reasons, view.files);
+}
+
+async function ask(view, body) {
+  if (view.busy) return null;
+  view.busy = true;
+  view.reasons.setAttribute("aria-busy", "true");
+  try {
+    return await call("index-skipped", { root: view.root, ...body }, { signal: view.signal });
+  } catch (error) {
+    if (!view.signal.aborted) replace(view.files, errorBox(error));
+    return null;
+  } finally {
+    view.busy = false;
+    view.reasons.removeAttribute("aria-busy");
+  }
+}
+
+async function count(view) {
+  const found = await ask(view, { limit: 1 });
+  if (!found) return;
+  replace(view.files);
+  replace(view.reasons,
+    found.whole ? null : h("p", { class: "note" }, t("index.skipped-part")),
+    table(t("index.skipped"), [
+      { title: t("index.reason"), cell: ({ reason }) => h("code", {}, reason) },
+      { title: t("index.count"), cell: (row) => number(row.count), numeric: true },
+      { title: t("index.meaning"), cell: ({ reason, why }) => textOr(`skip.${reason}`, why) },
+      { title: t("index.which"), cell: (row) => h("button", {
+        "aria-label": t("index.list-of", { reason: row.reason }),
+        on: { click: () => list(view, row.reason, 0, true) } }, t("index.list")) },
+    ], found.reasons, { empty: t("index.skipped-none") }));
+}
+
+async function list(view, reason, offset, focus) {
+  const found = await ask(view, { reason, offset, limit: PAGE });
+  if (!found) return;
+  const total = found.reasons.find((row) => row.reason === reason)?.count ?? 0;
+  const title = h("h3", { tabindex: "-1" }, t("index.list-title", { reason,
+    from: number(found.files.length ? offset + 1 : 0),
+    to: number(offset + found.files.length), count: number(total) }));
+  const go = (text, to, possible) => h("button", { disabled: !possible,
+    on: { click: () => list(view, reason, to, true) } }, t(text));
+  replace(view.files, title,
+    h("ul", { class: "paths" }, found.files.map(({ path }) =>
+      h("li", {}, h("code", { class: "path" }, path)))),
+    total > PAGE ? h("div", { class: "row" },
+      go("index.before", Math.max(0, offset - PAGE), offset > 0),
+      go("index.next", offset + PAGE, offset + PAGE < total)) : null);
+  if (focus) title.focus();
+}

@@ -1,0 +1,86 @@
+"""What the panels of the index and of code search ask for."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+
+from byok.chat import Json
+from byok.code_query import DEFAULT_LENGTH, LONGEST, RetrievalRequest
+from byok.errors import BadRequest
+from byok.index.types import SkipReason
+from byok.retrieval.code_context import CodeContext
+from byok.server.dashboard.endpoint import PageHandler, PageRequest
+from byok.server.dashboard.fields import (
+    read_count,
+    read_number,
+    read_text,
+    read_texts,
+    refuse_empty,
+)
+
+_LONGEST_QUESTION = 10_000
+_LONGEST_PATH = 4096
+_MOST_FOLDERS = 100
+_HITS, _MOST_HITS = 10, 50
+_LINES = 12  # of a chunk
+_MOST_FILES = 200
+
+
+def make_index_handlers(context: CodeContext) -> Mapping[str, PageHandler]:
+    """Return what answers each name of these panels."""
+    walking = asyncio.Lock()  # a walk keeps a thread busy for seconds
+
+    async def list_skipped(asked: PageRequest) -> Json:
+        body = asked.body
+        root = read_text(body, "root", longest=_LONGEST_PATH)
+        reason = _reason(read_text(body, "reason", longest=64))
+        offset = read_number(body, "offset") or 0
+        limit = read_count(body, "limit", _MOST_FILES, most=_MOST_FILES)
+        async with walking:
+            found = await context.find_skipped(root, reason, offset, limit)
+        return {
+            "reasons": [
+                {"reason": one, "count": found.counts[one], "why": one.explanation}
+                for one in SkipReason
+                if found.counts.get(one)
+            ],
+            "files": [file._asdict() for file in found.files],
+            "whole": found.whole,
+        }
+
+    async def search(asked: PageRequest) -> Json:
+        question, roots = _question(asked.body)
+        limit = read_count(asked.body, "limit", _HITS, most=_MOST_HITS)
+        began = time.monotonic()
+        found = await context.search(question, limit, roots, lines=_LINES)
+        return {**found, "seconds": time.monotonic() - began}
+
+    async def retrieval(asked: PageRequest) -> Json:
+        question, roots = _question(asked.body)
+        length = read_count(asked.body, "length", DEFAULT_LENGTH, most=LONGEST)
+        wanted = RetrievalRequest(question, length, roots=roots)
+        found = await context.retrieve(wanted)
+        return {"text": found.text, "seconds": found.seconds}
+
+    return {"index-skipped": list_skipped, "search": search, "retrieval": retrieval}
+
+
+def _question(body: Json) -> tuple[str, list[str]]:
+    """Return a question, and the workspaces to search."""
+    question = read_text(body, "query", longest=_LONGEST_QUESTION)
+    roots = read_texts(body, "workspaces", most=_MOST_FOLDERS, longest=_LONGEST_PATH)
+    return refuse_empty("query", question), roots
+
+
+def _reason(name: str) -> SkipReason | None:
+    """Return a reason by its name, None for all of them.
+
+    Raises:
+        BadRequest: there is no such reason.
+    """
+    if not name:
+        return None
+    for reason in SkipReason:
+        if reason == name:
+            return reason
+    raise BadRequest("reason must be one that is listed.", status=422)

@@ -1,0 +1,150 @@
+"""What the panels of the index and of code search ask for."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.daemon import running
+from tests.fakes.dashboard import Page, signed_in
+from tests.fakes.engines import written
+from tests.fakes.project import make_project
+
+KEY = "sk-proj-Zk39fjQ0a8Zr1LmN7pQ2sT5uV8wX0yZ3"
+HOSTILE = "<script>alert(1)\u202egnp.py"
+
+
+@asynccontextmanager
+async def searching(*roots: Path) -> AsyncIterator[Page]:
+    """Open a session of a daemon that has indexed these folders."""
+    async with running(upstream="demo") as editor:
+        page = await signed_in(editor)
+        for root in roots:
+            await page.call("index-add", {"root": str(root)})
+        async with asyncio.timeout(60):
+            while not is_complete(await page.call("index"), len(roots)):
+                await asyncio.sleep(0.05)
+        yield page
+
+
+def is_complete(status: dict[str, Any], count: int) -> bool:
+    """Tell whether so many folders are indexed."""
+    spaces = status["workspaces"]
+    done = all(space["phase"] == "complete" for space in spaces)
+    return len(spaces) == count and done and not status["waiting"]
+
+
+async def test_a_search_gives_files_with_scores_and_the_lines_that_match(
+    tmp_path: Path,
+) -> None:
+    root = make_project(tmp_path / "project")
+    written(root, {"src/key.py": f'total_price_key = "{KEY}"\n'})
+    async with searching(root) as page:
+        body = {"query": "total price", "workspaces": [str(root)], "limit": 2}
+        found = await page.call("search", body)
+        raw = await page.raw("search", body)
+    assert len(found["hits"]) == 2
+    assert found["hits"][0]["score"] >= found["hits"][1]["score"] > 0
+    assert found["seconds"] > 0
+    assert [one["term"] for one in found["terms"]] == ["total", "price"]
+    matching = [
+        line["text"] for hit in found["hits"] for line in hit["lines"] if line["match"]
+    ]
+    assert any("total_price" in text for text in matching)
+    assert KEY.encode() not in raw.raw
+
+
+async def test_a_search_does_not_leave_the_folder_that_was_chosen(
+    tmp_path: Path,
+) -> None:
+    one = make_project(tmp_path / "one")
+    other = written(tmp_path / "other", {"b.py": "def total_price():\n    pass\n"})
+    async with searching(one, other) as page:
+        body = {"query": "total price", "workspaces": [str(other)]}
+        found = await page.call("search", body)
+        both = {**body, "workspaces": [str(one), str(other)]}
+        everywhere = await page.call("search", both)
+    assert {hit["path"] for hit in found["hits"]} == {"b.py"}
+    assert len(everywhere["hits"]) > 1
+
+
+async def test_the_text_of_an_agent_is_the_answer_of_its_tool(tmp_path: Path) -> None:
+    root = make_project(tmp_path / "project")
+    async with searching(root) as page:
+        body = {"query": "preheat the oven", "workspaces": [str(root)]}
+        shown = await page.call("retrieval", body)
+        short = await page.call("retrieval", {**body, "length": 200})
+        asked = {"information_request": body["query"], "workspaces": [str(root)]}
+        tool = await page.editor.post("/agents/codebase-retrieval", asked)
+    assert shown["text"] == tool.json["formatted_retrieval"]
+    assert "preheat" in shown["text"]
+    assert len(short["text"]) <= 200
+    assert shown["seconds"] >= 0
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("search", {"query": ""}),
+        ("search", {"query": "x" * 10_001}),
+        ("search", {"query": "x", "limit": 51}),
+        ("search", {"query": "x", "workspaces": "/"}),
+        ("retrieval", {"query": "x", "length": 0}),
+        ("retrieval", {"query": ["x"]}),
+        ("index-skipped", {"root": ""}),
+        ("index-skipped", {"root": "/", "reason": "because"}),
+        ("index-skipped", {"root": "/", "offset": -1}),
+        ("index-skipped", {"root": "/", "limit": 201}),
+        ("index-skipped", {"root": "/not-a-workspace"}),
+        ("index-why", {"path": "relative"}),
+        ("index-add", {"root": "../up"}),
+    ],
+)
+async def test_a_question_that_does_not_fit_is_refused(
+    name: str, body: dict[str, Any]
+) -> None:
+    async with running(upstream="demo") as editor:
+        page = await signed_in(editor)
+        status, _ = await page.refused(name, body)
+    assert status == 422
+
+
+async def test_hostile_names_and_questions_come_as_they_are(tmp_path: Path) -> None:
+    root = written(tmp_path / "project", {HOSTILE: "hostile = '\x1b[31m\u202e'\n"})
+    async with searching(root) as page:
+        roots = [str(root)]
+        found = await page.call("search", {"query": "hostile", "workspaces": roots})
+        for query in ("在哪里检查用户的令牌", "\0\x1b[2J", "x " * 1000):
+            await page.call("search", {"query": query, "workspaces": roots})
+    assert [hit["path"] for hit in found["hits"]] == [HOSTILE]
+    assert found["hits"][0]["lines"][0]["text"] == "hostile = '\x1b[31m\u202e'"
+
+
+async def test_skipped_files_come_with_their_reasons_and_pages(tmp_path: Path) -> None:
+    logs = {f"{n}.log": "x" for n in range(3)}
+    files = {**logs, ".gitignore": "*.log\n", "e.bin": "\0", "a.py": "x = 1\n"}
+    root = written(tmp_path / "project", files)
+    async with searching(root) as page:
+        body = {"root": str(root), "reason": "ignored", "offset": 2, "limit": 2}
+        found = await page.call("index-skipped", body)
+    counts = {row["reason"]: row["count"] for row in found["reasons"]}
+    assert counts == {"ignored": 3, "binary": 1}
+    assert found["files"] == [{"path": "2.log", "reason": "ignored"}]
+    assert found["whole"]
+
+
+async def test_a_folder_is_added_and_removed_as_a_command_does(tmp_path: Path) -> None:
+    root = make_project(tmp_path / "project")
+    async with running(upstream="demo") as editor:
+        page = await signed_in(editor)
+        added = await page.call("index-add", {"root": str(root)})
+        status = await page.call("index")
+        await page.call("index-remove", {"root": str(root)})
+        left = await page.call("index")
+    assert added["workspace"]["root"] == str(root)
+    assert [space["root"] for space in status["workspaces"]] == [str(root)]
+    assert left["workspaces"] == []
+    assert any(root.iterdir())

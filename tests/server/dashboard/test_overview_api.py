@@ -1,0 +1,98 @@
+"""What the overview asks for: it asks no upstream by itself, and shows no key."""
+
+import asyncio
+import socket
+from typing import Any
+
+from tests.fakes.daemon import running, settings_for
+from tests.fakes.dashboard import Page, signed_in
+from tests.fakes.upstream import FakeUpstream
+
+KEY = "sk-of-the-overview-0123456789"
+
+
+async def settled(page: Page, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return the first upstream once it is asked no more."""
+    async with asyncio.timeout(20):
+        while True:
+            found = (await page.call("upstreams", body))["upstreams"][0]
+            body = None
+            if not found["asking"] and found["age"] is not None:
+                return dict(found)
+            await asyncio.sleep(0.02)
+
+
+async def test_the_state_tells_what_runs_and_since_when() -> None:
+    async with running(upstream="demo") as editor:
+        page = await signed_in(editor)
+        state = await page.call("state")
+    assert (state["model"], state["reason"]) == (
+        "byok:demo:echo",
+        "chosen by --upstream",
+    )
+    assert state["seconds"] >= 0 < state["since"]
+    assert state["capture"]["on"] is False
+    assert state["official"]["base_url"] == ""
+    assert state["caps"]["caps"] == []
+    assert state["settings"]["restart"] == []
+
+
+async def test_opening_the_overview_asks_no_upstream_and_a_button_does(
+    fake: FakeUpstream,
+) -> None:
+    fake.models = ["one"]
+    async with running(settings_for(fake.url)) as editor:
+        page = await signed_in(editor)
+        before = await settled(page)
+        asked = len(fake.list_headers)
+        for name in ("upstreams", "catalog", "state"):
+            await page.call(name)
+        assert len(fake.list_headers) == asked
+        fake.models = ["one", "two"]
+        after = await settled(page, {"anew": True})
+        models = (await page.call("catalog"))["models"]
+    assert (before["models"], after["models"]) == (1, 2)
+    assert len(fake.list_headers) == asked + 1
+    assert [model["id"] for model in models] == ["byok:fake:one", "byok:fake:two"]
+
+
+async def test_an_upstream_tells_why_it_fails_without_its_key(
+    fake: FakeUpstream,
+) -> None:
+    fake.models_error = "bad one {key} for you"
+    environ = {"BYOK_KEY_FAKE": KEY}
+    settings = settings_for(fake.url, type="openai", dialect="openai_chat")
+    async with running(settings, environ=environ) as editor:
+        page = await signed_in(editor)
+        found = await settled(page)
+        raw = (await page.raw("upstreams")).raw
+    assert "bad one" in found["failure"]
+    assert KEY.encode() not in raw
+    assert (found["type"], found["dialect"]) == ("openai", "openai_chat")
+    assert found["base_url"] == fake.url
+
+
+async def test_an_upstream_that_is_left_alone_says_for_how_long() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]  # of nobody, from here on
+    proxy = f"http://127.0.0.1:{port}"
+    settings = settings_for("https://models.invalid/v1", proxy=proxy)
+    async with running(settings, environ={"BYOK_KEY_FAKE": KEY}) as editor:
+        page = await signed_in(editor)
+        for _ in range(5):
+            found = await settled(page, {"anew": True})
+    assert found["failure"]
+    assert 0 < found["rest"] <= 30
+
+
+async def test_keys_are_set_or_not_and_never_shown(fake: FakeUpstream) -> None:
+    environ = {"BYOK_KEY_FAKE": KEY}
+    async with running(settings_for(fake.url), environ=environ) as editor:
+        page = await signed_in(editor)
+        both = await asyncio.gather(page.call("keys"), page.call("keys"))
+        raw = (await page.raw("keys")).raw
+    assert both[0] == both[1]
+    [row] = both[0]["keys"]
+    assert (row["upstream"], row["source"]) == ("fake", "BYOK_KEY_FAKE")
+    assert row["fingerprint"]
+    assert KEY.encode() not in raw
