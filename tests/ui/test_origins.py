@@ -63,6 +63,7 @@ async def foreign(
         yield page
 
 
+@pytest.mark.case("B81")
 @pytest.mark.parametrize("host", HOSTS)
 async def test_no_foreign_page_asks_the_daemon(
     foreign: Page, foreign_port: int, editor: Editor, page: Page, host: str
@@ -75,6 +76,7 @@ async def test_no_foreign_page_asks_the_daemon(
     assert await foreign.evaluate(_LOAD, [url]) == ["refused"] * 4
 
 
+@pytest.mark.case("B81")
 @pytest.mark.parametrize("host", HOSTS)
 async def test_a_foreign_page_cannot_frame_it(
     foreign: Page, foreign_port: int, editor: Editor, host: str
@@ -94,6 +96,7 @@ async def test_a_foreign_page_cannot_frame_it(
     assert await frame.locator("#main").count() == 0
 
 
+@pytest.mark.case("B81")
 @pytest.mark.parametrize("host", HOSTS)
 async def test_a_foreign_page_that_opens_it_holds_nothing(
     foreign: Page, foreign_port: int, editor: Editor, host: str

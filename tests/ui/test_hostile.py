@@ -1,0 +1,154 @@
+"""Text of strangers, in every place where a panel may show it, stays text."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page
+
+from byok.platform.paths import find_paths
+from tests.fakes.daemon import Editor, running
+from tests.fakes.furnished import furnish
+from tests.fakes.journal_entries import NOW, entry, write_journal
+from tests.fakes.pages import Watch, open_panel, read_panels, settle, signed_in
+from tests.fakes.upstream import FakeUpstream, Script, delta, refusal, tool_answer
+
+HOSTILE = (
+    "<img src=x onerror=alert(1)>",
+    "</script><script>alert(1)</script>",
+    "<iframe srcdoc='<script>alert(1)</script>'>",
+    "javascript:alert(1)",
+    "\x1b]8;;http://example.org\x07\x1b[31mred\x1b[0m",
+    "photo\u202egpj.exe",
+    "W" * 10_000,
+    "{name} ${name} `",
+)
+# The fields of an entry that somebody else's text may reach.
+_FIELDS = (
+    *("client", "conversation", "endpoint", "purpose", "model_asked", "model"),
+    *("upstream", "prompt", "error", "error_class", "tool_calls", "loop"),
+    "prompt_change",
+)
+_ELEMENTS = (
+    "main :is(img, script, iframe, object, embed, base, form[action], "
+    "a:not([href^='#/']), [onerror], [srcdoc], [style*='url'])"
+)
+
+
+def hostile_journal(path: Path, now: float) -> None:
+    """Write a request for each text, in all fields, as a model and a client choose."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    entries = [
+        entry(
+            started=now - 100 + number,
+            outcome=outcome,
+            repairs=1,
+            dropped_calls=1,
+            notices=1,
+            **dict.fromkeys(_FIELDS, text),
+        )
+        for number, text in enumerate(HOSTILE)
+        for outcome in ("ok", "failed")
+    ]
+    write_journal(path, entries)
+
+
+def hostile_project(root: Path) -> Path:
+    """Write a workspace with such names; it cannot be made on Windows."""
+    folder = root / HOSTILE[0]
+    (folder / ".git").mkdir(parents=True)
+    for text in HOSTILE:
+        name = text.replace("/", "~")[:120]
+        (folder / f"{name}.py").write_text(f"def oven():\n    return {text[:99]!r}\n")
+        (folder / f"{name}.bin").write_bytes(bytes(99))
+        (folder / f"{name}.pem").write_text("key")
+    return folder
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def editor(tmp_path: Path, fake: FakeUpstream) -> AsyncIterator[Editor]:
+    paths = find_paths()
+    furnish(paths, fake.url, NOW, hostile_project(tmp_path / "place"))
+    paths.journal.unlink()
+    hostile_journal(paths.journal, NOW)
+    fake.models = [text for text in HOSTILE if len(text) < 200]
+    async with running(clock=lambda: NOW) as started:
+        for text in HOSTILE:
+            fake.play(tool_answer(text, '{"path": "x"}'), refusal(400, text))
+            agent = "".join(letter for letter in text if letter.isprintable())
+            body = {"message": text, "conversation_id": text[:500]}
+            for _ in range(2):
+                await started.post("/chat-stream", body, headers={"User-Agent": agent})
+        fake.play(Script([delta(content=HOSTILE[0])], end="hang"))
+        held = asyncio.ensure_future(
+            started.post("/chat-stream", {"message": "", "conversation_id": HOSTILE[1]})
+        )
+        yield started
+        held.cancel()
+        await asyncio.gather(held, return_exceptions=True)
+
+
+async def check(page: Page, where: str) -> str:
+    """Nothing was made of a text but text; return what is shown."""
+    assert await page.locator(_ELEMENTS).count() == 0, where
+    wide = await page.evaluate(
+        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
+    assert wide <= 0, where
+    shown = await page.locator("main").inner_text()
+    assert not {"\x1b", "\x07", "\u202e"} & {*shown}, where
+    return shown
+
+
+@pytest.mark.case("B79")
+@pytest.mark.parametrize("panel", read_panels())
+async def test_text_of_strangers_stays_text(
+    browser: Browser, editor: Editor, panel: str
+) -> None:
+    async with signed_in(browser, editor.daemon.url, width=360) as page:
+        dialogs: list[str] = []
+        page.on("dialog", lambda dialog: dialogs.append(dialog.message))
+        await open_panel(page, panel)
+        await fill_in(page)
+        shown = await check(page, panel)
+        links = await page.locator("main a[href^='#/']").evaluate_all(
+            "(all) => [...new Set(all.map((one) => one.getAttribute('href')))]"
+        )
+        for link in links[:20]:
+            await page.evaluate("(to) => { location.hash = to; }", link)
+            await settle(page)
+            shown += await check(page, link)
+        for closed in await page.locator("main details:not([open]) > summary").all():
+            await closed.click()
+        shown += await check(page, panel)
+        if panel in _SHOWS_THEM:
+            assert "<img src=x" in shown
+        assert dialogs == []
+
+
+# Panels in which some of it must be seen, so that the test shows something.
+_SHOWS_THEM = ("conversations", "problems", "live", "index")
+
+
+async def fill_in(page: Page) -> None:
+    """Search, where a panel has a field for it."""
+    field = page.locator("main input[type='search'], main input[name='query']")
+    if await field.count():
+        await field.first.fill("oven")
+        await field.first.press("Enter")
+        await settle(page)
+
+
+async def test_an_address_of_a_stranger_stays_text(page: Page, watch: Watch) -> None:
+    watch.allow("422 /ui/api/", "404 /ui/api/")
+    for panel in read_panels():
+        for text in HOSTILE[:6]:
+            await page.evaluate(
+                "(to) => { location.hash = to; }",
+                f"#/{panel}/{text}/{text}",
+            )
+            await page.wait_for_timeout(20)
+        await settle(page)
+        await check(page, panel)
