@@ -1,7 +1,7 @@
 """byok dashboard: open the daemon's page in the browser."""
 
 import asyncio
-import webbrowser
+import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +11,9 @@ from byok.cli.output import say, tell
 from byok.platform.paths import find_paths
 
 if TYPE_CHECKING:
+    from byok.client_settings.run_place import RunPlace
     from byok.daemon.instance import Instance
+    from byok.platform.paths import Paths
 
 
 def register(app: typer.Typer) -> None:
@@ -29,22 +31,42 @@ def dashboard(
     The link contains a code for one sign-in within a minute. A second use of it ends
     the session, so do not share it.
     """
+    from byok.cli.browser import open_browser
+    from byok.client_settings.run_place import find_run_place
     from byok.daemon.token import read_token
+
+    paths, place = find_paths(), find_run_place(os.environ)
+    daemon = _find(paths)
+    code = asyncio.run(_make_code(daemon, read_token(paths.dashboard_token)))
+    url = f"http://127.0.0.1:{daemon.port}/ui/#code={code}"
+    if not link and open_browser(url, place):
+        tell(
+            "The dashboard opens in your browser. Nothing there? byok dashboard --link"
+        )
+        return
+    say(url)
+    tell("Open this link within a minute; it works once.")
+    for line in advise_link(place, daemon.port):
+        tell(line)
+
+
+def _find(paths: "Paths") -> "Instance":
+    """Return the daemon; an installed service is started.
+
+    Raises:
+        DaemonGone: it is not running.
+    """
+    from byok.cli.ensure_service import start_service
     from byok.daemon_client.find import find_daemon
     from byok.errors import DaemonGone
 
-    paths = find_paths()
     daemon = find_daemon(paths)
     if daemon is None:
         refuse_if_silent(paths)
+        daemon = start_service(paths)
+    if daemon is None:
         raise DaemonGone("byok is not running.", hint="Start it: byok serve")
-    code = asyncio.run(_make_code(daemon, read_token(paths.dashboard_token)))
-    url = f"http://127.0.0.1:{daemon.port}/ui/#code={code}"
-    if not link and webbrowser.open(url):
-        tell("The dashboard opens in your browser.")
-    else:
-        say(url)
-        tell("Open this link within a minute; it works once.")
+    return daemon
 
 
 async def _make_code(daemon: "Instance", token: str) -> str:
@@ -52,3 +74,24 @@ async def _make_code(daemon: "Instance", token: str) -> str:
 
     async with talking(daemon, token) as door:
         return await door.make_code()
+
+
+def advise_link(place: "RunPlace", port: int) -> list[str]:
+    """Return what a browser on another machine needs to reach this one."""
+    from byok.client_settings.run_place import RunPlace
+
+    match place:
+        case RunPlace.SSH:
+            return [
+                "From the computer in front of you, byok is reached through a tunnel. "
+                "Keep this running there, then open a new link:",
+                f"  ssh -N -L {port}:127.0.0.1:{port} HOST",
+            ]
+        case RunPlace.CONTAINER:
+            return [
+                f"A browser outside of this container reaches byok if port {port} is "
+                "forwarded as the same port of 127.0.0.1, as editors do, or if the "
+                "container shares the host's network (--network=host)."
+            ]
+        case RunPlace.DESKTOP | RunPlace.WSL:
+            return []

@@ -8,6 +8,7 @@ import typer
 from byok.cli.asker import find_asker
 from byok.cli.command_context import UpstreamOption, load
 from byok.cli.confirm import YesOption
+from byok.cli.output import tell
 
 if TYPE_CHECKING:
     from byok.cli.asker import Asker
@@ -49,6 +50,7 @@ def init(
     if daemon is None:
         return
     offer_editors(paths, f"http://127.0.0.1:{daemon.port}", asker)
+    tell("Watch it at work in your browser: byok dashboard")
     if not no_wait and sys.stdin.isatty():
         wait_for_first(paths, after, settings.journal.keep_days)
 

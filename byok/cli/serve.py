@@ -174,6 +174,7 @@ def _introduce(services: "Services") -> None:
     tell(f"model:    {default.model}")
     tell("connect:  byok connect vscode | jetbrains | cli | sdk")
     tell("token:    byok token")
+    tell("watch:    byok dashboard")
 
 
 def _announce(url: str) -> None:

@@ -122,6 +122,7 @@ def _show(answer: dict[str, Any]) -> None:
         show_index(answer["index"])
     else:
         say("index: nothing is indexed (byok index add DIR)")
+    say("dashboard: byok dashboard opens it in your browser")
 
 
 def _show_lost(count: int) -> None:

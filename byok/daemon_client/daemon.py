@@ -93,7 +93,10 @@ class DaemonDoor:
         except (aiohttp.ClientError, OSError, RuntimeError) as error:
             raise DaemonGone("The byok daemon has ended.") from error
         if status == 401:  # the token was replaced, or somebody else is there now
-            raise DaemonGone("The byok daemon refused the token.")
+            raise DaemonGone(
+                "The byok daemon refused the token.",
+                hint="Was byok updated meanwhile? Then restart it: byok restart",
+            )
         return _decode_answer(status, raw)
 
 

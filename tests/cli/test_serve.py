@@ -45,6 +45,7 @@ def test_one_line_on_stdout_then_it_serves_until_a_signal(
         out, err = process.communicate(timeout=20)
     assert (process.returncode, out) == (0, "")
     assert "upstream: demo (chosen by --upstream)" in err
+    assert "watch:    byok dashboard\n" in err
     assert "model:    echo" in err
     assert "byok connect vscode | jetbrains | cli | sdk" in err
     assert "unknown environment variable BYOK_OF_ANOTHER_PROGRAM" in err

@@ -35,6 +35,7 @@ def test_status_shows_the_daemon_its_model_and_its_index(
         assert "model: byok:demo:echo\n" in done.out
         assert "nothing is indexed" in done.out
         assert "last requests" not in done.out
+        assert done.out.endswith("dashboard: byok dashboard opens it in your browser\n")
         cli("index", "add", project)
         assert project in cli("status").out
         told = json.loads(cli("status", "--json").out)
