@@ -23,7 +23,8 @@ endpoints are `POST` with a JSON body and the bearer token. Two need no token:
 `GET /health` (or `/healthz`) returns `{"status":"ok"}`, and `POST /health/challenge`
 proves to another process of the same user that this is its daemon. `GET /metrics` is
 off unless the settings say otherwise, and has a token of its own
-([METRICS.md](METRICS.md)).
+([METRICS.md](METRICS.md)). Everything below `/ui` is the dashboard's, for its own page
+only ([DASHBOARD.md](DASHBOARD.md)).
 
 An unknown path returns `{}`, or an empty stream if its name ends in `stream`, and is
 logged once. An unknown path below `/v1/` returns 404.

@@ -120,6 +120,7 @@ NOT_RUN = {
     "byok keys set openrouter && byok serve --upstream openrouter": (
         "needs the keyring of a desktop"
     ),
+    "byok dashboard": "opens a browser (tests/cli/test_dashboard.py)",
     "byok init": "asks at a terminal (tests/cli/test_init.py)",
     "byok log -f": "ends only when it is interrupted (tests/cli/test_log.py)",
     "byok search": "a question has to follow",
