@@ -49,9 +49,9 @@ def texts() -> dict[str, tuple[str, str]]:
 def used_keys(code: str) -> tuple[set[str], list[str]]:
     """Return the keys that a script asks for, and patterns of those it composes."""
     plain = set(re.findall(rf"\bt\(\s*{_STRING}", code))
-    composed = re.findall(r"\bt\(\s*`([^`]+)`", code)
+    composed = re.findall(r"\b(?:t|textOr)\(\s*`([^`]+)`", code)
     marked = (re.sub(r"\$\{[^}]*\}", "\0", key) for key in composed)
-    return plain, [re.escape(key).replace("\0", r"[\w.-]+") for key in marked]
+    return plain, [re.escape(key).replace("\0", ".+") for key in marked]
 
 
 def test_every_entry_of_the_table_is_read_here(

@@ -116,7 +116,8 @@ async def test_text_of_strangers_stays_text(
         links = await page.locator("main a[href^='#/']").evaluate_all(
             "(all) => [...new Set(all.map((one) => one.getAttribute('href')))]"
         )
-        for link in links[:20]:
+        known = [link for link in links if link.split("/")[1] in read_panels()]
+        for link in known[:20]:
             await page.evaluate("(to) => { location.hash = to; }", link)
             await settle(page)
             shown += await check(page, link)

@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
-from tests.fakes.daemon import Editor
+from tests.fakes.daemon import Editor, running
 from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.pages import (
     Watch,
     make_code,
     open_panel,
     read_panels,
+    settle,
     sign_in,
     visiting,
 )
@@ -174,3 +175,23 @@ async def test_the_browser_stores_nothing_else(page: Page, editor: Editor) -> No
     assert sorted(kept) == ["byok-language", "byok-theme"]
     databases = await page.evaluate("indexedDB.databases()")
     assert (databases, await page.evaluate("caches.keys()")) == ([], [])
+
+
+async def test_a_daemon_that_is_started_anew_asks_to_sign_in(browser: Browser) -> None:
+    """Its sessions are kept nowhere; the page says what is wrong, then what to do."""
+    async with running(upstream="demo") as editor:
+        url, again = editor.daemon.url, {"server": {"port": editor.daemon.port}}
+    async with visiting(browser, url) as (context, watch):
+        page = await context.new_page()
+        async with running(again, upstream="demo"):
+            await sign_in(page, url)
+            await settle(page)
+        watch.allow("net::ERR_CONNECTION_REFUSED", "401 /ui/api/")
+        await page.locator("#nav a").first.click()
+        silent = page.get_by_text("byok does not answer").first
+        await expect(silent).to_be_visible()
+        async with running(again, upstream="demo"):
+            await page.reload()
+            await is_out(page, "The session has ended.")
+            await type_code(page, await make_code(url))
+            await is_in(page)
