@@ -92,7 +92,7 @@ class LiveRequests:
         if len(self._ended) == MOST_ENDED:
             self._gone = self._ended[0].version
         entry = make_entry(record, self._clock(), self.price_of)
-        self._ended.append(EndedRow(entry, record.loop, counter, self._version + 1))
+        self._ended.append(EndedRow(entry, counter, self._version + 1))
         self._pulse.note()
 
     @contextmanager

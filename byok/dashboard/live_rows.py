@@ -64,7 +64,7 @@ class OpenRow:
         """Return what differs since a version: all facts, the counts alone, or None."""
         if self._changed > since:
             entry = make_entry(self._record, now, lambda upstream, model: None)
-            told = _facts(entry, self._record.loop, redactor)
+            told = _facts(entry, redactor)
             # Not before the end: a request may cost nothing so far, and will not.
             return {**told, "cost": None, **_counts(self._counter)}
         if self._counted > since:
@@ -78,13 +78,12 @@ class EndedRow(NamedTuple):
     """A request that has ended, and the version that tells of it."""
 
     entry: JournalEntry
-    loop: str
     counter: Counter | None
     version: int
 
     def tell(self, redactor: Callable[[str], str]) -> Json:
         """Return all facts."""
-        return {**_facts(self.entry, self.loop, redactor), **_counts(self.counter)}
+        return {**_facts(self.entry, redactor), **_counts(self.counter)}
 
 
 def _changeable(record: RequestRecord) -> tuple[object, ...]:
@@ -107,15 +106,13 @@ def _changeable(record: RequestRecord) -> tuple[object, ...]:
     )
 
 
-def _facts(
-    entry: JournalEntry, loop: str, redactor: Callable[[str], str]
-) -> dict[str, Any]:
+def _facts(entry: JournalEntry, redactor: Callable[[str], str]) -> dict[str, Any]:
     """Return an entry with the names of its fields; texts without secrets."""
     told: dict[str, Any] = entry._asdict()
     for name, value in told.items():
         if value and isinstance(value, str):
             told[name] = redactor(value.encode("utf-8", "replace").decode())
-    return {**told, "loop": loop}
+    return told
 
 
 def _counts(counter: Counter | None) -> dict[str, int | None]:

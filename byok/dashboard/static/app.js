@@ -3,18 +3,22 @@
 // the parts of the address behind the panel's name.
 
 import { isSignedIn, onEnd, signIn, signOut } from "./api.js";
-import { errorBox, h, replace } from "./dom.js";
+import { badge, errorBox, h, replace } from "./dom.js";
+import { connect, onState } from "./live.js";
 import { language, setLanguage, t } from "./texts.js";
 
 const PANELS = ["overview", "live", "usage", "conversations", "problems", "index", "search",
   "settings"];
 const at = (id) => document.getElementById(id);
+const TONES = { on: "good", lost: "bad", replaced: "warn" };
 let leaving = new AbortController();
+let connection = "off";
 
 async function start() {
   setTheme(localStorage.getItem("byok-theme") ?? "auto");
   at("skip").addEventListener("click", skip);
   onEnd((error) => { show(error); focusTitle(); });
+  onState((state) => { connection = state; showConnection(); });
   addEventListener("hashchange", async () => { await arrive(); focusTitle(); });
   await arrive();
 }
@@ -57,6 +61,7 @@ function show(error = null) {
   const [name, ...rest] = location.hash.replace(/^#\/?/, "").split("/").map(decode);
   const panel = PANELS.includes(name) ? name : PANELS[0];
   showNav(panel);
+  connect();
   openPanel(panel, rest);
 }
 
@@ -96,6 +101,7 @@ function showTop() {
   replace(at("top"),
     h("span", { class: "brand" }, "byok"),
     h("span", { class: "space" }),
+    h("span", { id: "connection", class: "row", role: "status" }),
     h("label", {}, h("span", { class: "hidden" }, t("theme")),
       h("select", { id: "theme", on: { change: (event) => setTheme(event.target.value) } },
         themes.map((name) => h("option", { value: name, selected: name === theme },
@@ -106,6 +112,17 @@ function showTop() {
           h("option", { value: name, lang: name, selected: name === language() }, title)))),
     isSignedIn() ? h("button", { id: "sign-out", on: { click: () => signOut().catch(show) } },
       t("sign-out")) : null);
+  showConnection();
+}
+
+// Whether what the page shows of requests is live.
+function showConnection() {
+  if (!at("connection")) return;
+  const tone = TONES[connection] ?? "quiet";
+  replace(at("connection"),
+    connection === "off" ? null : badge(tone, t(`connection.${connection}`)),
+    connection === "replaced"
+      ? h("button", { on: { click: connect } }, t("connection.again")) : null);
 }
 
 function changeLanguage(event) {

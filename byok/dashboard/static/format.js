@@ -26,16 +26,25 @@ export function visible(value) {
   });
 }
 
+// Formatters are kept: to make one takes longer than to format a hundred values.
+const formatters = new Map();
+
+function formatterOf(kind, options) {
+  const key = `${kind.name} ${language()} ${JSON.stringify(options)}`;
+  if (!formatters.has(key)) formatters.set(key, new kind(language(), options));
+  return formatters.get(key);
+}
+
 export function number(value, digits = 0) {
   if (value === null || value === undefined) return "–";
-  return new Intl.NumberFormat(language(), { maximumFractionDigits: digits }).format(value);
+  return formatterOf(Intl.NumberFormat, { maximumFractionDigits: digits }).format(value);
 }
 
 // Return a large number shortly, as 1.2M.
 export function short(value) {
   if (value === null || value === undefined) return "–";
   const options = { notation: "compact", maximumFractionDigits: 1 };
-  return new Intl.NumberFormat(language(), options).format(value);
+  return formatterOf(Intl.NumberFormat, options).format(value);
 }
 
 // Return US dollars; null is unknown, which is never shown as 0.
@@ -43,7 +52,7 @@ export function dollars(value) {
   if (value === null || value === undefined) return t("unknown");
   const digits = value !== 0 && Math.abs(value) < 1 ? 4 : 2;
   const options = { style: "currency", currency: "USD", maximumFractionDigits: digits };
-  return new Intl.NumberFormat(language(), options).format(value);
+  return formatterOf(Intl.NumberFormat, options).format(value);
 }
 
 // Return a duration in seconds as 840 ms, 3.2 s or 2 min 5 s.
@@ -60,5 +69,5 @@ export function time(seconds) {
   const today = new Date().toDateString() === moment.toDateString();
   const options = { hour: "2-digit", minute: "2-digit", second: "2-digit" };
   if (!today) Object.assign(options, { month: "short", day: "numeric" });
-  return moment.toLocaleString(language(), options);
+  return formatterOf(Intl.DateTimeFormat, options).format(moment);
 }

@@ -1,0 +1,188 @@
+// Requests as they are answered, and the last that ended.
+
+import { facts, h, replace } from "../dom.js";
+import { dollars, duration, number, time } from "../format.js";
+import { onRequests, onState } from "../live.js";
+import { t } from "../texts.js";
+import { bytes, elapsed, LiveTable, stateOf } from "./live-table.js";
+
+const TICK = 250; // milliseconds
+const SAY = 10000; // milliseconds between two summaries for screen readers
+const FILTERS = {
+  all: () => true,
+  open: (row) => row.outcome === "open",
+  failed: (row) => row.outcome === "failed",
+};
+
+export function open(root, rest, signal) {
+  new LivePanel(root, signal);
+}
+
+class LivePanel {
+  constructor(root, signal) {
+    this.rows = new Map();
+    this.filter = "all";
+    this.paused = false;
+    this.connected = false;
+    this.chosen = null; // the id of the request whose facts are shown
+    this.ticking = 0;
+    this.said = "";
+    this.table = new LiveTable((id) => this.choose(id));
+    this.build(root);
+    onRequests((news) => this.take(news), signal);
+    onState((state) => { this.connected = state === "on"; this.showCounts(); }, signal);
+    const saying = setInterval(() => this.say(), SAY);
+    signal.addEventListener("abort", () => {
+      clearInterval(saying);
+      clearInterval(this.ticking);
+    });
+  }
+
+  build(root) {
+    this.summary = h("span", { class: "quiet" });
+    this.spoken = h("p", { class: "hidden", role: "status" });
+    this.empty = h("p", { class: "empty" });
+    this.details = h("section", { class: "card", hidden: true });
+    this.pause = h("button", { "aria-pressed": "false", on: { click: () => this.toggle() } },
+      t("live.pause"));
+    const filter = h("select", { id: "live-filter",
+      on: { change: (event) => this.select(event.target.value) } },
+    Object.keys(FILTERS).map((name) => h("option", { value: name }, t(`live.filter.${name}`))));
+    replace(root,
+      h("div", { class: "row" }, this.pause,
+        h("label", { for: "live-filter" }, t("live.filter")), filter, this.summary),
+      this.spoken, this.details, h("div", { class: "card" }, this.table.element, this.empty));
+  }
+
+  take({ reset, changed, rows }) {
+    this.rows = rows;
+    if (this.paused) return;
+    if (reset) this.showAll();
+    else this.table.change(changed.filter((row) => this.fits(row)));
+    if (this.filter === "open") this.removeEnded(changed);
+    if (reset || changed.some((row) => row.request_id === this.chosen)) this.showDetails();
+    this.showCounts();
+  }
+
+  fits(row) {
+    return FILTERS[this.filter](row);
+  }
+
+  showAll() {
+    this.table.reset([...this.rows.values()].filter((row) => this.fits(row)));
+    this.showCounts();
+  }
+
+  removeEnded(changed) {
+    for (const row of changed) if (!this.fits(row)) this.table.remove(row.request_id);
+  }
+
+  toggle() {
+    this.paused = !this.paused;
+    this.pause.setAttribute("aria-pressed", String(this.paused));
+    if (!this.paused) this.showAll();
+    this.showCounts();
+  }
+
+  select(name) {
+    this.filter = name;
+    this.showAll();
+  }
+
+  showCounts() {
+    const all = [...this.rows.values()];
+    const count = (name) => all.filter((row) => row.outcome === name).length;
+    const opened = count("open");
+    const text = t("live.summary", { open: number(opened), failed: number(count("failed")),
+      ended: number(all.length - opened) });
+    this.summary.textContent = this.paused ? t("live.paused") : text;
+    this.empty.hidden = this.table.size > 0;
+    this.table.element.hidden = this.table.size === 0;
+    this.empty.textContent = t(all.length ? "live.none-fits" : "live.empty");
+    this.tickWhile(opened > 0 && this.connected && !this.paused);
+  }
+
+  tickWhile(wanted) {
+    if (wanted && !this.ticking) {
+      this.ticking = setInterval(() => this.table.tick(this.rows), TICK);
+    } else if (!wanted && this.ticking) {
+      clearInterval(this.ticking);
+      this.ticking = 0;
+    }
+  }
+
+  // Say the numbers if they differ from those that were said last.
+  say() {
+    const text = this.summary.textContent;
+    if (text === this.said || this.paused) return;
+    this.said = this.spoken.textContent = text;
+  }
+
+  choose(id) {
+    this.chosen = id;
+    const row = this.rows.get(id);
+    if (!row) return;
+    const title = h("h2", { tabindex: "-1" }, t("live.request-title", { id }));
+    this.facts = h("div");
+    replace(this.details, title, this.facts,
+      h("div", { class: "row" },
+        h("button", { on: { click: () => this.close() } }, t("live.close")),
+        row.conversation
+          ? h("a", { href: `#/conversations/${encodeURIComponent(row.conversation)}` },
+            t("live.to-conversation"))
+          : null));
+    this.details.hidden = false;
+    this.showDetails();
+    title.focus();
+  }
+
+  close() {
+    const id = this.chosen;
+    this.chosen = null;
+    this.details.hidden = true;
+    this.table.focusOn(id);
+  }
+
+  // A request that is told no more keeps the facts that were shown last.
+  showDetails() {
+    const row = this.chosen && this.rows.get(this.chosen);
+    if (row) replace(this.facts, facts(factsOf(row)));
+  }
+}
+
+function factsOf(row) {
+  const pieces = (size, count) => (size === null || size === undefined
+    ? t("live.not-counted")
+    : t("live.pieces", { size: bytes(size), count: number(count) }));
+  const known = (value) => (value === null ? null : number(value));
+  return [
+    [t("live.state"), t(`live.state.${stateOf(row)}`)],
+    [t("live.error"), [row.error, row.error_class].filter(Boolean).join(", ")],
+    [t("live.status"), row.status || null],
+    [t("live.started"), time(row.started)],
+    [t("live.elapsed"), duration(elapsed(row))],
+    [t("live.first-byte"), row.first_byte === null ? null : duration(row.first_byte)],
+    [t("live.client"), row.client],
+    [t("live.conversation"), row.conversation],
+    [t("live.endpoint"), row.endpoint],
+    [t("live.purpose"), row.purpose],
+    [t("live.model-asked"), row.model_asked],
+    [t("live.upstream"), row.upstream],
+    [t("live.model-used"), row.model],
+    [t("live.attempts"), number(row.attempts)],
+    [t("live.to-client"), pieces(row.sent, row.pieces)],
+    [t("live.from-upstream"), pieces(row.received, row.reads)],
+    [t("live.tokens-in"), known(row.input_tokens)],
+    [t("live.tokens-out"), known(row.output_tokens)],
+    [t("live.tokens-read"), known(row.cache_read_tokens)],
+    [t("live.tokens-written"), known(row.cache_written_tokens)],
+    [t("live.cost"), row.outcome === "open" ? null : dollars(row.cost)],
+    [t("live.repairs"), row.repairs || null],
+    [t("live.dropped"), row.dropped_calls || null],
+    [t("live.notices"), row.notices || null],
+    [t("live.tools"), row.tool_calls],
+    [t("live.loop"), row.loop],
+    [t("live.prompt"), row.prompt],
+    [t("live.prompt-change"), row.prompt_change],
+  ];
+}

@@ -1,0 +1,126 @@
+"""The panel of live requests, and the one stream that feeds it."""
+
+import asyncio
+import re
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.fakes.daemon import Editor
+from tests.fakes.pages import SECONDS, Watch, axe, open_panel
+from tests.fakes.upstream import FakeUpstream, Script, delta
+
+
+@pytest.fixture
+def endless(fake: FakeUpstream) -> FakeUpstream:
+    """An upstream whose answer takes half a minute."""
+    fake.play(Script([p for _ in range(600) for p in (delta(content="word "), 0.05)]))
+    return fake
+
+
+async def test_a_stream_grows_while_it_is_open_and_is_done_in_the_end(
+    page: Page, editor: Editor, endless: FakeUpstream
+) -> None:
+    await open_panel(page, "live")
+    asking = asyncio.ensure_future(editor.chat())
+    row = page.locator("tbody tr")
+    await expect(row).to_contain_text("streaming")
+    sent = row.locator("td").nth(6)
+    await expect(sent).to_contain_text("/s")
+    first = await sent.inner_text()
+    await expect(sent).not_to_have_text(first)
+    time = row.locator("td").nth(4)
+    shown = await time.inner_text()
+    await expect(time).not_to_have_text(shown)
+    assert await axe(page) == ""
+    asking.cancel()
+    await expect(row).to_contain_text("cancelled")
+    await expect(page.get_by_text("0 open, 1 ended, 0 of them failed")).to_have_count(1)
+
+
+async def test_details_are_read_by_keyboard_and_give_the_focus_back(
+    page: Page, editor: Editor
+) -> None:
+    hostile = "<img src=x onerror=alert(1)>\u202e\u001b[31m"
+    await open_panel(page, "live")
+    await editor.chat(conversation_id=hostile)
+    details = page.get_by_role("button", name=re.compile("^chat details of "))
+    await details.focus()
+    await page.keyboard.press("Enter")
+    await expect(
+        page.get_by_role("heading", name=re.compile("^Request "))
+    ).to_be_focused()
+    facts = page.locator(".facts")
+    await expect(facts).to_contain_text(
+        "<img src=x onerror=alert(1)>\\u202e\\u001b[31m"
+    )
+    await expect(facts).to_contain_text("fake-model")
+    assert await axe(page) == ""
+    link = page.get_by_role("link", name="Show the conversation")
+    assert await link.get_attribute("href") == (
+        "#/conversations/%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E%E2%80%AE%1B%5B31m"
+    )
+    await page.get_by_role("button", name="Close").press("Enter")
+    await expect(details).to_be_focused()
+    await expect(facts).to_be_hidden()
+
+
+async def test_the_table_is_filtered_and_stands_still_while_paused(
+    page: Page, editor: Editor, fake: FakeUpstream
+) -> None:
+    await open_panel(page, "live")
+    rows = page.locator("tbody tr")
+    await editor.chat()
+    await expect(rows).to_have_count(1)
+    await page.get_by_role("button", name="Pause").click()
+    fake.play(Script([b'{"error": {}}'], status=400))
+    await editor.chat()
+    await expect(page.get_by_text("Paused: the table does not change.")).to_be_visible()
+    await page.wait_for_timeout(600)
+    await expect(rows).to_have_count(1)
+    await page.get_by_role("button", name="Pause").click()
+    await expect(rows).to_have_count(2)
+    await page.get_by_label("Show").select_option("failed")
+    await expect(rows).to_have_count(1)
+    await expect(rows).to_contain_text("failed")
+    await page.get_by_label("Show").select_option("open")
+    await expect(page.get_by_text("No request fits the filter.")).to_be_visible()
+
+
+async def test_a_daemon_that_stops_is_said(
+    page: Page, editor: Editor, watch: Watch
+) -> None:
+    watch.allow("/ui/api/live", "Failed to load resource")
+    state = page.locator("#connection")
+    await expect(state).to_have_text("Connected")
+    await editor.daemon.stop()
+    await expect(state).to_have_text("Connection lost, trying again", timeout=SECONDS)
+    assert await axe(page) == ""
+
+
+async def test_nothing_is_asked_for_while_nobody_sees_the_page(
+    page: Page, editor: Editor, watch: Watch
+) -> None:
+    await expect(page.locator("#connection")).to_have_text("Connected")
+    await hide(page, hidden=True)
+    await expect(page.locator("#connection")).to_have_text("")
+    await editor.chat()
+    asked = len(watch.requests)
+    await page.wait_for_timeout(600)
+    assert watch.requests[asked:] == []
+    await hide(page, hidden=False)
+    await expect(page.locator("#connection")).to_have_text("Connected")
+    await open_panel(page, "live")
+    await expect(page.locator("tbody tr")).to_have_count(1)
+
+
+async def hide(page: Page, *, hidden: bool) -> None:
+    """Make the page believe that nobody sees it, or somebody does."""
+    await page.evaluate(
+        """(hidden) => {
+          const value = { value: hidden, configurable: true };
+          Object.defineProperty(document, "hidden", value);
+          document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        hidden,
+    )
