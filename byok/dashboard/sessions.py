@@ -13,7 +13,7 @@ import hmac
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from byok.errors import NotAllowed
@@ -46,6 +46,7 @@ class _Code:
 class _Session:
     begun: float
     used: float
+    on_end: list[Callable[[], None]] = field(default_factory=list)
 
 
 class Sessions:
@@ -81,12 +82,12 @@ class Sessions:
         if found is None:
             raise _code_error("This code is wrong or too old.")
         if found.opened:
-            self._sessions.pop(found.opened, None)
+            self.sign_out(found.opened)
             raise _code_error("This code was used before; that session has ended.")
         found.opened = token = _MARK + secrets.token_urlsafe(32)
         now = self._clock()
         while len(self._sessions) >= _MOST_SESSIONS:
-            del self._sessions[next(iter(self._sessions))]
+            self.sign_out(next(iter(self._sessions)))
         self._sessions[token] = _Session(now, now)
         return SignIn(token, IDLE_SECONDS, LONGEST_SECONDS)
 
@@ -123,18 +124,34 @@ class Sessions:
 
     def sign_out(self, token: str) -> None:
         """End a session."""
-        self._sessions.pop(token, None)
+        session = self._sessions.pop(token, None)
+        for act in session.on_end if session else ():
+            act()
+
+    def on_end(self, token: str, act: Callable[[], None]) -> Callable[[], None]:
+        """Call `act` once a session is ended; return what takes that back.
+
+        A session that nobody asks for any more runs out without a call.
+        """
+        session = self._sessions.get(token)
+        if session is None:
+            act()
+            return lambda: None
+        session.on_end.append(act)
+        return lambda: session.on_end.remove(act)
 
     def _tidy(self) -> None:
         """Forget what is over."""
         now = self._clock()
         self._codes = [code for code in self._codes if now < code.until]
-        self._sessions = {
-            token: session
+        over = [
+            token
             for token, session in self._sessions.items()
-            if now < session.used + IDLE_SECONDS
-            and now < session.begun + LONGEST_SECONDS
-        }
+            if now >= session.used + IDLE_SECONDS
+            or now >= session.begun + LONGEST_SECONDS
+        ]
+        for token in over:
+            self.sign_out(token)
 
 
 def _bytes(text: str) -> bytes:

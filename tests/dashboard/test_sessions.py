@@ -210,3 +210,28 @@ def test_there_are_at_most_sixteen_sessions_and_the_oldest_makes_room(
 ) -> None:
     tokens = [open_session(sessions) for _ in range(17)]
     assert [sessions.is_open(token) for token in tokens] == [False, *([True] * 16)]
+
+
+@pytest.mark.parametrize("how", ["sign-out", "code again", "too many", "too old"])
+def test_who_waits_for_the_end_of_a_session_is_told(
+    sessions: Sessions, clock: Clock, how: str
+) -> None:
+    told = list[str]()
+    code = sessions.make_code()
+    token = sessions.sign_in(code).token
+    sessions.on_end(token, lambda: told.append("first"))
+    sessions.on_end(token, lambda: told.append("second"))()  # and taken back
+    match how:
+        case "sign-out":
+            sessions.sign_out(token)
+        case "code again":
+            refuse(sessions, code)
+        case "too many":
+            for _ in range(16):
+                open_session(sessions)
+        case _:
+            clock.now += 30 * 60
+            assert not sessions.is_open(token)
+    assert told == ["first"]
+    sessions.on_end(token, lambda: told.append("late"))()
+    assert told == ["first", "late"]

@@ -55,6 +55,10 @@ async function keepOpen(mine) {
     const end = await read(signal, () => { pause = FIRST_PAUSE; });
     if (signal.aborted) return;
     if (end === "replaced") break;
+    if (end === "session") { // another try tells why, unless the user has signed out
+      await sleep(FIRST_PAUSE, signal);
+      continue;
+    }
     setState("lost");
     await sleep(pause, signal);
     pause = Math.min(2 * pause, LONGEST_PAUSE);

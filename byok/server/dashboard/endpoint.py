@@ -9,6 +9,7 @@ the dashboard's own token file (`byok dashboard`).
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -50,11 +51,16 @@ PAGE_HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """What a session asks for: the object it sent, and whether it lasts still."""
+    """What a session asks for: the object it sent, and whether it lasts still.
+
+    `on_end` takes what is to be called when somebody ends the session, and returns what
+    takes that back.
+    """
 
     exchange: HttpExchange
     body: dict[str, Any]
     is_open: Callable[[], bool]
+    on_end: Callable[[Callable[[], None]], Callable[[], None]]
 
 
 PageHandler: TypeAlias = Callable[[PageRequest], Awaitable["Json | StreamResponse"]]
@@ -170,8 +176,13 @@ class DashboardEndpoint:
         if handler is None:
             self._sessions.sign_out(token)
             return json_response({})
-        is_open = self._sessions.is_open
-        answer = await handler(PageRequest(exchange, body, lambda: is_open(token)))
+        asked = PageRequest(
+            exchange,
+            body,
+            partial(self._sessions.is_open, token),
+            partial(self._sessions.on_end, token),
+        )
+        answer = await handler(asked)
         return answer if isinstance(answer, StreamResponse) else json_response(answer)
 
     async def _read(

@@ -48,6 +48,7 @@ async def _send(
             left.callback(loop.call_later(_LAST_WORDS, opened.hang_up).cancel)
 
         reader.on_end = hang_up_soon
+        left.callback(asked.on_end(reader.wake))
         changed = True
         while reader.end is None:
             told = live.take(reader)._asdict() if changed else {}
