@@ -17,10 +17,14 @@ from byok.index.types import Skipped, SkipReason
 from byok.index.workspace.workspace import Workspace
 
 _SECONDS = 4.0
+# Files, and those that were found to be a version that is known. As one query with an
+# outer join they take three times as long (200,000 files: 0.5 s).
 _STORED = (
-    "SELECT f.path, coalesce(f.reason, b.reason) FROM file f "
-    "LEFT JOIN blob b ON b.id = f.blob_id "
-    "WHERE f.workspace_id = ? AND coalesce(f.reason, b.reason) IS NOT NULL"
+    "SELECT path, reason FROM file WHERE workspace_id = ? AND reason IS NOT NULL "
+    "ORDER BY path",
+    "SELECT f.path, b.reason FROM blob b CROSS JOIN file f ON f.blob_id = b.id "
+    "WHERE b.reason IS NOT NULL AND f.workspace_id = ? AND f.reason IS NULL "
+    "ORDER BY f.path",
 )
 
 
@@ -80,10 +84,11 @@ class _Steps:
         self.whole = False
 
     def __iter__(self) -> Iterator[Skipped]:
-        with self._store.reading() as db:
-            rows = db.execute(_STORED, (self._workspace.id,)).fetchall()
-        for path, reason in rows:
-            yield Skipped(path, SkipReason(reason))
+        for query in _STORED:
+            with self._store.reading() as db:
+                rows = db.execute(query, (self._workspace.id,)).fetchall()
+            for path, reason in rows:
+                yield Skipped(path, SkipReason(reason))
         try:
             yield from self._walk()
         except Unreadable:

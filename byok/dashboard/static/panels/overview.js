@@ -9,6 +9,7 @@ import { modelsTable } from "./models_table.js";
 
 const ASK_AGAIN = 2000; // ms, while an upstream is being asked
 let keysAnswer = null; // a keyring may open a dialog, so it is asked once a page
+addEventListener("byok-keys", () => { keysAnswer = null; }); // a key was set or removed
 
 export async function open(root, rest, signal) {
   const models = block("overview.models", modelsBlock, signal);

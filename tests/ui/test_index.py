@@ -1,0 +1,93 @@
+"""The index: folders come and go, and what is left out has a reason."""
+
+from pathlib import Path
+
+from playwright.async_api import Page, expect
+
+from tests.fakes.engines import written
+from tests.fakes.pages import Watch, open_panel
+
+HOSTILE = "<img src=x>\u202egol.log"
+FILES = {
+    "a.py": "x = 1\n",
+    "b.py": "y = 2\n",
+    "e.bin": "\0",
+    ".gitignore": "*.log\n",
+    HOSTILE: "x",
+    **{f"many/{n:03}.log": "x" for n in range(120)},
+}
+
+
+async def add(page: Page, root: Path) -> None:
+    """Add a folder by the panel, and wait until it is indexed."""
+    await open_panel(page, "index")
+    await page.get_by_label("A folder to index").fill(str(root))
+    await page.get_by_role("button", name="Add").click()
+    await expect(page.get_by_role("heading", name=str(root))).to_be_visible()
+    await expect(page.get_by_text("4 files", exact=True)).to_be_visible(timeout=30_000)
+    await expect(page.get_by_text("complete")).to_be_visible(timeout=30_000)
+
+
+async def test_skipped_files_are_counted_and_listed_page_by_page(
+    page: Page, tmp_path: Path
+) -> None:
+    await add(page, written(tmp_path / "project", FILES))
+    await page.locator("summary").first.click()
+    await page.get_by_role("button", name="Look for skipped files").click()
+    table = page.get_by_role("region", name="Skipped files")
+    await expect(table.locator("tbody tr")).to_have_count(2)
+    await expect(table).to_contain_text("a rule names it")
+    await page.get_by_role("button", name="List: ignored").click()
+    title = page.get_by_role("heading", name="ignored: 1 to 100 of 121")
+    await expect(title).to_be_focused()
+    await expect(page.locator(".paths")).to_contain_text("<img src=x>\\u202egol.log")
+    await page.get_by_role("button", name="Next").click()
+    await expect(page.locator(".paths li")).to_have_count(21)
+    await expect(page.get_by_role("button", name="Next")).to_be_disabled()
+
+
+async def test_a_path_is_explained(page: Page, tmp_path: Path) -> None:
+    await add(page, written(tmp_path / "project", FILES))
+    field = page.get_by_label("A path")
+    for path, answer in (
+        ("a.py", "indexed"),
+        ("many/001.log", "a rule names it"),
+        ("e.bin", "it is no text"),
+    ):
+        await field.fill(path)
+        await field.press("Enter")
+        told = page.get_by_role("status").filter(has_text=path)
+        await expect(told).to_contain_text(answer)
+
+
+async def test_a_folder_is_removed_only_after_a_second_click(
+    page: Page, tmp_path: Path
+) -> None:
+    root = written(tmp_path / "project", FILES)
+    await add(page, root)
+    heading = page.get_by_role("heading", name=str(root))
+    await page.get_by_role("button", name="Remove from the index").click()
+    await page.get_by_role("button", name="Cancel").click()
+    await expect(heading).to_be_visible()
+    ask = page.get_by_role("button", name="Remove from the index …")
+    await expect(ask).to_be_focused()
+    await ask.click()
+    await page.get_by_role("button", name="Remove from the index").click()
+    await expect(heading).to_have_count(0)
+    await expect(page.locator("h1")).to_be_focused()
+    assert (root / "a.py").exists()
+
+
+async def test_a_folder_that_cannot_be_indexed_is_refused_with_a_reason(
+    page: Page, watch: Watch
+) -> None:
+    watch.allow("400 /ui/api/index-add", "422 /ui/api/index-add")
+    await open_panel(page, "index")
+    field = page.get_by_label("A folder to index")
+    for typed, reason in (
+        ("relative", "absolute"),
+        ("/", "a whole disk"),
+    ):
+        await field.fill(typed)
+        await field.press("Enter")
+        await expect(page.get_by_role("alert")).to_contain_text(reason)

@@ -1,0 +1,93 @@
+"""The overview: what is slow holds up nothing, and keys are looked for once."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Page, expect
+
+from tests.fakes.pages import Watch, open_panel
+from tests.fakes.upstream import FakeUpstream
+
+HOSTILE = "<script>alert(1)</script>\u202egnp"
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def silent() -> AsyncIterator[str]:
+    """The address of a server that accepts connections and never answers."""
+
+    async def keep(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(keep, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+
+
+@pytest.fixture
+def daemon_settings(fake: FakeUpstream, silent: str) -> dict[str, Any]:
+    """One upstream that answers, one that is not there, and one that is silent."""
+    fake.models = ["one", HOSTILE]
+    return {
+        "upstreams": {
+            "fake": {"base_url": fake.url, "model": "one"},
+            "gone": {"base_url": "http://127.0.0.1:1/v1"},
+            "silent": {"base_url": silent},
+        },
+        "caps": {"requests_per_day": 100},
+    }
+
+
+async def test_a_silent_upstream_holds_up_nothing(page: Page) -> None:
+    await expect(
+        page.get_by_text("127.0.0.1:1/v1/models. Is it running")
+    ).to_be_visible()
+    rows = page.get_by_role("region", name="Upstreams").locator("tbody tr")
+    await expect(rows.nth(0)).to_contain_text("answers")
+    await expect(rows.nth(2)).to_contain_text("is being asked")
+    for text in ("byok:fake:one", "0 of 100", "not set", "Last requests"):
+        await expect(page.locator(".panel")).to_contain_text(text)
+
+
+async def test_upstreams_are_asked_when_the_user_says_so(
+    page: Page, fake: FakeUpstream
+) -> None:
+    rows = page.get_by_role("region", name="Upstreams").locator("tbody tr")
+    await expect(rows.nth(0)).to_contain_text("answers")
+    asked = len(fake.list_headers)
+    await open_panel(page, "search")
+    await open_panel(page, "overview")
+    assert len(fake.list_headers) == asked
+    fake.models = [*fake.models, "three"]
+    button = page.get_by_role("button", name="Ask again")
+    await button.click()
+    await expect(page.get_by_text("byok:fake:three")).to_be_visible()
+    await expect(button).to_be_focused()
+    assert len(fake.list_headers) == asked + 1
+
+
+async def test_keys_are_looked_for_once_and_again_on_demand(
+    page: Page, watch: Watch
+) -> None:
+    keys = page.get_by_role("region", name="Keys")
+    await expect(keys).to_contain_text("byok keys set fake")
+    await open_panel(page, "search")
+    await open_panel(page, "overview")
+    await expect(keys).to_contain_text("byok keys set fake")
+    assert watch.requests.count("POST /ui/api/keys") == 1
+    await page.get_by_role("button", name="Look again").click()
+    await expect(page.locator("#status")).to_contain_text("looked up again")
+    assert watch.requests.count("POST /ui/api/keys") == 2
+
+
+async def test_models_are_found_by_a_part_of_their_names(page: Page) -> None:
+    models = page.get_by_role("region", name="Models")
+    await expect(models.locator("tbody tr")).to_have_count(2)
+    await page.get_by_label("Find a model").fill("SCRIPT")
+    await expect(models.locator("tbody tr")).to_have_count(1)
+    await expect(models).to_contain_text("<script>alert(1)</script>\\u202egnp")
+    await page.get_by_label("Find a model").fill("nothing like it")
+    await expect(page.get_by_text("0 of 0 models")).to_be_visible()

@@ -1,0 +1,91 @@
+"""Code search: what an agent would get, shown as it is, whatever stands in it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest_asyncio
+from playwright.async_api import Page, expect
+
+from tests.fakes.daemon import Editor, running
+from tests.fakes.dashboard import signed_in
+from tests.fakes.engines import until, written
+from tests.fakes.pages import open_panel
+
+HOSTILE = "<img src=x onerror=alert(1)>\u202egnp.py"
+FILES = {
+    "oven.py": "import math\n\n\ndef preheat_oven(degrees):\n    return degrees\n",
+    HOSTILE: "hostile = '</pre><script>alert(1)</script>\x1b[31m\u202e'\n",
+    "long.py": f"endless_line = '{'x' * 380}'\n",
+    "登录.py": "# 检查用户的令牌\ncheck_user_token = 1\n",
+}
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def editor(clean_environment: Path, tmp_path: Path) -> AsyncIterator[Editor]:
+    """A daemon that has indexed a project."""
+    root = written(tmp_path / "project", FILES)
+    async with running(upstream="demo") as started:
+        asking = await signed_in(started)
+        await asking.call("index-add", {"root": str(root)})
+
+        async def is_complete() -> bool:
+            [space] = (await asking.call("index"))["workspaces"]
+            return bool(space["phase"] == "complete")
+
+        await until(is_complete, 30)
+        yield started
+
+
+async def ask(page: Page, question: str) -> None:
+    """Ask a question, and wait for its answer."""
+    await open_panel(page, "search")
+    field = page.get_by_label("Question")
+    await field.fill(question)
+    await field.press("Enter")
+    await expect(page.get_by_text("Files by score")).to_be_visible()
+
+
+async def test_files_come_with_scores_and_lines_and_the_address_keeps_none_of_it(
+    page: Page,
+) -> None:
+    await ask(page, "where is the oven preheated")
+    first = page.locator(".hits > li").first
+    await expect(first.locator("h3")).to_have_text("1. oven.py")
+    await expect(first).to_contain_text("= (words")
+    matching = first.locator(".line.match")
+    await expect(matching.first).to_contain_text("▸ 4 def preheat_oven(degrees):")
+    assert page.url.endswith("#/search")
+    await page.get_by_text("Words that were searched for").click()
+    await expect(page.locator(".terms")).to_contain_text("oven")
+
+
+async def test_the_text_of_an_agent_is_shown_as_its_tool_gives_it(
+    page: Page, editor: Editor
+) -> None:
+    question = "preheat oven"
+    await ask(page, question)
+    await page.get_by_role("button", name="Show").click()
+    shown = page.locator("pre.answer")
+    await expect(shown).to_contain_text("preheat_oven")
+    asked = {"information_request": question}
+    tool = await editor.post("/agents/codebase-retrieval", asked)
+    text = tool.json["formatted_retrieval"]
+    assert await shown.inner_text() == text
+    await expect(page.get_by_text(f"{len(text):,} characters")).to_be_visible()
+
+
+async def test_hostile_names_and_contents_are_text(page: Page) -> None:
+    await ask(page, "hostile")
+    first = page.locator(".hits > li").first
+    await expect(first.locator("h3")).to_contain_text("<img src=x onerror=alert(1)>")
+    await expect(first.locator("h3")).to_contain_text("\\u202egnp.py")
+    await expect(first).to_contain_text("<script>alert(1)</script>\\x1b[31m\\u202e")
+
+
+async def test_any_question_is_answered(page: Page) -> None:
+    await ask(page, "在哪里检查用户的令牌")
+    await expect(page.locator(".hits h3").first).to_have_text("1. 登录.py")
+    await ask(page, "endless line " * 154)
+    await expect(page.locator(".hits h3").first).to_have_text("1. long.py")
+    await ask(page, "the \u202e of")
+    await expect(page.get_by_text("No file matches.")).to_be_visible()
