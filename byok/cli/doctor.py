@@ -115,6 +115,7 @@ def _tell_failure(bundle: Path) -> Iterator[None]:
 
 def _show(rows: "Sequence[CheckRow]") -> None:
     from byok.doctor.report import count_states
+    from byok.doctor.results import CheckState
 
     for row in rows:
         result = row.result
@@ -129,6 +130,8 @@ def _show(rows: "Sequence[CheckRow]") -> None:
             say_styled((" " * _WIDTH, ""), (f"cure: {result.cure}", "cyan"))
     say()
     say(_summary(count_states(rows)))
+    if not any(row.result.state is CheckState.FAILURE for row in rows):
+        tell("If an answer is odd all the same: byok capture on, then byok report ID")
 
 
 def _summary(counts: "dict[CheckState, int]") -> str:

@@ -77,6 +77,7 @@ def test_a_wrong_key_of_the_settings_is_named(cli: Cli) -> None:
     done = cli("doctor", "--json")
     found, cure = "unknown key server.prot. Did you mean port?", "byok config example"
     check_told(done, "settings", "failure", found, cure)
+    assert "byok capture" not in cli("doctor").err  # failures come first
     rows = rows_of(done)
     assert rows["model"]["found"] == "the settings cannot be used"
     assert rows["ripgrep"]["state"] == "ok"  # the others go on
@@ -328,6 +329,7 @@ async def test_a_healthy_set_up_has_nothing_to_cure(
     assert lines[-1].endswith("0 warnings, 0 failures, 3 not checked")
     assert "\x1b" not in plain.out
     assert "cure: byok doctor --ask-models" in plain.out
+    assert "byok capture on, then byok report ID" in plain.err
 
 
 async def test_a_key_that_the_daemon_lacks_is_named(

@@ -78,6 +78,7 @@ COMMANDS = {
     "byok models": Run("echo"),
     "byok doctor": Run("daemon version: byok"),
     "byok explain": plain("upstream_auth"),
+    "byok capture on": Run("byok captures requests for "),
     "byok explain CODE": plain("upstream_auth: "),
     "byok reload": Run("byok uses the settings of"),
     "byok restart": Run(LISTENING, alone=True),
@@ -132,6 +133,7 @@ NOT_RUN = {
     "byok disconnect vscode": "asks at a terminal (tests/cli/test_disconnect.py)",
     "byok service install": "needs a service manager (tests/cli/test_service.py)",
     "byok service status": "says that none is installed (tests/cli/test_service.py)",
+    "byok report ID": "needs a captured request (tests/cli/test_report.py)",
     "byok embed enable": "needs a model for vectors (tests/cli/test_embed.py)",
 }
 # What byok says, and names of things.
