@@ -38,11 +38,11 @@ def write_settings(
         typer.Exit: the user does not want it.
     """
     from byok.client_settings.preview import preview_change
+    from byok.config.own_file import read_own_settings, write_own_settings
     from byok.redact import Redactor
     from byok.setup.settings_plan import plan_settings
-    from byok.setup.settings_writer import read_own_settings, write_own_settings
 
-    file = read_own_settings(paths, Path.home())
+    file = read_own_settings(paths.config, Path.home())
     plan = plan_settings(file.raw, candidate.name, candidate.section, chosen)
     if plan.kept:
         names = ", ".join(".".join(path) for path in plan.kept)

@@ -15,8 +15,6 @@ from byok.routing import Service
 
 if TYPE_CHECKING:
     from byok.chat import Json
-    from byok.config import Settings
-    from byok.keys import KeyWanted
     from byok.keys.keyring_store import KeyringStore
     from byok.keys.vault import Vault
     from byok.platform.paths import Paths
@@ -63,9 +61,10 @@ def set_key(
 ) -> None:
     """Store a key; it is prompted for without echo, or read from standard input."""
     from byok.keys import clean_key, fingerprint
+    from byok.wiring.key_entry import key_named
 
     settings, paths = load(config)
-    wanted = _key_query(name, settings)
+    wanted = key_named(name, settings)
     if sys.stdin.isatty():
         raw: str = typer.prompt(
             f"Key for {wanted.title} ({wanted.origin})", hide_input=True
@@ -141,10 +140,11 @@ def _try_here(name: str, config: Path | None) -> "Json":
     from byok.errors import ConfigError
     from byok.routing import OFFICIAL
     from byok.wiring.apis import base_url_of
+    from byok.wiring.key_entry import key_named
 
     settings, _ = load(config)
     if name == OFFICIAL:
-        _key_query(name, settings)
+        key_named(name, settings)
     elif not base_url_of(upstream_named(name, settings)[1]):
         raise ConfigError(f"{name} needs no key.")
 
@@ -167,8 +167,10 @@ def remove_key(
     config: ConfigOption = None,
 ) -> None:
     """Remove a stored key."""
+    from byok.wiring.key_entry import key_named
+
     settings, paths = load(config)
-    wanted = _key_query(name, settings)
+    wanted = key_named(name, settings)
     removed: list[str] = []
     unread: list[ByokError] = []
     for place in [store] if store else KeyStore:
@@ -185,33 +187,6 @@ def remove_key(
         places = store.value if store else "keyring or the vault"
         tell(f"There is no key for {name} ({wanted.origin}) in the {places}.")
         raise typer.Exit(1)
-
-
-def _key_query(name: str, settings: "Settings") -> "KeyWanted":
-    from byok.config import upstream_named
-    from byok.errors import ConfigError
-    from byok.routing import OFFICIAL
-    from byok.wiring.key_sources import find_key, official_wanted, team_keys_wanted
-
-    if name == OFFICIAL:
-        wanted = official_wanted(settings)
-        if not wanted.base_url:
-            raise ConfigError(
-                "The address of the official service is not set.",
-                hint="Set base_url under [routing.official] first.",
-            )
-        return wanted
-    for wanted in team_keys_wanted(settings):
-        if wanted.base_url and wanted.title == name:
-            return wanted
-    label = ""
-    if "://" not in name:
-        name, _, label = name.partition("/")
-    upstream, section = upstream_named(name, settings)
-    wanted = find_key(upstream, label, section)
-    if not wanted.base_url:
-        raise ConfigError(f"{name} needs no key.")
-    return wanted
 
 
 def _store(store: KeyStore, paths: "Paths") -> "KeyringStore | Vault":

@@ -79,7 +79,16 @@ def serve(
     def check(settings: "Settings") -> None:
         _check(settings, upstream, model, workspace or [])
 
-    source = Source(file, lambda: load(config, overrides)[0], check)
+    source = Source(
+        file,
+        lambda: load(config, overrides)[0],
+        check,
+        overrides or {},
+        {
+            **({"server.port": "--port"} if port else {}),
+            **({"routing.default": "--model"} if model else {}),
+        },
+    )
     with only_instance(paths):
         check(settings)
         serving = _serve(

@@ -6,7 +6,12 @@ from byok.config.checking import (
     check_settings,
     chosen_models,
 )
-from byok.config.loading import example, foreign_variables, load_settings
+from byok.config.loading import (
+    example,
+    foreign_variables,
+    load_settings,
+    parse_settings,
+)
 from byok.config.masking import mask_settings
 from byok.config.sections import DEFAULT_PORT, UpstreamSettings
 from byok.config.settings import Settings
@@ -24,6 +29,7 @@ __all__ = [
     "foreign_variables",
     "load_settings",
     "mask_settings",
+    "parse_settings",
     "upstream_named",
     "upstream_names",
 ]

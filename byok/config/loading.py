@@ -16,12 +16,14 @@ from pydantic import BaseModel, ValidationError
 from pydantic_settings import SettingsError
 
 from byok.config.fact_settings import FactSettings
+from byok.config.faults import InvalidSettings, SettingFault
 from byok.config.sections import UpstreamSettings
 from byok.config.settings import Settings
+from byok.config.sources import variable_of
 from byok.errors import ConfigError
 from byok.escapes import shell_word
 
-_MAX_FILE = 2**16  # tomllib needs quadratic time for deep tables
+LARGEST = 2**16  # bytes of a file: tomllib needs quadratic time for deep tables
 _MAX_ERRORS = 10
 EXAMPLE = "config.example.toml"
 _RESERVED = ("BYOK_HOME", "BYOK_SHARED", "BYOK_VENV")
@@ -39,15 +41,42 @@ def load_settings(
         ConfigError: names the file, the key and what is expected, never a value.
     """
     _check_environment(environ)
-    given = _read_toml(path)
+    return _validate(_read_toml(path), path, overrides, environ)
+
+
+def parse_settings(
+    raw: bytes,
+    path: Path,
+    overrides: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Settings:
+    """Validate a text as if it stood in the settings file.
+
+    Raises:
+        ConfigError: as in `load_settings`.
+    """
+    if len(raw) > LARGEST:
+        raise _too_large(path)
+    _check_environment(environ)
+    return _validate(decode_settings(raw, path), path, overrides, environ)
+
+
+def _validate(
+    given: Mapping[str, Any],
+    path: Path,
+    overrides: Mapping[str, Any] | None,
+    environ: Mapping[str, str],
+) -> Settings:
     try:
         return Settings(**{"_toml": given, **(overrides or {})})
     except ValidationError as error:
-        raise ConfigError(
+        rows = error.errors(include_input=False)[:_MAX_ERRORS]
+        raise InvalidSettings(
             "\n".join(
                 _explain(_source(row["loc"], path, overrides, environ), row)
-                for row in error.errors(include_input=False)[:_MAX_ERRORS]
+                for row in rows
             ),
+            tuple(SettingFault(tuple(map(str, r["loc"])), _message(r)) for r in rows),
             hint="byok config example describes every key.",
         ) from None
     except SettingsError as error:
@@ -66,11 +95,21 @@ def example() -> str:
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
         _check_file(path)
-        return tomllib.loads(path.read_bytes().decode("utf-8"))
+        return decode_settings(path.read_bytes(), path)
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def decode_settings(raw: bytes, path: Path) -> dict[str, Any]:
+    """Return what a text says, as tables of values.
+
+    Raises:
+        ConfigError: it is not valid TOML; the message names the line.
+    """
+    try:
+        return tomllib.loads(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not valid UTF-8 (byte {error.start}).") from None
     except tomllib.TOMLDecodeError as error:
@@ -85,8 +124,8 @@ def _check_file(path: Path) -> None:
     facts = path.stat()
     if not path.is_file():
         raise ConfigError(f"{path} is not a file.")
-    if facts.st_size > _MAX_FILE:
-        raise ConfigError(f"{path} is too large for a settings file (64 KiB at most).")
+    if facts.st_size > LARGEST:
+        raise _too_large(path)
     if hasattr(os, "geteuid"):
         if facts.st_uid != os.geteuid():
             raise ConfigError(f"{path} belongs to another user.")
@@ -95,6 +134,10 @@ def _check_file(path: Path) -> None:
                 f"{path} can be changed by other users.",
                 hint=f"Run: chmod go-w {shell_word(path)}",
             )
+
+
+def _too_large(path: Path) -> ConfigError:
+    return ConfigError(f"{path} is too large for a settings file (64 KiB at most).")
 
 
 def _check_environment(environ: Mapping[str, str]) -> None:
@@ -152,21 +195,23 @@ def _source(
     """Return where a setting came from: the command line, a variable or the file."""
     if place and place[0] in (overrides or {}):
         return "the command line"
-    names = ("__".join(map(str, place[:n])) for n in range(len(place), 0, -1))
-    variables = (f"BYOK_{name.upper()}" for name in names)
-    return next((name for name in variables if name in environ), str(path))
+    return variable_of(place, environ) or str(path)
 
 
 def _explain(path: str, row: Any) -> str:
     place = [str(part) for part in row["loc"]]
     key = ".".join(place)
-    message = str(row["msg"]).removeprefix("Value error, ")
+    message = _message(row)
     if row["type"] == "extra_forbidden":
         known = _keys_of_section(place[:-1])
         close = difflib.get_close_matches(place[-1], known, n=1)
         guess = f" Did you mean {close[0]}?" if close else ""
         return f"{path}: unknown key {key}.{guess}"
     return f"{path}: {key}: {message}." if key else f"{path}: {message}."
+
+
+def _message(row: Any) -> str:
+    return str(row["msg"]).removeprefix("Value error, ")
 
 
 def _keys_of_section(place: list[str]) -> list[str]:

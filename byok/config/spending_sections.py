@@ -64,6 +64,12 @@ class CapSettings(SettingsSection):
     usd_per_day: _Dollars = Field(
         0, description="US dollars, where prices are known; 0: any."
     )
-    requests_per_conversation: _Count = Field(0, description="As above.")
-    tokens_per_conversation: _Count = Field(0, description="As above.")
-    usd_per_conversation: _Dollars = Field(0, description="As above.")
+    requests_per_conversation: _Count = Field(
+        0, description="Requests of one conversation; 0: any."
+    )
+    tokens_per_conversation: _Count = Field(
+        0, description="Tokens of one conversation; 0: any."
+    )
+    usd_per_conversation: _Dollars = Field(
+        0, description="US dollars of one conversation; 0: any."
+    )

@@ -13,7 +13,7 @@ UPSTREAM_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
 _ALIAS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 _KEY_NAME = re.compile(r"(?:[a-z0-9][a-z0-9_-]{0,15}|env:[A-Za-z_][A-Za-z0-9_]*)\Z")
 AUTO = "auto"
-_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 def base_url(url: str) -> str:
@@ -60,8 +60,8 @@ def port(number: int) -> int:
 
 def effort(value: str) -> str:
     """Check how much to reason; "" leaves it to the model."""
-    if value and value not in _EFFORTS:
-        raise ValueError(f"must be one of {', '.join(_EFFORTS)}")
+    if value and value not in EFFORTS:
+        raise ValueError(f"must be one of {', '.join(EFFORTS)}")
     return value
 
 

@@ -80,6 +80,7 @@ class KeyringStore:
             ConfigError: as for get, or the keyring did not store the key.
         """
         self._call(lambda ring: ring.set_password(SERVICE, entry, key))
+        self._refused = None  # it answers again
         if self.get(entry) != key:
             raise ConfigError("The OS keyring did not store the key.", hint=_CURE)
 

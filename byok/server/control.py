@@ -1,15 +1,17 @@
 """Control of the running daemon: its settings, captures, stop and restart."""
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from byok.capture.recorder import CaptureRecorder
 from byok.chat import Json
-from byok.config import Settings
+from byok.config import Settings, check_settings, parse_settings
 from byok.errors import BadRequest, ByokError, ConfigError
 
 _log = logging.getLogger(__name__)
@@ -18,19 +20,31 @@ _FIXED = ("server", "limits", "context", "retrieval")
 _NOT_FIXED = frozenset({"retrieval.rerank"})
 
 
-def _nothing_else(settings: Settings) -> None:
-    """Accept any settings."""
-
-
 class Source(NamedTuple):
     """Where settings come from: the file, and what reads it with all that counts.
 
-    `check` raises where byok could not start with them and its options.
+    `check` raises where byok could not start with them and its options. `overrides` are
+    the settings of the command line, `options` its options by the settings that they
+    outrank, such as "routing.default".
     """
 
     file: Path
     read: Callable[[], Settings]
-    check: Callable[[Settings], None] = _nothing_else
+    check: Callable[[Settings], None] = check_settings
+    overrides: Mapping[str, Any] = MappingProxyType({})
+    options: Mapping[str, str] = MappingProxyType({})
+
+    def try_text(self, raw: bytes) -> Settings:
+        """Return what the file would say with another text.
+
+        Raises:
+            ConfigError: it could not be used.
+        """
+        settings = parse_settings(raw, self.file)
+        if self.overrides:
+            settings = parse_settings(raw, self.file, self.overrides)
+        self.check(settings)
+        return settings
 
 
 class Control:
@@ -52,9 +66,9 @@ class Control:
     ) -> None:
         self.since = clock()  # when the daemon began
         self.captures = captures
-        self._source = source
-        self._started = self._settings = settings
-        self._instance = instance
+        self.source = source
+        self._started = self.settings = settings
+        self.instance = instance
         self._use: Callable[[Settings], Awaitable[None]] | None = None
         self._stamp = _stamp(source.file)
         self._had_file = not _is_empty(self._stamp)
@@ -74,20 +88,44 @@ class Control:
             ByokError: they cannot be used; those in force stay.
         """
         async with self._changing:
-            self._stamp = _stamp(self._source.file)
-            try:
-                if self._is_lost():
-                    raise _file_gone_error(self._source.file)
-                settings = await asyncio.to_thread(self._source.read)
-                if self._use is not None:
-                    await self._use(settings)
-            except ByokError as error:
-                self._error = error.sentence
-                _log.error("the previous settings stay in use: %s", error.sentence)
-                raise
-            self._error, self._settings = "", settings
-            self._had_file = not _is_empty(self._stamp)
-        _log.info("the settings were read from %s", self._source.file)
+            await self._take()
+
+    async def save(self, write: Callable[[], bool]) -> None:
+        """Let the file be written in a thread, and use it; the change counts once.
+
+        `write` tells whether it has written.
+
+        Raises:
+            ByokError: it is not written, for the reason that `write` or a lost file
+                gives. What keeps written settings from being used is told by `status`.
+        """
+        async with self._changing:
+            self._stamp = _stamp(self.source.file)
+            if self._is_lost():
+                raise _file_gone_error(self.source.file)
+            if not await asyncio.to_thread(write):
+                return
+            with contextlib.suppress(ByokError):  # logged, and told by the status
+                await self._take()
+
+    async def _take(self) -> None:
+        former, self._stamp = self._stamp, _stamp(self.source.file)
+        try:
+            if self._is_lost():
+                raise _file_gone_error(self.source.file)
+            settings = await asyncio.to_thread(self.source.read)
+            if self._use is not None:
+                await self._use(settings)
+        except ByokError as error:
+            self._error = error.sentence
+            _log.error("the previous settings stay in use: %s", error.sentence)
+            raise
+        except asyncio.CancelledError:
+            self._stamp = former  # who asked is gone; the change counts all the same
+            raise
+        self._error, self.settings = "", settings
+        self._had_file = not _is_empty(self._stamp)
+        _log.info("the settings were read from %s", self.source.file)
         if fixed := self._waiting():
             _log.warning("these settings need a restart: %s", ", ".join(fixed))
 
@@ -98,15 +136,20 @@ class Control:
         seen = self._stamp
         while True:
             await sleep(seconds)
-            now = _stamp(self._source.file)
+            now = _stamp(self.source.file)
             if now == seen and now != self._stamp:
                 try:
-                    await self.reload()
+                    await self._take_change(now)
                 except ByokError:
                     pass  # it is logged, and told by the status
                 except Exception:
                     _log.exception("cannot reload the settings")
             seen = now
+
+    async def _take_change(self, now: tuple[int, ...] | None) -> None:
+        async with self._changing:
+            if now != self._stamp:  # else it was taken while this waited
+                await self._take()
 
     async def stop(self, instance: str, *, again: bool) -> None:
         """End the daemon; `again` starts it with its options, if that can be done.
@@ -115,11 +158,11 @@ class Control:
             BadRequest: another daemon is meant.
             ConfigError: it could not start again.
         """
-        if instance != self._instance:
+        if instance != self.instance:
             raise BadRequest("This request is for another daemon.", status=422)
         if again:
             settings = await self._read_for_restart()
-            await asyncio.to_thread(self._source.check, settings)
+            await asyncio.to_thread(self.source.check, settings)
         self.again = again
         self.ending.set()
 
@@ -129,11 +172,11 @@ class Control:
         Raises:
             ByokError: it cannot be used.
         """
-        self._stamp = _stamp(self._source.file)
+        self._stamp = _stamp(self.source.file)
         if self._is_lost():
-            return await asyncio.to_thread(self._source.read)
+            return await asyncio.to_thread(self.source.read)
         await self.reload()
-        return self._settings
+        return self.settings
 
     def _is_lost(self) -> bool:
         """Tell whether the settings in force came from a file that is gone or empty."""
@@ -141,7 +184,7 @@ class Control:
 
     def status(self) -> Json:
         """Tell where the settings come from, and what is not in force of them."""
-        file = self._source.file
+        file = self.source.file
         return {"file": str(file), "error": self._error, "restart": self._waiting()}
 
     def _waiting(self) -> list[str]:
@@ -149,10 +192,15 @@ class Control:
         return [
             f"{section}.{key}"
             for section in _FIXED
-            for key, value in getattr(self._settings, section)
+            for key, value in getattr(self.settings, section)
             if value != getattr(getattr(self._started, section), key)
-            and f"{section}.{key}" not in _NOT_FIXED
+            and needs_restart((section, key))
         ]
+
+
+def needs_restart(path: Sequence[str]) -> bool:
+    """Tell whether a setting is read at the start only."""
+    return path[0] in _FIXED and ".".join(path) not in _NOT_FIXED
 
 
 def _is_empty(stamp: tuple[int, ...] | None) -> bool:

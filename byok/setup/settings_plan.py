@@ -2,15 +2,13 @@
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from itertools import groupby
 from typing import Any, NamedTuple
-
-import tomlkit
 
 from byok.client_settings import toml_text
 from byok.client_settings.encoding import decode_text, encode_text
 from byok.client_settings.setting import MISSING, Setting, SettingPath
 from byok.config import Settings, UpstreamSettings, check_settings
+from byok.config.own_text import put_setting
 from byok.dialects.presets import OPENAI_COMPATIBLE
 from byok.errors import ConfigError
 from byok.model_ids import ListedModel
@@ -51,7 +49,9 @@ def plan_settings(
         wanted, kept = _split(text, name, _upstream_settings(name, section), models)
         if not wanted:
             return SettingsPlan(before, before or b"", kept)
-        new = _add(text or _HEAD, wanted)
+        new = text or _HEAD
+        for row in wanted:
+            new = put_setting(new, *row)
         _check(text, new, wanted)
     except ValueError as error:
         raise ConfigError(
@@ -100,20 +100,6 @@ def _has_small(text: str) -> bool:
 def _differs(text: str, row: Setting) -> bool:
     there = toml_text.read(text, row.path)
     return there is not MISSING and there != row.value
-
-
-def _add(text: str, wanted: Iterable[Setting]) -> str:
-    """Add the settings, in new tables below everything where there are none."""
-    for table, rows in groupby(wanted, key=lambda row: row.path[:-1]):
-        if toml_text.read(text, table) is MISSING:
-            end = "" if text.endswith("\n") or not text else "\n"
-            values = tomlkit.dumps({row.path[-1]: row.value for row in rows})
-            head = ".".join(tomlkit.key(part).as_string() for part in table)
-            text = f"{text}{end}\n[{head}]\n{values}"
-        else:
-            for row in rows:
-                text = toml_text.put(text, *row)
-    return text
 
 
 def _check(old: str, new: str, wanted: Iterable[Setting]) -> None:

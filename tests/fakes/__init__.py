@@ -37,6 +37,8 @@ Upstreams and services
 byok itself
     daemon           a daemon inside the test, and an editor that asks it
     scripted_daemon  a daemon whose only upstream is in memory
+    own_settings     settings files of byok as people have them
+    settings_daemon  a daemon that takes its settings from a file
     dashboard        the page of the dashboard, signed in, as far as HTTP goes
     daemon_thread    a daemon in a thread, for commands that ask one
     process          `byok serve` as a process

@@ -9,8 +9,10 @@ from byok.server.control import Control
 from byok.server.dashboard.endpoint import PageHandler, PageRequest
 from byok.server.dashboard.index_api import make_index_handlers
 from byok.server.dashboard.journal_api import JournalApi
+from byok.server.dashboard.keys_api import key_handlers
 from byok.server.dashboard.live_api import live_handlers
 from byok.server.dashboard.overview_api import make_overview_handlers
+from byok.server.dashboard.settings_api import settings_handlers
 from byok.server.handlers import LocalHandler
 from byok.wiring.services import Services
 
@@ -43,6 +45,8 @@ def make_page_handlers(
         **live_handlers(live),
         **make_overview_handlers(local, services, control),
         **make_index_handlers(services.context),
+        **settings_handlers(services, control),
+        **key_handlers(services, control),
     }
 
 

@@ -1,13 +1,15 @@
 """The user's settings file is replaced at once, after a backup."""
 
+import errno
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from byok.config.own_file import read_own_settings, write_own_settings
 from byok.errors import ConfigError
 from byok.platform.paths import Paths, find_paths
-from byok.setup.settings_writer import read_own_settings, write_own_settings
 
 OLD, NEW = b"# old\n", b"# old\n[server]\nport = 1\n"
 
@@ -28,7 +30,7 @@ def mode_of(path: Path) -> int:
 
 
 def test_a_new_file_is_the_owners_alone(paths: Paths, tmp_path: Path) -> None:
-    file = read_own_settings(paths, tmp_path)
+    file = read_own_settings(paths.config, tmp_path)
     assert (file.raw, paths.config.parent.exists()) == (None, False)
     assert write_own_settings(paths, file, NEW) is None
     assert paths.config.read_bytes() == NEW
@@ -38,7 +40,7 @@ def test_a_new_file_is_the_owners_alone(paths: Paths, tmp_path: Path) -> None:
 
 def test_the_former_file_is_saved(paths: Paths, tmp_path: Path) -> None:
     put(paths)
-    file = read_own_settings(paths, tmp_path)
+    file = read_own_settings(paths.config, tmp_path)
     backup = write_own_settings(paths, file, NEW, clock=lambda: 0.0)
     assert backup is not None
     assert backup.name == "config-19700101T000000Z.toml"
@@ -52,7 +54,7 @@ def test_the_former_file_is_saved(paths: Paths, tmp_path: Path) -> None:
 
 def test_a_change_of_another_program_stays(paths: Paths, tmp_path: Path) -> None:
     put(paths)
-    file = read_own_settings(paths, tmp_path)
+    file = read_own_settings(paths.config, tmp_path)
     put(paths, b"# by an editor\n")
     with pytest.raises(ConfigError, match="changed by another program"):
         write_own_settings(paths, file, NEW)
@@ -67,4 +69,47 @@ def test_a_link_out_of_the_home_is_not_followed(paths: Paths, tmp_path: Path) ->
     paths.config.parent.mkdir(parents=True)
     paths.config.symlink_to(elsewhere)
     with pytest.raises(ConfigError, match="outside of your home"):
-        read_own_settings(paths, home)
+        read_own_settings(paths.config, home)
+
+
+def test_a_link_is_refused_where_none_is_to_be_followed(
+    paths: Paths, tmp_path: Path
+) -> None:
+    put(paths)
+    paths.config.rename(tmp_path / "elsewhere.toml")
+    paths.config.symlink_to(tmp_path / "elsewhere.toml")
+    assert read_own_settings(paths.config, tmp_path).raw == OLD
+    with pytest.raises(ConfigError, match="is a link"):
+        read_own_settings(paths.config, tmp_path, follows_link=False)
+
+
+def test_a_bounded_number_of_former_files_is_kept(paths: Paths, tmp_path: Path) -> None:
+    """And nothing is removed that is named in another way."""
+    put(paths)
+    folder = paths.state_dir / "settings_backups"
+    for second in range(60):
+        file = read_own_settings(paths.config, tmp_path)
+        content = b"# %d\n" % second
+        write_own_settings(paths, file, content, clock=partial(float, second))
+        if not second:
+            (folder / "config-mine.toml").write_bytes(OLD)
+    kept = sorted(path.name for path in folder.iterdir())
+    assert len(kept) == 51
+    assert kept[0] == "config-19700101T000010Z.toml"
+    assert kept[-1] == "config-mine.toml"
+
+
+def test_a_full_disk_changes_nothing(
+    paths: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(paths)
+    file = read_own_settings(paths.config, tmp_path)
+
+    def fail(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(ConfigError, match="No space left"):
+        write_own_settings(paths, file, NEW)
+    assert paths.config.read_bytes() == OLD
+    assert [path.name for path in paths.config.parent.glob(".config*")] == []

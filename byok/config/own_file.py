@@ -1,0 +1,88 @@
+"""Read the user's settings file, and replace it after a backup."""
+
+import os
+import re
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from byok.client_settings.settings_file import (
+    SettingsFile,
+    read_settings_file,
+    replace_settings_file,
+)
+from byok.config.loading import LARGEST
+from byok.errors import ConfigError
+from byok.platform.paths import Paths, make_private, write_private
+
+_BACKUPS = "settings_backups"
+_BACKUP = re.compile(r"config-\d{8}T\d{6}Z\.toml")
+_MOST_BACKUPS = 50
+_BY_HAND = "Or edit it by hand; byok uses it within seconds."
+
+
+def read_own_settings(
+    path: Path, home: Path, *, follows_link: bool = True
+) -> SettingsFile:
+    """Read the settings file; nothing is made where it is missing.
+
+    A link inside of the home is followed, unless `follows_link` is False.
+
+    Raises:
+        ConfigError: it is not the user's own plain file, or cannot be changed.
+    """
+    if not path.parent.is_dir():
+        return SettingsFile(path, None)
+    if path.is_symlink() and not follows_link:
+        raise ConfigError(
+            f"{path} is a link.", hint=f"Change the file that it leads to. {_BY_HAND}"
+        )
+    try:
+        return read_settings_file(path, home, largest=LARGEST)
+    except ConfigError as error:
+        raise error.with_hint(_BY_HAND) from None
+
+
+def write_own_settings(
+    paths: Paths,
+    file: SettingsFile,
+    content: bytes,
+    clock: Callable[[], float] = time.time,
+) -> Path | None:
+    """Replace the settings file atomically; return where the former one was saved.
+
+    Only the owner may read it from then on. The last 50 former files are kept.
+
+    Raises:
+        ConfigError: it has changed since it was read, or cannot be written.
+    """
+    backup = None
+    if file.raw is None:
+        make_private(file.path.parent)
+    else:
+        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(clock()))
+        backup = paths.state_dir / _BACKUPS / f"config-{stamp}.toml"
+        try:
+            write_private(backup, file.raw)
+        except OSError as error:
+            raise ConfigError(
+                f"{backup}: {error.strerror}. Nothing was changed.",
+                hint="The settings are saved there before they are changed.",
+            ) from None
+        _remove_old(backup.parent)
+    replace_settings_file(file, content)
+    if os.name == "posix":
+        file.path.chmod(0o600)
+    return backup
+
+
+def _remove_old(folder: Path) -> None:
+    """Remove the oldest backups, and nothing that is named in another way."""
+    found = sorted(
+        (path for path in folder.iterdir() if _BACKUP.fullmatch(path.name)),
+        reverse=True,
+    )
+    for path in found[_MOST_BACKUPS:]:
+        if stat.S_ISREG(path.lstat().st_mode):
+            path.unlink(missing_ok=True)

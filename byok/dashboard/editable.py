@@ -1,0 +1,217 @@
+"""The settings that can be changed on the page: an explicit list.
+
+What runs a program, carries a secret or weakens a check is for the file alone: key
+commands, headers, fields of request bodies, queries, proxies, files of certificates,
+plain http, names of secret files.
+"""
+
+from enum import StrEnum
+from functools import cache
+from typing import Any, NamedTuple, get_args
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from byok.client_settings.setting import SettingPath
+from byok.config import Settings, UpstreamSettings, values
+from byok.config.routing_sections import FallbackSettings, ModelSettings
+from byok.config.spending_sections import CapSettings, LoopSettings
+from byok.dialects.fim.modes import FimMode
+from byok.dialects.presets import DEMO, OPENAI_COMPATIBLE, PRESETS
+
+UPSTREAMS = "upstreams"
+
+
+class FieldKind(StrEnum):
+    """What kind of value a setting has, which decides how it is entered."""
+
+    TEXT = "text"
+    LONG = "long"
+    NUMBER = "number"
+    INTEGER = "integer"
+    CHOICE = "choice"
+    SWITCH = "switch"
+    LIST = "list"
+    MODEL = "model"
+    MODELS = "models"
+
+
+class Editable(NamedTuple):
+    """A setting that can be changed; the path of an upstream's one is its key alone."""
+
+    path: SettingPath
+    kind: FieldKind
+    field: FieldInfo
+    choices: tuple[str, ...] = ()
+
+    @property
+    def default(self) -> Any:
+        """The value that counts where nothing is set."""
+        given = self.field.get_default(call_default_factory=True)
+        return plain_value(given)
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """The bounds of a number: least and most, or above which it must be."""
+        names = {"ge": "least", "le": "most", "gt": "above"}
+        return _LIMITS.get(self.path) or {
+            shown: bound
+            for rule in _metadata(self.field)
+            for name, shown in names.items()
+            if (bound := getattr(rule, name, None)) is not None
+        }
+
+
+# Groups in the order of the page; the settings in each, the common ones first.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "chat": (
+        "chat.temperature",
+        "chat.max_tokens",
+        "chat.system_prompt",
+        "chat.effort",
+        "chat.top_p",
+        "chat.retrieval",
+        "chat.context_chars",
+        "chat.compact_tools",
+    ),
+    "models": (
+        "routing.default",
+        *(f"routing.models.{name}" for name in ModelSettings.model_fields),
+    ),
+    "fallback": tuple(
+        f"routing.fallback.{name}" for name in FallbackSettings.model_fields
+    ),
+    "official": (
+        "routing.official.base_url",
+        "routing.official.models",
+        "routing.official.context",
+        "routing.official.completion",
+        "routing.official.edit",
+        "routing.official.chat",
+        "routing.official.agents",
+        "routing.official.account",
+        "routing.official.telemetry",
+    ),
+    "completion": (
+        "completion.way",
+        "completion.timeout_ms",
+        "completion.max_tokens",
+        "completion.chat_input",
+        "completion.next_edit",
+    ),
+    "tools": ("tools.repair", "tools.ask_again"),
+    "retrieval": ("retrieval.mode", "retrieval.rerank"),
+    "caps": tuple(f"caps.{name}" for name in CapSettings.model_fields),
+    "loops": tuple(f"loops.{name}" for name in LoopSettings.model_fields),
+    "daemon": (
+        "server.port",
+        "log.level",
+        "journal.keep_days",
+        "metrics.enabled",
+    ),
+}
+UPSTREAM_KEYS = (
+    "type",
+    "base_url",
+    "model",
+    "temperature",
+    "max_tokens",
+    "system_prompt",
+    "context_window",
+    "timeout",
+    "effort",
+    "top_p",
+    "models",
+    "dialect",
+    "num_ctx",
+    "cache",
+)
+_LIMITS: dict[SettingPath, dict[str, Any]] = {
+    ("server", "port"): {"least": 0, "most": 65535}
+}
+_LONG = frozenset({"system_prompt"})
+_MODELS = frozenset({"model", "routing.default"})
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "effort": ("", *values.EFFORTS),
+    "way": (values.AUTO, *(mode.value for mode in FimMode)),
+    "level": ("debug", "info", "warning", "error"),
+    "type": (OPENAI_COMPATIBLE, *PRESETS, DEMO),
+}
+
+
+@cache
+def editable_settings() -> dict[str, tuple[Editable, ...]]:
+    """Return the settings of each group."""
+    return {
+        group: tuple(_find(Settings, tuple(name.split("."))) for name in names)
+        for group, names in GROUPS.items()
+    }
+
+
+@cache
+def upstream_settings() -> tuple[Editable, ...]:
+    """Return the settings of an upstream."""
+    return tuple(_find(UpstreamSettings, (name,)) for name in UPSTREAM_KEYS)
+
+
+def find_editable(path: SettingPath) -> Editable | None:
+    """Return the setting at a path of the file, None if the page may not change it."""
+    if path[:1] == (UPSTREAMS,):
+        rows = upstream_settings() if len(path) == 3 else ()
+        return next((row for row in rows if row.path == path[2:]), None)
+    every = (row for rows in editable_settings().values() for row in rows)
+    return next((row for row in every if row.path == path), None)
+
+
+def plain_value(value: Any) -> Any:
+    """Return a value of the settings as JSON."""
+    if isinstance(value, StrEnum):
+        return value.value
+    return list(value) if isinstance(value, list | tuple) else value
+
+
+def _find(section: type[BaseModel], path: SettingPath) -> Editable:
+    for name in path[:-1]:
+        below = section.model_fields[name].annotation
+        if not (isinstance(below, type) and issubclass(below, BaseModel)):
+            raise TypeError(f"{name} is no section")
+        section = below
+    field = section.model_fields[path[-1]]
+    choices = _choices(path, field)
+    return Editable(
+        path, FieldKind.CHOICE if choices else _kind(path, field), field, choices
+    )
+
+
+def _choices(path: SettingPath, field: FieldInfo) -> tuple[str, ...]:
+    """Return the values of which one is chosen, () where any may be entered."""
+    kind = field.annotation
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return tuple(choice.value for choice in kind)
+    if path[-1] == "dialect":
+        from byok.dialects.registry import DIALECTS  # imports them all
+
+        return ("", *DIALECTS)
+    return _CHOICES.get(path[-1], ())
+
+
+def _kind(path: SettingPath, field: FieldInfo) -> FieldKind:
+    kinds = get_args(field.annotation) or (field.annotation,)
+    if bool in kinds:
+        return FieldKind.SWITCH
+    if float in kinds or int in kinds:
+        return FieldKind.NUMBER if float in kinds else FieldKind.INTEGER
+    if field.annotation is not str:
+        return FieldKind.MODELS if "fallback" in path else FieldKind.LIST
+    if path[-1] in _LONG:
+        return FieldKind.LONG
+    is_model = path[:-1] == ("routing", "models") or ".".join(path) in _MODELS
+    return FieldKind.MODEL if is_model else FieldKind.TEXT
+
+
+def _metadata(field: FieldInfo) -> list[Any]:
+    """Return the rules of a field, and those of its type."""
+    found: list[Any] = []
+    for rule in field.metadata:
+        found += getattr(rule, "metadata", None) or [rule]
+    return found

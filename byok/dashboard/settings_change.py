@@ -1,0 +1,222 @@
+"""Changes that the page asks for: read, put into the text of the file, and judged."""
+
+import math
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from byok.chat import Json
+from byok.client_settings.encoding import decode_text, encode_text
+from byok.client_settings.setting import MISSING, MissingValue, SettingPath
+from byok.config import values
+from byok.config.faults import InvalidSettings, SettingFault
+from byok.config.own_text import OwnValue, drop_setting, put_setting
+from byok.dashboard.editable import UPSTREAMS, Editable, FieldKind, find_editable
+from byok.errors import BadRequest, ConfigError
+from byok.routing import OFFICIAL
+
+HEAD = "# Made by byok's dashboard. Every setting: byok config example\n"
+_MOST = 200  # changes at a time
+_LONGEST = 2000  # characters of a line
+_LONGEST_TEXT = 20_000
+_MOST_LINES = 200
+_MOST_TRIED = 20  # changes of which the one at fault is looked for
+
+
+class Change(NamedTuple):
+    """One change: a new value, or MISSING to take it out of the file."""
+
+    path: SettingPath
+    value: OwnValue | MissingValue
+
+
+class Outcome(NamedTuple):
+    """The new text, or what is wrong with it; `after` is None if there is none."""
+
+    after: bytes | None
+    faults: tuple[SettingFault, ...] = ()
+
+
+def read_changes(body: Json) -> tuple[list[Change], list[SettingFault]]:
+    """Read the changes of a request; a value that its setting cannot have is a fault.
+
+    Raises:
+        BadRequest: a change is malformed, or of what the page may not change.
+    """
+    rows = body.get("changes")
+    if not isinstance(rows, list) or len(rows) > _MOST:
+        raise _bad("changes must be a list of at most 200")
+    changes, faults = list[Change](), list[SettingFault]()
+    for row in rows:
+        path = _read_path(row)
+        try:
+            changes.append(Change(path, _read_value(path, row)))
+        except ValueError as error:
+            faults.append(SettingFault(path, str(error)))
+    return changes, faults
+
+
+def _read_path(row: Any) -> SettingPath:
+    parts = row.get("path") if isinstance(row, dict) else None
+    if (
+        not isinstance(parts, list)
+        or not 2 <= len(parts) <= 4
+        or not all(isinstance(part, str) and len(part) <= 64 for part in parts)
+    ):
+        raise _bad("a path is a list of names")
+    path = tuple(parts)
+    if find_editable(path) is None and not _is_upstream(path):
+        raise _bad(f"{'.'.join(path)} is not changed on this page, only in the file")
+    return path
+
+
+def _is_upstream(path: SettingPath) -> bool:
+    return path[0] == UPSTREAMS and len(path) == 2
+
+
+def _read_value(path: SettingPath, row: dict[str, Any]) -> OwnValue | MissingValue:
+    """Return the value of a change.
+
+    Raises:
+        ValueError: the setting cannot have it.
+    """
+    if row.get("remove") is True:
+        return MISSING
+    if path[0] == UPSTREAMS:
+        _check_name(path[1])
+    if (editable := find_editable(path)) is None:
+        if row.get("value") != {}:
+            raise _bad("an upstream is added as an empty table")
+        return {}
+    return _convert(editable, row.get("value"))
+
+
+def _check_name(name: str) -> None:
+    if not values.UPSTREAM_NAME.match(name):
+        raise ValueError("must be a-z, 0-9, _ and -, 32 characters at most")
+    if name == OFFICIAL:
+        raise ValueError("this name is reserved for the official service")
+
+
+def _convert(editable: Editable, value: Any) -> OwnValue:
+    match editable.kind:
+        case FieldKind.SWITCH:
+            if not isinstance(value, bool):
+                raise ValueError("must be on or off")
+            return value
+        case FieldKind.INTEGER | FieldKind.NUMBER:
+            return _number(value, whole=editable.kind is FieldKind.INTEGER)
+        case FieldKind.LIST | FieldKind.MODELS:
+            if not isinstance(value, list) or len(value) > _MOST_LINES:
+                raise ValueError(f"must be a list of at most {_MOST_LINES}")
+            return [_text(part) for part in value]
+        case FieldKind.LONG:
+            return _text(value, longest=_LONGEST_TEXT, lines=True)
+        case _:
+            return _text(value)
+
+
+def _number(value: Any, *, whole: bool) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("must be a number")
+    if not math.isfinite(value) or abs(value) >= 2**53:
+        raise ValueError("must be a smaller number")
+    if value == int(value):
+        return int(value)
+    if whole:
+        raise ValueError("must be a whole number")
+    return value
+
+
+def _text(value: Any, *, longest: int = _LONGEST, lines: bool = False) -> str:
+    if not isinstance(value, str):
+        raise ValueError("must be a text")
+    text: str = value.replace("\r\n", "\n")
+    if len(text) > longest:
+        raise ValueError(f"must have at most {longest:,} characters")
+    allowed = "\n\t" if lines else ""
+    if any(unicodedata.category(c) == "Cc" and c not in allowed for c in text):
+        raise ValueError("must not contain control characters")
+    return text
+
+
+def apply_changes(
+    before: bytes | None,
+    changes: Sequence[Change],
+    try_text: Callable[[bytes], object],
+) -> Outcome:
+    """Put changes into the file's content, and judge the whole; nothing is written.
+
+    Raises:
+        ConfigError: the file as it is cannot be changed.
+    """
+    try:
+        after = _write(before, changes)
+        try_text(after)
+    except InvalidSettings as error:
+        rest = error.faults or (SettingFault((), str(error)),)
+        faults = [_assign(fault, before, changes, try_text) for fault in rest]
+        return Outcome(None, tuple(fault for found in faults for fault in found))
+    except ConfigError as error:
+        whole = SettingFault((), error.sentence)
+        return Outcome(None, tuple(_assign(whole, before, changes, try_text)))
+    return Outcome(after)
+
+
+def _write(before: bytes | None, changes: Iterable[Change]) -> bytes:
+    try:
+        decoded = decode_text(before or b"")
+        text = decoded.text if before else HEAD
+        for path, value in changes:
+            if isinstance(value, MissingValue):
+                text = drop_setting(text, path)
+            else:
+                text = put_setting(text, path, value)
+    except ValueError as error:
+        raise ConfigError(
+            f"The settings file cannot be changed: {error}.",
+            hint="Make this change in the file itself.",
+        ) from None
+    return encode_text(decoded._replace(text=text))
+
+
+def _assign(
+    fault: SettingFault,
+    before: bytes | None,
+    changes: Sequence[Change],
+    try_text: Callable[[bytes], object],
+) -> list[SettingFault]:
+    """Return the fault at the settings that are to blame for it."""
+    paths = [change.path for change in changes]
+    exact = [path for path in paths if fault.path[: len(path)] == path]
+    if exact:
+        return [SettingFault(max(exact, key=len), fault.message)]
+    if find_editable(fault.path) is not None:
+        return [fault]  # it was there before
+    named = tuple(fault.message.partition(" ")[0].rstrip(":").split("."))
+    if find_editable(named) is not None:
+        return [SettingFault(named, fault.message)]
+    guilty = [path for path in paths if _is_guilty(path, before, changes, try_text)]
+    return [SettingFault(path, fault.message) for path in guilty] or [
+        SettingFault((), fault.message)
+    ]
+
+
+def _is_guilty(
+    path: SettingPath,
+    before: bytes | None,
+    changes: Sequence[Change],
+    try_text: Callable[[bytes], object],
+) -> bool:
+    """Tell whether all would be well without the changes at a path."""
+    if len(changes) > _MOST_TRIED:
+        return False
+    try:
+        try_text(_write(before, [change for change in changes if change.path != path]))
+    except ConfigError:
+        return False
+    return True
+
+
+def _bad(reason: str) -> BadRequest:
+    return BadRequest(f"Bad field: {reason}.", code="bad_field", status=422)

@@ -1,0 +1,112 @@
+// What the user changed and has not saved. It outlives the panel: who looks at another
+// panel, or changes the language, finds it again.
+
+const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
+const isUpstream = (path) => path[0] === "upstreams" && path.length === 2;
+export const keyOf = (path) => JSON.stringify(path);
+
+export class Draft {
+  constructor() {
+    this.form = null; // as the daemon gave it
+    this.changes = new Map(); // by key: {path, value} or {path, remove: true}
+    this.invalid = new Map(); // what the browser itself refuses: a message by key
+    this.faults = new Map(); // what the daemon refuses
+    this.changed = () => {};
+    addEventListener("beforeunload", (event) => {
+      if (this.size) event.preventDefault();
+    });
+  }
+
+  get size() {
+    return this.changes.size;
+  }
+
+  // Take over a form; changes that it has already are none any more.
+  adopt(form) {
+    this.form = form;
+    this.faults = new Map(form.faults.map((fault) => [keyOf(fault.path), fault.message]));
+    for (const [key, change] of this.changes) {
+      const field = this.field(change.path);
+      if (field && !change.remove && same(field.given, change.value)) this.changes.delete(key);
+      if (field && change.remove && !("given" in field)) this.changes.delete(key);
+    }
+  }
+
+  // Return the field at a path as the file has it, undefined for one of a new upstream.
+  field(path) {
+    const fields = [...this.form.groups, ...this.form.upstreams].flatMap((part) => part.fields);
+    return fields.find((field) => keyOf(field.path) === keyOf(path));
+  }
+
+  // Return what a field shows: the change, else what the file says, else undefined.
+  shown(field) {
+    const change = this.changes.get(keyOf(field.path));
+    if (change) return change.remove ? undefined : change.value;
+    return field.odd || field.locked ? undefined : field.given;
+  }
+
+  // Note a new value; undefined takes it out of the file.
+  set(field, value) {
+    const key = keyOf(field.path);
+    this.invalid.delete(key);
+    const inFile = "given" in field;
+    const isAsBefore = value === undefined ? !inFile
+      : inFile && !field.odd && same(field.given, value);
+    if (isAsBefore) this.changes.delete(key);
+    else this.changes.set(key, value === undefined ? { path: field.path, remove: true }
+      : { path: field.path, value });
+    this.changed();
+  }
+
+  // Note that a field holds what cannot even be asked for.
+  refuse(field, message) {
+    this.invalid.set(keyOf(field.path), message);
+    this.changed();
+  }
+
+  // Note a change of an upstream as a whole; what was changed in it counts no more.
+  setUpstream(name, change) {
+    const path = ["upstreams", name];
+    for (const notes of [this.changes, this.invalid, this.faults]) {
+      for (const key of [...notes.keys()]) {
+        if (keyOf(JSON.parse(key).slice(0, 2)) === keyOf(path)) notes.delete(key);
+      }
+    }
+    if (change) this.changes.set(keyOf(path), { path, ...change });
+    this.changed();
+  }
+
+  upstreamChange(name) {
+    return this.changes.get(keyOf(["upstreams", name]));
+  }
+
+  // Return the names of upstreams that are to be added.
+  get added() {
+    return this.list.filter((change) => isUpstream(change.path) && !change.remove)
+      .map((change) => change.path[1]);
+  }
+
+  // Return which upstreams are to be added and removed, for a comparison.
+  get upstreamChanges() {
+    return JSON.stringify(this.list.filter((change) => isUpstream(change.path)));
+  }
+
+  fault(path) {
+    return this.invalid.get(keyOf(path)) ?? this.faults.get(keyOf(path));
+  }
+
+  drop(path) {
+    this.changes.delete(keyOf(path));
+    this.invalid.delete(keyOf(path));
+  }
+
+  clear() {
+    this.changes.clear();
+    this.invalid.clear();
+    this.faults.clear();
+  }
+
+  get list() {
+    return [...this.changes.values()];
+  }
+}

@@ -1,0 +1,157 @@
+// One setting: its name, what it is entered by, what it does, and what is wrong with it.
+
+import { badge, h, replace } from "../../dom.js";
+import { visible } from "../../format.js";
+import { t, textOr } from "../../texts.js";
+import { keyOf } from "./draft.js";
+
+const idOf = (path) => `set-${path.join("-")}`;
+const writers = new Map(); // what shows a fault, by field
+
+// Return the row of a field.
+export function fieldRow(draft, field, models = "") {
+  const id = idOf(field.path);
+  const name = field.path.at(-1);
+  const fault = h("p", { class: "fault", id: `${id}-fault` });
+  const control = field.fixed || field.locked ? fixedValue(field)
+    : makeControl(draft, field, { id, models, "aria-describedby": `${id}-about ${id}-fault` });
+  if (draft.form.blocked && "disabled" in control) control.disabled = true;
+  const row = h("div", { class: `field ${field.kind}`, "data-name": field.path.join(".") },
+    h("div", { class: "row" },
+      control.matches("input, select, textarea") ? h("label", { for: id }, name)
+        : h("strong", {}, name),
+      field.restart ? badge("quiet", t("settings.restart")) : null),
+    control,
+    oddNote(field),
+    h("p", { class: "quiet", id: `${id}-about` }, about(field)),
+    fault);
+  const mark = () => {
+    const message = draft.fault(field.path);
+    replace(fault, message ?? null);
+    if (control.matches("input, select, textarea")) {
+      control.setAttribute("aria-invalid", String(Boolean(message)));
+    }
+    row.classList.toggle("changed", draft.changes.has(keyOf(field.path)));
+  };
+  mark();
+  writers.set(keyOf(field.path), mark);
+  return row;
+}
+
+// Show at each field what is wrong with it now.
+export function markFields() {
+  for (const mark of writers.values()) mark();
+}
+
+// Forget the rows below a path, which are made anew.
+export function forgetFields(path = []) {
+  for (const key of writers.keys()) {
+    if (keyOf(JSON.parse(key).slice(0, path.length)) === keyOf(path)) writers.delete(key);
+  }
+}
+
+export const hasField = (path) => writers.has(keyOf(path));
+
+// Put the focus on the first field that is wrong.
+export function focusFault() {
+  document.querySelector(".settings [aria-invalid=true]")?.focus();
+}
+
+// Return what a setting does, in the page's language if that is known.
+function about(field) {
+  const name = field.path[0] === "upstreams" ? field.path[2] : field.path.join(".");
+  return textOr(`settings.about.${name}`, field.description);
+}
+
+function written(value) {
+  if (typeof value === "boolean") return t(value ? "settings.on" : "settings.off");
+  return Array.isArray(value) ? value.join(", ") : String(value);
+}
+
+// Return a value that the page does not change, with the reason.
+function fixedValue(field) {
+  const why = field.locked ? t("settings.locked") : t("settings.fixed", { by: field.fixed });
+  const value = field.locked ? null : h("code", {}, written(field.value ?? "–"));
+  return h("p", { class: "fixed" }, value, " ", why);
+}
+
+// A value may be of another kind, or look like something else than it is.
+function oddNote(field) {
+  if (field.odd) return h("p", { class: "fault" }, t("settings.odd", { kind: field.given }));
+  if (field.given === undefined || field.locked) return null;
+  const text = written(field.given);
+  const isNumber = field.kind === "number" || field.kind === "integer";
+  if (isNumber && typeof field.given !== "number") {
+    return note(t("settings.unusable"), text);
+  }
+  if (visible(text) === text || field.kind === "long") return null;
+  return note(t("settings.unseen"), text);
+}
+
+const note = (why, text) =>
+  h("p", { class: "fault" }, why, " ", h("code", {}, text.slice(0, 200)));
+
+function makeControl(draft, field, attributes) {
+  const makers = { choice, switch: choice, long: area, list: area, models: area };
+  return (makers[field.kind] ?? line)(draft, field, attributes);
+}
+
+function choice(draft, field, { id, ...attributes }) {
+  delete attributes.models;
+  const isSwitch = field.kind === "switch";
+  const values = isSwitch ? [true, false] : field.choices.filter((value) => value !== "");
+  const shown = draft.shown(field);
+  const known = shown === undefined || shown === "" || values.includes(shown);
+  const title = (value) => (isSwitch ? written(value) : value);
+  const usual = "given" in field ? field.default : field.value;
+  const unset = usual === null || usual === "" ? t("settings.unset")
+    : t("settings.unset.usual", { value: written(usual) });
+  const change = (event) => {
+    const at = event.target.selectedIndex;
+    draft.set(field, at === 0 ? undefined : values[at - 1]);
+  };
+  return h("select", { id, ...attributes, on: { change } },
+    h("option", { selected: shown === undefined }, unset),
+    values.map((value) => h("option", { selected: value === shown }, title(value))),
+    known ? null : h("option", { selected: true, disabled: true }, written(shown)));
+}
+
+function area(draft, field, { id, models, ...attributes }) {
+  const isList = field.kind !== "long";
+  const input = (event) => {
+    const text = event.target.value;
+    const lines = text.split("\n").map((row) => row.trim()).filter(Boolean);
+    if (isList) draft.set(field, lines.length ? lines : undefined);
+    else draft.set(field, text === "" ? undefined : text);
+  };
+  const shown = draft.shown(field);
+  const element = h("textarea", { id, ...attributes, rows: isList || !draft.shown(field) ? 2 : 5, spellcheck: "false",
+    maxlength: isList ? null : 20000, placeholder: placeholder(field), on: { input } });
+  element.value = Array.isArray(shown) ? shown.join("\n") : String(shown ?? "");
+  return element;
+}
+
+function line(draft, field, { id, models, ...attributes }) {
+  const isNumber = field.kind === "number" || field.kind === "integer";
+  const step = field.kind === "integer" ? 1 : "any";
+  const least = field.least ?? (field.kind === "integer" && "above" in field ? field.above + 1
+    : field.above);
+  const input = (event) => {
+    const element = event.target;
+    if (!element.validity.valid) return draft.refuse(field, element.validationMessage);
+    if (element.value === "") return draft.set(field, undefined);
+    draft.set(field, isNumber ? element.valueAsNumber : element.value);
+  };
+  const element = h("input", { id, ...attributes, type: isNumber ? "number" : "text",
+    min: isNumber ? least : null, max: isNumber ? field.most : null, step: isNumber ? step : null,
+    maxlength: isNumber ? null : 2000, list: field.kind === "model" ? models : null,
+    autocomplete: "off", spellcheck: "false", placeholder: placeholder(field), on: { input } });
+  element.value = String(draft.shown(field) ?? "");
+  return element;
+}
+
+// Return the value that counts where the file says nothing.
+function placeholder(field) {
+  const value = "given" in field ? field.default : field.value;
+  return value === null || value === undefined || value === "" ? null : written(value);
+}

@@ -1,0 +1,80 @@
+"""Keys on the page: stored and removed, never shown.
+
+A key is known to the redactor before anything is done with it, and stored for the
+origin that the settings in force name.
+"""
+
+import asyncio
+from collections.abc import Mapping
+
+from byok.augment.body import first_text
+from byok.chat import Json
+from byok.errors import BadRequest, ConfigError
+from byok.keys import KeyWanted, clean_key, fingerprint
+from byok.server.control import Control
+from byok.server.dashboard.endpoint import PageHandler, PageRequest
+from byok.wiring.key_entry import key_named
+from byok.wiring.services import Services
+
+_LONGEST_NAME = 80
+_OTHER_WAYS = "Or store it by command: byok keys set {name} --store vault"
+
+
+def key_handlers(services: Services, control: Control) -> Mapping[str, PageHandler]:
+    """Return what answers changes of keys."""
+    answers = _KeysApi(services, control)
+    return {"key-set": answers.set, "key-remove": answers.remove}
+
+
+class _KeysApi:
+    def __init__(self, services: Services, control: Control) -> None:
+        self._services = services
+        self._control = control
+
+    async def set(self, asked: PageRequest) -> Json:
+        """Store a key in the keyring; the answer holds its fingerprint only."""
+        raw = first_text(asked.body, "key")
+        self._services.redactor.add(raw.strip())
+        key = clean_key(raw)
+        self._services.redactor.add(key)
+        wanted = self._find(asked)
+        keyring = self._services.ladder.keyring
+        try:
+            await asyncio.to_thread(keyring.set, wanted.entry, key)
+        except ConfigError as error:
+            raise _with_other_ways(error, wanted) from None
+        self._forget(wanted)
+        return {
+            "name": wanted.title,
+            "origin": wanted.origin,
+            "fingerprint": fingerprint(key),
+        }
+
+    async def remove(self, asked: PageRequest) -> Json:
+        """Remove a key from the keyring."""
+        wanted = self._find(asked)
+        keyring = self._services.ladder.keyring
+        removed = await asyncio.to_thread(keyring.remove, wanted.entry)
+        self._forget(wanted)
+        return {"name": wanted.title, "removed": removed}
+
+    def _find(self, asked: PageRequest) -> KeyWanted:
+        name = first_text(asked.body, "name")
+        if not name or len(name) > _LONGEST_NAME or "://" in name:
+            raise BadRequest(
+                "Bad field: name must be that of an upstream.",
+                code="bad_field",
+                status=422,
+            )
+        return key_named(name, self._control.settings)
+
+    def _forget(self, wanted: KeyWanted) -> None:
+        """Let every key be looked up anew, and this one in the keyring too."""
+        self._services.forget_keys()
+        if key := self._services.keys.get(wanted.name):
+            key.forget()
+
+
+def _with_other_ways(error: ConfigError, wanted: KeyWanted) -> ConfigError:
+    where = f" or in the variable {wanted.own_env}"
+    return error.with_hint(_OTHER_WAYS.format(name=wanted.title) + where + ".")

@@ -1,0 +1,168 @@
+"""Keys are stored and removed on the page, and never shown."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from byok.keys import fingerprint
+from byok.platform.paths import find_paths
+from tests.fakes.dashboard import signed_in
+from tests.fakes.ring import FakeRing, store_of
+from tests.fakes.settings_daemon import running_on_file, write_settings
+from tests.fakes.upstream import FakeUpstream
+
+KEY = "sk-canary0123456789"
+
+
+def write(fake: FakeUpstream) -> None:
+    write_settings(
+        f'[upstreams.fake]\nbase_url = "{fake.url}"\nmodel = "m"\n'
+        f'[upstreams.two]\nbase_url = "{fake.url}"\nkey_names = ["work"]\n'
+    )
+
+
+def origin(fake: FakeUpstream) -> str:
+    return fake.url.removesuffix("/v1")
+
+
+async def test_a_key_is_stored_used_and_removed(fake: FakeUpstream) -> None:
+    write(fake)
+    ring = FakeRing()
+    async with running_on_file(keyring=store_of(ring)) as editor:
+        page = await signed_in(editor)
+        stored = await page.raw("key-set", {"name": "fake", "key": f" {KEY}\n"})
+        assert stored.json == {
+            "name": "fake",
+            "origin": origin(fake),
+            "fingerprint": fingerprint(KEY),
+        }
+        assert KEY.encode() not in stored.raw
+        assert ring.kept == {("byok", f"fake@{origin(fake)}"): KEY}
+        await editor.chat()
+        assert fake.headers[-1]["Authorization"] == f"Bearer {KEY}"
+        rows = (await page.call("keys"))["keys"]
+        (row,) = [row for row in rows if row["upstream"] == "fake"]
+        assert (row["source"], row["fingerprint"]) == ("OS keyring", fingerprint(KEY))
+        assert (await page.call("key-test", {"upstream": "fake"}))["models"] == 1
+        assert (await page.call("key-remove", {"name": "fake"}))["removed"]
+        assert not (await page.call("key-remove", {"name": "fake"}))["removed"]
+        await editor.chat()
+        assert "Authorization" not in fake.headers[-1]
+    assert ring.kept == {}
+
+
+async def test_one_of_several_keys_is_stored_by_its_name(fake: FakeUpstream) -> None:
+    write(fake)
+    ring = FakeRing()
+    async with running_on_file(keyring=store_of(ring)) as editor:
+        page = await signed_in(editor)
+        assert await page.refused("key-set", {"name": "two", "key": KEY}) == (
+            400,
+            "config",
+        )
+        await page.call("key-set", {"name": "two/work", "key": KEY})
+        await page.call("key-set", {"name": "groq", "key": KEY})
+    names = [entry for _, entry in ring.kept]
+    assert names == [f"two/work@{origin(fake)}", "groq@https://api.groq.com"]
+
+
+async def test_a_key_belongs_to_its_address(fake: FakeUpstream) -> None:
+    """R7: with another address it is not sent."""
+    write(fake)
+    async with FakeUpstream() as other:
+        async with running_on_file(keyring=store_of(FakeRing())) as editor:
+            page = await signed_in(editor)
+            await page.call("key-set", {"name": "fake", "key": KEY})
+            form = await page.call("settings")
+            path = ["upstreams", "fake", "base_url"]
+            change = {"path": path, "value": other.url}
+            body = {"revision": form["revision"], "changes": [change]}
+            assert (await page.call("settings-save", body))["errors"] == []
+            rows = (await page.call("keys"))["keys"]
+            (row,) = [row for row in rows if row["upstream"] == "fake"]
+            assert (row["source"], row["fingerprint"]) == ("none", "")
+            await editor.chat()
+        assert len(other.headers) == 1
+        assert "Authorization" not in other.headers[0]
+
+
+@pytest.mark.parametrize(
+    ("ring", "told"),
+    [
+        (FakeRing(error=type("KeyringLocked", (Exception,), {})()), "locked"),
+        (FakeRing(error=type("NoKeyringError", (Exception,), {})()), "no OS keyring"),
+        (FakeRing(forgets=True), "did not store"),
+    ],
+)
+async def test_a_keyring_that_fails_is_told_with_other_ways(
+    fake: FakeUpstream, ring: FakeRing, told: str
+) -> None:
+    write(fake)
+    async with running_on_file(keyring=store_of(ring)) as editor:
+        page = await signed_in(editor)
+        answer = await page.raw("key-set", {"name": "fake", "key": KEY})
+    error = answer.json["error"]
+    assert answer.status == 400
+    assert told in error["message"]
+    assert "byok keys set fake --store vault" in error["hint"]
+    assert "BYOK_KEY_FAKE" in error["hint"]
+    assert KEY.encode() not in answer.raw
+
+
+async def test_a_keyring_that_hangs_is_given_up(fake: FakeUpstream) -> None:
+    write(fake)
+    end = threading.Event()
+    ring = FakeRing(wait_for=end)
+    async with running_on_file(keyring=store_of(ring, seconds=0.05)) as editor:
+        page = await signed_in(editor)
+        answer = await page.raw("key-set", {"name": "fake", "key": KEY})
+        end.set()
+    assert "did not answer" in answer.json["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"name": "fake"},
+        {"name": "fake", "key": "short"},
+        {"name": "fake", "key": "with a space in it"},
+        {"name": "fake", "key": "x" * 513},
+        {"name": "fake", "key": ["x" * 20]},
+        {"name": "", "key": KEY},
+        {"name": "nobody", "key": KEY},
+        {"name": "https://evil.example/v1", "key": KEY},
+        {"name": "x" * 81, "key": KEY},
+        {"name": 7, "key": KEY},
+    ],
+)
+async def test_what_is_no_key_or_no_name_is_refused(
+    fake: FakeUpstream, body: dict[str, Any]
+) -> None:
+    write(fake)
+    ring = FakeRing()
+    async with running_on_file(keyring=store_of(ring)) as editor:
+        answer = await (await signed_in(editor)).raw("key-set", body)
+    assert answer.status in (400, 422)
+    assert KEY.encode() not in answer.raw
+    assert ring.kept == {}
+
+
+async def test_a_key_is_nowhere_on_disk(fake: FakeUpstream) -> None:
+    """Neither in a capture, nor in journal, log or settings."""
+    write(fake)
+    fake.models_error = "bad one {key} for you"
+    async with running_on_file(keyring=store_of(FakeRing())) as editor:
+        await editor.post("/byok/capture", {"switch": "on", "seconds": 60})
+        page = await signed_in(editor)
+        await page.call("key-set", {"name": "fake", "key": KEY})
+        answer = await page.raw("key-test", {"upstream": "fake"})
+        assert KEY.encode() not in answer.raw
+        await editor.chat()
+        await editor.post("/byok/capture", {"switch": "off"})
+    root = find_paths().config.parent
+    files = [path for path in root.rglob("*") if path.is_file()]
+    assert [path for path in files if KEY.encode() in Path(path).read_bytes()] == []
+    assert any("capture" in str(path) for path in files)

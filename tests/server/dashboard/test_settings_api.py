@@ -1,0 +1,349 @@
+"""The settings of the page over HTTP: read, tried, saved, in force."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from byok.platform.paths import find_paths
+from tests.fakes.dashboard import Page, signed_in
+from tests.fakes.settings_daemon import running_on_file, write_settings
+from tests.fakes.upstream import FakeUpstream
+
+TEMPERATURE = ["chat", "temperature"]
+
+
+def text_for(fake: FakeUpstream) -> str:
+    return (
+        "# mine\n[upstreams.fake]  # the only one\n"
+        f'base_url = "{fake.url}"\nmodel = "m"\n'
+        'headers = { X-Team = "secret-of-the-team" }\n\n'
+        "# how it answers\n[chat]\ntemperature = 0.5 # not too wild\n"
+    )
+
+
+def change(path: list[str], value: Any) -> dict[str, Any]:
+    return {"path": path, "value": value}
+
+
+def field(form: dict[str, Any], path: list[str]) -> dict[str, Any]:
+    rows = [row for group in form["groups"] for row in group["fields"]]
+    rows += [row for upstream in form["upstreams"] for row in upstream["fields"]]
+    (found,) = [row for row in rows if row["path"] == path]
+    assert isinstance(found, dict)
+    return found
+
+
+async def save(page: Page, *changes: dict[str, Any]) -> Any:
+    form = await page.call("settings")
+    body = {"revision": form["revision"], "changes": list(changes)}
+    return await page.call("settings-save", body)
+
+
+async def test_a_form_says_what_the_file_says_and_what_counts(
+    fake: FakeUpstream,
+) -> None:
+    write_settings(text_for(fake))
+    async with running_on_file(options={"routing.default": "--model"}) as editor:
+        page = await signed_in(editor)
+        form = await page.call("settings")
+        raw = (await page.raw("settings")).raw
+    found = field(form, TEMPERATURE)
+    assert (found["given"], found["value"], found["default"]) == (0.5, 0.5, None)
+    assert (found["kind"], found["least"], found["most"]) == ("number", 0, 2)
+    assert found["description"] == "Sampling temperature, 0 to 2."
+    assert "given" not in field(form, ["chat", "max_tokens"])
+    assert field(form, ["routing", "default"])["fixed"] == "--model"
+    assert form["hidden"] == [["upstreams", "fake", "headers"]]
+    assert b"secret-of-the-team" not in raw
+    assert (form["blocked"], form["error"], form["restart"]) == ("", "", [])
+
+
+async def test_a_variable_of_the_environment_is_named(
+    fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BYOK_CHAT__TEMPERATURE", "1.5")
+    write_settings(text_for(fake))
+    async with running_on_file() as editor:
+        form = await (await signed_in(editor)).call("settings")
+    found = field(form, TEMPERATURE)
+    assert (found["fixed"], found["given"], found["value"]) == (
+        "BYOK_CHAT__TEMPERATURE",
+        0.5,
+        1.5,
+    )
+
+
+async def test_a_saved_setting_is_in_force_for_the_next_chat(
+    fake: FakeUpstream,
+) -> None:
+    file = write_settings(text_for(fake))
+    async with running_on_file() as editor:
+        page = await signed_in(editor)
+        answer = await save(page, change(TEMPERATURE, 0.25))
+        await editor.chat()
+    assert fake.requests[-1]["temperature"] == 0.25
+    assert field(answer["form"], TEMPERATURE)["value"] == 0.25
+    due = text_for(fake).replace("0.5 # not", "0.25 # not")
+    assert file.read_text() == due
+    backups = [*(find_paths().state_dir / "settings_backups").iterdir()]
+    assert [path.read_text() for path in backups] == [text_for(fake)]
+
+
+async def test_a_change_by_an_editor_is_kept_and_said(fake: FakeUpstream) -> None:
+    file = write_settings(text_for(fake))
+    async with running_on_file() as editor:
+        page = await signed_in(editor)
+        revision = (await page.call("settings"))["revision"]
+        body = {"revision": revision, "changes": [change(TEMPERATURE, 1)]}
+        file.write_text(text_for(fake) + "# by an editor\n")
+        refused = await page.refused("settings-save", body)
+        assert refused == (409, "settings_changed")
+        assert file.read_text().endswith("# by an editor\n")
+        body["revision"] = (await page.call("settings"))["revision"]
+        assert (await page.call("settings-save", body))["errors"] == []
+    assert "temperature = 1 # not" in file.read_text()
+    assert file.read_text().endswith("# by an editor\n")
+
+
+async def test_of_two_pages_that_save_at_once_one_is_told(fake: FakeUpstream) -> None:
+    write_settings(text_for(fake))
+    async with running_on_file() as editor:
+        page = await signed_in(editor)
+        revision = (await page.call("settings"))["revision"]
+        answers = await asyncio.gather(
+            *(
+                page.raw(
+                    "settings-save",
+                    {"revision": revision, "changes": [change(TEMPERATURE, value)]},
+                )
+                for value in (0.1, 0.2, 0.3)
+            )
+        )
+    assert sorted(answer.status for answer in answers) == [200, 409, 409]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "told"),
+    [
+        (TEMPERATURE, 3, "less than or equal to 2"),
+        (TEMPERATURE, "warm", "must be a number"),
+        (["chat", "effort"], "much", "must be one of"),
+        (["server", "port"], 80, "1024"),
+        (["upstreams", "fake", "base_url"], "ftp://x", "http"),
+        (["upstreams", "fake", "base_url"], "http://example.com", "plain http"),
+        (["routing", "default"], "byok:nobody:x", "not configured"),
+        (["routing", "models", "commit"], "byok:nobody:x", "not configured"),
+        (["routing", "fallback", "chat"], ["x y"], "must be models"),
+        (["loops", "failing_end"], 2, "must be more than"),
+        (["routing", "official", "models"], "off", "must be local or official"),
+        (["upstreams", "New One"], {}, "must be a-z"),
+        (["upstreams", "new"], {}, "base_url is missing"),
+        (["chat", "system_prompt"], "a\0b", "control characters"),
+    ],
+)
+async def test_a_fault_is_told_at_its_setting(
+    fake: FakeUpstream, path: list[str], value: Any, told: str
+) -> None:
+    file = write_settings(text_for(fake))
+    async with running_on_file() as editor:
+        page = await signed_in(editor)
+        good = change(["chat", "max_tokens"], 99)
+        body = {"changes": [good, change(path, value)]}
+        checked = (await page.call("settings-check", body))["errors"]
+        saved = (await save(page, good, change(path, value)))["errors"]
+    assert checked == saved
+    assert path in [row["path"][: len(path)] for row in checked]
+    assert told in checked[0]["message"]
+    assert file.read_text() == text_for(fake)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ["upstreams", "fake", "api_key_cmd"],
+        ["upstreams", "fake", "headers"],
+        ["upstreams", "fake", "extra_body"],
+        ["upstreams", "fake", "query"],
+        ["upstreams", "fake", "proxy"],
+        ["upstreams", "fake", "allow_insecure_http"],
+        ["upstreams", "fake", "facts", "x"],
+        ["otel", "headers"],
+        ["network", "proxy"],
+        ["context", "allow_secret"],
+        ["nothing", "here"],
+        ["chat"],
+        ["chat", 1],
+        "chat.temperature",
+        None,
+    ],
+)
+async def test_what_is_for_the_file_alone_is_refused(
+    fake: FakeUpstream, path: Any
+) -> None:
+    file = write_settings(text_for(fake))
+    async with running_on_file() as editor:
+        page = await signed_in(editor)
+        for name in ("settings-check", "settings-save"):
+            body = {"revision": "", "changes": [{"path": path, "value": "x"}]}
+            assert await page.refused(name, body) == (422, "bad_field")
+    assert file.read_text() == text_for(fake)
+
+
+async def test_a_preview_shows_the_lines_and_no_neighbour(fake: FakeUpstream) -> None:
+    write_settings(text_for(fake))
+    async with running_on_file() as editor:
+        page = await signed_in(editor)
+        body = {"changes": [change(TEMPERATURE, 1.5), change(["server", "port"], 9000)]}
+        told = await page.call("settings-check", body)
+        gone = {"changes": [{"path": ["upstreams", "fake"], "remove": True}]}
+        removed = await page.raw("settings-check", gone)
+    assert told["restart"] == ["server.port"]
+    assert {"sign": "-", "line": "temperature = 0.5 # not too wild"} in told["lines"]
+    assert {"sign": "+", "line": "temperature = 1.5 # not too wild"} in told["lines"]
+    assert {"sign": "+", "line": "port = 9000"} in told["lines"]
+    assert b"secret-of-the-team" not in removed.raw
+    assert {"sign": "-", "line": "…"} in removed.json["lines"]
+
+
+async def test_an_upstream_is_added_and_removed(fake: FakeUpstream) -> None:
+    file = write_settings(text_for(fake))
+    async with running_on_file() as editor:
+        page = await signed_in(editor)
+        await save(
+            page,
+            change(["upstreams", "groq"], {}),
+            change(["upstreams", "other", "base_url"], fake.url),
+        )
+        assert list(editor.daemon.services.upstreams) == ["fake", "groq", "other"]
+        for name in ("groq", "other"):
+            await save(page, {"path": ["upstreams", name], "remove": True})
+        assert list(editor.daemon.services.upstreams) == ["fake"]
+    assert file.read_text().rstrip() == text_for(fake).rstrip()
+
+
+async def test_a_file_is_made_where_there_is_none() -> None:
+    async with running_on_file() as editor:
+        page = await signed_in(editor)
+        form = await page.call("settings")
+        assert (form["revision"], form["exists"], form["blocked"]) == ("", False, "")
+        await save(page, change(["upstreams", "demo"], {}), change(TEMPERATURE, 1))
+    file = find_paths().config
+    assert file.read_text() == (
+        "# Made by byok's dashboard. Every setting: byok config example\n"
+        "\n[upstreams.demo]\n\n[chat]\ntemperature = 1\n"
+    )
+    if os.name == "posix":
+        assert file.stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_file_that_is_lost_is_not_made_anew(fake: FakeUpstream) -> None:
+    """Its proxy and headers would be dropped without a word."""
+    file = write_settings(text_for(fake))
+    async with running_on_file() as editor:
+        page = await signed_in(editor)
+        file.unlink()
+        body = {"revision": "", "changes": [change(TEMPERATURE, 1)]}
+        assert await page.refused("settings-save", body) == (400, "config")
+    assert not file.exists()
+
+
+def large(fake: FakeUpstream) -> bytes:
+    return text_for(fake).encode() + b"#" * 2**16
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        pytest.param(lambda fake: b"a = [", "not valid TOML", id="broken"),
+        pytest.param(lambda fake: b"\xef\xbb\xbf[chat]\n", "line 1", id="BOM"),
+        pytest.param(lambda fake: b"[chat]\nx = \xff\n", "UTF-8", id="no UTF-8"),
+        pytest.param(large, "larger than 65,536", id="large"),
+    ],
+)
+async def test_a_file_that_cannot_be_used_is_left_alone(
+    fake: FakeUpstream, make: Any, told: str
+) -> None:
+    file = write_settings(text_for(fake))
+    async with running_on_file() as editor:
+        page = await signed_in(editor)
+        file.write_bytes(make(fake))
+        form = await page.call("settings")
+        assert told in form["blocked"]
+        assert field(form, TEMPERATURE)["value"] == 0.5
+        body = {"revision": form["revision"], "changes": [change(TEMPERATURE, 1)]}
+        answer = await page.raw("settings-save", body)
+        assert answer.status == 400 or answer.json["errors"]
+    assert file.read_bytes() == make(fake)
+
+
+async def test_a_wrong_setting_in_the_file_can_be_mended(fake: FakeUpstream) -> None:
+    file = write_settings(text_for(fake))
+    async with running_on_file() as editor:
+        page = await signed_in(editor)
+        file.write_text(text_for(fake).replace("0.5", '"<img src=x>"'))
+        form = await page.call("settings")
+        assert form["blocked"] == ""
+        assert form["faults"][0]["path"] == TEMPERATURE
+        assert field(form, TEMPERATURE)["given"] == "<img src=x>"
+        other = await save(page, change(["chat", "max_tokens"], 9))
+        assert other["errors"][0]["path"] == TEMPERATURE
+        assert (await save(page, change(TEMPERATURE, 1)))["errors"] == []
+    assert "temperature = 1 # not" in file.read_text()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes and links")
+@pytest.mark.parametrize("kind", ["link", "read-only", "folder"])
+async def test_a_file_that_is_not_to_be_replaced_stays(
+    fake: FakeUpstream, tmp_path: Path, kind: str
+) -> None:
+    file = write_settings(text_for(fake))
+    async with running_on_file() as editor:
+        page = await signed_in(editor)
+        revision = (await page.call("settings"))["revision"]
+        if kind == "link":
+            file.rename(file.with_name("other.toml"))
+            file.symlink_to(file.with_name("other.toml"))
+        elif kind == "read-only":
+            file.chmod(0o400)
+        else:
+            file.unlink()
+            file.mkdir()
+        assert (await page.call("settings"))["blocked"]
+        body = {"revision": revision, "changes": [change(TEMPERATURE, 1)]}
+        assert await page.refused("settings-save", body) == (400, "config")
+    assert file.is_dir() or file.read_text() == text_for(fake)
+
+
+async def test_an_unchanged_setting_writes_nothing(fake: FakeUpstream) -> None:
+    file = write_settings(text_for(fake))
+    before = file.stat()
+    async with running_on_file() as editor:
+        page = await signed_in(editor)
+        assert (await save(page, change(TEMPERATURE, 0.5)))["errors"] == []
+    assert file.stat().st_ino == before.st_ino
+
+
+async def test_a_restart_is_said_and_done(fake: FakeUpstream) -> None:
+    write_settings(text_for(fake))
+    async with running_on_file() as editor:
+        page = await signed_in(editor)
+        answer = await save(page, change(["retrieval", "mode"], "ripgrep"))
+        assert answer["form"]["restart"] == ["retrieval.mode"]
+        assert not editor.daemon.control.ending.is_set()
+        assert (await page.call("restart")) == {"port": 0}
+        assert editor.daemon.control.ending.is_set()
+        assert editor.daemon.control.again
+
+
+@pytest.mark.parametrize(
+    "changes", [None, {}, "x", [[]], [{"path": []}], [{}] * 201, [{"path": ["a"] * 9}]]
+)
+async def test_malformed_changes_are_refused(fake: FakeUpstream, changes: Any) -> None:
+    write_settings(text_for(fake))
+    async with running_on_file() as editor:
+        page = await signed_in(editor)
+        refused = await page.refused("settings-check", {"changes": changes})
+    assert refused == (422, "bad_field")
