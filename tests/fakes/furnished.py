@@ -3,7 +3,7 @@
 All of it follows from a seed and a time, so that pictures change only with the page.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -28,10 +28,13 @@ class _Model(NamedTuple):
 
 
 _CHAT = (
-    _Model("anthropic", "claude-sonnet-4-5", (3.0, 15.0, 0.3), 70, 0.85),
-    _Model("openai", "gpt-5.1", (1.25, 10.0, 0.125), 90, 0.6),
+    _Model("openrouter", "anthropic/claude-sonnet-4.5", (3.0, 15.0, 0.3), 70, 0.85),
+    _Model("deepseek", "deepseek-chat", (0.28, 0.42, 0.028), 45, 0.6),
     _Model("ollama", "qwen3-coder:30b", None, 35, 0.0),
 )
+UPSTREAMS = {model.upstream: model.name for model in _CHAT}
+# Where keys are looked for.
+ENVIRON = {"BYOK_KEY_OPENROUTER": "sk-or-made-up", "BYOK_KEY_DEEPSEEK": "sk-made-up"}
 _COMPLETION = _Model("ollama", "qwen2.5-coder:7b", None, 80, 0.0)
 _CLIENTS = ("vscode/0.600.1", "vscode/0.600.1", "intellij/0.300.2", "auggie/0.9.0")
 _ERRORS = (
@@ -52,11 +55,14 @@ def history(now: float) -> list[JournalEntry]:
     return sorted(found, key=lambda request: request.started)
 
 
-def furnish(paths: Paths, url: str, now: float, *workspaces: Path) -> None:
-    """Fill a home that is empty; `url` is where its upstreams are."""
+def furnish(paths: Paths, urls: Mapping[str, str], now: float, *roots: Path) -> None:
+    """Fill a home that is empty: settings with `UPSTREAMS` at `urls`, and a journal.
+
+    Each of them must be an OpenAI-compatible server. `roots` are workspaces.
+    """
     paths.journal.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     write_journal(paths.journal, history(now))
-    _write_settings(paths.config, url, *workspaces)
+    _write_settings(paths.config, urls, *roots)
 
 
 def _requests_of(source: Random, now: float, day: int) -> Iterator[JournalEntry]:
@@ -185,13 +191,12 @@ def make_bakery(root: Path) -> Path:
     return root
 
 
-def _write_settings(path: Path, url: str, *workspaces: Path) -> None:
-    """Write settings whose upstreams are all at `url`, an OpenAI-compatible server."""
-    folders = [str(folder) for folder in workspaces]
+def _write_settings(path: Path, urls: Mapping[str, str], *roots: Path) -> None:
+    folders = [str(folder) for folder in roots]
     lines = ["# My models.", f"context.workspaces = {folders}"]
     for model in _CHAT:
-        lines += [f"[upstreams.{model.upstream}]", 'type = "openai_compatible"']
-        lines += [f'base_url = "{url}"', f'model = "{model.name}"']
+        lines += ["", f"[upstreams.{model.upstream}]", 'dialect = "openai_chat"']
+        lines += [f'base_url = "{urls[model.upstream]}"', f'model = "{model.name}"']
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.write_text("\n".join(lines) + "\n", "utf-8")
     path.chmod(0o600)

@@ -13,7 +13,7 @@ from playwright.async_api import Browser, Page
 from byok.platform.paths import find_paths
 from tests.fakes.chromium import browsing
 from tests.fakes.daemon import Editor, running, settings_for
-from tests.fakes.furnished import furnish, make_bakery
+from tests.fakes.furnished import ENVIRON, UPSTREAMS, furnish, make_bakery
 from tests.fakes.pages import Watch, sign_in, visiting
 from tests.fakes.upstream import FakeUpstream, Script, delta
 
@@ -61,9 +61,9 @@ async def editor(
 async def furnished(tmp_path: Path, fake: FakeUpstream) -> AsyncIterator[Editor]:
     """A daemon that has a history, a workspace, and requests that are answered now."""
     bakery = make_bakery(tmp_path / "bakery")
-    furnish(find_paths(), fake.url, time.time(), bakery)
+    furnish(find_paths(), dict.fromkeys(UPSTREAMS, fake.url), time.time(), bakery)
     fake.play(Script([delta(content="The oven is")], end="hang"))
-    async with running() as started:
+    async with running(environ=ENVIRON) as started:
         asking = [asyncio.ensure_future(started.chat(f"Question {n}")) for n in (1, 2)]
         while fake.open < len(asking):
             await asyncio.sleep(0.01)

@@ -37,3 +37,32 @@ async def test_joiners_are_shown_as_in_a_terminal(page: Page) -> None:
 
 async def test_lines_stay_lines(page: Page) -> None:
     assert await page.evaluate(_VISIBLE, ["a\n\tb\rc"]) == ["a\n\tb\\x0dc"]
+
+
+async def test_durations_in_both_languages(page: Page) -> None:
+    """No unit has more than it holds, whatever is rounded."""
+    script = """async (all) => {
+      const { duration } = await import("/ui/format.js");
+      return all.map(duration);
+    }"""
+    seconds = [
+        None,
+        0,
+        0.0004,
+        0.9994,
+        0.9996,
+        59.94,
+        59.96,
+        119.7,
+        3599.6,
+        12_000,
+        370_000,
+    ]
+    assert await page.evaluate(script, seconds) == [
+        *("–", "0 ms", "0 ms", "999 ms", "1 s", "59.9 s", "1 min 0 s", "2 min 0 s"),
+        *("1 h 0 min", "3 h 20 min", "4 d 6 h"),
+    ]
+    await page.evaluate("localStorage.setItem('byok-language', 'zh')")
+    assert await page.evaluate(script, [0.5, 3.25, 65, 12_000]) == [
+        *("500 毫秒", "3.3 秒", "1 分 5 秒", "3 小时 20 分")
+    ]

@@ -10,7 +10,7 @@ from playwright.async_api import Browser, Page
 
 from byok.platform.paths import find_paths
 from tests.fakes.daemon import Editor, running
-from tests.fakes.furnished import furnish
+from tests.fakes.furnished import ENVIRON, UPSTREAMS, furnish
 from tests.fakes.journal_entries import NOW, entry, write_journal
 from tests.fakes.pages import Watch, open_panel, read_panels, settle, signed_in
 from tests.fakes.upstream import FakeUpstream, Script, delta, refusal, tool_answer
@@ -70,11 +70,12 @@ def hostile_project(root: Path) -> Path:
 @pytest_asyncio.fixture(loop_scope="session")
 async def editor(tmp_path: Path, fake: FakeUpstream) -> AsyncIterator[Editor]:
     paths = find_paths()
-    furnish(paths, fake.url, NOW, hostile_project(tmp_path / "place"))
+    urls = dict.fromkeys(UPSTREAMS, fake.url)
+    furnish(paths, urls, NOW, hostile_project(tmp_path / "place"))
     paths.journal.unlink()
     hostile_journal(paths.journal, NOW)
     fake.models = [text for text in HOSTILE if len(text) < 200]
-    async with running(clock=lambda: NOW) as started:
+    async with running(clock=lambda: NOW, environ=ENVIRON) as started:
         for text in HOSTILE:
             fake.play(tool_answer(text, '{"path": "x"}'), refusal(400, text))
             agent = "".join(letter for letter in text if letter.isprintable())
@@ -135,7 +136,7 @@ _SHOWS_THEM = ("conversations", "problems", "live", "index")
 
 async def fill_in(page: Page) -> None:
     """Search, where a panel has a field for it."""
-    field = page.locator("main input[type='search'], main input[name='query']")
+    field = page.locator("#search-query")
     if await field.count():
         await field.first.fill("oven")
         await field.first.press("Enter")

@@ -55,19 +55,24 @@ export function dollars(value) {
   return formatterOf(Intl.NumberFormat, options).format(value);
 }
 
-// Return a duration in seconds as 840 ms, 3.2 s or 2 min 5 s.
+// Return a duration in seconds as 840 ms, 3.2 s, 2 min 5 s, 3 h 20 min or 4 d 7 h.
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return "–";
-  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
-  if (seconds < 60) return `${number(seconds, 1)} s`;
-  return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
+  if (seconds < 0.9995) return t("time.ms", { count: Math.round(seconds * 1000) });
+  if (seconds < 59.95) return t("time.s", { count: number(seconds, 1) });
+  const whole = Math.round(seconds);
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 60) return t("time.min", { count: minutes, rest: whole % 60 });
+  const hours = Math.floor(minutes / 60);
+  if (hours < 24) return t("time.h", { count: hours, rest: minutes % 60 });
+  return t("time.d", { count: Math.floor(hours / 24), rest: hours % 24 });
 }
 
 // Return a time in seconds since 1970, with the day unless it is today.
 export function time(seconds) {
   const moment = new Date(seconds * 1000);
   const today = new Date().toDateString() === moment.toDateString();
-  const options = { hour: "2-digit", minute: "2-digit", second: "2-digit" };
+  const options = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" };
   if (!today) Object.assign(options, { month: "short", day: "numeric" });
   return formatterOf(Intl.DateTimeFormat, options).format(moment);
 }

@@ -71,7 +71,7 @@ async function stateBlock(body, signal) {
       [t("overview.version"), state.version],
       [t("overview.address"), h("code", {}, location.origin)],
       [t("overview.since"), t("overview.since-value",
-        { time: time(state.since), uptime: uptime(state.seconds) })],
+        { time: time(state.since), uptime: duration(Math.round(state.seconds)) })],
       [t("overview.process"), String(state.pid)],
       [t("overview.default"), h("code", {}, state.model)],
       [t("overview.reason"), state.reason],
@@ -80,14 +80,6 @@ async function stateBlock(body, signal) {
       [t("overview.official"), officialText(state.official)],
       [t("overview.caps"), capsText(state.caps)],
     ]));
-}
-
-function uptime(seconds) {
-  const days = Math.floor(seconds / 86400);
-  const hours = Math.floor(seconds / 3600) % 24;
-  if (days) return t("overview.days", { days, hours });
-  if (hours) return t("overview.hours", { hours, minutes: Math.floor(seconds / 60) % 60 });
-  return duration(Math.round(seconds));
 }
 
 function captureText(capture) {

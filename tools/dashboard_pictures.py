@@ -1,0 +1,188 @@
+"""Write docs/images/dashboard-*.png anew: `python -m tools.dashboard_pictures`.
+
+Each is what the system's Chromium shows of a daemon with two weeks of made-up history,
+a small workspace, and requests under way. Look at them before you commit them.
+"""
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple, TypeAlias
+
+from playwright.async_api import Browser, Page
+
+from byok.platform.paths import find_paths
+from tests.fakes.chromium import browsing
+from tests.fakes.daemon import Editor, running
+from tests.fakes.furnished import ENVIRON, UPSTREAMS, furnish, make_bakery
+from tests.fakes.journal_entries import NOW
+from tests.fakes.pages import (
+    Language,
+    Theme,
+    open_panel,
+    read_panels,
+    settle,
+    sign_in,
+    visiting,
+)
+from tests.fakes.upstream import FakeUpstream, Script, delta
+
+IMAGES = Path(__file__).parent.parent / "docs" / "images"
+HEIGHT = 860
+# What is shown instead of what differs each time: the first texts by the second ones.
+Mask: TypeAlias = list[tuple[str, str]]
+_SHOWN_PLACE = "/home/ana"
+_SHOWN_URL = "http://127.0.0.1:8765"
+_SHOWN_URLS = {
+    "openrouter": "https://openrouter.ai/api/v1",
+    "deepseek": "https://api.deepseek.com/v1",
+    "ollama": "http://127.0.0.1:11434/v1",
+}
+_MORE_MODELS = {
+    "openrouter": ["google/gemini-2.5-flash", "openai/gpt-5.1"],
+    "deepseek": ["deepseek-reasoner"],
+    "ollama": ["qwen2.5-coder:7b"],
+}
+_QUESTIONS = ("Why is the oven cold?", "Add a test for till.py", "Explain orders.ts")
+# Replace in texts and fields what differs each time.
+_MASK = """(pairs) => {
+  const change = (text) => pairs.reduce((now, [a, b]) => now.replaceAll(a, b), text);
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const changed = change(walker.currentNode.data);
+    if (changed !== walker.currentNode.data) walker.currentNode.data = changed;
+  }
+  for (const field of document.querySelectorAll("input, textarea")) {
+    const changed = change(field.value);
+    if (changed !== field.value) field.value = changed;
+  }
+}"""
+
+
+class Picture(NamedTuple):
+    """One picture: its file, the panel's address, and how it is looked at."""
+
+    name: str
+    address: str
+    width: int = 1280
+    theme: Theme = "light"
+    language: Language = "en"
+
+
+def list_pictures() -> list[Picture]:
+    """Return all: each panel, and the first one dark, narrow and in Chinese."""
+    panels = read_panels()
+    pictures = [Picture(f"dashboard-{panel}", panel) for panel in panels]
+    pictures.append(Picture("dashboard-dark", panels[0], theme="dark"))
+    pictures.append(Picture("dashboard-narrow", panels[0], width=360))
+    pictures.append(Picture("dashboard-zh", panels[0], language="zh"))
+    return pictures
+
+
+async def make_pictures(browser: Browser, folder: Path) -> None:
+    """Write all pictures; BYOK_HOME must name an empty folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    place = find_paths().state_dir.parent.parent
+    async with _furnished(place) as (editor, mask):
+        for picture in list_pictures():
+            await _take(browser, editor, mask, folder, picture)
+
+
+@asynccontextmanager
+async def _furnished(place: Path) -> AsyncIterator[tuple[Editor, Mask]]:
+    """Run a daemon that answers some requests while the block lasts."""
+    async with AsyncExitStack() as opened:
+        fakes = {name: FakeUpstream() for name in UPSTREAMS}
+        for name, fake in fakes.items():
+            await opened.enter_async_context(fake)
+            fake.models = [UPSTREAMS[name], *_MORE_MODELS.get(name, ())]
+        urls = {name: fake.url for name, fake in fakes.items()}
+        furnish(find_paths(), urls, NOW, make_bakery(place / "bakery"))
+        answering = next(iter(fakes.values()))
+        words = [delta(content="The oven is cold because ")] * 12
+        answering.play(Script([*words], end="hang"))
+        editor = await opened.enter_async_context(
+            running(clock=lambda: NOW, environ=ENVIRON)
+        )
+        asking = [
+            asyncio.ensure_future(_ask(editor, number, question))
+            for number, question in enumerate(_QUESTIONS)
+        ]
+        while answering.open < len(asking):
+            await asyncio.sleep(0.02)
+        mask = [(str(place), _SHOWN_PLACE), (editor.daemon.url, _SHOWN_URL)]
+        mask += [(url, _SHOWN_URLS[name]) for name, url in urls.items()]
+        yield editor, mask
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+
+
+async def _ask(editor: Editor, number: int, question: str) -> None:
+    body = {"message": question, "conversation_id": f"c0ffee{number}"}
+    client = {"User-Agent": f"Augment.vscode-augment/0.60{number}.0"}
+    await editor.post("/chat-stream", body, headers=client)
+
+
+async def _take(
+    browser: Browser, editor: Editor, mask: Mask, folder: Path, picture: Picture
+) -> None:
+    url = editor.daemon.url
+    looks = visiting(
+        browser,
+        url,
+        width=picture.width,
+        height=HEIGHT,
+        theme=picture.theme,
+        language=picture.language,
+    )
+    async with looks as (context, _):
+        await context.clock.set_fixed_time(NOW)
+        page = await context.new_page()
+        await sign_in(page, url)
+        await open_panel(page, picture.address)
+        await _use(page, picture.address)
+        await page.evaluate(_MASK, [list(pair) for pair in mask])
+        path = folder / f"{picture.name}.png"
+        await page.screenshot(path=path, animations="disabled")
+
+
+async def _use(page: Page, panel: str) -> None:
+    """Do what shows what the panel is for."""
+    if panel == "search":
+        await page.locator("#search-query").fill("Where is the oven heated?")
+        await page.locator("#search-query").press("Enter")
+        await settle(page)
+    if panel == "index":
+        await page.locator("main summary").first.click()
+        await settle(page)
+    if panel in ("live", "usage"):
+        await page.wait_for_timeout(1500)  # a chart has a frame of its own
+
+
+async def _run(folder: Path) -> None:
+    with TemporaryDirectory(prefix="byok-pictures-") as place:
+        os.environ["BYOK_HOME"] = str(Path(place) / "home")
+        os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.null.Keyring"
+        async with browsing() as browser:
+            await make_pictures(browser, folder)
+
+
+def main(argv: list[str]) -> int:
+    """Write the pictures and say how large they are."""
+    parser = argparse.ArgumentParser(prog="python -m tools.dashboard_pictures")
+    parser.add_argument("--folder", type=Path, default=IMAGES)
+    folder: Path = parser.parse_args(argv).folder
+    asyncio.run(_run(folder))
+    for path in sorted(folder.glob("dashboard*.png")):
+        print(f"{path.stat().st_size / 1000:6.1f} kB  {path.name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
