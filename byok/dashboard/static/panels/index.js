@@ -4,23 +4,27 @@ import { call } from "../api.js";
 import { announce, badge, errorBox, facts, h, replace, section } from "../dom.js";
 import { duration, number } from "../format.js";
 import { t, textOr } from "../texts.js";
-import { skippedFiles } from "./skipped_files.js";
+import { skippedFiles } from "./skipped-files.js";
+import { vectorsPart } from "./vectors.js";
 
 const PULSE = 2000; // ms, while something is being indexed and the page is seen
 const BUSY = ["scanning", "indexing"];
 const TONES = { complete: "good", "workspace-too-large": "bad" };
 
 export async function open(root, rest, signal) {
-  const view = { signal, cards: new Map(), timer: 0 };
+  const view = { signal, cards: new Map(), timer: 0, said: "" };
   view.totals = h("div");
   view.message = h("div");
+  view.failure = h("div");
   view.folders = h("div", { class: "panel" });
+  view.vectors = vectorsPart(signal);
   view.refresh = (options) => refresh(view, options);
   replace(root,
-    section(t("index.all"), view.message, view.totals, allActions(view)),
+    section(t("index.all"), view.message, view.totals, view.failure,
+      allActions(view)),
     view.folders,
     whySection(view),
-    vectorsSection(signal));
+    view.vectors.element);
   const onVisible = () => {
     if (!document.hidden) view.refresh({ background: true }).catch((error) => fail(view, error));
   };
@@ -30,14 +34,29 @@ export async function open(root, rest, signal) {
 }
 
 function fail(view, error) {
-  if (!view.signal.aborted) replace(view.message, errorBox(error));
+  if (view.signal.aborted) return;
+  view.said = null; // what the next answer says replaces it
+  replace(view.message, errorBox(error));
+}
+
+// Do what the user wants; why that failed is shown until the next time.
+async function act(view, action) {
+  replace(view.failure);
+  try {
+    await action();
+  } catch (error) {
+    if (!view.signal.aborted) replace(view.failure, errorBox(error));
+  }
 }
 
 async function refresh(view, { background = false } = {}) {
   clearTimeout(view.timer);
   const status = await call("index", {}, { signal: view.signal, background });
   view.status = status;
-  replace(view.message, status.error ? errorBox({ message: status.error }) : null);
+  if (status.error !== view.said) { // an alert is read aloud, so once
+    view.said = status.error;
+    replace(view.message, status.error ? errorBox({ message: status.error }) : null);
+  }
   showTotals(view.totals, status);
   const roots = status.workspaces.map((space) => space.root);
   for (const [root, card] of view.cards) {
@@ -47,8 +66,11 @@ async function refresh(view, { background = false } = {}) {
     }
   }
   for (const space of status.workspaces) showFolder(view, space);
-  const busy = status.waiting > 0 || status.workspaces.some(({ phase }) => BUSY.includes(phase));
-  if (!busy) return;
+  const filling = await view.vectors.load(background);
+  if (view.signal.aborted) return;
+  const indexing = status.workspaces.some(({ phase }) => BUSY.includes(phase));
+  if (!filling && !indexing && !status.waiting) return;
+  clearTimeout(view.timer);
   view.timer = setTimeout(() => {
     if (document.hidden) return; // it goes on when the page is seen again
     view.refresh({ background: true }).catch((error) => fail(view, error));
@@ -129,7 +151,7 @@ function counters(values) {
 function confirmed(text, sure, action, view) {
   const box = h("div", { class: "row confirm" });
   const ask = () => {
-    const yes = h("button", { on: { click: act } }, t(text));
+    const yes = h("button", { on: { click: go } }, t(text));
     replace(box, h("span", {}, t(sure)), yes,
       h("button", { on: { click: () => reset() } }, t("index.cancel")));
     yes.focus();
@@ -140,12 +162,8 @@ function confirmed(text, sure, action, view) {
     replace(box, button);
     if (had) button.focus();
   };
-  const act = async () => {
-    try {
-      await action();
-    } catch (error) {
-      fail(view, error);
-    }
+  const go = async () => {
+    await act(view, action);
     if (box.isConnected) reset();
   };
   reset();
@@ -155,17 +173,16 @@ function confirmed(text, sure, action, view) {
 function allActions(view) {
   const field = h("input", { id: "index-folder", name: "folder", required: true, maxlength: "4096",
     autocomplete: "off", spellcheck: "false" });
-  const add = async (event) => {
-    event.preventDefault();
+  const add = async () => {
     const body = { root: field.value.trim() };
-    try {
-      const { workspace } = await call("index-add", body, { signal: view.signal });
-      field.value = "";
-      await view.refresh();
-      announce(t("index.added", { root: workspace.root }));
-    } catch (error) {
-      fail(view, error);
-    }
+    const { workspace } = await call("index-add", body, { signal: view.signal });
+    field.value = "";
+    await view.refresh();
+    announce(t("index.added", { root: workspace.root }));
+  };
+  const submit = (event) => {
+    event.preventDefault();
+    act(view, add);
   };
   const rebuild = async () => {
     const { files } = await call("index-rebuild", {}, { signal: view.signal });
@@ -173,7 +190,7 @@ function allActions(view) {
     announce(t("index.rebuilding", { files: number(files) }));
   };
   return h("div", { class: "actions" },
-    h("form", { class: "inline", on: { submit: add } },
+    h("form", { class: "inline", on: { submit } },
       h("label", { for: "index-folder" }, t("index.add-label")),
       h("div", { class: "row" }, field, h("button", {}, t("index.add")))),
     confirmed("index.rebuild", "index.rebuild-sure", rebuild, view));
@@ -210,29 +227,4 @@ function whyText({ path, what, reason, explanation }) {
   const tone = { indexed: "good", skipped: "warn" }[what] ?? "quiet";
   return h("p", { class: "note" }, badge(tone, textOr(`index.what.${what}`, what)), " ",
     h("code", { class: "path" }, path), words ? `: ${words}` : "");
-}
-
-function vectorsSection(signal) {
-  const body = h("div");
-  const load = async () => {
-    const vectors = await call("index-vectors", {}, { signal });
-    const tone = { complete: "good", failed: "bad", off: "quiet" }[vectors.state] ?? "warn";
-    const share = vectors.chunks
-      ? t("index.vectors-of", { done: number(vectors.embedded), chunks: number(vectors.chunks) })
-      : null;
-    replace(body,
-      vectors.error ? errorBox({ message: vectors.error }) : null,
-      facts([
-        [t("index.state"), badge(tone, textOr(`vectors.${vectors.state}`, vectors.state))],
-        [t("index.vectors-model"), vectors.model],
-        [t("index.vectors-host"), vectors.host],
-        [t("index.vectors-done"), share],
-        [t("index.vectors-refused"), vectors.refused ? number(vectors.refused) : null],
-        [t("index.vectors-note"), vectors.note],
-      ]));
-  };
-  load().catch((error) => {
-    if (!signal.aborted) replace(body, errorBox(error));
-  });
-  return section(t("index.vectors"), body);
 }

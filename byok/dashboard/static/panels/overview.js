@@ -1,15 +1,17 @@
 // The state at a glance: the daemon, its upstreams, keys, models and last requests. Each
 // block loads by itself, so that a slow one holds up nothing else.
 
-import { call } from "../api.js";
+import { call, onEnd } from "../api.js";
 import { announce, badge, errorBox, facts, h, replace, section, table } from "../dom.js";
 import { dollars, duration, number, short, time } from "../format.js";
 import { t, textOr } from "../texts.js";
-import { modelsTable } from "./models_table.js";
+import { modelsTable } from "./models-table.js";
 
 const ASK_AGAIN = 2000; // ms, while an upstream is being asked
 let keysAnswer = null; // a keyring may open a dialog, so it is asked once a page
-addEventListener("byok-keys", () => { keysAnswer = null; }); // a key was set or removed
+const forgetKeys = () => { keysAnswer = null; };
+addEventListener("byok-keys", forgetKeys); // a key was set or removed
+onEnd(forgetKeys);
 
 export async function open(root, rest, signal) {
   const models = block("overview.models", modelsBlock, signal);
@@ -145,11 +147,11 @@ function upstreamsTable(upstreams) {
   return table(t("overview.upstreams"), [
     { title: t("overview.name"), cell: (one) => [h("strong", {}, one.name),
       one === upstreams[0] ? [" ", badge("quiet", t("overview.first"))] : null] },
-    { title: t("overview.api"), cell: (one) => apiText(one) },
-    { title: t("overview.address"), cell: (one) =>
-      one.base_url ? h("code", {}, one.base_url) : t("overview.inside") },
     { title: t("overview.state"), cell: upstreamState },
     { title: t("overview.models"), cell: (one) => number(one.models), numeric: true },
+    { title: t("overview.address"), cell: (one) =>
+      one.base_url ? h("code", {}, one.base_url) : t("overview.inside") },
+    { title: t("overview.api"), cell: apiText },
   ], upstreams);
 }
 

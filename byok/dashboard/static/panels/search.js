@@ -5,7 +5,7 @@ import { call } from "../api.js";
 import { announce, errorBox, h, replace, section } from "../dom.js";
 import { duration, number } from "../format.js";
 import { t } from "../texts.js";
-import { hitList, termList } from "./search_hits.js";
+import { hitList, termList } from "./search-hits.js";
 
 const LENGTHS = [5_000, 20_000, 80_000];
 const LIMITS = [10, 20, 50];

@@ -1,0 +1,41 @@
+// The vectors of the index: whether a model makes them, how many there are, what is wrong.
+
+import { call } from "../api.js";
+import { badge, errorBox, facts, h, replace, section } from "../dom.js";
+import { number } from "../format.js";
+import { t, textOr } from "../texts.js";
+
+const TONES = { complete: "good", failed: "bad", off: "quiet" };
+
+// Return a section, and `load(background)`: it tells whether vectors are being made.
+export function vectorsPart(signal) {
+  const body = h("div");
+  const load = async (background) => {
+    try {
+      const vectors = await call("index-vectors", {}, { signal, background });
+      replace(body, describe(vectors));
+      return vectors.state === "filling";
+    } catch (error) {
+      if (!signal.aborted) replace(body, errorBox(error));
+      return false;
+    }
+  };
+  return { element: section(t("index.vectors"), body), load };
+}
+
+function describe(vectors) {
+  const share = vectors.chunks
+    ? t("index.vectors-of", { done: number(vectors.embedded), chunks: number(vectors.chunks) })
+    : null;
+  return [
+    vectors.error ? errorBox({ message: vectors.error }) : null,
+    facts([
+      [t("index.state"), badge(TONES[vectors.state] ?? "warn",
+        textOr(`vectors.${vectors.state}`, vectors.state))],
+      [t("index.vectors-model"), vectors.model],
+      [t("index.vectors-host"), vectors.host],
+      [t("index.vectors-done"), share],
+      [t("index.vectors-refused"), vectors.refused ? number(vectors.refused) : null],
+      [t("index.vectors-note"), vectors.note],
+    ])];
+}
