@@ -25,7 +25,7 @@ from byok.server.folders import OpenFolders, window_of
 from byok.server.generate import Generator
 from byok.server.http.exchange import HttpExchange
 from byok.server.model_lists import ModelLists
-from byok.server.openai_api import Ask, Forward, ListModels
+from byok.server.openai_api import CODEX_VERSION, Ask, Forward, ListModels
 from byok.server.routes import Row
 from byok.server.translate import Translator
 from byok.threads import Runner
@@ -90,7 +90,9 @@ class Handlers:
             case Forward():
                 return await self._translator.understand(row, raw, body, exchange, run)
             case ListModels(wanted=wanted):
-                return ObjectAnswer(partial(self._models.for_openai, wanted))
+                codex = CODEX_VERSION in exchange.request.query
+                answer = partial(self._models.for_openai, wanted, is_for_codex=codex)
+                return ObjectAnswer(answer)
             case Local(answer=service):
                 if service is Service.RETRIEVAL:
                     body = self._add_window(exchange, body)

@@ -29,7 +29,7 @@ class ModelLists:
         flags = pauses(chat_input=own.chat_input, next_edit=own.next_edit)
         return get_models(self.router.list_models(), self.router.default(), flags)
 
-    async def for_openai(self, wanted: str) -> Json:
+    async def for_openai(self, wanted: str, *, is_for_codex: bool = False) -> Json:
         """Return the answer of `GET /v1/models`, or of one model if it is wanted.
 
         Raises:
@@ -37,7 +37,9 @@ class ModelLists:
         """
         await self._refresh()
         listed = self.router.list_models()
-        return one_model(listed, wanted) if wanted else model_list(listed)
+        if wanted:
+            return one_model(listed, wanted)
+        return model_list(listed, is_for_codex=is_for_codex)
 
     async def _refresh(self) -> None:
         """Use what is known of the models; wait a moment where that is nothing."""

@@ -88,6 +88,8 @@ _BARE = {row.path.removeprefix("/v1"): row for row in ROUTES}
 _TWICE = {f"/v1{row.path}": row for row in ROUTES}  # Anthropic's clients add /v1
 _PATHS = frozenset(row.path for row in ROUTES)
 _ONE = "/models/"
+CODEX_VERSION = "client_version"
+"""The parameter with which Codex alone asks for models."""
 
 
 def find_route(path: str) -> OpenAIRoute | None:
@@ -127,11 +129,19 @@ def client_api(raw_path: str) -> ClientApi:
     return ClientApi.EDITOR
 
 
-def model_list(models: Iterable["ListedModel"]) -> dict[str, Any]:
-    """Write the answer of `GET /v1/models`, with the fields of both APIs."""
+def model_list(
+    models: Iterable["ListedModel"], *, is_for_codex: bool = False
+) -> dict[str, Any]:
+    """Write the answer of `GET /v1/models`, with the fields of both APIs.
+
+    Codex reads a list of its own form, `models`, and logs an error without one. Each
+    row would need a system prompt, which takes the place of Codex's own. An empty list
+    changes none of its models; other clients would take it for the whole answer.
+    """
     rows = [_model(m) for m in models]
     ends = {"first_id": rows[0]["id"], "last_id": rows[-1]["id"]} if rows else {}
-    return {"object": "list", "data": rows, "has_more": False, **ends}
+    answer = {"object": "list", "data": rows, "has_more": False, **ends}
+    return {**answer, "models": []} if is_for_codex else answer
 
 
 def one_model(models: Iterable["ListedModel"], wanted: str) -> dict[str, Any]:

@@ -88,14 +88,22 @@ async def test_openai_forward_compressed_answer_stays_compressed(
     assert got.json == {"id": "x"}  # the test's client unpacks it
 
 
-async def test_openai_forward_lists_models(fake: FakeUpstream) -> None:
+@pytest.mark.parametrize(
+    ("query", "of_codex"),
+    [("", None), ("?after_id=x", None), ("?client_version=0.99.0", [])],
+    ids=["plain", "another parameter", "Codex"],
+)
+async def test_openai_forward_lists_models(
+    fake: FakeUpstream, query: str, of_codex: list[object] | None
+) -> None:
     async with running(settings_for(fake.url)) as editor:
         headers = {"Authorization": f"Bearer {editor.token}"}
         async with editor.http.get(
-            f"{editor.daemon.url}/v1/models", headers=headers
+            f"{editor.daemon.url}/v1/models{query}", headers=headers
         ) as response:
             listed = await response.json()
     assert [row["id"] for row in listed["data"]] == ["byok:fake:fake-model"]
+    assert listed.get("models") == of_codex
 
 
 @pytest.mark.parametrize(
