@@ -1,6 +1,7 @@
 """Adds up requests to models, their tokens and cost, by day, model and so on."""
 
 import operator
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,10 +14,18 @@ GROUPS = {
     "conversation": "conversation",
     "client": "client",
 }
-_SUMS = """count(*), total(outcome = 'failed'),
+SUMS = """count(*), total(outcome = 'failed'),
     total(input_tokens IS NULL AND cost IS NULL),
     total(input_tokens), total(output_tokens), total(cache_read_tokens),
     total(cache_written_tokens), total(cost), total(cost IS NULL)"""
+
+
+class UsageTable(NamedTuple):
+    """The largest groups, how many more there are, and the sum of all."""
+
+    rows: list["UsageRow"]
+    more: int
+    total: "UsageRow"
 
 
 class UsageRow(NamedTuple):
@@ -48,14 +57,30 @@ def sum_usage(path: Path, by: str, since: float) -> list[UsageRow]:
     Raises:
         CannotStart: the journal cannot be read.
     """
+    return top_usage(path, by, since, sys.maxsize).rows
+
+
+def top_usage(path: Path, by: str, since: float, most: int) -> UsageTable:
+    """Return the sums as `sum_usage` does, but only the first `most` rows.
+
+    Raises:
+        CannotStart: the journal cannot be read.
+    """
     order = "1" if by == "day" else "total(cost) DESC, total(input_tokens) DESC, 1"
     query = (
-        f"SELECT {GROUPS[by]}, {_SUMS} FROM request "  # noqa: S608 - our own words
+        f"SELECT {GROUPS[by]}, {SUMS} FROM request "  # noqa: S608 - our own words
         f"WHERE started >= ? AND model <> '' GROUP BY 1 ORDER BY {order}"
     )
+    rows, more, total = list[UsageRow](), 0, UsageRow("total")
     with reading(path) as db:
-        rows = [] if db is None else db.execute(query, (since,)).fetchall()
-    return [_read_row(row) for row in rows]
+        for found in () if db is None else db.execute(query, (since,)):
+            row = read_row(found)
+            total = add_rows([total, row])
+            if len(rows) < most:
+                rows.append(row)
+            else:
+                more += 1
+    return UsageTable(rows, more, total)
 
 
 def add_rows(rows: list[UsageRow]) -> UsageRow:
@@ -67,6 +92,7 @@ def add_rows(rows: list[UsageRow]) -> UsageRow:
     return total
 
 
-def _read_row(row: tuple[Any, ...]) -> UsageRow:
+def read_row(row: tuple[Any, ...]) -> UsageRow:
+    """Return the row of a group's name and its SUMS."""
     key, *counts, cost, unpriced = row
     return UsageRow._make((key, *map(int, counts), cost, int(unpriced)))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.journal.usage import GROUPS, UsageRow, add_rows, sum_usage
+from byok.journal.usage import GROUPS, UsageRow, add_rows, sum_usage, top_usage
 from tests.fakes.journal_entries import NOW, entry, write_journal
 
 DAY = 86_400
@@ -97,6 +97,12 @@ def test_huge_numbers_can_be_added(tmp_path: Path) -> None:
     huge = entry(input_tokens=10**12, output_tokens=10**12, cost=1e15)
     path = write_journal(tmp_path / "journal.db", [huge] * 100)
     assert sum_usage(path, "model", 0)[0].input_tokens == 100 * 10**12
+
+
+def test_the_total_is_that_of_rows_that_are_not_kept_too(path: Path) -> None:
+    found = top_usage(path, "model", 0, 1)
+    assert [row.key for row in found.rows] == ["byok:one:m"]
+    assert (found.more, found.total) == (1, add_rows(sum_usage(path, "model", 0)))
 
 
 def test_without_a_journal_there_is_nothing_to_add(tmp_path: Path) -> None:

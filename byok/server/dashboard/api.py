@@ -13,6 +13,7 @@ from byok.server.dashboard.keys_api import key_handlers
 from byok.server.dashboard.live_api import live_handlers
 from byok.server.dashboard.overview_api import make_overview_handlers
 from byok.server.dashboard.settings_api import settings_handlers
+from byok.server.dashboard.usage_api import usage_handlers
 from byok.server.handlers import LocalHandler
 from byok.wiring.services import Services
 
@@ -47,6 +48,7 @@ def make_page_handlers(
         **make_index_handlers(services.context),
         **settings_handlers(services, control),
         **key_handlers(services, control),
+        **usage_handlers(services),
     }
 
 

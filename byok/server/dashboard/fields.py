@@ -3,7 +3,7 @@
 Every function raises BadRequest with status 422 where a field is not what it must be.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from byok.errors import BadRequest
@@ -96,6 +96,25 @@ def refuse_empty(name: str, value: str) -> str:
     """
     if not value.strip():
         raise _refuse(name, "a text that is not empty")
+    return value
+
+
+def read_choice(
+    body: Mapping[str, Any],
+    name: str,
+    allowed: Collection[str],
+    default: str | None = None,
+) -> str:
+    """Return one of the `allowed` words; `default`, if any, where the field is missing.
+
+    Raises:
+        BadRequest: it is none of them.
+    """
+    value = body.get(name)
+    if value is None and default is not None:
+        return default
+    if not isinstance(value, str) or value not in allowed:
+        raise _refuse(name, f"one of {', '.join(allowed)}")
     return value
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from byok.errors import BadRequest
 from byok.server.dashboard.fields import (
+    read_choice,
     read_count,
     read_flag,
     read_number,
@@ -21,6 +22,8 @@ count = partial(read_count, name="f", default=7, most=9)
 number = partial(read_number, name="f")
 moment = partial(read_time, name="f")
 flag = partial(read_flag, name="f")
+choice = partial(read_choice, name="f", allowed=("a", "b"))
+optional = partial(choice, default="")
 text = partial(read_text, name="f", longest=4)
 texts = partial(read_texts, name="f", most=2, longest=4)
 
@@ -37,6 +40,9 @@ texts = partial(read_texts, name="f", most=2, longest=4)
         (moment, {"f": None}, None),
         (flag, {}, False),
         (flag, {"f": True}, True),
+        (choice, {"f": "b"}, "b"),
+        (optional, {}, ""),
+        (optional, {"f": None}, ""),
         (text, {}, ""),
         (text, {"f": "漢字"}, "漢字"),
         (text, {"f": "\ud800"}, "?"),
@@ -55,10 +61,12 @@ def test_a_field_is_read(read: Callable[..., Any], body: Any, value: Any) -> Non
         (number, [-1, 2**70, 1.5, "1", True, [], {}]),
         (moment, [-1, 1e30, float("nan"), float("inf"), "1", True, []]),
         (flag, [0, 1, "true", None, []]),
+        (choice, ["c", "", "A", None, 1, [], {}, ["a"]]),
+        (optional, ["c", "", 0, False, [], {}]),
         (text, ["fives", 1, None, [], {}]),
         (texts, ["a", None, ["a", "b", "c"], ["fives"], [1], {}]),
     ],
-    ids=["count", "number", "time", "flag", "text", "texts"],
+    ids=["count", "number", "time", "flag", "choice", "optional", "text", "texts"],
 )
 def test_what_a_field_may_not_be_is_refused(
     read: Callable[..., Any], values: list[Any]

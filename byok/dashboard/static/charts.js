@@ -1,0 +1,167 @@
+// Charts over time. A chart is a section with a heading, a sentence that says the main
+// figure, the drawing, a legend, and the same numbers as a table. The drawing is only
+// for eyes: series differ by pattern or dash too, and everything is in the table.
+
+import { h, replace, table } from "./dom.js";
+import { fillOf, paletteOf, swatch, DASHES } from "./chart_colours.js";
+import { t } from "./texts.js";
+import uPlot from "./vendor/uPlot.esm.js";
+
+const HEIGHT = 190; // pixels, of it the names below
+const NAMES = 30;
+const FONT = "12px system-ui, sans-serif";
+const LETTER = 7; // pixels, about
+const STYLE = "/ui/vendor/uPlot.min.css";
+
+// Return {element, update(content)}; it is drawn anew when its size or the colours change,
+// until `signal` is aborted. `kind` is "bars", which are stacked, or "lines". A content is
+// {sentence, period, times, ticks, series, notes, write, axis, most}: `period` names all of it,
+// `times` each bucket, `ticks` too, shortly, or "" for no name at the axis. `series` are
+// {label, values, total}, where null is unknown; `notes` are such that only the table
+// has. `write(value)` is for people, `axis(value)` for the axis, and `most` its end.
+export function createChart(title, kind, signal) {
+  loadStyle();
+  const parts = {
+    sentence: h("p", {}),
+    plot: h("div", { class: "plot", "aria-hidden": "true" }),
+    legend: h("ul", { class: "legend", "aria-hidden": "true" }),
+    table: h("div", {}),
+  };
+  const state = { kind, title, parts, content: null, plot: null, width: 0 };
+  const details = h("details", {}, h("summary", {}, t("chart.table")), parts.table);
+  const element = h("section", { class: "card chart" }, h("h2", {}, title), parts.sentence,
+    parts.plot, parts.legend, details);
+  watch(state, signal);
+  return { element, update: (content) => update(state, content) };
+}
+
+function update(state, content) {
+  state.content = content;
+  replace(state.parts.sentence, content.sentence);
+  fillTable(state);
+  draw(state);
+}
+
+function watch(state, signal) {
+  const sizes = new ResizeObserver(([{ contentRect }]) => {
+    if (Math.floor(contentRect.width) === state.width) return;
+    state.width = Math.floor(contentRect.width);
+    draw(state);
+  });
+  sizes.observe(state.parts.plot);
+  const again = () => draw(state);
+  addEventListener("byok-theme", again, { signal });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again, { signal });
+  signal.addEventListener("abort", () => {
+    sizes.disconnect();
+    state.plot?.destroy();
+    state.plot = state.content = null;
+  });
+}
+
+function draw(state) {
+  const { content, parts, width } = state;
+  if (!content) return;
+  state.plot?.destroy();
+  state.plot = null;
+  const palette = paletteOf();
+  const showValues = showLegend(state, palette);
+  if (!width || !content.times.length) return;
+  const options = optionsOf(state, palette);
+  options.hooks = { setCursor: [(plot) => showValues(plot.cursor.idx ?? null)] };
+  state.plot = new uPlot(options, dataOf(state), parts.plot);
+}
+
+// Bars are drawn over each other, the highest sum first, so they look stacked.
+function dataOf({ kind, content }) {
+  const places = content.times.map((_, place) => place);
+  const values = content.series.map((series) => series.values);
+  if (kind === "lines") return [places, ...values];
+  const sums = [];
+  for (const row of values) {
+    const below = sums[0] ?? places.map(() => 0);
+    sums.unshift(row.map((value, place) => below[place] + (value ?? 0)));
+  }
+  return [places, ...sums];
+}
+
+function optionsOf(state, palette) {
+  const { kind, content, width } = state;
+  const last = content.times.length - 1;
+  const axis = { stroke: palette.quiet, font: FONT, ticks: { show: false } };
+  return {
+    width,
+    height: HEIGHT,
+    padding: [8, 4 + (LETTER * longest(content.ticks)) / 2, 0, 0],
+    legend: { show: false },
+    cursor: { y: false, drag: { x: false, y: false }, points: { show: kind === "lines" } },
+    scales: {
+      x: { time: false, range: () => [-0.5, last + 0.5] },
+      y: { range: (_, low, high) => [0, content.most ?? (high > 0 ? high * 1.05 : 1)] },
+    },
+    axes: [
+      { ...axis, grid: { show: false }, size: NAMES,
+        splits: () => chooseTicks(content.ticks, width),
+        values: (_, places) => places.map((place) => content.ticks[place] ?? "") },
+      { ...axis, grid: { stroke: palette.line, width: 1 },
+        size: (_, texts) => 16 + LETTER * longest(texts ?? []),
+        values: (_, values) => values.map((value) => content.axis(value)) },
+    ],
+    series: [{}, ...seriesOf(kind, content.series, palette)],
+  };
+}
+
+function seriesOf(kind, series, palette) {
+  if (kind === "lines") {
+    return series.map((_, index) => ({ stroke: palette.series[index], width: 2,
+      dash: DASHES[index], points: { show: true, size: 5, fill: palette.card } }));
+  }
+  const paths = uPlot.paths.bars({ size: [0.8, 48] });
+  return series.map((_, index) => ({ paths, width: 0, fill: fillOf(palette, index),
+    points: { show: false } })).reverse();
+}
+
+const longest = (texts) => Math.max(0, ...texts.map((text) => String(text).length));
+
+// Return the places of as many names as fit, at equal distances; the last ones count.
+function chooseTicks(ticks, width) {
+  const named = [...ticks.keys()].filter((place) => ticks[place]);
+  const fit = Math.max(1, Math.floor((width - 60) / (LETTER * longest(ticks) + 14)));
+  const every = Math.ceil(named.length / fit);
+  return named.filter((_, index) => (named.length - 1 - index) % every === 0);
+}
+
+// Name the series. Beside each stands its total, or its value where the pointer is.
+function showLegend({ content, kind, parts }, palette) {
+  const when = h("li", { class: "when" });
+  const values = content.series.map(() => h("b", {}));
+  replace(parts.legend, when, content.series.map((series, index) =>
+    h("li", {}, swatch(kind, palette, index), `${series.label} `, values[index])));
+  const show = (place) => {
+    replace(when, content.times[place] ?? content.period);
+    content.series.forEach((series, index) => {
+      const value = place === null ? series.total : series.values[place];
+      replace(values[index], value === undefined ? "" : content.write(value));
+    });
+  };
+  show(null);
+  return show;
+}
+
+function fillTable({ title, content, parts }) {
+  const focused = parts.table.contains(document.activeElement);
+  const before = parts.table.firstElementChild?.scrollLeft ?? 0;
+  const columns = [
+    { title: t("chart.time"), cell: (place) => content.times[place] },
+    ...[...content.series, ...(content.notes ?? [])].map((series) => ({ title: series.label,
+      numeric: true, cell: (place) => (series.write ?? content.write)(series.values[place]) })),
+  ];
+  replace(parts.table, table(title, columns, [...content.times.keys()]));
+  parts.table.firstElementChild.scrollLeft = before;
+  if (focused) parts.table.firstElementChild.focus({ preventScroll: true });
+}
+
+function loadStyle() {
+  if (document.querySelector(`link[href="${STYLE}"]`)) return;
+  document.head.prepend(h("link", { rel: "stylesheet", href: STYLE }));
+}

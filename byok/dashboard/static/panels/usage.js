@@ -1,0 +1,156 @@
+// Tokens, cost, cache and speed over time, from the journal of requests.
+
+import { call } from "../api.js";
+import { createChart } from "../charts.js";
+import { errorBox, h, replace, section, table } from "../dom.js";
+import { dollars, number, short } from "../format.js";
+import { t } from "../texts.js";
+import * as charts from "./usage_charts.js";
+
+const RANGES = { day: 0, week: 7, month: 30, quarter: 90 }; // days; none for hours
+const SPLITS = ["model", "client", "purpose"];
+const PAUSE = 5000; // milliseconds between two refreshes
+const CHARTS = [
+  ["tokens", "bars", charts.tokens],
+  ["by", "bars", charts.tokensBy],
+  ["cost", "bars", charts.cost],
+  ["cache", "lines", charts.cache],
+  ["requests", "bars", charts.requests],
+  ["speed", "lines", charts.speed],
+];
+
+export async function open(root, [range, by], signal) {
+  const chosen = { range: Object.hasOwn(RANGES, range) ? range : "week",
+    by: SPLITS.includes(by) ? by : "model" };
+  const parts = { trouble: h("div", {}), figures: section(t("usage.figures")), caps: h("div", {}),
+    groups: section(""), days: section("") };
+  const drawn = CHARTS.map(([name, kind, make]) =>
+    ({ make, chart: createChart(t(`usage.${name}.title`), kind, signal) }));
+  const state = { chosen, parts, drawn, turn: 0 };
+  const load = (background) => refresh(state, signal, background);
+  replace(root, choices(chosen, () => load(false)), parts.trouble, parts.figures, parts.caps,
+    h("div", { class: "charts" }, drawn.map(({ chart }) => chart.element)),
+    parts.groups, parts.days);
+  await load(false);
+  follow(() => load(true), signal);
+}
+
+function choices(chosen, changed) {
+  const choice = (name, values) => h("label", {}, `${t(`usage.${name}`)} `,
+    h("select", { name, on: { change: (event) => {
+      chosen[name] = event.target.value;
+      // So that a change of language, or the link, shows the same.
+      history.replaceState(null, "", `#/usage/${chosen.range}/${chosen.by}`);
+      changed();
+    } } }, values.map((value) => h("option", { value, selected: chosen[name] === value },
+      t(`usage.${name}.${value}`)))));
+  return h("div", { class: "row" }, choice("range", Object.keys(RANGES)), choice("by", SPLITS));
+}
+
+// Ask for everything and show it, unless something else was asked for meanwhile.
+async function refresh(state, signal, background) {
+  const { chosen: { range, by }, parts } = state;
+  const turn = ++state.turn;
+  const ask = (name, body) => call(name, body, { signal, background });
+  const days = RANGES[range];
+  try {
+    const [series, daemon, byDay] = await Promise.all([
+      ask("series", { range, by }), ask("daemon", {}),
+      days ? ask("usage", { by: "day", days }) : null,
+    ]);
+    if (turn !== state.turn || signal.aborted) return;
+    replace(parts.trouble);
+    show(state, series, byDay);
+    showCaps(parts.caps, daemon.caps);
+  } catch (error) {
+    if (!signal.aborted && turn === state.turn) replace(parts.trouble, errorBox(error));
+  }
+}
+
+function show({ parts, drawn, chosen }, series, byDay) {
+  showFigures(parts.figures, series);
+  for (const { make, chart } of drawn) chart.update(make(series));
+  fill(parts.groups, t(`usage.table.${chosen.by}`), charts.groups(series), series.total,
+    t(`usage.by.${chosen.by}`));
+  const rows = (byDay?.rows ?? []).map((row) => ({ ...row, name: row.key })).reverse();
+  parts.days.hidden = !byDay;
+  if (byDay) fill(parts.days, t("usage.table.day"), rows, byDay.total, t("usage.day"));
+}
+
+function showFigures(part, series) {
+  const { total } = series;
+  const failed = total.requests ? charts.percent(total.failed / total.requests) : "";
+  const unpriced = total.unpriced
+    ? t("usage.figure.unpriced", { count: number(total.unpriced) }) : "";
+  const figure = (name, value, note = "") => h("div", {}, h("dt", {}, t(`usage.figure.${name}`)),
+    h("dd", {}, h("span", { class: "figure" }, value),
+      note ? h("span", { class: "quiet" }, note) : null));
+  replace(part, h("h2", {}, t("usage.figures")),
+    h("dl", { class: "facts" },
+      figure("requests", number(total.requests)),
+      figure("in", short(total.input_tokens)),
+      figure("out", short(total.output_tokens)),
+      figure("cache", charts.percent(charts.share(total.cache_read_tokens, total.input_tokens))),
+      figure("cost", dollars(charts.costOf(total)), unpriced),
+      figure("failed", number(total.failed), failed)),
+    series.keeps ? null : h("p", {}, t("usage.off")),
+    total.requests ? null : h("p", { class: "empty" }, t("usage.empty")));
+}
+
+function fill(part, title, rows, total, first) {
+  const focused = part.contains(document.activeElement);
+  const spent = (row) => row.input_tokens + row.output_tokens;
+  const percentOf = (some, all) => charts.percent(charts.share(some, all));
+  const columns = [
+    [first, (row) => row.name],
+    [t("usage.figure.requests"), (row) => number(row.requests)],
+    [t("usage.figure.failed"), (row) => number(row.failed)],
+    [t("usage.figure.in"), (row) => number(row.input_tokens)],
+    [t("usage.figure.out"), (row) => number(row.output_tokens)],
+    [t("usage.figure.cache"), (row) => percentOf(row.cache_read_tokens, row.input_tokens)],
+    [t("usage.share"), (row) => percentOf(spent(row), spent(total))],
+    [t("usage.figure.cost"), (row) => dollars(charts.costOf(row))],
+    [t("usage.no-price"), (row) => number(row.unpriced)],
+  ].map(([name, cell], place) => ({ title: name, cell, numeric: place > 0 }));
+  replace(part, h("h2", {}, title), table(title, columns, rows, { empty: t("usage.empty") }));
+  if (focused) part.querySelector(".scroll")?.focus({ preventScroll: true });
+}
+
+function showCaps(part, { caps, unpriced, journal }) {
+  if (!caps.length) return replace(part);
+  replace(part, section(t("usage.caps"),
+    h("ul", { class: "caps" }, caps.map(showCap)),
+    journal ? null : h("p", { class: "quiet" }, t("usage.cap.off")),
+    unpriced ? h("p", { class: "quiet" }, t("usage.cap.unpriced", { count: number(unpriced) }))
+      : null));
+}
+
+// `used` is null for a cap of each conversation.
+function showCap({ name, most, used }) {
+  const write = name.startsWith("usd") ? dollars : number;
+  const title = t(`usage.cap.${name}`);
+  if (used === null) return h("li", {}, title, " ", t("usage.cap.most", { most: write(most) }));
+  return h("li", {}, h("span", {}, title),
+    h("progress", { max: most, value: Math.min(used, most), "aria-label": title }),
+    h("span", {}, t("usage.cap.used", { used: write(used), most: write(most) })));
+}
+
+// Refresh when requests have ended, but not all the time, and not while nobody looks.
+function follow(load, signal) {
+  let timer = 0, waiting = false, last = Date.now();
+  const go = async () => {
+    timer = 0;
+    if (signal.aborted || document.hidden) return;
+    waiting = false;
+    await load();
+    last = Date.now();
+    if (waiting) wake();
+  };
+  const wake = () => {
+    waiting = true;
+    timer ||= setTimeout(go, Math.max(0, last + PAUSE - Date.now()));
+  };
+  document.addEventListener("visibilitychange", () => waiting && wake(), { signal });
+  signal.addEventListener("abort", () => clearTimeout(timer));
+  return wake;
+}

@@ -1,0 +1,170 @@
+// What the charts of usage show: each function makes a chart's content of the answer to
+// `series`. A cost that is unknown is never counted as 0; how many there are is said.
+
+import { dollars, duration, number, short } from "../format.js";
+import { language, t } from "../texts.js";
+
+// Return a bucket's time. `local` is what the clock of the daemon shows, so it is read
+// and written as if it were UTC.
+const write = (local, options) =>
+  new Date(`${local}Z`).toLocaleString(language(), { ...options, timeZone: "UTC" });
+
+const DAY = { month: "short", day: "numeric" };
+const LONG = { weekday: "short", ...DAY };
+const HOUR = { hour: "numeric" };
+
+function nameTimes({ buckets, step }) {
+  const exact = step === "hour" || step === "six_hours";
+  const times = buckets.map(({ local }, place) => {
+    const name = write(local, exact ? { ...LONG, ...HOUR, minute: "2-digit" } : LONG);
+    if (step !== "week") return name;
+    const next = buckets[place + 1]?.local;
+    const end = next ? write(before(next), LONG) : t("usage.today");
+    return `${name} – ${end}`;
+  });
+  const ticks = buckets.map(({ local }) => {
+    if (step === "hour") return write(local, HOUR);
+    if (step === "six_hours" && !local.endsWith("T00:00")) return "";
+    return write(local, DAY);
+  });
+  return { times, ticks };
+}
+
+// Return the day before a local time.
+function before(local) {
+  const day = new Date(`${local}Z`);
+  day.setUTCDate(day.getUTCDate() - 1);
+  return day.toISOString().slice(0, 16);
+}
+
+export const share = (part, whole) => (whole > 0 ? part / whole : null);
+export const percent = (value) => (value === null || value === undefined ? "–"
+  : new Intl.NumberFormat(language(), { style: "percent", maximumFractionDigits: 1 })
+    .format(value));
+export const period = (answer) => t(`usage.range.${answer.range}`);
+const fresh = (row) =>
+  Math.max(0, row.input_tokens - row.cache_read_tokens - row.cache_written_tokens);
+const spent = (row) => row.input_tokens + row.output_tokens;
+
+function content(answer, more) {
+  return { period: period(answer), ...nameTimes(answer), ...more };
+}
+
+// Return a series of what `read` finds in each bucket, and in the total.
+const row = (answer, label, read) =>
+  ({ label, values: answer.buckets.map(read), total: read(answer.total) });
+
+export function tokens(answer) {
+  const { total } = answer;
+  const values = { period: period(answer), tokens: short(spent(total)),
+    share: percent(share(total.cache_read_tokens, total.input_tokens)) };
+  return content(answer, {
+    sentence: [t("usage.tokens.sentence", values), uncounted(total)],
+    series: [
+      row(answer, t("usage.fresh"), fresh),
+      row(answer, t("usage.written"), (one) => one.cache_written_tokens),
+      row(answer, t("usage.read"), (one) => one.cache_read_tokens),
+      row(answer, t("usage.out"), (one) => one.output_tokens),
+    ],
+    write: number, axis: short,
+  });
+}
+
+const uncounted = (total) =>
+  (total.uncounted ? ` ${t("usage.uncounted", { count: number(total.uncounted) })}` : "");
+
+const unpriced = (total) =>
+  (total.unpriced ? ` ${t("usage.unpriced", { count: number(total.unpriced) })}` : "");
+
+// Return the names that the answer is split by, the rest among them.
+export function names(answer) {
+  const named = answer.names.map((name) => name || t("usage.unnamed"));
+  return answer.others ? [...named, t("usage.others")] : named;
+}
+
+// Return the sums of each name over all buckets.
+export function groups(answer) {
+  return names(answer).map((name, place) => {
+    const sums = { name };
+    for (const { parts } of answer.buckets) {
+      for (const [field, value] of Object.entries(parts[place])) {
+        sums[field] = (sums[field] ?? 0) + value;
+      }
+    }
+    return sums;
+  });
+}
+
+function split(answer, read) {
+  const sums = groups(answer);
+  return sums.map((group, place) => ({ label: group.name, total: read(group),
+    values: answer.buckets.map(({ parts }) => read(parts[place])) }));
+}
+
+export function tokensBy(answer) {
+  const [first] = groups(answer);
+  const values = first && { name: first.name,
+    share: percent(share(spent(first), spent(answer.total))) };
+  return content(answer, {
+    sentence: first ? t("usage.largest", values) : t("none"),
+    series: split(answer, spent), write: number, axis: short,
+  });
+}
+
+// Return a cost, or null if that of every request is unknown.
+export const costOf = (one) =>
+  (one.requests > 0 && one.unpriced === one.requests ? null : one.cost);
+
+export function cost(answer) {
+  const { total } = answer;
+  const values = { period: period(answer), cost: dollars(costOf(total)) };
+  const missing = { ...row(answer, t("usage.no-price"), (one) => one.unpriced), write: number };
+  return content(answer, {
+    sentence: [t("usage.cost.sentence", values), unpriced(total)],
+    series: split(answer, costOf), notes: total.unpriced ? [missing] : [],
+    write: dollars, axis: dollars,
+  });
+}
+
+export function cache(answer) {
+  const read = (one) => share(one.cache_read_tokens, one.input_tokens);
+  const values = { period: period(answer), share: percent(read(answer.total)) };
+  return content(answer, {
+    sentence: t("usage.cache.sentence", values),
+    series: [row(answer, t("usage.cache.series"), read)],
+    write: percent, axis: percent, most: 1,
+  });
+}
+
+export function requests(answer) {
+  const { total } = answer;
+  const values = { period: period(answer), requests: number(total.requests),
+    failed: number(total.failed), share: percent(share(total.failed, total.requests)) };
+  return content(answer, {
+    sentence: t("usage.requests.sentence", values),
+    series: [
+      row(answer, t("usage.succeeded"), (one) => one.requests - one.failed),
+      row(answer, t("usage.failed"), (one) => one.failed),
+    ],
+    write: number, axis: short,
+  });
+}
+
+// The first word; until the end it takes as long as the answer is, so only the table has
+// that. There is no total: percentiles cannot be added up.
+export function speed(answer) {
+  const last = answer.buckets.findLast((one) => one.first_byte.median !== null)?.first_byte;
+  const pick = (label, field, which) =>
+    ({ label: t(label), values: answer.buckets.map((one) => one[field][which]) });
+  const values = last && { median: duration(last.median), high: duration(last.high) };
+  return content(answer, {
+    sentence: last ? t("usage.speed.sentence", values) : t("none"),
+    series: [
+      pick("usage.median", "first_byte", "median"), pick("usage.high", "first_byte", "high"),
+    ],
+    notes: [
+      pick("usage.end.median", "seconds", "median"), pick("usage.end.high", "seconds", "high"),
+    ],
+    write: duration, axis: duration,
+  });
+}

@@ -1,0 +1,155 @@
+"""What the page shows of usage, through its interface."""
+
+import time
+from typing import Any
+
+import pytest
+
+from byok.platform.paths import find_paths
+from byok.server.dashboard.usage_api import RANGES
+from tests.fakes.daemon import running
+from tests.fakes.dashboard import signed_in
+from tests.fakes.journal_entries import entry, write_journal
+
+DAY = 86_400
+HOSTILE = "<img src=x onerror=alert(1)>\x1b[2J\u202e"
+SUMS = {
+    "requests",
+    "failed",
+    "uncounted",
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_written_tokens",
+    "cost",
+    "unpriced",
+}
+
+
+async def ask(name: str, body: Any) -> Any:
+    async with running(upstream="demo") as editor:
+        return await (await signed_in(editor)).call(name, body)
+
+
+def fill(*ages: float, **fields: Any) -> None:
+    """Write a request of each age in days."""
+    now = time.time()
+    entries = [entry(started=now - age * DAY, **fields) for age in ages]
+    write_journal(find_paths().journal, entries)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "step", "buckets", "counted"),
+    [
+        ("day", "hour", range(24, 25), 1),
+        ("week", "six_hours", range(25, 30), 2),
+        ("month", "day", range(30, 31), 3),
+        ("quarter", "week", range(13, 15), 4),
+    ],
+)
+async def test_a_range_is_in_steps_up_to_now(
+    wanted: str, step: str, buckets: range, counted: int
+) -> None:
+    fill(0, 4, 20, 80, 100)
+    told = await ask("series", {"range": wanted, "by": "model"})
+    assert (told["range"], told["step"], told["keeps"]) == (wanted, step, True)
+    assert len(told["buckets"]) in buckets
+    assert told["total"]["requests"] == counted
+    assert sum(bucket["requests"] for bucket in told["buckets"]) == counted
+    assert any(bucket["requests"] for bucket in told["buckets"][-2:])
+    begins = [bucket["begin"] for bucket in told["buckets"]]
+    assert begins == sorted(begins)
+    assert [*RANGES] == ["day", "week", "month", "quarter"]
+
+
+async def test_a_bucket_has_all_sums_its_parts_and_percentiles() -> None:
+    fill(0, client=HOSTILE, cost=None)
+    told = await ask("series", {"range": "day", "by": "client"})
+    assert (told["names"], told["others"]) == ([HOSTILE], False)
+    [last] = (bucket for bucket in told["buckets"] if bucket["requests"])
+    assert {*last} == SUMS | {"begin", "local", "parts", "first_byte", "seconds"}
+    assert last["parts"] == [{name: last[name] for name in SUMS}]
+    assert last["first_byte"] == {"median": 0.4, "high": 0.4}
+    assert (last["unpriced"], last["cost"], last["cache_read_tokens"]) == (1, 0, 1000)
+    assert (
+        time.strftime("%Y-%m-%dT%H:%M", time.localtime(last["begin"]))
+        == (last["local"])
+    )
+
+
+async def test_without_a_split_there_are_no_parts() -> None:
+    fill(0)
+    told = await ask("series", {"range": "day"})
+    assert told["names"] == told["buckets"][-1]["parts"] == []
+
+
+async def test_an_empty_journal_gives_zeros() -> None:
+    told = await ask("series", {"range": "quarter", "by": "purpose"})
+    assert told["total"] == dict.fromkeys(SUMS, 0)
+    assert not any(bucket["requests"] for bucket in told["buckets"])
+
+
+@pytest.mark.parametrize(
+    ("by", "key"),
+    [
+        ("model", "byok:one:m"),
+        ("client", "vscode/0.600.1"),
+        ("conversation", "c0ffee-1"),
+        ("day", None),
+    ],
+)
+async def test_usage_is_summed_by_each_group(by: str, key: str | None) -> None:
+    fill(0, 0, 3)
+    told = await ask("usage", {"by": by, "days": 2})
+    assert (told["by"], told["days"], told["more"]) == (by, 2, 0)
+    [row] = told["rows"]
+    assert row["key"] == key or (by == "day" and row["key"].startswith("20"))
+    assert {*row} == SUMS | {"key"}
+    assert {**row, "key": "total"} == told["total"]
+    assert row["requests"] == 2
+
+
+async def test_many_conversations_are_counted_but_not_sent() -> None:
+    now = time.time()
+    entries = [entry(started=now, conversation=f"c{n}") for n in range(130)]
+    write_journal(find_paths().journal, entries)
+    told = await ask("usage", {"by": "conversation", "days": 2})
+    assert (len(told["rows"]), told["more"]) == (100, 30)
+    assert told["total"]["requests"] == 130
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("series", {}),
+        ("series", {"range": "year"}),
+        ("series", {"range": ["day"]}),
+        ("series", {"range": {"day": 1}}),
+        ("series", {"range": "day", "by": "conversation"}),
+        ("series", {"range": "day", "by": 3}),
+        ("series", {"range": "day", "by": "1; DROP TABLE request"}),
+        ("usage", {"days": 3}),
+        ("usage", {"by": "purpose"}),
+        ("usage", {"by": "day", "days": 0}),
+        ("usage", {"by": "day", "days": 367}),
+        ("usage", {"by": "day", "days": 1e3}),
+        ("usage", {"by": "day", "days": True}),
+        ("usage", {"by": "day", "days": "7"}),
+    ],
+    ids=str,
+)
+async def test_other_fields_are_refused(name: str, body: Any) -> None:
+    async with running(upstream="demo") as editor:
+        page = await signed_in(editor)
+        assert (await page.refused(name, body))[0] == 422
+
+
+async def test_a_damaged_journal_is_an_error_and_not_a_zero() -> None:
+    path = find_paths().journal
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"no database" * 1000)
+    async with running(upstream="demo") as editor:
+        page = await signed_in(editor)
+        for name, body in (("series", {"range": "day"}), ("usage", {"by": "model"})):
+            _, code = await page.refused(name, body)
+            assert code == "corrupt_data"
