@@ -4,12 +4,14 @@ import { call } from "../api.js";
 import { createChart } from "../charts.js";
 import { errorBox, h, replace, section, table } from "../dom.js";
 import { dollars, number, short } from "../format.js";
+import { onRequests } from "../live.js";
 import { t } from "../texts.js";
 import * as charts from "./usage_charts.js";
 
 const RANGES = { day: 0, week: 7, month: 30, quarter: 90 }; // days; none for hours
 const SPLITS = ["model", "client", "purpose"];
 const PAUSE = 5000; // milliseconds between two refreshes
+const WRITTEN = 1500; // milliseconds until the journal has what has ended
 const CHARTS = [
   ["tokens", "bars", charts.tokens],
   ["by", "bars", charts.tokensBy],
@@ -137,20 +139,24 @@ function showCap({ name, most, used }) {
 
 // Refresh when requests have ended, but not all the time, and not while nobody looks.
 function follow(load, signal) {
-  let timer = 0, waiting = false, last = Date.now();
+  let timer = 0, waiting = false, next = Date.now() + PAUSE;
   const go = async () => {
     timer = 0;
     if (signal.aborted || document.hidden) return;
     waiting = false;
     await load();
-    last = Date.now();
+    next = Date.now() + PAUSE;
     if (waiting) wake();
   };
   const wake = () => {
     waiting = true;
-    timer ||= setTimeout(go, Math.max(0, last + PAUSE - Date.now()));
+    timer ||= setTimeout(go, Math.max(WRITTEN, next - Date.now()));
   };
+  let isNews = false; // what is told at once is in the sums already
+  onRequests(({ reset, changed }) => {
+    if (isNews && (reset || changed.some((row) => row.outcome !== "open"))) wake();
+  }, signal);
+  isNews = true;
   document.addEventListener("visibilitychange", () => waiting && wake(), { signal });
   signal.addEventListener("abort", () => clearTimeout(timer));
-  return wake;
 }

@@ -1,0 +1,187 @@
+"""Usage: charts are drawn, their tables say the same, and both follow the theme."""
+
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, Locator, Page, expect
+
+from byok.platform.paths import find_paths
+from tests.fakes.daemon import Editor
+from tests.fakes.journal_entries import entry, write_journal
+from tests.fakes.pages import SECONDS, axe, open_panel, signed_in
+
+HOSTILE = "<img src=x onerror=alert(1)>\u202e</table>"
+CHARTS = 6
+# How many points of a drawing have exactly this colour of the theme.
+_COUNT = """(canvas, name) => {
+  const style = getComputedStyle(document.documentElement);
+  const wanted = parseInt(style.getPropertyValue(name).trim().slice(1), 16);
+  const { width, height } = canvas;
+  const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
+  let found = 0;
+  for (let at = 0; at < data.length; at += 4) {
+    const colour = data[at] * 65536 + data[at + 1] * 256 + data[at + 2];
+    found += colour === wanted && data[at + 3] === 255;
+  }
+  return found;
+}"""
+
+
+@pytest.fixture
+def journal(clean_environment: Path) -> Path:
+    """A journal with two models, one of unknown cost, over 20 days."""
+    now = time.time()
+    entries = []
+    for age in range(20):
+        at = now - age * 86_400 - 60
+        entries.append(entry(started=at, cost=0.5))
+        unknown = entry(
+            started=at,
+            model=HOSTILE,
+            cost=None,
+            outcome="failed",
+            input_tokens=600,
+            cache_read_tokens=500,
+        )
+        entries.append(unknown)
+    return write_journal(find_paths().journal, entries)
+
+
+@pytest.fixture
+def daemon_settings(daemon_settings: dict[str, Any], journal: Path) -> dict[str, Any]:
+    """The usual settings, with two caps; the journal is there before the daemon."""
+    caps = {"requests_per_day": 100, "tokens_per_conversation": 5000}
+    return {**daemon_settings, "caps": caps}
+
+
+def chart(page: Page, title: str) -> Locator:
+    heading = page.get_by_role("heading", name=title, exact=True)
+    return page.locator("section.chart").filter(has=heading)
+
+
+async def count(part: Locator, colour: str) -> int:
+    found: int = await part.locator(".u-wrap canvas").evaluate(_COUNT, colour)
+    return found
+
+
+async def figures(page: Page) -> dict[str, str]:
+    """Return the key figures by their names."""
+    pairs = page.locator(".usage .facts > div")
+    texts = [await pair.inner_text() for pair in await pairs.all()]
+    return {text.split("\n")[0]: text.partition("\n")[2] for text in texts}
+
+
+async def numbers(part: Locator) -> list[list[float]]:
+    """Return the columns of a chart's table, without the times."""
+    rows = part.locator("details tbody tr")
+    cells = [await row.locator("td").all_inner_texts() for row in await rows.all()]
+    values = [[float(re.sub(r"[^\d.]", "", cell)) for cell in row[1:]] for row in cells]
+    return [list(column) for column in zip(*values, strict=True)]
+
+
+async def test_charts_are_drawn_and_said(page: Page) -> None:
+    await open_panel(page, "usage/month/model")
+    await expect(page.locator(".u-wrap canvas")).to_have_count(CHARTS)
+    for title in ("Tokens", "Tokens, split", "Cost, split", "Requests"):
+        assert await count(chart(page, title), "--series-1") > 100, title
+    for title in ("Input read from the cache", "Until the first word"):
+        assert await count(chart(page, title), "--series-1") > 20, title
+    tokens = chart(page, "Tokens").locator("p")
+    await expect(tokens).to_have_text(
+        "37.2K tokens in 30 days; 83.3% of the input came from the cache."
+    )
+    cost = chart(page, "Cost, split").locator("p")
+    await expect(cost).to_have_text(
+        "Cost in 30 days: $10.00. "
+        "The cost of 20 requests is unknown and not in this sum."
+    )
+    found = await figures(page)
+    assert found["Requests"] == "40"
+    assert found["Cost"] == "$10.00\nand 20 requests of unknown cost"
+    assert found["Failed"] == "20\n50%"
+    await expect(page.locator("progress")).to_have_attribute("max", "100")
+
+
+async def test_tables_say_what_the_charts_say(page: Page) -> None:
+    await open_panel(page, "usage/month/model")
+    tokens = chart(page, "Tokens")
+    await tokens.locator("summary").press("Enter")
+    columns = await numbers(tokens)
+    assert [len(column) for column in columns] == [30] * 4
+    assert [sum(column) for column in columns] == [6000, 0, 30_000, 1200]
+    split = chart(page, "Cost, split")
+    await split.locator("summary").press("Enter")
+    rows = await split.locator("tbody tr").last.locator("td").all_inner_texts()
+    assert rows[1:] == ["unknown", "$0.50", "1"] or rows[1:] == [
+        "$0.50",
+        "unknown",
+        "1",
+    ]
+    by_day = page.get_by_role("region", name="By day").locator("tbody tr")
+    await expect(by_day).to_have_count(20)
+    assert await axe(page) == ""
+
+
+async def test_names_of_strangers_are_text(page: Page) -> None:
+    await open_panel(page, "usage/week/model")
+    shown = f"byok:one:{HOSTILE}".replace("\u202e", "\\u202e")
+    cell = page.get_by_role("region", name="By model").get_by_text(shown)
+    await expect(cell).to_be_visible()
+    assert await page.locator("main img").count() == 0
+
+
+async def test_another_theme_draws_anew(page: Page) -> None:
+    await open_panel(page, "usage/month/model")
+    requests = chart(page, "Requests")
+    await expect(requests.locator(".u-wrap canvas")).to_be_visible()
+    light = await count(requests, "--series-1")
+    await page.locator("#theme").select_option("dark")
+    await expect(requests.locator(".u-wrap canvas")).to_be_visible()
+    dark = await count(requests, "--series-1")
+    assert dark == pytest.approx(light, rel=0.1)
+    assert light > 100
+
+
+async def test_a_choice_changes_everything_and_keeps_the_focus(page: Page) -> None:
+    await open_panel(page, "usage/month/model")
+    choice = page.locator("select[name=range]")
+    await choice.focus()
+    await choice.select_option("day")
+    await expect(page.locator(".usage .facts")).to_contain_text("$0.50")
+    await expect(choice).to_be_focused()
+    assert page.url.endswith("#/usage/day/model")
+    await page.locator("select[name=by]").select_option("purpose")
+    await expect(page.get_by_role("heading", name="By purpose")).to_be_visible()
+    await page.reload()
+    await expect(page.locator("select[name=by]")).to_have_value("purpose")
+
+
+async def test_a_request_that_ends_is_counted(page: Page, editor: Editor) -> None:
+    await open_panel(page, "usage/day/model")
+    await expect(page.locator(".usage .facts")).to_contain_text("Requests")
+    before = int((await figures(page))["Requests"])
+    table = chart(page, "Requests").locator("summary")
+    await table.press("Enter")
+    await editor.post("/chat-stream", {"message": "hello"})
+    first = page.locator(".usage .facts .figure").first
+    await expect(first).to_have_text(str(before + 1), timeout=2 * SECONDS)
+    await expect(table).to_be_focused()
+    await expect(chart(page, "Requests").locator("table")).to_be_visible()
+
+
+async def test_a_narrow_page_does_not_scroll_sideways(
+    browser: Browser, editor: Editor
+) -> None:
+    url = editor.daemon.url
+    async with signed_in(browser, url, width=360, language="zh", theme="dark") as page:
+        await open_panel(page, "usage/quarter/client")
+        await expect(page.locator(".u-wrap canvas")).to_have_count(CHARTS)
+        assert await page.evaluate("document.documentElement.scrollWidth") == 360
+        assert await axe(page) == ""
+        await page.set_viewport_size({"width": 1920, "height": 900})
+        wide = page.locator(".u-wrap").first
+        await expect(wide).not_to_have_css("width", "296px")
+        assert await page.evaluate("document.documentElement.scrollWidth") == 1920
