@@ -125,7 +125,8 @@ function area(draft, field, { id, models, ...attributes }) {
     else draft.set(field, text === "" ? undefined : text);
   };
   const shown = draft.shown(field);
-  const element = h("textarea", { id, ...attributes, rows: isList || !draft.shown(field) ? 2 : 5, spellcheck: "false",
+  const rows = isList || !draft.shown(field) ? 2 : 5;
+  const element = h("textarea", { id, ...attributes, rows, spellcheck: "false",
     maxlength: isList ? null : 20000, placeholder: placeholder(field), on: { input } });
   element.value = Array.isArray(shown) ? shown.join("\n") : String(shown ?? "");
   return element;
