@@ -122,3 +122,18 @@ async def hide(page: Page, *, hidden: bool) -> None:
         }""",
         hidden,
     )
+
+
+async def test_the_table_shows_the_newest_and_all_on_demand(
+    page: Page, editor: Editor
+) -> None:
+    for number in range(55):
+        await editor.chat(conversation_id=f"talk {number}")
+    await open_panel(page, "live")
+    rows = page.locator("tbody tr")
+    await expect(rows).to_have_count(50)
+    await page.get_by_role("button", name="Show 5 older ones").click()
+    await expect(rows).to_have_count(55)
+    await expect(page.get_by_role("region", name="Requests")).to_be_focused()
+    await rows.first.get_by_role("button").click()
+    await expect(page.locator(".facts")).to_contain_text("talk 54")

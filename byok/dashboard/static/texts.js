@@ -150,6 +150,7 @@ const TEXTS = {
   "live.none-fits": ["No request fits the filter.", "没有符合筛选条件的请求。"],
   "live.summary": ["{open} open, {ended} ended, {failed} of them failed",
     "进行中 {open}，已结束 {ended}，其中失败 {failed}"],
+  "live.more": ["Show {count} older ones", "显示更早的 {count} 条"],
   "live.pause": ["Pause", "暂停"],
   "live.paused": ["Paused: the table does not change.", "已暂停：表格不再更新。"],
   "live.filter": ["Show", "显示"],

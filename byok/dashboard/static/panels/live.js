@@ -4,7 +4,7 @@ import { facts, h, replace } from "../dom.js";
 import { dollars, duration, number, time } from "../format.js";
 import { onRequests, onState } from "../live.js";
 import { t } from "../texts.js";
-import { bytes, elapsed, LiveTable, stateOf } from "./live-table.js";
+import { bytes, elapsed, LiveTable, stateOf } from "./live_table.js";
 
 const TICK = 250; // milliseconds
 const SAY = 10000; // milliseconds between two summaries for screen readers
@@ -42,6 +42,7 @@ class LivePanel {
     this.summary = h("span", { class: "quiet" });
     this.spoken = h("p", { class: "hidden", role: "status" });
     this.empty = h("p", { class: "empty" });
+    this.more = h("button", { on: { click: () => this.showMore() } });
     this.details = h("section", { class: "card", hidden: true });
     this.pause = h("button", { "aria-pressed": "false", on: { click: () => this.toggle() } },
       t("live.pause"));
@@ -51,7 +52,8 @@ class LivePanel {
     replace(root,
       h("div", { class: "row" }, this.pause,
         h("label", { for: "live-filter" }, t("live.filter")), filter, this.summary),
-      this.spoken, this.details, h("div", { class: "card" }, this.table.element, this.empty));
+      this.spoken, this.details,
+      h("div", { class: "card" }, this.table.element, this.empty, this.more));
   }
 
   take({ reset, changed, rows }) {
@@ -89,6 +91,12 @@ class LivePanel {
     this.showAll();
   }
 
+  showMore() {
+    this.table.showMost();
+    this.showAll();
+    this.table.element.focus();
+  }
+
   showCounts() {
     const all = [...this.rows.values()];
     const count = (name) => all.filter((row) => row.outcome === name).length;
@@ -98,6 +106,9 @@ class LivePanel {
     this.summary.textContent = this.paused ? t("live.paused") : text;
     this.empty.hidden = this.table.size > 0;
     this.table.element.hidden = this.table.size === 0;
+    const rest = all.filter((row) => this.fits(row)).length - this.table.size;
+    this.more.hidden = rest <= 0 || this.table.isFull || this.paused;
+    this.more.textContent = t("live.more", { count: number(rest) });
     this.empty.textContent = t(all.length ? "live.none-fits" : "live.empty");
     this.tickWhile(opened > 0 && this.connected && !this.paused);
   }

@@ -1,11 +1,12 @@
 // A table of requests whose rows are kept and changed in place: the open ones on top,
-// then those that ended, the newest first. It never holds more than `MOST` rows.
+// then those that ended, the newest first.
 
 import { badge, h } from "../dom.js";
 import { dollars, duration, number, short, time, visible } from "../format.js";
 import { t } from "../texts.js";
 
-const MOST = 200;
+const MOST = 200; // rows, whatever is asked for
+const FEW = 50; // a table of so many is painted in a few milliseconds
 const STALE = 1500; // milliseconds after which what was told says nothing of the rate
 const TONES = { ok: "good", failed: "bad", cancelled: "warn" };
 
@@ -65,6 +66,7 @@ function notes(row) {
 export class LiveTable {
   // `onDetails` is called with the id of a request whose facts are asked for.
   constructor(onDetails) {
+    this.most = FEW;
     this.lines = new Map(); // by id: the row's element, its cells and what they show
     this.onDetails = onDetails;
     this.open = h("tbody");
@@ -79,12 +81,25 @@ export class LiveTable {
       this.open, this.ended));
   }
 
+  get isFull() {
+    return this.lines.size >= MOST;
+  }
+
   get size() {
     return this.lines.size;
   }
 
-  // Show these rows and no others; the later ones are newer.
-  reset(rows) {
+  // Show as many rows as there may be.
+  showMost() {
+    this.most = MOST;
+  }
+
+  // Show these rows and no others, or the newest of them; the later ones are newer.
+  reset(all) {
+    const opened = all.filter((row) => row.outcome === "open").slice(-this.most);
+    const ended = all.filter((row) => row.outcome !== "open");
+    const rows = [...ended.slice(Math.max(0, ended.length + opened.length - this.most)),
+      ...opened];
     const wanted = new Set(rows.map((row) => row.request_id));
     for (const id of this.lines.keys()) if (!wanted.has(id)) this.remove(id);
     this.change(rows);
@@ -104,7 +119,7 @@ export class LiveTable {
 
   add(row) {
     // What has no room is not made only to be removed, at each of its changes.
-    if (row.outcome === "open" && this.open.rows.length >= MOST) return null;
+    if (row.outcome === "open" && this.open.rows.length >= this.most) return null;
     const cells = COLUMNS.map(([, , numeric]) => h("td", { class: numeric ? "numeric" : null }));
     const id = row.request_id;
     const name = h("span");
@@ -120,7 +135,7 @@ export class LiveTable {
 
   trim() {
     const isUsed = (element) => element?.contains(document.activeElement);
-    while (this.lines.size > MOST) {
+    while (this.lines.size > this.most) {
       const { rows } = this.ended.rows.length ? this.ended : this.open;
       const last = rows[rows.length - 1];
       const next = isUsed(last) ? rows[rows.length - 2] : last; // its focus would be lost
