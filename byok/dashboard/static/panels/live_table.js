@@ -100,9 +100,13 @@ export class LiveTable {
     const ended = all.filter((row) => row.outcome !== "open");
     const rows = [...ended.slice(Math.max(0, ended.length + opened.length - this.most)),
       ...opened];
-    const wanted = new Set(rows.map((row) => row.request_id));
-    for (const id of this.lines.keys()) if (!wanted.has(id)) this.remove(id);
+    const focused = this.element.contains(document.activeElement)
+      ? document.activeElement.dataset.request : null;
+    this.open.replaceChildren();
+    this.ended.replaceChildren();
+    this.lines.clear();
     this.change(rows);
+    if (focused) this.focusOn(focused);
   }
 
   // Show rows that are new or differ.
