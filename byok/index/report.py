@@ -1,5 +1,7 @@
 """Reports on the index: why a path is skipped, and how much is stored."""
 
+import errno
+import os
 import stat
 from collections.abc import Iterable
 from pathlib import Path
@@ -36,12 +38,13 @@ def why(
 def _why(
     workspace: Workspace, store: Store, path: str
 ) -> tuple[str, SkipReason | None]:
-    place = workspace.root / path
-    if reason := workspace.rules.reason(path, is_dir=place.is_dir()):
+    found = _look(workspace.root / path)
+    mode = found.st_mode if isinstance(found, os.stat_result) else 0
+    if reason := workspace.rules.reason(path, is_dir=stat.S_ISDIR(mode)):
         return "skipped", reason
-    if place.is_symlink():
+    if stat.S_ISLNK(mode):
         return "skipped", SkipReason.LINK
-    if place.is_dir():
+    if stat.S_ISDIR(mode):
         return "a folder that is looked into", None
     with store.reading() as db:
         row = db.execute(
@@ -54,17 +57,25 @@ def _why(
         return "skipped", SkipReason(row[0])
     if row:
         return "indexed", None
-    try:
-        facts = place.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return "not there", None
-    except OSError:
-        return "skipped", SkipReason.NOT_ACCESSIBLE
-    if not stat.S_ISREG(facts.st_mode):
+    if not isinstance(found, os.stat_result):
+        return ("skipped" if found else "not there"), found
+    if not stat.S_ISREG(mode):
         return "skipped", SkipReason.NOT_A_FILE
-    if facts.st_size > MAX_BYTES:
+    if found.st_size > MAX_BYTES:
         return "skipped", SkipReason.TOO_LARGE
     return "not indexed yet", None
+
+
+def _look(place: Path) -> os.stat_result | SkipReason | None:
+    """Return what is at a path: its facts, why they cannot be had, None if nothing."""
+    try:
+        return place.lstat()
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None  # a ValueError is for what no path can hold
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return None
+        return SkipReason.NOT_ACCESSIBLE
 
 
 def totals(store: Store) -> dict[str, Any]:

@@ -17,6 +17,7 @@ async def test_report_says_why_a_path_is_left_out(tmp_path: Path) -> None:
     files = {"a.py": "x = 1\n", "src/b.py": "y = 2\n", ".env": "A=1", "a.log": "x"}
     written(root, {**files, ".gitignore": "*.log\n", "e.bin": "\0"})
     (root / "link").symlink_to(root / "a.py")
+    (root / "folder").symlink_to(root / "src")
     expected = {
         "a.py": ("indexed", None),
         ".env": ("skipped", SkipReason.SECRET),
@@ -25,6 +26,9 @@ async def test_report_says_why_a_path_is_left_out(tmp_path: Path) -> None:
         "link": ("skipped", SkipReason.LINK),
         "src": ("a folder that is looked into", None),
         "no.py": ("not there", None),
+        "a\0.py": ("not there", None),
+        "x" * 5000: ("not there", None),
+        "folder": ("skipped", SkipReason.LINK),
     }
     async with engine(tmp_path / "e", root) as made:
         await complete(made)
