@@ -83,6 +83,22 @@ async def test_keys_are_looked_for_once_and_again_on_demand(
     assert watch.requests.count("POST /ui/api/keys") == 2
 
 
+async def test_a_key_that_is_set_in_the_settings_is_known_to_the_overview(
+    page: Page, watch: Watch
+) -> None:
+    rows = page.get_by_role("region", name="Keys").locator("tbody tr")
+    await expect(rows.nth(0)).to_contain_text("not set")
+    told = {"keys": [{"upstream": "fake", "source": "vault", "fingerprint": "1a2b"}]}
+    await page.evaluate(
+        "(detail) => dispatchEvent(new CustomEvent('byok-keys', { detail }))",
+        {**told, "unread": []},
+    )
+    await open_panel(page, "search")
+    await open_panel(page, "overview")
+    await expect(rows.nth(0)).to_contain_text("1a2b")
+    assert watch.requests.count("POST /ui/api/keys") == 1
+
+
 async def test_models_are_found_by_a_part_of_their_names(page: Page) -> None:
     models = page.get_by_role("region", name="Models")
     await expect(models.locator("tbody tr")).to_have_count(2)

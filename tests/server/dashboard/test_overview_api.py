@@ -2,11 +2,18 @@
 
 import asyncio
 import socket
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
+from byok.chat import Json
+from byok.routing import Service
+from byok.server.dashboard.endpoint import PageRequest
+from byok.server.dashboard.overview_api import make_overview_handlers
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.dashboard import Page, signed_in
 from tests.fakes.upstream import FakeUpstream
+
+if TYPE_CHECKING:
+    from byok.server.http.exchange import HttpExchange
 
 KEY = "sk-of-the-overview-0123456789"
 
@@ -96,3 +103,29 @@ async def test_keys_are_set_or_not_and_never_shown(fake: FakeUpstream) -> None:
     assert (row["upstream"], row["source"]) == ("fake", "BYOK_KEY_FAKE")
     assert row["fingerprint"]
     assert KEY.encode() not in raw
+
+
+async def test_a_keyring_that_waits_for_its_user_is_asked_by_one_at_a_time() -> None:
+    unlocked, looks = asyncio.Event(), 0
+
+    async def look(body: Json) -> Json:
+        nonlocal looks
+        looks += 1
+        await unlocked.wait()
+        return {"keys": [], "unread": []}
+
+    async with running(upstream="demo") as editor:
+        local = {Service.KEYS: look}
+        control = editor.daemon.control
+        find = make_overview_handlers(local, editor.services, control)["keys"]
+        asked = PageRequest(cast("HttpExchange", None), {}, lambda: True)
+        asking = [asyncio.ensure_future(find(asked)) for _ in range(5)]
+        await asyncio.sleep(0)
+        asking.pop().cancel()  # who leaves does not end it for the others
+        await asyncio.sleep(0)
+        unlocked.set()
+        found = await asyncio.gather(*asking)
+        assert looks == 1
+        await find(asked)
+        assert looks == 2
+    assert found == [{"keys": [], "unread": []}] * 4

@@ -9,9 +9,8 @@ import { modelsTable } from "./models-table.js";
 
 const ASK_AGAIN = 2000; // ms, while an upstream is being asked
 let keysAnswer = null; // a keyring may open a dialog, so it is asked once a page
-const forgetKeys = () => { keysAnswer = null; };
-addEventListener("byok-keys", forgetKeys); // a key was set or removed
-onEnd(forgetKeys);
+addEventListener("byok-keys", ({ detail }) => { keysAnswer = detail; }); // of the settings
+onEnd(() => { keysAnswer = null; });
 
 export async function open(root, rest, signal) {
   const models = block("overview.models", modelsBlock, signal);

@@ -26,6 +26,7 @@ export class Keys {
     try {
       const told = await call("keys", {}, { signal: this.signal, background: !name });
       this.rows = told.keys;
+      dispatchEvent(new CustomEvent("byok-keys", { detail: told })); // the overview has them too
     } catch (error) {
       if (error.name === "AbortError") return;
       this.rows = []; // all else can be edited all the same
