@@ -118,7 +118,7 @@ async def test_a_keyring_that_waits_for_its_user_is_asked_by_one_at_a_time() -> 
         local = {Service.KEYS: look}
         control = editor.daemon.control
         find = make_overview_handlers(local, editor.services, control)["keys"]
-        asked = PageRequest(cast("HttpExchange", None), {}, lambda: True)
+        asked = PageRequest(cast("HttpExchange", None), {}, bool, lambda end: end)
         asking = [asyncio.ensure_future(find(asked)) for _ in range(5)]
         await asyncio.sleep(0)
         asking.pop().cancel()  # who leaves does not end it for the others
