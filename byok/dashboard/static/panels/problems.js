@@ -1,0 +1,128 @@
+// What failed, by code, with what to do; and what byok mended, by model.
+
+import { call } from "../api.js";
+import { badge, h, replace, section, table } from "../dom.js";
+import { number, time } from "../format.js";
+import { refresher, renderAgain } from "../refresh.js";
+import {
+  explanation, kindCell, linkTo, mendBadges, modelOf, nameCell, timeCell,
+} from "../requests.js";
+import { t } from "../texts.js";
+
+const PERIODS = [1, 7, 30, 90]; // days
+const DAY = 86_400;
+
+const SHOWN = 10; // of the last requests, before all are asked for
+
+export async function open(root, rest, signal) {
+  const shown = h("div", { class: "panel" });
+  let last = "";
+  const load = async (options) => {
+    const since = Math.floor(Date.now() / 1000) - period.value * DAY;
+    const told = await call("problems", { since }, options);
+    const text = JSON.stringify(told);
+    if (text === last) return; // nothing moves that need not
+    last = text;
+    renderAgain(shown, () => replace(shown, partsOf(told)));
+  };
+  const { button, run, attempt } = refresher(load, signal);
+  const period = h("select", { id: "problems-period", on: { change: () => run(false) } },
+    PERIODS.map((days) => h("option", { value: days, selected: days === 7 },
+      t(days === 1 ? "problems.day" : "problems.days", { count: days }))));
+  replace(root, h("div", { class: "row" },
+    h("label", { for: "problems-period" }, t("problems.period")), period, button),
+  attempt.trouble, shown);
+  await run(false);
+}
+
+function partsOf(told) {
+  const isWell = !told.errors.length && !told.models.length;
+  if (isWell) return wellOf(told);
+  return [errorsOf(told), repairsOf(told), told.mended.length ? lastOf(told) : null];
+}
+
+function wellOf(told) {
+  if (told.keep_days === 0) return section(t("problems.none"), h("p", {}, t("journal.off")));
+  if (!told.requests) return section(t("problems.none"), h("p", {}, t("problems.unused")));
+  return section(t("problems.none"), h("p", {}, badge("good", t("problems.well")), " ",
+    t("problems.well.why", { count: number(told.requests) })));
+}
+
+function errorsOf(told) {
+  return section(t("problems.errors"), told.errors.length
+    ? told.errors.map(errorOf)
+    : h("p", {}, badge("good", t("problems.well")), " ", t("problems.no-errors")));
+}
+
+function errorOf(error) {
+  return h("article", { class: "problem" },
+    h("div", { class: "row" },
+      h("h3", {}, h("code", {}, error.code || t("request.failed"))),
+      badge("bad", t("problems.count", { count: number(error.requests) })),
+      h("span", { class: "quiet" }, t("problems.last", { time: time(error.last) })),
+      error.group ? h("span", { class: "quiet", lang: "en" }, error.group) : null),
+    error.what ? explanation(error) : h("p", {}, t("problems.unknown-code")),
+    error.places.length
+      ? h("p", { class: "names" }, `${t("request.model")}: ${error.places.join(", ")}`) : null,
+    h("details", { "data-key": `examples ${error.code}` },
+      h("summary", {}, t("problems.examples", { count: number(error.examples.length) })),
+      table(`${t("problems.errors")}: ${error.code}`, requestColumns(), error.examples)));
+}
+
+function requestColumns() {
+  return [
+    { title: t("request.time"), cell: (one) => timeCell(one.started) },
+    { title: t("request.kind"), cell: kindCell },
+    { title: t("request.model"), cell: (one) => nameCell(modelOf(one)) },
+    { title: t("request.client"), cell: (one) => nameCell(one.client) },
+    { title: t("conversations.id"),
+      cell: (one) => linkTo(one.conversation, `failed ${one.number}`) },
+    { title: t("request.id"), cell: (one) => h("span", { class: "mono names" }, one.request_id) },
+  ];
+}
+
+function repairsOf(told) {
+  const rows = [...told.models].sort((one, other) => share(other) - share(one));
+  return section(t("problems.by-model"),
+    h("p", {}, t("problems.repairs.why")),
+    table(t("problems.by-model"), modelColumns(), rows, { empty: t("problems.no-repairs") }),
+    rows.length ? h("details", { "data-key": "words" },
+      h("summary", {}, t("problems.words")), wordsOf()) : null);
+}
+
+const share = (row) => (row.answers ? row.mended / row.answers : 0);
+
+function modelColumns() {
+  const count = (name) => ({ title: t(`problems.${name}`), numeric: true,
+    cell: (row) => number(row[name]) });
+  return [
+    { title: t("request.model"), cell: (row) => nameCell(row.model || t("timeline.no-model")) },
+    count("answers"),
+    { title: t("problems.mended"), numeric: true,
+      cell: (row) => (row.answers
+        ? `${number(row.mended)} (${number(100 * share(row), 1)} %)` : number(row.mended)) },
+    ...["repairs", "dropped_calls", "retries", "loops", "notices"].map(count),
+  ];
+}
+
+function wordsOf() {
+  const words = ["repairs", "dropped_calls", "retries", "loops", "notices"];
+  return h("dl", { class: "words" }, words.map((name) =>
+    h("div", {}, h("dt", {}, t(`problems.${name}`)), h("dd", {}, t(`problems.${name}.what`)))));
+}
+
+function lastOf(told) {
+  const columns = [
+    { title: t("request.time"), cell: (one) => timeCell(one.started) },
+    { title: t("request.model"), cell: (one) => nameCell(modelOf(one)) },
+    { title: t("problems.what"), cell: mendBadges },
+    { title: t("conversations.id"),
+      cell: (one) => linkTo(one.conversation, `mended ${one.number}`) },
+  ];
+  const title = t("problems.last-mended");
+  const rest = told.mended.slice(SHOWN);
+  return section(title, table(title, columns, told.mended.slice(0, SHOWN)),
+    rest.length ? h("details", { "data-key": "mended" },
+      h("summary", {}, t("problems.more", { count: number(rest.length) })),
+      table(t("problems.more", { count: number(rest.length) }), columns, rest)) : null);
+}

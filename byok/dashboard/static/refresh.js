@@ -1,0 +1,54 @@
+// Panels that show what the daemon noted: loaded when they open, on a button, and when
+// requests end, at most every two seconds and never while nobody looks.
+
+import { errorBox, h, replace } from "./dom.js";
+import { t } from "./texts.js";
+
+// Return a `button` that loads anew, and `run(background)`, which does so too. `load(options)`
+// asks and shows. `attempt(work)` is for what other buttons do; only one runs at a time. What
+// fails is shown in `attempt.trouble`, an element for the panel.
+export function refresher(load, signal) {
+  const trouble = h("div");
+  let busy = false;
+  const attempt = async (work) => {
+    if (busy || signal.aborted) return;
+    busy = true;
+    try {
+      await work();
+      replace(trouble);
+    } catch (error) {
+      if (!signal.aborted) replace(trouble, errorBox(error));
+    } finally {
+      busy = false;
+    }
+  };
+  attempt.trouble = trouble;
+  const run = (background) => attempt(() => load({ signal, background }));
+  const button = h("button", { type: "button", on: { click: () => run(false) } }, t("refresh"));
+  return { button, run, attempt };
+}
+
+// Change what is inside `root` by `render()`, and keep what the user is at: the focus, what
+// is folded out and how far tables are scrolled.
+export function renderAgain(root, render) {
+  const active = root.contains(document.activeElement) ? document.activeElement : null;
+  const focused = active && keyOf(active);
+  const unfolded = new Set([...root.querySelectorAll("details[open]")].map(keyOf));
+  const scrolled = new Map([...root.querySelectorAll(".scroll")]
+    .map((element) => [keyOf(element), element.scrollLeft]));
+  render();
+  for (const details of root.querySelectorAll("details")) {
+    details.open = unfolded.has(keyOf(details));
+  }
+  for (const element of root.querySelectorAll(".scroll")) {
+    element.scrollLeft = scrolled.get(keyOf(element)) ?? 0;
+  }
+  if (!focused) return;
+  const targets = root.querySelectorAll("a[href], button, summary, [tabindex]");
+  [...targets].find((element) => keyOf(element) === focused)?.focus({ preventScroll: true });
+}
+
+// What an element has in common with the one that takes its place.
+const keyOf = (element) => element.dataset.key ?? element.getAttribute("aria-label")
+  ?? (element.tagName === "SUMMARY" ? `summary of ${keyOf(element.parentElement)}`
+    : element.getAttribute("href"));

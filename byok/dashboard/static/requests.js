@@ -1,0 +1,115 @@
+// What the journal tells of a request, in words. Names come from models and clients.
+
+import { badge, h } from "./dom.js";
+import { number, time } from "./format.js";
+import { t } from "./texts.js";
+
+// Return what a request was for: chat, completion, or its path.
+export const kindOf = (request) => request.purpose || request.endpoint;
+
+// Return the model that answered as `upstream:model`, "" without one.
+export const modelOf = (request) =>
+  [request.upstream, request.model].filter(Boolean).join(":");
+
+// Return what the client asked for, if that is not what answered.
+export function askedOther(request) {
+  const asked = request.model_asked.replace(/^byok:/, "");
+  return asked && asked !== modelOf(request) && asked !== request.model ? asked : "";
+}
+
+// Return the address of a conversation's timeline.
+const addressOf = (conversation) =>
+  `#/conversations/${encodeURIComponent(conversation)}`;
+
+const shortId = (id) => cut(id, 12);
+
+const cut = (text, longest) => (text.length > longest ? `${text.slice(0, longest)}…` : text);
+
+// Return a name for the cell of a table; a timeline shows it whole.
+export const nameCell = (name) => h("span", { class: "names" }, cut(name, 40) || "–");
+
+// Return a time for the cell of a table.
+export const timeCell = (seconds) => h("span", { class: "nowrap" }, time(seconds));
+
+export const kindCell = (request) => h("span", { class: "nowrap" }, cut(kindOf(request), 40));
+
+// Return a link to a conversation's timeline, with its short id.
+export const linkTo = (conversation, key = conversation) =>
+  (conversation ? h("a", { href: addressOf(conversation), class: "mono nowrap", "data-key": key },
+    shortId(conversation)) : "–");
+
+// Return what byok mended on the request's way: {badge, why} each, `why` is a sentence.
+function mendsOf(request) {
+  const found = [];
+  const add = (count, name) => {
+    if (count > 0) found.push(mend(name, number(count)));
+  };
+  add(request.repairs, "repairs");
+  add(request.dropped_calls, "dropped");
+  add(request.attempts - 1, "retries");
+  if (request.loop) found.push(loopOf(request.loop));
+  add(request.notices, "notices");
+  return found;
+}
+
+function mend(name, count) {
+  const tone = name === "notices" ? "quiet" : "warn";
+  return { badge: badge(tone, t(`mend.${name}`, { count })), why: t(`mend.${name}.why`) };
+}
+
+// Explain a loop, which the journal writes as `warned-failing-3` or `ended-steps-120`.
+function loopOf(loop) {
+  const [end, kind, count] = loop.split("-");
+  const isKnown = ["failing", "repeated", "steps"].includes(kind);
+  const ended = end === "ended";
+  const what = isKnown ? t(`mend.loop.${kind}`, { count }) : loop;
+  return { badge: badge(ended ? "bad" : "warn", t(ended ? "mend.loop.end" : "mend.loop",
+    { count })), why: `${what} ${t(ended ? "mend.loop.ended" : "mend.loop.warned")}` };
+}
+
+function cacheMissOf(place) {
+  return { badge: badge("quiet", t("mend.prompt")), why: t("mend.prompt.why", { place }) };
+}
+
+// Return a list of badges with their sentences, null if there is nothing to say.
+export function mendList(request) {
+  const told = mendsOf(request);
+  if (request.prompt_change) told.push(cacheMissOf(request.prompt_change));
+  return told.length === 0 ? null : h("ul", { class: "mends" },
+    told.map((one) => h("li", {}, one.badge, " ", one.why)));
+}
+
+// Return badges only, for a page that explains them elsewhere.
+export const mendBadges = (request) => h("div", { class: "row" },
+  mendsOf(request).map((one) => one.badge));
+
+// Return badges of the tools that an answer called, with a name for those who hear them.
+export function toolBadges(calls) {
+  if (!calls) return null;
+  return h("ul", { class: "tools", "aria-label": t("request.tools") },
+    calls.split(", ").map((name) => h("li", {}, badge("quiet", name))));
+}
+
+// Return how a request ended, as a badge; null if it went well.
+export function endBadge(request) {
+  if (request.outcome === "ok") return null;
+  if (request.outcome === "cancelled") return badge("quiet", t("request.cancelled"));
+  return badge("bad", request.error || t("request.failed"));
+}
+
+// Return an error of byok's table: what happened, what causes it, what to do. The table is
+// in English only.
+export function explanation(row) {
+  if (!row) return null;
+  return h("div", { class: "explanation" },
+    h("p", { lang: "en" }, withCode(row.what)),
+    row.causes.length ? [h("p", { class: "quiet" }, t("error.causes")), list(row.causes)] : null,
+    row.cures.length ? [h("p", { class: "quiet" }, t("error.cures")), list(row.cures)] : null);
+}
+
+const list = (sentences) => h("ul", { lang: "en" },
+  sentences.map((sentence) => h("li", {}, withCode(sentence))));
+
+// Return a text whose parts in backticks are code.
+const withCode = (text) => text.split("`")
+  .map((part, place) => (place % 2 ? h("code", {}, part) : part));
