@@ -74,6 +74,10 @@ class LiveRequests:
         self._pulse = Pulse(self._wake, every)
         self._closed = False
 
+    def now(self) -> float:
+        """Return the daemon's time in seconds since 1970."""
+        return self._clock()
+
     def request_started(self, record: RequestRecord, /) -> Counter | None:
         """Remember an open request; what passes is counted while somebody looks."""
         self._open[record.request_id] = record

@@ -8,8 +8,10 @@ from playwright.async_api import Page, expect
 
 from byok.journal.entry import JournalEntry
 from byok.platform.paths import find_paths
+from tests.fakes.daemon import Editor
 from tests.fakes.journal_entries import entry, write_journal
-from tests.fakes.pages import axe, open_panel, settle
+from tests.fakes.pages import SECONDS, axe, open_panel, settle
+from tests.fakes.upstream import FakeUpstream, refusal
 
 HOUR = 3600
 
@@ -107,3 +109,21 @@ async def test_a_refresh_leaves_the_user_where_they_are(page: Page) -> None:
     await settle(page)
     await expect(errors.nth(2).get_by_role("link")).to_be_focused()
     assert await errors.locator("details[open]").count() == 1
+
+
+async def test_what_fails_now_comes_by_itself(
+    page: Page, editor: Editor, fake: FakeUpstream
+) -> None:
+    await open_panel(page, "problems")
+    assert "No model was asked" in await page.locator(".panel.problems").inner_text()
+    fake.play(refusal(401, "no such key"))
+    await editor.chat(conversation_id="c0ffee")
+    errors = page.locator("article")
+    await expect(errors).to_have_count(1, timeout=SECONDS)
+    assert "upstream_auth" in await errors.first.inner_text()
+    await errors.first.locator("summary").click()
+    await errors.first.get_by_role("link", name="c0ffee").click()
+    turns = page.locator("ol.turns > li")
+    await expect(turns).to_have_count(1)
+    await editor.chat(conversation_id="c0ffee")
+    await expect(turns).to_have_count(2, timeout=SECONDS)

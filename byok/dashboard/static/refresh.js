@@ -2,30 +2,56 @@
 // requests end, at most every two seconds and never while nobody looks.
 
 import { errorBox, h, replace } from "./dom.js";
+import { onRequests } from "./live.js";
 import { t } from "./texts.js";
 
-// Return a `button` that loads anew, and `run(background)`, which does so too. `load(options)`
-// asks and shows. `attempt(work)` is for what other buttons do; only one runs at a time. What
-// fails is shown in `attempt.trouble`, an element for the panel.
+// Also the time that the daemon may take to write a request down.
+const GAP = 2000;
+
+// Return a `button` that loads anew, and `run(background)`, which does so too; it also
+// happens when requests end. `load(options)` asks and shows. `attempt(work)` is for what
+// other buttons do; one thing happens after the other. What fails is shown in `trouble`, an
+// element for the panel.
 export function refresher(load, signal) {
   const trouble = h("div");
-  let busy = false;
-  const attempt = async (work) => {
-    if (busy || signal.aborted) return;
-    busy = true;
+  const attempt = inTurn(async (work) => {
+    if (signal.aborted) return;
     try {
       await work();
       replace(trouble);
     } catch (error) {
       if (!signal.aborted) replace(trouble, errorBox(error));
-    } finally {
-      busy = false;
     }
-  };
-  attempt.trouble = trouble;
+  });
   const run = (background) => attempt(() => load({ signal, background }));
   const button = h("button", { type: "button", on: { click: () => run(false) } }, t("refresh"));
-  return { button, run, attempt };
+  follow(run, signal);
+  return { button, run, attempt, trouble };
+}
+
+// Return a function that does one thing after the other.
+function inTurn(work) {
+  let last = Promise.resolve();
+  return (one) => {
+    last = last.then(() => work(one));
+    return last;
+  };
+}
+
+// Load again some time after requests ended. What is told at once was there before.
+function follow(run, signal) {
+  let timer = 0;
+  let isFirst = true;
+  onRequests(({ reset, changed }) => {
+    const isNew = reset ? !isFirst : changed.some((row) => row.outcome !== "open");
+    isFirst = false;
+    if (timer || !isNew) return;
+    timer = setTimeout(async () => {
+      if (!document.hidden) await run(true);
+      timer = 0;
+    }, GAP);
+  }, signal);
+  signal.addEventListener("abort", () => clearTimeout(timer));
 }
 
 // Change what is inside `root` by `render()`, and keep what the user is at: the focus, what

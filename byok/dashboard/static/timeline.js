@@ -12,13 +12,13 @@ import { t } from "./texts.js";
 // Show a conversation; turns come in pages, the latest first, earlier ones on a button.
 export async function openTimeline(root, conversation, signal) {
   const turns = new Turns(conversation, signal);
-  const { button, run, attempt } = refresher((options) => turns.load(options), signal);
+  const { button, run, attempt, trouble } = refresher((options) => turns.load(options), signal);
   turns.earlier.addEventListener("click", () => attempt(() => turns.loadEarlier()));
   replace(root,
     section(t("timeline.title"), h("p", { class: "mono names" }, conversation),
       h("div", { class: "row tools-row" },
         h("a", { href: "#/conversations" }, t("timeline.back")), button),
-      attempt.trouble, turns.sums),
+      trouble, turns.sums),
     section(t("timeline.turns"), h("p", { class: "quiet" }, t("timeline.bar")),
       turns.earlier, turns.list));
   await run(false);

@@ -38,7 +38,8 @@ def make_page_handlers(
     live: LiveRequests,
 ) -> Mapping[str, PageHandler]:
     """Return what answers each name; `local` is what answers commands."""
-    journal = JournalApi(services.paths.journal, services.settings.journal.keep_days)
+    keep_days = services.settings.journal.keep_days
+    journal = JournalApi(services.paths.journal, keep_days, live.now)
     shared = {name: _share(local[service]) for name, service in _SHARED.items()}
     return {
         **shared,

@@ -29,15 +29,18 @@ T = TypeVar("T")
 _MOST_REQUESTS = 200
 _MOST_CONVERSATIONS = 100
 _TURNS = 200  # of a conversation at once
-_LONGEST_ID = 200  # of a conversation, as the journal keeps it
+_LONGEST_ID = 20_000  # of a conversation; the journal keeps its begin
+_DAY = 86_400
+_MOST_DAYS = 3650
 
 
 class JournalApi:
     """Answers what the page asks of the journal."""
 
-    def __init__(self, path: Path, keep_days: int) -> None:
-        """Take the journal's file, and for how many days it keeps requests."""
+    def __init__(self, path: Path, keep_days: int, clock: Callable[[], float]) -> None:
+        """Take the journal's file, how many days it keeps, and seconds since 1970."""
         self._path = path
+        self._clock = clock
         self._keep_days = keep_days
         self.handlers: Mapping[str, PageHandler] = {
             "requests": _ask(self._requests),
@@ -106,10 +109,11 @@ class JournalApi:
         }
 
     async def _problems(self, body: dict[str, Any]) -> "Json":
-        """Return errors by code and repairs by model since a time."""
+        """Return errors by code and repairs by model of the last days."""
         from byok.journal.problems import find_problems
 
-        since = read_time(body, "since") or 0.0
+        # By this machine's clock: that of a page may be another one's.
+        since = self._clock() - _DAY * read_count(body, "days", 7, most=_MOST_DAYS)
         found = await self._read(partial(find_problems, since=since))
         known = _explain({row.code for row in found.errors})
         return {

@@ -27,7 +27,7 @@ ENTRIES = [
 
 
 async def ask(name: str, body: Any = None) -> Any:
-    async with running(upstream="demo") as editor:
+    async with running(upstream="demo", clock=lambda: NOW + 99) as editor:
         return await (await signed_in(editor)).call(name, body)
 
 
@@ -93,7 +93,7 @@ async def test_a_long_conversation_comes_in_pages_that_end_at_the_latest() -> No
 
 async def test_problems_have_the_words_of_byok_explain() -> None:
     write_journal(find_paths().journal, ENTRIES)
-    told = await ask("problems", {"since": NOW})
+    told = await ask("problems", {"days": 1})
     [error] = told["errors"]
     assert (error["code"], error["requests"], error["last"]) == (
         "upstream_auth",
@@ -106,7 +106,16 @@ async def test_problems_have_the_words_of_byok_explain() -> None:
     assert [row["request_id"] for row in error["examples"]] == ["e", "b"]
     assert [model["repairs"] for model in told["models"]] == [1]
     assert [row["request_id"] for row in told["mended"]] == ["c"]
-    assert (await ask("problems", {"since": NOW + 99}))["errors"] == []
+
+
+@pytest.mark.parametrize(("days", "count"), [(1, 1), (2, 2), (3650, 3), (None, 2)])
+async def test_problems_are_those_of_the_last_days(
+    days: int | None, count: int
+) -> None:
+    old = [entry(started=NOW - 86_400 * ago, **FAILED) for ago in (0, 1, 8)]
+    write_journal(find_paths().journal, old)
+    told = await ask("problems", {} if days is None else {"days": days})
+    assert [error["requests"] for error in told["errors"]] == [count]
 
 
 async def test_an_error_that_this_version_does_not_know_has_its_code_only() -> None:
@@ -184,13 +193,14 @@ async def test_a_journal_that_cannot_be_read_is_a_sentence(
         ("requests", {"before": 2**63}),
         ("requests", {"errors": 1}),
         ("requests", {"everything": "yes"}),
-        ("requests", {"conversation": "c" * 201}),
+        ("requests", {"conversation": "c" * 20_001}),
         ("conversations", {"count": 0}),
         ("conversations", {"before": "now"}),
         ("conversation", {}),
         ("conversation", {"conversation": ["a"]}),
         ("conversation", {"conversation": "a", "before": -1}),
-        ("problems", {"since": 1e300}),
+        ("problems", {"days": 0}),
+        ("problems", {"days": 1e3}),
     ],
     ids=str,
 )

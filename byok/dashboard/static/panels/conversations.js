@@ -13,10 +13,10 @@ const COUNT = 50;
 export async function open(root, rest, signal) {
   if (rest[0]) return openTimeline(root, rest[0], signal);
   const list = new List(signal);
-  const { button, run, attempt } = refresher((options) => list.load(options), signal);
+  const { button, run, attempt, trouble } = refresher((options) => list.load(options), signal);
   list.more.addEventListener("click", () => attempt(() => list.loadOlder()));
   replace(root, section(t("conversations.latest"), h("div", { class: "row tools-row" }, button),
-    attempt.trouble, list.shown, list.more));
+    trouble, list.shown, list.more));
   await run(false);
 }
 

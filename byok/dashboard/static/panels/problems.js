@@ -10,7 +10,6 @@ import {
 import { t } from "../texts.js";
 
 const PERIODS = [1, 7, 30, 90]; // days
-const DAY = 86_400;
 
 const SHOWN = 10; // of the last requests, before all are asked for
 
@@ -18,20 +17,19 @@ export async function open(root, rest, signal) {
   const shown = h("div", { class: "panel" });
   let last = "";
   const load = async (options) => {
-    const since = Math.floor(Date.now() / 1000) - period.value * DAY;
-    const told = await call("problems", { since }, options);
+    const told = await call("problems", { days: Number(period.value) }, options);
     const text = JSON.stringify(told);
     if (text === last) return; // nothing moves that need not
     last = text;
     renderAgain(shown, () => replace(shown, partsOf(told)));
   };
-  const { button, run, attempt } = refresher(load, signal);
+  const { button, run, trouble } = refresher(load, signal);
   const period = h("select", { id: "problems-period", on: { change: () => run(false) } },
     PERIODS.map((days) => h("option", { value: days, selected: days === 7 },
       t(days === 1 ? "problems.day" : "problems.days", { count: days }))));
   replace(root, h("div", { class: "row" },
     h("label", { for: "problems-period" }, t("problems.period")), period, button),
-  attempt.trouble, shown);
+  trouble, shown);
   await run(false);
 }
 
@@ -108,7 +106,8 @@ function modelColumns() {
 function wordsOf() {
   const words = ["repairs", "dropped_calls", "retries", "loops", "notices"];
   return h("dl", { class: "words" }, words.map((name) =>
-    h("div", {}, h("dt", {}, t(`problems.${name}`)), h("dd", {}, t(`problems.${name}.what`)))));
+    h("div", {}, h("dt", {}, t(`problems.${name}`)), h("dd", {}, t(`problems.${name}.what`), " ",
+      t(`problems.${name}.do`)))));
 }
 
 function lastOf(told) {
