@@ -4,6 +4,7 @@ Needs the programs dbus-daemon and gnome-keyring-daemon (apt: dbus, gnome-keyrin
 """
 
 import asyncio
+import gc
 import json
 import os
 import shutil
@@ -11,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -19,7 +21,10 @@ from typing import IO
 
 import pytest
 
+from byok.keys.keyring_store import KeyringStore
+from tests.fakes.dashboard import signed_in
 from tests.fakes.program import run_byok
+from tests.fakes.settings_daemon import running_on_file, write_settings
 from tests.fakes.upstream import FakeUpstream
 
 KEY = "sk-canary0123456789"
@@ -180,6 +185,51 @@ async def test_secret_service_key_is_set_listed_used_and_removed(
     assert done.returncode == 0
     done = await asyncio.to_thread(run_byok, "keys", "remove", "fake")
     assert done.returncode == 1
+
+
+@pytest.fixture
+def no_library_warnings() -> Iterator[None]:
+    """Let the library of the Secret Service leave sockets to the garbage collector."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+
+
+def this_keyring() -> KeyringStore:
+    """Return the keyring of the test's own bus, not one that was found before."""
+    from keyring.backends.SecretService import Keyring
+
+    return KeyringStore(seconds=2, choose=Keyring)
+
+
+async def test_secret_service_key_of_the_dashboard_is_set_used_and_removed(
+    desktop: Desktop, fake: FakeUpstream, no_library_warnings: None
+) -> None:
+    write_settings(f'[upstreams.fake]\nbase_url = "{fake.url}"\nmodel = "m"\n')
+    async with running_on_file(keyring=this_keyring()) as editor:
+        page = await signed_in(editor)
+        await page.call("key-set", {"name": "fake", "key": KEY})
+        await editor.chat()
+        assert fake.headers[-1]["Authorization"] == f"Bearer {KEY}"
+        done = await asyncio.to_thread(run_byok, "keys", "list", "--json")
+        assert [row["source"] for row in json.loads(done.stdout)] == ["OS keyring"]
+        assert (await page.call("key-remove", {"name": "fake"}))["removed"]
+    assert files_with_the_key(desktop.home) == []
+
+
+async def test_secret_service_that_is_locked_is_told_on_the_dashboard(
+    session: Path, fake: FakeUpstream, no_library_warnings: None
+) -> None:
+    write_settings(f'[upstreams.fake]\nbase_url = "{fake.url}"\nmodel = "m"\n')
+    address = os.environ["DBUS_SESSION_BUS_ADDRESS"]
+    with keyring_daemon(address, password=None):
+        async with running_on_file(keyring=this_keyring()) as editor:
+            page = await signed_in(editor)
+            answer = await page.raw("key-set", {"name": "fake", "key": KEY})
+    assert answer.status == 400
+    assert "is locked" in answer.json["message"]
+    assert "--store vault" in answer.json["error"]["hint"]
 
 
 @pytest.mark.case("F38")

@@ -1,0 +1,239 @@
+"""The settings panel: a change reaches the file, the daemon and the next request."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Locator, Page, expect
+
+from byok.platform.paths import find_paths
+from tests.fakes.daemon import Editor
+from tests.fakes.pages import Watch, axe, open_panel
+from tests.fakes.ring import FakeRing, store_of
+from tests.fakes.settings_daemon import running_on_file, write_settings
+from tests.fakes.upstream import FakeUpstream
+
+KEY = "sk-canary0123456789"
+HOSTILE = "<img src=x onerror=alert(1)>\\u202e"
+
+
+def text_for(fake: FakeUpstream) -> str:
+    return f"""# mine
+[upstreams.fake]  # the only one
+base_url = "{fake.url}"
+model = "m"
+headers = {{ X-Team = "secret-of-the-team" }}
+
+# how it answers
+[chat]
+temperature = 0.5 # not too wild
+"""
+
+
+@pytest.fixture
+def ring() -> FakeRing:
+    return FakeRing()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def editor(
+    clean_environment: Path, fake: FakeUpstream, ring: FakeRing
+) -> AsyncIterator[Editor]:
+    """A daemon with a settings file and a keyring."""
+    write_settings(text_for(fake))
+    async with running_on_file(keyring=store_of(ring)) as started:
+        yield started
+
+
+@pytest.fixture
+def file() -> Path:
+    return find_paths().config
+
+
+def field(page: Page, name: str) -> Locator:
+    return page.locator(f'[data-name="{name}"]')
+
+
+def control(page: Page, name: str) -> Locator:
+    return field(page, name).locator("input, select, textarea")
+
+
+def save_button(page: Page) -> Locator:
+    return page.get_by_role("button", name="Save", exact=True)
+
+
+async def save(page: Page) -> None:
+    await save_button(page).click()
+    await expect(page.locator(".changes")).to_be_hidden()
+    await expect(page.locator("#status")).to_have_text("Saved, and in force.")
+
+
+async def test_a_changed_temperature_is_in_force_for_the_next_chat(
+    page: Page, editor: Editor, fake: FakeUpstream, file: Path
+) -> None:
+    await open_panel(page, "settings")
+    bar = page.locator(".changes")
+    await expect(bar).to_be_hidden()
+    await control(page, "chat.temperature").fill("0.25")
+    await expect(bar).to_contain_text("1 change")
+    await bar.locator("summary").click()
+    await expect(bar.locator(".lines .more")).to_contain_text("0.25 # not too wild")
+    await save(page)
+    await expect(bar).to_be_hidden()
+    await expect(page.get_by_label("Find a setting")).to_be_focused()
+    await editor.chat()
+    assert fake.requests[-1]["temperature"] == 0.25
+    assert file.read_text() == text_for(fake).replace("0.5 # not", "0.25 # not")
+    assert "secret-of-the-team" not in await page.content()
+
+
+async def test_an_error_is_shown_at_its_setting(
+    page: Page, fake: FakeUpstream, file: Path
+) -> None:
+    await open_panel(page, "settings")
+    wrong = control(page, "chat.temperature")
+    await wrong.fill("3")
+    await expect(field(page, "chat.temperature").locator(".fault")).not_to_be_empty()
+    await expect(wrong).to_have_attribute("aria-invalid", "true")
+    await expect(save_button(page)).to_be_disabled()
+    await wrong.fill("0.5")
+    await expect(page.locator(".changes")).to_be_hidden()
+    await control(page, "routing.default").fill("byok:nobody:x")
+    fault = field(page, "routing.default").locator(".fault")
+    await expect(fault).to_contain_text("names an upstream that is not configured")
+    await expect(save_button(page)).to_be_disabled()
+    assert await axe(page) == ""
+    await page.get_by_role("button", name="Discard").click()
+    await expect(fault).to_be_empty()
+    assert file.read_text() == text_for(fake)
+
+
+async def test_who_changed_the_file_meanwhile_is_heard(
+    page: Page, watch: Watch, fake: FakeUpstream, file: Path
+) -> None:
+    watch.allow("409 ")
+    await open_panel(page, "settings")
+    await control(page, "chat.temperature").fill("1.5")
+    await control(page, "chat.max_tokens").fill("99")
+    write_settings(text_for(fake).replace("0.5", "0.7"))
+    await save_button(page).click()
+    box = page.locator(".conflict")
+    await expect(box).to_contain_text("The file was changed meanwhile")
+    await expect(box.locator("tbody tr")).to_have_count(1)
+    await expect(box.locator("tbody")).to_contain_text("0.7")
+    assert "0.7" in file.read_text()
+    await box.get_by_role("button", name="Use the file's").click()
+    await expect(control(page, "chat.temperature")).to_have_value("0.7")
+    await save(page)
+    assert file.read_text() == (
+        text_for(fake).replace("0.5 # not too wild\n", "0.7 # not too wild\n")
+        + "max_tokens = 99\n"
+    )
+
+
+async def test_a_key_is_set_used_and_removed(
+    page: Page, editor: Editor, fake: FakeUpstream, ring: FakeRing
+) -> None:
+    await open_panel(page, "settings")
+    key = page.locator('[data-key="fake"]')
+    await expect(key).to_contain_text("not set")
+    await key.get_by_role("button", name="Set key").click()
+    entry = page.get_by_label("Key for fake")
+    await expect(entry).to_be_focused()
+    assert await entry.get_attribute("type") == "password"
+    await entry.fill(KEY)
+    await entry.press("Enter")
+    await expect(key).to_contain_text("from: OS keyring")
+    assert KEY not in await page.content()
+    await editor.chat()
+    assert fake.headers[-1]["Authorization"] == f"Bearer {KEY}"
+    await key.get_by_role("button", name="Test").click()
+    await expect(key).to_contain_text("listed 1 models with it")
+    await key.get_by_role("button", name="Remove").click()
+    await key.locator(".danger").click()
+    await expect(key).to_contain_text("not set")
+    assert ring.kept == {}
+
+
+async def test_another_address_needs_its_key_again(page: Page) -> None:
+    await open_panel(page, "settings")
+    address = control(page, "upstreams.fake.base_url")
+    note = field(page, "upstreams.fake.base_url").locator(".note")
+    await address.fill("https://other.example/v1")
+    await expect(note).to_contain_text("Set it again")
+    await address.fill("")
+    await expect(note).to_be_empty()
+
+
+async def test_what_needs_a_restart_says_so(page: Page, editor: Editor) -> None:
+    await open_panel(page, "settings")
+    await page.locator("[data-group=retrieval] summary").click()
+    await control(page, "retrieval.mode").select_option("ripgrep")
+    await expect(page.locator(".changes")).to_contain_text("retrieval.mode")
+    await save(page)
+    box = page.locator(".restart")
+    await expect(box).to_contain_text("retrieval.mode")
+    await box.get_by_role("button", name="Restart byok").click()
+    await expect(box).to_contain_text("this page waits for it")
+    assert editor.daemon.control.ending.is_set()
+    assert editor.daemon.control.again
+
+
+async def test_an_upstream_is_added_and_removed(
+    page: Page, editor: Editor, fake: FakeUpstream, file: Path
+) -> None:
+    await open_panel(page, "settings")
+    await page.get_by_text("Add an upstream").click()
+    await page.get_by_label("Kind").select_option("groq")
+    await page.get_by_role("button", name="Add", exact=True).click()
+    await expect(page.locator("[data-upstream=groq]")).to_contain_text("new")
+    await control(page, "upstreams.groq.model").fill("llama")
+    await save(page)
+    assert file.read_text().endswith('\n[upstreams.groq]\nmodel = "llama"\n')
+    assert "groq" in editor.daemon.services.upstreams
+    card = page.locator("[data-upstream=groq]")
+    await card.get_by_role("button", name="Remove groq").click()
+    await card.locator(".danger").click()
+    await expect(card).to_contain_text("removed when you save")
+    await save(page)
+    assert file.read_text().rstrip() == text_for(fake).rstrip()
+
+
+async def test_unsaved_changes_are_kept_while_the_page_is_open(page: Page) -> None:
+    await open_panel(page, "settings")
+    await control(page, "chat.max_tokens").fill("77")
+    await open_panel(page, "overview")
+    await expect(page.locator("#status")).to_contain_text("unsaved changes are kept")
+    await open_panel(page, "settings")
+    await expect(control(page, "chat.max_tokens")).to_have_value("77")
+    await page.locator("#language").select_option("zh")
+    await expect(control(page, "chat.max_tokens")).to_have_value("77")
+    await page.get_by_role("button", name="放弃更改").click()
+
+
+async def test_a_broken_file_is_told_and_nothing_can_be_changed(
+    page: Page, file: Path
+) -> None:
+    file.write_text("[chat\n")
+    await open_panel(page, "settings")
+    await expect(page.get_by_role("alert").first).to_contain_text("line 1")
+    await expect(control(page, "chat.temperature")).to_be_disabled()
+
+
+async def test_a_hostile_file_is_shown_as_text(page: Page, fake: FakeUpstream) -> None:
+    text = text_for(fake).replace("0.5", f'"{HOSTILE}"')
+    write_settings(text + f'[upstreams."{HOSTILE}"]\nmodel = "{HOSTILE}"\n')
+    await open_panel(page, "settings")
+    told = field(page, "chat.temperature").locator("code")
+    await expect(told).to_contain_text("<img src=x onerror=alert(1)>\\u202e")
+    assert await page.locator("main img").count() == 0
+
+
+async def test_settings_are_found_by_words(page: Page) -> None:
+    await open_panel(page, "settings")
+    await page.get_by_label("Find a setting").fill("dollars")
+    await expect(field(page, "caps.usd_per_day")).to_be_visible()
+    await expect(field(page, "chat.temperature")).to_be_hidden()
+    await page.get_by_label("Find a setting").fill("")
+    await expect(field(page, "chat.temperature")).to_be_visible()
