@@ -71,9 +71,10 @@ def put_all(text: str, settings: Iterable[Setting], format: TextFormat) -> str:
     """
     editor, new = EDITORS[format], text
     settings = tuple(settings)
-    for setting in settings:
-        if editor.read(new, setting.path) != setting.value:
-            new = editor.put(new, *setting)
+    # All are read before the first is put: to read each new text takes long.
+    lacking = [one for one in settings if editor.read(text, one.path) != one.value]
+    for setting in lacking:
+        new = editor.put(new, *setting)
     _check(editor, text, new, [setting.path for setting in settings])
     for path, value in settings:
         if editor.read(new, path) != value:

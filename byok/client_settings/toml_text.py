@@ -5,6 +5,7 @@ import itertools
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import tomlkit
@@ -194,6 +195,7 @@ def _table(document: tomlkit.TOMLDocument, path: SettingPath) -> Any:
     return table
 
 
+@lru_cache(maxsize=4)  # the same text is read several times; nobody changes a value
 def _plain(text: str) -> dict[str, Any]:
     document = _parse(text)
     with _translate_errors():

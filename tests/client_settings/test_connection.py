@@ -256,7 +256,7 @@ def test_connection_is_undone_only_where_byok_made_it(desk: Desk) -> None:
         (ClientKind.CODEX, b"model_providers = 1\n", "is no table"),
         (ClientKind.AIDER, b"a: [\n", "expected"),
         (ClientKind.CONTINUE, b"models: [{name: x}]\n", "one line"),
-        (ClientKind.AIDER, b"a: 1\n" * 100_001, "larger than 500,000 bytes"),
+        (ClientKind.AIDER, b"a: 1\n" * 50_001, "larger than 250,000 bytes"),
     ],
 )
 def test_connection_that_cannot_be_made_changes_nothing(
