@@ -18,6 +18,7 @@ from byok.observer import Observers
 from byok.record import CLIENT_GONE, Head, Hop, RequestRecord, begin_record
 from byok.redact import Redactor
 from byok.server.dashboard.endpoint import PAGE_HEADERS, DashboardEndpoint
+from byok.server.dashboard.service_worker import asks_for_worker, end_worker
 from byok.server.http.body import parse_request, read_body
 from byok.server.http.exchange import HttpExchange
 from byok.server.http.gate import Gate, shutting_down
@@ -135,6 +136,9 @@ class App:
         if request.raw_path == challenge.PATH and request.method == "POST":
             exchange.record.endpoint = request.raw_path
             return await self._answer_challenge(request)
+        if asks_for_worker(request):
+            exchange.record.endpoint = "/ui/"
+            return end_worker()
         if dashboard is not None:
             return await dashboard.answer(exchange)
         if self._metrics is not None and self._metrics.serves(request.raw_path):

@@ -65,7 +65,9 @@ async function post(name, body, { signal, background }) {
   if (answer.ok) return answer;
   const read = await answer.json().catch(() => ({}));
   const error = new ApiError(answer.status, read.error ?? {});
-  if (error.code === "dashboard_session") endSession(error);
+  // A late answer about a former session must not end the one of now.
+  const isOfNow = sessionStorage.getItem(KEY) === token;
+  if (error.code === "dashboard_session" && isOfNow) endSession(error);
   throw error;
 }
 

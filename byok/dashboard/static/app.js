@@ -15,12 +15,21 @@ let leaving = new AbortController();
 let connection = "off";
 
 async function start() {
+  if (navigator.serviceWorker?.controller) return endWorkers(); // before the code is used
   setTheme(localStorage.getItem("byok-theme") ?? "auto");
   at("skip").addEventListener("click", skip);
   onEnd((error) => { show(error); focusTitle(); });
   onState((state) => { connection = state; showConnection(); });
   addEventListener("hashchange", async () => { await arrive(); focusTitle(); });
   await arrive();
+}
+
+// A program that had this address before byok may have left a service worker in the
+// browser, which sees all that this page sends and gets. byok has none.
+async function endWorkers() {
+  const left = await navigator.serviceWorker.getRegistrations();
+  await Promise.all(left.map((registration) => registration.unregister()));
+  location.reload();
 }
 
 // Show what the address names, or sign in with the code that it holds.
