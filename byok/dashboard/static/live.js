@@ -87,8 +87,8 @@ async function read(signal, onLine) {
   try {
     await stream("live", {}, listen, { signal: AbortSignal.any([signal, broken.signal]) });
   } catch (error) {
-    // Without a session the frame shows sign-in; else it is tried again.
-    if (error instanceof SyntaxError) console.error(error);
+    // Without a session the frame shows sign-in; a daemon that is away is tried again.
+    if (error instanceof SyntaxError) reportError(error);
   } finally {
     clearTimeout(silence);
     broken.abort(); // whatever is left of it
@@ -110,8 +110,13 @@ function take({ rows: told, whole }) {
   }
   const gone = drop();
   isWhole = true;
+  const news = { reset: whole, changed: whole ? [...rows.values()] : changed, gone, rows };
   for (const listener of [...listeners]) {
-    listener({ reset: whole, changed: whole ? [...rows.values()] : changed, gone, rows });
+    try {
+      listener(news);
+    } catch (error) {
+      reportError(error); // a fault of one panel does not end the stream of all
+    }
   }
 }
 
@@ -149,8 +154,13 @@ function setState(name) {
 
 function sleep(milliseconds, signal) {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, milliseconds);
-    signal.addEventListener("abort", () => { clearTimeout(timer); resolve(); });
+    const wake = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", wake);
+      resolve();
+    };
+    const timer = setTimeout(wake, milliseconds);
+    signal.addEventListener("abort", wake);
   });
 }
 
