@@ -1,6 +1,6 @@
 """The lines of a hit that a person is shown: those that match, and what is around."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from byok.index.contents import Contents, Entry
@@ -48,22 +48,38 @@ def _lines_of(
 
 
 def _lines_in(
-    lines: Sequence[str], span: Span, path: str, wanted: Collection[str], most: int
+    lines: Sequence[str],
+    span: Span,
+    path: str,
+    wanted: Mapping[str, float],
+    most: int,
 ) -> Iterator[dict[str, Any]]:
     texts = mask_lines(lines, span.first, span.last, path=path)
-    matching = {
-        n for n, text in enumerate(texts) if any(t in wanted for t in terms(text))
-    }
-    shown: dict[int, None] = {}
-    for place in sorted(matching):
-        near = range(max(0, place - _AROUND), min(len(texts), place + _AROUND + 1))
-        shown |= dict.fromkeys(near)
-    for place in [*(shown or range(len(texts)))][:most]:
+    scores = [_score(text, wanted) for text in texts]
+    for place in _choose(scores, most):
         yield {
             "number": span.first + place + 1,
             "text": texts[place][:LONGEST_LINE],
-            "match": place in matching,
+            "match": scores[place] > 0,
         }
+
+
+def _score(line: str, wanted: Mapping[str, float]) -> float:
+    """Return the weights of the words that a line has of those that are wanted."""
+    return sum(wanted.get(term, 0.0) for term in {*terms(line)})
+
+
+def _choose(scores: Sequence[float], most: int) -> list[int]:
+    """Return which lines are shown: the best ones and their neighbours, in order."""
+    matching = [place for place, score in enumerate(scores) if score]
+    if not matching:
+        return [*range(min(len(scores), most))]
+    shown: set[int] = set()
+    for place in sorted(matching, key=lambda place: (-scores[place], place)):
+        for near in (place, *range(place - _AROUND, place + _AROUND + 1)):
+            if len(shown) < most and 0 <= near < len(scores):
+                shown.add(near)
+    return sorted(shown)
 
 
 def describe_terms(query: Query) -> list[dict[str, Any]]:

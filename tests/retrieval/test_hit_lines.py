@@ -50,6 +50,17 @@ async def test_there_are_no_more_lines_than_wanted_and_none_is_endless(
     assert {len(text) for _, text, _ in shown} == {400}
 
 
+async def test_the_lines_that_say_most_come_before_those_that_say_little(
+    tmp_path: Path,
+) -> None:
+    some = "".join(f"token_{n} = {n}\n" for n in range(9))
+    text = f"{some}\n\ndef check_token(token):\n    return token\n"
+    shown = await lines_of(tmp_path, text, "check token", 3)
+    assert isinstance(shown, list)
+    assert (12, "def check_token(token):", True) in shown
+    assert [number for number, _, _ in shown] == sorted(n for n, _, _ in shown)
+
+
 async def test_lines_hide_keys(tmp_path: Path) -> None:
     shown = await lines_of(tmp_path, f'token_key = "{KEY}"\n', "token key")
     assert KEY not in str(shown)

@@ -154,8 +154,8 @@ function upstreamsTable(upstreams) {
   ], upstreams);
 }
 
-const apiText = ({ type, dialect }) =>
-  type && type !== dialect ? `${type} · ${dialect}` : dialect || type;
+const apiText = ({ type, dialect, base_url: url }) =>
+  url && type !== dialect ? `${type} · ${dialect}` : type;
 
 function upstreamState({ asking, age, failure, rest }) {
   const when = age === null ? "" : t("overview.asked", { time: duration(Math.round(age)) });
