@@ -8,6 +8,8 @@ import argparse
 import asyncio
 import os
 import sys
+import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -19,8 +21,8 @@ from playwright.async_api import Browser, Page
 from byok.platform.paths import find_paths
 from tests.fakes.chromium import browsing
 from tests.fakes.daemon import Editor, running
-from tests.fakes.furnished import ENVIRON, UPSTREAMS, furnish, make_bakery
-from tests.fakes.journal_entries import NOW
+from tests.fakes.dashboard import signed_in
+from tests.fakes.furnished import ENVIRON, UPSTREAMS, furnish, history, make_bakery
 from tests.fakes.pages import (
     Language,
     Theme,
@@ -30,10 +32,18 @@ from tests.fakes.pages import (
     sign_in,
     visiting,
 )
-from tests.fakes.upstream import FakeUpstream, Script, delta
+from tests.fakes.upstream import (
+    DONE,
+    FakeUpstream,
+    Script,
+    delta,
+    event,
+    refusal,
+    tool_answer,
+)
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
-HEIGHT = 860
+HEIGHT = 760
 # What is shown instead of what differs each time: the first texts by the second ones.
 Mask: TypeAlias = list[tuple[str, str]]
 _SHOWN_PLACE = "/home/ana"
@@ -49,6 +59,15 @@ _MORE_MODELS = {
     "ollama": ["qwen2.5-coder:7b"],
 }
 _QUESTIONS = ("Why is the oven cold?", "Add a test for till.py", "Explain orders.ts")
+_PIECES = [delta(content="The oven is cold because nobody heated it. ")] * 12
+_DRIPPING: list[bytes | float] = [*_PIECES, *(0.2, _PIECES[0]) * 500]
+_USAGE = {"prompt_tokens": 18_231, "completion_tokens": 412}
+_USED: list[bytes] = [event({"choices": [], "usage": _USAGE}), DONE]
+_ENDED = [
+    Script([*_PIECES, 0.6, delta("stop"), *_USED]),
+    Script([*tool_answer("view", '{"path": "bakery/oven.py"}')[:-1], *_USED]),
+    refusal(400, "This model does not know the parameter top_k."),
+]
 # Replace in texts and fields what differs each time.
 _MASK = """(pairs) => {
   const change = (text) => pairs.reduce((now, [a, b]) => now.replaceAll(a, b), text);
@@ -75,13 +94,20 @@ class Picture(NamedTuple):
 
 
 def list_pictures() -> list[Picture]:
-    """Return all: each panel, and the first one dark, narrow and in Chinese."""
+    """Return all: each panel, some also dark, narrow or in Chinese."""
     panels = read_panels()
     pictures = [Picture(f"dashboard-{panel}", panel) for panel in panels]
+    pictures.append(Picture("dashboard-conversation", f"conversations/{_longest()}"))
     pictures.append(Picture("dashboard-dark", panels[0], theme="dark"))
     pictures.append(Picture("dashboard-narrow", panels[0], width=360))
-    pictures.append(Picture("dashboard-zh", panels[0], language="zh"))
+    pictures.append(Picture("dashboard-zh", "usage", language="zh"))
     return pictures
+
+
+def _longest() -> str:
+    """Return the conversation with the most turns."""
+    names = Counter(one.conversation for one in history(0) if one.conversation)
+    return names.most_common(1)[0][0]
 
 
 async def make_pictures(browser: Browser, folder: Path) -> None:
@@ -102,18 +128,19 @@ async def _furnished(place: Path) -> AsyncIterator[tuple[Editor, Mask]]:
             await opened.enter_async_context(fake)
             fake.models = [UPSTREAMS[name], *_MORE_MODELS.get(name, ())]
         urls = {name: fake.url for name, fake in fakes.items()}
-        furnish(find_paths(), urls, NOW, make_bakery(place / "bakery"))
-        answering = next(iter(fakes.values()))
-        words = [delta(content="The oven is cold because ")] * 12
-        answering.play(Script([*words], end="hang"))
-        editor = await opened.enter_async_context(
-            running(clock=lambda: NOW, environ=ENVIRON)
-        )
+        furnish(find_paths(), urls, time.time(), make_bakery(place / "bakery"))
+        first = next(iter(fakes.values()))
+        editor = await opened.enter_async_context(running(environ=ENVIRON))
+        asker = await signed_in(editor)  # streams are measured while a page is open
+        await opened.enter_async_context(asker.opened("live", background=True))
+        first.play(*_ENDED, Script(_DRIPPING))
+        for number in range(len(_ENDED)):
+            await _ask(editor, number, "Is the oven hot?")
         asking = [
             asyncio.ensure_future(_ask(editor, number, question))
             for number, question in enumerate(_QUESTIONS)
         ]
-        while answering.open < len(asking):
+        while first.open < len(asking):
             await asyncio.sleep(0.02)
         mask = [(str(place), _SHOWN_PLACE), (editor.daemon.url, _SHOWN_URL)]
         mask += [(url, _SHOWN_URLS[name]) for name, url in urls.items()]
@@ -142,7 +169,6 @@ async def _take(
         language=picture.language,
     )
     async with looks as (context, _):
-        await context.clock.set_fixed_time(NOW)
         page = await context.new_page()
         await sign_in(page, url)
         await open_panel(page, picture.address)
@@ -160,6 +186,7 @@ async def _use(page: Page, panel: str) -> None:
         await settle(page)
     if panel == "index":
         await page.locator("main summary").first.click()
+        await page.locator("main details[open] button").first.click()
         await settle(page)
     if panel in ("live", "usage"):
         await page.wait_for_timeout(1500)  # a chart has a frame of its own

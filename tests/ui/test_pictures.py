@@ -3,11 +3,22 @@
 import struct
 from pathlib import Path
 
+import pytest
 from playwright.async_api import Browser
 
-from tools.dashboard_pictures import HEIGHT, list_pictures, make_pictures
+from tools.dashboard_pictures import (
+    HEIGHT,
+    IMAGES,
+    Picture,
+    list_pictures,
+    make_pictures,
+)
 
 _LARGEST = 150_000
+_PAGES = "".join(
+    (IMAGES.parent / name).read_text("utf-8")
+    for name in ("DASHBOARD.md", "README.zh.md")
+)
 
 
 def size_of(path: Path) -> tuple[int, int]:
@@ -26,3 +37,17 @@ async def test_pictures_are_made(browser: Browser, tmp_path: Path) -> None:
     }
     sizes = {path.stem: path.stat().st_size for path in tmp_path.glob("*.png")}
     assert {name: size for name, size in sizes.items() if size > _LARGEST} == {}
+
+
+@pytest.mark.parametrize("picture", list_pictures(), ids=lambda picture: picture.name)
+def test_the_documentation_has_the_picture(picture: Picture) -> None:
+    """`python -m tools.dashboard_pictures` makes it; look at it before you commit."""
+    path = IMAGES / f"{picture.name}.png"
+    assert size_of(path) == (picture.width, HEIGHT)
+    assert path.stat().st_size <= _LARGEST
+    assert f"images/{path.name}" in _PAGES
+
+
+def test_no_other_picture_is_left() -> None:
+    known = {f"{picture.name}.png" for picture in list_pictures()}
+    assert {path.name for path in IMAGES.glob("dashboard*.png")} == known
