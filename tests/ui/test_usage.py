@@ -172,6 +172,20 @@ async def test_a_request_that_ends_is_counted(page: Page, editor: Editor) -> Non
     await expect(chart(page, "Requests").locator("table")).to_be_visible()
 
 
+async def test_without_requests_there_are_zeros_and_words(
+    page: Page, journal: Path
+) -> None:
+    journal.rename(journal.with_name("aside.db"))
+    await open_panel(page, "usage/quarter/client")
+    await expect(page.locator(".usage .empty").first).to_have_text(
+        "No requests to models in this time."
+    )
+    found = await figures(page)
+    assert [found["Requests"], found["Cost"], found["Failed"]] == ["0", "$0.00", "0"]
+    assert found["Input from the cache"] == "–"
+    await expect(chart(page, "Tokens").locator("canvas").first).to_be_visible()
+
+
 async def test_a_narrow_page_does_not_scroll_sideways(
     browser: Browser, editor: Editor
 ) -> None:

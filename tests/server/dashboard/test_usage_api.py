@@ -89,6 +89,12 @@ async def test_an_empty_journal_gives_zeros() -> None:
     assert not any(bucket["requests"] for bucket in told["buckets"])
 
 
+async def test_that_nothing_new_is_counted_is_told() -> None:
+    async with running({"journal": {"keep_days": 0}}, upstream="demo") as editor:
+        told = await (await signed_in(editor)).call("series", {"range": "day"})
+    assert told["keeps"] is False
+
+
 @pytest.mark.parametrize(
     ("by", "key"),
     [
