@@ -1,5 +1,8 @@
 """What the page may change: a list that is complete, explicit and safe."""
 
+import re
+
+import orjson
 import pytest
 
 from byok.config import Settings, UpstreamSettings
@@ -12,6 +15,7 @@ from byok.dashboard.editable import (
 )
 from byok.dashboard.settings_form import FOR_THE_FILE
 from byok.routing import ServedBy
+from tests.fakes.pages import STATIC
 
 
 def test_every_setting_on_the_page_is_explained() -> None:
@@ -71,3 +75,14 @@ def test_values_of_the_settings_are_plain() -> None:
     assert plain_value(ServedBy.OFF) == "off"
     assert plain_value(("a",)) == ["a"]
     assert plain_value(None) is None
+
+
+def test_the_page_explains_a_setting_as_byok_does() -> None:
+    """In English by the same words; the page has them in Chinese, too."""
+    texts = (STATIC / "texts.js").read_text("utf-8")
+    joined = re.sub(r'"\s*\+\s*"', "", texts)
+    shown = re.findall(r'"settings\.about\.([\w.]+)": \[("(?:\\.|[^"\\])*"),', joined)
+    rows = [row for group in editable_settings().values() for row in group]
+    due = {".".join(row.path): row.field.description for row in rows}
+    due |= {row.path[0]: row.field.description for row in upstream_settings()}
+    assert {name: orjson.loads(text) for name, text in shown} == due

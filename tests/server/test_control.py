@@ -11,7 +11,7 @@ from byok.capture.recorder import CaptureRecorder
 from byok.config import Settings, load_settings
 from byok.errors import BadRequest, ConfigError
 from byok.redact import Redactor
-from byok.server.control import Control, Source
+from byok.server.control import Control, Source, needs_restart
 
 LOOK = 0.02
 
@@ -252,3 +252,65 @@ async def test_restart_is_refused_with_settings_that_cannot_be_used(
     await control.stop("me", again=True)
     assert control.ending.is_set()
     assert control.again
+
+
+async def test_settings_that_are_saved_count_once(
+    control: Control, used: Used, file: Path
+) -> None:
+    """The watcher does not take them again; the next change of an editor it does."""
+    async with following(control):
+
+        def save() -> bool:
+            write(file, "[server]\nport = 9001\n")
+            return True
+
+        await control.save(save)
+        assert await used.next() == 9001
+        write(file, "[server]\nport = 9002\n")
+        assert await used.next() == 9002
+    assert used.ports.empty()
+
+
+async def test_settings_that_cannot_be_used_are_told_after_they_are_saved(
+    control: Control, file: Path
+) -> None:
+    def save() -> bool:
+        write(file, "[server]\nport = 9999\n")
+        return True
+
+    await control.save(save)
+    assert control.status()["error"] == "Not this one."
+
+
+async def test_settings_are_not_read_where_nothing_was_saved(
+    control: Control, used: Used
+) -> None:
+    await control.save(lambda: False)
+    assert used.ports.empty()
+
+
+async def test_a_change_whose_reader_left_is_taken_by_the_watcher(
+    control: Control, used: Used, file: Path
+) -> None:
+    begun = asyncio.Event()
+
+    async def hang(settings: Settings) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    control.on_change(hang)
+    write(file, "[server]\nport = 9001\n")
+    reading = asyncio.ensure_future(control.reload())
+    await asyncio.wait_for(begun.wait(), 5)
+    reading.cancel()
+    await asyncio.wait([reading])
+    control.on_change(used)
+    async with following(control):
+        assert await used.next() == 9001
+
+
+def test_what_is_read_at_the_start_only_needs_a_restart() -> None:
+    assert needs_restart(("server", "port"))
+    assert needs_restart(("retrieval", "mode"))
+    assert not needs_restart(("retrieval", "rerank"))
+    assert not needs_restart(("upstreams", "x", "model"))

@@ -175,7 +175,7 @@ async def test_what_needs_a_restart_says_so(page: Page, editor: Editor) -> None:
     box = page.locator(".restart")
     await expect(box).to_contain_text("retrieval.mode")
     await box.get_by_role("button", name="Restart byok").click()
-    await expect(box).to_contain_text("this page waits for it")
+    await expect(box).to_contain_text("at another port")
     assert editor.daemon.control.ending.is_set()
     assert editor.daemon.control.again
 

@@ -1,6 +1,7 @@
 """The settings of the page over HTTP: read, tried, saved, in force."""
 
 import asyncio
+import errno
 import os
 from pathlib import Path
 from typing import Any
@@ -347,3 +348,56 @@ async def test_malformed_changes_are_refused(fake: FakeUpstream, changes: Any) -
         page = await signed_in(editor)
         refused = await page.refused("settings-check", {"changes": changes})
     assert refused == (422, "bad_field")
+
+
+async def test_a_file_of_an_option_is_changed_where_it_is(
+    fake: FakeUpstream, tmp_path: Path
+) -> None:
+    file = write_settings(text_for(fake), tmp_path / "mine" / "byok.toml")
+    async with running_on_file(file) as editor:
+        page = await signed_in(editor)
+        form = await page.call("settings")
+        assert form["file"] == str(file)
+        assert (await save(page, change(TEMPERATURE, 1)))["errors"] == []
+    assert "temperature = 1 # not" in file.read_text()
+    assert not find_paths().config.exists()
+
+
+async def test_a_full_disk_leaves_the_file_as_it_was(
+    fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write_settings(text_for(fake))
+    async with running_on_file() as editor:
+        page = await signed_in(editor)
+        form = await page.call("settings")
+        body = {"revision": form["revision"], "changes": [change(TEMPERATURE, 1)]}
+
+        def fail(handle: int) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", fail)
+            answer = await page.raw("settings-save", body)
+    assert (answer.status, answer.json["error"]["code"]) == (400, "config")
+    assert "No space left" in answer.json["message"]
+    assert file.read_text() == text_for(fake)
+
+
+async def test_a_second_name_of_the_file_is_refused(fake: FakeUpstream) -> None:
+    """Replacing it would leave the old text under the other name."""
+    file = write_settings(text_for(fake))
+    async with running_on_file() as editor:
+        page = await signed_in(editor)
+        file.with_name("other.toml").hardlink_to(file)
+        assert "hard link" in (await page.call("settings"))["blocked"]
+
+
+async def test_a_session_is_needed(fake: FakeUpstream) -> None:
+    """The clients' token does not open it."""
+    write_settings(text_for(fake))
+    names = ("settings", "settings-check", "settings-save", "restart")
+    async with running_on_file() as editor:
+        for name in (*names, "key-set", "key-remove"):
+            answer = await editor.post(f"/ui/api/{name}", {})
+            assert answer.status == 401, name
+        assert not editor.daemon.control.ending.is_set()

@@ -24,10 +24,7 @@ async function wait(box, signal) {
   said.focus();
   try {
     const { port } = await call("restart", {}, { signal });
-    const moves = port && String(port) !== location.port;
-    if (moves) {
-      return replace(said, t("settings.restart.moved", { address: `http://127.0.0.1:${port}` }));
-    }
+    if (String(port) !== location.port) return replace(said, t("settings.restart.moved"));
     for (let passed = 0; passed < LONGEST && !signal.aborted; passed += 1) {
       await new Promise((done) => setTimeout(done, 1000));
       await ask(signal);
