@@ -67,6 +67,9 @@ def _undo(client: ClientKind, path: Path, answer: Answer) -> None:
         if not answer.dry_run:
             connector.carry_out(change)
         say(f"There is nothing of byok's in {path}.")
+        if change.file.raw is None:
+            for kept in connector.backups.kept(client, path):
+                tell(f"The file is gone; what it was before byok is kept in {kept}")
         return
     if not change.is_exact:
         tell("The file was edited since, so only byok's settings are taken out.")

@@ -16,6 +16,7 @@ from byok.platform.paths import check_private, sync_folder, write_private
 _VERSION = 1
 _MOST_VERSIONS = 20  # of one file, or value, as byok wrote it
 _MANIFEST, _BEFORE, _EDITED = "manifest.json", ".before", "edited"
+_KEPT = ".kept"  # what a file was before byok, while that file is gone
 _CURE = "Take the settings out by hand, and remove the folder."
 
 
@@ -75,7 +76,10 @@ class BackupStore:
         return sorted(backup.path for backup in backups if backup.client == client)
 
     def save(self, backup: Backup, current: bytes | None) -> None:
-        """Write a backup before its file is changed; `current` is the file now."""
+        """Write a backup before its file is changed; `current` is the file now.
+
+        If there is no file, an earlier backup may be the only copy, and is kept.
+        """
         place = self._place(backup.client, backup.path)
         if current is not None and current != backup.before:
             write_private(place / _EDITED, current)
@@ -97,16 +101,29 @@ class BackupStore:
         write_private(place / _MANIFEST, raw)
         for old in place.glob(f"*{_BEFORE}"):
             if backup.before is None or old != _content_file(place, backup.before):
-                old.unlink()
+                if current is None:
+                    _keep(old)
+                else:
+                    old.unlink()
 
-    def remove(self, client: ClientKind, path: Path) -> None:
-        """Remove the backup of a file, which is back as it was."""
+    def remove(self, client: ClientKind, path: Path, *, is_gone: bool = False) -> None:
+        """Remove the backup of a file, which is back as it was.
+
+        If the file `is_gone`, only byok forgets it: its former content is kept.
+        """
         place = self._place(client, path)
+        if is_gone:
+            for old in (*place.glob(f"*{_BEFORE}"), *place.glob(_EDITED)):
+                _keep(old)
         for file in (place / _MANIFEST, place / _EDITED, *place.glob(f"*{_BEFORE}")):
             file.unlink(missing_ok=True)
         if place.is_dir() and not any(place.iterdir()):
             place.rmdir()
             sync_folder(place.parent)
+
+    def kept(self, client: ClientKind, path: Path) -> list[Path]:
+        """Return the copies of a file that was gone when byok was to give it back."""
+        return sorted(self._place(client, path).glob(f"*{_KEPT}"))
 
     def _place(self, client: ClientKind, path: Path) -> Path:
         return self._folder / f"{client}-{bytes_digest(str(path).encode())[:16]}"
@@ -115,6 +132,10 @@ class BackupStore:
 def _content_file(place: Path, content: bytes) -> Path:
     """Return a name of its own for each content: the manifest tells which counts."""
     return place / f"{bytes_digest(content)}{_BEFORE}"
+
+
+def _keep(old: Path) -> None:
+    old.replace(old.with_suffix(_KEPT))
 
 
 def _read(place: Path) -> Backup:

@@ -120,7 +120,8 @@ class FileConnector:
             remove_settings_file(change.file)
         elif change.is_needed and change.after is not None:
             replace_settings_file(change.file, change.after)
-        self.backups.remove(change.client, change.file.path)
+        is_gone = change.file.raw is None
+        self.backups.remove(change.client, change.file.path, is_gone=is_gone)
 
     def _connect(self, change: FileChange, backup: Backup) -> None:
         if not change.is_needed or change.after is None:

@@ -55,6 +55,16 @@ def test_disconnect_gives_back_the_bytes_that_connect_changed(
     assert file.read_bytes() == RAW
 
 
+def test_disconnect_names_the_copy_of_a_file_that_is_gone(cli: Cli, file: Path) -> None:
+    cli("connect", "vscode", "--write", "--yes")
+    file.unlink()
+    done = cli("disconnect", "vscode", "--yes")
+    assert done.code == 0
+    [kept] = find_paths().client_backups.glob("*/*.kept")
+    assert kept.read_bytes() == RAW
+    assert f"what it was before byok is kept in {kept}" in done.err.replace("\n", " ")
+
+
 def test_connect_shows_the_change_before_it_asks(cli: Cli, file: Path) -> None:
     done = cli("connect", "vscode", "--write")
     assert done.code == 78
@@ -184,14 +194,6 @@ def test_disconnect_without_a_connection_says_so(cli: Cli, file: Path) -> None:
     done = cli("disconnect", "vscode", "--yes")
     assert done.code == 78
     assert "byok has not changed" in done.err
-
-
-def test_disconnect_of_a_file_that_is_gone_forgets_it(cli: Cli, file: Path) -> None:
-    cli("connect", "vscode", "--write", "--yes")
-    file.unlink()
-    done = cli("disconnect", "vscode")
-    assert (done.code, [*find_paths().client_backups.iterdir()]) == (0, [])
-    assert "nothing of byok's" in done.out
 
 
 @pytest.mark.parametrize("client", ["jetbrains", "cli", "sdk"])

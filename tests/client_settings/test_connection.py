@@ -209,7 +209,36 @@ def test_connection_whose_file_is_gone_is_forgotten(desk: Desk) -> None:
     desk.connect(ClientKind.VSCODE)
     desk.file.unlink()
     assert not desk.disconnect(ClientKind.VSCODE).is_needed
-    assert (desk.raw, desk.backups()) == (None, [])
+    assert desk.raw is None
+    [kept] = desk.backups()
+    assert kept.read_bytes() == PLAIN.encode()
+    assert desk.connector.backups.kept(ClientKind.VSCODE, desk.file) == [kept]
+    assert desk.connector.backups.list_paths(ClientKind.VSCODE) == []
+
+
+def test_connection_whose_edited_file_is_gone_keeps_both_texts(desk: Desk) -> None:
+    desk.lay(PLAIN.encode())
+    desk.connect(ClientKind.VSCODE)
+    desk.edit(ClientKind.VSCODE)
+    edited = desk.raw
+    desk.connect(ClientKind.VSCODE, url="http://127.0.0.1:1")
+    desk.file.unlink()
+    before = {path.read_bytes() for path in desk.backups()}
+    desk.disconnect(ClientKind.VSCODE)
+    kept = {path.read_bytes() for path in desk.backups()}
+    assert edited in kept
+    assert kept < before  # the manifest is gone
+
+
+@pytest.mark.parametrize("before", [None, b""])
+def test_connection_that_made_the_file_keeps_nothing_of_it(
+    desk: Desk, before: bytes | None
+) -> None:
+    desk.lay(before)
+    desk.connect(ClientKind.VSCODE)
+    desk.lay(before)
+    desk.disconnect(ClientKind.VSCODE)
+    assert desk.backups() == []
 
 
 def test_connection_after_the_file_was_removed_begins_anew(desk: Desk) -> None:
@@ -219,6 +248,7 @@ def test_connection_after_the_file_was_removed_begins_anew(desk: Desk) -> None:
     desk.connect(ClientKind.VSCODE)
     desk.disconnect(ClientKind.VSCODE)
     assert desk.raw is None
+    assert [path.read_bytes() for path in desk.backups()] == [PLAIN.encode()]
 
 
 def test_connection_that_the_user_undid_is_forgotten(desk: Desk) -> None:
