@@ -14,6 +14,7 @@ from multidict import CIMultiDict
 
 from byok.chat import Json
 from byok.daemon.token import TokenCheck, read_token, rotate_token
+from byok.dashboard.live import LiveRequests
 from byok.dashboard.sessions import Sessions
 from byok.dashboard.static_files import static_files
 from byok.errors import BadRequest, NotReady, UpstreamRefused
@@ -21,7 +22,9 @@ from byok.observer import Observers
 from byok.platform.paths import find_paths
 from byok.record import RequestRecord
 from byok.redact import Redactor
+from byok.routing import Service
 from byok.server.app import App
+from byok.server.dashboard.api import make_page_handlers
 from byok.server.dashboard.endpoint import DashboardEndpoint, PageRequest
 from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard
@@ -492,6 +495,62 @@ async def test_an_upgrade_to_websocket_is_not_made() -> None:
         assert answer.status == 200
         foreign = await get(editor, "/ui/", *lines, b"Origin: http://evil.example")
         assert (foreign.status, foreign.code) == FOREIGN
+
+
+# Every name
+
+
+def all_names(editor: Editor) -> list[str]:
+    """Return what the page may ask for, but the stream, which has no end."""
+    services, control = editor.services, editor.daemon.control
+    local = dict.fromkeys(Service, answer_nothing)
+    names = make_page_handlers(local, services, control, LiveRequests(Redactor()))
+    return sorted({*names} - {"live"})
+
+
+async def answer_nothing(body: Json) -> Json:
+    return body
+
+
+HOSTILE: list[dict[str, object]] = [
+    {},
+    {"name": "../x\u202e\x00", "root": "\x00", "path": "../../etc/passwd", "days": -1},
+    {"name": 1e308, "id": [], "question": {}, "limit": 10**18, "conversation": True},
+    {
+        "name": None,
+        "id": "x" * 60_000,
+        "question": "\ud800",
+        "days": "NaN",
+        "to": 2**63,
+    },
+]
+
+
+@pytest.mark.parametrize("body", HOSTILE, ids=["empty", "names", "numbers", "long"])
+async def test_every_name_answers_hostile_fields_without_a_fault(
+    body: dict[str, object],
+) -> None:
+    async with running(upstream="demo") as editor:
+        page = await signed_in(editor)
+        for name in all_names(editor):
+            answer = await page.raw(name, body)
+            assert answer.status in (200, 400, 404, 422), (name, answer.raw)
+            assert answer.headers["Content-Security-Policy"] == CSP
+            if answer.status != 200:
+                check_error(answer.json)
+        assert (await page.raw("daemon")).status == 200
+
+
+async def test_a_stream_has_the_headers_of_the_page_too() -> None:
+    async with running(upstream="demo") as editor:
+        page = await signed_in(editor)
+        async with page.opened("live") as response:
+            assert response.status == 200
+            pairs = [(name.lower(), text) for name, text in response.headers.items()]
+            check_page(RawAnswer(response.status, pairs, b""))
+            await page.call("sign-out")
+            async with asyncio.timeout(30):
+                assert b'"session"' in await response.read()
 
 
 # The life of a daemon
