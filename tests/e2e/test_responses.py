@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.agent import Agent
+from tests.fakes.agent_client import AgentClient
 from tests.fakes.daemon import running
 from tests.fakes.responses_server import ResponsesServer
 
@@ -28,7 +28,7 @@ def settings(url: str, **fields: Any) -> dict[str, Any]:
 async def test_responses_keep_reasoning_and_phases_of_an_agent(
     model: str, fields: dict[str, str]
 ) -> None:
-    agent = Agent()
+    agent = AgentClient()
     async with (
         ResponsesServer() as server,
         running(settings(server.url, **fields), environ=KEY) as editor,
@@ -44,7 +44,7 @@ async def test_responses_keep_reasoning_and_phases_of_an_agent(
 
 
 async def test_responses_survive_a_client_that_drops_its_nodes() -> None:
-    agent = Agent()
+    agent = AgentClient()
     async with (
         ResponsesServer() as server,
         running(settings(server.url), environ=KEY) as editor,
@@ -64,8 +64,8 @@ async def test_responses_give_way_to_chat_completions_where_the_path_is_missing(
     async with ResponsesServer(has_path=False) as server:
         config = settings(server.url, type=kind)
         async with running(config, environ=KEY) as editor:
-            answer = await Agent().step(editor, "byok:ai:gpt-x")
-            again = await Agent().step(editor, "byok:ai:gpt-x")
+            answer = await AgentClient().step(editor, "byok:ai:gpt-x")
+            again = await AgentClient().step(editor, "byok:ai:gpt-x")
     assert answer.text == again.text == "By chat."
     assert server.paths == ["responses", "chat/completions", "chat/completions"]
 

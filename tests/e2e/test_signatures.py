@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from byok.platform.paths import find_paths
-from tests.fakes.agent import Agent
+from tests.fakes.agent_client import AgentClient
 from tests.fakes.daemon import running
 from tests.fakes.signed import SKIPPED, SignedUpstream
 
@@ -46,7 +46,7 @@ async def test_signatures_let_an_agent_on_gemini_3_finish(
     signed: SignedUpstream, parallel: int
 ) -> None:
     signed.calls, signed.steps = parallel, 3 * parallel
-    agent = Agent()
+    agent = AgentClient()
     async with running(settings(signed), environ=KEY) as editor:
         answers = [await agent.step(editor, f"byok:gemini:{MODEL}") for _ in range(4)]
     assert signed.refusals == []
@@ -59,7 +59,7 @@ async def test_signatures_let_an_agent_on_gemini_3_finish(
 async def test_signatures_outlive_a_restart_or_a_documented_value_stands_for_them(
     signed: SignedUpstream, is_lost: bool
 ) -> None:
-    agent = Agent()
+    agent = AgentClient()
     async with running(settings(signed), environ=KEY) as editor:
         await agent.step(editor, f"byok:gemini:{MODEL}")
     if is_lost:
@@ -75,7 +75,7 @@ async def test_signatures_outlive_a_restart_or_a_documented_value_stands_for_the
 async def test_no_model_gets_the_signatures_of_another(
     signed: SignedUpstream,
 ) -> None:
-    agent = Agent()
+    agent = AgentClient()
     async with running(settings(signed), environ=KEY) as editor:
         await agent.step(editor, f"byok:gemini:{MODEL}")
         await agent.step(editor, "byok:gemini:gemini-3-pro")

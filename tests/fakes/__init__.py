@@ -62,7 +62,6 @@ Clients
     bodies           the parts of a client's body
     conversations    random conversations as clients send them
     occasions        a request of each client for each kind of model
-    agent            an agent in an editor, which keeps the history
     blobs            what a client uploads
     raw              an HTTP client that sends any bytes
     sdk              the client of auggie-sdk
