@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -110,12 +110,14 @@ def _longest() -> str:
     return names.most_common(1)[0][0]
 
 
-async def make_pictures(browser: Browser, folder: Path) -> None:
-    """Write all pictures; BYOK_HOME must name an empty folder."""
+async def make_pictures(
+    browser: Browser, folder: Path, pictures: Sequence[Picture]
+) -> None:
+    """Write pictures; BYOK_HOME must name an empty folder."""
     folder.mkdir(parents=True, exist_ok=True)
     place = find_paths().state_dir.parent.parent
     async with _furnished(place) as (editor, mask):
-        for picture in list_pictures():
+        for picture in pictures:
             await _take(browser, editor, mask, folder, picture)
 
 
@@ -197,7 +199,7 @@ async def _run(folder: Path) -> None:
         os.environ["BYOK_HOME"] = str(Path(place) / "home")
         os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.null.Keyring"
         async with browsing() as browser:
-            await make_pictures(browser, folder)
+            await make_pictures(browser, folder, list_pictures())
 
 
 def main(argv: list[str]) -> int:

@@ -1,5 +1,6 @@
 """The settings panel: a change reaches the file, the daemon and the next request."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -176,7 +177,7 @@ async def test_what_needs_a_restart_says_so(page: Page, editor: Editor) -> None:
     await expect(box).to_contain_text("retrieval.mode")
     await box.get_by_role("button", name="Restart byok").click()
     await expect(box).to_contain_text("at another port")
-    assert editor.daemon.control.ending.is_set()
+    await asyncio.wait_for(editor.daemon.control.ending.wait(), 15)
     assert editor.daemon.control.again
 
 
