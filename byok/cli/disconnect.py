@@ -68,7 +68,7 @@ def _undo(client: ClientKind, path: Path, answer: Answer) -> None:
             connector.carry_out(change)
         say(f"There is nothing of byok's in {path}.")
         if change.file.raw is None:
-            for kept in connector.backups.kept(client, path):
+            for kept in connector.backups.kept_copies(client, path):
                 tell(f"The file is gone; what it was before byok is kept in {kept}")
         return
     if not change.is_exact:

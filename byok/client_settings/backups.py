@@ -121,7 +121,7 @@ class BackupStore:
             place.rmdir()
             sync_folder(place.parent)
 
-    def kept(self, client: ClientKind, path: Path) -> list[Path]:
+    def kept_copies(self, client: ClientKind, path: Path) -> list[Path]:
         """Return the copies of a file that was gone when byok was to give it back."""
         return sorted(self._place(client, path).glob(f"*{_KEPT}"))
 

@@ -3,6 +3,7 @@
 import platform
 import subprocess
 from importlib import metadata
+from pathlib import Path
 
 from byok import __version__
 from byok.doctor.background import in_background
@@ -18,6 +19,7 @@ PACKAGES = (
     *("tree-sitter", "tree-sitter-language-pack", "truststore", "watchfiles"),
 )
 _AGAIN = "Install byok again, in an environment of its own: pipx install ."
+_APT = "sudo snap remove ripgrep; sudo apt install ripgrep"
 _RIPGREP = "Install ripgrep, such as: apt install ripgrep, or brew install ripgrep"
 _SECONDS = 5.0
 _SAMPLES = {  # a definition in languages of different grammars
@@ -62,7 +64,16 @@ async def check_ripgrep(around: Surroundings, about: str) -> CheckResult:
             "it is not in PATH: nothing is found until an index is built", _RIPGREP
         )
     failure = await in_background(lambda: _try_ripgrep(program))
-    return wrong(f"{program} {failure}", _RIPGREP) if failure else good(program)
+    if failure:
+        return wrong(f"{program} {failure}", _RIPGREP)
+    if await in_background(lambda: _is_snap(program)):
+        # It needs privileges to start, which byok's service can never gain.
+        return doubtful(f"{program} is a snap, which the service cannot start", _APT)
+    return good(program)
+
+
+def _is_snap(program: str) -> bool:
+    return program.startswith("/snap/") or Path(program).resolve().name == "snap"
 
 
 def _try_ripgrep(program: str) -> str:

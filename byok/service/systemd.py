@@ -21,6 +21,8 @@ from byok.service.template import fill
 
 _SOCKET, _SERVICE = UNITS = ("byok.socket", "byok.service")
 _FACTS = ("LoadState", "UnitFileState", "ActiveState", "SubState", "MainPID")
+_OWN_TMP = "PrivateTmp=yes"
+_SHARED = ("/tmp", "/var/tmp")  # noqa: S108 - what PrivateTmp replaces
 _SPECIAL = str.maketrans({"\\": "\\\\", '"': '\\"', "%": "%%"})
 
 
@@ -95,7 +97,8 @@ class Systemd:
 
     def __post_init__(self) -> None:
         """Make the probe from the very options that the unit has."""
-        lines = fill("sandbox.conf", {"writable": ""}).splitlines()
+        values = {"writable": "", "tmp": _OWN_TMP}
+        lines = fill("sandbox.conf", values).splitlines()
         options = [f"--property={line}" for line in lines if "=" in line]
         ways = ("--user", "--quiet", "--wait", "--collect", "--service-type=exec")
         probe = Command(("systemd-run", *ways, *options, "true"), seconds=20)
@@ -146,7 +149,10 @@ def _render_sandbox(launch: Launch) -> str:
     if not launch.sandbox:
         return "# This system cannot give the service a file system of its own."
     places = [f"ReadWritePaths={quote(f'-{folder}')}" for folder in launch.folders]
-    return fill("sandbox.conf", {"writable": "\n".join(places)}).rstrip()
+    below = any(folder.is_relative_to(t) for folder in launch.folders for t in _SHARED)
+    tmp = "# It sees all of /tmp: its own folders are there." if below else ""
+    values = {"writable": "\n".join(places), "tmp": tmp or _OWN_TMP}
+    return fill("sandbox.conf", values).rstrip()
 
 
 def _render_socket(launch: Launch) -> str:

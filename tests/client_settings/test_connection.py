@@ -212,7 +212,7 @@ def test_connection_whose_file_is_gone_is_forgotten(desk: Desk) -> None:
     assert desk.raw is None
     [kept] = desk.backups()
     assert kept.read_bytes() == PLAIN.encode()
-    assert desk.connector.backups.kept(ClientKind.VSCODE, desk.file) == [kept]
+    assert desk.connector.backups.kept_copies(ClientKind.VSCODE, desk.file) == [kept]
     assert desk.connector.backups.list_paths(ClientKind.VSCODE) == []
 
 

@@ -1,6 +1,7 @@
 """Packages, ripgrep and parsers."""
 
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,6 +52,20 @@ async def test_a_ripgrep_that_does_not_work_is_named(
     assert result.state is CheckState.FAILURE
     assert said in result.found
     assert "Install ripgrep" in result.cure
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links and shells of POSIX")
+async def test_a_ripgrep_that_the_service_cannot_start_is_named(tmp_path: Path) -> None:
+    snap = tmp_path / "usr" / "snap"
+    snap.parent.mkdir()
+    snap.write_text("""#!/bin/sh\necho '{"type":"match"}'\n""")
+    snap.chmod(0o700)
+    (tmp_path / "rg").symlink_to(snap)
+    async with surroundings(environ={"PATH": str(tmp_path)}) as around:
+        result = await check_ripgrep(around, "")
+    assert result.state is CheckState.WARNING
+    assert "is a snap" in result.found
+    assert "apt install ripgrep" in result.cure
 
 
 @pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")

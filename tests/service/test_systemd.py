@@ -1,5 +1,6 @@
 """The units as text, and as systemd itself reads them."""
 
+import dataclasses
 import os
 import re
 import shutil
@@ -55,6 +56,23 @@ def test_service_runs_what_installed_it() -> None:
     assert 'ReadWritePaths="-/opt/plain"' in service
     assert "Type=notify" in service
     assert "Restart=on-failure" in service
+
+
+@pytest.mark.parametrize(
+    ("folder", "is_private"),
+    [
+        ("/tmp/byok", False),
+        ("/var/tmp/b", False),
+        ("/tmpfs/b", True),
+        ("/home/b", True),
+    ],
+)
+def test_service_sees_its_own_folders_below_tmp(folder: str, is_private: bool) -> None:
+    launch = dataclasses.replace(make_launch(), folders=(Path(folder),))
+    service = lines(render(Path("/x"), launch)["byok.service"])
+    assert ("PrivateTmp=yes" in service) is is_private
+    [place] = [line for line in service if line.startswith("ReadWritePaths=")]
+    assert f"-{folder}" in place
 
 
 def test_service_without_a_sandbox_needs_no_namespaces() -> None:
