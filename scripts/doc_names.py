@@ -42,6 +42,7 @@ FOREIGN = frozenset(
         *("~/.config/opencode/opencode.json", "settingsSync.ignoredSettings"),
         *("~/.config/systemd/user", "~/Library/LaunchAgents/byok.daemon.plist", "/tmp"),
         *("state/daemon.json", "state/log/byok.log", "HTTPS_PROXY"),
+        "/model",  # a command of Codex
     }
 )
 
