@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 from pydantic_settings import SettingsError
 
 from byok.config.fact_settings import FactSettings
-from byok.config.faults import InvalidSettings, SettingFault
+from byok.config.faults import fault_message, fault_rows
 from byok.config.sections import UpstreamSettings
 from byok.config.settings import Settings
 from byok.config.sources import variable_of
@@ -24,7 +25,6 @@ from byok.errors import ConfigError
 from byok.escapes import shell_word
 
 LARGEST = 2**16  # bytes of a file: tomllib needs quadratic time for deep tables
-_MAX_ERRORS = 10
 EXAMPLE = "config.example.toml"
 _RESERVED = ("BYOK_HOME", "BYOK_SHARED", "BYOK_VENV")
 _PREFIXES = ("BYOK_KEY_", "BYOK_VAULT_")
@@ -70,15 +70,13 @@ def _validate(
     try:
         return Settings(**{"_toml": given, **(overrides or {})})
     except ValidationError as error:
-        rows = error.errors(include_input=False)[:_MAX_ERRORS]
-        raise InvalidSettings(
+        raise ConfigError(
             "\n".join(
                 _explain(_source(row["loc"], path, overrides, environ), row)
-                for row in rows
+                for row in fault_rows(error)
             ),
-            tuple(SettingFault(tuple(map(str, r["loc"])), _message(r)) for r in rows),
             hint="byok config example describes every key.",
-        ) from None
+        ) from error
     except SettingsError as error:
         raise ConfigError(
             f"Environment: {error}.", hint="Write lists and tables as JSON."
@@ -198,20 +196,16 @@ def _source(
     return variable_of(place, environ) or str(path)
 
 
-def _explain(path: str, row: Any) -> str:
+def _explain(path: str, row: ErrorDetails) -> str:
     place = [str(part) for part in row["loc"]]
     key = ".".join(place)
-    message = _message(row)
+    message = fault_message(row)
     if row["type"] == "extra_forbidden":
         known = _keys_of_section(place[:-1])
         close = difflib.get_close_matches(place[-1], known, n=1)
         guess = f" Did you mean {close[0]}?" if close else ""
         return f"{path}: unknown key {key}.{guess}"
     return f"{path}: {key}: {message}." if key else f"{path}: {message}."
-
-
-def _message(row: Any) -> str:
-    return str(row["msg"]).removeprefix("Value error, ")
 
 
 def _keys_of_section(place: list[str]) -> list[str]:

@@ -9,7 +9,7 @@ from byok.chat import Json
 from byok.client_settings.encoding import decode_text, encode_text
 from byok.client_settings.setting import MISSING, MissingValue, SettingPath
 from byok.config import values
-from byok.config.faults import InvalidSettings, SettingFault
+from byok.config.faults import SettingFault, faults_of
 from byok.config.own_text import OwnValue, drop_setting, put_setting
 from byok.dashboard.editable import UPSTREAMS, Editable, FieldKind, find_editable
 from byok.errors import BadRequest, ConfigError
@@ -153,13 +153,10 @@ def apply_changes(
     try:
         after = _write(before, changes)
         try_text(after)
-    except InvalidSettings as error:
-        rest = error.faults or (SettingFault((), str(error)),)
+    except ConfigError as error:
+        rest = faults_of(error) or (SettingFault((), error.sentence),)
         faults = [_assign(fault, before, changes, try_text) for fault in rest]
         return Outcome(None, tuple(fault for found in faults for fault in found))
-    except ConfigError as error:
-        whole = SettingFault((), error.sentence)
-        return Outcome(None, tuple(_assign(whole, before, changes, try_text)))
     return Outcome(after)
 
 

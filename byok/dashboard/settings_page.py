@@ -12,7 +12,7 @@ from byok.client_settings.encoding import decode_text
 from byok.client_settings.setting import SettingPath
 from byok.client_settings.settings_file import SettingsFile
 from byok.config import Settings
-from byok.config.faults import InvalidSettings, SettingFault
+from byok.config.faults import SettingFault, faults_of
 from byok.config.loading import decode_settings
 from byok.config.own_file import read_own_settings, write_own_settings
 from byok.config.sources import environment_values
@@ -46,11 +46,11 @@ class SettingsPage(NamedTuple):
             given = decode_settings(raw or b"", self.file)
             if raw is not None:
                 self.try_text(raw)
-        except InvalidSettings as reason:
-            error, faults = str(reason), write_faults(reason.faults)
         except ConfigError as reason:
-            error = reason.sentence
-            blocked = "" if given else error
+            found = faults_of(reason)
+            error = str(reason) if found else reason.sentence
+            faults = write_faults(found)
+            blocked = "" if given or found else error
         state = SettingsState(
             current,
             given,
