@@ -27,7 +27,10 @@ _MOST_LINES = 200
 
 
 class SettingsPage(NamedTuple):
-    """The settings file of a daemon; `try_text` judges another content of it."""
+    """The settings file of a daemon; `try_text` judges another content of it.
+
+    `find_moves` returns what is wrong with changes from one content to another.
+    """
 
     file: Path
     paths: Paths
@@ -35,6 +38,7 @@ class SettingsPage(NamedTuple):
     options: Mapping[str, str]
     needs_restart: Callable[[SettingPath], bool]
     redact: Callable[[str], str]
+    find_moves: Callable[[bytes, bytes], list[SettingFault]]
 
     def read(self, current: Settings) -> dict[str, Any]:
         """Return the form; `blocked` says why nothing can be changed, if so."""
@@ -76,7 +80,7 @@ class SettingsPage(NamedTuple):
             ConfigError: the file as it is cannot be changed.
         """
         before = self._read_file().raw
-        outcome = apply_changes(before, changes, self.try_text)
+        outcome = self._apply(before, changes)
         return {
             "errors": write_faults(outcome.faults),
             "lines": [*_difference(before, outcome, self.redact)],
@@ -93,10 +97,17 @@ class SettingsPage(NamedTuple):
         file = self._read_file()
         if _revision(file.raw) != revision:
             raise changed_error()
-        outcome = apply_changes(file.raw, changes, self.try_text)
+        outcome = self._apply(file.raw, changes)
         if outcome.after is not None and outcome.after != file.raw:
             write_own_settings(self.paths, file, outcome.after)
         return [*outcome.faults]
+
+    def _apply(self, before: bytes | None, changes: Sequence[Change]) -> Outcome:
+        outcome = apply_changes(before, changes, self.try_text)
+        if outcome.after is None:
+            return outcome
+        moves = self.find_moves(before or b"", outcome.after)
+        return Outcome(None, tuple(moves)) if moves else outcome
 
     def _read_file(self) -> SettingsFile:
         return read_own_settings(self.file, Path.home(), follows_link=False)

@@ -140,6 +140,20 @@ class KeyLadder:
             unread=tuple(unread),
         )
 
+    def loose_source(self, wanted: KeyWanted) -> str:
+        """Return the source that would give a key for any address, "" if none would.
+
+        That of stores, and the vendor's variable, belong to an address.
+        """
+        if wanted.named_env:
+            return wanted.named_env
+        if wanted.command:
+            return "api_key_cmd"
+        folder = self._environ.get("CREDENTIALS_DIRECTORY", "")
+        if folder and os.path.lexists(Path(folder) / wanted.credential):
+            return wanted.credential
+        return wanted.own_env if self._environ.get(wanted.own_env, "").strip() else ""
+
     def _rungs(
         self, wanted: KeyWanted, unread: list[str], stores: bool
     ) -> Iterator[tuple[str, str]]:

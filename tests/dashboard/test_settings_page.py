@@ -21,7 +21,9 @@ def page() -> SettingsPage:
     def judge(raw: bytes) -> Settings:
         return parse_settings(raw, file, environ={})
 
-    return SettingsPage(file, find_paths(), judge, {}, lambda path: False, str)
+    return SettingsPage(
+        file, find_paths(), judge, {}, lambda path: False, str, lambda *_: []
+    )
 
 
 def test_a_file_is_read_tried_and_written(page: SettingsPage) -> None:

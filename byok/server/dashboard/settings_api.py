@@ -1,13 +1,16 @@
 """The settings on the page: read, tried, saved and put in force; a restart."""
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from byok.augment.body import first_text
 from byok.chat import Json
+from byok.errors import ConfigError
 from byok.server.control import Control, needs_restart
 from byok.server.dashboard.endpoint import PageHandler, PageRequest
+from byok.wiring.moved_secrets import moved_secrets
 from byok.wiring.services import Services
 
 if TYPE_CHECKING:
@@ -98,4 +101,13 @@ class _SettingsApi:
             source.options,
             needs_restart,
             self._services.redactor.remove_known,
+            self._find_moves,
         )
+
+    def _find_moves(self, before: bytes, after: bytes) -> "list[SettingFault]":
+        """Return which addresses are new to what is sent there."""
+        try_text = self._control.source.try_text
+        former = [self._control.settings]
+        with contextlib.suppress(ConfigError):  # those in force are left
+            former.append(try_text(before))
+        return moved_secrets(tuple(former), try_text(after), self._services.ladder)

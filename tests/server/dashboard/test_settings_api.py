@@ -401,3 +401,22 @@ async def test_a_session_is_needed(fake: FakeUpstream) -> None:
             answer = await editor.post(f"/ui/api/{name}", {})
             assert answer.status == 401, name
         assert not editor.daemon.control.ending.is_set()
+
+
+@pytest.mark.parametrize("also", [(), (change(TEMPERATURE, 0.25),)], ids=["alone", "+"])
+async def test_what_the_file_sends_to_one_address_goes_to_no_other(
+    fake: FakeUpstream, also: tuple[dict[str, Any], ...]
+) -> None:
+    """R7: headers and a key by a command are bound to no address."""
+    file = write_settings(text_for(fake))
+    async with FakeUpstream() as other, running_on_file() as editor:
+        page = await signed_in(editor)
+        path = ["upstreams", "fake", "base_url"]
+        changes = [change(path, other.url), *also]
+        told = await page.call("settings-check", {"changes": changes})
+        assert (told["errors"][0]["path"], told["lines"]) == (path, [])
+        assert "headers" in told["errors"][0]["message"]
+        assert (await save(page, *changes))["errors"] == told["errors"]
+        await editor.chat()
+        assert (len(fake.requests), len(other.requests)) == (1, 0)
+    assert file.read_text() == text_for(fake)
