@@ -14,8 +14,7 @@ from byok.server.completions import Completer
 from byok.server.control import Control
 from byok.server.conversations import Conversations
 from byok.server.daemon_endpoints import DaemonEndpoints
-from byok.server.dashboard.api import make_page_handlers
-from byok.server.dashboard.endpoint import PageHandler
+from byok.server.dashboard.endpoint import MakeHandlers, PageHandler
 from byok.server.embed_endpoints import EmbedEndpoints
 from byok.server.endpoints import Endpoints
 from byok.server.forward import Forwarder
@@ -36,10 +35,10 @@ from byok.wiring.services import Services
 
 
 class EndpointSet(NamedTuple):
-    """What answers requests: those of clients and commands, and those of the page."""
+    """What answers clients and commands, and what makes the handlers of the page."""
 
     endpoints: Endpoints
-    page: Mapping[str, PageHandler]
+    make_page: MakeHandlers
 
 
 def make_endpoints(
@@ -75,7 +74,13 @@ def make_endpoints(
     )
     gap = timing.body_gap
     endpoints = Endpoints(guard, official, handlers, models, relay, body_gap=gap)
-    return EndpointSet(endpoints, make_page_handlers(local, services, control, live))
+
+    def make_page() -> Mapping[str, PageHandler]:
+        from byok.server.dashboard.api import make_page_handlers
+
+        return make_page_handlers(local, services, control, live)
+
+    return EndpointSet(endpoints, make_page)
 
 
 def _make_generator(

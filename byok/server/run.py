@@ -269,7 +269,7 @@ def _opener(
         journal.configure(keep_days, price_of)
         caps.configure(settings.caps, price_of, journals=keep_days > 0)
         front.app.open(answering.endpoints)
-        front.dashboard.open(answering.page)
+        front.dashboard.open(answering.make_page)
         services.catalog.refresh()
 
     return open_for

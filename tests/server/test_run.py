@@ -153,6 +153,15 @@ def test_start_imports_only_what_is_needed_before_the_port_is_open() -> None:
     assert [name for name in done.stdout.split() if name.startswith(LATE)] == []
 
 
+@pytest.mark.slow
+def test_what_answers_the_page_is_not_imported_before_somebody_opens_it() -> None:
+    code = "import sys, byok.server.compose, byok.server.run; print(*sys.modules)"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    late = ("byok.server.dashboard.api", "byok.journal.series", "tomlkit")
+    assert [name for name in done.stdout.split() if name.startswith(late)] == []
+
+
 class Opening:
     """A daemon whose services are not opened before the test says so."""
 

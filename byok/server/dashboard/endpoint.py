@@ -64,6 +64,7 @@ class PageRequest:
 
 
 PageHandler: TypeAlias = Callable[[PageRequest], Awaitable["Json | StreamResponse"]]
+MakeHandlers: TypeAlias = Callable[[], Mapping[str, PageHandler]]
 
 
 class DashboardEndpoint:
@@ -84,12 +85,17 @@ class DashboardEndpoint:
         self._sessions = sessions or Sessions()
         self._body_gap = body_gap
         self._token: TokenCheck | None = None
+        self._make: MakeHandlers | None = None
         self._handlers: Mapping[str, PageHandler] | None = None
         self._settled = asyncio.Event()
 
-    def open(self, handlers: Mapping[str, PageHandler]) -> None:
-        """Set what answers each name; requests that waited for it go on."""
-        self._handlers = handlers
+    def open(self, make: MakeHandlers) -> None:
+        """Set what makes the handlers; requests that waited for it go on.
+
+        It is called in a thread, when a page first asks: a daemon whose page nobody
+        opens does without the modules that answer it.
+        """
+        self._make, self._handlers = make, None
         self._settled.set()
 
     def close(self) -> None:
@@ -163,10 +169,7 @@ class DashboardEndpoint:
         token = self._sessions.check(shown, by_user=by_user)
         record.trusted = True
         note_token(request)
-        await self._settled.wait()
-        if self._handlers is None:
-            raise shutting_down()
-        handler = self._handlers.get(name)
+        handler = (await self._find_handlers()).get(name)
         if handler is None and name != _SIGN_OUT:
             raise _not_found()
         record.endpoint = f"{PREFIX}/{_API}{name}"
@@ -184,6 +187,17 @@ class DashboardEndpoint:
         )
         answer = await handler(asked)
         return answer if isinstance(answer, StreamResponse) else json_response(answer)
+
+    async def _find_handlers(self) -> Mapping[str, PageHandler]:
+        await self._settled.wait()
+        while self._handlers is None:
+            if (make := self._make) is None:
+                raise shutting_down()
+            made = await asyncio.to_thread(make)
+            # Another request, or other settings, may have been faster.
+            if self._make is make and self._handlers is None:
+                self._handlers = made
+        return self._handlers
 
     async def _read(
         self,

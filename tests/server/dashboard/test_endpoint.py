@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import aiohttp
@@ -25,7 +26,11 @@ from byok.redact import Redactor
 from byok.routing import Service
 from byok.server.app import App
 from byok.server.dashboard.api import make_page_handlers
-from byok.server.dashboard.endpoint import DashboardEndpoint, PageRequest
+from byok.server.dashboard.endpoint import (
+    DashboardEndpoint,
+    PageHandler,
+    PageRequest,
+)
 from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard
 from byok.server.run import listening
@@ -604,9 +609,40 @@ async def test_early_requests_of_the_page_wait_for_the_services(tmp_path: Path) 
         assert asked.is_open()
         return {"body": asked.body}
 
-    front.dashboard.open({"name": answer})
+    front.dashboard.open(lambda: {"name": answer})
     assert (await asyncio.wait_for(early, 5)).status == 200
     assert await front.status("/ui/api/other") == 404
+
+
+async def test_handlers_are_made_when_a_page_first_asks_and_for_new_settings(
+    tmp_path: Path,
+) -> None:
+    front, made = Front(tmp_path), list[str]()
+    begun, go_on = threading.Event(), threading.Event()
+
+    async def answer(asked: PageRequest) -> Json:
+        return {}
+
+    def make_slowly() -> Mapping[str, PageHandler]:
+        made.append("former")
+        begun.set()
+        go_on.wait(5)
+        return {"former": answer}
+
+    def make() -> Mapping[str, PageHandler]:
+        made.append("new")
+        return {"new": answer}
+
+    front.dashboard.open(make_slowly)
+    assert await front.status("/ui/", "GET") == 200
+    assert made == []
+    asked = front.ask("/ui/api/new")
+    await asyncio.to_thread(begun.wait, 5)
+    front.dashboard.open(make)
+    go_on.set()
+    assert (await asyncio.wait_for(asked, 5)).status == 200
+    assert await front.status("/ui/api/former") == 404
+    assert made == ["former", "new"]
 
 
 async def test_early_requests_of_the_page_are_refused_when_the_start_fails(
@@ -639,7 +675,7 @@ async def test_a_failure_is_an_error_of_byoks_shape(
         raise fault
 
     front = Front(tmp_path)
-    front.dashboard.open({"name": fail})
+    front.dashboard.open(lambda: {"name": fail})
     answer = await asyncio.wait_for(front.ask("/ui/api/name"), 5)
     assert answer.headers["Content-Security-Policy"] == CSP
     whole = orjson.loads(getattr(answer, "body"))  # noqa: B009 - a Response in fact
@@ -658,7 +694,7 @@ async def test_only_what_the_user_does_prolongs_a_session(
         return {}
 
     front = Front(tmp_path)
-    front.dashboard.open({"name": answer})
+    front.dashboard.open(lambda: {"name": answer})
     more = {"X-Byok-Background": "1"} if background else {}
     front.clock.now += 1000
     assert (await front.ask("/ui/api/name", **more)).status == 200
@@ -673,7 +709,7 @@ async def test_a_session_that_ends_is_over_for_what_still_runs(tmp_path: Path) -
         await go_on.wait()
         return {"open": asked.is_open()}
 
-    front.dashboard.open({"name": answer})
+    front.dashboard.open(lambda: {"name": answer})
     running_on = front.ask("/ui/api/name")
     await asyncio.sleep(0)
     assert await front.status("/ui/api/sign-out") == 200
