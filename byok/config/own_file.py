@@ -61,8 +61,7 @@ def write_own_settings(
     if file.raw is None:
         make_private(file.path.parent)
     else:
-        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(clock()))
-        backup = paths.state_dir / _BACKUPS / f"config-{stamp}.toml"
+        backup = _free_name(paths.state_dir / _BACKUPS, clock())
         try:
             write_private(backup, file.raw)
         except OSError as error:
@@ -75,6 +74,16 @@ def write_own_settings(
     if os.name == "posix":
         file.path.chmod(0o600)
     return backup
+
+
+def _free_name(folder: Path, moment: float) -> Path:
+    """Return a backup's name; in a second that has one already, that of a later one."""
+    while True:
+        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(moment))
+        path = folder / f"config-{stamp}.toml"
+        if not os.path.lexists(path):
+            return path
+        moment += 1
 
 
 def _remove_old(folder: Path) -> None:

@@ -52,6 +52,17 @@ def test_the_former_file_is_saved(paths: Paths, tmp_path: Path) -> None:
     assert find_paths() == paths  # the backup is one of byok's own files
 
 
+def test_files_of_the_same_second_are_all_saved(paths: Paths, tmp_path: Path) -> None:
+    put(paths)
+    texts = [OLD, NEW, b"# third\n", b"# fourth\n"]
+    backups = []
+    for text in texts[1:]:
+        file = read_own_settings(paths.config, tmp_path)
+        backups.append(write_own_settings(paths, file, text, clock=lambda: 0.0))
+    assert [backup and backup.read_bytes() for backup in backups] == texts[:-1]
+    assert sorted(backups, key=str) == backups
+
+
 def test_a_change_of_another_program_stays(paths: Paths, tmp_path: Path) -> None:
     put(paths)
     file = read_own_settings(paths.config, tmp_path)
