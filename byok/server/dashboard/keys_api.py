@@ -1,6 +1,6 @@
 """Keys on the page: stored and removed, never shown.
 
-A key is known to the redactor before anything is done with it, and stored for the
+A key is known to the redactor before it is used, and stored for the
 origin that the settings in force name.
 """
 
@@ -33,11 +33,11 @@ class _KeysApi:
 
     async def set(self, asked: PageRequest) -> Json:
         """Store a key in the keyring; the answer holds its fingerprint only."""
-        raw = first_text(asked.body, "key")
-        self._services.redactor.add(raw.strip())
-        key = clean_key(raw)
-        self._services.redactor.add(key)
+        # What is no key is not told to the redactor, which forgets nothing: it may be
+        # a whole file, or a common word.
+        key = clean_key(first_text(asked.body, "key"))
         wanted = self._find(asked)
+        self._services.redactor.add(key)
         keyring = self._services.ladder.keyring
         try:
             await asyncio.to_thread(keyring.set, wanted.entry, key)

@@ -166,3 +166,18 @@ async def test_a_key_is_nowhere_on_disk(fake: FakeUpstream) -> None:
     files = [path for path in root.rglob("*") if path.is_file()]
     assert [path for path in files if KEY.encode() in Path(path).read_bytes()] == []
     assert any("capture" in str(path) for path in files)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("fake", "x" * 200_000), ("fake", "a whole file"), ("nobody", "function")],
+    ids=["long", "words", "name"],
+)
+async def test_what_is_stored_nowhere_is_not_remembered(
+    fake: FakeUpstream, name: str, text: str
+) -> None:
+    write(fake)
+    async with running_on_file(keyring=store_of(FakeRing())) as editor:
+        page = await signed_in(editor)
+        await page.refused("key-set", {"name": name, "key": text})
+        assert editor.services.redactor(text) == text
