@@ -169,6 +169,10 @@ def _write(before: bytes | None, changes: Iterable[Change]) -> bytes:
                 text = drop_setting(text, path)
             else:
                 text = put_setting(text, path, value)
+    except RecursionError:
+        raise ConfigError(
+            "The settings file cannot be changed: it is nested too deeply."
+        ) from None
     except ValueError as error:
         raise ConfigError(
             f"The settings file cannot be changed: {error}.",

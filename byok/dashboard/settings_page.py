@@ -18,11 +18,12 @@ from byok.config.own_file import read_own_settings, write_own_settings
 from byok.config.sources import environment_values
 from byok.dashboard.editable import UPSTREAM_KEYS
 from byok.dashboard.settings_change import Change, Outcome, apply_changes
-from byok.dashboard.settings_form import SettingsState, make_form
+from byok.dashboard.settings_form import FOR_THE_FILE, SettingsState, make_form
 from byok.errors import BadRequest, ConfigError
 from byok.platform.paths import Paths
 
 _SHOWN = re.compile(rf"\s*(?:{'|'.join(UPSTREAM_KEYS)})\s*=|\s*\[[^\[\]]*\]\s*\Z")
+_HIDDEN = re.compile(rf"\b(?:{'|'.join(FOR_THE_FILE)})[\"']?\s*(?:\.\s*[\w\"'-]+\s*)?=")
 _MOST_LINES = 200
 
 
@@ -141,7 +142,8 @@ def _difference(
 ) -> Iterator[Json]:
     """Give the lines that change: {"sign": "+" or "-", "line"}, without neighbours.
 
-    What goes away may be what the page never shows, such as headers of an upstream.
+    What goes away may be what the page never shows, such as headers of an upstream, and
+    a line may have them beside what changes.
     """
     if outcome.after is None:
         return
@@ -151,7 +153,7 @@ def _difference(
         if row.startswith("@@"):
             continue
         line = row[1:]
-        if row[0] == "-" and not _SHOWN.match(line):
+        if (row[0] == "-" and not _SHOWN.match(line)) or _HIDDEN.search(line):
             line = "…" if line.strip() else ""
         yield {"sign": row[0], "line": redact(line)}
 

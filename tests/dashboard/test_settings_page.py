@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from byok.client_settings.setting import MISSING
 from byok.config import Settings, parse_settings
 from byok.dashboard.settings_change import Change
 from byok.dashboard.settings_page import SettingsPage
@@ -53,3 +54,46 @@ def test_lines_that_go_away_show_nothing_that_is_for_the_file(
     lines = page.preview([Change(("upstreams", "b"), {})])["lines"]
     assert [row["sign"] for row in lines] == []
     assert "secret" not in str(page.read(Settings()))
+
+
+@pytest.mark.parametrize(
+    "text", [f"a = {'[' * 20_000}{']' * 20_000}\n", f"{'.'.join('a' * 5000)} = 1\n"]
+)
+def test_a_file_that_is_nested_deeply_is_left(page: SettingsPage, text: str) -> None:
+    file = write_settings(text)
+    form = page.read(Settings())
+    assert form["error"]
+    (fault,) = page.write(form["revision"], [Change(TOP_P, 0.5)])
+    assert "nested too deeply" in fault.message
+    assert page.preview([Change(TOP_P, 0.5)])["errors"]
+    assert file.read_text() == text
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        'headers = { X-Team = "canary" }',
+        '"headers" = { X-Team = "canary" }',
+        'query.k = "canary"',
+        'extra_body = { user = "canary" }',
+        'api_key_cmd = ["pass", "canary"]',
+        'proxy = "http://canary.example:3128"',
+    ],
+)
+@pytest.mark.parametrize("name", ["own", "model"])
+def test_what_stands_beside_a_change_on_its_line_is_not_shown(
+    page: SettingsPage, name: str, hidden: str
+) -> None:
+    own = f'{{ base_url = "https://own.example/v1", model = "m", {hidden} }}'
+    write_settings(f"[upstreams]\n{name} = {own}\n")
+    for value in ("z", MISSING):
+        told = page.preview([Change(("upstreams", name, "model"), value)])
+        assert told["errors"] == []
+        assert told["lines"]
+        assert "canary" not in str(told)
+
+
+def test_words_of_a_prompt_are_shown(page: SettingsPage) -> None:
+    text = "Answer the query. Mind headers."
+    told = page.preview([Change(("chat", "system_prompt"), text)])
+    assert told["lines"][-1]["line"] == f'system_prompt = "{text}"'
