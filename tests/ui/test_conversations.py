@@ -52,7 +52,7 @@ async def test_a_conversation_is_found_and_told_as_a_timeline(page: Page) -> Non
     assert await badges.all_inner_texts() == ["view x3", "save-file"]
     assert "7.5 s after the last turn" in second
     assert "asked for: sonnet" in second
-    for words in ("repaired ×2", "asked again ×1", "loop ×6, ended", "ended the turn"):
+    for words in ("repaired ×2", "retried ×1", "loop ×6, ended", "ended the turn"):
         assert words in second
     assert "upstream_auth" in third
     assert "What to do:" in third
@@ -132,9 +132,11 @@ async def test_more_conversations_are_shown_on_demand(page: Page) -> None:
     await open_panel(page, "conversations")
     rows = page.locator("tbody tr")
     await expect(rows).to_have_count(50)
-    await page.get_by_role("button", name="Show older ones").click()
+    await page.get_by_role("button", name="Show older conversations").click()
     await expect(rows).to_have_count(60)
-    await expect(page.get_by_role("button", name="Show older ones")).to_be_hidden()
+    await expect(
+        page.get_by_role("button", name="Show older conversations")
+    ).to_be_hidden()
     links = await rows.locator("a").all_inner_texts()
     assert links == [f"c{place}" for place in range(59, -1, -1)]
 
@@ -142,7 +144,7 @@ async def test_more_conversations_are_shown_on_demand(page: Page) -> None:
 async def test_a_page_without_conversations_says_so(page: Page) -> None:
     await open_panel(page, "conversations")
     told = await page.locator(".panel").inner_text()
-    assert "There are no conversations yet." in told
+    assert "No conversations yet." in told
     await open_panel(page, "conversations/nobody's")
     assert (
         "no requests of this conversation" in await page.locator("#main").inner_text()
@@ -165,3 +167,23 @@ async def test_a_journal_that_cannot_be_read_is_said(
     await page.get_by_role("button", name="Refresh").click()
     await expect(page.get_by_role("alert")).to_have_count(0)
     await settle(page)
+
+
+async def test_what_nobody_told_is_not_shown_as_nothing(page: Page) -> None:
+    unknown = {"input_tokens": None, "output_tokens": None, "cost": None}
+    write(turn(0, outcome="failed", **unknown), turn(1, outcome="failed", **unknown))
+    await open_panel(page, "conversations")
+    row = await page.locator("tbody tr").inner_text()
+    assert "unknown" in row
+    assert "0 / 0" not in row
+    await open_panel(page, "conversations/c0ffee-1")
+    sums = " ".join((await page.locator("dl.facts").inner_text()).split())
+    assert "Tokens in – From the cache – Tokens out – Cost unknown" in sums
+
+
+async def test_what_was_said_of_a_panel_is_gone_with_it(page: Page) -> None:
+    await open_panel(page, "overview")
+    await page.get_by_role("button", name="Look again").click()
+    await expect(page.locator("#status")).to_contain_text("looked up again")
+    await open_panel(page, "conversations")
+    await expect(page.locator("#status")).to_be_empty()

@@ -21,7 +21,7 @@ FILES = {
 async def add(page: Page, root: Path) -> None:
     """Add a folder by the panel, and wait until it is indexed."""
     await open_panel(page, "index")
-    await page.get_by_label("A folder to index").fill(str(root))
+    await page.get_by_label("Folder to index").fill(str(root))
     await page.get_by_role("button", name="Add").click()
     await expect(page.get_by_role("heading", name=str(root))).to_be_visible()
     await expect(page.get_by_text("4 files", exact=True)).to_be_visible(timeout=30_000)
@@ -33,10 +33,10 @@ async def test_skipped_files_are_counted_and_listed_page_by_page(
 ) -> None:
     await add(page, written(tmp_path / "project", FILES))
     await page.locator("summary").first.click()
-    await page.get_by_role("button", name="Look for skipped files").click()
+    await page.get_by_role("button", name="Find skipped files").click()
     table = page.get_by_role("region", name="Skipped files")
     await expect(table.locator("tbody tr")).to_have_count(2)
-    await expect(table).to_contain_text("a rule names it")
+    await expect(table).to_contain_text("excluded by a rule")
     await page.get_by_role("button", name="List: ignored").click()
     title = page.get_by_role("heading", name="ignored: 1 to 100 of 121")
     await expect(title).to_be_focused()
@@ -48,11 +48,11 @@ async def test_skipped_files_are_counted_and_listed_page_by_page(
 
 async def test_a_path_is_explained(page: Page, tmp_path: Path) -> None:
     await add(page, written(tmp_path / "project", FILES))
-    field = page.get_by_label("A path")
+    field = page.get_by_label("Path", exact=True)
     for path, answer in (
         ("a.py", "indexed"),
-        ("many/001.log", "a rule names it"),
-        ("e.bin", "it is no text"),
+        ("many/001.log", "excluded by a rule"),
+        ("e.bin", "not a text file"),
     ):
         await field.fill(path)
         await field.press("Enter")
@@ -83,7 +83,7 @@ async def test_a_folder_that_cannot_be_indexed_is_refused_with_a_reason(
 ) -> None:
     watch.allow("400 /ui/api/index-add", "422 /ui/api/index-add")
     await open_panel(page, "index")
-    field = page.get_by_label("A folder to index")
+    field = page.get_by_label("Folder to index")
     for typed, reason in (
         ("relative", "absolute"),
         ("/", "a whole disk"),

@@ -82,7 +82,7 @@ async def test_the_table_is_filtered_and_stands_still_while_paused(
     await expect(rows).to_have_count(1)
     await expect(rows).to_contain_text("failed")
     await page.get_by_label("Show").select_option("open")
-    await expect(page.get_by_text("No request fits the filter.")).to_be_visible()
+    await expect(page.get_by_text("No request matches the filter.")).to_be_visible()
 
 
 async def test_a_daemon_that_stops_is_said(
@@ -132,7 +132,7 @@ async def test_the_table_shows_the_newest_and_all_on_demand(
     await open_panel(page, "live")
     rows = page.locator("tbody tr")
     await expect(rows).to_have_count(50)
-    await page.get_by_role("button", name="Show 5 older ones").click()
+    await page.get_by_role("button", name="Show 5 older requests").click()
     await expect(rows).to_have_count(55)
     await expect(page.get_by_role("region", name="Requests")).to_be_focused()
     await rows.first.get_by_role("button").click()

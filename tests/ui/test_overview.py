@@ -46,9 +46,9 @@ async def test_a_silent_upstream_holds_up_nothing(page: Page) -> None:
         page.get_by_text("127.0.0.1:1/v1/models. Is it running")
     ).to_be_visible()
     rows = page.get_by_role("region", name="Upstreams").locator("tbody tr")
-    await expect(rows.nth(0)).to_contain_text("answers")
-    await expect(rows.nth(2)).to_contain_text("is being asked")
-    for text in ("byok:fake:one", "0 of 100", "not set", "Last requests"):
+    await expect(rows.nth(0)).to_contain_text("available")
+    await expect(rows.nth(2)).to_contain_text("checking")
+    for text in ("byok:fake:one", "0 of 100", "not set", "Latest requests"):
         await expect(page.locator(".panel")).to_contain_text(text)
 
 
@@ -56,13 +56,13 @@ async def test_upstreams_are_asked_when_the_user_says_so(
     page: Page, fake: FakeUpstream
 ) -> None:
     rows = page.get_by_role("region", name="Upstreams").locator("tbody tr")
-    await expect(rows.nth(0)).to_contain_text("answers")
+    await expect(rows.nth(0)).to_contain_text("available")
     asked = len(fake.list_headers)
     await open_panel(page, "search")
     await open_panel(page, "overview")
     assert len(fake.list_headers) == asked
     fake.models = [*fake.models, "three"]
-    button = page.get_by_role("button", name="Ask again")
+    button = page.get_by_role("button", name="Check again")
     await button.click()
     await expect(page.get_by_text("byok:fake:three")).to_be_visible()
     await expect(button).to_be_focused()

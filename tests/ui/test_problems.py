@@ -41,10 +41,10 @@ async def test_errors_are_told_with_their_cures_and_requests(page: Page) -> None
     assert codes == ["of_a_later_byok", "upstream_auth"]
     assert "does not know this code" in await errors.first.inner_text()
     told = await errors.nth(1).inner_text()
-    for words in ("×2", "Keys", "What to do:", "one:m", "The last requests (2)"):
+    for words in ("×2", "Keys", "What to do:", "one:m", "Latest requests (2)"):
         assert words in told
     assert "byok keys set NAME" in await errors.nth(1).locator("code").all_inner_texts()
-    await page.get_by_label("Time", exact=True).select_option("30")
+    await page.get_by_label("Period").select_option("30")
     await expect(errors).to_have_count(3)
     await errors.nth(1).locator("summary").click()
     assert await axe(page) == ""
@@ -63,22 +63,22 @@ async def test_repairs_are_told_by_model_and_explained(page: Page) -> None:
     rows = page.get_by_label("Repairs by model").locator("tbody tr")
     told = [" ".join(row.split()) for row in await rows.all_inner_texts()]
     assert told == [
-        "a:bad 15 15 (100 %) 14 2 0 0 1",
-        "a:good 4 1 (25 %) 1 0 0 0 0",
+        "a:bad 15 15 (100%) 14 2 0 0 1",
+        "a:good 4 1 (25%) 1 0 0 0 0",
     ]
     await page.get_by_text("What these words mean").click()
     assert "half a call" in await page.locator("dl.words").inner_text()
-    last = page.get_by_label("The last affected requests")
+    last = page.get_by_label("Latest affected requests")
     await expect(last.locator("tbody tr")).to_have_count(10)
     assert "repaired ×1" in await last.inner_text()
-    await page.locator("summary", has_text="6 earlier ones").click()
+    await page.locator("summary", has_text="6 older requests").click()
     assert await axe(page) == ""
 
 
 @pytest.mark.parametrize(
     ("entries", "words"),
     [
-        ([], "No model was asked in this time."),
+        ([], "No model was asked in this period."),
         ([entry(started=time.time() - HOUR)], "All is well"),
     ],
     ids=["no request", "a good one"],

@@ -51,11 +51,11 @@ async def test_files_come_with_scores_and_lines_and_the_address_keeps_none_of_it
     await ask(page, "where is the oven preheated")
     first = page.locator(".hits > li").first
     await expect(first.locator("h3")).to_have_text("1. oven.py")
-    await expect(first).to_contain_text("= (words")
+    await expect(first).to_contain_text("= words")
     matching = first.locator(".line.match")
     await expect(matching.first).to_contain_text("▸ 4 def preheat_oven(degrees):")
     assert page.url.endswith("#/search")
-    await page.get_by_text("Words that were searched for").click()
+    await page.get_by_text("Search words").click()
     await expect(page.locator(".terms")).to_contain_text("oven")
 
 

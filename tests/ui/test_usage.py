@@ -85,22 +85,21 @@ async def numbers(part: Locator) -> list[list[float]]:
 async def test_charts_are_drawn_and_said(page: Page) -> None:
     await open_panel(page, "usage/month/model")
     await expect(page.locator(".u-wrap canvas")).to_have_count(CHARTS)
-    for title in ("Tokens", "Tokens, split", "Cost, split", "Requests"):
+    for title in ("Tokens", "Token breakdown", "Cost breakdown", "Requests"):
         assert await count(chart(page, title), "--series-1") > 100, title
-    for title in ("Input read from the cache", "Until the first word"):
+    for title in ("Input read from the cache", "Time to first word"):
         assert await count(chart(page, title), "--series-1") > 20, title
     tokens = chart(page, "Tokens").locator("p")
     await expect(tokens).to_have_text(
         "37.2K tokens in 30 days; 83.3% of the input came from the cache."
     )
-    cost = chart(page, "Cost, split").locator("p")
+    cost = chart(page, "Cost breakdown").locator("p")
     await expect(cost).to_have_text(
-        "Cost in 30 days: $10.00. "
-        "The cost of 20 requests is unknown and not in this sum."
+        "Cost in 30 days: $10.00. 20 requests of unknown cost are not included."
     )
     found = await figures(page)
     assert found["Requests"] == "40"
-    assert found["Cost"] == "$10.00\nand 20 requests of unknown cost"
+    assert found["Cost"] == "$10.00\nplus 20 requests of unknown cost"
     assert found["Failed"] == "20\n50%"
     await expect(page.locator("progress")).to_have_attribute("max", "100")
 
@@ -112,11 +111,11 @@ async def test_tables_say_what_the_charts_say(page: Page) -> None:
     columns = await numbers(tokens)
     assert [len(column) for column in columns] == [30] * 4
     assert [sum(column) for column in columns] == [6000, 0, 30_000, 1200]
-    split = chart(page, "Cost, split")
+    split = chart(page, "Cost breakdown")
     await split.locator("summary").press("Enter")
     rows = await split.locator("tbody tr").last.locator("td").all_inner_texts()
-    assert rows[1:] == ["unknown", "$0.50", "1"] or rows[1:] == [
-        "$0.50",
+    assert rows[1:] == ["unknown", "$0.5000", "1"] or rows[1:] == [
+        "$0.5000",
         "unknown",
         "1",
     ]
@@ -150,7 +149,7 @@ async def test_a_choice_changes_everything_and_keeps_the_focus(page: Page) -> No
     choice = page.locator("select[name=range]")
     await choice.focus()
     await choice.select_option("day")
-    await expect(page.locator(".usage .facts")).to_contain_text("$0.50")
+    await expect(page.locator(".usage .facts")).to_contain_text("$0.5000")
     await expect(choice).to_be_focused()
     assert page.url.endswith("#/usage/day/model")
     await page.locator("select[name=by]").select_option("purpose")
@@ -178,7 +177,7 @@ async def test_without_requests_there_are_zeros_and_words(
     journal.rename(journal.with_name("aside.db"))
     await open_panel(page, "usage/quarter/client")
     await expect(page.locator(".usage .empty").first).to_have_text(
-        "No requests to models in this time."
+        "No requests to models in this period."
     )
     found = await figures(page)
     assert [found["Requests"], found["Cost"], found["Failed"]] == ["0", "$0.00", "0"]

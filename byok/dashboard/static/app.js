@@ -3,7 +3,7 @@
 // the parts of the address behind the panel's name.
 
 import { isSignedIn, onEnd, signIn, signOut } from "./api.js";
-import { badge, errorBox, h, replace } from "./dom.js";
+import { announce, badge, errorBox, h, replace } from "./dom.js";
 import { connect, onState } from "./live.js";
 import { language, setLanguage, t } from "./texts.js";
 
@@ -62,6 +62,7 @@ async function trySignIn(code) {
 
 // Show the panel of the address, or sign-in with the error that led there.
 function show(error = null) {
+  announce(""); // what was said of the panel before
   leaving.abort();
   document.documentElement.lang = language();
   at("skip").textContent = t("skip");
@@ -102,6 +103,8 @@ function showNav(current) {
     h("li", {}, h("a", { href: `#/${name}`, "aria-current": name === current ? "page" : null },
       t(`${name}.title`))))));
   at("nav").setAttribute("aria-label", t("nav"));
+  // On a narrow screen the list is longer than the screen is wide.
+  at("nav").querySelector("[aria-current]").scrollIntoView({ block: "nearest" });
 }
 
 function showTop() {

@@ -3,7 +3,7 @@
 // for eyes: series differ by pattern or dash too, and everything is in the table.
 
 import { h, replace, table } from "./dom.js";
-import { fillOf, paletteOf, swatch, DASHES } from "./chart_colours.js";
+import { fillOf, paletteOf, swatch, DASHES } from "./chart-colours.js";
 import { t } from "./texts.js";
 import uPlot from "./vendor/uPlot.esm.js";
 
@@ -121,7 +121,9 @@ function seriesOf(kind, series, palette) {
     points: { show: false } })).reverse();
 }
 
-const longest = (texts) => Math.max(0, ...texts.map((text) => String(text).length));
+// Return how many letters wide the longest text is; Chinese ones are two wide.
+const longest = (texts) => Math.max(0, ...texts.map((text) =>
+  String(text).replace(/[\u2e80-\uffff]/g, "  ").length));
 
 // Return the places of as many names as fit, at equal distances; the last ones count.
 function chooseTicks(ticks, width) {

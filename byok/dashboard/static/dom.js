@@ -61,6 +61,12 @@ export function section(title, ...children) {
   return h("section", { class: "card" }, h("h2", {}, title), children);
 }
 
+// Return a part whose heading has buttons or links beside it.
+export function toolSection(title, tools, ...children) {
+  return h("section", { class: "card" },
+    h("div", { class: "head" }, h("h2", {}, title), h("div", { class: "row" }, tools)), children);
+}
+
 // Return pairs of a name and a value.
 export function facts(pairs) {
   return h("dl", { class: "facts" }, pairs

@@ -47,11 +47,25 @@ export function short(value) {
   return formatterOf(Intl.NumberFormat, options).format(value);
 }
 
+// Return a share of 1 in per cent.
+export function percent(value) {
+  if (value === null || value === undefined) return "–";
+  const options = { style: "percent", maximumFractionDigits: 1 };
+  return formatterOf(Intl.NumberFormat, options).format(value);
+}
+
 // Return US dollars; null is unknown, which is never shown as 0.
 export function dollars(value) {
   if (value === null || value === undefined) return t("unknown");
   const digits = value !== 0 && Math.abs(value) < 1 ? 4 : 2;
-  const options = { style: "currency", currency: "USD", maximumFractionDigits: digits };
+  return currency(value, { minimumFractionDigits: digits, maximumFractionDigits: digits });
+}
+
+// Return US dollars with as few digits as an axis needs.
+export const shortDollars = (value) => currency(value, { maximumFractionDigits: 4 });
+
+function currency(value, digits) {
+  const options = { style: "currency", currency: "USD", ...digits };
   return formatterOf(Intl.NumberFormat, options).format(value);
 }
 

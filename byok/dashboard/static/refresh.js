@@ -25,7 +25,7 @@ export function refresher(load, signal) {
   });
   const run = (background) => attempt(() => load({ signal, background }));
   const button = h("button", { type: "button", on: { click: () => run(false) } }, t("refresh"));
-  follow(run, signal);
+  follow(() => run(true), signal);
   return { button, run, attempt, trouble };
 }
 
@@ -38,18 +38,26 @@ function inTurn(work) {
   };
 }
 
-// Load again some time after requests ended. What is told at once was there before.
-function follow(run, signal) {
+// Call `run` some time after requests ended, `gap` milliseconds apart at least, until
+// `signal` is aborted. What is told at once was there before. Who comes back to the page
+// is told everything anew, so what ended while it was hidden is not lost.
+export function follow(run, signal, gap = GAP) {
   let timer = 0;
+  let isNews = false;
+  const go = async () => {
+    isNews = false;
+    if (!document.hidden) await run();
+    timer = 0;
+    if (isNews) wait(); // something ended while it ran
+  };
+  const wait = () => {
+    isNews = true;
+    if (!signal.aborted) timer ||= setTimeout(go, gap);
+  };
   let isFirst = true;
   onRequests(({ reset, changed }) => {
-    const isNew = reset ? !isFirst : changed.some((row) => row.outcome !== "open");
+    if (reset ? !isFirst : changed.some((row) => row.outcome !== "open")) wait();
     isFirst = false;
-    if (timer || !isNew) return;
-    timer = setTimeout(async () => {
-      if (!document.hidden) await run(true);
-      timer = 0;
-    }, GAP);
   }, signal);
   signal.addEventListener("abort", () => clearTimeout(timer));
 }

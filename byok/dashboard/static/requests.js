@@ -1,7 +1,7 @@
 // What the journal tells of a request, in words. Names come from models and clients.
 
 import { badge, h } from "./dom.js";
-import { number, time } from "./format.js";
+import { dollars, number, short, time } from "./format.js";
 import { t } from "./texts.js";
 
 // Return what a request was for: chat, completion, or its path.
@@ -17,8 +17,23 @@ export function askedOther(request) {
   return asked && asked !== modelOf(request) && asked !== request.model ? asked : "";
 }
 
+// Return the tokens in and out; those that nobody told are not 0.
+export const tokensOf = ({ input_tokens: input, output_tokens: output }) =>
+  (input || output ? `${short(input)} / ${short(output)}` : "–");
+
+// Return the cost of a sum, or null if that of every request is unknown.
+export const costOf = (sums) =>
+  (sums.requests > 0 && sums.unpriced === sums.requests ? null : sums.cost);
+
+// Return the cost of a sum in words: only a part where that of some requests is unknown.
+export function costText(sums) {
+  const cost = costOf(sums);
+  return cost !== null && sums.unpriced ? t("request.cost.part", { cost: dollars(cost) })
+    : dollars(cost);
+}
+
 // Return the address of a conversation's timeline.
-const addressOf = (conversation) =>
+export const addressOf = (conversation) =>
   `#/conversations/${encodeURIComponent(conversation)}`;
 
 const shortId = (id) => cut(id, 12);
@@ -26,7 +41,7 @@ const shortId = (id) => cut(id, 12);
 const cut = (text, longest) => (text.length > longest ? `${text.slice(0, longest)}…` : text);
 
 // Return a name for the cell of a table; a timeline shows it whole.
-export const nameCell = (name) => h("span", { class: "names" }, cut(name, 40) || "–");
+export const nameCell = (name) => h("span", { class: "nowrap" }, cut(name, 40) || "–");
 
 // Return a time for the cell of a table.
 export const timeCell = (seconds) => h("span", { class: "nowrap" }, time(seconds));

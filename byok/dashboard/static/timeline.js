@@ -1,11 +1,11 @@
 // One conversation: its sums, then a turn for each request, the oldest first.
 
 import { call } from "./api.js";
-import { facts, h, replace, section } from "./dom.js";
+import { facts, h, replace, section, toolSection } from "./dom.js";
 import { dollars, duration, number, time } from "./format.js";
 import { refresher } from "./refresh.js";
 import {
-  askedOther, endBadge, explanation, kindOf, mendList, modelOf, toolBadges,
+  askedOther, costText, endBadge, explanation, kindOf, mendList, modelOf, toolBadges,
 } from "./requests.js";
 import { t } from "./texts.js";
 
@@ -15,10 +15,9 @@ export async function openTimeline(root, conversation, signal) {
   const { button, run, attempt, trouble } = refresher((options) => turns.load(options), signal);
   turns.earlier.addEventListener("click", () => attempt(() => turns.loadEarlier()));
   replace(root,
-    section(t("timeline.title"), h("p", { class: "mono names" }, conversation),
-      h("div", { class: "row tools-row" },
-        h("a", { href: "#/conversations" }, t("timeline.back")), button),
-      trouble, turns.sums),
+    toolSection(t("timeline.title"),
+      [h("a", { href: "#/conversations" }, t("timeline.back")), button],
+      h("p", { class: "mono names" }, conversation), trouble, turns.sums),
     section(t("timeline.turns"), h("p", { class: "quiet" }, t("timeline.bar")),
       turns.earlier, turns.list));
   await run(false);
@@ -80,14 +79,15 @@ class Turns {
 }
 
 function sumsOf(sums) {
-  const unpriced = t("timeline.unpriced", { count: number(sums.unpriced) });
+  const unpriced = sums.unpriced < sums.requests && sums.unpriced > 0
+    ? ` (${t("timeline.unpriced", { count: number(sums.unpriced) })})` : "";
   return facts([
     [t("conversations.turns"), number(sums.requests)],
     [t("conversations.failed"), number(sums.failed)],
-    [t("request.in"), number(sums.input_tokens)],
-    [t("request.cached"), number(sums.cache_read_tokens)],
-    [t("request.out"), number(sums.output_tokens)],
-    [t("request.cost"), sums.unpriced ? `${dollars(sums.cost)} (${unpriced})` : dollars(sums.cost)],
+    [t("request.in"), number(sums.input_tokens || null)],
+    [t("request.cached"), number(sums.input_tokens ? sums.cache_read_tokens : null)],
+    [t("request.out"), number(sums.input_tokens ? sums.output_tokens : null)],
+    [t("request.cost"), `${costText(sums)}${unpriced}`],
     [t("conversations.repairs"), number(sums.repairs + sums.dropped_calls)],
     [t("timeline.first"), time(sums.first)],
     [t("timeline.last"), time(sums.last)],

@@ -1,10 +1,10 @@
 // The latest conversations; `#/conversations/ID` is the timeline of one.
 
 import { call } from "../api.js";
-import { badge, h, replace, section, table } from "../dom.js";
-import { dollars, number, short } from "../format.js";
+import { badge, h, replace, table, toolSection } from "../dom.js";
+import { number } from "../format.js";
 import { refresher, renderAgain } from "../refresh.js";
-import { linkTo, nameCell, timeCell } from "../requests.js";
+import { costText, linkTo, nameCell, timeCell, tokensOf } from "../requests.js";
 import { t } from "../texts.js";
 import { openTimeline } from "../timeline.js";
 
@@ -15,8 +15,7 @@ export async function open(root, rest, signal) {
   const list = new List(signal);
   const { button, run, attempt, trouble } = refresher((options) => list.load(options), signal);
   list.more.addEventListener("click", () => attempt(() => list.loadOlder()));
-  replace(root, section(t("conversations.latest"), h("div", { class: "row tools-row" }, button),
-    trouble, list.shown, list.more));
+  replace(root, toolSection(t("conversations.latest"), button, trouble, list.shown, list.more));
   await run(false);
 }
 
@@ -66,8 +65,8 @@ function columns() {
     { title: t("request.model"), cell: models },
     { title: t("conversations.turns"), numeric: true, cell: (one) => number(one.requests) },
     { title: t("request.tokens"), numeric: true,
-      cell: (one) => `${short(one.input_tokens)} / ${short(one.output_tokens)}` },
-    { title: t("request.cost"), numeric: true, cell: cost },
+      cell: tokensOf },
+    { title: t("request.cost"), numeric: true, cell: costText },
     { title: t("conversations.failed"), numeric: true, cell: (one) => count(one.failed, "bad") },
     { title: t("conversations.repairs"), numeric: true,
       cell: (one) => count(one.repairs + one.dropped_calls, "warn") },
@@ -80,10 +79,4 @@ function models(one) {
   const [first = "", ...others] = one.models;
   return [nameCell(first),
     others.length ? t("conversations.models", { count: number(others.length) }) : null];
-}
-
-// A sum is only a part where the cost of some requests is not known.
-function cost(sums) {
-  if (sums.unpriced === sums.requests) return t("unknown");
-  return sums.unpriced ? t("request.cost.part", { cost: dollars(sums.cost) }) : dollars(sums.cost);
 }

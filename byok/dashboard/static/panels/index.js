@@ -2,7 +2,7 @@
 
 import { call } from "../api.js";
 import { announce, badge, errorBox, facts, h, replace, section } from "../dom.js";
-import { duration, number } from "../format.js";
+import { duration, number, percent } from "../format.js";
 import { t, textOr } from "../texts.js";
 import { skippedFiles } from "./skipped-files.js";
 import { vectorsPart } from "./vectors.js";
@@ -87,8 +87,8 @@ function showTotals(element, { state, mode, waiting, workspaces, totals }) {
     facts([
       [t("index.state"), badge(tone, textOr(`index.state.${state}`, state))],
       [t("index.waiting"), waiting ? number(waiting) : null],
-      [t("index.versions"), number(totals.blobs ?? 0)],
-      [t("index.chunks"), number(totals.chunks ?? 0)],
+      [t("index.versions"), number(totals.blobs)],
+      [t("index.chunks"), number(totals.chunks)],
       [t("index.held"), held],
       [t("index.mode"), mode === "auto" ? null : mode],
     ]),
@@ -103,13 +103,13 @@ function showFolder(view, space) {
     view.folders.append(card.element);
   }
   const busy = BUSY.includes(space.phase);
-  const percent = number(space.percentage, 1);
+  const done = percent(space.percentage / 100);
   replace(card.phase, badge(TONES[space.phase] ?? "warn",
     textOr(`index.phase.${space.phase}`, space.phase)));
   card.progress.hidden = !busy;
   card.progress.value = space.percentage;
   replace(card.numbers, busy
-    ? t("index.doing", { percent, done: number(space.files_processed),
+    ? t("index.doing", { percent: done, done: number(space.files_processed),
       files: number(space.files_tracked) })
     : t("index.files", { files: number(space.files_tracked) }));
   replace(card.note, space.note ? [badge("warn", t("index.note")), " ", space.note] : null);
@@ -142,8 +142,8 @@ const COUNTS = ["accepted", "mtime_hits", "mtime_misses", "names_probed", "files
 
 function counters(values) {
   return facts([
-    ...COUNTS.map((name) => [t(`index.counter.${name}`), number(values[name] ?? 0)]),
-    ...SECONDS.map((name) => [t(`index.counter.${name}`), duration(values[name] ?? 0)]),
+    ...COUNTS.map((name) => [t(`index.counter.${name}`), number(values[name])]),
+    ...SECONDS.map((name) => [t(`index.counter.${name}`), duration(values[name])]),
   ]);
 }
 

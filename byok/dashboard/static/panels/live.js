@@ -3,8 +3,9 @@
 import { facts, h, replace } from "../dom.js";
 import { dollars, duration, number, time } from "../format.js";
 import { onRequests, onState } from "../live.js";
+import { addressOf } from "../requests.js";
 import { t } from "../texts.js";
-import { bytes, elapsed, LiveTable, stateOf } from "./live_table.js";
+import { bytes, elapsed, LiveTable, stateOf } from "./live-table.js";
 
 const TICK = 250; // milliseconds
 const SAY = 10000; // milliseconds between two summaries for screen readers
@@ -139,7 +140,7 @@ class LivePanel {
       h("div", { class: "row" },
         h("button", { on: { click: () => this.close() } }, t("live.close")),
         row.conversation
-          ? h("a", { href: `#/conversations/${encodeURIComponent(row.conversation)}` },
+          ? h("a", { href: addressOf(row.conversation) },
             t("live.to-conversation"))
           : null));
     this.details.hidden = false;
@@ -167,14 +168,14 @@ function factsOf(row) {
     : t("live.pieces", { size: bytes(size), count: number(count) }));
   const known = (value) => (value === null ? null : number(value));
   return [
-    [t("live.state"), t(`live.state.${stateOf(row)}`)],
+    [t("request.state"), t(`live.state.${stateOf(row)}`)],
     [t("live.error"), [row.error, row.error_class].filter(Boolean).join(", ")],
     [t("live.status"), row.status || null],
-    [t("live.started"), time(row.started)],
-    [t("live.elapsed"), duration(elapsed(row))],
+    [t("request.time"), time(row.started)],
+    [t("request.duration"), duration(elapsed(row))],
     [t("live.first-byte"), row.first_byte === null ? null : duration(row.first_byte)],
-    [t("live.client"), row.client],
-    [t("live.conversation"), row.conversation],
+    [t("request.client"), row.client],
+    [t("conversations.id"), row.conversation],
     [t("live.endpoint"), row.endpoint],
     [t("live.purpose"), row.purpose],
     [t("live.model-asked"), row.model_asked],
@@ -183,11 +184,11 @@ function factsOf(row) {
     [t("live.attempts"), number(row.attempts)],
     [t("live.to-client"), pieces(row.sent, row.pieces)],
     [t("live.from-upstream"), pieces(row.received, row.reads)],
-    [t("live.tokens-in"), known(row.input_tokens)],
-    [t("live.tokens-out"), known(row.output_tokens)],
+    [t("request.in"), known(row.input_tokens)],
+    [t("request.out"), known(row.output_tokens)],
     [t("live.tokens-read"), known(row.cache_read_tokens)],
     [t("live.tokens-written"), known(row.cache_written_tokens)],
-    [t("live.cost"), row.outcome === "open" ? null : dollars(row.cost)],
+    [t("request.cost"), row.outcome === "open" ? null : dollars(row.cost)],
     [t("live.repairs"), row.repairs || null],
     [t("live.dropped"), row.dropped_calls || null],
     [t("live.notices"), row.notices || null],

@@ -42,7 +42,7 @@ export function modelsTable(catalog) {
 function columns(catalog) {
   const known = (name, show) => (model) => fact(model, name, show, catalog.table.stale);
   return [
-    { title: t("overview.model"), cell: (model) =>
+    { title: t("request.model"), cell: (model) =>
       [h("code", {}, model.id), uses(catalog, model)] },
     { title: t("models.window"), cell: known("window", short), numeric: true },
     { title: t("models.answer"), cell: known("max_output", short), numeric: true },

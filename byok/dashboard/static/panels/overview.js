@@ -2,8 +2,9 @@
 // block loads by itself, so that a slow one holds up nothing else.
 
 import { call, onEnd } from "../api.js";
-import { announce, badge, errorBox, facts, h, replace, section, table } from "../dom.js";
-import { dollars, duration, number, short, time } from "../format.js";
+import { announce, badge, errorBox, facts, h, replace, table, toolSection } from "../dom.js";
+import { dollars, duration, number, percent, time } from "../format.js";
+import { kindOf, modelOf, nameCell, timeCell, tokensOf } from "../requests.js";
 import { t, textOr } from "../texts.js";
 import { modelsTable } from "./models-table.js";
 
@@ -29,8 +30,8 @@ export async function open(root, rest, signal) {
 // Return a section that loads itself: `make(body, signal, tools)` fills its body.
 function block(title, make, signal) {
   const body = h("div", { "aria-busy": "true" }, h("p", { class: "quiet" }, t("overview.loading")));
-  const tools = h("div", { class: "row tools" });
-  const element = section(t(title), tools, body);
+  const tools = h("div", { class: "row" });
+  const element = toolSection(t(title), tools, body);
   const load = async () => {
     try {
       await make(body, signal, tools);
@@ -112,7 +113,7 @@ function capLine({ name, most, used }) {
     return h("div", {}, t("overview.cap-each", { title, most: amount(most) }));
   }
   const tone = used >= most ? "bad" : used >= 0.8 * most ? "warn" : "good";
-  return h("div", {}, badge(tone, `${number((100 * used) / most)} %`), " ",
+  return h("div", {}, badge(tone, percent(used / most)), " ",
     t("overview.cap-used", { title, used: amount(used), most: amount(most) }));
 }
 
@@ -212,18 +213,17 @@ async function requestsBlock(body, signal, tools) {
   replace(tools, h("a", { href: "#/live" }, t("overview.all-requests")));
   const { requests } = await call("requests", { count: 10 }, { signal });
   replace(body, table(t("overview.requests"), [
-    { title: t("overview.time"), cell: (row) => time(row.started) },
-    { title: t("overview.what"), cell: (row) => row.purpose || h("code", {}, row.endpoint) },
-    { title: t("overview.model"), cell: (row) => h("code", {}, row.model || row.model_asked) },
-    { title: t("overview.took"), cell: (row) => duration(row.seconds), numeric: true },
-    { title: t("overview.tokens"), numeric: true, cell: (row) =>
-      `${short(row.input_tokens)} / ${short(row.output_tokens)}` },
-    { title: t("overview.cost"), cell: (row) => dollars(row.cost), numeric: true },
-    { title: t("overview.outcome"), cell: outcome },
+    { title: t("request.time"), cell: (row) => timeCell(row.started) },
+    { title: t("request.kind"), cell: kindOf },
+    { title: t("request.model"), cell: (row) => nameCell(modelOf(row) || row.model_asked) },
+    { title: t("request.duration"), cell: (row) => duration(row.seconds), numeric: true },
+    { title: t("request.tokens"), numeric: true, cell: tokensOf },
+    { title: t("request.cost"), cell: (row) => dollars(row.cost), numeric: true },
+    { title: t("request.state"), cell: outcome },
   ], requests, { empty: t("overview.requests-none") }));
 }
 
 function outcome({ outcome: name, error }) {
   const tone = { ok: "good", failed: "bad" }[name] ?? "quiet";
-  return [badge(tone, textOr(`outcome.${name}`, name)), " ", error];
+  return [badge(tone, textOr(`live.state.${name}`, name)), " ", error];
 }

@@ -2,7 +2,7 @@
 
 import { call } from "../api.js";
 import { badge, h, replace, section, table } from "../dom.js";
-import { number, time } from "../format.js";
+import { number, percent, time } from "../format.js";
 import { refresher, renderAgain } from "../refresh.js";
 import {
   explanation, kindCell, linkTo, mendBadges, modelOf, nameCell, timeCell,
@@ -98,7 +98,7 @@ function modelColumns() {
     count("answers"),
     { title: t("problems.mended"), numeric: true,
       cell: (row) => (row.answers
-        ? `${number(row.mended)} (${number(100 * share(row), 1)} %)` : number(row.mended)) },
+        ? `${number(row.mended)} (${percent(share(row))})` : number(row.mended)) },
     ...["repairs", "dropped_calls", "retries", "loops", "notices"].map(count),
   ];
 }

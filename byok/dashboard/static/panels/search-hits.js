@@ -38,8 +38,8 @@ function hitItem(hit, place) {
 function scoreParts({ reasons }) {
   const inside = PARTS.filter((name) => reasons[name])
     .map((name) => `${t(`part.${name}`)} ${number(reasons[name], 2)}`);
-  const sum = inside.length > 1 ? `(${inside.join(" + ")})` : inside[0] ?? "0";
   const kind = reasons.kind === 1 ? "" : ` × ${t("part.kind")} ${number(reasons.kind, 2)}`;
+  const sum = inside.length > 1 && kind ? `(${inside.join(" + ")})` : inside.join(" + ") || "0";
   const rest = ["cochange", "vector"].filter((name) => reasons[name])
     .map((name) => ` + ${t(`part.${name}`)} ${number(reasons[name], 2)}`);
   return h("p", { class: "quiet" }, `= ${sum}${kind}${rest.join("")}`);

@@ -37,7 +37,7 @@ async function count(view) {
   replace(view.reasons,
     found.whole ? null : h("p", { class: "note" }, t("index.skipped-part")),
     table(t("index.skipped"), [
-      { title: t("index.reason"), cell: ({ reason }) => h("code", {}, reason) },
+      { title: t("index.reason"), cell: ({ reason }) => h("code", { class: "nowrap" }, reason) },
       { title: t("index.count"), cell: (row) => number(row.count), numeric: true },
       { title: t("index.meaning"), cell: ({ reason, why }) => textOr(`skip.${reason}`, why) },
       { title: t("index.which"), cell: (row) => h("button", {

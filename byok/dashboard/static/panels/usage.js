@@ -3,15 +3,15 @@
 import { call } from "../api.js";
 import { createChart } from "../charts.js";
 import { errorBox, h, replace, section, table } from "../dom.js";
-import { dollars, number, short } from "../format.js";
-import { onRequests } from "../live.js";
+import { dollars, number, percent, short } from "../format.js";
+import { follow } from "../refresh.js";
+import { costOf } from "../requests.js";
 import { t } from "../texts.js";
-import * as charts from "./usage_charts.js";
+import * as charts from "./usage-charts.js";
 
 const RANGES = { day: 0, week: 7, month: 30, quarter: 90 }; // days; none for hours
 const SPLITS = ["model", "client", "purpose"];
-const PAUSE = 5000; // milliseconds between two refreshes
-const WRITTEN = 1500; // milliseconds until the journal has what has ended
+const PAUSE = 4000; // milliseconds from the end of a request to its place in the charts
 const CHARTS = [
   ["tokens", "bars", charts.tokens],
   ["by", "bars", charts.tokensBy],
@@ -34,7 +34,7 @@ export async function open(root, [range, by], signal) {
     h("div", { class: "charts" }, drawn.map(({ chart }) => chart.element)),
     parts.groups, parts.days);
   await load(false);
-  follow(() => load(true), signal);
+  follow(() => load(true), signal, PAUSE);
 }
 
 function choices(chosen, changed) {
@@ -81,7 +81,7 @@ function show({ parts, drawn, chosen }, series, byDay) {
 
 function showFigures(part, series) {
   const { total } = series;
-  const failed = total.requests ? charts.percent(total.failed / total.requests) : "";
+  const failed = total.requests ? percent(total.failed / total.requests) : "";
   const unpriced = total.unpriced
     ? t("usage.figure.unpriced", { count: number(total.unpriced) }) : "";
   const figure = (name, value, note = "") => h("div", {}, h("dt", {}, t(`usage.figure.${name}`)),
@@ -92,8 +92,8 @@ function showFigures(part, series) {
       figure("requests", number(total.requests)),
       figure("in", short(total.input_tokens)),
       figure("out", short(total.output_tokens)),
-      figure("cache", charts.percent(charts.share(total.cache_read_tokens, total.input_tokens))),
-      figure("cost", dollars(charts.costOf(total)), unpriced),
+      figure("cache", percent(charts.share(total.cache_read_tokens, total.input_tokens))),
+      figure("cost", dollars(costOf(total)), unpriced),
       figure("failed", number(total.failed), failed)),
     series.keeps ? null : h("p", {}, t("usage.off")),
     total.requests ? null : h("p", { class: "empty" }, t("usage.empty")));
@@ -102,7 +102,7 @@ function showFigures(part, series) {
 function fill(part, title, rows, total, first) {
   const focused = part.contains(document.activeElement);
   const spent = (row) => row.input_tokens + row.output_tokens;
-  const percentOf = (some, all) => charts.percent(charts.share(some, all));
+  const percentOf = (some, all) => percent(charts.share(some, all));
   const columns = [
     [first, (row) => row.name],
     [t("usage.figure.requests"), (row) => number(row.requests)],
@@ -111,7 +111,7 @@ function fill(part, title, rows, total, first) {
     [t("usage.figure.out"), (row) => number(row.output_tokens)],
     [t("usage.figure.cache"), (row) => percentOf(row.cache_read_tokens, row.input_tokens)],
     [t("usage.share"), (row) => percentOf(spent(row), spent(total))],
-    [t("usage.figure.cost"), (row) => dollars(charts.costOf(row))],
+    [t("usage.figure.cost"), (row) => dollars(costOf(row))],
     [t("usage.no-price"), (row) => number(row.unpriced)],
   ].map(([name, cell], place) => ({ title: name, cell, numeric: place > 0 }));
   replace(part, h("h2", {}, title), table(title, columns, rows, { empty: t("usage.empty") }));
@@ -130,33 +130,9 @@ function showCaps(part, { caps, unpriced, journal }) {
 // `used` is null for a cap of each conversation.
 function showCap({ name, most, used }) {
   const write = name.startsWith("usd") ? dollars : number;
-  const title = t(`usage.cap.${name}`);
+  const title = t(`cap.${name}`);
   if (used === null) return h("li", {}, title, " ", t("usage.cap.most", { most: write(most) }));
   return h("li", {}, h("span", {}, title),
     h("progress", { max: most, value: Math.min(used, most), "aria-label": title }),
     h("span", {}, t("usage.cap.used", { used: write(used), most: write(most) })));
-}
-
-// Refresh when requests have ended, but not all the time, and not while nobody looks.
-function follow(load, signal) {
-  let timer = 0, waiting = false, next = Date.now() + PAUSE;
-  const go = async () => {
-    timer = 0;
-    if (signal.aborted || document.hidden) return;
-    waiting = false;
-    await load();
-    next = Date.now() + PAUSE;
-    if (waiting) wake();
-  };
-  const wake = () => {
-    waiting = true;
-    timer ||= setTimeout(go, Math.max(WRITTEN, next - Date.now()));
-  };
-  let isNews = false; // what is told at once is in the sums already
-  onRequests(({ reset, changed }) => {
-    if (isNews && (reset || changed.some((row) => row.outcome !== "open"))) wake();
-  }, signal);
-  isNews = true;
-  document.addEventListener("visibilitychange", () => waiting && wake(), { signal });
-  signal.addEventListener("abort", () => clearTimeout(timer));
 }

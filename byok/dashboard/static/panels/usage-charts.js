@@ -1,7 +1,8 @@
 // What the charts of usage show: each function makes a chart's content of the answer to
 // `series`. A cost that is unknown is never counted as 0; how many there are is said.
 
-import { dollars, duration, number, short } from "../format.js";
+import { dollars, duration, number, percent, short, shortDollars } from "../format.js";
+import { costOf } from "../requests.js";
 import { language, t } from "../texts.js";
 
 // Return a bucket's time. `local` is what the clock of the daemon shows, so it is read
@@ -38,9 +39,6 @@ function before(local) {
 }
 
 export const share = (part, whole) => (whole > 0 ? part / whole : null);
-export const percent = (value) => (value === null || value === undefined ? "–"
-  : new Intl.NumberFormat(language(), { style: "percent", maximumFractionDigits: 1 })
-    .format(value));
 export const period = (answer) => t(`usage.range.${answer.range}`);
 const fresh = (row) =>
   Math.max(0, row.input_tokens - row.cache_read_tokens - row.cache_written_tokens);
@@ -111,10 +109,6 @@ export function tokensBy(answer) {
   });
 }
 
-// Return a cost, or null if that of every request is unknown.
-export const costOf = (one) =>
-  (one.requests > 0 && one.unpriced === one.requests ? null : one.cost);
-
 export function cost(answer) {
   const { total } = answer;
   const values = { period: period(answer), cost: dollars(costOf(total)) };
@@ -122,7 +116,7 @@ export function cost(answer) {
   return content(answer, {
     sentence: [t("usage.cost.sentence", values), unpriced(total)],
     series: split(answer, costOf), notes: total.unpriced ? [missing] : [],
-    write: dollars, axis: dollars,
+    write: dollars, axis: shortDollars,
   });
 }
 

@@ -2,7 +2,8 @@
 // then those that ended, the newest first.
 
 import { badge, h } from "../dom.js";
-import { dollars, duration, number, short, time, visible } from "../format.js";
+import { dollars, duration, number, time, visible } from "../format.js";
+import { kindOf, modelOf, tokensOf } from "../requests.js";
 import { t } from "../texts.js";
 
 const MOST = 200; // rows, whatever is asked for
@@ -10,18 +11,18 @@ const FEW = 50; // a table of so many is painted in a few milliseconds
 const STALE = 1500; // milliseconds after which what was told says nothing of the rate
 const TONES = { ok: "good", failed: "bad", cancelled: "warn" };
 
-// Columns: the name of their title, what they show of a row, and whether it is a number.
+// Columns: the key of their title, what they show of a row, and whether it is a number.
 const COLUMNS = [
-  ["started", (row) => time(row.started)],
-  ["state", (row) => t(`live.state.${stateOf(row)}`)],
-  ["request", (row) => row.purpose || row.endpoint],
-  ["model", (row) => (row.model ? `${row.upstream}: ${row.model}` : row.model_asked || "–")],
-  ["elapsed", (row) => duration(elapsed(row)), true],
-  ["first-byte", (row) => duration(row.first_byte), true],
-  ["sent", sent, true],
-  ["tokens", tokens, true],
-  ["cost", (row) => (row.outcome === "open" ? "–" : dollars(row.cost)), true],
-  ["notes", notes],
+  ["request.time", (row) => time(row.started)],
+  ["request.state", (row) => t(`live.state.${stateOf(row)}`)],
+  ["request.kind", kindOf],
+  ["request.model", (row) => modelOf(row) || row.model_asked || "–"],
+  ["request.duration", (row) => duration(elapsed(row)), true],
+  ["live.first-byte", (row) => duration(row.first_byte), true],
+  ["live.sent", sent, true],
+  ["request.tokens", tokensOf, true],
+  ["request.cost", (row) => (row.outcome === "open" ? "–" : dollars(row.cost)), true],
+  ["live.notes", notes],
 ];
 const TICKING = [4, 6]; // the columns that change while nothing is told
 
@@ -47,11 +48,6 @@ export function bytes(count) {
   return count < 1e6 ? `${number(count / 1e3, 1)} kB` : `${number(count / 1e6, 1)} MB`;
 }
 
-function tokens(row) {
-  if (row.input_tokens === null) return "–";
-  return `${short(row.input_tokens)} → ${short(row.output_tokens)}`;
-}
-
 function notes(row) {
   const found = [];
   if (row.error) found.push(row.error);
@@ -72,7 +68,7 @@ export class LiveTable {
     this.open = h("tbody");
     this.ended = h("tbody");
     const heads = COLUMNS.map(([name, , numeric]) =>
-      h("th", { scope: "col", class: numeric ? "numeric" : null }, t(`live.${name}`)));
+      h("th", { scope: "col", class: numeric ? "numeric" : null }, t(name)));
     this.element = h("div", { class: "scroll", tabindex: "0", role: "region",
       "aria-label": t("live.table") },
     h("table", {},
@@ -129,7 +125,7 @@ export class LiveTable {
     const name = h("span");
     const button = h("button", { "data-request": id, on: { click: () => this.onDetails(id) } },
       name, h("span", { class: "hidden" }, t("live.details", { id })));
-    const at = COLUMNS.findIndex(([column]) => column === "request");
+    const at = COLUMNS.findIndex(([column]) => column === "request.kind");
     cells[at].append(button);
     const line = { element: h("tr", {}, cells), cells, button, shown: [] };
     line.cells[at] = name;
@@ -177,7 +173,7 @@ function move(element, body) {
 
 function fill(line, row) {
   COLUMNS.forEach(([name, text], column) => {
-    if (name === "state") showState(line, row, column, text(row));
+    if (name === "request.state") showState(line, row, column, text(row));
     else show(line, column, text(row));
   });
 }
