@@ -8,12 +8,12 @@ from byok.routing import Service
 from byok.server.control import Control
 from byok.server.dashboard.endpoint import PageHandler, PageRequest
 from byok.server.dashboard.index_api import make_index_handlers
-from byok.server.dashboard.journal_api import JournalApi
-from byok.server.dashboard.keys_api import key_handlers
-from byok.server.dashboard.live_api import live_handlers
+from byok.server.dashboard.journal_api import make_journal_handlers
+from byok.server.dashboard.keys_api import make_key_handlers
+from byok.server.dashboard.live_api import make_live_handlers
 from byok.server.dashboard.overview_api import make_overview_handlers
-from byok.server.dashboard.settings_api import settings_handlers
-from byok.server.dashboard.usage_api import usage_handlers
+from byok.server.dashboard.settings_api import make_settings_handlers
+from byok.server.dashboard.usage_api import make_usage_handlers
 from byok.server.handlers import LocalHandler
 from byok.wiring.services import Services
 
@@ -38,18 +38,16 @@ def make_page_handlers(
     live: LiveRequests,
 ) -> Mapping[str, PageHandler]:
     """Return what answers each name; `local` is what answers commands."""
-    keep_days = services.settings.journal.keep_days
-    journal = JournalApi(services.paths.journal, keep_days, live.now)
     shared = {name: _share(local[service]) for name, service in _SHARED.items()}
     return {
         **shared,
-        **journal.handlers,
-        **live_handlers(live),
+        **make_journal_handlers(services, live.now),
+        **make_live_handlers(live),
         **make_overview_handlers(local, services, control),
         **make_index_handlers(services.context),
-        **settings_handlers(services, control),
-        **key_handlers(services, control),
-        **usage_handlers(services),
+        **make_settings_handlers(services, control),
+        **make_key_handlers(services, control),
+        **make_usage_handlers(services, live.now),
     }
 
 

@@ -20,7 +20,7 @@ def read_count(body: Mapping[str, Any], name: str, default: int, *, most: int) -
     """
     value = body.get(name, default)
     if type(value) is not int or not 1 <= value <= most:
-        raise _refuse(name, f"a whole number from 1 to {most}")
+        raise bad_field(name, f"a whole number from 1 to {most}")
     return value
 
 
@@ -32,7 +32,7 @@ def read_number(body: Mapping[str, Any], name: str) -> int | None:
     """
     value = body.get(name)
     if value is not None and (type(value) is not int or not 0 <= value <= _MOST):
-        raise _refuse(name, "a whole number")
+        raise bad_field(name, "a whole number")
     return value
 
 
@@ -46,7 +46,7 @@ def read_time(body: Mapping[str, Any], name: str) -> float | None:
     if value is None:
         return None
     if type(value) not in (int, float) or not 0 <= value <= _LATEST:
-        raise _refuse(name, "a time in seconds since 1970")
+        raise bad_field(name, "a time in seconds since 1970")
     return float(value)
 
 
@@ -58,7 +58,7 @@ def read_flag(body: Mapping[str, Any], name: str) -> bool:
     """
     value = body.get(name, False)
     if type(value) is not bool:
-        raise _refuse(name, "true or false")
+        raise bad_field(name, "true or false")
     return value
 
 
@@ -70,7 +70,7 @@ def read_text(body: Mapping[str, Any], name: str, *, longest: int) -> str:
     """
     value = body.get(name, "")
     if not isinstance(value, str) or len(value) > longest:
-        raise _refuse(name, f"a text of at most {longest} characters")
+        raise bad_field(name, f"a text of at most {longest} characters")
     return value.encode("utf-8", "replace").decode()
 
 
@@ -84,7 +84,7 @@ def read_texts(
     """
     value = body.get(name, [])
     if not isinstance(value, list) or len(value) > most:
-        raise _refuse(name, f"a list of at most {most}")
+        raise bad_field(name, f"a list of at most {most}")
     return [read_text({name: one}, name, longest=longest) for one in value]
 
 
@@ -95,7 +95,7 @@ def refuse_empty(name: str, value: str) -> str:
         BadRequest: it is empty, or nothing but spaces.
     """
     if not value.strip():
-        raise _refuse(name, "a text that is not empty")
+        raise bad_field(name, "a text that is not empty")
     return value
 
 
@@ -114,9 +114,10 @@ def read_choice(
     if value is None and default is not None:
         return default
     if not isinstance(value, str) or value not in allowed:
-        raise _refuse(name, f"one of {', '.join(allowed)}")
+        raise bad_field(name, f"one of {', '.join(allowed)}")
     return value
 
 
-def _refuse(name: str, wanted: str) -> BadRequest:
-    return BadRequest(f"{name} must be {wanted}.", status=422)
+def bad_field(name: str, wanted: str) -> BadRequest:
+    """Return the error of a field that is not what it must be, without its value."""
+    return BadRequest(f"{name} must be {wanted}.", code="bad_field", status=422)

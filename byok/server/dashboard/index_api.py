@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from byok.chat import Json
 from byok.code_query import DEFAULT_LENGTH, LONGEST, RetrievalRequest
-from byok.errors import BadRequest
 from byok.index.types import SkipReason
 from byok.retrieval.code_context import CodeContext
 from byok.server.dashboard.endpoint import PageHandler, PageRequest
 from byok.server.dashboard.fields import (
+    read_choice,
     read_count,
     read_number,
     read_text,
@@ -33,11 +33,13 @@ def make_index_handlers(context: CodeContext) -> Mapping[str, PageHandler]:
     async def list_skipped(asked: PageRequest) -> Json:
         body = asked.body
         root = read_text(body, "root", longest=_LONGEST_PATH)
-        reason = _reason(read_text(body, "reason", longest=64))
+        reason = read_choice(body, "reason", ("", *SkipReason), "")
         offset = read_number(body, "offset") or 0
         limit = read_count(body, "limit", _MOST_FILES, most=_MOST_FILES)
         async with walking:
-            found = await context.find_skipped(root, reason, offset, limit)
+            found = await context.find_skipped(
+                root, SkipReason(reason) if reason else None, offset, limit
+            )
         return {
             "reasons": [
                 {"reason": one, "count": found.counts[one], "why": one.explanation}
@@ -70,17 +72,3 @@ def _question(body: Json) -> tuple[str, list[str]]:
     question = read_text(body, "query", longest=_LONGEST_QUESTION)
     roots = read_texts(body, "workspaces", most=_MOST_FOLDERS, longest=_LONGEST_PATH)
     return refuse_empty("query", question), roots
-
-
-def _reason(name: str) -> SkipReason | None:
-    """Return a reason by its name, None for all of them.
-
-    Raises:
-        BadRequest: there is no such reason.
-    """
-    if not name:
-        return None
-    for reason in SkipReason:
-        if reason == name:
-            return reason
-    raise BadRequest("reason must be one that is listed.", status=422)

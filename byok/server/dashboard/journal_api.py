@@ -4,26 +4,27 @@ The journal is read in threads, by connections that change nothing. Where there 
 yet, answers are empty; where it cannot be read, the page shows why.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from byok.errors import BadRequest, CannotStart, NotReady
+from byok.chat import Json
+from byok.error_table import GROUPS, error_rows
+from byok.journal.conversations import latest_conversations, sum_requests
+from byok.journal.problems import ErrorSum, find_problems
+from byok.journal.reading import LogFilter, StoredEntry, entries_before
 from byok.server.dashboard.endpoint import PageHandler, PageRequest
 from byok.server.dashboard.fields import (
+    bad_field,
     read_count,
     read_flag,
     read_number,
     read_text,
     read_time,
 )
-
-if TYPE_CHECKING:
-    from byok.chat import Json
-    from byok.journal.problems import ErrorSum
-    from byok.journal.reading import StoredEntry
+from byok.server.dashboard.journal_reading import read_journal
+from byok.wiring.services import Services
 
 T = TypeVar("T")
 _MOST_REQUESTS = 200
@@ -34,11 +35,16 @@ _DAY = 86_400
 _MOST_DAYS = 3650
 
 
-class JournalApi:
-    """Answers what the page asks of the journal."""
+def make_journal_handlers(
+    services: Services, clock: Callable[[], float]
+) -> Mapping[str, PageHandler]:
+    """Return what answers about the journal; `clock` gives seconds since 1970."""
+    keep_days = services.settings.journal.keep_days
+    return _JournalApi(services.paths.journal, keep_days, clock).handlers
 
+
+class _JournalApi:
     def __init__(self, path: Path, keep_days: int, clock: Callable[[], float]) -> None:
-        """Take the journal's file, how many days it keeps, and seconds since 1970."""
         self._path = path
         self._clock = clock
         self._keep_days = keep_days
@@ -49,10 +55,8 @@ class JournalApi:
             "problems": _ask(self._problems),
         }
 
-    async def _requests(self, body: dict[str, Any]) -> "Json":
+    async def _requests(self, body: dict[str, Any]) -> Json:
         """Return requests, the latest first."""
-        from byok.journal.reading import LogFilter, entries_before
-
         count = read_count(body, "count", 50, most=_MOST_REQUESTS)
         wanted = LogFilter(
             errors=read_flag(body, "errors"),
@@ -66,10 +70,8 @@ class JournalApi:
         )
         return {"requests": _entries(found[:count]), "more": len(found) > count}
 
-    async def _conversations(self, body: dict[str, Any]) -> "Json":
+    async def _conversations(self, body: dict[str, Any]) -> Json:
         """Return sums of conversations, the latest first."""
-        from byok.journal.conversations import latest_conversations
-
         count = read_count(body, "count", 50, most=_MOST_CONVERSATIONS)
         before = read_time(body, "before")
         page = await self._read(
@@ -81,17 +83,14 @@ class JournalApi:
             "keep_days": self._keep_days,
         }
 
-    async def _conversation(self, body: dict[str, Any]) -> "Json":
+    async def _conversation(self, body: dict[str, Any]) -> Json:
         """Return turns of a conversation before one, the oldest first, and its sums.
 
         `previous` is when the turn before them ended, in seconds since 1970.
         """
-        from byok.journal.conversations import sum_requests
-        from byok.journal.reading import LogFilter, entries_before
-
         name = read_text(body, "conversation", longest=_LONGEST_ID)
-        if not name:
-            raise BadRequest("conversation must not be empty.", status=422)
+        if not name:  # one of spaces may be a client's
+            raise bad_field("conversation", "a text that is not empty")
         before = read_number(body, "before")
         wanted = LogFilter(conversation=name, exact=True)
         found = await self._read(
@@ -108,10 +107,8 @@ class JournalApi:
             "errors": _explain({turn.entry.error for turn in turns}),
         }
 
-    async def _problems(self, body: dict[str, Any]) -> "Json":
+    async def _problems(self, body: dict[str, Any]) -> Json:
         """Return errors by code and repairs by model of the last days."""
-        from byok.journal.problems import find_problems
-
         # By this machine's clock: that of a page may be another one's.
         since = self._clock() - _DAY * read_count(body, "days", 7, most=_MOST_DAYS)
         found = await self._read(partial(find_problems, since=since))
@@ -125,32 +122,20 @@ class JournalApi:
         }
 
     async def _read(self, read: Callable[[Path], T]) -> T:
-        """Read the journal in a thread.
-
-        Raises:
-            NotReady: it cannot be read just now; the message says why.
-        """
-        try:
-            return await asyncio.to_thread(read, self._path)
-        except CannotStart as error:  # which would be an answer with status 500
-            raise NotReady(error.message, code=error.code, hint=error.hint) from error
-        except OSError as error:
-            raise NotReady(
-                f"The journal {self._path} cannot be read: {error.strerror}."
-            ) from error
+        return await read_journal(self._path, partial(read, self._path))
 
 
 def _ask(
-    handler: Callable[[dict[str, Any]], Awaitable["Json"]],
-) -> Callable[[PageRequest], Awaitable["Json"]]:
+    handler: Callable[[dict[str, Any]], Awaitable[Json]],
+) -> Callable[[PageRequest], Awaitable[Json]]:
     return lambda asked: handler(asked.body)
 
 
-def _entries(found: "Iterable[StoredEntry]") -> list["Json"]:
+def _entries(found: Iterable[StoredEntry]) -> list[Json]:
     return [{"number": one.number, **one.entry._asdict()} for one in found]
 
 
-def _error(row: "ErrorSum", known: "Mapping[str, Json]") -> "Json":
+def _error(row: ErrorSum, known: Mapping[str, Json]) -> Json:
     return {
         "code": row.code,
         "requests": row.requests,
@@ -161,10 +146,8 @@ def _error(row: "ErrorSum", known: "Mapping[str, Json]") -> "Json":
     }
 
 
-def _explain(codes: set[str]) -> dict[str, "Json"]:
+def _explain(codes: set[str]) -> dict[str, Json]:
     """Return what `byok explain` tells of those codes that it knows."""
-    from byok.error_table import GROUPS, error_rows
-
     rows = error_rows() if codes - {""} else {}
     return {
         code: {**row._asdict(), "group": GROUPS.get(row.group, row.group)}

@@ -7,20 +7,23 @@ origin that the settings in force name.
 import asyncio
 from collections.abc import Mapping
 
-from byok.augment.body import first_text
 from byok.chat import Json
-from byok.errors import BadRequest, ConfigError
+from byok.errors import ConfigError
 from byok.keys import KeyWanted, clean_key, fingerprint
 from byok.server.control import Control
 from byok.server.dashboard.endpoint import PageHandler, PageRequest
+from byok.server.dashboard.fields import bad_field, read_text, refuse_empty
 from byok.wiring.key_entry import key_named
 from byok.wiring.services import Services
 
 _LONGEST_NAME = 80
+_LONGEST_KEY = 10_000  # as it is pasted
 _OTHER_WAYS = "Or store it by command: byok keys set {name} --store vault"
 
 
-def key_handlers(services: Services, control: Control) -> Mapping[str, PageHandler]:
+def make_key_handlers(
+    services: Services, control: Control
+) -> Mapping[str, PageHandler]:
     """Return what answers changes of keys."""
     answers = _KeysApi(services, control)
     return {"key-set": answers.set, "key-remove": answers.remove}
@@ -35,7 +38,7 @@ class _KeysApi:
         """Store a key in the keyring; the answer holds its fingerprint only."""
         # What is no key is not told to the redactor, which forgets nothing: it may be
         # a whole file, or a common word.
-        key = clean_key(first_text(asked.body, "key"))
+        key = clean_key(read_text(asked.body, "key", longest=_LONGEST_KEY))
         wanted = self._find(asked)
         self._services.redactor.add(key)
         keyring = self._services.ladder.keyring
@@ -59,13 +62,11 @@ class _KeysApi:
         return {"name": wanted.title, "removed": removed}
 
     def _find(self, asked: PageRequest) -> KeyWanted:
-        name = first_text(asked.body, "name")
-        if not name or len(name) > _LONGEST_NAME or "://" in name:
-            raise BadRequest(
-                "Bad field: name must be that of an upstream.",
-                code="bad_field",
-                status=422,
-            )
+        name = refuse_empty(
+            "name", read_text(asked.body, "name", longest=_LONGEST_NAME)
+        )
+        if "://" in name:
+            raise bad_field("name", "that of an upstream")
         return key_named(name, self._control.settings)
 
     def _forget(self, wanted: KeyWanted) -> None:

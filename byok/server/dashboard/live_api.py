@@ -24,7 +24,7 @@ _LAST_WORDS = 0.3  # seconds for the last line, for one that does not read
 _HEADERS = {**LINES, "Cache-Control": "no-store", **PAGE_HEADERS}
 
 
-def live_handlers(live: LiveRequests) -> Mapping[str, PageHandler]:
+def make_live_handlers(live: LiveRequests) -> Mapping[str, PageHandler]:
     """Return what streams live requests."""
 
     async def stream(asked: PageRequest) -> StreamResponse:

@@ -3,22 +3,23 @@
 import asyncio
 import contextlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from byok.augment.body import first_text
 from byok.chat import Json
+from byok.config.faults import SettingFault
+from byok.dashboard.settings_change import read_changes
+from byok.dashboard.settings_page import SettingsPage, write_faults
 from byok.errors import ConfigError
 from byok.server.control import Control, needs_restart
 from byok.server.dashboard.endpoint import PageHandler, PageRequest
+from byok.server.dashboard.fields import read_text
 from byok.wiring.moved_secrets import moved_secrets
 from byok.wiring.services import Services
 
-if TYPE_CHECKING:
-    from byok.config.faults import SettingFault
-    from byok.dashboard.settings_page import SettingsPage
+_LONGEST_REVISION = 100
 
 
-def settings_handlers(
+def make_settings_handlers(
     services: Services, control: Control
 ) -> Mapping[str, PageHandler]:
     """Return what answers the settings panel."""
@@ -43,9 +44,6 @@ class _SettingsApi:
 
     async def check(self, asked: PageRequest) -> Json:
         """Say what is wrong with changes, and which lines they would change."""
-        from byok.dashboard.settings_change import read_changes
-        from byok.dashboard.settings_page import write_faults
-
         changes, faults = read_changes(asked.body)
         told = await asyncio.to_thread(self._page().preview, changes)
         told["errors"] = [*write_faults(faults), *told["errors"]]
@@ -53,12 +51,9 @@ class _SettingsApi:
 
     async def save(self, asked: PageRequest) -> Json:
         """Write changes, use them at once, and return the form as it is then."""
-        from byok.dashboard.settings_change import read_changes
-        from byok.dashboard.settings_page import write_faults
-
         changes, faults = read_changes(asked.body)
         if not faults:
-            revision = first_text(asked.body, "revision")
+            revision = read_text(asked.body, "revision", longest=_LONGEST_REVISION)
             faults = await self._write(revision, changes)
         if faults:
             return {"errors": write_faults(faults)}
@@ -70,7 +65,7 @@ class _SettingsApi:
         await self._control.stop(self._control.instance, again=True)
         return {"port": self._control.settings.server.port}
 
-    async def _write(self, revision: str, changes: Any) -> "list[SettingFault]":
+    async def _write(self, revision: str, changes: Any) -> list[SettingFault]:
         found: list[SettingFault] = []
         page = self._page()
 
@@ -90,9 +85,7 @@ class _SettingsApi:
             "restart": status["restart"],
         }
 
-    def _page(self) -> "SettingsPage":
-        from byok.dashboard.settings_page import SettingsPage
-
+    def _page(self) -> SettingsPage:
         source = self._control.source
         return SettingsPage(
             source.file,
@@ -104,7 +97,7 @@ class _SettingsApi:
             self._find_moves,
         )
 
-    def _find_moves(self, before: bytes, after: bytes) -> "list[SettingFault]":
+    def _find_moves(self, before: bytes, after: bytes) -> list[SettingFault]:
         """Return which addresses are new to what is sent there."""
         try_text = self._control.source.try_text
         former = [self._control.settings]

@@ -5,9 +5,9 @@ day, model, conversation or client. A cost is without the requests that are `unp
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from byok.journal.series import SPLITS, Bucket, SeriesReader
 from byok.journal.usage import GROUPS, UsageRow, UsageTable, add_rows, top_usage
 from byok.server.dashboard.endpoint import PageHandler, PageRequest
 from byok.server.dashboard.fields import read_choice, read_count
+from byok.server.dashboard.journal_reading import read_journal
 from byok.wiring.services import Services
 
 _MOST_DAYS = 366
@@ -39,20 +40,20 @@ RANGES = {
 _HOURS = 23  # before this one
 
 
-def usage_handlers(services: Services) -> Mapping[str, PageHandler]:
-    """Return what answers `series` and `usage`."""
-    keeps = services.settings.journal.keep_days > 0
-    return UsageApi(services.paths.journal, keeps=keeps).handlers
+def make_usage_handlers(
+    services: Services, clock: Callable[[], float]
+) -> Mapping[str, PageHandler]:
+    """Return what answers `series` and `usage`; `clock` gives seconds since 1970."""
+    keep_days = services.settings.journal.keep_days
+    return _UsageApi(services.paths.journal, keep_days, clock).handlers
 
 
-class UsageApi:
-    """Answers about one journal; `keeps` tells whether requests are written to it."""
-
+class _UsageApi:
     def __init__(
-        self, journal: Path, *, keeps: bool, clock: Callable[[], float] = time.time
+        self, journal: Path, keep_days: int, clock: Callable[[], float]
     ) -> None:
         self._journal = journal
-        self._keeps = keeps
+        self._keeps = keep_days > 0
         self._clock = clock
         self._reader = SeriesReader(journal)
         self._one_at_a_time = asyncio.Lock()
@@ -65,13 +66,15 @@ class UsageApi:
         wanted = read_choice(asked.body, "range", RANGES)
         by = read_choice(asked.body, "by", SPLITS, "")
         async with self._one_at_a_time:
-            return await asyncio.to_thread(self._read_series, wanted, by)
+            read = partial(self._read_series, wanted, by)
+            return await read_journal(self._journal, read)
 
     async def _usage(self, asked: PageRequest) -> Json:
         by = read_choice(asked.body, "by", GROUPS)
         days = read_count(asked.body, "days", 30, most=_MOST_DAYS)
         async with self._one_at_a_time:
-            found = await asyncio.to_thread(self._read_usage, by, days)
+            read = partial(self._read_usage, by, days)
+            found = await read_journal(self._journal, read)
         return {
             "by": by,
             "days": days,

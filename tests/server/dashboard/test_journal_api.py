@@ -13,6 +13,7 @@ from tests.fakes.dashboard import signed_in
 from tests.fakes.journal_entries import NOW, entry, write_journal, write_version_1
 
 NAMES = ["requests", "conversations", "conversation", "problems"]
+SUMMED = ["series", "usage"]
 FAILED = {"outcome": "failed", "error": "upstream_auth"}
 HOSTILE = "<img src=x onerror=alert(1)>\x1b[2J\u202e"
 ENTRIES = [
@@ -164,13 +165,12 @@ def lose_a_column() -> None:
         db.execute("ALTER TABLE request DROP COLUMN cost")
 
 
-@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
-    ("spoil", "code"),
+    ("name", "spoil", "code"),
     [
-        (damage, "corrupt_data"),
-        (lose_a_column, "corrupt_data"),
-        (become_newer, "newer_data"),
+        *((name, damage, "corrupt_data") for name in [*NAMES, *SUMMED]),
+        *((name, become_newer, "newer_data") for name in [*NAMES, *SUMMED]),
+        *((name, lose_a_column, "corrupt_data") for name in NAMES),
     ],
 )
 async def test_a_journal_that_cannot_be_read_is_a_sentence(
@@ -179,7 +179,8 @@ async def test_a_journal_that_cannot_be_read_is_a_sentence(
     spoil()
     async with running(upstream="demo") as editor:
         page = await signed_in(editor)
-        answer = await page.raw(name, {"conversation": "c0ffee-1"})
+        body = {"conversation": "c0ffee-1", "range": "day", "by": "model"}
+        answer = await page.raw(name, body)
     assert answer.status == 503
     assert answer.json["error"]["code"] == code
     assert answer.json["error"]["message"].startswith("The journal ")
@@ -207,4 +208,4 @@ async def test_a_journal_that_cannot_be_read_is_a_sentence(
 async def test_a_field_of_another_kind_is_refused(name: str, body: Any) -> None:
     async with running(upstream="demo") as editor:
         page = await signed_in(editor)
-        assert await page.refused(name, body) == (422, "bad_request")
+        assert await page.refused(name, body) == (422, "bad_field")
