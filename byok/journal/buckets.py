@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 MOST_BUCKETS = 400
+_TICK = 1e-6  # seconds; a date has no parts of a microsecond
 
 
 class Step(StrEnum):
@@ -30,12 +31,12 @@ def make_buckets(since: float, until: float, step: Step) -> list[tuple[float, fl
     Raises:
         ValueError: that would be more than MOST_BUCKETS.
     """
-    begin = _begin_of(step, until - 1)
+    begin = _begin_of(step, until - _TICK)
     buckets = [(max(begin, since), _end_of(step, begin))] if since < until else []
     while begin > since:
         if len(buckets) == MOST_BUCKETS:
             raise ValueError(f"more than {MOST_BUCKETS} buckets")
-        begin, end = _begin_of(step, begin - 1), begin
+        begin, end = _begin_of(step, begin - _TICK), begin
         buckets.append((max(begin, since), end))
     return buckets[::-1]
 

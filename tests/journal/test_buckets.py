@@ -142,6 +142,9 @@ def test_the_last_bucket_holds_the_moment_before_the_end(set_zone: Zone) -> None
     midnight = at("2026-03-04T00:00")
     assert make_buckets(midnight - 1, midnight, Step.DAY) == [(midnight - 1, midnight)]
     assert make_buckets(midnight, midnight, Step.DAY) == []
+    later = make_buckets(midnight, midnight + 0.25, Step.HOUR)
+    assert later == [(midnight, midnight + 3600)]
+    assert len(make_buckets(midnight - 1, midnight + 0.25, Step.DAY)) == 2
 
 
 def test_hours_are_counted_and_not_read_from_the_clock(set_zone: Zone) -> None:
