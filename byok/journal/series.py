@@ -75,13 +75,6 @@ class _Sums(NamedTuple):
 _NOTHING = _Sums()
 
 
-def sum_series(
-    path: Path, since: float, until: float, step: Step, by: str = ""
-) -> Series:
-    """Add up requests to models; see `SeriesReader.read`."""
-    return SeriesReader(path).read(since, until, step, by)
-
-
 class SeriesReader:
     """Adds up one journal, for any thread; what has not changed is not read again."""
 

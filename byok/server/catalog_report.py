@@ -30,7 +30,7 @@ def known_catalog(services: Services) -> Json:
     failures = {
         name: services.redactor(failure)
         for name in services.upstreams
-        if (failure := services.catalog.failure_of(name))
+        if (failure := services.catalog.state_of(name).failure)
     }
     table = packed_table()
     return {

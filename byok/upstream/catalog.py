@@ -159,11 +159,7 @@ class Catalog:
             for model in self.models_of(name)
         ]
 
-    def failure_of(self, name: str) -> str:
-        """Return why the last fetch of an upstream's list failed, or ""."""
-        return self._entries[name].failure
-
-    def state_of(self, name: str) -> "ListState":
+    def state_of(self, name: str) -> ListState:
         """Return how the fetching of an upstream's list stands."""
         entry = self._entries[name]
         age = self._clock() - entry.fetched

@@ -14,8 +14,8 @@ from byok.journal.series import (
     MOST_PARTS,
     SPLITS,
     Percentiles,
+    Series,
     SeriesReader,
-    sum_series,
 )
 from byok.journal.usage import UsageRow, add_rows, sum_usage
 from tests.fakes.journal_entries import NOW, entry, write_journal
@@ -41,6 +41,12 @@ def write(folder: Path, *entries: JournalEntry) -> Path:
 
 def at(hours: float, **fields: Any) -> JournalEntry:
     return PLAIN._replace(started=SINCE + hours * HOUR, **fields)
+
+
+def sum_series(
+    path: Path, since: float, until: float, step: Step, by: str = ""
+) -> Series:
+    return SeriesReader(path).read(since, until, step, by)
 
 
 def test_every_bucket_is_there_and_empty_ones_are_zeros(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ async def test_catalog_refreshes_in_the_background_and_reading_never_waits(
     lister.open.set()
     await catalog.settle(5)
     assert catalog.models_of("a") == ["m1", "m2"]
-    assert catalog.failure_of("a") == ""
+    assert catalog.state_of("a").failure == ""
 
 
 async def test_catalog_refreshes_only_an_old_model_list(file: Path) -> None:
@@ -108,14 +108,14 @@ async def test_catalog_keeps_the_old_model_list_and_the_failure(
     await refreshed(catalog)
     clock.now, lister.failure = 1000.0, failure
     await refreshed(catalog)
-    assert catalog.failure_of("a") == failure.sentence
+    assert catalog.state_of("a").failure == failure.sentence
     assert failure.sentence in caplog.text
     assert catalog.models_of("a") == ["m1"]
     await refreshed(catalog)
     assert lister.asked == 2
     clock.now, lister.failure = 2000.0, None
     await refreshed(catalog)
-    assert catalog.failure_of("a") == ""
+    assert catalog.state_of("a").failure == ""
 
 
 async def test_catalog_failure_of_one_upstream_leaves_other_lists_alone(
