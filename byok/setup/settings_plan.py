@@ -4,11 +4,10 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from byok.client_settings import toml_text
 from byok.client_settings.encoding import decode_text, encode_text
 from byok.client_settings.setting import MISSING, Setting, SettingPath
 from byok.config import Settings, UpstreamSettings, check_settings
-from byok.config.own_text import put_setting
+from byok.config.own_text import find_value, put_setting
 from byok.dialects.presets import OPENAI_COMPATIBLE
 from byok.errors import ConfigError
 from byok.model_ids import ListedModel
@@ -46,13 +45,14 @@ def plan_settings(
     try:
         decoded = decode_text(before or b"")
         text = decoded.text
-        wanted, kept = _split(text, name, _upstream_settings(name, section), models)
+        given = tomllib.loads(text)
+        wanted, kept = _split(given, name, _upstream_settings(name, section), models)
         if not wanted:
             return SettingsPlan(before, before or b"", kept)
         new = text or _HEAD
         for row in wanted:
             new = put_setting(new, *row)
-        _check(text, new, wanted)
+        _check(text, new)
     except ValueError as error:
         raise ConfigError(
             f"The settings file cannot be extended: {error}. Nothing was changed.",
@@ -72,38 +72,43 @@ def _upstream_settings(name: str, section: UpstreamSettings) -> list[Setting]:
 
 
 def _split(
-    text: str, name: str, upstream: list[Setting], models: Iterable[ChosenModel]
+    given: Mapping[str, Any],
+    name: str,
+    upstream: list[Setting],
+    models: Iterable[ChosenModel],
 ) -> tuple[list[Setting], tuple[SettingPath, ...]]:
     """Return what is to be added, and what the file says otherwise."""
     wanted, kept = list[Setting](), list[SettingPath]()
-    if toml_text.read(text, ("upstreams", name)) is MISSING:
+    if find_value(given, ("upstreams", name)) is MISSING:
         wanted += upstream
     else:
-        kept += [row.path for row in upstream if _differs(text, row)]
+        kept += [row.path for row in upstream if _differs(given, row)]
     chosen = [model for model in models if model.model]
     for purpose, model, _ in chosen:
         path = (_ROUTING, *(() if purpose == DEFAULT else (_MODELS,)), purpose)
         row = Setting(path, ListedModel(name, model).id)
-        if toml_text.read(text, path) is not MISSING:
-            kept += [path] if _differs(text, row) else []
+        if find_value(given, path) is not MISSING:
+            kept += [path] if _differs(given, row) else []
             if purpose == DEFAULT and kept[-1:] == [path]:
                 break  # the other models would not belong to that default
-        elif not (purpose in _SMALL_JOBS and _has_small(text)):
+        elif not (purpose in _SMALL_JOBS and _has_small(given)):
             wanted.append(row)
     return wanted, tuple(kept)
 
 
-def _has_small(text: str) -> bool:
-    return toml_text.read(text, (_ROUTING, _MODELS, _SMALL)) is not MISSING
+def _has_small(given: Mapping[str, Any]) -> bool:
+    return find_value(given, (_ROUTING, _MODELS, _SMALL)) is not MISSING
 
 
-def _differs(text: str, row: Setting) -> bool:
-    there = toml_text.read(text, row.path)
+def _differs(given: Mapping[str, Any], row: Setting) -> bool:
+    there = find_value(given, row.path)
     return there is not MISSING and there != row.value
 
 
-def _check(old: str, new: str, wanted: Iterable[Setting]) -> None:
-    """Prove that the lines of the old text are all there, and nothing else is new.
+def _check(old: str, new: str) -> None:
+    """Prove that the lines of the old text are all there, and that byok can use it.
+
+    That no other setting differs is what `put_setting` proves.
 
     Raises:
         ValueError: they are not, or byok would not start with the new text.
@@ -111,20 +116,7 @@ def _check(old: str, new: str, wanted: Iterable[Setting]) -> None:
     rest = iter(new.splitlines())
     if not all(line in rest for line in old.splitlines()):
         raise ValueError("a line of it would change")
-    due: dict[str, Any] = tomllib.loads(old)
-    for path, value in wanted:
-        table = due
-        for part in path[:-1]:
-            table = table.setdefault(part, {})
-        table[path[-1]] = value
-    given = tomllib.loads(new)
-    if given != due:
-        raise ValueError("another setting would change")
-    _check_use(given)
-
-
-def _check_use(given: Mapping[str, Any]) -> None:
-    arguments: dict[str, Any] = {"_toml": given}
+    arguments: dict[str, Any] = {"_toml": tomllib.loads(new)}
     try:
         check_settings(Settings(**arguments))
     except ConfigError as error:
