@@ -19,7 +19,7 @@ from byok.caps.spent import Spent, spending_of
 from byok.chat import Json
 from byok.config.spending_sections import CapSettings
 from byok.errors import BadRequest
-from byok.journal.cost import PriceOf
+from byok.journal.cost import PriceOf, no_price
 from byok.journal.entry import make_entry
 from byok.record import RequestRecord
 
@@ -48,7 +48,7 @@ class CapKeeper:
         self._journal = journal
         self._clock = clock
         self._caps: tuple[Cap, ...] = ()
-        self._price_of: PriceOf = lambda upstream, model: None
+        self._price_of: PriceOf = no_price
         self._journals = False
         self._ledger = Ledger(journal)
         self._begun: dict[str, str] = {}  # conversations by request

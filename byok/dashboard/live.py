@@ -19,8 +19,7 @@ from byok.chat import Json
 from byok.dashboard.live_reader import LiveEnd, LiveReader
 from byok.dashboard.live_rows import Counter, EndedRow, OpenRow
 from byok.dashboard.pulse import Pulse
-from byok.dialects.model_facts import Price
-from byok.journal.cost import PriceOf
+from byok.journal.cost import PriceOf, no_price
 from byok.journal.entry import make_entry
 from byok.record import RequestRecord
 
@@ -42,11 +41,6 @@ class LiveBatch(NamedTuple):
     whole: bool
 
 
-def _no_price(upstream: str, model: str) -> Price | None:
-    del upstream, model
-    return None
-
-
 class LiveRequests:
     """Observer that knows which requests of clients are open or ended just now.
 
@@ -61,7 +55,7 @@ class LiveRequests:
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Take what removes secrets; batches are at least `every` so many seconds."""
-        self.price_of: PriceOf = _no_price
+        self.price_of: PriceOf = no_price
         self._redactor = redactor
         self._clock = clock
         self._open: dict[str, RequestRecord] = {}

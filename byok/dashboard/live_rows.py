@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from byok.chat import Json
 from byok.dashboard.pulse import Pulse
+from byok.journal.cost import no_price
 from byok.journal.entry import JournalEntry, make_entry
 from byok.record import Hop, RequestRecord
 
@@ -63,7 +64,7 @@ class OpenRow:
     ) -> Json | None:
         """Return what differs since a version: all facts, the counts alone, or None."""
         if self._changed > since:
-            entry = make_entry(self._record, now, lambda upstream, model: None)
+            entry = make_entry(self._record, now, no_price)
             told = _facts(entry, redactor)
             # Not before the end: a request may cost nothing so far, and will not.
             return {**told, "cost": None, **_counts(self._counter)}

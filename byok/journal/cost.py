@@ -16,6 +16,12 @@ _FREE = frozenset(
 )
 
 
+def no_price(upstream: str, model: str) -> Price | None:
+    """Know no price of any model."""
+    del upstream, model
+    return None
+
+
 def cost_of(record: RequestRecord, price_of: PriceOf) -> float | None:
     """Return the US dollars that a request cost; None if any part is not known."""
     if not record.attempts:

@@ -5,18 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from byok.dialects.model_facts import Price
-from byok.journal.cost import PriceOf
+from byok.journal.cost import PriceOf, no_price
 from byok.journal.entry import make_entry
 from byok.record import RequestRecord
 
 if TYPE_CHECKING:
     from byok.journal.writer import JournalWriter, WriterLimits
-
-
-def _no_price(upstream: str, model: str) -> Price | None:
-    del upstream, model
-    return None
 
 
 class Journal:
@@ -39,7 +33,7 @@ class Journal:
         self._limits = limits
         self._clock = clock
         self._writer: JournalWriter | None = None
-        self._price_of: PriceOf = _no_price
+        self._price_of: PriceOf = no_price
 
     @property
     def lost(self) -> int:

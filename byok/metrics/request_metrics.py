@@ -3,19 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from byok.dialects.model_facts import Price
 from byok.events import Usage
-from byok.journal.cost import PriceOf, cost_of
+from byok.journal.cost import PriceOf, cost_of, no_price
 from byok.metrics.histogram import Histogram
 from byok.metrics.rows import Rows
 from byok.record import RequestRecord
 
 _MOST_TOKENS = 10**12  # of one request: an upstream may tell anything
-
-
-def _no_price(upstream: str, model: str) -> Price | None:
-    del upstream, model
-    return None
 
 
 @dataclass(slots=True)
@@ -59,7 +53,7 @@ class RequestMetrics:
     def __init__(self, hide: Callable[[str], str] = str) -> None:
         """Take what removes secrets from names."""
         self.on = False
-        self.price_of: PriceOf = _no_price
+        self.price_of: PriceOf = no_price
         self.open = 0
         self.requests = Rows(Count, hide)
         self.seconds = Rows(Histogram, hide)
