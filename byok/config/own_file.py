@@ -14,6 +14,7 @@ from byok.client_settings.settings_file import (
 )
 from byok.config.loading import LARGEST
 from byok.errors import ConfigError
+from byok.escapes import shell_word
 from byok.platform.paths import Paths, make_private, write_private
 
 _BACKUPS = "settings_backups"
@@ -39,9 +40,24 @@ def read_own_settings(
             f"{path} is a link.", hint=f"Change the file that it leads to. {_BY_HAND}"
         )
     try:
-        return read_settings_file(path, home, largest=LARGEST)
+        file = read_settings_file(path, home, largest=LARGEST)
     except ConfigError as error:
         raise error.with_hint(_BY_HAND) from None
+    if os.name == "posix" and file.raw is not None:
+        _check_mode(file.path)
+    return file
+
+
+def _check_mode(path: Path) -> None:
+    """Refuse what others may have written: a change would make it the user's own.
+
+    byok reads no such file either.
+    """
+    if path.stat().st_mode & 0o022:
+        raise ConfigError(
+            f"{path} can be changed by other users.",
+            hint=f"Look through it, then run: chmod go-w {shell_word(path)}",
+        )
 
 
 def write_own_settings(

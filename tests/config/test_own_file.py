@@ -63,6 +63,18 @@ def test_files_of_the_same_second_are_all_saved(paths: Paths, tmp_path: Path) ->
     assert sorted(backups, key=str) == backups
 
 
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such mode")
+@pytest.mark.parametrize("mode", [0o666, 0o660, 0o602])
+def test_what_others_may_have_written_is_not_taken_over(
+    paths: Paths, tmp_path: Path, mode: int
+) -> None:
+    put(paths, mode=mode)
+    with pytest.raises(ConfigError, match="can be changed by other users") as failure:
+        read_own_settings(paths.config, tmp_path)
+    assert "chmod go-w" in failure.value.hint
+    assert mode_of(paths.config) == mode
+
+
 def test_a_change_of_another_program_stays(paths: Paths, tmp_path: Path) -> None:
     put(paths)
     file = read_own_settings(paths.config, tmp_path)
