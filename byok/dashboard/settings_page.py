@@ -159,4 +159,5 @@ def _difference(
 
 
 def _lines(raw: bytes) -> list[str]:
-    return decode_text(raw).text.splitlines()
+    # Unlike splitlines: a value may have other ends of lines in it.
+    return decode_text(raw).text.removesuffix("\n").split("\n")

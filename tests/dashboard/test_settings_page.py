@@ -76,6 +76,7 @@ def test_a_file_that_is_nested_deeply_is_left(page: SettingsPage, text: str) -> 
         '"headers" = { X-Team = "canary" }',
         'query.k = "canary"',
         'extra_body = { user = "canary" }',
+        'extra_body = { user = "1\u2028canary" }',
         'api_key_cmd = ["pass", "canary"]',
         'proxy = "http://canary.example:3128"',
     ],
@@ -84,7 +85,7 @@ def test_a_file_that_is_nested_deeply_is_left(page: SettingsPage, text: str) -> 
 def test_what_stands_beside_a_change_on_its_line_is_not_shown(
     page: SettingsPage, name: str, hidden: str
 ) -> None:
-    own = f'{{ base_url = "https://own.example/v1", model = "m", {hidden} }}'
+    own = f'{{ base_url = "https://own.example/v1", {hidden}, model = "m" }}'
     write_settings(f"[upstreams]\n{name} = {own}\n")
     for value in ("z", MISSING):
         told = page.preview([Change(("upstreams", name, "model"), value)])
