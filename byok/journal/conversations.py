@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from byok.journal.file import reading
+from byok.journal.totals import whole
 
 # From the index alone, so that the length of the journal hardly matters.
 _LATEST = """SELECT conversation, max(started) AS last FROM request
@@ -93,14 +94,14 @@ def _add_up(db: sqlite3.Connection, conversation: str) -> ConversationSums | Non
         first,
         last,
         requests,
-        int(failed),
-        int(tokens_in),
-        int(tokens_out),
-        int(cached),
+        whole(failed),
+        whole(tokens_in),
+        whole(tokens_out),
+        whole(cached),
         cost,
-        int(unpriced),
-        int(repairs),
-        int(drops),
+        whole(unpriced),
+        whole(repairs),
+        whole(drops),
         client,
         tuple(f"{upstream}:{model}" for upstream, model, _ in models),
     )

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from byok.journal.file import reading
 from byok.journal.reading import StoredEntry, read_rows
 from byok.journal.schema import MENDED
+from byok.journal.totals import whole
 
 _EXAMPLES = 5  # requests of one code
 _MOST_CODES = 100
@@ -105,7 +106,7 @@ def _models(
 ) -> list[MendedModel]:
     rows = db.execute(_BY_MODEL, (since, _MOST_MODELS)).fetchall()
     return [
-        MendedModel(place, answers(place, 0), *map(int, counts))
+        MendedModel(place, answers(place, 0), *map(whole, counts))
         for upstream, model, *counts in rows
         for place in [_place(upstream, model)]
     ]

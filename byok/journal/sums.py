@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from byok.journal.file import reading
+from byok.journal.totals import whole
 
 _SUMS = """SELECT total(model <> '' AND attempts > 0),
     total(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)),
@@ -59,4 +60,4 @@ def _add_up(
         requests, tokens, dollars, unpriced = db.execute(
             _SUMS + where, bound
         ).fetchone()
-    return JournalSums(int(requests), int(tokens), dollars, int(unpriced))
+    return JournalSums(whole(requests), whole(tokens), dollars, whole(unpriced))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from byok.journal.file import reading
+from byok.journal.totals import whole
 
 # Our own words in SQL, by what users may ask for.
 GROUPS = {
@@ -95,4 +96,4 @@ def add_rows(rows: list[UsageRow]) -> UsageRow:
 def read_row(row: tuple[Any, ...]) -> UsageRow:
     """Return the row of a group's name and its SUMS."""
     key, *counts, cost, unpriced = row
-    return UsageRow._make((key, *map(int, counts), cost, int(unpriced)))
+    return UsageRow._make((key, *map(whole, counts), cost, whole(unpriced)))
