@@ -43,6 +43,7 @@ FOREIGN = frozenset(
         *("~/.config/systemd/user", "~/Library/LaunchAgents/byok.daemon.plist", "/tmp"),
         *("state/daemon.json", "state/log/byok.log", "HTTPS_PROXY"),
         "/model",  # a command of Codex
+        *("NoNewPrivileges", "-", "az"),  # of systemd, and tools beside it
     }
 )
 
@@ -66,7 +67,7 @@ def _names(line: str) -> Iterator[str]:
 
 
 def _exists(name: str, room: Path | None) -> bool:
-    if name in FOREIGN or name.startswith("{"):
+    if name in FOREIGN or name.startswith(("{", "%h/", "-%h/")):  # a path of systemd
         return True
     if _COMMAND.fullmatch(name):
         return _is_command(name.split()[1:])

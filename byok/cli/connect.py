@@ -82,12 +82,16 @@ def connect(
 
 
 def _find_address(paths: Paths, client: ClientKind, model: str) -> "DaemonAddress":
-    """Return where the daemon answers, or would by its settings."""
+    """Return where the daemon answers, or would by its settings.
+
+    Programs that read variables run at once: for them an installed service is started.
+    """
+    from byok.cli.ensure_service import find_or_start
     from byok.client_settings.wanted_settings import NEEDS_MODEL, DaemonAddress
     from byok.daemon.token import read_token
     from byok.daemon_client.find import find_daemon
 
-    daemon = find_daemon(paths)
+    daemon = (find_or_start if client in _VARIABLES else find_daemon)(paths)
     if daemon is None:
         refuse_if_silent(paths)
         tell("byok is not running; these settings are for its configured port.")

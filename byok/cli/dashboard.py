@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from byok.cli.ask import refuse_if_silent
 from byok.cli.output import say, tell
 from byok.platform.paths import find_paths
 
@@ -56,14 +55,10 @@ def _find(paths: "Paths") -> "Instance":
     Raises:
         DaemonGone: it is not running.
     """
-    from byok.cli.ensure_service import start_service
-    from byok.daemon_client.find import find_daemon
+    from byok.cli.ensure_service import find_or_start
     from byok.errors import DaemonGone
 
-    daemon = find_daemon(paths)
-    if daemon is None:
-        refuse_if_silent(paths)
-        daemon = start_service(paths)
+    daemon = find_or_start(paths)
     if daemon is None:
         raise DaemonGone("byok is not running.", hint="Start it: byok serve")
     return daemon

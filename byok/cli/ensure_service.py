@@ -14,6 +14,22 @@ _SECONDS = 60.0
 _PAUSE = 0.2
 
 
+def find_or_start(paths: Paths) -> "Instance | None":
+    """Return the daemon; where none runs, that of the installed service, started now.
+
+    Raises:
+        NotReady: a process holds the daemon's lock but fails the challenge.
+    """
+    from byok.cli.ask import refuse_if_silent
+    from byok.daemon_client.find import find_daemon
+
+    daemon = find_daemon(paths)
+    if daemon is not None:
+        return daemon
+    refuse_if_silent(paths)
+    return start_service(paths)
+
+
 def start_service(paths: Paths) -> "Instance | None":
     """Start the service if one is installed for these paths; return its daemon.
 
