@@ -9,6 +9,8 @@ import pytest
 
 from byok import __version__
 from byok.dialects.presets import PRESETS
+from byok.doctor.registry import CHECKS
+from byok.journal.entry import JournalEntry
 from scripts import glossary_page
 from scripts.doc_names import FOREIGN, unknown_names
 
@@ -26,6 +28,20 @@ def page(name: str) -> str:
 def test_the_page_about_models_names_every_preset() -> None:
     text = page("docs/MODELS.md")
     assert [name for name in PRESETS if f"`{name}`" not in text] == []
+
+
+def first_cells(name: str) -> set[str]:
+    """Return the names in the first cells of a page's tables, without backquotes."""
+    rows = re.findall(r"^\| ([^|]+) \|", page(name), re.MULTILINE)
+    return {cell.strip(" `") for row in rows for cell in row.split(",")}
+
+
+def test_the_page_about_the_journal_explains_every_column() -> None:
+    assert {"id", *JournalEntry._fields} <= first_cells("docs/JOURNAL.md")
+
+
+def test_the_page_about_doctor_lists_every_check() -> None:
+    assert {check.name for check in CHECKS} <= first_cells("docs/DOCTOR.md")
 
 
 def test_the_architecture_fits_two_pages() -> None:

@@ -163,11 +163,14 @@ def outline(page: str) -> dict[str, list[str]]:
     lines = page.splitlines()
     code = [re.sub(r"\s+# .*", "", line) for line in lines if line.startswith("    ")]
     links = [Path(link).name for link in re.findall(r"\]\(([^)]+)\)", page)]
+    # A translation may show pictures with its own words.
+    pages = [link for link in links if not link.endswith(".png")]
     return {
         "headings": re.findall(r"(?m)^(#+) ", page),
         "commands": code,
         "inline": sorted(re.findall(r"`([^`\n]+)`", page)),
-        "links": sorted(link for link in links if "README" not in link),
+        "links": sorted(link for link in pages if "README" not in link),
+        "pictures": ["!"] * (len(links) - len(pages)),
         "rows": [str(line.count("|")) for line in lines if line.startswith("|")],
     }
 
