@@ -24,7 +24,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _DAY = 86_400
 _MOST_SHOWN = 2000  # characters of a piece
 IdArgument = Annotated[
-    str, typer.Argument(metavar="ID", help="The begin of an id of `capture list`.")
+    str, typer.Argument(metavar="ID", help="The beginning of an id of `capture list`.")
 ]
 capture_app = typer.Typer(
     no_args_is_help=True,

@@ -1,4 +1,4 @@
-"""byok doctor: check the whole set-up, and say what cures what is wrong."""
+"""byok doctor: check the whole set-up, and name the cure of each fault."""
 
 import asyncio
 import os
@@ -42,15 +42,15 @@ def doctor(
         bool,
         typer.Option(
             "--ask-models",
-            help="Also ask each upstream's model two questions, which may cost a "
-            "little.",
+            help="Also ask each upstream's model a few short questions, which may "
+            "cost a little.",
         ),
     ] = False,
     config: ConfigOption = None,
 ) -> None:
-    """Check the whole set-up, and say what cures what is wrong; nothing is changed.
+    """Check the whole set-up and name the cure of each fault; nothing is changed.
 
-    Asked are only the running daemon, the upstreams of your settings for their lists of
+    It asks only the running daemon, the upstreams of your settings for their lists of
     models, and without settings the servers on this machine. The exit code is 1 if a
     check fails, else 0.
     """

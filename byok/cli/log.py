@@ -45,7 +45,7 @@ def log(
 ) -> None:
     """Show the last requests: model, tokens, times, cost, and how they ended.
 
-    These facts are kept in a file, so the daemon need not run. The begin of a
+    These facts are kept in a file, so the daemon need not run. The beginning of a
     conversation's id is enough. With -f, --json prints one object per line.
     """
     from byok.journal.reading import LogFilter, last_entries

@@ -27,7 +27,7 @@ HELP = {
     "reload": "read its settings and keys again",
     "models": "what is known of them, and the defaults",
     "probe": "Try out what a model takes and does",
-    "doctor": "what cures what is wrong",
+    "doctor": "the cure of each fault",
     "explain": "likely causes, what to do",
     "connect": "point a client at the running daemon",
     "config": "show",
