@@ -28,18 +28,29 @@ _MOST_FILES = 200
 
 def make_index_handlers(context: CodeContext) -> Mapping[str, PageHandler]:
     """Return what answers each name of these panels."""
-    walking = asyncio.Lock()  # a walk keeps a thread busy for seconds
+    answers = _IndexApi(context)
+    return {
+        "index-skipped": answers.list_skipped,
+        "search": answers.search,
+        "retrieval": answers.retrieve,
+    }
 
-    async def list_skipped(asked: PageRequest) -> Json:
+
+class _IndexApi:
+    def __init__(self, context: CodeContext) -> None:
+        self._context = context
+        self._walking = asyncio.Lock()  # a walk keeps a thread busy for seconds
+
+    async def list_skipped(self, asked: PageRequest) -> Json:
+        """Return how many files are left out for each reason, and some of them."""
         body = asked.body
         root = read_text(body, "root", longest=_LONGEST_PATH)
-        reason = read_choice(body, "reason", ("", *SkipReason), "")
+        name = read_choice(body, "reason", ("", *SkipReason), "")
+        reason = SkipReason(name) if name else None
         offset = read_number(body, "offset") or 0
         limit = read_count(body, "limit", _MOST_FILES, most=_MOST_FILES)
-        async with walking:
-            found = await context.find_skipped(
-                root, SkipReason(reason) if reason else None, offset, limit
-            )
+        async with self._walking:
+            found = await self._context.find_skipped(root, reason, offset, limit)
         return {
             "reasons": [
                 {"reason": one, "count": found.counts[one], "why": one.explanation}
@@ -50,21 +61,21 @@ def make_index_handlers(context: CodeContext) -> Mapping[str, PageHandler]:
             "whole": found.whole,
         }
 
-    async def search(asked: PageRequest) -> Json:
+    async def search(self, asked: PageRequest) -> Json:
+        """Return the best files with lines of them, and how long that took."""
         question, roots = _question(asked.body)
         limit = read_count(asked.body, "limit", _HITS, most=_MOST_HITS)
         began = time.monotonic()
-        found = await context.search(question, limit, roots, lines=_LINES)
+        found = await self._context.search(question, limit, roots, lines=_LINES)
         return {**found, "seconds": time.monotonic() - began}
 
-    async def retrieval(asked: PageRequest) -> Json:
+    async def retrieve(self, asked: PageRequest) -> Json:
+        """Return the excerpts that a model would get, and how long that took."""
         question, roots = _question(asked.body)
         length = read_count(asked.body, "length", DEFAULT_LENGTH, most=LONGEST)
         wanted = RetrievalRequest(question, length, roots=roots)
-        found = await context.retrieve(wanted)
+        found = await self._context.retrieve(wanted)
         return {"text": found.text, "seconds": found.seconds}
-
-    return {"index-skipped": list_skipped, "search": search, "retrieval": retrieval}
 
 
 def _question(body: Json) -> tuple[str, list[str]]:
