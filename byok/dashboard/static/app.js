@@ -17,6 +17,8 @@ let connection = "off";
 async function start() {
   if (navigator.serviceWorker?.controller) return endWorkers(); // before the code is used
   setTheme(localStorage.getItem("byok-theme") ?? "auto");
+  // Charts are drawn anew. One listener for the page: a media query keeps its listeners.
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", tellTheme);
   at("skip").addEventListener("click", skip);
   onEnd((error) => { show(error); focusTitle(); });
   onState((state) => { connection = state; showConnection(); });
@@ -146,8 +148,10 @@ function changeLanguage(event) {
 function setTheme(name) {
   localStorage.setItem("byok-theme", name);
   document.documentElement.dataset.theme = name;
-  dispatchEvent(new Event("byok-theme")); // charts are drawn anew
+  tellTheme();
 }
+
+const tellTheme = () => dispatchEvent(new Event("byok-theme"));
 
 function showSignIn(error) {
   document.title = "byok";

@@ -51,11 +51,11 @@ function watch(state, signal) {
   sizes.observe(state.parts.plot);
   const again = () => draw(state);
   addEventListener("byok-theme", again, { signal });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again, { signal });
   signal.addEventListener("abort", () => {
     sizes.disconnect();
     state.plot?.destroy();
     state.plot = state.content = null;
+    replace(state.parts.legend); // the browser keeps plots for a while, and what they name
   });
 }
 

@@ -744,13 +744,13 @@ const TEXTS = {
     "文件中没有上游；byok 启动时会自行寻找。"],
   "settings.group.chat": ["Chat", "聊天"],
   "settings.group.models": ["Models by purpose", "按用途选择模型"],
-  "settings.group.fallback": ["Models that stand in", "备用模型"],
+  "settings.group.fallback": ["Fallback models", "备用模型"],
   "settings.group.official": ["Official service", "官方服务"],
   "settings.group.completion": ["Inline completions", "行内补全"],
   "settings.group.tools": ["Tool calls", "工具调用"],
   "settings.group.retrieval": ["Code retrieval", "代码检索"],
-  "settings.group.caps": ["Caps on what is spent", "用量上限"],
-  "settings.group.loops": ["Loops of agents", "智能体循环"],
+  "settings.group.caps": ["Caps", "用量上限"],
+  "settings.group.loops": ["Agent loops", "智能体循环"],
   "settings.group.daemon": ["Daemon", "守护进程"],
   "settings.count": ["{count} set", "已设置 {count} 项"],
   "settings.more": ["More settings of this upstream", "此上游的更多设置"],
@@ -845,7 +845,7 @@ const TEXTS = {
   "settings.key.taken": ["{origin} accepted it.", "{origin} 接受了它。"],
   "settings.key.moves": ["A stored key belongs to {before}. Set it again for the new address "
     + "after saving.", "已保存的密钥只属于 {before}，保存后请为新地址重新设置。"],
-  "settings.hidden": ["For the file only", "只能在文件中修改"],
+  "settings.hidden": ["Only in the file", "只能在文件中修改"],
   "settings.hidden.about": ["Programs that print keys, headers, queries, fields of request "
     + "bodies, proxies, certificate files, plain http and names of secret files are neither "
     + "shown nor changed here.",

@@ -87,8 +87,8 @@ function showTotals(element, { state, mode, waiting, workspaces, totals }) {
     facts([
       [t("index.state"), badge(tone, textOr(`index.state.${state}`, state))],
       [t("index.waiting"), waiting ? number(waiting) : null],
-      [t("index.versions"), number(totals.blobs)],
-      [t("index.chunks"), number(totals.chunks)],
+      [t("index.versions"), totals.blobs === undefined ? null : number(totals.blobs)],
+      [t("index.chunks"), totals.chunks === undefined ? null : number(totals.chunks)],
       [t("index.held"), held],
       [t("index.mode"), mode === "auto" ? null : mode],
     ]),

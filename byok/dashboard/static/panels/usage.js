@@ -25,14 +25,16 @@ export async function open(root, [range, by], signal) {
   const chosen = { range: Object.hasOwn(RANGES, range) ? range : "week",
     by: SPLITS.includes(by) ? by : "model" };
   const parts = { trouble: h("div", {}), figures: section(t("usage.figures")), caps: h("div", {}),
-    groups: section(""), days: section("") };
+    charts: h("div", { class: "charts" }), groups: section(""), days: section("") };
+  // What has nothing to show is not there: an empty chart says nothing.
+  for (const name of ["figures", "charts", "groups", "days"]) parts[name].hidden = true;
   const drawn = CHARTS.map(([name, kind, make]) =>
     ({ make, chart: createChart(t(`usage.${name}.title`), kind, signal) }));
+  parts.charts.append(...drawn.map(({ chart }) => chart.element));
   const state = { chosen, parts, drawn, turn: 0 };
   const load = (background) => refresh(state, signal, background);
   replace(root, choices(chosen, () => load(false)), parts.trouble, parts.figures, parts.caps,
-    h("div", { class: "charts" }, drawn.map(({ chart }) => chart.element)),
-    parts.groups, parts.days);
+    parts.charts, parts.groups, parts.days);
   await load(false);
   follow(() => load(true), signal, PAUSE);
 }
@@ -71,11 +73,14 @@ async function refresh(state, signal, background) {
 
 function show({ parts, drawn, chosen }, series, byDay) {
   showFigures(parts.figures, series);
+  parts.figures.hidden = false;
+  parts.charts.hidden = parts.groups.hidden = !series.total.requests;
+  parts.days.hidden = !series.total.requests || !byDay;
+  if (!series.total.requests) return;
   for (const { make, chart } of drawn) chart.update(make(series));
   fill(parts.groups, t(`usage.table.${chosen.by}`), charts.groups(series), series.total,
     t(`usage.by.${chosen.by}`));
   const rows = (byDay?.rows ?? []).map((row) => ({ ...row, name: row.key })).reverse();
-  parts.days.hidden = !byDay;
   if (byDay) fill(parts.days, t("usage.table.day"), rows, byDay.total, t("usage.day"));
 }
 
