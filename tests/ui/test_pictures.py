@@ -14,7 +14,7 @@ from tools.dashboard_pictures import (
     make_pictures,
 )
 
-_LARGEST = 150_000
+_LARGEST = 160_000  # bytes
 _PAGES = "".join(
     (IMAGES.parent / name).read_text("utf-8")
     for name in ("DASHBOARD.md", "README.zh.md")
