@@ -120,3 +120,7 @@ def test_a_word_for_a_shell_is_one_word_and_in_quotes(text: str) -> None:
 @pytest.mark.parametrize("piece", ["\u200d", "\u0645\u200c", "\ufe0f", "\xe9"])
 def test_escape_takes_linear_time(piece: str) -> None:
     check_linear(lambda size: escape(piece * size), 20_000)
+
+
+def test_a_path_is_one_word_of_a_shell() -> None:
+    assert shell_word("it's $HOME") == "'it'\\''s $HOME'"

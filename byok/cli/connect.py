@@ -52,6 +52,12 @@ def connect(
             help="The model for codex, opencode, aider, continue.", metavar="M"
         ),
     ] = "",
+    start: Annotated[
+        bool,
+        typer.Option(
+            "--start", help="Start byok in the background if it is not running."
+        ),
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Print the settings or variables that point a client at the running daemon.
@@ -63,7 +69,7 @@ def connect(
     from byok.client_settings.locations import FileLocation, find_location
     from byok.client_settings.wanted_settings import FORMATS
 
-    address = _find_address(find_paths(), client, model)
+    address = _find_address(find_paths(), client, model, start=start)
     if not (write or dry_run):
         _print(client, address, json=json)
         return
@@ -81,20 +87,30 @@ def connect(
     _advise(client, address, None if file else found.is_remote)
 
 
-def _find_address(paths: Paths, client: ClientKind, model: str) -> "DaemonAddress":
+def _find_address(
+    paths: Paths, client: ClientKind, model: str, *, start: bool
+) -> "DaemonAddress":
     """Return where the daemon answers, or would by its settings.
 
     Programs that read variables run at once: for them an installed service is started.
+
+    Raises:
+        ByokError: it was to be started, and did not.
     """
-    from byok.cli.ensure_service import find_or_start
+    from byok.cli.ensure_service import END_IT, find_or_start, start_in_background
     from byok.client_settings.wanted_settings import NEEDS_MODEL, DaemonAddress
     from byok.daemon.token import read_token
     from byok.daemon_client.find import find_daemon
 
-    daemon = (find_or_start if client in _VARIABLES else find_daemon)(paths)
+    is_needed = start or client in _VARIABLES
+    daemon = (find_or_start if is_needed else find_daemon)(paths)
+    if daemon is None and start:
+        daemon = start_in_background(paths, load()[0].server.port)
+        tell(f"byok runs in the background now. {END_IT}")
     if daemon is None:
         refuse_if_silent(paths)
         tell("byok is not running; these settings are for its configured port.")
+        tell("With --start this command starts it first.")
     port = daemon.port if daemon else load()[0].server.port
     if client in NEEDS_MODEL and not model:
         model = _find_model()

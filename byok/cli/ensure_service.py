@@ -1,4 +1,4 @@
-"""Start the daemon as the installed service, and wait for our own instance."""
+"""Start the daemon, as a service or by itself, and wait until it answers."""
 
 import time
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from byok.platform.paths import Paths
 if TYPE_CHECKING:
     from byok.daemon.instance import Instance
 
+END_IT = "To end it: byok stop"
 _SECONDS = 60.0
 _PAUSE = 0.2
 
@@ -46,6 +47,29 @@ def start_service(paths: Paths) -> "Instance | None":
     except ByokError as error:
         tell(f"byok's service did not start: {error.sentence}")
         return None
+
+
+def start_in_background(paths: Paths, port: int) -> "Instance":
+    """Start a daemon that outlives this command.
+
+    Raises:
+        CannotStart: the port is taken.
+        NotReady: it does not answer within a minute.
+    """
+    from byok.daemon_client.find import find_daemon
+    from byok.daemon_client.start import Starter, daemon_command
+    from byok.server.http.sockets import listen
+
+    for sock in listen(port):
+        sock.close()
+    starter = Starter(daemon_command(None), paths.state_dir)
+    starter.start()
+    deadline = time.monotonic() + _SECONDS
+    while (daemon := find_daemon(paths, 0)) is None:
+        if time.monotonic() >= deadline:
+            raise NotReady("byok did not start.", hint="See why: byok serve")
+        time.sleep(_PAUSE)
+    return daemon
 
 
 def is_started_by_requests(paths: Paths) -> bool:

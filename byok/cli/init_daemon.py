@@ -1,21 +1,18 @@
 """byok init: let the daemon run with the new settings."""
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from byok.cli.ask import ask_daemon, refuse_if_silent
 from byok.cli.asker import Asker
 from byok.cli.output import say, tell
-from byok.errors import ByokError, NotReady
+from byok.errors import ByokError
 from byok.platform.paths import Paths
 from byok.routing import Service
 
 if TYPE_CHECKING:
     from byok.daemon.instance import Instance
 
-_START_SECONDS = 60.0
-_PAUSE = 0.2
 _SERVICE = "Keep byok running, from login on, as a service of your user?"
 _START = "Start byok now, in the background?"
 
@@ -33,7 +30,7 @@ def run_daemon(
     Raises:
         ByokError: it does not start, or refuses the settings.
     """
-    from byok.cli.ensure_service import start_service
+    from byok.cli.ensure_service import END_IT, start_in_background, start_service
     from byok.daemon_client.find import find_daemon
 
     daemon = find_daemon(paths)
@@ -48,7 +45,9 @@ def run_daemon(
         install()
         return find_daemon(paths)
     if (asker.is_person or asker.takes_best) and asker.confirm(_START):
-        return _start(paths, port)
+        daemon = start_in_background(paths, port)
+        say(f"byok is listening on http://127.0.0.1:{daemon.port}. {END_IT}")
+        return daemon
     say("Start it when you like: byok serve, or byok service install")
     return None
 
@@ -73,27 +72,3 @@ def _apply(upstream: str) -> None:
     say(f"byok runs, and uses {model}.")
     if answer.get("upstream") != upstream and not model.startswith(f"byok:{upstream}:"):
         tell(f"It does not use {upstream} by itself: {answer.get('reason')}.")
-
-
-def _start(paths: Paths, port: int) -> "Instance":
-    """Start a daemon that outlives this command.
-
-    Raises:
-        CannotStart: the port is taken.
-        NotReady: it does not answer within a minute.
-    """
-    from byok.daemon_client.find import find_daemon
-    from byok.daemon_client.start import Starter, daemon_command
-    from byok.server.http.sockets import listen
-
-    for sock in listen(port):
-        sock.close()
-    starter = Starter(daemon_command(None), paths.state_dir)
-    starter.start()
-    deadline = time.monotonic() + _START_SECONDS
-    while (daemon := find_daemon(paths, 0)) is None:
-        if time.monotonic() >= deadline:
-            raise NotReady("byok did not start.", hint="See why: byok serve")
-        time.sleep(_PAUSE)
-    say(f"byok is listening on http://127.0.0.1:{daemon.port}. To end it: byok stop")
-    return daemon

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 
 import pytest
 
@@ -17,6 +18,13 @@ NAMES = {
     "cli": ("AUGMENT_API_URL", "AUGMENT_API_TOKEN"),
     "sdk": ("AUGMENT_API_URL", "AUGMENT_API_TOKEN"),
 }
+
+
+def write_settings(text: str) -> None:
+    path = find_paths().config
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    path.chmod(0o600)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -50,11 +58,34 @@ async def test_connect_refuses_what_does_not_prove_to_be_the_daemon(
 
 
 def test_connect_port_of_the_settings_is_the_default(cli: Cli) -> None:
-    path = find_paths().config
-    path.parent.mkdir(parents=True)
-    path.write_text("[server]\nport = 9123\n")
-    path.chmod(0o600)
+    write_settings("[server]\nport = 9123\n")
     assert "http://127.0.0.1:9123" in cli("connect", "cli").out
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:subprocess:ResourceWarning")  # it outlives byok
+def test_connect_starts_a_daemon_if_wanted(cli: Cli) -> None:
+    write_settings("[upstreams.demo]\n[server]\nport = 0\n")
+    assert "With --start" in cli("connect", "sdk").err
+    done = cli("connect", "sdk", "--start", "--json")
+    try:
+        assert "runs in the background now. To end it: byok stop" in done.err
+        again = cli("connect", "sdk", "--start", "--json")
+        assert (again.out, again.err) == (done.out, "")
+        url = json.loads(done.out)["AUGMENT_API_URL"]
+        assert url in cli("status").out
+    finally:
+        stopped = cli("stop")
+    assert "byok has ended" in stopped.out
+
+
+def test_connect_tells_that_the_port_for_a_new_daemon_is_taken(cli: Cli) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        write_settings(f"[upstreams.demo]\n[server]\nport = {port}\n")
+        done = cli("connect", "cli", "--start")
+    assert (done.code, done.out) == (69, "")
+    assert str(port) in done.err
 
 
 @pytest.mark.parametrize("client", ["vscode-insiders", "vscodium", "cursor"])
