@@ -18,9 +18,9 @@ async def watched(
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         while loop.time() < end and not aborted.is_set():
-            await asyncio.sleep(0.01)
             if told is not None:
                 watch.note_bytes(has_event=told)
+            await asyncio.sleep(0.01)
     assert aborted.is_set() is (watch.failure is not None)
     if watch.failure is None:
         return ""
