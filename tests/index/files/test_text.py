@@ -1,9 +1,10 @@
 """Bytes to text: encodings, line ends, and what is no text."""
 
+import codecs
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from byok.index.files.text import decode, line_starts, lines_in, split_lines
@@ -136,12 +137,15 @@ PIECES = st.sampled_from(
     st.sampled_from(["utf-8", "utf-16-le", "utf-16-be"]),
     st.booleans(),
 )
+@example("\0a", "utf-16-le", True)
+@example("\0a", "utf-16-be", True)
 def test_every_run_of_lines_is_found_again_in_the_clients_text(
     text: str, encoding: str, mark: bool
 ) -> None:
     if mark or encoding != "utf-8":
         text = "\ufeff" + text
     content = text.encode(encoding)
+    assume(not content.startswith(codecs.BOM_UTF32_LE))  # it is no UTF-16 then
     lines = lines_in(content, "a")
     if isinstance(lines, SkipReason):
         assert "\0" in text
