@@ -11,6 +11,7 @@ from typing import NamedTuple
 from byok.journal.entry import JournalEntry
 from byok.platform.paths import Paths
 from tests.fakes.journal_entries import entry, write_journal
+from tests.fakes.project import make_project
 
 DAY = 86_400.0
 _DAYS = 14
@@ -182,11 +183,7 @@ PROJECT = {
 
 def make_bakery(root: Path) -> Path:
     """Write a project of a few files; one is a secret, one ignored, one binary."""
-    (root / ".git").mkdir(parents=True)
-    for name, text in PROJECT.items():
-        path = root / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, "utf-8")
+    make_project(root, PROJECT)
     (root / "logo.bin").write_bytes(bytes(range(256)) * 8)
     return root
 

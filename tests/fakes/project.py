@@ -1,5 +1,6 @@
 """A small project to index."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 FILES = {
@@ -22,11 +23,11 @@ FILES = {
 }
 
 
-def make_project(root: Path) -> Path:
-    """Write the files below a new folder, which looks like a git repository."""
+def make_project(root: Path, files: Mapping[str, str] = FILES) -> Path:
+    """Write files below a new folder, which looks like a git repository."""
     (root / ".git").mkdir(parents=True)
-    for name, text in FILES.items():
+    for name, text in files.items():
         path = root / name
         path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
+        path.write_text(text, "utf-8")
     return root

@@ -10,15 +10,16 @@ import { language, setLanguage, t } from "./texts.js";
 const PANELS = ["overview", "live", "usage", "conversations", "problems", "index", "search",
   "settings"];
 const at = (id) => document.getElementById(id);
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const THEME = "byok-theme";
 const TONES = { on: "good", lost: "bad", replaced: "warn" };
 let leaving = new AbortController();
 let connection = "off";
 
 async function start() {
   if (navigator.serviceWorker?.controller) return endWorkers(); // before the code is used
-  setTheme(localStorage.getItem("byok-theme") ?? "auto");
-  // Charts are drawn anew. One listener for the page: a media query keeps its listeners.
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", tellTheme);
+  applyTheme();
+  dark.addEventListener("change", applyTheme);
   at("skip").addEventListener("click", skip);
   onEnd((error) => { show(error); focusTitle(); });
   onState((state) => { connection = state; showConnection(); });
@@ -110,7 +111,7 @@ function showNav(current) {
 }
 
 function showTop() {
-  const theme = document.documentElement.dataset.theme;
+  const theme = chosenTheme();
   const themes = ["auto", "light", "dark"];
   replace(at("top"),
     h("span", { class: "brand" }, "byok"),
@@ -146,12 +147,18 @@ function changeLanguage(event) {
 }
 
 function setTheme(name) {
-  localStorage.setItem("byok-theme", name);
-  document.documentElement.dataset.theme = name;
-  tellTheme();
+  localStorage.setItem(THEME, name);
+  applyTheme();
 }
 
-const tellTheme = () => dispatchEvent(new Event("byok-theme"));
+const chosenTheme = () => localStorage.getItem(THEME) ?? "auto";
+
+// Colour the page as the user or, by "auto", the system wants it. Charts are drawn anew.
+function applyTheme() {
+  const [theme, system] = [chosenTheme(), dark.matches ? "dark" : "light"];
+  document.documentElement.dataset.theme = theme === "auto" ? system : theme;
+  dispatchEvent(new Event("byok-theme"));
+}
 
 function showSignIn(error) {
   document.title = "byok";
