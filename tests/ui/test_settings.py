@@ -133,6 +133,19 @@ async def test_who_changed_the_file_meanwhile_is_heard(
     )
 
 
+async def test_a_conflict_that_cannot_be_looked_at_is_told(
+    page: Page, watch: Watch, fake: FakeUpstream
+) -> None:
+    watch.allow("409 ", "/ui/api/settings", "Failed to load resource")
+    await open_panel(page, "settings")
+    await control(page, "chat.max_tokens").fill("99")
+    write_settings(text_for(fake).replace("0.5", "0.7"))
+    await page.route("**/ui/api/settings", lambda route: route.abort())
+    await save_button(page).click()
+    await expect(page.locator("#main .error")).to_contain_text("byok does not answer")
+    await expect(control(page, "chat.max_tokens")).to_have_value("99")
+
+
 async def test_a_key_is_set_used_and_removed(
     page: Page, editor: Editor, fake: FakeUpstream, ring: FakeRing
 ) -> None:

@@ -104,7 +104,7 @@ class View {
   async readModels() {
     try {
       const options = { signal: this.signal, background: true };
-      this.models = (await call("catalog", { anew: false }, options)).models;
+      this.models = (await call("catalog", {}, options)).models;
     } catch (error) {
       if (error.name === "AbortError") return;
       this.models = []; // models can be typed all the same
@@ -114,22 +114,28 @@ class View {
   }
 
   async save() {
-    const { form, list } = draft;
+    const body = { revision: draft.form.revision, changes: draft.list };
     try {
-      const body = { revision: form.revision, changes: list };
-      const told = await call("settings-save", body, { signal: this.signal });
-      if (told.errors.length) return this.showFaults(told.errors);
-      draft.clear();
-      this.conflict = [];
-      draft.adopt(told.form);
-      this.render();
-      this.keys.read();
-      announce(told.form.error ? t("settings.saved.unused") : t("settings.saved"));
-      this.focus("#find-setting");
+      this.showSaved(await call("settings-save", body, { signal: this.signal }));
     } catch (error) {
       if (error.code === "settings_changed") return this.compare();
-      if (error.name !== "AbortError") this.root.prepend(errorBox(error));
+      this.showFailure(error);
     }
+  }
+
+  showSaved(told) {
+    if (told.errors.length) return this.showFaults(told.errors);
+    draft.clear();
+    this.conflict = [];
+    draft.adopt(told.form);
+    this.render();
+    this.keys.read();
+    announce(told.form.error ? t("settings.saved.unused") : t("settings.saved"));
+    this.focus("#find-setting");
+  }
+
+  showFailure(error) {
+    if (error.name !== "AbortError") this.root.prepend(errorBox(error));
   }
 
   showFaults(errors) {
@@ -141,7 +147,11 @@ class View {
   // The file is not what it was: show what differs, with the user's changes on top.
   async compare() {
     const before = draft.form;
-    draft.adopt(await call("settings", {}, { signal: this.signal }));
+    try {
+      draft.adopt(await call("settings", {}, { signal: this.signal }));
+    } catch (error) {
+      return this.showFailure(error);
+    }
     this.conflict = differences(before, draft.form);
     this.render();
     this.focus(".conflict");
