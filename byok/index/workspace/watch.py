@@ -55,6 +55,7 @@ class Watcher:
         self._watches: Watches | None = None
         self._put: Callable[[_Told], None] = lambda told: None
         self._failures = 0  # in a row
+        self._complete_since: float | None = None  # every folder has its watch
         self._note = ""
 
     def enter(self, path: str) -> None:
@@ -70,6 +71,8 @@ class Watcher:
         """Watch no others at and below `tops` than those that were entered."""
         if self._watches is not None:
             self._watches.keep(tops, entered)
+            if self._complete_since is None:
+                self._complete_since = time.monotonic()
 
     async def changes(self) -> AsyncGenerator[Changes, None]:
         """Yield changes for ever; "anything" first, and whenever events may be lost.
@@ -77,7 +80,7 @@ class Watcher:
         If watching fails, "anything" is yielded, and again after each pause.
         """
         while True:
-            began = time.monotonic()
+            self._complete_since = None
             try:
                 async with aclosing(self._watch()) as watched:
                     async for changes in watched:
@@ -86,12 +89,16 @@ class Watcher:
                 yield Changes(None)
                 await self._root_is_back()
             except (OSError, RuntimeError) as error:
-                lasted = time.monotonic() - began > self._poll_seconds
-                self._failures = 1 if lasted else self._failures + 1
+                self._failures = 1 if self._has_lasted() else self._failures + 1
                 _log.info("watching %s again: %s", self._root, error)
                 if self._failures > 1:
                     self._say(error)
                     await asyncio.sleep(self._poll_seconds)
+
+    def _has_lasted(self) -> bool:
+        """Whether watching was complete, for longer than one pause between looks."""
+        since = self._complete_since
+        return since is not None and time.monotonic() - since > self._poll_seconds
 
     async def _root_is_back(self) -> None:
         pause = min(_LOOKS_FOR_FOLDER, self._poll_seconds)

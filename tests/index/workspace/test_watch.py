@@ -106,12 +106,56 @@ async def test_watch_limit_of_the_system_is_reported_and_replaced_by_polling(
         tmp_path,
         lambda path: True,
         tell=notes.append,
-        poll_seconds=1,  # far longer than a loaded machine takes to fail
+        poll_seconds=1,
         watches=events,
     )
     assert await first(watcher, 4) == [None] * 4
     assert set(notes) == {"changes are looked for every 1 s"}
     assert caplog.text.count("no more watches") == 1
+
+
+async def test_watch_limit_is_reported_however_long_the_walk_before_it_takes(
+    tmp_path: Path,
+) -> None:
+    notes: list[str] = []
+    events = PlayedWatches()
+    events.error = OSError(errno.ENOSPC, "no more watches")
+    watcher = Watcher(
+        tmp_path,
+        lambda path: True,
+        tell=notes.append,
+        poll_seconds=0.01,
+        watches=events,
+    )
+    async with asyncio.timeout(SECONDS), aclosing(watcher.changes()) as changes:
+        for _ in range(3):
+            await anext(changes)
+            await asyncio.sleep(0.02)  # a walk longer than the pause
+            watcher.enter("")
+            watcher.keep({""}, {""})
+    assert set(notes) == {"changes are looked for every 0 s"}
+
+
+async def test_watch_failure_after_a_long_time_begins_the_count_anew(
+    tmp_path: Path,
+) -> None:
+    notes: list[str] = []
+    events = PlayedWatches()
+    watcher = Watcher(
+        tmp_path,
+        lambda path: True,
+        tell=notes.append,
+        poll_seconds=0.01,
+        watches=events,
+    )
+    async with asyncio.timeout(SECONDS), aclosing(watcher.changes()) as changes:
+        for _ in range(3):
+            await anext(changes)
+            watcher.enter("")
+            watcher.keep({""}, {""})
+            await asyncio.sleep(0.02)
+            events.queue.put(OSError("x"))
+    assert notes == []
 
 
 @pytest.mark.parametrize("error", [RuntimeError("x"), OSError("x"), ValueError("x")])
