@@ -10,7 +10,7 @@ from byok.config.loading import (
     example,
     foreign_variables,
     load_settings,
-    parse_settings,
+    make_settings,
 )
 from byok.config.masking import mask_settings
 from byok.config.sections import DEFAULT_PORT, UpstreamSettings
@@ -28,8 +28,8 @@ __all__ = [
     "example",
     "foreign_variables",
     "load_settings",
+    "make_settings",
     "mask_settings",
-    "parse_settings",
     "upstream_named",
     "upstream_names",
 ]

@@ -40,33 +40,21 @@ def load_settings(
     Raises:
         ConfigError: names the file, the key and what is expected, never a value.
     """
-    _check_environment(environ)
-    return _validate(_read_toml(path), path, overrides, environ)
+    return make_settings(_read_toml(path), path, overrides, environ)
 
 
-def parse_settings(
-    raw: bytes,
+def make_settings(
+    given: Mapping[str, Any],
     path: Path,
     overrides: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Settings:
-    """Validate a text as if it stood in the settings file.
+    """Validate tables of values as if they stood in the settings file.
 
     Raises:
         ConfigError: as in `load_settings`.
     """
-    if len(raw) > LARGEST:
-        raise _too_large(path)
     _check_environment(environ)
-    return _validate(decode_settings(raw, path), path, overrides, environ)
-
-
-def _validate(
-    given: Mapping[str, Any],
-    path: Path,
-    overrides: Mapping[str, Any] | None,
-    environ: Mapping[str, str],
-) -> Settings:
     try:
         return Settings(**{"_toml": given, **(overrides or {})})
     except ValidationError as error:
@@ -104,8 +92,10 @@ def decode_settings(raw: bytes, path: Path) -> dict[str, Any]:
     """Return what a text says, as tables of values.
 
     Raises:
-        ConfigError: it is not valid TOML; the message names the line.
+        ConfigError: it is too large, or not valid TOML; the message names the line.
     """
+    if len(raw) > LARGEST:
+        raise _too_large(path)
     try:
         return tomllib.loads(raw.decode("utf-8"))
     except UnicodeDecodeError as error:

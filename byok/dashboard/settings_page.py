@@ -17,7 +17,7 @@ from byok.config.loading import decode_settings
 from byok.config.own_file import read_own_settings, write_own_settings
 from byok.config.sources import environment_values
 from byok.dashboard.editable import UPSTREAM_KEYS
-from byok.dashboard.settings_change import Change, Outcome, apply_changes
+from byok.dashboard.settings_change import Change, Outcome, Tables, apply_changes
 from byok.dashboard.settings_form import FOR_THE_FILE, SettingsState, make_form
 from byok.errors import BadRequest, ConfigError
 from byok.platform.paths import Paths
@@ -28,18 +28,18 @@ _MOST_LINES = 200
 
 
 class SettingsPage(NamedTuple):
-    """The settings file of a daemon; `try_text` judges another content of it.
+    """The settings file of a daemon; `judge` makes settings of what it may say.
 
-    `find_moves` returns what is wrong with changes from one content to another.
+    `find_moves` returns what is wrong with changes of what it says.
     """
 
     file: Path
     paths: Paths
-    try_text: Callable[[bytes], Settings]
+    judge: Callable[[Tables], Settings]
     options: Mapping[str, str]
     needs_restart: Callable[[SettingPath], bool]
     redact: Callable[[str], str]
-    find_moves: Callable[[bytes, bytes], list[SettingFault]]
+    find_moves: Callable[[Tables, Tables], list[SettingFault]]
 
     def read(self, current: Settings) -> dict[str, Any]:
         """Return the form; `blocked` says why nothing can be changed, if so."""
@@ -50,7 +50,7 @@ class SettingsPage(NamedTuple):
             revision = _revision(raw)
             given = decode_settings(raw or b"", self.file)
             if raw is not None:
-                self.try_text(raw)
+                self.judge(given)
         except ConfigError as reason:
             found = faults_of(reason)
             error = str(reason) if found else reason.sentence
@@ -104,10 +104,11 @@ class SettingsPage(NamedTuple):
         return [*outcome.faults]
 
     def _apply(self, before: bytes | None, changes: Sequence[Change]) -> Outcome:
-        outcome = apply_changes(before, changes, self.try_text)
+        outcome = apply_changes(before, changes, self.file, self.judge)
         if outcome.after is None:
             return outcome
-        moves = self.find_moves(before or b"", outcome.after)
+        texts = (before or b"", outcome.after)
+        moves = self.find_moves(*(decode_settings(raw, self.file) for raw in texts))
         return Outcome(None, tuple(moves)) if moves else outcome
 
     def _read_file(self) -> SettingsFile:

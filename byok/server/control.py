@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from byok.capture.recorder import CaptureRecorder
 from byok.chat import Json
-from byok.config import Settings, check_settings, parse_settings
+from byok.config import Settings, check_settings, make_settings
 from byok.errors import BadRequest, ByokError, ConfigError
 
 _log = logging.getLogger(__name__)
@@ -34,15 +34,15 @@ class Source(NamedTuple):
     overrides: Mapping[str, Any] = MappingProxyType({})
     options: Mapping[str, str] = MappingProxyType({})
 
-    def try_text(self, raw: bytes) -> Settings:
-        """Return what the file would say with another text.
+    def judge(self, given: Mapping[str, Any]) -> Settings:
+        """Return the settings of a file that had these tables of values.
 
         Raises:
             ConfigError: it could not be used.
         """
-        settings = parse_settings(raw, self.file)
+        settings = make_settings(given, self.file)
         if self.overrides:
-            settings = parse_settings(raw, self.file, self.overrides)
+            settings = make_settings(given, self.file, self.overrides)
         self.check(settings)
         return settings
 

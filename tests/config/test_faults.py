@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from byok.config.faults import SettingFault, faults_of
-from byok.config.loading import parse_settings
+from byok.config.loading import decode_settings, make_settings
 from byok.errors import ConfigError
 
 FILE = Path("config.toml")
@@ -13,7 +13,7 @@ FILE = Path("config.toml")
 
 def error_of(text: str) -> ConfigError:
     with pytest.raises(ConfigError) as caught:
-        parse_settings(text.encode(), FILE)
+        make_settings(decode_settings(text.encode(), FILE), FILE)
     return caught.value
 
 

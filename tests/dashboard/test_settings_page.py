@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from byok.client_settings.setting import MISSING
-from byok.config import Settings, parse_settings
-from byok.dashboard.settings_change import Change
+from byok.config import Settings, make_settings
+from byok.dashboard.settings_change import Change, Tables
 from byok.dashboard.settings_page import SettingsPage
 from byok.errors import BadRequest
 from byok.platform.paths import find_paths
@@ -19,8 +19,8 @@ TOP_P = ("chat", "top_p")
 def page() -> SettingsPage:
     file = find_paths().config
 
-    def judge(raw: bytes) -> Settings:
-        return parse_settings(raw, file, environ={})
+    def judge(given: Tables) -> Settings:
+        return make_settings(given, file, environ={})
 
     return SettingsPage(
         file, find_paths(), judge, {}, lambda path: False, str, lambda *_: []

@@ -4,9 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tomlkit
 
-from byok.config import Settings, parse_settings
+from byok.config import Settings, make_settings
 from byok.keys import KeyLadder
 from byok.wiring.moved_secrets import moved_secrets
 
@@ -15,7 +14,7 @@ ENVIRON = {"BYOK_KEY_BOUND": "sk-canary0123456789", "MINE": "sk-canary0123456789
 
 
 def read(given: dict[str, Any]) -> Settings:
-    return parse_settings(tomlkit.dumps(given).encode(), Path("config.toml"))
+    return make_settings(given, Path("config.toml"))
 
 
 def settings(name: str, base_url: str, **fields: Any) -> Settings:

@@ -7,7 +7,7 @@ from typing import Any
 
 from byok.chat import Json
 from byok.config.faults import SettingFault
-from byok.dashboard.settings_change import read_changes
+from byok.dashboard.settings_change import Tables, read_changes
 from byok.dashboard.settings_page import SettingsPage, write_faults
 from byok.errors import ConfigError
 from byok.server.control import Control, needs_restart
@@ -90,17 +90,17 @@ class _SettingsApi:
         return SettingsPage(
             source.file,
             self._services.paths,
-            source.try_text,
+            source.judge,
             source.options,
             needs_restart,
             self._services.redactor.remove_known,
             self._find_moves,
         )
 
-    def _find_moves(self, before: bytes, after: bytes) -> list[SettingFault]:
+    def _find_moves(self, before: Tables, after: Tables) -> list[SettingFault]:
         """Return which addresses are new to what is sent there."""
-        try_text = self._control.source.try_text
+        judge = self._control.source.judge
         former = [self._control.settings]
         with contextlib.suppress(ConfigError):  # those in force are left
-            former.append(try_text(before))
-        return moved_secrets(tuple(former), try_text(after), self._services.ladder)
+            former.append(judge(before))
+        return moved_secrets(tuple(former), judge(after), self._services.ladder)
