@@ -26,6 +26,7 @@ from byok.escapes import shell_word
 
 LARGEST = 2**16  # bytes of a file: tomllib needs quadratic time for deep tables
 EXAMPLE = "config.example.toml"
+_BOM = "\ufeff"  # editors of Windows put it first
 _RESERVED = ("BYOK_HOME", "BYOK_SHARED", "BYOK_VENV")
 _PREFIXES = ("BYOK_KEY_", "BYOK_VAULT_")
 
@@ -97,7 +98,7 @@ def decode_settings(raw: bytes, path: Path) -> dict[str, Any]:
     if len(raw) > LARGEST:
         raise _too_large(path)
     try:
-        return tomllib.loads(raw.decode("utf-8"))
+        return tomllib.loads(raw.decode("utf-8").removeprefix(_BOM))
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not valid UTF-8 (byte {error.start}).") from None
     except tomllib.TOMLDecodeError as error:

@@ -149,7 +149,9 @@ def test_config_file_may_have_windows_line_ends(write: Write) -> None:
         pytest.param(f"a = {'9' * 5000}", "too long", id="endless number"),
         pytest.param(f'a = 1\na = "{CANARY}"\n', "line 2", id="duplicate key"),
         pytest.param(f"{BOX}{BOX}# {CANARY}", "line 4", id="duplicate table"),
-        pytest.param(f"\ufeff# {CANARY}\r\na = 1\r\n", "line 1", id="CRLF and BOM"),
+        pytest.param(
+            f"\ufeff# {CANARY}\r\na = 1\r\n", "unknown key", id="CRLF and BOM"
+        ),
         pytest.param(f"port = {CANARY}", "line 1", id="no quotes"),
         pytest.param(f'port = "{CANARY}\n', "line 1", id="open string"),
         pytest.param(f"# {CANARY} \xe9".encode("latin-1"), "valid UTF-8", id="Latin-1"),

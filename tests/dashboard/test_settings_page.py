@@ -98,3 +98,13 @@ def test_words_of_a_prompt_are_shown(page: SettingsPage) -> None:
     text = "Answer the query. Mind headers."
     told = page.preview([Change(("chat", "system_prompt"), text)])
     assert told["lines"][-1]["line"] == f'system_prompt = "{text}"'
+
+
+def test_a_byte_order_mark_and_ends_of_lines_stay(page: SettingsPage) -> None:
+    """Editors of Windows write them."""
+    file = write_settings("")
+    file.write_bytes(b"\xef\xbb\xbf[chat]\r\ntop_p = 0.5\r\n")
+    form = page.read(Settings())
+    assert (form["blocked"], form["error"]) == ("", "")
+    assert page.write(form["revision"], [Change(TOP_P, 1)]) == []
+    assert file.read_bytes() == b"\xef\xbb\xbf[chat]\r\ntop_p = 1\r\n"

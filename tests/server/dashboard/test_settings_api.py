@@ -259,7 +259,6 @@ def large(fake: FakeUpstream) -> bytes:
     ("make", "told"),
     [
         pytest.param(lambda fake: b"a = [", "not valid TOML", id="broken"),
-        pytest.param(lambda fake: b"\xef\xbb\xbf[chat]\n", "line 1", id="BOM"),
         pytest.param(lambda fake: b"[chat]\nx = \xff\n", "UTF-8", id="no UTF-8"),
         pytest.param(large, "larger than 65,536", id="large"),
     ],
