@@ -14,17 +14,17 @@ _TABLE = "error_table.toml"
 # The groups in the order of the page, with their titles.
 GROUPS: Mapping[str, str] = MappingProxyType(
     {
-        "reach": "The upstream is not reached",
+        "reach": "The upstream cannot be reached",
         "address": "Something else answers at that address",
         "keys": "Keys",
         "limits": "Limits and caps",
-        "refused": "The upstream refuses the request",
+        "refused": "The upstream rejects the request",
         "answer": "The answer cannot be used",
         "machine": "Starting byok, files and settings",
         "daemon": "The daemon",
         "access": "Access to byok",
         "index": "Index and vectors",
-        "request": "Requests of clients",
+        "request": "Client requests",
         "captures": "Captures and replays",
     }
 )

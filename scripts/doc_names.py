@@ -41,7 +41,7 @@ FOREIGN = frozenset(
         *("~/.continue/config.yaml", "~/.vscode-server", "~/.cursor-server"),
         *("~/.config/opencode/opencode.json", "settingsSync.ignoredSettings"),
         *("~/.config/systemd/user", "~/Library/LaunchAgents/byok.daemon.plist", "/tmp"),
-        *("state/daemon.json", "state/log/byok.log", "HTTPS_PROXY"),
+        "HTTPS_PROXY",
         "/model",  # a command of Codex
         *("NoNewPrivileges", "-", "az"),  # of systemd, and tools beside it
     }

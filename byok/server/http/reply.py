@@ -89,5 +89,5 @@ def internal_error() -> ByokError:
     """Stand for a fault of byok's own, which the log has in full."""
     return ByokError(
         "Internal error.",
-        hint="See the log: state/log/byok.log in byok's folder.",
+        hint="See the log: byok service logs",
     )
