@@ -41,8 +41,7 @@ def pytest_configure() -> None:
 
 
 # Here every test is slow: it starts programs, or serves as if it were one.
-_SLOW = ("cli", "e2e", "mcp", "ui")
-_TESTS = Path(__file__).parent
+_SLOW = ("tests/cli/", "tests/e2e/", "tests/mcp/", "tests/ui/")
 # What a test of a quick run may compute before it is named at the end, in seconds.
 _QUICK_SECONDS = 1.0
 _QUICK_EXAMPLES = 10
@@ -59,12 +58,10 @@ def pytest_ignore_collect(
     collection_path: Path, config: pytest.Config
 ) -> Literal[True] | None:
     """Do not even import what a quick run leaves out."""
-    slow = config.getoption("quick") and collection_path in _slow_folders()
-    return True if slow else None
-
-
-def _slow_folders() -> tuple[Path, ...]:
-    return tuple(_TESTS / name for name in _SLOW)
+    if not config.getoption("quick"):
+        return None
+    slow = (config.rootpath / folder for folder in _SLOW)
+    return True if collection_path in slow else None
 
 
 @pytest.hookimpl(trylast=True)
@@ -73,7 +70,7 @@ def pytest_collection_modifyitems(
 ) -> None:
     """Mark what is slow, and leave it out of a quick run."""
     for item in items:
-        if any(item.path.is_relative_to(folder) for folder in _slow_folders()):
+        if item.nodeid.startswith(_SLOW):
             item.add_marker(pytest.mark.slow)
     if config.getoption("quick"):
         slow = [item for item in items if item.get_closest_marker("slow")]
@@ -91,10 +88,15 @@ def _try_fewer_examples(item: pytest.Item) -> None:
         setattr(test, _SETTINGS, settings(own, max_examples=_QUICK_EXAMPLES))
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
     """Spare the garbage collector the walk over thousands of collected tests."""
-    gc.collect()
-    gc.freeze()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

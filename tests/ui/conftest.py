@@ -17,14 +17,12 @@ from tests.fakes.furnished import ENVIRON, UPSTREAMS, furnish, make_bakery
 from tests.fakes.pages import Watch, sign_in, visiting
 from tests.fakes.upstream import FakeUpstream, Script, delta
 
-_HERE = Path(__file__).parent
-
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run all tests in the loop of the browser, which lives as long as the worker."""
     for item in items:
-        if item.path.is_relative_to(_HERE) and item.get_closest_marker("asyncio"):
+        if item.nodeid.startswith("tests/ui/") and item.get_closest_marker("asyncio"):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 
 
