@@ -105,6 +105,7 @@ Dashboard
     chromium         the system's Chromium, driven by Playwright
     furnished        a home in which byok has worked for two weeks
     pages            pages of the dashboard, watched for all that may go wrong
+    settings_panel   the settings panel: its fields, and the button that saves them
 
 Machine
     clock            a clock that a test moves

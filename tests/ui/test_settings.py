@@ -1,35 +1,29 @@
 """The settings panel: a change reaches the file, the daemon and the next request."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Page, expect
 
 from byok.platform.paths import find_paths
 from tests.fakes.daemon import Editor
 from tests.fakes.pages import Watch, axe, open_panel
 from tests.fakes.ring import FakeRing, store_of
 from tests.fakes.settings_daemon import running_on_file, write_settings
+from tests.fakes.settings_panel import (
+    control,
+    field,
+    save,
+    save_button,
+    text_for,
+)
 from tests.fakes.upstream import FakeUpstream
 
-KEY = "sk-canary0123456789"
 HOSTILE = "<img src=x onerror=alert(1)>\\u202e"
-
-
-def text_for(fake: FakeUpstream) -> str:
-    return f"""# mine
-[upstreams.fake]  # the only one
-base_url = "{fake.url}"
-model = "m"
-headers = {{ X-Team = "secret-of-the-team" }}
-
-# how it answers
-[chat]
-temperature = 0.5 # not too wild
-"""
 
 
 @pytest.fixture
@@ -50,24 +44,6 @@ async def editor(
 @pytest.fixture
 def file() -> Path:
     return find_paths().config
-
-
-def field(page: Page, name: str) -> Locator:
-    return page.locator(f'[data-name="{name}"]')
-
-
-def control(page: Page, name: str) -> Locator:
-    return field(page, name).locator("input, select, textarea")
-
-
-def save_button(page: Page) -> Locator:
-    return page.get_by_role("button", name="Save", exact=True)
-
-
-async def save(page: Page) -> None:
-    await save_button(page).click()
-    await expect(page.locator(".changes")).to_be_hidden()
-    await expect(page.locator("#status")).to_have_text("Saved, and in force.")
 
 
 async def test_a_changed_temperature_is_in_force_for_the_next_chat(
@@ -146,38 +122,26 @@ async def test_a_conflict_that_cannot_be_looked_at_is_told(
     await expect(control(page, "chat.max_tokens")).to_have_value("99")
 
 
-async def test_a_key_is_set_used_and_removed(
-    page: Page, editor: Editor, fake: FakeUpstream, ring: FakeRing
+async def test_a_list_is_made_empty_and_default_again(
+    page: Page, editor: Editor, fake: FakeUpstream, file: Path
 ) -> None:
     await open_panel(page, "settings")
-    key = page.locator('[data-key="fake"]')
-    await expect(key).to_contain_text("not set")
-    await key.get_by_role("button", name="Set key").click()
-    entry = page.get_by_label("Key for fake")
-    await expect(entry).to_be_focused()
-    assert await entry.get_attribute("type") == "password"
-    await entry.fill(KEY)
-    await entry.press("Enter")
-    await expect(key).to_contain_text("from: OS keyring")
-    assert KEY not in await page.content()
-    await editor.chat()
-    assert fake.headers[-1]["Authorization"] == f"Bearer {KEY}"
-    await key.get_by_role("button", name="Test").click()
-    await expect(key).to_contain_text("listed 1 models with it")
-    await key.get_by_role("button", name="Remove").click()
-    await key.locator(".danger").click()
-    await expect(key).to_contain_text("not set")
-    assert ring.kept == {}
-
-
-async def test_another_address_needs_its_key_again(page: Page) -> None:
-    await open_panel(page, "settings")
-    address = control(page, "upstreams.fake.base_url")
-    note = field(page, "upstreams.fake.base_url").locator(".note")
-    await address.fill("https://other.example/v1")
-    await expect(note).to_contain_text("Set it again")
-    await address.fill("")
-    await expect(note).to_be_empty()
+    await page.locator("[data-group=loops] summary").click()
+    polling = field(page, "loops.polling")
+    entries, box = polling.locator("textarea"), polling.get_by_label("An empty list")
+    await expect(entries).to_have_attribute("placeholder", re.compile("read-process"))
+    await box.check()
+    await expect(entries).to_have_attribute("placeholder", "")
+    await save(page)
+    assert file.read_text() == text_for(fake) + "\n[loops]\npolling = []\n"
+    assert editor.daemon.control.settings.loops.polling == []
+    await expect(box).to_be_checked()
+    await entries.fill("read-terminal")
+    await expect(box).not_to_be_checked()
+    await entries.fill("")
+    await save(page)
+    assert "polling" not in file.read_text()
+    await expect(box).not_to_be_checked()
 
 
 async def test_what_needs_a_restart_says_so(page: Page, editor: Editor) -> None:

@@ -756,6 +756,7 @@ const TEXTS = {
   "settings.more": ["More settings of this upstream", "此上游的更多设置"],
   "settings.on": ["on", "开"],
   "settings.off": ["off", "关"],
+  "settings.empty": ["An empty list, not the default", "空列表，不使用默认值"],
   "settings.unset": ["not set", "未设置"],
   "settings.unset.usual": ["not set ({value})", "未设置（{value}）"],
   "settings.fixed": ["Set by {by}, which outranks the file.", "由 {by} 设定，优先于文件。"],

@@ -2,6 +2,7 @@
 
 import { h, table } from "../../dom.js";
 import { t } from "../../texts.js";
+import { written } from "./fields.js";
 
 const fieldsOf = (form) =>
   [...form.groups, ...form.upstreams].flatMap((part) => part.fields);
@@ -18,7 +19,7 @@ export function differences(before, after) {
 
 // Return what shows the differences; `take` drops the user's own change of a setting.
 export function conflictBox(draft, rows, take) {
-  const write = (value) => (value === undefined ? t("settings.unset") : String(value));
+  const write = (value) => (value === undefined ? t("settings.unset") : written(value));
   const isOf = (row) => (change) => change.path.join("\n") === row.path.join("\n");
   const mine = (row) => draft.list.find(isOf(row));
   const choice = (row) => h("span", { class: "row" }, write(mine(row).value),

@@ -45,6 +45,15 @@ export class Draft {
     return field.odd || field.locked ? undefined : field.given;
   }
 
+  isChanged(path) {
+    return this.changes.has(keyOf(path));
+  }
+
+  // Tell a list that is there and has no entry.
+  isEmptyList(field) {
+    return this.shown(field)?.length === 0;
+  }
+
   // Note a new value; undefined takes it out of the file.
   set(field, value) {
     const key = keyOf(field.path);

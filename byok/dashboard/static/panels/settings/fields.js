@@ -22,6 +22,7 @@ export function fieldRow(draft, field, models = "") {
         : h("strong", {}, name),
       field.restart ? badge("quiet", t("settings.restart")) : null),
     control,
+    emptyBox(draft, field, control),
     oddNote(field),
     h("p", { class: "quiet", id: `${id}-about` }, about(field)),
     fault);
@@ -31,7 +32,7 @@ export function fieldRow(draft, field, models = "") {
     if (control.matches("input, select, textarea")) {
       control.setAttribute("aria-invalid", String(Boolean(message)));
     }
-    row.classList.toggle("changed", draft.changes.has(keyOf(field.path)));
+    row.classList.toggle("changed", draft.isChanged(field.path));
   };
   mark();
   writers.set(keyOf(field.path), mark);
@@ -63,9 +64,9 @@ function about(field) {
   return textOr(`settings.about.${name}`, field.description);
 }
 
-function written(value) {
+export function written(value) {
   if (typeof value === "boolean") return t(value ? "settings.on" : "settings.off");
-  return Array.isArray(value) ? value.join(", ") : String(value);
+  return Array.isArray(value) ? value.join(", ") || "[]" : String(value);
 }
 
 // Return a value that the page does not change, with the reason.
@@ -121,12 +122,12 @@ function area(draft, field, { id, models, ...attributes }) {
   const input = (event) => {
     const text = event.target.value;
     const lines = text.split("\n").map((row) => row.trim()).filter(Boolean);
-    if (isList) draft.set(field, lines.length ? lines : undefined);
+    if (isList) draft.set(field, lines.length || draft.isEmptyList(field) ? lines : undefined);
     else draft.set(field, text === "" ? undefined : text);
   };
   const shown = draft.shown(field);
   const rows = isList || !draft.shown(field) ? 2 : 5;
-  const element = h("textarea", { id, ...attributes, rows, spellcheck: "false",
+  const element = h("textarea", { id, ...attributes, rows, "data-list": isList, spellcheck: "false",
     maxlength: isList ? null : 20000, placeholder: placeholder(field), on: { input } });
   element.value = Array.isArray(shown) ? shown.join("\n") : String(shown ?? "");
   return element;
@@ -149,6 +150,25 @@ function line(draft, field, { id, models, ...attributes }) {
     autocomplete: "off", spellcheck: "false", placeholder: placeholder(field), on: { input } });
   element.value = String(draft.shown(field) ?? "");
   return element;
+}
+
+// A list that has a default can be empty all the same: not to have it is to have the default.
+function emptyBox(draft, field, control) {
+  if (!field.default?.length || !control.matches("textarea[data-list]")) return null;
+  const box = h("input", { type: "checkbox", checked: draft.isEmptyList(field),
+    disabled: control.disabled });
+  const show = () => {
+    box.checked = draft.isEmptyList(field);
+    control.placeholder = box.checked ? "" : placeholder(field);
+  };
+  box.addEventListener("change", () => {
+    control.value = "";
+    draft.set(field, box.checked ? [] : undefined);
+    show();
+  });
+  control.addEventListener("input", show);
+  show();
+  return h("label", { class: "row" }, box, t("settings.empty"));
 }
 
 // Return the value that counts where the file says nothing.

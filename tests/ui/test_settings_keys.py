@@ -1,0 +1,106 @@
+"""Keys on the settings panel: for the address that is shown, and for no other."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Page, expect
+
+from tests.fakes.daemon import Editor
+from tests.fakes.pages import Watch, open_panel
+from tests.fakes.ring import FakeRing, store_of
+from tests.fakes.settings_daemon import running_on_file, write_settings
+from tests.fakes.settings_panel import control, field, text_for
+from tests.fakes.upstream import FakeUpstream
+
+KEY = "sk-canary0123456789"
+
+
+@pytest.fixture
+def ring() -> FakeRing:
+    return FakeRing()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def editor(
+    clean_environment: Path, fake: FakeUpstream, ring: FakeRing
+) -> AsyncIterator[Editor]:
+    """A daemon with a settings file and a keyring."""
+    write_settings(text_for(fake))
+    async with running_on_file(keyring=store_of(ring)) as started:
+        yield started
+
+
+async def test_a_key_is_set_used_and_removed(
+    page: Page, editor: Editor, fake: FakeUpstream, ring: FakeRing
+) -> None:
+    await open_panel(page, "settings")
+    key = page.locator('[data-key="fake"]')
+    await expect(key).to_contain_text("not set")
+    await key.get_by_role("button", name="Set key").click()
+    entry = page.get_by_label("Key for fake")
+    await expect(entry).to_be_focused()
+    assert await entry.get_attribute("type") == "password"
+    await entry.fill(KEY)
+    await entry.press("Enter")
+    await expect(key).to_contain_text("from: OS keyring")
+    assert KEY not in await page.content()
+    await editor.chat()
+    assert fake.headers[-1]["Authorization"] == f"Bearer {KEY}"
+    await key.get_by_role("button", name="Test").click()
+    await expect(key).to_contain_text("listed 1 models with it")
+    await key.get_by_role("button", name="Remove").click()
+    await key.locator(".danger").click()
+    await expect(key).to_contain_text("not set")
+    assert ring.kept == {}
+
+
+async def test_another_address_needs_its_key_again(page: Page) -> None:
+    await open_panel(page, "settings")
+    address = control(page, "upstreams.fake.base_url")
+    note = field(page, "upstreams.fake.base_url").locator(".note")
+    await address.fill("https://other.example/v1")
+    await expect(note).to_contain_text("Set it again")
+    await address.fill("")
+    await expect(note).to_be_empty()
+
+
+async def test_no_key_is_taken_while_another_address_is_shown(
+    page: Page, ring: FakeRing
+) -> None:
+    """R7: it would be stored for the address in force."""
+    await open_panel(page, "settings")
+    key = page.locator('[data-key="fake"]')
+    address = control(page, "upstreams.fake.base_url")
+    usual = await address.input_value()
+    await address.fill("https://other.example/v1")
+    await key.get_by_role("button", name="Set key").click()
+    await expect(key.get_by_role("alert")).to_contain_text("Save it first")
+    await expect(page.get_by_label("Key for fake")).to_have_count(0)
+    await address.fill(usual)
+    await key.get_by_role("button", name="Set key").click()
+    entry = page.get_by_label("Key for fake")
+    await address.fill("https://other.example/v1")
+    await entry.fill(KEY)
+    await entry.press("Enter")
+    await expect(key.get_by_role("alert")).to_contain_text("Save it first")
+    assert ring.kept == {}
+    await page.get_by_role("button", name="Discard").click()
+
+
+async def test_no_key_is_stored_for_an_address_of_an_editor(
+    page: Page, watch: Watch, fake: FakeUpstream, editor: Editor, ring: FakeRing
+) -> None:
+    """R7: the page does not show it yet."""
+    watch.allow("409 ")
+    await open_panel(page, "settings")
+    write_settings(text_for(fake).replace(fake.url, "https://other.example/v1"))
+    await editor.daemon.control.reload()
+    key = page.locator('[data-key="fake"]')
+    await key.get_by_role("button", name="Set key").click()
+    entry = page.get_by_label("Key for fake")
+    await entry.fill(KEY)
+    await entry.press("Enter")
+    await expect(key.get_by_role("alert")).to_contain_text("no key was stored")
+    assert ring.kept == {}
