@@ -209,7 +209,7 @@ async def test_secret_service_key_of_the_dashboard_is_set_used_and_removed(
     write_settings(f'[upstreams.fake]\nbase_url = "{fake.url}"\nmodel = "m"\n')
     async with running_on_file(keyring=this_keyring()) as editor:
         page = await signed_in(editor)
-        await page.call("key-set", {"name": "fake", "key": KEY})
+        await page.call("key-set", {"name": "fake", "key": KEY, "address": fake.url})
         await editor.chat()
         assert fake.headers[-1]["Authorization"] == f"Bearer {KEY}"
         done = await asyncio.to_thread(run_byok, "keys", "list", "--json")
@@ -226,7 +226,9 @@ async def test_secret_service_that_is_locked_is_told_on_the_dashboard(
     with keyring_daemon(address, password=None):
         async with running_on_file(keyring=this_keyring()) as editor:
             page = await signed_in(editor)
-            answer = await page.raw("key-set", {"name": "fake", "key": KEY})
+            answer = await page.raw(
+                "key-set", {"name": "fake", "key": KEY, "address": fake.url}
+            )
     assert answer.status == 400
     assert "is locked" in answer.json["message"]
     assert "--store vault" in answer.json["error"]["hint"]

@@ -831,8 +831,11 @@ const TEXTS = {
   "settings.key.test": ["Test", "测试"],
   "settings.key.remove": ["Remove", "移除"],
   "settings.key.enter": ["Key for {name}", "{name} 的密钥"],
-  "settings.key.about": ["It goes into the keyring of your system, for this address only, and is "
-    + "never shown again.", "密钥存入系统的密钥环，仅用于此地址，之后不再显示。"],
+  "settings.key.about": ["It goes into the keyring of your system, for {origin} only, and is "
+    + "never shown again.", "密钥将存入系统密钥环，仅用于 {origin}，之后不再显示。"],
+  "settings.key.unsaved": ["The address on this page is not the one in force ({origin}). Save it "
+    + "first, then set its key.",
+  "页面上的地址与当前生效的地址（{origin}）不同。请先保存，再设置密钥。"],
   "settings.key.store": ["Store", "保存密钥"],
   "settings.key.stored": ["Stored for {origin}; its fingerprint is {fingerprint}.",
     "已为 {origin} 保存，指纹为 {fingerprint}。"],

@@ -1,14 +1,16 @@
 """Keys on the page: stored and removed, never shown.
 
 A key is known to the redactor before it is used, and stored for the
-origin that the settings in force name.
+origin that the settings in force name. The page says which address its user sees: where
+that is another one, because the settings were changed meanwhile, nothing is stored.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 
 from byok.chat import Json
-from byok.errors import ConfigError
+from byok.errors import BadRequest, ConfigError
 from byok.keys import KeyWanted, clean_key, fingerprint
 from byok.server.control import Control
 from byok.server.dashboard.endpoint import PageHandler, PageRequest
@@ -18,6 +20,7 @@ from byok.wiring.services import Services
 
 _LONGEST_NAME = 80
 _LONGEST_KEY = 10_000  # as it is pasted
+_LONGEST_ADDRESS = 2000
 _OTHER_WAYS = "Or store it by command: byok keys set {name} --store vault"
 
 
@@ -40,6 +43,9 @@ class _KeysApi:
         # a whole file, or a common word.
         key = clean_key(read_text(asked.body, "key", longest=_LONGEST_KEY))
         wanted = self._find(asked)
+        _check_address(
+            wanted, read_text(asked.body, "address", longest=_LONGEST_ADDRESS)
+        )
         self._services.redactor.add(key)
         keyring = self._services.ladder.keyring
         try:
@@ -74,6 +80,20 @@ class _KeysApi:
         self._services.forget_keys()
         if key := self._services.keys.get(wanted.name):
             key.forget()
+
+
+def _check_address(wanted: KeyWanted, address: str) -> None:
+    """Refuse a key that was entered for another address than that in force."""
+    with contextlib.suppress(ValueError):  # no address
+        if KeyWanted(wanted.name, address).origin == wanted.origin:
+            return
+    raise BadRequest(
+        f"The address of {wanted.title} is now {wanted.base_url}, not the one that was "
+        "shown; no key was stored.",
+        code="settings_changed",
+        hint="Look at the address, then set the key again.",
+        status=409,
+    )
 
 
 def _with_other_ways(error: ConfigError, wanted: KeyWanted) -> ConfigError:

@@ -23,6 +23,10 @@ def write(fake: FakeUpstream) -> None:
     )
 
 
+def entry(name: str, address: str) -> dict[str, str]:
+    return {"name": name, "key": KEY, "address": address}
+
+
 def origin(fake: FakeUpstream) -> str:
     return fake.url.removesuffix("/v1")
 
@@ -32,7 +36,9 @@ async def test_a_key_is_stored_used_and_removed(fake: FakeUpstream) -> None:
     ring = FakeRing()
     async with running_on_file(keyring=store_of(ring)) as editor:
         page = await signed_in(editor)
-        stored = await page.raw("key-set", {"name": "fake", "key": f" {KEY}\n"})
+        stored = await page.raw(
+            "key-set", {"name": "fake", "key": f" {KEY}\n", "address": fake.url}
+        )
         assert stored.json == {
             "name": "fake",
             "origin": origin(fake),
@@ -58,12 +64,14 @@ async def test_one_of_several_keys_is_stored_by_its_name(fake: FakeUpstream) -> 
     ring = FakeRing()
     async with running_on_file(keyring=store_of(ring)) as editor:
         page = await signed_in(editor)
-        assert await page.refused("key-set", {"name": "two", "key": KEY}) == (
+        assert await page.refused(
+            "key-set", {"name": "two", "key": KEY, "address": fake.url}
+        ) == (
             400,
             "config",
         )
-        await page.call("key-set", {"name": "two/work", "key": KEY})
-        await page.call("key-set", {"name": "groq", "key": KEY})
+        await page.call("key-set", entry("two/work", fake.url))
+        await page.call("key-set", entry("groq", "https://api.groq.com/x"))
     names = [entry for _, entry in ring.kept]
     assert names == [f"two/work@{origin(fake)}", "groq@https://api.groq.com"]
 
@@ -74,7 +82,7 @@ async def test_a_key_belongs_to_its_address(fake: FakeUpstream) -> None:
     async with FakeUpstream() as other:
         async with running_on_file(keyring=store_of(FakeRing())) as editor:
             page = await signed_in(editor)
-            await page.call("key-set", {"name": "fake", "key": KEY})
+            await page.call("key-set", entry("fake", fake.url))
             form = await page.call("settings")
             path = ["upstreams", "fake", "base_url"]
             change = {"path": path, "value": other.url}
@@ -102,7 +110,7 @@ async def test_a_keyring_that_fails_is_told_with_other_ways(
     write(fake)
     async with running_on_file(keyring=store_of(ring)) as editor:
         page = await signed_in(editor)
-        answer = await page.raw("key-set", {"name": "fake", "key": KEY})
+        answer = await page.raw("key-set", entry("fake", fake.url))
     error = answer.json["error"]
     assert answer.status == 400
     assert told in error["message"]
@@ -117,7 +125,7 @@ async def test_a_keyring_that_hangs_is_given_up(fake: FakeUpstream) -> None:
     ring = FakeRing(wait_for=end)
     async with running_on_file(keyring=store_of(ring, seconds=0.05)) as editor:
         page = await signed_in(editor)
-        answer = await page.raw("key-set", {"name": "fake", "key": KEY})
+        answer = await page.raw("key-set", entry("fake", fake.url))
         end.set()
     assert "did not answer" in answer.json["error"]["message"]
 
@@ -133,6 +141,7 @@ async def test_a_keyring_that_hangs_is_given_up(fake: FakeUpstream) -> None:
         {"name": "fake", "key": ["x" * 20]},
         {"name": "", "key": KEY},
         {"name": "nobody", "key": KEY},
+        {"name": "fake", "key": KEY, "address": ["https://x"]},
         {"name": "https://evil.example/v1", "key": KEY},
         {"name": "x" * 81, "key": KEY},
         {"name": 7, "key": KEY},
@@ -157,7 +166,7 @@ async def test_a_key_is_nowhere_on_disk(fake: FakeUpstream) -> None:
     async with running_on_file(keyring=store_of(FakeRing())) as editor:
         await editor.post("/byok/capture", {"switch": "on", "seconds": 60})
         page = await signed_in(editor)
-        await page.call("key-set", {"name": "fake", "key": KEY})
+        await page.call("key-set", entry("fake", fake.url))
         answer = await page.raw("key-test", {"upstream": "fake"})
         assert KEY.encode() not in answer.raw
         await editor.chat()
@@ -181,3 +190,29 @@ async def test_what_is_stored_nowhere_is_not_remembered(
         page = await signed_in(editor)
         await page.refused("key-set", {"name": name, "key": text})
         assert editor.services.redactor(text) == text
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "https://other.example/v1",
+        "http://127.0.0.1:9/v1",
+        "http://[::1",
+        "{origin}.evil.example/v1",
+        "{origin}@evil.example/v1",
+    ],
+)
+async def test_a_key_for_another_address_than_the_one_shown_is_not_stored(
+    fake: FakeUpstream, address: str
+) -> None:
+    """R7: the settings may have changed since the page read them."""
+    write(fake)
+    ring = FakeRing()
+    async with running_on_file(keyring=store_of(ring)) as editor:
+        page = await signed_in(editor)
+        shown = address.replace("{origin}", origin(fake))
+        answer = await page.raw("key-set", entry("fake", shown))
+    assert (answer.status, answer.json["error"]["code"]) == (409, "settings_changed")
+    assert fake.url in answer.json["error"]["message"]
+    assert ring.kept == {}

@@ -3,7 +3,7 @@
 import { call } from "../api.js";
 import { announce, errorBox, h, replace } from "../dom.js";
 import { t } from "../texts.js";
-import { changesBar, showFaults } from "./settings/bar.js";
+import { ChangesBar, showFaults } from "./settings/bar.js";
 import { conflictBox, differences } from "./settings/conflict.js";
 import { Draft } from "./settings/draft.js";
 import { fieldRow, focusFault, forgetFields } from "./settings/fields.js";
@@ -31,7 +31,7 @@ class View {
     this.root = root;
     this.signal = signal;
     this.conflict = [];
-    this.keys = new Keys(signal);
+    this.keys = new Keys(signal, draft);
     this.models = [];
     this.upstreams = h("div", { class: "upstreams" });
     this.names = "";
@@ -40,22 +40,22 @@ class View {
   // Show everything anew.
   render() {
     forgetFields();
-    const { bar, refresh } = changesBar(draft, { save: () => this.save(),
+    const bar = new ChangesBar(draft, { save: () => this.save(),
       discard: () => this.discard(), signal: this.signal });
     const { form } = draft;
     draft.changed = () => {
       draft.faults.clear();
       if (this.names !== draft.upstreamChanges) this.renderUpstreams();
-      refresh();
+      bar.refresh();
     };
     this.renderUpstreams();
     replace(this.root, this.search(), this.messages(),
       this.conflict.length ? conflictBox(draft, this.conflict, (row) => this.take(row)) : null,
       restartBox(form, this.signal),
       h("section", { class: "card" }, h("h2", {}, t("settings.upstreams")), this.upstreams),
-      form.groups.map((group) => this.group(group)), hiddenNote(form), bar,
+      form.groups.map((group) => this.group(group)), hiddenNote(form), bar.element,
       modelLists(this.models));
-    refresh();
+    bar.refresh();
   }
 
   messages() {

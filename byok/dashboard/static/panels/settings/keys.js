@@ -3,13 +3,15 @@
 import { call } from "../../api.js";
 import { announce, badge, errorBox, h, replace } from "../../dom.js";
 import { t } from "../../texts.js";
+import { addressesOf, originOf } from "./address.js";
 
 const KEYRING = "OS keyring";
 
 // What the daemon says of all keys, and the lines that show it.
 export class Keys {
-  constructor(signal) {
+  constructor(signal, draft) {
     this.signal = signal;
+    this.draft = draft;
     this.rows = null; // not known yet
     this.places = new Map();
   }
@@ -41,7 +43,7 @@ export class Keys {
 }
 
 function keyLine(name, keys) {
-  const { rows, signal } = keys;
+  const { rows, signal, draft } = keys;
   const row = rows?.find((one) => one.upstream === name);
   const reload = (changed) => keys.read(changed);
   const below = h("div");
@@ -51,7 +53,7 @@ function keyLine(name, keys) {
       name.includes("/") ? h("code", {}, name) : null,
       rows ? state(row) : h("span", { class: "quiet" }, t("settings.key.asking")),
       h("span", { class: "space" }),
-      button("set", () => openEntry(name, below, reload, signal)),
+      button("set", () => openEntry(name, below, { draft, reload, signal })),
       button("test", () => test(name, below, signal)),
       row?.source === KEYRING
         ? button("remove", () => askToRemove(name, below, reload, signal)) : null),
@@ -73,7 +75,10 @@ function state(row) {
     h("code", { title: t("settings.key.fingerprint") }, row.fingerprint));
 }
 
-function openEntry(name, below, reload, signal) {
+// A key is entered for one address; once another one is shown, it is not taken.
+function openEntry(name, below, { draft, reload, signal }) {
+  const { shown, used } = addressesOf(draft, name);
+  if (originOf(shown) !== originOf(used)) return replace(below, unsavedNote(used));
   const id = `key-${name.replace(/[^\w-]/g, "-")}`;
   const field = h("input", { id, type: "password", autocomplete: "off", spellcheck: "false",
     required: true, maxlength: 600, "aria-describedby": `${id}-about` });
@@ -81,20 +86,25 @@ function openEntry(name, below, reload, signal) {
     event.preventDefault();
     const key = field.value;
     field.value = ""; // it stays nowhere on the page
+    if (addressesOf(draft, name).shown !== shown) return replace(below, unsavedNote(used));
     await attempt(below, async () => {
-      const told = await call("key-set", { name, key }, { signal });
+      const told = await call("key-set", { name, key, address: shown }, { signal });
       announce(t("settings.key.stored", told));
       await reload(name);
     });
   };
   replace(below, h("form", { on: { submit } },
     h("label", { for: id }, t("settings.key.enter", { name })), field,
-    h("p", { class: "quiet", id: `${id}-about` }, t("settings.key.about")),
+    h("p", { class: "quiet", id: `${id}-about` },
+      t("settings.key.about", { origin: originOf(shown) })),
     h("div", { class: "row" },
       h("button", { class: "primary" }, t("settings.key.store")),
       h("button", { type: "button", on: { click: () => close(below) } }, t("settings.cancel")))));
   field.focus();
 }
+
+const unsavedNote = (used) => h("p", { class: "error", role: "alert" },
+  t("settings.key.unsaved", { origin: originOf(used) || t("none") }));
 
 function askToRemove(name, below, reload, signal) {
   const remove = () => attempt(below, async () => {

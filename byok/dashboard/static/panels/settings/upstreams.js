@@ -2,6 +2,7 @@
 
 import { badge, h, replace } from "../../dom.js";
 import { t } from "../../texts.js";
+import { addressesOf, originOf } from "./address.js";
 import { fieldRow } from "./fields.js";
 
 const COMMON = ["type", "base_url", "model", "temperature", "max_tokens", "system_prompt"];
@@ -19,9 +20,8 @@ export function upstreamCard(draft, upstream, keys) {
     card.append(title, h("button", { type: "button", on: { click: undo } }, t("settings.undo")));
     return card;
   }
-  const preset = draft.form.presets.find((one) => one.name === name);
   const rows = upstream.fields.map((field) => {
-    const usual = field.path[2] === "base_url" && !field.value ? preset?.address : field.value;
+    const usual = field.path[2] === "base_url" ? addressesOf(draft, name).used : field.value;
     return [field, fieldRow(draft, { ...field, value: usual }, `models-of-${name}`)];
   });
   const rare = rows.filter(([field]) => !COMMON.includes(field.path[2]));
@@ -47,27 +47,16 @@ function keyLines(upstream, change, keys) {
 
 // A stored key belongs to one address (R7): say so as soon as another one is entered.
 function noteOrigin(draft, upstream, card) {
-  const field = upstream.fields.find((one) => one.path[2] === "base_url");
   const row = card.querySelector("[data-name$='.base_url']");
   const note = h("p", { class: "note", role: "status" });
   row.append(note);
-  const preset = draft.form.presets.find((one) => one.name === upstream.name);
-  const before = origin(field.value || preset?.address);
   const check = () => {
-    const shown = draft.shown(field);
-    const after = origin(shown === undefined ? preset?.address : shown);
+    const { shown, used } = addressesOf(draft, upstream.name);
+    const [before, after] = [originOf(used), originOf(shown)];
     replace(note, before && after && before !== after ? t("settings.key.moves", { before }) : null);
   };
-  row.addEventListener("input", check);
+  card.addEventListener("input", check);
   check();
-}
-
-function origin(address) {
-  try {
-    return new URL(address).origin;
-  } catch {
-    return "";
-  }
 }
 
 // Removing asks first; nothing happens before the change is saved.
@@ -95,15 +84,8 @@ function removal(draft, name, change) {
 export function addUpstream(draft) {
   const { presets, upstreams } = draft.form;
   const names = new Set([...upstreams.map((one) => one.name), ...draft.added]);
-  const name = h("input", { id: "add-name", autocomplete: "off", spellcheck: "false",
-    maxlength: 32, required: true });
-  const address = h("input", { id: "add-address", type: "url", autocomplete: "off",
-    spellcheck: "false", placeholder: "https://host/v1", maxlength: 2000 });
-  const place = h("div", {}, h("label", { for: "add-address" }, t("settings.address")), address);
+  const { kind, name, address, place } = addFields(presets);
   const fault = h("p", { class: "fault", role: "alert" });
-  const kind = h("select", { id: "add-kind", on: { change: () => chose() } },
-    h("option", { value: "" }, t("settings.by-address")),
-    presets.map((one) => h("option", { value: one.name }, one.name)));
   const chose = () => {
     const preset = presets.find((one) => one.name === kind.value);
     name.value = names.has(kind.value) ? "" : kind.value;
@@ -118,6 +100,7 @@ export function addUpstream(draft) {
     if (wrong) return name.focus();
     add(draft, name.value, kind.value, place.hidden ? "" : address.value.trim());
   };
+  kind.addEventListener("change", chose);
   chose();
   return h("details", { class: "add" },
     h("summary", {}, t("settings.add")),
@@ -125,6 +108,19 @@ export function addUpstream(draft) {
       h("label", { for: "add-kind" }, t("settings.kind")), kind,
       h("label", { for: "add-name" }, t("settings.name")), name,
       place, fault, h("button", {}, t("settings.add.do"))));
+}
+
+// Return what an upstream is added by; `place` holds the address with its label.
+function addFields(presets) {
+  const kind = h("select", { id: "add-kind" },
+    h("option", { value: "" }, t("settings.by-address")),
+    presets.map((one) => h("option", { value: one.name }, one.name)));
+  const name = h("input", { id: "add-name", autocomplete: "off", spellcheck: "false",
+    maxlength: 32, required: true });
+  const address = h("input", { id: "add-address", type: "url", autocomplete: "off",
+    spellcheck: "false", placeholder: "https://host/v1", maxlength: 2000 });
+  const place = h("div", {}, h("label", { for: "add-address" }, t("settings.address")), address);
+  return { kind, name, address, place };
 }
 
 function add(draft, name, type, address) {
