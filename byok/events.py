@@ -1,7 +1,7 @@
 """Vendor-neutral types of an answer: one model turn as a stream of events."""
 
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -63,7 +63,8 @@ class Usage:
     """Token counts reported by the upstream.
 
     `input_tokens` includes the tokens that were read from or written to its cache,
-    `output_tokens` those of the reasoning.
+    `output_tokens` those of the reasoning. `cache_told` is false where an upstream says
+    nothing of a cache: its counts are 0 then, and unknown.
     """
 
     input_tokens: int = 0
@@ -71,12 +72,20 @@ class Usage:
     cache_read_tokens: int = 0
     cache_creation_tokens: int = 0
     reasoning_tokens: int = 0
+    cache_told: bool = field(default=False, compare=False, kw_only=True)
 
     def plus(self, other: "Usage | None") -> "Usage":
         """Return the sum of both counts."""
         if other is None:
             return self
-        return Usage(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+            self.cache_creation_tokens + other.cache_creation_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+            cache_told=self.cache_told or other.cache_told,
+        )
 
 
 @dataclass(slots=True)

@@ -90,10 +90,15 @@ def _cells(row: "UsageRow") -> tuple[str, ...]:
         f"{row.requests:,}",
         f"{row.failed:,}" if row.failed else "",
         f"{row.input_tokens:,}",
-        f"{row.cache_read_tokens:,}",
+        _cache(row),
         f"{row.output_tokens:,}",
         _cost(row),
     )
+
+
+def _cache(row: "UsageRow") -> str:
+    unknown = row.input_tokens > 0 and not row.cache_input_tokens
+    return "?" if unknown else f"{row.cache_read_tokens:,}"
 
 
 def _cost(row: "UsageRow") -> str:

@@ -14,7 +14,8 @@ _LATEST = """SELECT conversation, max(started) AS last FROM request
 _ASKED = "(purpose <> '' OR model <> '' OR outcome <> 'ok')"  # as in `LogFilter`
 _SUMS = f"""SELECT min(started), max(started + seconds), count(*),
     total(outcome = 'failed'), total(input_tokens), total(output_tokens),
-    total(cache_read_tokens), total(cost), total(cost IS NULL), total(repairs),
+    iif(count(cache_read_tokens), total(cache_read_tokens), NULL),
+    total(cost), total(cost IS NULL), total(repairs),
     total(dropped_calls), max(client)
     FROM request WHERE conversation <> '' AND conversation = ? AND {_ASKED}"""  # noqa: S608 - our own words
 _MODELS = f"""SELECT upstream, model, count(*) FROM request
@@ -26,8 +27,9 @@ class ConversationSums(NamedTuple):
     """A conversation: when it began and ended, and the sums of its requests.
 
     Times are in seconds since 1970, `cost` is in US dollars; `unpriced` requests, whose
-    cost is unknown, have no part in it. `models` are as `upstream:model`, the one that
-    was asked most first, at most ten.
+    cost is unknown, have no part in it. `cache_read_tokens` are None where no upstream
+    told of a cache. `models` are as `upstream:model`, the one that was asked most
+    first, at most ten.
     """
 
     conversation: str
@@ -37,7 +39,7 @@ class ConversationSums(NamedTuple):
     failed: int
     input_tokens: int
     output_tokens: int
-    cache_read_tokens: int
+    cache_read_tokens: int | None
     cost: float
     unpriced: int
     repairs: int
@@ -97,7 +99,7 @@ def _add_up(db: sqlite3.Connection, conversation: str) -> ConversationSums | Non
         whole(failed),
         whole(tokens_in),
         whole(tokens_out),
-        whole(cached),
+        None if cached is None else whole(cached),
         cost,
         whole(unpriced),
         whole(repairs),

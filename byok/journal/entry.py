@@ -114,9 +114,9 @@ def _counts(
     """Return the tokens in, out, read from the cache and written to it."""
     if usage is None:
         return None, None, None, None
-    return (
-        min(usage.input_tokens, _MOST_TOKENS),
-        min(usage.output_tokens, _MOST_TOKENS),
-        min(usage.cache_read_tokens, _MOST_TOKENS),
-        min(usage.cache_creation_tokens, _MOST_TOKENS),
-    )
+    tokens = min(usage.input_tokens, _MOST_TOKENS)
+    said = min(usage.output_tokens, _MOST_TOKENS)
+    if not usage.cache_told:
+        return tokens, said, None, None
+    read = min(usage.cache_read_tokens, _MOST_TOKENS)
+    return tokens, said, read, min(usage.cache_creation_tokens, _MOST_TOKENS)

@@ -18,7 +18,8 @@ GROUPS = {
 SUMS = """count(*), total(outcome = 'failed'),
     total(input_tokens IS NULL AND cost IS NULL),
     total(input_tokens), total(output_tokens), total(cache_read_tokens),
-    total(cache_written_tokens), total(cost), total(cost IS NULL)"""
+    total(cache_written_tokens), total(cost), total(cost IS NULL),
+    total(iif(cache_read_tokens IS NULL, 0, input_tokens))"""
 
 
 class UsageTable(NamedTuple):
@@ -34,7 +35,8 @@ class UsageRow(NamedTuple):
 
     `failed` requests are among `requests`. `uncounted` are those that took tokens, but
     no upstream told how many; `unpriced` are those whose `cost` in US dollars is
-    unknown. The sums are without them.
+    unknown. The sums are without them. `cache_input_tokens` is the part of the input
+    whose upstreams told what came from a cache.
     """
 
     key: str
@@ -47,6 +49,7 @@ class UsageRow(NamedTuple):
     cache_written_tokens: int = 0
     cost: float = 0.0
     unpriced: int = 0
+    cache_input_tokens: int = 0
 
 
 def sum_usage(path: Path, by: str, since: float) -> list[UsageRow]:
@@ -95,5 +98,6 @@ def add_rows(rows: list[UsageRow]) -> UsageRow:
 
 def read_row(row: tuple[Any, ...]) -> UsageRow:
     """Return the row of a group's name and its SUMS."""
-    key, *counts, cost, unpriced = row
-    return UsageRow._make((key, *map(whole, counts), cost, whole(unpriced)))
+    key, *counts, cost, unpriced, cached = row
+    numbers = *map(whole, counts), cost, whole(unpriced), whole(cached)
+    return UsageRow._make((key, *numbers))

@@ -47,6 +47,14 @@ def test_usage_by_model_says_where_no_price_is_known(cli: Cli) -> None:
     assert rows[2] == ["byok:one:other", "1", "1,200", "1,000", "30", "unknown"]
 
 
+def test_usage_does_not_take_an_untold_cache_for_an_empty_one(cli: Cli) -> None:
+    write_journal(
+        find_paths().journal, [entry(started=time.time(), cache_read_tokens=None)]
+    )
+    _, row, *_ = [line.split() for line in cli("usage").out.splitlines()]
+    assert row[2:4] == ["1,200", "?"]
+
+
 @pytest.mark.usefixtures("journal")
 @pytest.mark.parametrize(
     ("by", "keys"),

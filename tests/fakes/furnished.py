@@ -25,7 +25,7 @@ class _Model(NamedTuple):
     name: str
     prices: tuple[float, float, float] | None
     speed: float  # tokens of the answer a second
-    cached: float  # how much of a prompt its cache knows
+    cached: float  # how much of a prompt its cache knows; 0 where nobody tells
 
 
 _CHAT = (
@@ -116,7 +116,8 @@ def _request(
         first_byte=first,
         input_tokens=size,
         output_tokens=answer,
-        cache_read_tokens=cached,
+        cache_read_tokens=cached if model.cached else None,
+        cache_written_tokens=0 if model.cached else None,
         cost=_cost(model, size - cached, answer, cached),
         repairs=int(source.random() < 0.06),
         tool_calls=", ".join(tools),

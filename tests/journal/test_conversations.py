@@ -10,6 +10,9 @@ from tests.fakes.journal_entries import NOW, entry, write_journal
 LOCAL = {"purpose": "", "model": "", "upstream": "", "attempts": 0, "cost": 0.0}
 
 
+_CACHES = (("told", 0), ("untold", None))
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return write_journal(
@@ -55,6 +58,13 @@ def test_conversations_are_added_up(path: Path) -> None:
         "client": "vscode/0.600.1",
         "models": ("one:m", "one:other"),
     }
+
+
+def test_a_cache_that_nobody_told_of_is_not_an_empty_one(tmp_path: Path) -> None:
+    told, untold = (entry(conversation=n, cache_read_tokens=r) for n, r in _CACHES)
+    path = write_journal(tmp_path / "journal.db", [told, untold])
+    found = [sum_requests(path, name) for name, _ in _CACHES]
+    assert [sums and sums.cache_read_tokens for sums in found] == [0, None]
 
 
 @pytest.mark.parametrize("name", ["", "x", "c", "a' OR 1 --"])

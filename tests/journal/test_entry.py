@@ -38,13 +38,23 @@ def test_entry_has_the_tokens_of_all_models_and_their_cost() -> None:
     record = record_of(
         upstream="one", model="m", attempts=2, first_byte=0.4, model_asked="byok:one:m"
     )
-    record.usage = Usage(1_000_000, 100_000, 400_000, 100_000)
+    record.usage = Usage(1_000_000, 100_000, 400_000, 100_000, cache_told=True)
     record.note_own_usage("one", "m", Usage(1000, 10))
     entry = make_entry(record, 1000.0, price)
     assert entry.input_tokens == 1_001_000
     assert entry.output_tokens == 100_010
     assert (entry.cache_read_tokens, entry.cache_written_tokens) == (400_000, 100_000)
     assert entry.cost == 0.5 + 0.2 + 0.3 + 0.2 + (1000 + 20) / 1_000_000
+
+
+def test_entry_does_not_take_an_untold_cache_for_an_empty_one() -> None:
+    record = record_of(upstream="one", model="m", attempts=1)
+    record.usage = Usage(1000, 10)
+    entry = make_entry(record, 1000.0, price)
+    assert (entry.cache_read_tokens, entry.cache_written_tokens) == (None, None)
+    record.usage = Usage(1000, 10, cache_told=True)
+    entry = make_entry(record, 1000.0, price)
+    assert (entry.cache_read_tokens, entry.cache_written_tokens) == (0, 0)
 
 
 def test_entry_of_a_failure_has_its_code_and_class() -> None:
@@ -94,7 +104,7 @@ def test_entry_limits_what_others_chose() -> None:
         model_asked="a" * 5000,
         conversation="c" * 5000,
         attempts=1,
-        usage=Usage(10**30, 10**30, 10**30, 10**30),
+        usage=Usage(10**30, 10**30, 10**30, 10**30, cache_told=True),
     )
     entry = make_entry(record, 1000.0, price)
     assert max(len(value) for value in entry if isinstance(value, str)) == 200

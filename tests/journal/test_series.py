@@ -68,7 +68,7 @@ def test_sums_are_those_of_usage(tmp_path: Path) -> None:
         at(1.4, model="", upstream="official", cost=None),
     )
     wanted = add_rows(sum_usage(path, "day", 0))
-    assert wanted == UsageRow("total", 4, 1, 1, 300, 30, 150, 15, 0.75, 2)
+    assert wanted == UsageRow("total", 4, 1, 1, 300, 30, 150, 15, 0.75, 2, 300)
     for by in ("", *SPLITS):
         buckets = sum_series(path, SINCE, NOW, Step.HOUR, by).buckets
         assert add_rows([bucket.total for bucket in buckets]) == wanted

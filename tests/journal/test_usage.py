@@ -55,9 +55,17 @@ def test_requests_to_models_are_grouped(
 def test_sums_leave_out_what_is_unknown_and_count_it(path: Path) -> None:
     rows = {row.key: row for row in sum_usage(path, "model", 0)}
     assert rows["byok:one:m"] == UsageRow(
-        "byok:one:m", 4, 1, 1, 200, 20, 150, 15, 0.75, 1
+        "byok:one:m", 4, 1, 1, 200, 20, 150, 15, 0.75, 1, 200
     )
     assert (rows["byok:one:other"].cost, rows["byok:one:other"].unpriced) == (0.0, 1)
+
+
+def test_sums_say_how_much_input_a_cache_was_told_of(tmp_path: Path) -> None:
+    untold = PLAIN._replace(cache_read_tokens=None, cache_written_tokens=None)
+    journal = write_journal(tmp_path / "journal.db", [PLAIN, untold])
+    [row] = sum_usage(journal, "model", 0)
+    assert (row.input_tokens, row.cache_input_tokens) == (200, 100)
+    assert row.cache_read_tokens == 50
 
 
 def test_days_are_those_of_the_calendar_here_and_in_order(
@@ -82,7 +90,7 @@ def test_only_requests_since_a_time_count(path: Path) -> None:
 
 @pytest.mark.parametrize("by", GROUPS)
 def test_the_total_is_the_same_however_it_is_grouped(path: Path, by: str) -> None:
-    total = UsageRow("total", 5, 1, 1, 300, 30, 200, 20, 0.75, 2)
+    total = UsageRow("total", 5, 1, 1, 300, 30, 200, 20, 0.75, 2, 300)
     assert add_rows(sum_usage(path, by, 0)) == total
 
 

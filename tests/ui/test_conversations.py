@@ -170,7 +170,8 @@ async def test_a_journal_that_cannot_be_read_is_said(
 
 
 async def test_what_nobody_told_is_not_shown_as_nothing(page: Page) -> None:
-    unknown = {"input_tokens": None, "output_tokens": None, "cost": None}
+    unknown = dict.fromkeys(("input_tokens", "output_tokens", "cache_read_tokens"))
+    unknown["cost"] = None
     write(turn(0, outcome="failed", **unknown), turn(1, outcome="failed", **unknown))
     await open_panel(page, "conversations")
     row = await page.locator("tbody tr").inner_text()

@@ -90,8 +90,10 @@ async def test_charts_are_drawn_and_said(page: Page) -> None:
     for title in ("Input read from the cache", "Time to first word"):
         assert await count(chart(page, title), "--series-1") > 20, title
     tokens = chart(page, "Tokens").locator("p")
-    await expect(tokens).to_have_text(
-        "37.2K tokens in 30 days; 83.3% of the input came from the cache."
+    await expect(tokens).to_have_text("37.2K tokens in 30 days.")
+    cache = chart(page, "Input read from the cache").locator("p")
+    await expect(cache).to_have_text(
+        "83.3% of the input in 30 days came from the cache."
     )
     cost = chart(page, "Cost breakdown").locator("p")
     await expect(cost).to_have_text(
@@ -102,6 +104,28 @@ async def test_charts_are_drawn_and_said(page: Page) -> None:
     assert found["Cost"] == "$10.00\nplus 20 requests of unknown cost"
     assert found["Failed"] == "20\n50%"
     await expect(page.locator("progress")).to_have_attribute("max", "100")
+
+
+async def test_a_cache_that_nobody_told_of_is_not_an_empty_one(
+    page: Page, journal: Path
+) -> None:
+    local = entry(started=time.time(), model="local", cache_read_tokens=None)
+    write_journal(journal, [local])
+    await open_panel(page, "usage/month/model")
+    row = page.locator("tr").filter(has_text="byok:one:local")
+    await expect(row.locator("td").nth(5)).to_have_text("unknown")
+    assert (await figures(page))["Input from the cache"] == "83.3%"
+    await expect(chart(page, "Input read from the cache").locator("p")).to_have_text(
+        "83.3% of the input in 30 days came from the cache. "
+        "Not included: 1.2K input tokens whose upstreams do not tell."
+    )
+    journal.rename(journal.with_name("aside.db"))
+    write_journal(journal, [local])
+    await open_panel(page, "usage/month/purpose")
+    await expect(chart(page, "Input read from the cache").locator("p")).to_have_text(
+        "No upstream told what came from its cache in 30 days."
+    )
+    assert (await figures(page))["Input from the cache"] == "unknown"
 
 
 async def test_tables_say_what_the_charts_say(page: Page) -> None:

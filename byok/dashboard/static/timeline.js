@@ -85,7 +85,7 @@ function sumsOf(sums) {
     [t("conversations.turns"), number(sums.requests)],
     [t("conversations.failed"), number(sums.failed)],
     [t("request.in"), number(sums.input_tokens || null)],
-    [t("request.cached"), number(sums.input_tokens ? sums.cache_read_tokens : null)],
+    [t("request.cached"), number(sums.cache_read_tokens)],
     [t("request.out"), number(sums.input_tokens ? sums.output_tokens : null)],
     [t("request.cost"), `${costText(sums)}${unpriced}`],
     [t("conversations.repairs"), number(sums.repairs + sums.dropped_calls)],

@@ -42,4 +42,5 @@ class UsageCounter:
             return None
         fresh, output, read, written = (self._counts.get(n, 0) for n in _COUNTS)
         thinking = self._counts.get("thinking", 0)
-        return Usage(fresh + read + written, output, read, written, thinking)
+        sent = fresh + read + written
+        return Usage(sent, output, read, written, thinking, cache_told=True)

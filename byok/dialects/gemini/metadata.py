@@ -22,6 +22,7 @@ def read_usage(usage: Any) -> Usage | None:
         _count(usage, "candidatesTokenCount") + thoughts,
         _count(usage, "cachedContentTokenCount"),
         reasoning_tokens=thoughts,
+        cache_told=True,  # it leaves out a count of 0
     )
     return read if read.input_tokens or read.output_tokens else None
 

@@ -41,7 +41,8 @@ def read_usage(usage: Any) -> Usage | None:
         max(_count(place.get(name)) for place in places for name in names)
         for names in (_READ, _WRITTEN)
     )
-    return Usage(prompt, completion, read, written, _reasoning(usage))
+    told = any(place.get(name) is not None for place in places for name in _READ)
+    return Usage(prompt, completion, read, written, _reasoning(usage), cache_told=told)
 
 
 def _reasoning(usage: Json) -> int:

@@ -75,6 +75,25 @@ def test_usage_is_read(usage: Any, expected: Usage | None) -> None:
 
 
 @pytest.mark.parametrize(
+    ("told", "details"),
+    [
+        (False, {}),
+        (False, {"prompt_tokens_details": None}),
+        (False, {"prompt_tokens_details": {"audio_tokens": 0}}),
+        (True, {"prompt_tokens_details": {"cached_tokens": 0}}),
+        (True, {"prompt_cache_hit_tokens": 0}),
+    ],
+)
+def test_a_cache_that_is_not_told_of_is_not_an_empty_one(
+    told: bool, details: dict[str, Any]
+) -> None:
+    usage = read_usage({"prompt_tokens": 10, "completion_tokens": 5, **details})
+    assert usage is not None
+    assert (usage.cache_read_tokens, usage.cache_told) == (0, told)
+    assert usage.plus(Usage(1, 1)).cache_told is told
+
+
+@pytest.mark.parametrize(
     ("answer", "expected"),
     [
         pytest.param(

@@ -23,6 +23,7 @@ SUMS = {
     "cache_written_tokens",
     "cost",
     "unpriced",
+    "cache_input_tokens",
 }
 
 

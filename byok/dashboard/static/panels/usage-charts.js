@@ -39,6 +39,15 @@ function before(local) {
 }
 
 export const share = (part, whole) => (whole > 0 ? part / whole : null);
+// Return how much of the input came from a cache, as far as upstreams told; else null.
+const cacheShare = (row) => share(row.cache_read_tokens, row.cache_input_tokens);
+
+// Return that share in words.
+export function cacheText(row) {
+  const isUnknown = row.input_tokens > 0 && !row.cache_input_tokens;
+  return isUnknown ? t("unknown") : percent(cacheShare(row));
+}
+
 export const period = (answer) => t(`usage.range.${answer.range}`);
 const fresh = (row) =>
   Math.max(0, row.input_tokens - row.cache_read_tokens - row.cache_written_tokens);
@@ -54,8 +63,7 @@ const row = (answer, label, read) =>
 
 export function tokens(answer) {
   const { total } = answer;
-  const values = { period: period(answer), tokens: short(spent(total)),
-    share: percent(share(total.cache_read_tokens, total.input_tokens)) };
+  const values = { period: period(answer), tokens: short(spent(total)) };
   return content(answer, {
     sentence: [t("usage.tokens.sentence", values), uncounted(total)],
     series: [
@@ -121,11 +129,14 @@ export function cost(answer) {
 }
 
 export function cache(answer) {
-  const read = (one) => share(one.cache_read_tokens, one.input_tokens);
-  const values = { period: period(answer), share: percent(read(answer.total)) };
+  const { total } = answer;
+  const values = { period: period(answer), share: cacheText(total) };
+  const untold = total.input_tokens - total.cache_input_tokens;
+  const sentence = total.cache_input_tokens ? "usage.cache.sentence" : "usage.cache.unknown";
   return content(answer, {
-    sentence: t("usage.cache.sentence", values),
-    series: [row(answer, t("usage.cache.series"), read)],
+    sentence: [t(sentence, values), untold && total.cache_input_tokens
+      ? ` ${t("usage.cache.untold", { tokens: short(untold) })}` : ""],
+    series: [row(answer, t("usage.cache.series"), cacheShare)],
     write: percent, axis: percent, most: 1,
   });
 }
