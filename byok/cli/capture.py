@@ -28,7 +28,7 @@ IdArgument = Annotated[
 ]
 capture_app = typer.Typer(
     no_args_is_help=True,
-    help="Keep what passes between client, byok and upstream, without secrets.",
+    help="Record what passes between client, byok and upstream, without secrets.",
 )
 
 
@@ -43,10 +43,10 @@ def switch_on(
         str, typer.Option("--for", metavar="TIME", help="Such as 30s, 10m, 2h, 1d.")
     ] = "10m",
 ) -> None:
-    """Keep the requests of the next minutes, each in a file for a day.
+    """Record the requests of the next minutes, each in a file, for a day.
 
     Keys, tokens, cookies, values of queries and long base64 are removed before anything
-    is written. Your code and words are not: they are what a capture is for.
+    is written. Your code and messages are kept.
     """
     answer = _ask({"switch": "on", "seconds": parse_time(lasts)})
     say(f"byok captures requests for {lasts}, into {answer['folder']}.")
@@ -61,13 +61,13 @@ def switch_on(
 
 @capture_app.command("off")
 def switch_off() -> None:
-    """Keep no more requests; files stay until they are a day old, or cleared."""
+    """Stop recording; files stay until they are a day old, or cleared."""
     _say_status(_ask({"switch": "off"}))
 
 
 @capture_app.command("status")
 def show_status(json: JsonOption = False) -> None:
-    """Tell whether requests are captured, for how long, and how many were."""
+    """Show whether requests are captured, for how long, and how many were."""
     answer = _ask({})
     if json:
         say_json(answer)

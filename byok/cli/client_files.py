@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 ClientArgument = Annotated[ClientKind, typer.Argument(help="Which client.")]
 FileOption = Annotated[
     Path | None,
-    typer.Option("--file", help="Its settings file, if not the usual.", metavar="PATH"),
+    typer.Option("--file", help="Its settings file, if elsewhere.", metavar="PATH"),
 ]
 ProfileOption = Annotated[
     str, typer.Option("--profile", help="Id of a profile of VS Code.", metavar="ID")
 ]
 DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Show the change, and write nothing.")
+    bool, typer.Option("--dry-run", help="Show the change without writing.")
 ]
 
 

@@ -37,7 +37,7 @@ UpstreamOption = Annotated[
     str,
     typer.Option(
         "--upstream",
-        help="An upstream of the settings, a preset, or a URL.",
+        help="An upstream from the settings, a preset, or a URL.",
         autocompletion=_complete_upstream,
     ),
 ]

@@ -62,9 +62,8 @@ def connect(
 ) -> None:
     """Print the settings or variables that point a client at the running daemon.
 
-    With --write they are put into the client's settings file, after a look at the
-    change. Its comments and everything else stay. `byok disconnect` undoes it, byte for
-    byte.
+    --write shows the change, asks, and writes it to the client's settings file.
+    Comments and all other settings stay. `byok disconnect` undoes it, byte for byte.
     """
     from byok.client_settings.locations import FileLocation, find_location
     from byok.client_settings.wanted_settings import FORMATS

@@ -22,13 +22,13 @@ def register(app: typer.Typer) -> None:
 
 def dashboard(
     link: Annotated[
-        bool, typer.Option("--link", help="Print the link; open no browser.")
+        bool, typer.Option("--link", help="Print the link instead of opening it.")
     ] = False,
 ) -> None:
     """Open the dashboard: live requests, cost, conversations, index and settings.
 
-    The link contains a code for one sign-in within a minute. A second use of it ends
-    the session, so do not share it.
+    The link contains a sign-in code that is valid once, for a minute. Using it a second
+    time ends the session, so do not share it.
     """
     from byok.cli.browser import open_browser
     from byok.client_settings.run_place import find_run_place

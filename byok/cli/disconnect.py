@@ -34,10 +34,10 @@ def disconnect(
     file: FileOption = None,
     profile: ProfileOption = "",
 ) -> None:
-    """Undo `byok connect --write`: the settings file gets back its former bytes.
+    """Undo `byok connect --write`: restore the client's previous settings file.
 
-    If it was edited since, only byok's settings are taken out, and former values are
-    put back.
+    If it was edited since, only byok's settings are removed, and their previous values
+    restored.
     """
     from byok.client_settings.wanted_settings import FORMATS
 

@@ -35,7 +35,7 @@ def doctor(
         typer.Option(
             "--bundle",
             metavar="FILE.zip",
-            help="Also write an archive for a report: no keys, no code.",
+            help="Also write an archive for a bug report: no keys, no code.",
         ),
     ] = None,
     ask_models: Annotated[
@@ -48,11 +48,11 @@ def doctor(
     ] = False,
     config: ConfigOption = None,
 ) -> None:
-    """Check the whole set-up and name the cure of each fault; nothing is changed.
+    """Check the whole setup and say how to fix each problem; nothing is changed.
 
-    It asks only the running daemon, the upstreams of your settings for their lists of
-    models, and without settings the servers on this machine. The exit code is 1 if a
-    check fails, else 0.
+    It contacts only the running daemon and the upstreams in your settings (for their
+    model lists); without settings, the model servers on this machine. The exit code is
+    1 if a check fails, else 0.
     """
     from byok.doctor.report import worst_state, write_report
     from byok.doctor.results import CheckState
@@ -67,7 +67,7 @@ def doctor(
         _show(rows)
     is_missing = bundle is not None and not bundle.exists()
     if bundle is not None and not is_missing:
-        tell(f"{bundle} is written. Look through it before you attach it to a report.")
+        tell(f"{bundle} is written. Look through it before you share it.")
     if is_missing or worst_state(rows) is CheckState.FAILURE:
         raise typer.Exit(EXIT_FAILURES)
 

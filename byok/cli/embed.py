@@ -33,7 +33,7 @@ _STATES: Mapping[str, str] = {
 def register(app: typer.Typer) -> None:
     """Add the command group."""
     group = typer.Typer(
-        help="Manage the vectors of your code, which an embedding model makes.",
+        help="Manage the vectors (embeddings) of your code.",
         no_args_is_help=True,
     )
     group.command(name="status")(status)
@@ -49,7 +49,7 @@ def register(app: typer.Typer) -> None:
 
 
 def status(json: JsonOption = False, config: ConfigOption = None) -> None:
-    """Show which model makes vectors, and how many there are."""
+    """Show the embedding model and the number of vectors."""
 
     async def work(client: "LocalClient") -> "Json":
         return await client.ask(Service.EMBED_STATUS, {})
@@ -100,7 +100,7 @@ def describe_team(team: "Json") -> str:
 
 
 def estimate(json: JsonOption = False, config: ConfigOption = None) -> None:
-    """Estimate what filling would send and cost; sends nothing."""
+    """Estimate what creating all vectors would send and cost; sends nothing."""
 
     async def work(client: "LocalClient") -> "Json":
         return await client.ask(Service.EMBED_ESTIMATE, {})
@@ -141,7 +141,7 @@ def _price(answer: "Json") -> str:
 
 
 def enable(yes: YesOption = False, config: ConfigOption = None) -> None:
-    """Confirm that the model of the settings may get your code, and begin."""
+    """Confirm that your code may be sent to the embedding model, and start."""
 
     async def work(client: "LocalClient") -> "Json | None":
         cost = await client.ask(Service.EMBED_ESTIMATE, {})
@@ -164,17 +164,17 @@ def enable(yes: YesOption = False, config: ConfigOption = None) -> None:
 
 
 def disable(config: ConfigOption = None) -> None:
-    """Send nothing from now on, and use no vectors; those that exist are kept."""
+    """Send nothing and use no vectors from now on; existing ones are kept."""
     show_vectors(_ask(Service.EMBED_DISABLE, config))
 
 
 def pause(config: ConfigOption = None) -> None:
-    """Stop filling; questions go on using the vectors that exist."""
+    """Stop creating vectors; searches still use the existing ones."""
     show_vectors(_ask(Service.EMBED_PAUSE, config))
 
 
 def resume(config: ConfigOption = None) -> None:
-    """Go on filling."""
+    """Continue creating vectors."""
     show_vectors(_ask(Service.EMBED_RESUME, config))
 
 
@@ -189,13 +189,13 @@ def clear(yes: YesOption = False, config: ConfigOption = None) -> None:
 
 
 def push(config: ConfigOption = None) -> None:
-    """Give your team's index the vectors that exist here."""
+    """Upload this machine's vectors to your team's index."""
     answer = _ask(Service.EMBED_PUSH, config)
     say(f"The team has {count_noun(answer['pushed'], 'vector')} of yours.")
 
 
 def pull(config: ConfigOption = None) -> None:
-    """Take from your team's index the vectors that are missing here."""
+    """Download the missing vectors from your team's index."""
     answer = _ask(Service.EMBED_PULL, config)
     say(f"Took {count_noun(answer['pulled'], 'vector')} from the team.")
     show_vectors(answer)

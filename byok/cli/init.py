@@ -31,12 +31,12 @@ def init(
         typer.Option("--no-wait", help="Do not wait for the editor's first request."),
     ] = False,
 ) -> None:
-    """Set byok up: find models and keys, write the settings, start, connect an editor.
+    """Set up byok: find models and keys, write the settings, start, connect an editor.
 
-    Local servers and keys are shown, and you choose. Models are picked by purpose. The
-    settings file only gets lines added. Every step asks first and can be repeated; with
-    --yes the best of what is found is taken. Without a terminal, --upstream is needed
-    unless there is only one.
+    It lists local servers and keys for you to choose from, picks a model for each
+    purpose, and only adds lines to the settings file. Every step asks first and can be
+    repeated; --yes uses the best that it finds. Without a terminal, --upstream is
+    required unless there is only one.
     """
     from byok.cli.init_client import last_request, offer_editors, wait_for_first
     from byok.cli.init_daemon import can_install_service, run_daemon

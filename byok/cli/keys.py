@@ -111,8 +111,8 @@ def list_keys(json: JsonOption = False, config: ConfigOption = None) -> None:
 def test_key(name: NameArgument, config: ConfigOption = None) -> None:
     """Test a key by requesting the upstream's model list with it.
 
-    If the daemon is running, it tests the key that it uses. Of several keys, the one is
-    tested that would be used now.
+    If the daemon is running, it tests the key that it uses. If there are several keys,
+    it tests the one that would be used now.
     """
     from byok.routing import OFFICIAL
 

@@ -39,13 +39,13 @@ def log(
     ] = "",
     everything: Annotated[
         bool,
-        typer.Option("--all", help="Also what asked no model and went well."),
+        typer.Option("--all", help="Also requests that need no model."),
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Show the last requests: model, tokens, times, cost, and how they ended.
+    """Show the latest requests: model, tokens, times, cost, and how they ended.
 
-    These facts are kept in a file, so the daemon need not run. The beginning of a
+    They are read from byok's journal, so the daemon need not run. The beginning of a
     conversation's id is enough. With -f, --json prints one object per line.
     """
     from byok.journal.reading import LogFilter, last_entries

@@ -29,13 +29,13 @@ def mcp(
     daemon: Annotated[
         bool,
         typer.Option(
-            help="If another process has the index open, start the daemon; otherwise "
-            "a text search answers."
+            help="If another process has the index open: start the daemon, or search "
+            "without the index."
         ),
     ] = True,
     config: ConfigOption = None,
 ) -> None:
-    """Offer code retrieval to an MCP client over standard input and output.
+    """Serve code search to an MCP client over standard input and output.
 
     The MCP client starts this command. It uses the running daemon, or indexes the
     folders itself. Without -w it serves the project of the current folder.

@@ -34,15 +34,14 @@ def models(
     json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """List the models of each upstream, what is known of them, and the defaults.
+    """List the models of each upstream, what is known about them, and the defaults.
 
     The window and the longest answer are in tokens, prices in US dollars per million
-    tokens. Behind each stands where it is known from: your settings, a probe, a
-    refusal, a loaded model, the upstream's list, the model's family, or byok's table of
-    known models.
+    tokens. The source of each fact is shown: settings, probe, refusal (an error of the
+    upstream), loaded model, server's list, model family, or byok's table of models.
 
     The running daemon is asked. With --upstream or --config, or if no daemon is
-    running, the upstreams of the settings are asked.
+    running, the upstreams in the settings are asked.
     """
     from byok.server.catalog_report import catalog
 

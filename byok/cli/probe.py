@@ -47,25 +47,23 @@ def probe(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     overflow: Annotated[
         bool,
-        typer.Option(
-            "--overflow", help="Also send more than the context window holds."
-        ),
+        typer.Option("--overflow", help="Also exceed the context window."),
     ] = False,
     show: Annotated[
-        bool, typer.Option("--show", help="Show what was found, and ask nothing.")
+        bool, typer.Option("--show", help="Show earlier results; send nothing.")
     ] = False,
     export: Annotated[
         Path | None,
         typer.Option(
-            "--export", metavar="FILE", help="Write what was found, without secrets."
+            "--export", metavar="FILE", help="Write the results, without secrets."
         ),
     ] = None,
     json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Try out what a model takes and does, with a few small requests.
+    """Test what a model supports, with a few small requests.
 
-    byok uses what was found from then on, before what it knows of the model's family.
+    From then on byok uses the results, before what it knows of the model's family.
     """
     settings, paths = load(config)
     target = ProbeTarget(what, settings)

@@ -20,15 +20,14 @@ def edit_prompt(
     name: NameArgument,
     whole: Annotated[
         bool,
-        typer.Option(
-            "--whole", help="Begin with a copy, instead of adding to the shipped text."
-        ),
+        typer.Option("--whole", help="Start with a copy of the shipped text."),
     ] = False,
 ) -> None:
     """Open your own text of a prompt in the editor ($VISUAL, $EDITOR).
 
-    A new one begins with {{shipped}}, the place of the shipped text, so that updates of
-    byok still reach it. Afterwards it is checked, and a running daemon uses it.
+    A new one starts with {{shipped}}, which stands for the shipped text, so that it
+    follows byok's updates. When you close the editor, the text is checked, and a
+    running daemon uses it.
     """
     from byok.cli.editor import open_editor
 

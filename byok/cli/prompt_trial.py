@@ -48,16 +48,17 @@ def try_prompts(
             "--task",
             "-t",
             metavar="TASK",
-            help="A task instead of all ten; repeat for more. A wrong name lists them.",
+            help="A task instead of all ten; repeatable. A wrong name lists them.",
             autocompletion=_complete_task,
         ),
     ] = None,
     steps: Annotated[
-        int, typer.Option(min=1, max=100, metavar="N", help="Most requests for a task.")
+        int,
+        typer.Option(min=1, max=100, metavar="N", help="Maximum requests per task."),
     ] = 20,
     seconds: Annotated[
         int,
-        typer.Option(min=1, max=86_400, metavar="N", help="Most seconds for a task."),
+        typer.Option(min=1, max=86_400, metavar="N", help="Maximum seconds per task."),
     ] = 600,
     prompts: Annotated[
         list[Path] | None,
@@ -74,8 +75,8 @@ def try_prompts(
 ) -> None:
     """Let models solve small coding tasks, and compare how they did.
 
-    The tasks are byok's own; their files exist only in memory, and no code of a model
-    is run. The requests are those of an editor's agent, and take the same way.
+    The tasks come with byok; their files exist only in memory, and no code that a model
+    writes is run. The requests are like those of an editor's agent.
     """
     from byok.trials.agent_loop import TrialLimits
     from byok.trials.tasks import choose_tasks

@@ -35,23 +35,26 @@ ConditionOption = Annotated[
 ]
 ModelOption = Annotated[
     str,
-    typer.Option("--model", help="What this model is told.", metavar="MODEL"),
+    typer.Option("--model", help="As for this model.", metavar="MODEL"),
 ]
 WindowOption = Annotated[
     int,
     typer.Option(
-        "--window", help="In a context window of this size.", metavar="TOKENS", min=0
+        "--window",
+        help="As for a context window of this size.",
+        metavar="TOKENS",
+        min=0,
     ),
 ]
 SourceOption = Annotated[
-    bool, typer.Option("--source", help="Print the file, with its marks.")
+    bool, typer.Option("--source", help="Print the file, with its tags.")
 ]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command group."""
     group = typer.Typer(
-        help="Show what models are told, and replace it by texts of your own.",
+        help="Show byok's prompts, and replace them with your own.",
         no_args_is_help=True,
     )
     group.command(name="list")(list_prompts)
@@ -102,7 +105,7 @@ def show(
     window: WindowOption = 0,
     source: SourceOption = False,
 ) -> None:
-    """Print a prompt as a model is told it; slots stay empty."""
+    """Print a prompt as a model receives it; slots stay empty."""
     from byok.prompts.loading import load_prompts
     from byok.prompts.prompt_set import count_tokens
 

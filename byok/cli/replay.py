@@ -36,11 +36,11 @@ def replay(
     json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Replay a captured request, and show what is different.
+    """Replay a captured request, and show the differences.
 
-    Without --model and --ask nothing is sent: today's byok reads the recorded bytes of
-    the upstream, and the exit code is 1 if a client would now get something else. With
-    them the running daemon asks a model the same question. No tool is ever run.
+    Without --model and --ask nothing is sent: this version of byok reads the recorded
+    bytes of the upstream, and the exit code is 1 if a client would now get something
+    else. With one of them, the running daemon asks a model again. No tool is ever run.
     """
     from byok.replay.asking import recorded_model
 

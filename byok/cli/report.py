@@ -30,14 +30,14 @@ def report(
     ] = None,
     with_content: Annotated[
         bool,
-        typer.Option("--with-content", help="Keep your code, words and the answer."),
+        typer.Option("--with-content", help="Include your code, messages and answers."),
     ] = False,
     config: ConfigOption = None,
 ) -> None:
-    """Write an archive about a captured request, to attach it to an issue.
+    """Write an archive of a captured request, to attach to a bug report.
 
-    It holds the request with each letter of its texts replaced by an x, what is known
-    of the model, settings without secrets, versions, the end of the log and the results
+    It contains the request with each letter of its texts replaced by an x, facts about
+    the model, settings without secrets, versions, the end of the log and the results
     of byok doctor. Look through it before you share it.
     """
     capture = open_folder().read(wanted)

@@ -39,10 +39,10 @@ def search(
         bool, typer.Option("--all", help="Search all workspaces.")
     ] = False,
     limit: Annotated[
-        int, typer.Option(help="Most hits (with --json).", min=1, max=_MOST_HITS)
+        int, typer.Option(help="Maximum hits (with --json).", min=1, max=_MOST_HITS)
     ] = 10,
     max_length: Annotated[
-        int, typer.Option(help="Longest answer in characters.", min=200, max=LONGEST)
+        int, typer.Option(help="Maximum characters.", min=200, max=LONGEST)
     ] = DEFAULT_LENGTH,
     json: JsonOption = False,
     config: ConfigOption = None,

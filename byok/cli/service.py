@@ -26,7 +26,7 @@ _LINGER = Path("/var/lib/systemd/linger")
 def register(app: typer.Typer) -> None:
     """Add the command group."""
     group = typer.Typer(
-        help="Keep byok running: from login on, and after a crash.",
+        help="Run byok as a service: from login on, and again after a crash.",
         no_args_is_help=True,
     )
     group.command(name="install")(install)
@@ -48,8 +48,8 @@ def install(
     """Install byok as a service of your user and start it.
 
     It is a systemd user unit, a launchd agent or a task of the Task Scheduler, which
-    starts at login, and again after a crash. Install it again after you moved byok or
-    changed its port.
+    starts at login, and again after a crash. Install it again after moving byok or
+    changing its port.
     """
     from byok.service.choose import make_launch
 
@@ -107,7 +107,7 @@ def stop() -> None:
 
 
 def restart() -> None:
-    """Stop the service and start it, as after an update of byok."""
+    """Restart the service, for example after an update of byok."""
     service = _service(find_paths())
     _check_manager(service)
     before = _find(service.paths)

@@ -18,7 +18,7 @@ _SYSTEMD = Path("/run/systemd/system")
 
 def logs(
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on with what is written.")
+        bool, typer.Option("--follow", "-f", help="Keep printing new lines.")
     ] = False,
     lines: Annotated[
         int, typer.Option("--lines", "-n", help="How many lines.", min=0, max=10_000)

@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
 
 
 def status(json: JsonOption = False) -> None:
-    """Show the daemon, its default model, the index, and the last requests.
+    """Show the daemon, its default model, the index, and the latest requests.
 
     The exit code is 0 if it is running and 3 if not.
     """

@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
 
 
 _MetricsOption: TypeAlias = Annotated[
-    bool, typer.Option("--metrics", help="The one that opens /metrics only.")
+    bool, typer.Option("--metrics", help="The token for /metrics only.")
 ]
 
 

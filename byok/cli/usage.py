@@ -36,11 +36,11 @@ def register(app: typer.Typer) -> None:
 
 
 def usage(
-    by: Annotated[GroupBy, typer.Option(help="One row for each of these.")] = (
+    by: Annotated[GroupBy, typer.Option(help="What each row is about.")] = (
         GroupBy.DAY
     ),
     days: Annotated[
-        int, typer.Option(help="Today and the days before it.", min=1, max=3650)
+        int, typer.Option(help="Number of days, today included.", min=1, max=3650)
     ] = 30,
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Print comma-separated values.")
@@ -49,8 +49,8 @@ def usage(
 ) -> None:
     """Add up requests to models, their tokens and their cost in US dollars.
 
-    Costs are known where prices are (byok models). A sum leaves out what is unknown,
-    and says of how many requests.
+    A cost is known if the model's prices are (byok models). Totals leave out unknown
+    costs, and say for how many requests.
     """
     from byok.journal.usage import add_rows, sum_usage
 
