@@ -12,7 +12,7 @@ from tests.fakes.commands import Cli
 # What a person must be able to read in a command's help.
 HELP = {
     "": "Start with: byok init",
-    "init": "only gets lines added",
+    "init": "only adds lines to the settings file",
     "serve": "first local server that responds",
     "token": "rotate",
     "token show": "nothing else",
