@@ -10,6 +10,7 @@ import pytest
 from byok.capture.capture import Capture
 from byok.capture.folder import CaptureFolder
 from byok.record import Hop
+from tests.fakes.daemon import running, settings_for
 from tests.fakes.process import HELD, KEY, Program, configure, serving
 from tests.fakes.raw import RawAnswer, connected, request
 from tests.fakes.secret_forms import forms
@@ -153,9 +154,7 @@ async def test_capture_survives_a_kill(tmp_path: Path, fake: FakeUpstream) -> No
     ids=str,
 )
 async def test_capture_refuses_what_it_does_not_know(
-    tmp_path: Path, fake: FakeUpstream, body: object
+    fake: FakeUpstream, body: object
 ) -> None:
-    home = tmp_path / "home"
-    configure(home, fake.url)
-    async with serving(home) as program:
-        assert (await ask(program, "/byok/capture", body)).status == 422
+    async with running(settings_for(fake.url)) as editor:
+        assert (await editor.post("/byok/capture", body)).status == 422
