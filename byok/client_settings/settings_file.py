@@ -17,7 +17,7 @@ from byok.platform.paths import replace_foreign, sync_folder
 LARGEST = 5_000_000  # bytes
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _READ |= getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-_BY_HAND = "Or make the change by hand: byok connect prints it without --write."
+BY_HAND = "Or make the change by hand: byok connect prints it without --write."
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def read_settings_file(
     except FileNotFoundError:
         raw = None
     except OSError as error:
-        raise ConfigError(f"{target}: {error.strerror}.", hint=_BY_HAND) from None
+        raise ConfigError(f"{target}: {error.strerror}.", hint=BY_HAND) from None
     return SettingsFile(target, raw)
 
 
@@ -65,7 +65,7 @@ def replace_settings_file(file: SettingsFile, content: bytes) -> None:
         where = error.filename or file.path
         raise ConfigError(
             f"{where}: {error.strerror}. Nothing was changed.",
-            hint=f"Close the program that has it open, and try again. {_BY_HAND}",
+            hint=f"Close the program that has it open, and try again. {BY_HAND}",
         ) from None
 
 
@@ -110,14 +110,14 @@ def _resolve(path: Path, home: Path) -> Path:
         target, within = absolute.resolve(), home.resolve()
     except (OSError, RuntimeError):
         raise ConfigError(
-            f"{absolute} is a link that leads nowhere.", hint=f"Remove it. {_BY_HAND}"
+            f"{absolute} is a link that leads nowhere.", hint=f"Remove it. {BY_HAND}"
         ) from None
     if target.is_relative_to(within) or target == absolute:
         return target
     raise ConfigError(
         f"{absolute} leads to {target}, outside of your home; byok does not change it.",
         hint="Change it where it is made (Nix, dotfiles), or name the file "
-        f"itself: --file PATH. {_BY_HAND}",
+        f"itself: --file PATH. {BY_HAND}",
     )
 
 
@@ -137,7 +137,7 @@ def _read(path: Path, largest: int) -> bytes:
 def _check_facts(path: Path, facts: os.stat_result, largest: int) -> None:
     """Refuse what is no plain file of this user that may be replaced."""
     if not stat.S_ISREG(facts.st_mode):
-        raise ConfigError(f"{path} is no plain file.", hint=_BY_HAND)
+        raise ConfigError(f"{path} is no plain file.", hint=BY_HAND)
     if hasattr(os, "geteuid") and facts.st_uid != os.geteuid():
         raise ConfigError(
             f"{path} belongs to another user.",
@@ -146,12 +146,12 @@ def _check_facts(path: Path, facts: os.stat_result, largest: int) -> None:
     if not facts.st_mode & stat.S_IWUSR:
         raise ConfigError(
             f"{path} is read-only.",
-            hint=f"Run: chmod u+w {shell_word(path)}. {_BY_HAND}",
+            hint=f"Run: chmod u+w {shell_word(path)}. {BY_HAND}",
         )
     if facts.st_nlink > 1:
         raise ConfigError(
             f"{path} has a second name (a hard link), which would keep the old text.",
-            hint=_BY_HAND,
+            hint=BY_HAND,
         )
     if facts.st_size > largest:
         raise _too_large(path, largest)
@@ -160,7 +160,7 @@ def _check_facts(path: Path, facts: os.stat_result, largest: int) -> None:
 def _too_large(path: Path, largest: int) -> ConfigError:
     return ConfigError(
         f"{path} is larger than {largest:,} bytes, which no settings file is.",
-        hint=_BY_HAND,
+        hint=BY_HAND,
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from byok.client_settings.settings_file import (
+    BY_HAND,
     SettingsFile,
     read_settings_file,
     replace_settings_file,
@@ -20,7 +21,6 @@ from byok.platform.paths import Paths, make_private, write_private
 _BACKUPS = "settings_backups"
 _BACKUP = re.compile(r"config-\d{8}T\d{6}Z\.toml")
 _MOST_BACKUPS = 50
-_BY_HAND = "Or edit it by hand; byok uses it within seconds."
 
 
 def read_own_settings(
@@ -37,12 +37,14 @@ def read_own_settings(
         return SettingsFile(path, None)
     if path.is_symlink() and not follows_link:
         raise ConfigError(
-            f"{path} is a link.", hint=f"Change the file that it leads to. {_BY_HAND}"
+            f"{path} is a link.",
+            hint="Change the file that it leads to; byok uses it within seconds.",
         )
     try:
         file = read_settings_file(path, home, largest=LARGEST)
     except ConfigError as error:
-        raise error.with_hint(_BY_HAND) from None
+        cure = error.hint.removesuffix(BY_HAND)  # that is about other programs' files
+        raise error.with_hint(cure.rstrip()) from None
     if os.name == "posix" and file.raw is not None:
         _check_mode(file.path)
     return file

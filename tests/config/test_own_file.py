@@ -9,6 +9,7 @@ import pytest
 
 from byok.config.own_file import read_own_settings, write_own_settings
 from byok.errors import ConfigError
+from byok.escapes import shell_word
 from byok.platform.paths import Paths, find_paths
 
 OLD, NEW = b"# old\n", b"# old\n[server]\nport = 1\n"
@@ -136,3 +137,11 @@ def test_a_full_disk_changes_nothing(
         write_own_settings(paths, file, NEW)
     assert paths.config.read_bytes() == OLD
     assert [path.name for path in paths.config.parent.glob(".config*")] == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes")
+def test_the_cure_of_a_file_that_is_read_only(paths: Paths, tmp_path: Path) -> None:
+    put(paths, mode=0o400)
+    with pytest.raises(ConfigError, match="read-only") as caught:
+        read_own_settings(paths.config, tmp_path)
+    assert caught.value.hint == f"Run: chmod u+w {shell_word(paths.config)}."
