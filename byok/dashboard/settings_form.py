@@ -139,17 +139,22 @@ def _show(given: Any, redact: Callable[[str], str]) -> dict[str, Any]:
     if isinstance(given, float) and given - given == 0:  # neither infinite nor NaN
         return {"given": given}
     if isinstance(given, list) and all(isinstance(part, str) for part in given):
-        is_plain = not any(_hides(part, redact) for part in given)
-        return {"given": list(given)} if is_plain else {"given": [], "locked": True}
+        is_locked = hides_secret(given, redact)
+        return {"given": [], "locked": True} if is_locked else {"given": list(given)}
     if isinstance(given, str) and len(given) <= _LONGEST:
-        return (
-            {"given": "", "locked": True} if _hides(given, redact) else {"given": given}
-        )
+        is_locked = hides_secret(given, redact)
+        return {"given": "", "locked": True} if is_locked else {"given": given}
     return {"given": str(type(given).__name__), "odd": True}
 
 
-def _hides(text: str, redact: Callable[[str], str]) -> bool:
-    """Tell whether a text has a secret in it, such as the password of an address."""
+def hides_secret(value: Any, redact: Callable[[str], str]) -> bool:
+    """Tell whether a text has a secret in it, such as the password of an address.
+
+    Of a list it is one of its parts.
+    """
+    if isinstance(value, list):
+        return any(hides_secret(part, redact) for part in value)
+    text = value if isinstance(value, str) else ""
     head, found, rest = text.partition("://")
     has_user = bool(found) and " " not in head and "@" in rest.partition("/")[0]
     return has_user or redact(text) != text

@@ -1,14 +1,12 @@
 """The settings file as the page sees it: a form, previews of changes, a new text."""
 
-import difflib
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from byok.chat import Json
 from byok.client_settings.backups import bytes_digest
-from byok.client_settings.encoding import decode_text
 from byok.client_settings.setting import SettingPath
 from byok.client_settings.settings_file import SettingsFile
 from byok.config import Settings
@@ -16,15 +14,13 @@ from byok.config.faults import SettingFault, faults_of
 from byok.config.loading import decode_settings
 from byok.config.own_file import read_own_settings, write_own_settings
 from byok.config.sources import environment_values
-from byok.dashboard.editable import UPSTREAM_KEYS
 from byok.dashboard.settings_change import Change, Outcome, Tables, apply_changes
-from byok.dashboard.settings_form import FOR_THE_FILE, SettingsState, make_form
+from byok.dashboard.settings_form import SettingsState, make_form
+from byok.dashboard.settings_lines import changed_lines
 from byok.errors import BadRequest, ConfigError
 from byok.platform.paths import Paths
 
-_SHOWN = re.compile(rf"\s*(?:{'|'.join(UPSTREAM_KEYS)})\s*=|\s*\[[^\[\]]*\]\s*\Z")
-_HIDDEN = re.compile(rf"\b(?:{'|'.join(FOR_THE_FILE)})[\"']?\s*(?:\.\s*[\w\"'-]+\s*)?=")
-_MOST_LINES = 200
+_MOST_LINES = 1000
 
 
 class SettingsPage(NamedTuple):
@@ -66,7 +62,7 @@ class SettingsPage(NamedTuple):
         )
         return {
             "file": str(self.file),
-            "exists": bool(revision),
+            "exists": os.path.lexists(self.file),
             "revision": revision,
             "blocked": blocked,
             "error": error,
@@ -77,14 +73,20 @@ class SettingsPage(NamedTuple):
     def preview(self, changes: Sequence[Change]) -> dict[str, Any]:
         """Return what is wrong with changes, or the lines that they would change.
 
+        `more_lines` is how many there are beyond the first thousand.
+
         Raises:
             ConfigError: the file as it is cannot be changed.
         """
         before = self._read_file().raw
         outcome = self._apply(before, changes)
+        lines = list[Json]()
+        if outcome.after is not None:
+            lines = changed_lines(before or b"", outcome.after, self.redact)
         return {
             "errors": write_faults(outcome.faults),
-            "lines": [*_difference(before, outcome, self.redact)],
+            "lines": lines[:_MOST_LINES],
+            "more_lines": len(lines[_MOST_LINES:]),
             "restart": self._restart(changes),
         }
 
@@ -136,29 +138,3 @@ def changed_error() -> BadRequest:
 
 def _revision(raw: bytes | None) -> str:
     return "" if raw is None else bytes_digest(raw)
-
-
-def _difference(
-    before: bytes | None, outcome: Outcome, redact: Callable[[str], str]
-) -> Iterator[Json]:
-    """Give the lines that change: {"sign": "+" or "-", "line"}, without neighbours.
-
-    What goes away may be what the page never shows, such as headers of an upstream, and
-    a line may have them beside what changes.
-    """
-    if outcome.after is None:
-        return
-    old, new = (_lines(raw) for raw in (before or b"", outcome.after))
-    rows = difflib.unified_diff(old, new, n=0, lineterm="")
-    for row in [*rows][2 : _MOST_LINES + 2]:
-        if row.startswith("@@"):
-            continue
-        line = row[1:]
-        if (row[0] == "-" and not _SHOWN.match(line)) or _HIDDEN.search(line):
-            line = "…" if line.strip() else ""
-        yield {"sign": row[0], "line": redact(line)}
-
-
-def _lines(raw: bytes) -> list[str]:
-    # Unlike splitlines: a value may have other ends of lines in it.
-    return decode_text(raw).text.removesuffix("\n").split("\n")

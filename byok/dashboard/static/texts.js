@@ -771,6 +771,7 @@ const TEXTS = {
   "settings.change": ["1 change", "1 处更改"],
   "settings.changes": ["{count} changes", "{count} 处更改"],
   "settings.lines": ["Lines of the file that change", "文件中将更改的行"],
+  "settings.lines.more": ["… and {count} more lines", "……另有 {count} 行"],
   "settings.save": ["Save", "保存"],
   "settings.discard": ["Discard", "放弃更改"],
   "settings.cancel": ["Cancel", "取消"],

@@ -47,7 +47,7 @@ class _SettingsApi:
         changes, faults = read_changes(asked.body)
         told = await asyncio.to_thread(self._page().preview, changes)
         told["errors"] = [*write_faults(faults), *told["errors"]]
-        return told if not faults else {**told, "lines": []}
+        return told if not faults else {**told, "lines": [], "more_lines": 0}
 
     async def save(self, asked: PageRequest) -> Json:
         """Write changes, use them at once, and return the form as it is then."""

@@ -1,7 +1,7 @@
 // The bar with the unsaved changes: which lines of the file they are, save, discard.
 
 import { call } from "../../api.js";
-import { errorBox, h, replace } from "../../dom.js";
+import { append, errorBox, h, replace } from "../../dom.js";
 import { t } from "../../texts.js";
 import { keyOf } from "./draft.js";
 import { hasField, markFields } from "./fields.js";
@@ -26,15 +26,22 @@ export class ChangesBar {
       h("div", { class: "row" }, this.count, h("span", { class: "space" }),
         button("settings.discard", {}, discard), this.saving));
     signal.addEventListener("abort", () => clearTimeout(this.timer));
+    // Who comes back may have mended the file meanwhile.
+    addEventListener("focus", () => this.refresh(), { signal });
   }
 
   refresh() {
     this.show();
     clearTimeout(this.timer);
     if (!this.draft.size) return;
-    this.timer = setTimeout(() => this.check().catch((error) => {
-      if (error.name !== "AbortError") replace(this.faults, errorBox(error));
-    }), PAUSE);
+    this.timer = setTimeout(() => this.check().catch((error) => this.showFailure(error)), PAUSE);
+  }
+
+  showFailure(error) {
+    if (error.name === "AbortError") return;
+    this.preview.hidden = true;
+    replace(this.restart);
+    replace(this.faults, errorBox(error));
   }
 
   show() {
@@ -58,6 +65,7 @@ export class ChangesBar {
     showFaults(this.draft, told.errors);
     replace(this.lines, told.lines.map(({ sign, line }) =>
       h("span", { class: sign === "+" ? "more" : "less" }, `${sign} ${line}\n`)));
+    if (told.more_lines) append(this.lines, [t("settings.lines.more", { count: told.more_lines })]);
     this.preview.hidden = !told.lines.length;
     replace(this.restart, told.restart.length
       ? t("settings.restart.after", { names: told.restart.join(", ") }) : null);
