@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
+from byok.errors import ConfigError
 from byok.platform.paths import find_paths
 from tests.fakes.daemon import Editor
 from tests.fakes.pages import Watch, axe, open_panel
@@ -197,6 +198,39 @@ async def test_a_broken_file_is_told_and_nothing_can_be_changed(
     await open_panel(page, "settings")
     await expect(page.get_by_role("alert").first).to_contain_text("line 1")
     await expect(control(page, "chat.temperature")).to_be_disabled()
+
+
+async def test_a_file_that_breaks_and_is_mended_meanwhile(
+    page: Page, fake: FakeUpstream, file: Path
+) -> None:
+    """Who comes back from the editor finds the page as it is then."""
+    await open_panel(page, "settings")
+    file.write_text(text_for(fake) + "[broken\n")
+    await control(page, "chat.max_tokens").fill("77")
+    bar = page.locator(".changes")
+    await expect(bar).to_contain_text("is not valid TOML")
+    await expect(save_button(page)).to_be_disabled()
+    write_settings(text_for(fake))
+    await page.evaluate("dispatchEvent(new Event('focus'))")
+    await expect(bar).not_to_contain_text("is not valid TOML")
+    await save(page)
+    assert "max_tokens = 77" in file.read_text()
+
+
+async def test_a_file_that_is_there_is_not_called_missing(
+    page: Page, editor: Editor, file: Path
+) -> None:
+    target = file.rename(file.with_name("real.toml"))
+    file.symlink_to(target)
+    await open_panel(page, "settings")
+    await expect(page.get_by_role("alert").first).to_contain_text("is a link")
+    await expect(page.locator("main")).to_contain_text("The settings file:")
+    file.unlink()
+    with pytest.raises(ConfigError, match="is gone"):
+        await editor.daemon.control.reload()
+    await open_panel(page, "overview")
+    await open_panel(page, "settings")
+    await expect(page.locator("main")).to_contain_text("The settings file:")
 
 
 async def test_a_hostile_file_is_shown_as_text(page: Page, fake: FakeUpstream) -> None:

@@ -32,6 +32,8 @@ class View {
     this.signal = signal;
     this.conflict = [];
     this.keys = new Keys(signal, draft);
+    this.bar = new ChangesBar(draft, { save: () => this.save(),
+      discard: () => this.discard(), signal });
     this.models = [];
     this.upstreams = h("div", { class: "upstreams" });
     this.names = "";
@@ -40,8 +42,7 @@ class View {
   // Show everything anew.
   render() {
     forgetFields();
-    const bar = new ChangesBar(draft, { save: () => this.save(),
-      discard: () => this.discard(), signal: this.signal });
+    const { bar } = this;
     const { form } = draft;
     draft.changed = () => {
       draft.faults.clear();
@@ -60,7 +61,8 @@ class View {
 
   messages() {
     const { form } = draft;
-    const where = h("p", { class: "quiet" }, t(form.exists ? "settings.file" : "settings.no-file"),
+    const where = h("p", { class: "quiet" }, t(form.exists || form.error
+      ? "settings.file" : "settings.no-file"),
       " ", h("code", {}, form.file));
     const box = (key, hint) => [where, errorBox({ message: t(key), hint })];
     if (form.blocked) return box("settings.blocked", form.blocked);

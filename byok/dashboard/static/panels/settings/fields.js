@@ -168,7 +168,7 @@ function emptyBox(draft, field, control) {
   });
   control.addEventListener("input", show);
   show();
-  return h("label", { class: "row" }, box, t("settings.empty"));
+  return h("label", { class: "choice" }, box, t("settings.empty"));
 }
 
 // Return the value that counts where the file says nothing.
