@@ -25,7 +25,7 @@ class ModelSettings(SettingsSection):
     small: str = Field(
         "", description="Each of commit, title, summary and enhance that is not set."
     )
-    rerank: str = Field("", description='Orders files for retrieval.rerank = "model".')
+    rerank: str = Field("", description='Reranks files if retrieval.rerank = "model".')
 
     def for_purpose(self, purpose: Purpose) -> str:
         """Return the user's choice for a purpose, "" for none."""
@@ -71,7 +71,7 @@ class OfficialSettings(SettingsSection):
         ServedBy.LOCAL, description="Edits, next edits, commit messages."
     )
     chat: ServedBy = Field(
-        ServedBy.LOCAL, description="Chats and agents, titles, prompts."
+        ServedBy.LOCAL, description="Chats and agents, titles, prompt enhancement."
     )
     agents: ServedBy = Field(
         ServedBy.LOCAL, description="Remote tools and remote agents."

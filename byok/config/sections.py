@@ -73,7 +73,7 @@ class UpstreamSettings(_RequestDefaults):
         {}, description="Query parameters of every request."
     )
     models: list[str] = Field(
-        [], description="Models to offer in addition to those that it lists."
+        [], description="Models to offer in addition to those that the upstream lists."
     )
     model: str = Field("", description="The model to use when a client names none.")
     api_key_env: str = Field(
@@ -89,7 +89,9 @@ class UpstreamSettings(_RequestDefaults):
         description="Run this program without a shell; its first line is the key.",
     )
     timeout: float = Field(
-        0, ge=0, description="Idle timeout in seconds; 0: the default of the kind."
+        0,
+        ge=0,
+        description="Idle timeout in seconds; 0: default, longer for local servers.",
     )
     context_window: int = Field(
         0, ge=0, description="Context window in tokens, output included; 0: detect it."
@@ -100,8 +102,8 @@ class UpstreamSettings(_RequestDefaults):
     num_ctx: int = Field(
         0,
         ge=0,
-        description="Context window in tokens that Ollama is to load models with; 0: "
-        "what the conversation needs.",
+        description="Context window with which Ollama loads models, in tokens; 0: as "
+        "needed.",
     )
     cache: bool = Field(True, description="Ask the API to cache the prompt.")
     ca_file: str = Field("", description="As in [network], for this upstream.")
@@ -116,7 +118,7 @@ class ChatSettings(_RequestDefaults):
 
     retrieval: bool = Field(True, description="Add code to chat messages.")
     context_chars: int = Field(
-        DEFAULT_LENGTH, ge=1000, le=400_000, description="Most characters of code."
+        DEFAULT_LENGTH, ge=1000, le=400_000, description="Maximum characters of code."
     )
 
     compact_tools: bool = Field(
@@ -133,16 +135,21 @@ class CompletionSettings(SettingsSection):
         "template or chat: only that one.",
     )
     timeout_ms: int = Field(
-        3000, ge=100, le=60_000, description="Return the lines received by then."
+        3000,
+        ge=100,
+        le=60_000,
+        description="Milliseconds after which the lines received so far are returned.",
     )
     max_tokens: int = Field(
         256, ge=1, le=4096, description="Longest completion in tokens."
     )
     chat_input: bool = Field(
-        False, description="Complete text in the chat input box at every pause."
+        False,
+        description="Complete text in the chat input box after every pause in typing.",
     )
     next_edit: bool = Field(
-        False, description="Suggest the next edit of a file at every pause."
+        False,
+        description="Suggest the next edit of a file after every pause in typing.",
     )
 
 
@@ -151,7 +158,8 @@ class ToolSettings(SettingsSection):
 
     repair: RepairMode = Field(
         RepairMode.LOSSLESS,
-        description="lossless; fill also adds empty values; off changes nothing.",
+        description="lossless: errors with one certain correction; fill: also add "
+        "empty values; off: nothing.",
     )
     ask_again: int = Field(
         1,
@@ -193,7 +201,7 @@ class RetrievalSettings(SettingsSection):
     )
     rerank: RerankMode = Field(
         RerankMode.OFF,
-        description="off, or model: a model puts the best files in order.",
+        description="off, or model: a model reranks the best files.",
     )
 
 
@@ -235,5 +243,5 @@ class JournalSettings(SettingsSection):
     """The journal of requests: facts such as tokens and times, never any content."""
 
     keep_days: int = Field(
-        90, ge=0, le=3650, description="Days for which requests are kept; 0: none is."
+        90, ge=0, le=3650, description="Days to keep requests; 0: journal off."
     )

@@ -15,28 +15,29 @@ _Dollars: TypeAlias = Annotated[float, Field(ge=0, le=10**9, allow_inf_nan=False
 class LoopSettings(SettingsSection):
     """When an agent that goes round in circles is told so, and when it is ended."""
 
-    on: bool = Field(True, description="Look for loops in the turns of agents.")
+    on: bool = Field(True, description="Detect agents in a loop.")
     failing_warn: _Times = Field(
-        3, description="Failures of an equal call until the model is told; 0: never."
+        3, description="Failures of the same call before the model is warned; 0: never."
     )
     failing_end: _Times = Field(
-        6, description="Failures of an equal call that end a turn; 0: none does."
+        6, description="Failures of the same call before the turn is ended; 0: never."
     )
     repeated_warn: _Times = Field(
-        5, description="Equal results of an equal call until it is told; 0: never."
+        5,
+        description="Repeated results of a call before the model is warned; 0: never.",
     )
     repeated_end: _Times = Field(
-        10, description="Equal results of an equal call that end a turn; 0: none does."
+        10, description="Repeated results of a call before the turn is ended; 0: never."
     )
     steps_warn: _Times = Field(
-        150, description="Steps of a turn until the model is told; 0: never."
+        150, description="Steps of a turn before the model is warned; 0: never."
     )
     steps_end: _Times = Field(
-        400, description="Steps of a turn that end it; 0: any number is allowed."
+        400, description="Steps of a turn before it is ended; 0: never."
     )
     polling: list[str] = Field(
         sorted(POLLING),
-        description="Tools whose result may stay the same for as long as they wait.",
+        description="Tools that wait, so that their results may repeat.",
     )
 
     @model_validator(mode="after")
@@ -57,19 +58,19 @@ class LoopSettings(SettingsSection):
 class CapSettings(SettingsSection):
     """What may be spent in a day of this machine's clock, and in a conversation."""
 
-    requests_per_day: _Count = Field(0, description="Requests to models; 0: any.")
+    requests_per_day: _Count = Field(0, description="Requests to models; 0: no limit.")
     tokens_per_day: _Count = Field(
-        0, description="Tokens of prompts and answers, cached ones too; 0: any."
+        0, description="Tokens of prompts and answers, cached ones too; 0: no limit."
     )
     usd_per_day: _Dollars = Field(
-        0, description="US dollars, where prices are known; 0: any."
+        0, description="US dollars, where prices are known; 0: no limit."
     )
     requests_per_conversation: _Count = Field(
-        0, description="Requests of one conversation; 0: any."
+        0, description="Requests of one conversation; 0: no limit."
     )
     tokens_per_conversation: _Count = Field(
-        0, description="Tokens of one conversation; 0: any."
+        0, description="Tokens of one conversation; 0: no limit."
     )
     usd_per_conversation: _Dollars = Field(
-        0, description="US dollars of one conversation; 0: any."
+        0, description="US dollars of one conversation; 0: no limit."
     )

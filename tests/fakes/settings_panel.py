@@ -38,4 +38,4 @@ async def save(page: Page) -> None:
     """Save, and wait until the settings are in force."""
     await save_button(page).click()
     await expect(page.locator(".changes")).to_be_hidden()
-    await expect(page.locator("#status")).to_have_text("Saved, and in force.")
+    await expect(page.locator("#status")).to_have_text("Saved and in effect.")

@@ -67,7 +67,7 @@ async def test_repairs_are_told_by_model_and_explained(page: Page) -> None:
         "a:good 4 1 (25%) 1 0 0 0 0",
     ]
     await page.get_by_text("What these words mean").click()
-    assert "half a call" in await page.locator("dl.words").inner_text()
+    assert "incomplete calls" in await page.locator("dl.words").inner_text()
     last = page.get_by_label("Latest affected requests")
     await expect(last.locator("tbody tr")).to_have_count(10)
     assert "repaired ×1" in await last.inner_text()

@@ -97,7 +97,7 @@ async def test_who_changed_the_file_meanwhile_is_heard(
     write_settings(text_for(fake).replace("0.5", "0.7"))
     await save_button(page).click()
     box = page.locator(".conflict")
-    await expect(box).to_contain_text("The file was changed meanwhile")
+    await expect(box).to_contain_text("The file has changed in the meantime")
     await expect(box.locator("tbody tr")).to_have_count(1)
     await expect(box.locator("tbody")).to_contain_text("0.7")
     assert "0.7" in file.read_text()
@@ -154,7 +154,7 @@ async def test_what_needs_a_restart_says_so(page: Page, editor: Editor) -> None:
     box = page.locator(".restart")
     await expect(box).to_contain_text("retrieval.mode")
     await box.get_by_role("button", name="Restart byok").click()
-    await expect(box).to_contain_text("at another port")
+    await expect(box).to_contain_text("on another port")
     await asyncio.wait_for(editor.daemon.control.ending.wait(), 15)
     assert editor.daemon.control.again
 

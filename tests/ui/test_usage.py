@@ -87,7 +87,7 @@ async def test_charts_are_drawn_and_said(page: Page) -> None:
     await expect(page.locator(".u-wrap canvas")).to_have_count(CHARTS)
     for title in ("Tokens", "Token breakdown", "Cost breakdown", "Requests"):
         assert await count(chart(page, title), "--series-1") > 100, title
-    for title in ("Input read from the cache", "Time to first word"):
+    for title in ("Input read from the cache", "Time to first token"):
         assert await count(chart(page, title), "--series-1") > 20, title
     tokens = chart(page, "Tokens").locator("p")
     await expect(tokens).to_have_text("37.2K tokens in 30 days.")
