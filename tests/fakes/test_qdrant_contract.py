@@ -10,6 +10,11 @@ from tests.fakes.qdrant_contract import Contract
 
 PLACE = "/collections/x/points"
 OK: Any = {"time": 0.1, "status": "ok", "result": []}
+DONE: Any = {**OK, "result": {"status": "completed"}}
+
+
+def batch(*vector: object) -> dict[str, Any]:
+    return {"batch": {"ids": [1], "vectors": [vector]}}
 
 
 @pytest.fixture
@@ -28,6 +33,10 @@ def contract(shared: Path) -> Contract:
         ("POST", PLACE, {"wait": "1"}, {"ids": [7]}, OK, "query parameter wait"),
         ("POST", PLACE, {}, {"ids": [7]}, {**OK, "result": [{}]}, "'id' is a required"),
         ("POST", PLACE, {}, {"ids": [7]}, {**OK, "result": 7}, "answer"),
+        ("PUT", PLACE, {}, batch(0.5, 1), DONE, ""),
+        ("PUT", PLACE, {}, batch(0.5, "1"), DONE, "not valid under any"),
+        ("PUT", PLACE, {}, batch(0.5, True), DONE, "not valid under any"),
+        ("PUT", PLACE, {}, batch(0.5, None), DONE, "not valid under any"),
         ("PATCH", PLACE, {}, {"ids": [7]}, OK, "no such operation"),
         ("POST", "/nowhere", {}, {}, OK, "no such operation"),
     ],

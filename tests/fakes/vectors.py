@@ -70,21 +70,22 @@ class Rows:
     def add(self, *paths: str, chunks: int = 1) -> list[int]:
         """Add a blob for each path; returns their ids."""
         spans = pack_spans(Span(n, n, 9) for n in range(chunks))
-        return [self._add(path, spans) for path in paths]
-
-    def _add(self, path: str, spans: bytes) -> int:
         with closing(sqlite3.connect(self.path)) as db, db:
-            cursor = db.execute(
-                "INSERT INTO blob(name, path, size, state, spans, index_version) "
-                "VALUES(randomblob(32), ?, 1, ?, ?, 1)",
-                (path, INDEXED, spans),
-            )
-            return int(cursor.lastrowid or 0)
+            return [_add(db, path, spans) for path in paths]
 
     def run(self, sql: str, *values: object) -> None:
         """Change something."""
         with closing(sqlite3.connect(self.path)) as db, db:
             db.execute(sql, values)
+
+
+def _add(db: sqlite3.Connection, path: str, spans: bytes) -> int:
+    cursor = db.execute(
+        "INSERT INTO blob(name, path, size, state, spans, index_version) "
+        "VALUES(randomblob(32), ?, 1, ?, ?, 1)",
+        (path, INDEXED, spans),
+    )
+    return int(cursor.lastrowid or 0)
 
 
 class FakeEmbedder:
