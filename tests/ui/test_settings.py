@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from byok.errors import ConfigError
 from byok.platform.paths import find_paths
@@ -157,6 +157,46 @@ async def test_what_needs_a_restart_says_so(page: Page, editor: Editor) -> None:
     await expect(box).to_contain_text("on another port")
     await asyncio.wait_for(editor.daemon.control.ending.wait(), 15)
     assert editor.daemon.control.again
+
+
+async def test_two_clicks_save_once_and_what_is_typed_meanwhile_is_kept(
+    page: Page, file: Path
+) -> None:
+    await open_panel(page, "settings")
+    held = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await held.wait()
+        await route.continue_()
+
+    await page.route("**/ui/api/settings-save", hold)
+    await control(page, "chat.max_tokens").fill("77")
+    await save_button(page).dblclick()
+    await control(page, "chat.top_p").fill("0.9")
+    held.set()
+    await expect(page.locator("#status")).to_have_text("Saved and in effect.")
+    await expect(page.locator(".conflict")).to_have_count(0)
+    await expect(page.locator(".changes")).to_contain_text("1 change")
+    assert "max_tokens = 77" in file.read_text()
+    await expect(control(page, "chat.top_p")).to_have_value("0.9")
+    await save(page)
+    assert "top_p = 0.9" in file.read_text()
+
+
+async def test_a_new_upstream_shows_the_address_of_its_kind(page: Page) -> None:
+    await open_panel(page, "settings")
+    await page.get_by_text("Add an upstream").click()
+    await page.get_by_label("Kind").select_option("groq")
+    await page.get_by_label("Name").fill("work")
+    await page.get_by_role("button", name="Add", exact=True).click()
+    address = control(page, "upstreams.work.base_url")
+    await expect(address).to_have_attribute("placeholder", re.compile("api.groq.com"))
+    await control(page, "upstreams.work.type").select_option("mistral")
+    await expect(address).to_have_attribute("placeholder", re.compile("mistral"))
+    await expect(control(page, "upstreams.work.models")).not_to_have_attribute(
+        "placeholder", re.compile(".")
+    )
+    await page.get_by_role("button", name="Discard").click()
 
 
 async def test_an_upstream_is_added_and_removed(

@@ -21,7 +21,10 @@ from byok.wiring.services import Services
 _LONGEST_NAME = 80
 _LONGEST_KEY = 10_000  # as it is pasted
 _LONGEST_ADDRESS = 2000
-_OTHER_WAYS = "Or store it by command: byok keys set {name} --store vault"
+_OTHER_WAYS = (
+    "Store it by command: byok keys set {name} --store vault. "
+    "Or set the variable {variable}."
+)
 
 
 def make_key_handlers(
@@ -97,5 +100,5 @@ def _check_address(wanted: KeyWanted, address: str) -> None:
 
 
 def _with_other_ways(error: ConfigError, wanted: KeyWanted) -> ConfigError:
-    where = f" or in the variable {wanted.own_env}"
-    return error.with_hint(_OTHER_WAYS.format(name=wanted.title) + where + ".")
+    ways = _OTHER_WAYS.format(name=wanted.title, variable=wanted.own_env)
+    return error.with_hint(ways)

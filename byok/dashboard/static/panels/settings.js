@@ -31,6 +31,7 @@ class View {
     this.root = root;
     this.signal = signal;
     this.conflict = [];
+    this.isSaving = false;
     this.keys = new Keys(signal, draft);
     this.bar = new ChangesBar(draft, { save: () => this.save(),
       discard: () => this.discard(), signal });
@@ -115,19 +116,25 @@ class View {
     this.root.append(...modelLists(this.models));
   }
 
+  // Of two clicks in a row the second is none: it would find the file changed.
   async save() {
-    const body = { revision: draft.form.revision, changes: draft.list };
+    if (this.isSaving) return;
+    this.isSaving = true;
+    const changes = draft.list;
+    const body = { revision: draft.form.revision, changes };
     try {
-      this.showSaved(await call("settings-save", body, { signal: this.signal }));
+      this.showSaved(await call("settings-save", body, { signal: this.signal }), changes);
     } catch (error) {
       if (error.code === "settings_changed") return this.compare();
       this.showFailure(error);
+    } finally {
+      this.isSaving = false;
     }
   }
 
-  showSaved(told) {
+  showSaved(told, changes) {
     if (told.errors.length) return this.showFaults(told.errors);
-    draft.clear();
+    draft.forget(changes);
     this.conflict = [];
     draft.adopt(told.form);
     this.render();

@@ -3,16 +3,19 @@
 
 const OFFICIAL = ["routing", "official", "base_url"];
 
-// Return {shown, used}: the address with the changes that are not saved, and the one in
-// force; "" is none. `name` is that of a key, such as openai/work.
+// Return {shown, used, usual}: the address with the changes that are not saved, the one in
+// force, and the one that counts where none is entered; "" is none. `name` is that of a
+// key, such as openai/work.
 export function addressesOf(draft, name) {
-  if (name === "official") return valuesOf(draft, OFFICIAL, "");
+  if (name === "official") return { ...valuesOf(draft, OFFICIAL), usual: "" };
   const [upstream] = name.split("/");
-  const isPreset = draft.form.presets.some((one) => one.name === upstream);
-  const own = valuesOf(draft, ["upstreams", upstream, "base_url"], "");
-  const type = valuesOf(draft, ["upstreams", upstream, "type"], isPreset ? upstream : "");
-  const usual = (kind) => draft.form.presets.find((one) => one.name === kind)?.address ?? "";
-  return { shown: own.shown || usual(type.shown), used: own.used || usual(type.used) };
+  const { presets } = draft.form;
+  const kind = presets.some((one) => one.name === upstream) ? upstream : "";
+  const own = valuesOf(draft, ["upstreams", upstream, "base_url"]);
+  const type = valuesOf(draft, ["upstreams", upstream, "type"], kind);
+  const addressOf = (preset) => presets.find((one) => one.name === preset)?.address ?? "";
+  const usual = addressOf(type.shown);
+  return { shown: own.shown || usual, used: own.used || addressOf(type.used), usual };
 }
 
 // Return the origin of an address, "" if it is none.
@@ -24,11 +27,10 @@ export function originOf(address) {
   }
 }
 
-function valuesOf(draft, path, unset) {
-  const field = draft.field(path);
-  if (!field) return { shown: unset, used: unset };
+function valuesOf(draft, path, unset = "") {
+  const field = draft.field(path) ?? { path, value: unset };
   const isOwn = !field.fixed && !field.locked && !field.odd;
-  const ofFile = "given" in field ? draft.shown(field) ?? unset : field.value;
-  const shown = draft.isChanged(path) ? draft.shown(field) ?? unset : ofFile;
-  return { shown: isOwn ? shown : field.value, used: field.value };
+  const isSet = "given" in field || draft.isChanged(path);
+  const shown = isOwn && isSet ? draft.shown(field) ?? unset : field.value;
+  return { shown, used: field.value };
 }

@@ -73,7 +73,18 @@ export class Draft {
     this.changed();
   }
 
-  // Note a change of an upstream as a whole; what was changed in it counts no more.
+  // Note a new upstream with these settings, but for empty ones.
+  addUpstream(name, values) {
+    const path = ["upstreams", name];
+    this.changes.set(keyOf(path), { path, value: {} });
+    for (const [key, value] of Object.entries(values)) {
+      const below = [...path, key];
+      if (value) this.changes.set(keyOf(below), { path: below, value });
+    }
+    this.changed();
+  }
+
+  // Note that an upstream is to be removed, or not; what was changed in it counts no more.
   setUpstream(name, change) {
     const path = ["upstreams", name];
     for (const notes of [this.changes, this.invalid, this.faults]) {
@@ -107,6 +118,14 @@ export class Draft {
   drop(path) {
     this.changes.delete(keyOf(path));
     this.invalid.delete(keyOf(path));
+  }
+
+  // Forget changes that are saved; what was changed since is kept.
+  forget(saved) {
+    for (const change of saved) {
+      const key = keyOf(change.path);
+      if (this.changes.get(key) === change) this.changes.delete(key);
+    }
   }
 
   clear() {

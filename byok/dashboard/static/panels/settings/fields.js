@@ -174,5 +174,6 @@ function emptyBox(draft, field, control) {
 // Return the value that counts where the file says nothing.
 function placeholder(field) {
   const value = "given" in field ? field.default : field.value;
-  return value === null || value === undefined || value === "" ? null : written(value);
+  const isNone = value === null || value === undefined || value.length === 0;
+  return isNone ? null : written(value);
 }

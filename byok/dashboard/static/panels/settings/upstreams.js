@@ -20,10 +20,7 @@ export function upstreamCard(draft, upstream, keys) {
     card.append(title, h("button", { type: "button", on: { click: undo } }, t("settings.undo")));
     return card;
   }
-  const rows = upstream.fields.map((field) => {
-    const usual = field.path[2] === "base_url" ? addressesOf(draft, name).used : field.value;
-    return [field, fieldRow(draft, { ...field, value: usual }, `models-of-${name}`)];
-  });
+  const rows = upstream.fields.map((field) => [field, fieldRow(draft, field, `models-of-${name}`)]);
   const rare = rows.filter(([field]) => !COMMON.includes(field.path[2]));
   const inUse = rare.some(([field]) => "given" in field || draft.fault(field.path)
     || draft.shown(field) !== undefined);
@@ -45,17 +42,20 @@ function keyLines(upstream, change, keys) {
   return names.map((name) => keys.line(name));
 }
 
-// A stored key belongs to one address (R7): say so as soon as another one is entered.
+// Show the address that counts where none is entered. A stored key belongs to one address
+// (R7): say so as soon as another one is entered.
 function noteOrigin(draft, upstream, card) {
   const row = card.querySelector("[data-name$='.base_url']");
   const note = h("p", { class: "note", role: "status" });
   row.append(note);
+  const input = row.querySelector("input"); // none if the address is fixed
   const check = () => {
-    const { shown, used } = addressesOf(draft, upstream.name);
+    const { shown, used, usual } = addressesOf(draft, upstream.name);
+    if (input) input.placeholder = usual;
     const [before, after] = [originOf(used), originOf(shown)];
     replace(note, before && after && before !== after ? t("settings.key.moves", { before }) : null);
   };
-  card.addEventListener("input", check);
+  for (const event of ["input", "change"]) card.addEventListener(event, check);
   check();
 }
 
@@ -124,10 +124,7 @@ function addFields(presets) {
 }
 
 function add(draft, name, type, address) {
-  const at = (key) => ["upstreams", name, key];
-  draft.setUpstream(name, { value: {} });
-  if (type && type !== name) draft.set({ path: at("type") }, type);
-  if (address) draft.set({ path: at("base_url") }, address);
+  draft.addUpstream(name, { type: type === name ? "" : type, base_url: address });
   document.querySelector(`[data-upstream="${name}"] input, [data-upstream="${name}"] select`)
     ?.focus();
 }
