@@ -91,3 +91,12 @@ async def test_a_folder_that_cannot_be_indexed_is_refused_with_a_reason(
         await field.fill(typed)
         await field.press("Enter")
         await expect(page.get_by_role("alert")).to_contain_text(reason)
+
+
+async def test_a_daemon_that_is_away_is_told_first(page: Page, watch: Watch) -> None:
+    watch.allow("/ui/api/index")
+    await page.route("**/ui/api/index*", lambda route: route.abort())
+    await open_panel(page, "index")
+    first = page.locator(".panel > section").first
+    await expect(first.get_by_role("alert")).to_contain_text("byok does not answer.")
+    await expect(page.get_by_role("heading", name="Vectors")).to_be_hidden()

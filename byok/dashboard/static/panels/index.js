@@ -30,7 +30,7 @@ export async function open(root, rest, signal) {
   };
   document.addEventListener("visibilitychange", onVisible, { signal });
   signal.addEventListener("abort", () => clearTimeout(view.timer));
-  await view.refresh();
+  await view.refresh().catch((error) => fail(view, error));
 }
 
 function fail(view, error) {

@@ -10,17 +10,21 @@ const TONES = { complete: "good", failed: "bad", off: "quiet" };
 // Return a section, and `load(background)`: it tells whether vectors are being made.
 export function vectorsPart(signal) {
   const body = h("div");
+  const element = section(t("index.vectors"), body);
+  element.hidden = true; // until something is known of them
   const load = async (background) => {
     try {
       const vectors = await call("index-vectors", {}, { signal, background });
+      element.hidden = false;
       replace(body, describe(vectors));
       return vectors.state === "filling";
     } catch (error) {
       if (!signal.aborted) replace(body, errorBox(error));
+      element.hidden = false;
       return false;
     }
   };
-  return { element: section(t("index.vectors"), body), load };
+  return { element, load };
 }
 
 function describe(vectors) {
