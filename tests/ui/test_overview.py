@@ -8,8 +8,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
+from tests.fakes.daemon import Editor
 from tests.fakes.pages import Watch, open_panel
-from tests.fakes.upstream import FakeUpstream
+from tests.fakes.upstream import FakeUpstream, refusal
 
 HOSTILE = "<script>alert(1)</script>\u202egnp"
 
@@ -50,6 +51,16 @@ async def test_a_silent_upstream_holds_up_nothing(page: Page) -> None:
     await expect(rows.nth(2)).to_contain_text("checking")
     for text in ("byok:fake:one", "0 of 100", "not set", "Latest requests"):
         await expect(page.locator(".panel")).to_contain_text(text)
+
+
+async def test_a_request_that_ends_is_shown_and_leads_to_its_error(
+    page: Page, editor: Editor, fake: FakeUpstream
+) -> None:
+    await expect(page.get_by_text("No requests yet")).to_be_visible()
+    fake.play(refusal(401, "no"))
+    await editor.chat()
+    await page.get_by_role("link", name="upstream_auth").click()
+    await expect(page.get_by_role("heading", name="upstream_auth")).to_be_focused()
 
 
 async def test_upstreams_are_asked_when_the_user_says_so(

@@ -5,6 +5,7 @@
 import { isSignedIn, onEnd, signIn, signOut } from "./api.js";
 import { announce, badge, errorBox, h, replace } from "./dom.js";
 import { connect, onState } from "./live.js";
+import { changePlace, restorePlace } from "./places.js";
 import { language, setLanguage, t } from "./texts.js";
 
 const PANELS = ["overview", "live", "usage", "conversations", "problems", "index", "search",
@@ -23,7 +24,11 @@ async function start() {
   at("skip").addEventListener("click", skip);
   onEnd((error) => { show(error); focusTitle(); });
   onState((state) => { connection = state; showConnection(); });
-  addEventListener("hashchange", async () => { await arrive(); focusTitle(); });
+  addEventListener("hashchange", async () => {
+    const place = changePlace(at("main"));
+    await arrive(place);
+    focusTitle();
+  });
   await arrive();
 }
 
@@ -36,10 +41,11 @@ async function endWorkers() {
 }
 
 // Show what the address names, or sign in with the code that it holds.
-async function arrive() {
+async function arrive(place = null) {
   const code = new URLSearchParams(location.hash.slice(1)).get("code");
-  if (!code) return show();
-  history.replaceState(null, "", location.pathname); // it must not stay in the history
+  if (!code) return show(null, place);
+  // It must not stay in the history.
+  history.replaceState(history.state, "", location.pathname);
   await trySignIn(code);
 }
 
@@ -63,8 +69,9 @@ async function trySignIn(code) {
   }
 }
 
-// Show the panel of the address, or sign-in with the error that led there.
-function show(error = null) {
+// Show the panel of the address, or sign-in with the error that led there. `place` is
+// where the user was in it before.
+function show(error = null, place = null) {
   announce(""); // what was said of the panel before
   leaving.abort();
   document.documentElement.lang = language();
@@ -75,7 +82,7 @@ function show(error = null) {
   const panel = PANELS.includes(name) ? name : PANELS[0];
   showNav(panel);
   connect();
-  openPanel(panel, rest);
+  openPanel(panel, rest, place);
 }
 
 function decode(part) {
@@ -86,16 +93,18 @@ function decode(part) {
   }
 }
 
-async function openPanel(name, rest) {
+async function openPanel(name, rest, place) {
   leaving = new AbortController();
   const { signal } = leaving;
   const title = t(`${name}.title`);
   document.title = `${title} · byok`;
   const root = h("div", { class: `panel ${name}` });
-  replace(at("main"), h("h1", { tabindex: "-1" }, title), root);
+  const heading = h("h1", { tabindex: "-1" }, title);
+  replace(at("main"), heading, root);
   try {
     const panel = await import(`./panels/${name}.js`);
     if (!signal.aborted) await panel.open(root, rest, signal);
+    if (place && !signal.aborted) restorePlace(root, place, heading);
   } catch (error) {
     if (!signal.aborted) root.append(errorBox(error));
   }

@@ -34,6 +34,10 @@ export function replace(element, ...children) {
   append(element, children);
 }
 
+// Return a name that may be broken behind its parts, as `upstream:maker/model` has them.
+export const breakable = (name) => visible(name).split(/(?<=[:/\\_])/u)
+  .flatMap((part, place) => (place ? [h("wbr"), part] : [part]));
+
 // Return a table. `columns` are {title, cell(row), numeric}; `rows` any values.
 export function table(caption, columns, rows, { empty = t("none") } = {}) {
   if (!rows.length) return h("p", { class: "empty" }, empty);

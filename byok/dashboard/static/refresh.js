@@ -39,8 +39,9 @@ function inTurn(work) {
 }
 
 // Call `run` some time after requests ended, `gap` milliseconds apart at least, until
-// `signal` is aborted. What is told at once was there before. Who comes back to the page
-// is told everything anew, so what ended while it was hidden is not lost.
+// `signal` is aborted. What is told at once was there before; but what ended just now is
+// perhaps not written down. Who comes back to the page is told everything anew, so what
+// ended while it was hidden is not lost.
 export function follow(run, signal, gap = GAP) {
   let timer = 0;
   let isNews = false;
@@ -54,9 +55,10 @@ export function follow(run, signal, gap = GAP) {
     isNews = true;
     if (!signal.aborted) timer ||= setTimeout(go, gap);
   };
+  const isNew = (row) => row.outcome !== "open" && performance.now() - row.at < gap;
   let isFirst = true;
   onRequests(({ reset, changed }) => {
-    if (reset ? !isFirst : changed.some((row) => row.outcome !== "open")) wait();
+    if ((reset && !isFirst) || changed.some(isNew)) wait();
     isFirst = false;
   }, signal);
   signal.addEventListener("abort", () => clearTimeout(timer));
@@ -83,6 +85,6 @@ export function renderAgain(root, render) {
 }
 
 // What an element has in common with the one that takes its place.
-const keyOf = (element) => element.dataset.key ?? element.getAttribute("aria-label")
+export const keyOf = (element) => element.dataset.key ?? element.getAttribute("aria-label")
   ?? (element.tagName === "SUMMARY" ? `summary of ${keyOf(element.parentElement)}`
     : element.getAttribute("href"));

@@ -36,9 +36,13 @@ export function costText(sums) {
 export const addressOf = (conversation) =>
   `#/conversations/${encodeURIComponent(conversation)}`;
 
+// Return the address of what to do about an error of that code.
+export const problemOf = (code) => `#/problems/${encodeURIComponent(code)}`;
+
 const shortId = (id) => cut(id, 12);
 
-const cut = (text, longest) => (text.length > longest ? `${text.slice(0, longest)}…` : text);
+export const cut = (text, longest) =>
+  (text.length > longest ? `${text.slice(0, longest)}…` : text);
 
 // Return a name for the cell of a table; a timeline shows it whole.
 export const nameCell = (name) => h("span", { class: "nowrap" }, cut(name, 40) || "–");

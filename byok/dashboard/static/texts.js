@@ -119,6 +119,9 @@ const TEXTS = {
   "cap.requests_per_conversation": ["Requests per conversation", "每个对话的请求数"],
   "cap.tokens_per_conversation": ["Tokens per conversation", "每个对话的 token"],
   "cap.usd_per_conversation": ["Dollars per conversation", "每个对话的费用"],
+  "overview.demo": ["The demo is no model: it repeats what you ask. To choose a model, run "
+    + "byok init, or add an upstream under",
+  "演示上游不是模型，只会重复你的问题。要选择模型，请运行 byok init，或在此添加上游："],
   "overview.upstreams": ["Upstreams", "上游"],
   "overview.name": ["Name", "名称"],
   "overview.first": ["first", "首选"],
@@ -220,6 +223,7 @@ const TEXTS = {
   "live.close": ["Close", "关闭"],
   "live.request-title": ["Request {id}", "请求 {id}"],
   "live.to-conversation": ["Show the conversation", "查看对话"],
+  "live.to-problem": ["What to do about this error", "如何处理此错误"],
   "live.error": ["Error", "错误"],
   "live.status": ["HTTP status", "HTTP 状态码"],
   "live.endpoint": ["Endpoint", "端点"],

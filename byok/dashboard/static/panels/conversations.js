@@ -1,14 +1,15 @@
 // The latest conversations; `#/conversations/ID` is the timeline of one.
 
 import { call } from "../api.js";
-import { badge, h, replace, table, toolSection } from "../dom.js";
+import { badge, breakable, h, replace, table, toolSection } from "../dom.js";
 import { number } from "../format.js";
 import { refresher, renderAgain } from "../refresh.js";
-import { costText, linkTo, nameCell, timeCell, tokensOf } from "../requests.js";
+import { costText, cut, linkTo, nameCell, timeCell, tokensOf } from "../requests.js";
 import { t } from "../texts.js";
 import { openTimeline } from "../timeline.js";
 
 const COUNT = 50;
+const LONGEST = 60; // characters of a model's name; the timeline has all
 
 export async function open(root, rest, signal) {
   if (rest[0]) return openTimeline(root, rest[0], signal);
@@ -77,6 +78,6 @@ const count = (found, tone) => (found ? badge(tone, number(found)) : number(0));
 
 function models(one) {
   const [first = "", ...others] = one.models;
-  return [nameCell(first),
+  return [h("span", { class: "names" }, breakable(cut(first, LONGEST) || "–")),
     others.length ? t("conversations.models", { count: number(others.length) }) : null];
 }

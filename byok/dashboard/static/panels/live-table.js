@@ -1,13 +1,14 @@
 // A table of requests whose rows are kept and changed in place: the open ones on top,
 // then those that ended, the newest first.
 
-import { badge, h } from "../dom.js";
+import { badge, breakable, h, replace } from "../dom.js";
 import { dollars, duration, number, time, visible } from "../format.js";
-import { kindOf, modelOf, tokensOf } from "../requests.js";
+import { cut, kindOf, modelOf, tokensOf } from "../requests.js";
 import { t } from "../texts.js";
 
 const MOST = 200; // rows, whatever is asked for
 const FEW = 50; // a table of so many is painted in a few milliseconds
+const LONGEST = 60; // characters of a name or of notes; the details have all
 const STALE = 1500; // milliseconds after which what was told says nothing of the rate
 const TONES = { ok: "good", failed: "bad", cancelled: "warn" };
 
@@ -16,14 +17,15 @@ const COLUMNS = [
   ["request.time", (row) => time(row.started)],
   ["request.state", (row) => t(`live.state.${stateOf(row)}`)],
   ["request.kind", kindOf],
-  ["request.model", (row) => modelOf(row) || row.model_asked || "–"],
+  ["request.model", (row) => cut(modelOf(row) || row.model_asked || "–", LONGEST)],
   ["request.duration", (row) => duration(elapsed(row)), true],
   ["live.first-byte", (row) => duration(row.first_byte), true],
   ["live.sent", sent, true],
   ["request.tokens", tokensOf, true],
   ["request.cost", (row) => (row.outcome === "open" ? "–" : dollars(row.cost)), true],
-  ["live.notes", notes],
+  ["live.notes", (row) => cut(notes(row), LONGEST)],
 ];
+const BROKEN = ["request.model", "live.notes"]; // the columns whose texts take several lines
 const TICKING = [4, 6]; // the columns that change while nothing is told
 
 export const elapsed = (row) =>
@@ -123,7 +125,7 @@ export class LiveTable {
     const cells = COLUMNS.map(([, , numeric]) => h("td", { class: numeric ? "numeric" : null }));
     const id = row.request_id;
     const name = h("span");
-    const button = h("button", { "data-request": id, on: { click: () => this.onDetails(id) } },
+    const button = h("button", { "data-request": id, "data-key": id, on: { click: () => this.onDetails(id) } },
       name, h("span", { class: "hidden" }, t("live.details", { id })));
     const at = COLUMNS.findIndex(([column]) => column === "request.kind");
     cells[at].append(button);
@@ -174,6 +176,7 @@ function move(element, body) {
 function fill(line, row) {
   COLUMNS.forEach(([name, text], column) => {
     if (name === "request.state") showState(line, row, column, text(row));
+    else if (BROKEN.includes(name)) showBroken(line, column, text(row));
     else show(line, column, text(row));
   });
 }
@@ -182,6 +185,12 @@ function show(line, column, text) {
   if (line.shown[column] === text) return;
   line.shown[column] = text;
   line.cells[column].textContent = visible(text);
+}
+
+function showBroken(line, column, text) {
+  if (line.shown[column] === text) return;
+  line.shown[column] = text;
+  replace(line.cells[column], breakable(text));
 }
 
 function showState(line, row, column, text) {

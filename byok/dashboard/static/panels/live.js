@@ -3,7 +3,8 @@
 import { facts, h, replace } from "../dom.js";
 import { dollars, duration, number, time } from "../format.js";
 import { onRequests, onState } from "../live.js";
-import { addressOf } from "../requests.js";
+import { renderAgain } from "../refresh.js";
+import { addressOf, problemOf } from "../requests.js";
 import { t } from "../texts.js";
 import { bytes, elapsed, LiveTable, stateOf } from "./live-table.js";
 
@@ -15,12 +16,14 @@ const FILTERS = {
   failed: (row) => row.outcome === "failed",
 };
 
+// `#/live/ID` shows the facts of a request.
 export function open(root, rest, signal) {
-  new LivePanel(root, signal);
+  new LivePanel(root, signal, rest[0]);
 }
 
 class LivePanel {
-  constructor(root, signal) {
+  constructor(root, signal, wanted) {
+    this.wanted = wanted; // the id of a request that is not told yet
     this.rows = new Map();
     this.filter = "all";
     this.paused = false;
@@ -63,6 +66,7 @@ class LivePanel {
     if (reset) this.showAll();
     else this.table.change(changed.filter((row) => this.fits(row)));
     if (this.filter === "open") this.removeEnded(changed);
+    if (this.rows.has(this.wanted)) this.unfold(this.wanted);
     if (reset || changed.some((row) => row.request_id === this.chosen)) this.showDetails();
     this.showCounts();
   }
@@ -131,21 +135,22 @@ class LivePanel {
   }
 
   choose(id) {
+    if (!this.rows.has(id)) return;
+    this.unfold(id);
+    this.details.querySelector("h2").focus();
+    setAddress(id);
+  }
+
+  unfold(id) {
     this.chosen = id;
-    const row = this.rows.get(id);
-    if (!row) return;
-    const title = h("h2", { tabindex: "-1" }, t("live.request-title", { id }));
+    this.wanted = null;
     this.facts = h("div");
-    replace(this.details, title, this.facts,
+    this.links = h("div", { class: "row" });
+    replace(this.details, h("h2", { tabindex: "-1" }, t("live.request-title", { id })), this.facts,
       h("div", { class: "row" },
-        h("button", { on: { click: () => this.close() } }, t("live.close")),
-        row.conversation
-          ? h("a", { href: addressOf(row.conversation) },
-            t("live.to-conversation"))
-          : null));
+        h("button", { on: { click: () => this.close() } }, t("live.close")), this.links));
     this.details.hidden = false;
     this.showDetails();
-    title.focus();
   }
 
   close() {
@@ -153,20 +158,28 @@ class LivePanel {
     this.chosen = null;
     this.details.hidden = true;
     this.table.focusOn(id);
+    setAddress("");
   }
 
   // A request that is told no more keeps the facts that were shown last.
   showDetails() {
     const row = this.chosen && this.rows.get(this.chosen);
-    if (row) replace(this.facts, facts(factsOf(row)));
+    if (!row) return;
+    replace(this.facts, facts([...stateOfRow(row), ...wayOfRow(row), ...usageOfRow(row)]));
+    renderAgain(this.links, () => replace(this.links,
+      row.conversation
+        ? h("a", { href: addressOf(row.conversation) }, t("live.to-conversation")) : null,
+      row.error ? h("a", { href: problemOf(row.error) }, t("live.to-problem")) : null));
   }
 }
 
-function factsOf(row) {
-  const pieces = (size, count) => (size === null || size === undefined
-    ? t("live.not-counted")
-    : t("live.pieces", { size: bytes(size), count: number(count) }));
-  const known = (value) => (value === null ? null : number(value));
+// So that Back, and another language, show the same request.
+function setAddress(id) {
+  const address = id ? `#/live/${encodeURIComponent(id)}` : "#/live";
+  history.replaceState(history.state, "", address);
+}
+
+function stateOfRow(row) {
   return [
     [t("request.state"), t(`live.state.${stateOf(row)}`)],
     [t("live.error"), [row.error, row.error_class].filter(Boolean).join(", ")],
@@ -174,6 +187,14 @@ function factsOf(row) {
     [t("request.time"), time(row.started)],
     [t("request.duration"), duration(elapsed(row))],
     [t("live.first-byte"), row.first_byte === null ? null : duration(row.first_byte)],
+  ];
+}
+
+function wayOfRow(row) {
+  const pieces = (size, count) => (size === null || size === undefined
+    ? t("live.not-counted")
+    : t("live.pieces", { size: bytes(size), count: number(count) }));
+  return [
     [t("request.client"), row.client],
     [t("conversations.id"), row.conversation],
     [t("live.endpoint"), row.endpoint],
@@ -184,6 +205,12 @@ function factsOf(row) {
     [t("live.attempts"), number(row.attempts)],
     [t("live.to-client"), pieces(row.sent, row.pieces)],
     [t("live.from-upstream"), pieces(row.received, row.reads)],
+  ];
+}
+
+function usageOfRow(row) {
+  const known = (value) => (value === null ? null : number(value));
+  return [
     [t("request.in"), known(row.input_tokens)],
     [t("request.out"), known(row.output_tokens)],
     [t("live.tokens-read"), known(row.cache_read_tokens)],

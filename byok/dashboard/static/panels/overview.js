@@ -2,11 +2,14 @@
 // block loads by itself, so that a slow one holds up nothing else.
 
 import { call, onEnd } from "../api.js";
-import { announce, badge, errorBox, facts, h, replace, table, toolSection } from "../dom.js";
+import {
+  announce, badge, breakable, errorBox, facts, h, replace, table, toolSection,
+} from "../dom.js";
 import { dollars, duration, number, percent, time } from "../format.js";
-import { kindOf, modelOf, nameCell, timeCell, tokensOf } from "../requests.js";
+import { follow, renderAgain } from "../refresh.js";
 import { t, textOr } from "../texts.js";
 import { modelsTable } from "./models-table.js";
+import { requestsTable } from "./requests-table.js";
 
 const ASK_AGAIN = 2000; // ms, while an upstream is being asked
 let keysAnswer = null; // a keyring may open a dialog, so it is asked once a page
@@ -43,6 +46,15 @@ function block(title, make, signal) {
   return { element, load };
 }
 
+// Show it, and again when requests end.
+async function keepShown(show, body, signal) {
+  const again = () => show({ background: true }).catch((error) => {
+    if (!signal.aborted) replace(body, errorBox(error));
+  });
+  follow(again, signal);
+  await show();
+}
+
 // Return a button that does one thing at a time; it stays where the focus is.
 function again(text, action) {
   let busy = false;
@@ -61,10 +73,15 @@ function again(text, action) {
   return button;
 }
 
-async function stateBlock(body, signal) {
-  const state = await call("state", {}, { signal });
-  const { settings } = state;
-  replace(body,
+function stateBlock(body, signal) {
+  return keepShown(async (options) => {
+    const state = await call("state", {}, { signal, ...options });
+    renderAgain(body, () => replace(body, stateParts(state)));
+  }, body, signal);
+}
+
+function stateParts({ settings, ...state }) {
+  return [
     settings.error ? h("div", { class: "error" }, h("p", {}, t("overview.settings-error")),
       h("p", {}, settings.error)) : null,
     settings.restart.length ? h("p", { class: "note" }, badge("warn", t("overview.restart")), " ",
@@ -75,13 +92,13 @@ async function stateBlock(body, signal) {
       [t("overview.since"), t("overview.since-value",
         { time: time(state.since), uptime: duration(Math.round(state.seconds)) })],
       [t("overview.process"), String(state.pid)],
-      [t("overview.default"), h("code", {}, state.model)],
+      [t("overview.default"), h("code", {}, breakable(state.model))],
       [t("overview.reason"), state.reason],
-      [t("overview.settings"), h("code", {}, settings.file)],
+      [t("overview.settings"), h("code", {}, breakable(settings.file))],
       [t("overview.capture"), captureText(state.capture)],
       [t("overview.official"), officialText(state.official)],
       [t("overview.caps"), capsText(state.caps)],
-    ]));
+    ])];
 }
 
 function captureText(capture) {
@@ -122,7 +139,7 @@ async function upstreamsBlock(body, signal, tools, onModels) {
   const show = async (options = {}) => {
     clearTimeout(pulse.timer);
     const { upstreams } = await call("upstreams", options.body ?? {}, { signal, ...options });
-    replace(body, upstreamsTable(upstreams));
+    renderAgain(body, () => replace(body, demoNote(upstreams), upstreamsTable(upstreams)));
     const models = upstreams.reduce((sum, one) => sum + one.models, 0);
     if (pulse.models >= 0 && models !== pulse.models) onModels();
     pulse.models = models;
@@ -140,7 +157,13 @@ async function upstreamsBlock(body, signal, tools, onModels) {
   };
   signal.addEventListener("abort", () => clearTimeout(pulse.timer));
   replace(tools, again("overview.ask-again", () => show({ body: { anew: true } })));
-  await show();
+  await keepShown(show, body, signal);
+}
+
+// Who has only the demo is told how to have a model.
+function demoNote([first]) {
+  return first?.type !== "demo" ? null : h("p", { class: "note" }, t("overview.demo"), " ",
+    h("a", { href: "#/settings" }, t("settings.title")));
 }
 
 function upstreamsTable(upstreams) {
@@ -209,21 +232,10 @@ async function modelsBlock(body, signal) {
   replace(body, modelsTable(await call("catalog", {}, { signal })));
 }
 
-async function requestsBlock(body, signal, tools) {
+function requestsBlock(body, signal, tools) {
   replace(tools, h("a", { href: "#/live" }, t("overview.all-requests")));
-  const { requests } = await call("requests", { count: 10 }, { signal });
-  replace(body, table(t("overview.requests"), [
-    { title: t("request.time"), cell: (row) => timeCell(row.started) },
-    { title: t("request.kind"), cell: kindOf },
-    { title: t("request.model"), cell: (row) => nameCell(modelOf(row) || row.model_asked) },
-    { title: t("request.duration"), cell: (row) => duration(row.seconds), numeric: true },
-    { title: t("request.tokens"), numeric: true, cell: tokensOf },
-    { title: t("request.cost"), cell: (row) => dollars(row.cost), numeric: true },
-    { title: t("request.state"), cell: outcome },
-  ], requests, { empty: t("overview.requests-none") }));
-}
-
-function outcome({ outcome: name, error }) {
-  const tone = { ok: "good", failed: "bad" }[name] ?? "quiet";
-  return [badge(tone, textOr(`live.state.${name}`, name)), " ", error];
+  return keepShown(async (options) => {
+    const { requests } = await call("requests", { count: 10 }, { signal, ...options });
+    renderAgain(body, () => replace(body, requestsTable(requests)));
+  }, body, signal);
 }

@@ -13,8 +13,10 @@ const PERIODS = [1, 7, 30, 90]; // days
 
 const SHOWN = 10; // of the last requests, before all are asked for
 
+// `#/problems/CODE` leads to the error of that code.
 export async function open(root, rest, signal) {
   const shown = h("div", { class: "panel" });
+  let [wanted] = rest;
   let last = "";
   const load = async (options) => {
     const told = await call("problems", { days: Number(period.value) }, options);
@@ -22,6 +24,7 @@ export async function open(root, rest, signal) {
     if (text === last) return; // nothing moves that need not
     last = text;
     renderAgain(shown, () => replace(shown, partsOf(told)));
+    if (wanted && leadTo(shown, wanted)) wanted = "";
   };
   const { button, run, trouble } = refresher(load, signal);
   const period = h("select", { id: "problems-period", on: { change: () => run(false) } },
@@ -31,6 +34,15 @@ export async function open(root, rest, signal) {
     h("label", { for: "problems-period" }, t("problems.period")), period, button),
   trouble, shown);
   await run(false);
+}
+
+// Lead the user to the error of a code, unless they have gone elsewhere; tell whether it
+// is there.
+function leadTo(shown, code) {
+  const titles = [...shown.querySelectorAll(".problem h3")];
+  const title = titles.find((one) => one.dataset.key === `problem ${code}`);
+  if (document.activeElement?.matches("h1, body")) title?.focus();
+  return Boolean(title);
 }
 
 function partsOf(told) {
@@ -55,7 +67,8 @@ function errorsOf(told) {
 function errorOf(error) {
   return h("article", { class: "problem" },
     h("div", { class: "row" },
-      h("h3", {}, h("code", {}, error.code || t("request.failed"))),
+      h("h3", { tabindex: "-1", "data-key": `problem ${error.code}` },
+        h("code", {}, error.code || t("request.failed"))),
       badge("bad", t("problems.count", { count: number(error.requests) })),
       h("span", { class: "quiet" }, t("problems.last", { time: time(error.last) })),
       error.group ? h("span", { class: "quiet", lang: "en" }, error.group) : null),

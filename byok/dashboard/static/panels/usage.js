@@ -44,7 +44,7 @@ function choices(chosen, changed) {
     h("select", { name, on: { change: (event) => {
       chosen[name] = event.target.value;
       // So that a change of language, or the link, shows the same.
-      history.replaceState(null, "", `#/usage/${chosen.range}/${chosen.by}`);
+      history.replaceState(history.state, "", `#/usage/${chosen.range}/${chosen.by}`);
       changed();
     } } }, values.map((value) => h("option", { value, selected: chosen[name] === value },
       t(`usage.${name}.${value}`)))));

@@ -1,0 +1,94 @@
+"""Links between panels, and Back: it leads to where the user was."""
+
+import re
+import time
+
+from playwright.async_api import Browser, Page, expect
+
+from byok.platform.paths import find_paths
+from tests.fakes.daemon import Editor
+from tests.fakes.journal_entries import entry, write_journal
+from tests.fakes.pages import open_panel, settle, signed_in
+from tests.fakes.upstream import FakeUpstream, refusal
+
+
+async def test_back_leads_to_the_place_in_a_list(page: Page) -> None:
+    now = time.time()
+    talks = [entry(started=now - n, conversation=f"talk-{n}") for n in range(45)]
+    write_journal(find_paths().journal, talks)
+    await open_panel(page, "conversations")
+    link = page.get_by_role("link", name="talk-40")
+    await link.focus()
+    top = await page.evaluate("scrollY")
+    assert top > 200
+    await link.press("Enter")
+    await expect(
+        page.get_by_role("heading", name="Turns, oldest first")
+    ).to_be_visible()
+    await expect(page.locator("h1")).to_be_focused()
+    assert await page.evaluate("scrollY") == 0
+    await page.go_back()
+    await expect(link).to_be_focused()
+    assert await page.evaluate("scrollY") == top
+    await page.go_forward()
+    await expect(
+        page.get_by_role("heading", name="Turns, oldest first")
+    ).to_be_visible()
+    await page.reload()
+    await page.go_back()  # what was noted is gone with the page, the panel is not
+    await expect(link).to_be_visible()
+
+
+async def test_a_live_request_leads_to_its_error_and_conversation_and_back(
+    page: Page, editor: Editor, fake: FakeUpstream
+) -> None:
+    await open_panel(page, "live")
+    fake.play(refusal(401, "no"))
+    await editor.chat(conversation_id="talk")
+    await page.get_by_role("button", name=re.compile("^chat details of ")).click()
+    title = page.get_by_role("heading", name=re.compile("^Request "))
+    await expect(title).to_be_focused()
+    problem = page.get_by_role("link", name="What to do about this error")
+    await problem.press("Enter")
+    code = page.get_by_role("heading", name="upstream_auth")
+    await expect(code).to_be_focused()
+    await page.go_back()
+    await expect(title).to_be_visible()
+    await expect(problem).to_be_focused()
+    talk = page.get_by_role("link", name="Show the conversation")
+    await talk.press("Enter")
+    await settle(page)
+    await expect(page.locator(".turns")).to_contain_text("upstream_auth")
+    await page.go_back()
+    await expect(talk).to_be_focused()
+    await page.get_by_role("button", name="Close").press("Enter")
+    assert page.url.endswith("#/live")
+
+
+async def test_the_address_of_an_error_that_is_not_there_leads_to_the_panel(
+    page: Page,
+) -> None:
+    await open_panel(page, "problems/upstream_auth")
+    await expect(page.locator("h1")).to_be_focused()
+    await open_panel(page, "live/nobody")
+    await expect(page.get_by_text("No requests yet.")).to_be_visible()
+
+
+async def test_names_are_not_cut_in_the_table_of_live_requests(
+    browser: Browser, furnished: Editor
+) -> None:
+    async with signed_in(browser, furnished.daemon.url, width=1280) as page:
+        await open_panel(page, "live")
+        name = page.locator("tbody tr td:nth-child(4)").first
+        await expect(name).to_have_text("openrouter:anthropic/claude-sonnet-4.5")
+        sizes = "(cell) => [cell.scrollWidth - cell.clientWidth, cell.clientHeight]"
+        wider, height = await name.evaluate(sizes)
+        assert wider <= 0
+        assert height < 60  # two lines
+        await open_panel(page, "conversations")
+        for width in (360, 640, 1280):
+            await page.set_viewport_size({"width": width, "height": 800})
+            row = page.locator("tr").filter(has_text="anthropic").first
+            box = await row.bounding_box()
+            assert box is not None
+            assert box["height"] < 70, width
