@@ -32,8 +32,9 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
+from byok.errors import DiskFull
 from byok.index.files.scan import WHOLE, is_below
-from byok.index.store.index_errors import reason
+from byok.index.store.index_errors import explain_failure
 from byok.index.types import IndexTask, ParseJob, ParseOutcome, WorkspaceTask
 
 _log = logging.getLogger(__name__)
@@ -169,8 +170,7 @@ class Indexer:
             except Exception as error:
                 # Whatever storage or workers threw: the tasks stay open, the daemon
                 # lives, the status says it, and the same is tried again.
-                self.error = reason(error)[:300]
-                _log.exception("indexing failed; retrying in %.0f s", pause)
+                self._tell(error, pause)
                 self._end_workers()
                 with self._change:
                     self._change.wait_for(lambda: self._closing, pause)
@@ -179,6 +179,14 @@ class Indexer:
                 self.error = ""
                 pause = self._first_pause
         self._end_workers()
+
+    def _tell(self, error: Exception, pause: float) -> None:
+        failure = explain_failure(error)
+        self.error = failure.sentence[:300]
+        told = None if isinstance(failure, DiskFull) else error  # which needs no trace
+        _log.error(
+            "indexing failed, retrying in %.0f s: %s", pause, self.error, exc_info=told
+        )
 
     def _wait(self) -> bool:
         """Wait for tasks; let the workers go when nothing came for long."""

@@ -24,12 +24,13 @@ class Shelf:
         self.batches: list[list[IndexTask]] = []
         self.flushed = 0
         self.failures = 0
+        self.failure: Exception = OSError("no space left on device")
         self.contents: dict[int, bytes] = {}
 
     def put(self, outcomes: Sequence[tuple[IndexTask, ParseOutcome]]) -> None:
         if self.failures:
             self.failures -= 1
-            raise OSError("no space left on device")
+            raise self.failure
         self.batches.append([task for task, _ in outcomes])
 
     def flush(self) -> None:
@@ -215,7 +216,21 @@ async def test_indexer_reports_a_failure_and_tries_everything_again(
         indexer.close()
     assert sorted(shelf.paths) == ["a", "b"]
     assert hands.closed >= 3  # new workers after each failure
-    assert caplog.text.count("\nOSError: no space left on device") == 3
+    assert caplog.text.count("The disk is full") == 3
+    assert "Traceback" not in caplog.text  # nobody has to look for the reason
+
+
+async def test_indexer_logs_where_an_unknown_failure_came_from(
+    shelf: Shelf, hands: Hands, caplog: pytest.LogCaptureFixture
+) -> None:
+    shelf.failures, shelf.failure = 1, RuntimeError("no process")
+    indexer = Indexer(hands, shelf, first_pause=0.01)
+    try:
+        indexer.put(tasks("a"))
+        await done(indexer)
+    finally:
+        indexer.close()
+    assert caplog.text.count("\nRuntimeError: no process") == 1
 
 
 async def test_indexer_error_says_what_happened(hands: Hands, shelf: Shelf) -> None:

@@ -31,11 +31,11 @@ def translate_errors() -> Iterator[None]:
         raise
 
 
-def reason(error: Exception) -> str:
-    """Say why nothing can be indexed, and what to do, without names of classes."""
+def explain_failure(error: Exception) -> ByokError:
+    """Return why nothing can be indexed, and what to do, without names of classes."""
     if isinstance(error, ByokError):
-        return error.sentence
-    return _index_error("cannot be used", error).sentence
+        return error
+    return _index_error("cannot be used", error)
 
 
 def _index_error(how: str, error: BaseException) -> IndexFailed:

@@ -6,7 +6,7 @@ import pytest
 
 from byok.errors import DiskFull, IndexFailed, IndexInUse, NotReady
 from byok.index.store.index_errors import (
-    reason,
+    explain_failure,
     translate_errors,
 )
 
@@ -39,8 +39,8 @@ def test_index_error_of_a_full_disk_says_so(number: int) -> None:
     ],
     ids=str,
 )
-def test_index_error_reason_names_no_class(error: Exception, told: str) -> None:
-    said = reason(error)
+def test_explanation_of_a_failure_names_no_class(error: Exception, told: str) -> None:
+    said = explain_failure(error).sentence
     assert said.startswith(told)
     assert type(error).__name__ not in said
 
