@@ -95,15 +95,20 @@ class CaptureFolder:
     def tidy(self, now: float, most_bytes: int = MOST_BYTES) -> int:
         """Delete what is older than a day, then the oldest; return how many are left.
 
-        `now` is in seconds since 1970.
+        `now` is in seconds since 1970. What is from more than a day ahead was written
+        before the clock was set back; nobody knows its age, so it goes too.
         """
         for path, facts in self._files():
-            old = now - facts.st_mtime > KEPT_SECONDS
-            if old and _TEMPORARY.fullmatch(path.name):
+            if _TEMPORARY.fullmatch(path.name) and _is_old(facts.st_mtime, now):
                 path.unlink(missing_ok=True)
-        left = self.contents()
+        left = []
+        for stored in self.contents():
+            if _is_old(stored.written, now):
+                stored.path.unlink(missing_ok=True)
+            else:
+                left.append(stored)
         total = sum(stored.size for stored in left)
-        while left and (total > most_bytes or now - left[0].written > KEPT_SECONDS):
+        while total > most_bytes:
             total -= left[0].size
             left.pop(0).path.unlink(missing_ok=True)
         return len(left)
@@ -131,6 +136,10 @@ class CaptureFolder:
             if stat.S_ISREG(facts.st_mode) and _is_own(facts) and facts.st_nlink == 1:
                 found.append((Path(entry.path), facts))
         return found
+
+
+def _is_old(written: float, now: float) -> bool:
+    return abs(now - written) > KEPT_SECONDS
 
 
 def _is_private(folder: Path) -> bool:

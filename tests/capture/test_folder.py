@@ -64,6 +64,14 @@ def test_what_is_older_than_a_day_is_deleted(folder: CaptureFolder) -> None:
     assert ids(folder) == IDS[2:]
 
 
+def test_captures_from_before_the_clock_was_set_back_are_deleted(
+    folder: CaptureFolder,
+) -> None:
+    assert folder.tidy(1002 - KEPT_SECONDS) == 3
+    assert folder.tidy(1000.5 - KEPT_SECONDS) == 1
+    assert ids(folder) == IDS[:1]
+
+
 def test_the_oldest_are_deleted_where_there_are_too_many_bytes(
     folder: CaptureFolder,
 ) -> None:
