@@ -62,11 +62,12 @@ def serve(
     """
     from byok.daemon.activation import take_activation
     from byok.daemon.instance import only_instance
-    from byok.platform.process import keep_secrets_in_memory
+    from byok.platform.process import give_back_large_memory, keep_secrets_in_memory
     from byok.server.control import Source
 
     os.umask(0o077)
     keep_secrets_in_memory()
+    give_back_large_memory()
     overrides = {"server": {"port": port}} if port else None
     settings, paths = load(config, overrides)
     options = RequestedOptions(upstream, model, port, tuple(workspace or ()), config)

@@ -1,4 +1,4 @@
-"""Protect the memory of byok's processes, and end them with their parent."""
+"""Protect and give back the memory of byok's processes, and end them with a parent."""
 
 import ctypes
 import os
@@ -11,6 +11,8 @@ except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
+_M_MMAP_THRESHOLD = -3
+_LARGE = 2**19  # bytes; above what one read of a connection brings
 
 
 def keep_secrets_in_memory() -> None:
@@ -20,6 +22,19 @@ def keep_secrets_in_memory() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def give_back_large_memory() -> None:
+    """Let large blocks of memory go back to the system when they are freed (glibc).
+
+    Without this, glibc keeps blocks of up to 32 MB after the first large one was freed;
+    what is small lies between them then, and a daemon stays as large as its busiest
+    minute was.
+    """
+    if sys.platform == "linux":
+        allocator = ctypes.CDLL(None)
+        if hasattr(allocator, "mallopt"):  # musl has none, and gives such blocks back
+            allocator.mallopt(_M_MMAP_THRESHOLD, _LARGE)
 
 
 def end_with(parent: int) -> None:

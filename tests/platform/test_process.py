@@ -32,6 +32,25 @@ def test_no_core_is_dumped_and_no_other_process_reads_the_memory() -> None:
     assert told == "(0, 0)\n0\n"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only glibc keeps them")
+def test_large_blocks_go_back_to_the_system() -> None:
+    told = run(
+        "give_back_large_memory()\n"
+        "def resident():\n"
+        "    pages = int(open('/proc/self/statm').read().split()[1])\n"
+        "    return pages * os.sysconf('SC_PAGE_SIZE')\n"
+        "one = b'x' * 24_000_000\n"
+        "del one\n"  # from here on glibc would keep blocks of this size
+        "before = resident()\n"
+        "mixed = [(b'x' * 1_000_000, b'y' * 2_000) for _ in range(100)]\n"
+        "small = [pair[1] for pair in mixed]\n"
+        "most = resident()\n"
+        "del mixed\n"
+        "print(most - before > 90_000_000, resident() - before < 20_000_000)"
+    )
+    assert told == "True True\n"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux does so")
 def test_a_process_whose_parent_is_gone_already_ends() -> None:
     assert run(f"end_with({os.getpid()})\nprint('lives')") == "lives\n"
