@@ -1,1 +1,1 @@
-"""Caps: how much may be asked and spent in a day and in a conversation."""
+"""Caps: limits on requests and spending per day and per conversation."""

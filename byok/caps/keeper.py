@@ -1,4 +1,4 @@
-"""Keeps requests within the caps: refuses what would begin over one, counts the rest.
+"""Keeps requests within the caps: refuses those beyond one, counts the others.
 
 A request counts when it begins, so a cap on requests is exact. What it takes is known
 at its end: so requests that run side by side when a cap on tokens or dollars is reached
@@ -112,7 +112,7 @@ class CapKeeper:
         return cap.measure(self._ledger.of_conversation(talk), begun)
 
     def request_started(self, record: RequestRecord, /) -> None:
-        """Wait for the end."""
+        """Do nothing until the request ends."""
 
     def request_finished(self, record: RequestRecord, /) -> None:
         """Count what a request took, also one that was cancelled."""

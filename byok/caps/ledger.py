@@ -41,7 +41,7 @@ class _Account:
 class Ledger:
     """What each day and each conversation has spent; for the event loop.
 
-    Of too many conversations the one that rested longest is forgotten; the journal
+    Of too many conversations, the least recently used is forgotten; the journal
     knows it if it goes on.
     """
 
@@ -56,7 +56,7 @@ class Ledger:
         self._told = False
 
     async def look_up(self, day: date, conversation: str) -> None:
-        """Find out what earlier runs spent; reads the journal in a thread."""
+        """Look up what earlier runs spent; reads the journal in a thread."""
         if not self._lacks(day, conversation):
             return
         async with self._looking:

@@ -1,1 +1,1 @@
-"""The settings files of clients: what points them at byok, put in and taken out."""
+"""The settings files of clients: settings that point them at byok, set and removed."""

@@ -1,4 +1,4 @@
-"""What settings files were before byok changed them, and what byok wrote there."""
+"""Settings files as they were before byok changed them, and what byok wrote."""
 
 import hashlib
 import time

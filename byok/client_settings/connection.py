@@ -60,7 +60,7 @@ class FileConnector:
     def plan_connect(
         self, client: ClientKind, path: Path, daemon: DaemonAddress
     ) -> FileChange:
-        """Plan to put byok's settings into a file.
+        """Plan to write byok's settings to a file.
 
         Raises:
             ConfigError: the file cannot be read or changed; the hint says what to do.
@@ -84,7 +84,7 @@ class FileConnector:
         return FileChange(client, file, after, backup.with_written(after, digests))
 
     def plan_disconnect(self, client: ClientKind, path: Path) -> FileChange:
-        """Plan to take byok's settings out of a file.
+        """Plan to remove byok's settings from a file.
 
         Raises:
             ConfigError: byok has not written there, or as in `plan_connect`.

@@ -1,4 +1,4 @@
-"""Put settings into a text and take them out, and prove that nothing else changed."""
+"""Set and remove settings in a text, and prove that nothing else changed."""
 
 import hashlib
 from collections.abc import Iterable, Iterator
@@ -28,7 +28,7 @@ class TextFormat(StrEnum):
 
 
 class TextEditor(Protocol):
-    """What the modules for each format can do; all of it raises ValueError."""
+    """What the modules for each format can do; all functions raise ValueError."""
 
     def leaves(self, text: str) -> Iterator[Leaf]:
         """Give all values without members, as they stand there."""
@@ -37,13 +37,13 @@ class TextEditor(Protocol):
         """Return the value at a path, or MISSING."""
 
     def put(self, text: str, path: SettingPath, value: SettingValue) -> str:
-        """Set a value, and make what has to hold it."""
+        """Set a value, and create what contains it."""
 
     def restore(self, text: str, path: SettingPath, base: str) -> str:
         """Set the value that another text has at this path."""
 
     def drop(self, text: str, path: SettingPath) -> str:
-        """Take a value out."""
+        """Remove a value."""
 
 
 _EMPTY: tuple[Any, ...] = ({}, [], None)
@@ -88,7 +88,7 @@ def take_out(
     written: Iterable[tuple[SettingPath, frozenset[str]]],
     format: TextFormat,
 ) -> TakenOut:
-    """Take byok's settings out of a text that was edited since.
+    """Remove byok's settings from a text that was edited since.
 
     Each gets the value that it has in `base`, the text before byok's. `written` are the
     digests of the values that byok wrote at a path: others stay.

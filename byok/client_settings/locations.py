@@ -24,7 +24,7 @@ _MOST_FILES = 5
 
 @dataclass(frozen=True, slots=True)
 class ClientMachine:
-    """What tells where programs keep their settings; `system` is sys.platform."""
+    """Facts that tell where programs keep their settings; `system` is sys.platform."""
 
     system: str
     environ: Mapping[str, str]

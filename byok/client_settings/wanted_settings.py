@@ -1,4 +1,4 @@
-"""What the settings of each client have to say, in the form that it documents."""
+"""The settings that each client needs, in the form that it documents."""
 
 from pathlib import PurePath
 from typing import NamedTuple
@@ -42,7 +42,7 @@ class DaemonAddress(NamedTuple):
 def settings_for(
     client: ClientKind, daemon: DaemonAddress, text: str = "", *, windows: bool = False
 ) -> tuple[Setting, ...]:
-    """Return what has to be in the settings of a client; `text` is what they are now.
+    """Return the settings that a client needs; `text` is its current file.
 
     Raises:
         ValueError: the text cannot be read.
@@ -79,7 +79,7 @@ def _vscode(daemon: DaemonAddress, text: str) -> tuple[Setting, ...]:
 
 
 def _codex(daemon: DaemonAddress, text: str, *, windows: bool) -> tuple[Setting, ...]:
-    """Return a provider that gets the token from byok's file, so no copy gets old.
+    """Return a provider that gets the token from byok's file, so no copy goes stale.
 
     "Custom model providers" of developers.openai.com/codex/config-advanced. It may not
     be combined with a variable for the token: one that the user named stays.

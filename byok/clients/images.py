@@ -1,4 +1,4 @@
-"""Read pictures in bodies: only those whose bytes come with the request."""
+"""Read images in bodies: only those whose bytes come with the request."""
 
 import re
 
@@ -10,7 +10,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
 def read_data_url(url: str) -> ImagePart:
-    """Read a picture in a data URL.
+    """Read an image in a data URL.
 
     Raises:
         BadRequest: it is elsewhere, as byok fetches nothing, or no picture.
@@ -26,7 +26,7 @@ def read_data_url(url: str) -> ImagePart:
 
 
 def read_image(media_type: str, data: str) -> ImagePart:
-    """Check a picture in base64.
+    """Check an image in base64.
 
     Raises:
         BadRequest: it is none.

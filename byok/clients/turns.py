@@ -58,7 +58,7 @@ class Turns:
             self._system.append(text)
 
     def add_user(self, parts: Iterable[TextPart | ImagePart]) -> None:
-        """Add words and pictures of the user."""
+        """Add text and images of the user."""
         said: list[Part] = []
         said += (p for p in parts if not isinstance(p, TextPart) or p.text)
         words = [p.text for p in said if isinstance(p, TextPart)]
@@ -157,7 +157,7 @@ def _messages(step: _Step) -> Iterable[Message]:
 def make_result(
     call_id: str, parts: list[TextPart | ImagePart], *, is_error: bool = False
 ) -> ToolResult:
-    """Make a result of its parts; its text refers to the pictures by number."""
+    """Make a result of its parts; its text refers to the images by number."""
     said: list[str] = []
     images: list[ImagePart] = []
     for part in parts:

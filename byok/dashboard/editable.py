@@ -1,4 +1,4 @@
-"""The settings that can be changed on the page: an explicit list.
+"""The settings that can be changed on the page, as an explicit list.
 
 What runs a program, carries a secret or weakens a check is for the file alone: key
 commands, headers, fields of request bodies, queries, proxies, files of certificates,

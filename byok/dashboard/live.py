@@ -1,4 +1,4 @@
-"""Live requests: those that are open, the last that ended, and who looks at them.
+"""Live requests: the open ones, the latest that ended, and the pages that read them.
 
 While nobody looks, a request costs an entry in a dict and, at its end, one in a ring.
 While somebody does, each new request gets a tap that counts what passes; those that
@@ -30,7 +30,7 @@ _NO_ENDPOINT = RequestRecord().endpoint
 
 
 class LiveBatch(NamedTuple):
-    """Requests as JSON; `whole`: any other that was told before is gone.
+    """Requests as JSON; `whole`: they replace all that were sent before.
 
     `now` is in seconds since 1970. A row without `outcome` has only new counts of the
     request `request_id`.
@@ -42,9 +42,9 @@ class LiveBatch(NamedTuple):
 
 
 class LiveRequests:
-    """Observer that knows which requests of clients are open or ended just now.
+    """Observer that knows which client requests are open or have just ended.
 
-    Requests without the token, and those of byok's own commands and page, are not told.
+    Requests without the token, and those of byok's own commands and page, are left out.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class LiveRequests:
         return self._clock()
 
     def request_started(self, record: RequestRecord, /) -> Counter | None:
-        """Remember an open request; what passes is counted while somebody looks."""
+        """Remember an open request; bytes are counted while a page reads."""
         self._open[record.request_id] = record
         if not self._readers:
             return None
@@ -81,7 +81,7 @@ class LiveRequests:
         return counter
 
     def request_finished(self, record: RequestRecord, /) -> None:
-        """Keep the facts of a request among the last."""
+        """Keep the facts of a request among the latest."""
         self._open.pop(record.request_id, None)
         self._rows.pop(record.request_id, None)
         counter = self._counters.pop(record.request_id, None)
@@ -95,7 +95,7 @@ class LiveRequests:
 
     @contextmanager
     def open_reader(self) -> Iterator[LiveReader]:
-        """Look at requests until the block ends; of too many, the oldest is ended."""
+        """Read requests until the block ends; of too many readers the oldest ends."""
         reader = LiveReader()
         self._readers.append(reader)
         self._pulse.on = not self._closed
@@ -125,7 +125,7 @@ class LiveRequests:
         return LiveBatch(rows, now, whole)
 
     def close(self) -> None:
-        """Tell all readers that the daemon stops; later ones are told at once."""
+        """Tell all readers, also later ones, that the daemon stops."""
         self._closed = True
         self._pulse.stop()
         for reader in self._readers:

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class LiveEnd(StrEnum):
-    """Why a page is told nothing more."""
+    """Why a page gets no more changes."""
 
     REPLACED = "replaced"  # too many others came
     SESSION = "session"
@@ -23,11 +23,11 @@ class LiveReader:
         self._woken = asyncio.Event()
 
     def wake(self) -> None:
-        """There is something new."""
+        """Signal that there is something new."""
         self._woken.set()
 
     def finish(self, why: LiveEnd) -> None:
-        """Let it look no more; the first reason counts."""
+        """End the reader; the first reason counts."""
         if self.end is None:
             self.end = why
             self.wake()

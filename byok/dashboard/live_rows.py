@@ -1,4 +1,4 @@
-"""What is told of one request while it is open, and when it has ended."""
+"""What a page gets about a request while it is open, and when it has ended."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from byok.record import Hop, RequestRecord
 
 
 class Counter:
-    """Tap that counts what passes of a request, and notes that something did.
+    """Tap that counts the bytes of a request, and signals changes.
 
     `sent` bytes went to the client in `pieces`; `received` bytes came from upstreams in
     `reads`.
@@ -38,7 +38,7 @@ class Counter:
 
 
 class OpenRow:
-    """An open request, and the versions in which it last differed."""
+    """An open request, and the versions in which it last changed."""
 
     __slots__ = ("_changed", "_counted", "_counter", "_passed", "_record", "_seen")
 
@@ -50,7 +50,7 @@ class OpenRow:
         self._changed = self._counted = 0
 
     def refresh(self, version: int) -> None:
-        """Look whether the request differs from what was seen last."""
+        """Check whether the request has changed since the last check."""
         seen = _changeable(self._record)
         if seen != self._seen:
             self._seen, self._changed = seen, version
@@ -76,7 +76,7 @@ class OpenRow:
 
 
 class EndedRow(NamedTuple):
-    """A request that has ended, and the version that tells of it."""
+    """A request that has ended, and the version that reports it."""
 
     entry: JournalEntry
     counter: Counter | None

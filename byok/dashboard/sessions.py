@@ -1,4 +1,4 @@
-"""Who may use the dashboard: one-time codes, and the sessions that they open.
+"""Access to the dashboard: one-time codes, and the sessions that they open.
 
 A code is for one sign-in within a minute. A session ends when nobody uses the page for
 half an hour, after eight hours, and with the daemon: nothing is stored. A browser gets
@@ -28,7 +28,7 @@ _MARK = "byok_ui_"
 
 
 class SignIn(NamedTuple):
-    """What a code was exchanged for; the durations are in seconds."""
+    """A new session; the durations are in seconds."""
 
     token: str
     idle: float
@@ -58,7 +58,7 @@ class Sessions:
         self._sessions: dict[str, _Session] = {}
 
     def make_code(self) -> str:
-        """Return a code of 128 bits; the oldest of more than three counts no more."""
+        """Return a code of 128 bits; of more than three, the oldest becomes invalid."""
         self._tidy()
         waiting = [code for code in self._codes if not code.opened]
         for code in waiting[: len(waiting) - _MOST_CODES + 1]:
@@ -118,7 +118,7 @@ class Sessions:
         )
 
     def is_open(self, token: str) -> bool:
-        """Tell whether a session lasts still."""
+        """Tell whether a session is still open."""
         self._tidy()
         return token in self._sessions
 
@@ -131,7 +131,7 @@ class Sessions:
     def on_end(self, token: str, act: Callable[[], None]) -> Callable[[], None]:
         """Call `act` once a session is ended; return what takes that back.
 
-        A session that nobody asks for any more runs out without a call.
+        A session that is no longer used expires without a call.
         """
         session = self._sessions.get(token)
         if session is None:

@@ -1,4 +1,4 @@
-"""Changes that the page asks for: read, put into the text of the file, and judged."""
+"""Changes that the page requests: read, applied to the file's text, and validated."""
 
 import copy
 import math
@@ -150,7 +150,7 @@ def apply_changes(
     file: Path,
     judge: Callable[[Tables], object],
 ) -> Outcome:
-    """Put changes into the file's content, and judge the whole; nothing is written."""
+    """Apply changes to the file's content, and validate it; nothing is written."""
     try:
         given = decode_settings(before or b"", file)
         decoded = decode_text(before or b"")
@@ -190,7 +190,7 @@ def _assign(
     changes: Sequence[Change],
     judge: Callable[[Tables], object],
 ) -> list[SettingFault]:
-    """Return the fault at the settings that are to blame for it."""
+    """Return the error at the settings that cause it."""
     paths = [change.path for change in changes]
     exact = [path for path in paths if fault.path[: len(path)] == path]
     if exact:
@@ -212,7 +212,7 @@ def _is_guilty(
     changes: Sequence[Change],
     judge: Callable[[Tables], object],
 ) -> bool:
-    """Tell whether all would be well without the changes at a path.
+    """Tell whether the settings would be valid without the changes at a path.
 
     Tables are changed for it, not the text: that would take a hundred times as long.
     """

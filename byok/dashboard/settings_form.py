@@ -1,4 +1,4 @@
-"""The settings as a form: what may be changed, what the file says, what counts."""
+"""The settings as a form: what may be changed, what the file says, what applies."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -109,7 +109,7 @@ def _field(state: SettingsState, above: SettingPath, row: Editable) -> dict[str,
 
 
 def _value(state: SettingsState, path: SettingPath, row: Editable) -> Any:
-    """Return the value in force."""
+    """Return the effective value."""
     if path[0] == UPSTREAMS:
         upstream = state.current.upstreams.get(path[1])
         found = getattr(upstream, path[2]) if upstream else row.default
@@ -121,7 +121,7 @@ def _value(state: SettingsState, path: SettingPath, row: Editable) -> Any:
 
 
 def _other_source(state: SettingsState, path: SettingPath) -> str:
-    """Return the option or the variable that outranks the file."""
+    """Return the option or variable that takes precedence over the file."""
     if option := state.options.get(".".join(path)):
         return option
     if find_value(state.environment, path) is MISSING:

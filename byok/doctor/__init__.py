@@ -1,1 +1,1 @@
-"""Checks of a set-up: what is wrong with it, and what cures it; nothing is changed."""
+"""Checks of a setup: what is wrong with it, and how to fix it; nothing is changed."""

@@ -1,4 +1,4 @@
-"""Blocking work in threads that nobody has to wait for.
+"""Blocking work in threads that nobody waits for at the end.
 
 A lookup of a name, a keyring or a network drive may block for minutes. The threads of
 asyncio are waited for when the program ends; these are not.

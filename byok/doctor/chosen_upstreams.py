@@ -1,4 +1,4 @@
-"""Which upstreams are looked at: those of the settings, and what the daemon uses."""
+"""Which upstreams are checked: those of the settings, and the daemon's."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Running the checks: all at once, each for itself and within its time."""
+"""Running the checks: all at once, independently, each with a time limit."""
 
 import asyncio
 from collections.abc import Awaitable, Sequence

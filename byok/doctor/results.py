@@ -1,4 +1,4 @@
-"""What a check found: a state, one line, and one line of cure."""
+"""What a check found: a state, one line, and one line that says what to do."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,7 +15,7 @@ class CheckState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What was found, and where it is not ok the command or setting that cures it."""
+    """What was found, and if it is not ok, the command or setting that fixes it."""
 
     state: CheckState
     found: str
@@ -32,7 +32,7 @@ class CheckRow:
 
 
 class CannotCheck(Exception):
-    """What a check needs is missing; another check says why. The text is shown."""
+    """A check lacks a precondition; another check says why. The text is shown."""
 
 
 def good(found: str) -> CheckResult:
@@ -41,12 +41,12 @@ def good(found: str) -> CheckResult:
 
 
 def doubtful(found: str, cure: str) -> CheckResult:
-    """Return a warning: byok works, and something will be missed."""
+    """Return a warning: byok works, but something is missing."""
     return CheckResult(CheckState.WARNING, found, cure)
 
 
 def wrong(found: str, cure: str) -> CheckResult:
-    """Return a failure: something does not work until it is cured."""
+    """Return a failure: something does not work until it is fixed."""
     return CheckResult(CheckState.FAILURE, found, cure)
 
 

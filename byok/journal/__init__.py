@@ -1,1 +1,1 @@
-"""The journal: what became of each request, in a file; never any content."""
+"""The journal: the outcome of each request, in a file; never any content."""

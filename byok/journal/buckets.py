@@ -23,7 +23,7 @@ _HOURS = {Step.HOUR: 1, Step.SIX_HOURS: 6, Step.DAY: 24, Step.WEEK: 7 * 24}
 
 
 def make_buckets(since: float, until: float, step: Step) -> list[tuple[float, float]]:
-    """Return begin and end of all buckets of a period, in seconds since 1970.
+    """Return start and end of all buckets of a period, in seconds since 1970.
 
     The first begins at `since`, even within a step; the last is whole, and holds the
     moment before `until`. Each ends where the next one begins.
@@ -48,7 +48,7 @@ def days_before(moment: float, days: int) -> float:
 
 
 def hours_before(moment: float, hours: int) -> float:
-    """Return the begin of the hour of the local clock that was so many `hours` ago."""
+    """Return the start of the hour of the local clock that was so many `hours` ago."""
     return _begin_of(Step.HOUR, moment - hours * 3600)
 
 

@@ -1,7 +1,7 @@
 """The writer's connection: opens the file when it is needed, and again after failures.
 
 A failure is a warning in the log, once a run: the journal is only a help. A file that
-is damaged is set aside; one that was moved or deleted meanwhile is begun anew.
+is damaged is set aside; one that was moved or deleted meanwhile is created again.
 """
 
 import logging

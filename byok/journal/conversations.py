@@ -1,4 +1,4 @@
-"""Conversations in the journal: which there were, and what each took."""
+"""Conversations in the journal, and the totals of each."""
 
 import sqlite3
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a request cost: tokens times known prices, or unknown; never a guess."""
+"""The cost of a request: tokens times known prices, or unknown; never a guess."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -41,7 +41,7 @@ def cost_of(record: RequestRecord, price_of: PriceOf) -> float | None:
 
 
 def _is_counted(record: RequestRecord) -> bool:
-    """Tell whether every model that was asked told how many tokens that took."""
+    """Tell whether every model that was asked reported its tokens."""
     if record.uncounted:
         return False
     if record.usage is not None:
@@ -56,7 +56,7 @@ def _is_counted(record: RequestRecord) -> bool:
 def price_tokens(usage: Usage, price: Price | None) -> float | None:
     """Return what tokens cost at these prices; None if one that counts is unknown.
 
-    The cache of a model that reads prompts for nothing is for nothing, too.
+    If a model's prompts are free, so is its cache.
     """
     price = price or Price()
     read, written = usage.cache_read_tokens, usage.cache_creation_tokens

@@ -1,4 +1,4 @@
-"""One request as the journal keeps it: facts of its record, within limits."""
+"""One request as the journal stores it: facts of its record, within limits."""
 
 from collections.abc import Iterable
 from itertools import groupby

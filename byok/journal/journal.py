@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class Journal:
-    """Observer that keeps what became of clients' requests; it asks for no bytes.
+    """Observer that records the outcome of clients' requests; it needs no bytes.
 
-    What came without the token, and what byok's own commands ask, is not kept.
+    Requests without the token, and those of byok's own commands, are not recorded.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Journal:
         return self._writer.lost if self._writer else 0
 
     def configure(self, keep_days: int, price_of: PriceOf) -> None:
-        """Keep requests for so many days, 0 for none, at these prices from now on."""
+        """Keep requests for so many days (0 for none), at these prices, from now on."""
         if self._writer is None:
             from byok.journal.writer import JournalWriter  # with SQLite
 
@@ -51,7 +51,7 @@ class Journal:
         self._writer.keep_days, self._price_of = keep_days, price_of
 
     def request_started(self, record: RequestRecord, /) -> None:
-        """Wait for the end."""
+        """Do nothing until the request ends."""
 
     def request_finished(self, record: RequestRecord, /) -> None:
         """Keep the facts of a request."""

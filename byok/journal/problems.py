@@ -1,4 +1,4 @@
-"""What went wrong or was mended, from the journal: errors by code, repairs by model."""
+"""Failures and repairs in the journal: errors by code, repairs by model."""
 
 import sqlite3
 from collections.abc import Callable
@@ -41,7 +41,7 @@ class ErrorSum(NamedTuple):
 
 
 class MendedModel(NamedTuple):
-    """What byok mended in answers of one model, `upstream:model` or "" for none.
+    """What byok repaired in answers of one model, `upstream:model` or "" for none.
 
     `answers` are all requests that asked it, `mended` those with anything that counts
     here. `retries` are requests that asked more than once, `loops` turns in circles.
@@ -67,7 +67,7 @@ class Problems(NamedTuple):
 
 
 def find_problems(path: Path, since: float) -> Problems:
-    """Return what went wrong or was mended since, in seconds since 1970.
+    """Return failures and repairs since then, in seconds since 1970.
 
     Raises:
         CannotStart: the journal cannot be read.

@@ -25,7 +25,7 @@ class LogFilter:
     """Which requests are shown.
 
     Without `everything` these are questions to models and what did not end well.
-    `errors` leaves failures alone; `conversation` is the begin of an id, "" for any,
+    `errors`: only failures; `conversation` is the start of an id, "" for any,
     and the whole id if it is `exact`.
     """
 

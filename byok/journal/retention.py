@@ -1,4 +1,4 @@
-"""What leaves the journal: old requests, and the oldest where it grows too large.
+"""What the journal deletes: expired requests, and the oldest if it is too large.
 
 One step is small, so that whatever is written meanwhile hardly waits.
 

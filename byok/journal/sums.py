@@ -1,4 +1,4 @@
-"""Sums of the journal for caps: what a day or a conversation has spent so far."""
+"""Totals of the journal for caps: what a day or a conversation has spent so far."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""Loops of an agent: equal tool calls again and again, and turns without end."""
+"""Loops of an agent: the same tool call again and again, and turns that do not end."""

@@ -35,7 +35,7 @@ class AnsweredCall:
 
     @property
     def shown(self) -> str:
-        """The tool and the begin of its arguments, on one line."""
+        """The tool and the start of its arguments, on one line."""
         arguments = _line(self.arguments, _LONGEST_ARGUMENTS)
         return f"{self.shown_name} with {arguments}"
 
@@ -65,6 +65,6 @@ def _digest(kind: str, text: str) -> bytes:
 
 
 def _line(text: str, longest: int) -> str:
-    """Return the begin of a stranger's text on one line, in which all can be seen."""
+    """Return the start of a stranger's text on one line, in which all can be seen."""
     line = escape(" ".join(text[: 4 * longest].split()))
     return line if len(line) <= longest else f"{line[:longest]}…"

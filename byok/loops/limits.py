@@ -1,4 +1,4 @@
-"""The limits of a turn: when a loop is told to the model, and when it is ended."""
+"""The limits of a turn: when the model is warned of a loop, and when the turn ends."""
 
 from dataclasses import dataclass
 
@@ -8,9 +8,9 @@ POLLING = frozenset({"read-process", "list-processes", "read-terminal"})
 
 @dataclass(frozen=True, slots=True)
 class LoopLimits:
-    """How often is too often; 0 stands for never.
+    """How often is too often; 0 means never.
 
-    From `..._warn` on the model is told, with `..._end` the turn is ended. `failing`
+    From `..._warn` on, the model is warned; at `..._end`, the turn is ended. `failing`
     counts an equal call that fails, `repeated` one that succeeds with an equal result,
     `steps` the answers with tool calls since the user's own words. `polling` are tools
     that may give an equal result for ever.

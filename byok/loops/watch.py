@@ -1,7 +1,7 @@
-"""Finds loops in a conversation: equal calls again and again, turns without end.
+"""Finds loops in a conversation: equal calls again and again, turns that do not end.
 
 byok keeps nothing for this: clients send the whole history with every request, and it
-is read from its begin. What counts is progress. A successful call that is new, or whose
+is read from its start. What counts is progress. A successful call that is new, or whose
 result is new, ends every count of repetitions: an agent that edits and runs the tests
 after each edit may do so as often as it likes. Only a call that fails with the very
 same words is also counted across progress, where it takes twice as many to end a turn.
@@ -30,7 +30,7 @@ class LoopWatch:
         self.begin_turn()
 
     def begin_turn(self) -> None:
-        """Count anew: the user has spoken."""
+        """Reset the counts: the user has sent a message."""
         self._steps = 0
         self._known: set[tuple[bytes, bytes]] = set()  # successes of this turn
         self._failed: Counter[bytes] = Counter()  # since the last progress, by call

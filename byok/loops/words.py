@@ -1,6 +1,6 @@
-"""What model and user are told of a loop.
+"""What byok tells the model and the user about a loop.
 
-The sentence for the model stands behind a tool's result. It follows from the history
+The note for the model follows a tool's result. It follows from the history
 alone: every later request of the conversation repeats it byte for byte, so upstreams
 keep their cache.
 """
@@ -20,7 +20,7 @@ class LoopKind(StrEnum):
 
 
 class Loop(NamedTuple):
-    """A turn that goes round in circles: equal calls, or steps without end.
+    """A turn in a loop: equal calls, or too many steps.
 
     `times` counts those like `call`, or the steps; `ends`: it is not to go on.
     """

@@ -1,4 +1,4 @@
-"""How often a duration was how long."""
+"""A histogram of durations."""
 
 from bisect import bisect_left
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""How late the event loop comes to what is due: what every open stream waits for."""
+"""The lag of the event loop, which delays every open stream."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ _EVERY = 1.0  # seconds
 
 
 class LoopLag:
-    """Looks at the loop once a second between `start` and `stop`."""
+    """Samples the loop once a second between `start` and `stop`."""
 
     def __init__(self, every: float = _EVERY) -> None:
         self._every = every
@@ -16,12 +16,12 @@ class LoopLag:
         self.seen = Histogram(LAG_SECONDS)
 
     def start(self) -> None:
-        """Look from now on; to be called on the loop."""
+        """Start sampling; to be called on the loop."""
         if self._next is None:
             self._wait(asyncio.get_running_loop())
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop sampling."""
         if self._next is not None:
             self._next.cancel()
             self._next = None

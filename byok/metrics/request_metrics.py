@@ -1,4 +1,4 @@
-"""Counts requests and what their answers took, as an observer of their records."""
+"""Counts requests and the usage of their answers, as an observer of their records."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -16,7 +16,7 @@ class AccessLog:
     """
 
     def request_started(self, record: RequestRecord, /) -> None:
-        """Wait for the end."""
+        """Do nothing until the request ends."""
 
     def request_finished(self, record: RequestRecord, /) -> None:
         """Write the line of a request."""

@@ -1,1 +1,1 @@
-"""The daemon as a service of the user's system: there after a login and a crash."""
+"""The daemon as a service of the user: started at login and after a crash."""

@@ -19,7 +19,7 @@ _FOUND = re.compile(rf"{_MARK} \(([0-9a-f]{{16}})\)")
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What a service runs: the interpreter and the package that install it.
+    """What a service runs: the interpreter and the package that installed it.
 
     `folders` are the absolute folders that the daemon writes to. `port` is the one that
     clients are configured for. `sandbox` says whether the system can give the service a

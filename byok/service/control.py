@@ -1,4 +1,4 @@
-"""Install, remove and control the service; what is run is the system's part."""
+"""Install, remove and control the service with the commands of its system."""
 
 from dataclasses import dataclass, replace
 from typing import Self
@@ -62,7 +62,7 @@ class UserService:
             )
 
     def check_system(self) -> None:
-        """Find out whether the system runs.
+        """Check that the service manager runs.
 
         Raises:
             CannotStart: it does not; the hint says what to do.
@@ -79,7 +79,7 @@ class UserService:
             ) from error
 
     def fit(self, launch: Launch) -> Launch:
-        """Return what the system can do of this."""
+        """Return what the system supports of this."""
         if self.system.probe is None:
             return launch
         try:

@@ -1,1 +1,1 @@
-"""What `byok init` finds out and writes; the questions are in the command."""
+"""What `byok init` finds and writes; the questions are in the command."""

@@ -31,7 +31,7 @@ _PATH = "/v1/traces"
 
 
 class Collector(SpanExporter):
-    """Sends batches to one address; what it does not take is lost."""
+    """Sends batches to one address; what it rejects is dropped."""
 
     def __init__(self, endpoint: str, headers: Mapping[str, str], route: Route) -> None:
         """Take a checked address; nothing is sent before the first batch.

@@ -49,7 +49,7 @@ class Spans:
         """Send spans there from now on; `presets` are those of the upstreams.
 
         Raises:
-            ConfigError: OpenTelemetry is not installed, or the CA file is no use.
+            ConfigError: OpenTelemetry is not installed, or the CA file cannot be used.
         """
         self._presets, self._price_of = presets, price_of
         if target == self._target:
@@ -59,7 +59,7 @@ class Spans:
         self._target, self._tracer, self._end = target, tracer, end
 
     def request_started(self, record: RequestRecord, /) -> None:
-        """Wait for the end."""
+        """Do nothing until the request ends."""
 
     def request_finished(self, record: RequestRecord, /) -> None:
         """Make the span of a request of a client that asked a model."""
@@ -87,7 +87,7 @@ class Spans:
             sender.join(_LAST_SECONDS)
 
     def _leave(self) -> threading.Thread | None:
-        """Let the last spans go in a thread: a dead collector holds nobody up."""
+        """Send the last spans in a thread: a dead collector delays nobody."""
         end, self._end, self._tracer, self._target = self._end, None, None, None
         if end is None:
             return None

@@ -11,7 +11,7 @@ def configure_spans(spans: Spans, services: Services) -> None:
     """Let spans be sent as the settings in force want it.
 
     Raises:
-        ConfigError: OpenTelemetry is not installed, or the CA file is no use.
+        ConfigError: OpenTelemetry is not installed, or the CA file cannot be used.
     """
     settings = services.settings
     network, headers = settings.network, settings.otel.headers

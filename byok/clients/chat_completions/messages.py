@@ -39,7 +39,7 @@ def add_message(turns: Turns, message: Json) -> None:
 
 
 def read_content(message: Json) -> list[TextPart | ImagePart]:
-    """Read `content`: a string, or parts with text and pictures."""
+    """Read `content`: a string, or parts with text and images."""
     content = message.get("content")
     if content is None or isinstance(content, str):
         return [TextPart(content or "")]

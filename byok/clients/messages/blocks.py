@@ -49,7 +49,7 @@ def _blocks(body: Json, name: str) -> list[Json]:
 
 
 def _add_user(turns: Turns, blocks: list[Json]) -> None:
-    """Add a message of the user: results of tools, then words and pictures."""
+    """Add a message of the user: results of tools, then text and images."""
     said: list[TextPart | ImagePart] = []
     for block in blocks:
         if text(block, "type") == "tool_result":

@@ -69,7 +69,7 @@ def _add_message(turns: Turns, item: Json) -> None:
 
 
 def _read_parts(item: Json, name: str) -> list[TextPart | ImagePart]:
-    """Read a string, or parts with text and pictures."""
+    """Read a string, or parts with text and images."""
     given = item.get(name)
     if given is None or isinstance(given, str):
         return [TextPart(given or "")]
