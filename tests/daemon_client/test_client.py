@@ -147,7 +147,7 @@ async def test_client_waits_for_an_index_in_use() -> None:
 
 async def test_client_reports_an_index_that_stays_in_use() -> None:
     own = Own(failures=99)
-    async with asking(find_paths(), own.open, patience=0.3) as client:
+    async with asking(find_paths(), own.open, patience=1.0) as client:
         with pytest.raises(ByokError) as caught:
             await state(client)
     assert caught.value.code == "index_in_use"

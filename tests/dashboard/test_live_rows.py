@@ -16,6 +16,7 @@ from tests.fakes.clock import Clock
 
 KEY = "sk-proj-" + "a1b2c3d4" * 4
 COUNTS = ("sent", "pieces", "received", "reads")
+USAGE = Usage(100, 7, 60, 20, cache_told=True)
 
 
 def record_of(**fields: Any) -> RequestRecord:
@@ -113,7 +114,7 @@ def test_each_fact_that_changes_is_told(name: str, value: object) -> None:
 
 
 def test_an_ended_row_has_tokens_and_how_it_ended() -> None:
-    record = record_of(attempts=1, loop="ended-failing-6", usage=Usage(100, 7, 60, 20))
+    record = record_of(attempts=1, loop="ended-failing-6", usage=USAGE)
     told = told_at_the_end(record)
     assert (told["input_tokens"], told["output_tokens"]) == (100, 7)
     assert (told["cache_read_tokens"], told["cache_written_tokens"]) == (60, 20)

@@ -65,14 +65,17 @@ async def test_the_upstream_is_let_go_when_the_client_leaves(
 async def test_stopping_gives_open_streams_a_last_line(fake: FakeUpstream) -> None:
     fake.play(Script([delta(content="One")], end="hang"))
     async with running(settings_for(fake.url)) as editor:
-        asking = asyncio.ensure_future(editor.chat())
-        await asyncio.wait_for(fake.reached.wait(), 5)
-        await asyncio.sleep(0.1)
-        await editor.daemon.stop()
-        reply = await asyncio.wait_for(asking, 5)
-    assert reply.last["error"]["code"] == "shutting_down"
-    assert "One" in reply.text
-    assert reply.last["stop_reason"] == 1
+        headers = {"Authorization": f"Bearer {editor.token}"}
+        url, body = f"{editor.daemon.url}/chat-stream", {"message": "x"}
+        async with editor.http.post(url, json=body, headers=headers) as response:
+            async with asyncio.timeout(10):
+                while b"One" not in await response.content.readline():
+                    pass
+            await editor.daemon.stop()
+            rest = await asyncio.wait_for(response.read(), 10)
+    last = json.loads(rest.splitlines()[-1])
+    assert last["error"]["code"] == "shutting_down"
+    assert last["stop_reason"] == 1
 
 
 REMEMBER = {

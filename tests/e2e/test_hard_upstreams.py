@@ -260,8 +260,8 @@ async def test_idle_timeout_after_five_events_keeps_their_text(
     fake: FakeUpstream,
 ) -> None:
     fake.play(Script([delta(content=f"{n} ") for n in range(5)], end="hang"))
-    async with running(settings_for(fake.url, timeout=0.3)) as editor:
-        reply = await asyncio.wait_for(editor.chat(), 5)
+    async with running(settings_for(fake.url, timeout=1)) as editor:
+        reply = await asyncio.wait_for(editor.chat(), 20)
     assert reply.text.startswith("0 1 2 3 4 \n[byok] fake: ")
     assert reply.last["error"]["code"] == "upstream_timeout"
     assert len(fake.requests) == 1

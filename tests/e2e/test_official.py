@@ -417,13 +417,18 @@ async def test_official_stream_ends_when_the_daemon_stops(
     script = Script([LINES[0]], headers=NDJSON, end="hang")
     official.expect("/chat-stream", BODY, script)
     async with between(official, fake, CHAT) as editor:
-        asking = asyncio.ensure_future(editor.post("/chat-stream", raw=BODY))
-        await asyncio.wait_for(official.reached.wait(), 5)
-        await asyncio.sleep(0.05)
-        await asyncio.wait_for(editor.daemon.stop(), 5)
-        await asyncio.wait_for(official.hung_up.wait(), 5)
-        with pytest.raises(aiohttp.ClientPayloadError):
-            await asking
+        headers = {
+            "Authorization": f"Bearer {editor.token}",
+            "Content-Type": "application/json",
+        }
+        url = f"{editor.daemon.url}/chat-stream"
+        async with editor.http.post(url, data=BODY, headers=headers) as response:
+            line = await asyncio.wait_for(response.content.readline(), 10)
+            assert line == LINES[0]
+            await asyncio.wait_for(editor.daemon.stop(), 10)
+            await asyncio.wait_for(official.hung_up.wait(), 10)
+            with pytest.raises(aiohttp.ClientPayloadError):
+                await response.read()
 
 
 # --- byok's own callers ---

@@ -333,7 +333,7 @@ async def test_closing_ends_a_request_at_once(tmp_path: Path) -> None:
         run.embedder.gate.clear()
         run.filling.start()
         await until(lambda: run.filling.status.state is EmbeddingState.FILLING)
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(10):
             await run.filling.close()
         assert run.embedder.asked == []
 

@@ -297,7 +297,7 @@ async def test_a_server_that_is_down_is_told(transports: Transports) -> None:
 async def test_a_slow_model_gets_fewer_texts_and_three_tries(
     transports: Transports, server: EmbeddingServer
 ) -> None:
-    bench = Bench(transports, server.url, seconds=0.3)
+    bench = Bench(transports, server.url, seconds=1.0)
     await bench.embedder.probe()
     server.requests.clear()
     server.always = "hang"

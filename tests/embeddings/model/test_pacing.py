@@ -32,13 +32,13 @@ async def test_code_waits_for_questions_and_for_other_code() -> None:
 
 async def test_a_question_does_not_wait_for_code() -> None:
     priority = Priority()
-    async with priority.filling(), asyncio.timeout(1), priority.question():
+    async with priority.filling(), asyncio.timeout(10), priority.question():
         pass
 
 
 async def test_endless_questions_do_not_stop_code() -> None:
     priority = Priority(patience=0.01)
-    async with priority.question(), asyncio.timeout(5), priority.filling():
+    async with priority.question(), asyncio.timeout(10), priority.filling():
         pass
 
 
@@ -50,7 +50,7 @@ async def test_code_that_was_cancelled_lets_others_in() -> None:
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-    async with asyncio.timeout(1), priority.filling():
+    async with asyncio.timeout(10), priority.filling():
         pass
 
 

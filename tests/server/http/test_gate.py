@@ -133,7 +133,7 @@ async def test_gate_stop_waits_for_answers_and_then_ends_them() -> None:
     gate = Gate(streams=2, waiting=0, seconds=5)
     quick, endless = Visitor(gate), Visitor(gate)
     await turns()
-    stopping = asyncio.ensure_future(gate.stop(grace=0.05))
+    stopping = asyncio.ensure_future(gate.stop(grace=0.5))
     await turns()
     quick.leave.set()
     await soon(quick.task)  # it ends as if nothing were

@@ -51,7 +51,7 @@ async def test_stream_heartbeats_go_on_between_texts_and_hurt_none(
     fake: FakeUpstream,
 ) -> None:
     first, last, *rest = answer("One ", "two.")
-    fake.play(Script([0.1, first, 0.1, last, *rest]))
+    fake.play(Script([0.5, first, 0.5, last, *rest]))
     async with running(settings_for(fake.url), timing=RESTLESS) as editor:
         reply = await editor.chat()
     texts = [line["text"] for line in reply.lines]
