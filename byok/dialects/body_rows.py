@@ -186,7 +186,7 @@ def body_rows(shape: BodyShape) -> RemedyTable:
         "pictures": RemedyRow(
             changes.find_pictures,
             changes.write_pictures,
-            "This model sees no pictures: a sentence stands where they were.",
+            "This model does not support images: a placeholder replaces them.",
             shape.shows,
             teaches=lambda _: ModelFacts("", images=False),
         ),

@@ -111,7 +111,7 @@ ROWS: tuple[RefusalRow, ...] = (
         (r"image (?:is )?too large", r"image exceeds", r"image dimensions exceed"),
         Refusal(
             RefusalKind.TOO_LARGE,
-            "Send a smaller picture, or start a new conversation.",
+            "Send a smaller image, or start a new conversation.",
         ),
     ),
     (
@@ -179,7 +179,7 @@ ROWS: tuple[RefusalRow, ...] = (
          r"is not a multimodal model", r"not support multimodal"),
         Refusal(
             RefusalKind.NO_IMAGES,
-            "Choose a model that sees pictures, or start a conversation without one.",
+            "Choose a model that supports images, or start a conversation without one.",
         ),
     ),
     (

@@ -15,7 +15,7 @@ _BY_STATUS = {
     ),
     405: Refusal(RefusalKind.NOT_FOUND, "Check base_url: it usually ends in /v1."),
     413: Refusal(
-        RefusalKind.TOO_LARGE, "Start a new conversation, or send fewer pictures."
+        RefusalKind.TOO_LARGE, "Start a new conversation, or send fewer images."
     ),
     429: Refusal(RefusalKind.RATE_LIMIT, "Wait a little and try again.", True),
     529: Refusal(

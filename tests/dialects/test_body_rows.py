@@ -122,7 +122,7 @@ def test_pictures_become_a_sentence() -> None:
     text = "image input is not supported"
     sent, (notice,) = after({"picture": 1}, text)
     assert sent == {"picture": "words"}
-    assert "sees no pictures" in notice
+    assert "does not support images" in notice
     assert found({}, text) is None
 
 

@@ -117,7 +117,7 @@ async def test_a_gap_in_code_is_filled(editor: Editor) -> None:
 
 async def test_a_picture_becomes_a_sentence_that_is_told(editor: Editor) -> None:
     answer = await editor.chat("please do #A", nodes=[image_node(PNG)])
-    assert "sees no pictures" in answer.text
+    assert "does not support images" in answer.text
 
 
 async def test_a_model_without_tools_is_asked_without_them(editor: Editor) -> None:

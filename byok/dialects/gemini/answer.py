@@ -49,7 +49,7 @@ from byok.wire.surrogates import SurrogateBuffer
 # Parts that belong to tools on Google's side; they come back as they were.
 OPAQUE = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
 _MEDIA = ("inlineData", "fileData")
-_NO_MEDIA = "The model sent a picture or a file, which cannot be shown here."
+_NO_MEDIA = "The model sent an image or a file, which cannot be shown here."
 
 
 class GeminiAnswer(AnswerReader[ServerSentEvent]):

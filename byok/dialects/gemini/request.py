@@ -25,7 +25,7 @@ _SAFE = "/:@,=+~"
 _MOST_STOPS = 5  # API reference, GenerationConfig.stopSequences
 _LONGEST_NAME = 64
 _MOST_TOOLS = 512  # functions in one request
-_NO_PICTURES = "This model does not see some of the pictures: they were left out."
+_NO_PICTURES = "This model does not support some of the images: they were left out."
 _FEWER_STOPS = "Gemini takes five stop texts at most, so the others were left out."
 _NO_SAMPLING = "This model takes no temperature and no top_p, so they were not sent."
 

@@ -215,4 +215,4 @@ def test_a_model_that_sees_no_pictures_gets_a_sentence() -> None:
         encode(user("?", PNG)), "This model does not support images."
     )
     assert changed["messages"][0]["content"][1]["type"] == "text"
-    assert "sees no pictures" in notice
+    assert "does not support images" in notice

@@ -210,7 +210,7 @@ STOP = Finish(FinishReason.STOP)
         ),
         pytest.param(
             [chunk({"inlineData": {}}), chunk({"fileData": {}}, finish="STOP")],
-            [Notice("The model sent a picture or a file, which cannot be shown here."),
+            [Notice("The model sent an image or a file, which cannot be shown here."),
              STOP],
             id="a picture",
         ),
