@@ -59,6 +59,7 @@ async def test_a_changed_temperature_is_in_force_for_the_next_chat(
     await expect(bar.locator(".lines .more")).to_contain_text("0.25 # not too wild")
     await save(page)
     await expect(bar).to_be_hidden()
+    await expect(bar.locator(".lines")).to_be_empty()
     await expect(page.get_by_label("Find a setting")).to_be_focused()
     await editor.chat()
     assert fake.requests[-1]["temperature"] == 0.25

@@ -1,7 +1,7 @@
 // The bar with the unsaved changes: which lines of the file they are, save, discard.
 
 import { call } from "../../api.js";
-import { append, errorBox, h, replace } from "../../dom.js";
+import { errorBox, h, replace } from "../../dom.js";
 import { t } from "../../texts.js";
 import { keyOf } from "./draft.js";
 import { hasField, markFields } from "./fields.js";
@@ -39,14 +39,14 @@ export class ChangesBar {
 
   showFailure(error) {
     if (error.name === "AbortError") return;
-    this.preview.hidden = true;
-    replace(this.restart);
+    this.showLines([], 0, []);
     replace(this.faults, errorBox(error));
   }
 
   show() {
     const { draft } = this;
     this.element.hidden = !draft.size && !draft.invalid.size;
+    if (!draft.size) this.showLines([], 0, []);
     const text = t(draft.size === 1 ? "settings.change" : "settings.changes",
       { count: draft.size });
     if (this.count.textContent !== text) replace(this.count, text);
@@ -63,13 +63,17 @@ export class ChangesBar {
     const told = await call("settings-check", { changes: asked }, { signal: this.signal });
     if (JSON.stringify(asked) !== JSON.stringify(this.draft.list)) return; // there are newer ones
     showFaults(this.draft, told.errors);
-    replace(this.lines, told.lines.map(({ sign, line }) =>
-      h("span", { class: sign === "+" ? "more" : "less" }, `${sign} ${line}\n`)));
-    if (told.more_lines) append(this.lines, [t("settings.lines.more", { count: told.more_lines })]);
-    this.preview.hidden = !told.lines.length;
-    replace(this.restart, told.restart.length
-      ? t("settings.restart.after", { names: told.restart.join(", ") }) : null);
+    this.showLines(told.lines, told.more_lines, told.restart);
     this.show();
+  }
+
+  showLines(lines, more, restart) {
+    replace(this.lines, lines.map(({ sign, line }) =>
+      h("span", { class: sign === "+" ? "more" : "less" }, `${sign} ${line}\n`)),
+    more ? t("settings.lines.more", { count: more }) : null);
+    this.preview.hidden = !lines.length;
+    replace(this.restart, restart.length
+      ? t("settings.restart.after", { names: restart.join(", ") }) : null);
   }
 }
 
