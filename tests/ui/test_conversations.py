@@ -46,11 +46,11 @@ async def test_a_conversation_is_found_and_told_as_a_timeline(page: Page) -> Non
     turns = page.locator("ol.turns > li")
     await expect(turns).to_have_count(3)
     first, second, third = [await turns.nth(n).inner_text() for n in range(3)]
-    assert "first token after 400 ms · 2.5 s in all · 1,200 tokens in" in first
+    assert "first token after 400\xa0ms · 2.5\xa0s in all · 1,200 tokens in" in first
     assert "1,000 of them from the cache · 30 out · $0.25" in first
     badges = page.get_by_label("Tools that the answer called").get_by_role("listitem")
     assert await badges.all_inner_texts() == ["view x3", "save-file"]
-    assert "7.5 s after the previous turn" in second
+    assert "7.5\xa0s after the previous turn" in second
     assert "asked for: sonnet" in second
     for words in ("repaired ×2", "retried ×1", "loop ×6, ended", "ended the turn"):
         assert words in second
@@ -110,7 +110,7 @@ async def test_a_long_conversation_comes_in_pages(page: Page) -> None:
     await expect(earlier).to_be_hidden()
     assert await page.evaluate("document.activeElement.tagName") == "H3"
     gaps = await page.locator(".turn-head > .quiet").all_text_contents()
-    assert gaps == ["", *["7.5 s after the previous turn"] * 449]
+    assert gaps == ["", *["7.5\xa0s after the previous turn"] * 449]
 
 
 async def test_new_turns_come_to_those_that_are_there(page: Page) -> None:

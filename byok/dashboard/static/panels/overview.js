@@ -94,7 +94,7 @@ function stateParts({ settings, ...state }) {
       [t("overview.process"), String(state.pid)],
       [t("overview.default"), h("code", {}, breakable(state.model))],
       [t("overview.reason"), state.reason],
-      [t("overview.settings"), h("code", {}, breakable(settings.file))],
+      [t("overview.settings"), h("code", {}, settings.file)],
       [t("overview.capture"), captureText(state.capture)],
       [t("overview.official"), officialText(state.official)],
       [t("overview.caps"), capsText(state.caps)],
