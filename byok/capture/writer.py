@@ -119,7 +119,7 @@ class CaptureWriter:
     def _attempt(self, work: Callable[[], object]) -> None:
         try:
             work()
-        except (OSError, ValueError, RecursionError, MemoryError) as error:
+        except Exception as error:  # the thread has to live for later requests
             if not self.failed:
                 _log.warning("captures cannot be kept: %s", type(error).__name__)
             self.failed += 1

@@ -51,6 +51,10 @@ class JournalConnection:
                 if not (may_replace and self._set_aside(error)):
                     self._warn(error)
                     break
+            except Exception as error:  # the thread has to live for later requests
+                self._warn(error)
+                self.close()
+                break
         return None
 
     def close(self) -> None:

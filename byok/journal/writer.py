@@ -119,11 +119,14 @@ class JournalWriter:
         while self._waiting:
             size = min(len(self._waiting), self._limits.waiting)
             batch = [self._waiting.popleft() for _ in range(size)]
-            if not self._file.use(partial(_insert, rows=self._clean(batch))):
+            if not self._file.use(partial(self._insert, batch)):
                 self._failed += len(batch)
         if self._refused and not self._told:
             self._told = True
             _log.warning("requests ended faster than the journal could be written")
+
+    def _insert(self, batch: Sequence[JournalEntry], db: sqlite3.Connection) -> bool:
+        return _insert(db, self._clean(batch))
 
     def _clean(self, batch: Sequence[JournalEntry]) -> list[tuple[object, ...]]:
         """Remove secrets, and what cannot be stored, from texts that are a client's."""

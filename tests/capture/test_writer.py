@@ -102,3 +102,14 @@ def test_a_full_disk_loses_captures_and_nothing_else(
         kept = [stored.id for stored in writer.folder.contents()]
         assert {kept[0], kept[-1]} == {f"{1:016x}", f"{5:016x}"}
         assert len([r for r in caplog.records if "captures" in r.message]) <= 1
+
+
+def test_a_request_that_cannot_be_scrubbed_stops_no_other(tmp_path: Path) -> None:
+    writer = writer_of(tmp_path / "capture")
+    odd = RawPiece(0.0, Hop.FROM_CLIENT, 0, object())  # type: ignore[arg-type]
+    writer.add(raw(1)._replace(pieces=[odd]))
+    writer.add(raw(2))
+    assert writer.wait(20)
+    writer.close()
+    assert [stored.id for stored in writer.folder.contents()] == [f"{2:016x}"]
+    assert (writer.failed, writer.released) == (1, 20)

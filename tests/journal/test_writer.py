@@ -245,3 +245,16 @@ def test_a_killed_writer_leaves_a_whole_journal_and_all_it_wrote(path: Path) -> 
         written = len(rows)
     assert written > 5 * 1000
     assert not list(path.parent.glob("*damaged*"))
+
+
+def test_an_entry_that_cannot_be_written_stops_no_other(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with closing(JournalWriter(path, str, QUICK)) as writer:
+        writer.add(entry(status=2**64))
+        while writer.waiting:
+            threading.Event().wait(0.01)
+        writer.add(entry(conversation="later"))
+    assert rows_of(path, "conversation") == [("later",)]
+    assert writer.lost == 1
+    assert "requests are not written to the journal" in caplog.text
