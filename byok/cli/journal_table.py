@@ -3,10 +3,11 @@
 import sys
 from collections.abc import Iterable
 from datetime import datetime
+from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
-from byok.cli.output import say_table
+from byok.cli.output import count_noun, say_table, tell
 
 if TYPE_CHECKING:
     from byok.journal.entry import JournalEntry
@@ -49,6 +50,15 @@ def show_entries(
         widths=_COLUMNS if goes_on else {},
         header=header,
     )
+
+
+def tell_damage(journal: Path) -> None:
+    """Say how many requests were left out because they are damaged, if any."""
+    from byok.journal.reader import left_out
+
+    if count := left_out(journal):
+        damaged = count_noun(count, "damaged request")
+        tell(f"byok: {journal} is shown without {damaged}.")
 
 
 def write_dollars(dollars: float) -> str:

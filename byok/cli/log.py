@@ -48,12 +48,14 @@ def log(
     They are read from byok's journal, so the daemon need not run. The beginning of a
     conversation's id is enough. With -f, --json prints one object per line.
     """
+    from byok.cli.journal_table import tell_damage
     from byok.journal.reading import LogFilter, last_entries
 
     journal = find_paths().journal
     begin = conversation.encode("utf-8", "replace").decode()
     wanted = LogFilter(errors, begin, everything)
     entries = last_entries(journal, number, wanted)
+    tell_damage(journal)
     if follow:
         _follow(journal, wanted, entries, json=json)
     elif json:

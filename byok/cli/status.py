@@ -73,10 +73,11 @@ def _show_requests(entries: "list[StoredEntry]", trouble: str) -> None:
     if trouble:
         say(f"requests: {trouble}")
     if entries:
-        from byok.cli.journal_table import show_entries
+        from byok.cli.journal_table import show_entries, tell_damage
 
         say("last requests (byok log):")
         show_entries(entries)
+        tell_damage(find_paths().journal)
 
 
 async def _ask_daemon(paths: Paths, daemon: "Instance") -> dict[str, Any]:

@@ -52,10 +52,12 @@ def usage(
     A cost is known if the model's prices are (byok models). Totals leave out unknown
     costs, and say for how many requests.
     """
+    from byok.cli.journal_table import tell_damage
     from byok.journal.usage import add_rows, sum_usage
 
     journal = find_paths().journal
     rows = sum_usage(journal, by.value, _begin(days))
+    tell_damage(journal)
     if json:
         total = add_rows(rows)._asdict()
         listed = [row._asdict() for row in rows]

@@ -1,7 +1,8 @@
 """The writer's connection: opens the file when it is needed, and again after failures.
 
 A failure is a warning in the log, once a run: the journal is only a help. A file that
-is damaged is set aside; one that was moved or deleted meanwhile is created again.
+is damaged is set aside, and a new one is created with what is whole of it; one that was
+moved or deleted meanwhile is created again.
 """
 
 import logging
@@ -11,8 +12,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from byok.errors import CannotStart
-from byok.journal.file import open_journal
-from byok.platform.damage import is_damage, set_aside
+from byok.journal.file import begin_anew, open_journal
+from byok.platform.damage import is_damage
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -75,8 +76,8 @@ class JournalConnection:
         if not is_damage(error):
             return False
         try:
-            set_aside(self._path, str(error))
-        except OSError as failure:
+            begin_anew(self._path, error).close()
+        except (sqlite3.Error, CannotStart, OSError) as failure:
             self._warn(failure)
             return False
         return True

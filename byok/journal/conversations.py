@@ -4,23 +4,25 @@ import sqlite3
 from pathlib import Path
 from typing import NamedTuple
 
-from byok.journal.file import reading
-from byok.journal.totals import whole
+from byok.journal.entry import Moment
+from byok.journal.reader import read_journal
+from byok.journal.rows import select_rows
 
 # From the index alone, so that the length of the journal hardly matters.
 _LATEST = """SELECT conversation, max(started) AS last FROM request
     WHERE conversation <> '' GROUP BY conversation HAVING last < ?
     ORDER BY last DESC LIMIT ?"""
 _ASKED = "(purpose <> '' OR model <> '' OR outcome <> 'ok')"  # as in `LogFilter`
-_SUMS = f"""SELECT min(started), max(started + seconds), count(*),
+_SUMS = f"""SELECT conversation, min(started), max(started + seconds), count(*),
     total(outcome = 'failed'), total(input_tokens), total(output_tokens),
     iif(count(cache_read_tokens), total(cache_read_tokens), NULL),
     total(cost), total(cost IS NULL), total(repairs),
     total(dropped_calls), max(client)
-    FROM request WHERE conversation <> '' AND conversation = ? AND {_ASKED}"""  # noqa: S608 - our own words
-_MODELS = f"""SELECT upstream, model, count(*) FROM request
+    FROM request WHERE conversation <> '' AND conversation = ? AND {_ASKED}
+    GROUP BY conversation"""  # noqa: S608 - our own words
+_MODELS = f"""SELECT upstream || ':' || model, count(*) FROM request
     WHERE conversation <> '' AND conversation = ? AND model <> '' AND {_ASKED}
-    GROUP BY upstream, model ORDER BY 3 DESC, 1, 2 LIMIT 10"""  # noqa: S608 - our own words
+    GROUP BY upstream, model ORDER BY 2 DESC, upstream, model LIMIT 10"""  # noqa: S608 - our own words
 
 
 class ConversationSums(NamedTuple):
@@ -33,7 +35,7 @@ class ConversationSums(NamedTuple):
     """
 
     conversation: str
-    first: float
+    first: Moment
     last: float
     requests: int
     failed: int
@@ -45,7 +47,17 @@ class ConversationSums(NamedTuple):
     repairs: int
     dropped_calls: int
     client: str
-    models: tuple[str, ...]
+    models: tuple[str, ...] = ()
+
+
+class _Latest(NamedTuple):
+    conversation: str
+    last: Moment
+
+
+class _Model(NamedTuple):
+    model: str
+    requests: int
 
 
 class ConversationPage(NamedTuple):
@@ -64,13 +76,14 @@ def latest_conversations(
         CannotStart: the journal cannot be read.
     """
     bound = float("inf") if before is None else before
-    with reading(path) as db:
-        if db is None:
-            return ConversationPage([], None)
-        rows = db.execute(_LATEST, (bound, count + 1)).fetchall()
-        found = [_add_up(db, name) for name, _ in rows[:count]]
-    last = rows[count - 1][1] if len(rows) > count else None
-    return ConversationPage([sums for sums in found if sums], last)
+
+    def read(db: sqlite3.Connection) -> ConversationPage:
+        rows = [*select_rows(db, _Latest, _LATEST, (bound, count + 1))]
+        sums = [_add_up(db, row.conversation) for row in rows[:count]]
+        last = rows[count - 1].last if len(rows) > count else None
+        return ConversationPage([one for one in sums if one], last)
+
+    return read_journal(path, read, ConversationPage([], None))
 
 
 def sum_requests(path: Path, conversation: str) -> ConversationSums | None:
@@ -79,31 +92,12 @@ def sum_requests(path: Path, conversation: str) -> ConversationSums | None:
     Raises:
         CannotStart: the journal cannot be read.
     """
-    with reading(path) as db:
-        return None if db is None else _add_up(db, conversation)
+    return read_journal(path, lambda db: _add_up(db, conversation), None)
 
 
 def _add_up(db: sqlite3.Connection, conversation: str) -> ConversationSums | None:
-    first, last, requests, *counts, client = db.execute(
-        _SUMS, (conversation,)
-    ).fetchone()
-    if not requests:
-        return None
-    failed, tokens_in, tokens_out, cached, cost, unpriced, repairs, drops = counts
-    models = db.execute(_MODELS, (conversation,)).fetchall()
-    return ConversationSums(
-        conversation,
-        first,
-        last,
-        requests,
-        whole(failed),
-        whole(tokens_in),
-        whole(tokens_out),
-        None if cached is None else whole(cached),
-        cost,
-        whole(unpriced),
-        whole(repairs),
-        whole(drops),
-        client,
-        tuple(f"{upstream}:{model}" for upstream, model, _ in models),
-    )
+    asked = (conversation,)
+    for sums in select_rows(db, ConversationSums, _SUMS, asked):
+        models = tuple(row.model for row in select_rows(db, _Model, _MODELS, asked))
+        return sums._replace(models=models)
+    return None

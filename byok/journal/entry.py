@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from itertools import groupby
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, TypeAlias, TypeVar
 
 from byok.events import Usage
 from byok.journal.cost import PriceOf, cost_of
@@ -10,7 +10,10 @@ from byok.record import RequestRecord
 
 _LONGEST = 200  # characters of a text
 _LONGEST_NAME = 60  # of a tool
-_MOST_TOKENS = 10**12  # of one request; a sum of many still fits 64 bits
+MOST = 10**12  # tokens, dollars or seconds; a sum of many still fits 64 bits
+LATEST = 9e10  # a moment; calendars end in the year 9999
+Moment: TypeAlias = Annotated[float, "seconds since 1970"]
+_N = TypeVar("_N", int, float)
 
 
 class JournalEntry(NamedTuple):
@@ -24,7 +27,7 @@ class JournalEntry(NamedTuple):
     """
 
     request_id: str
-    started: float
+    started: Moment
     seconds: float
     client: str
     conversation: str
@@ -56,10 +59,11 @@ class JournalEntry(NamedTuple):
 def make_entry(record: RequestRecord, now: float, price_of: PriceOf) -> JournalEntry:
     """Return the entry of a request that ended `now`, in seconds since 1970."""
     seconds = record.seconds
+    cost = cost_of(record, price_of)
     usage = record.total_usage
     return JournalEntry(
         record.request_id,
-        now - seconds,
+        max(0.0, min(now - seconds, LATEST)),
         seconds,
         _cut(record.client),
         _cut(record.conversation),
@@ -71,7 +75,7 @@ def make_entry(record: RequestRecord, now: float, price_of: PriceOf) -> JournalE
         record.attempts,
         record.first_byte,
         *_counts(usage),
-        cost_of(record, price_of),
+        None if cost is None else _in_bounds(cost),
         record.repairs,
         record.dropped_calls,
         record.notices,
@@ -108,15 +112,18 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else text[:_LONGEST]
 
 
+def _in_bounds(number: _N) -> _N:
+    return max(0, min(number, MOST))
+
+
 def _counts(
     usage: Usage | None,
 ) -> tuple[int | None, int | None, int | None, int | None]:
     """Return the tokens in, out, read from the cache and written to it."""
     if usage is None:
         return None, None, None, None
-    tokens = min(usage.input_tokens, _MOST_TOKENS)
-    said = min(usage.output_tokens, _MOST_TOKENS)
+    tokens, said = _in_bounds(usage.input_tokens), _in_bounds(usage.output_tokens)
     if not usage.cache_told:
         return tokens, said, None, None
-    read = min(usage.cache_read_tokens, _MOST_TOKENS)
-    return tokens, said, read, min(usage.cache_creation_tokens, _MOST_TOKENS)
+    read = _in_bounds(usage.cache_read_tokens)
+    return tokens, said, read, _in_bounds(usage.cache_creation_tokens)

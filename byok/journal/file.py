@@ -1,29 +1,29 @@
-"""The journal's file: opened for its one writer, or to be read by anybody.
+"""The journal's file, opened for its one writer.
 
 The journal is only a help, so a file that cannot be used is set aside under another
-name, and a new one is begun. A file that a later byok wrote is left alone.
+name, and a new one is begun with what can be read of it. A file that a later byok wrote
+is left alone.
 """
 
+import logging
 import os
 import sqlite3
 import stat
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
-from byok.errors import CannotStart
-from byok.journal.schema import (
-    VERSION,
-    check_columns,
-    migrate,
-    show_as_newest,
-    version_of,
-)
+from byok.journal.entry import JournalEntry
+from byok.journal.reader import newer_data, read_whole
+from byok.journal.rows import whole_row
+from byok.journal.schema import VERSION, check_columns, migrate, version_of
 from byok.platform.damage import is_damage, set_aside
 from byok.platform.paths import make_private
 
+_log = logging.getLogger(__name__)
 _BUSY_SECONDS = 2.0
-_TRIES = 5  # to read what its writer opens or closes in this moment
+_COLUMNS = ", ".join(("id", *JournalEntry._fields))
+_MARKS = ", ".join("?" * (1 + len(JournalEntry._fields)))
+_COPY = f"INSERT OR IGNORE INTO request ({_COLUMNS}) VALUES ({_MARKS})"  # noqa: S608 - our own words
 
 
 def open_journal(path: Path) -> sqlite3.Connection:
@@ -42,8 +42,55 @@ def open_journal(path: Path) -> sqlite3.Connection:
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
             raise
-        set_aside(path, str(error))
-    return _open(path)
+        return begin_anew(path, error)
+
+
+def begin_anew(path: Path, error: sqlite3.Error) -> sqlite3.Connection:
+    """Set a damaged journal aside, and open a new one with what is whole of it.
+
+    Raises:
+        CannotStart: as `open_journal` does.
+        OSError: it cannot be set aside.
+        sqlite3.OperationalError: likewise.
+    """
+    aside = set_aside(path, str(error))
+    db = _open(path)
+    if aside is None:  # somebody else moved it
+        return db
+    # From both ends, as rows behind a damaged page cannot be reached from before it.
+    for order in ("id", "id DESC"):
+        try:
+            read_whole(aside, partial(_copy, db, order))
+            break
+        except sqlite3.DatabaseError as failure:
+            _log.debug("reading %s ended early: %s", aside, failure)
+    (count,) = db.execute("SELECT count(*) FROM request").fetchone()
+    if count:
+        _log.warning("%d requests of the damaged journal are in the new one", count)
+    return db
+
+
+def check_rows(db: sqlite3.Connection) -> None:
+    """Check that all requests can be read, which takes a second for 200,000.
+
+    Raises:
+        sqlite3.DatabaseError: one is damaged.
+    """
+    damaged = f"({whole_row()}) IS NOT TRUE"
+    query = f"SELECT count(*) FROM request NOT INDEXED WHERE {damaged}"  # noqa: S608 - our own words
+    (count,) = db.execute(query).fetchone()
+    if count:
+        raise sqlite3.DatabaseError(f"{count} requests are damaged")
+
+
+def _copy(db: sqlite3.Connection, order: str, damaged: sqlite3.Connection) -> None:
+    """Copy requests until one cannot be read."""
+    query = f"SELECT {_COLUMNS} FROM request ORDER BY {order}"  # noqa: S608 - our own words
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        db.executemany(_COPY, damaged.execute(query))
+    finally:
+        db.execute("COMMIT")
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -54,7 +101,7 @@ def _open(path: Path) -> sqlite3.Connection:
     try:
         version = version_of(db)
         if version > VERSION:
-            raise _newer(path)
+            raise newer_data(path)
         if version == VERSION:
             check_columns(db)  # before anything is changed
         if not version:
@@ -89,57 +136,3 @@ def _make_file(path: Path) -> None:
             os.fchmod(handle, 0o600)
     finally:
         os.close(handle)
-
-
-@contextmanager
-def reading(path: Path) -> Iterator[sqlite3.Connection | None]:
-    """Give a connection that changes nothing; None if there is no journal.
-
-    Raises:
-        CannotStart: `corrupt_data` or `newer_data`, it cannot be read.
-    """
-    if not path.exists():
-        yield None
-        return
-    try:
-        db, version = _open_to_read(path)
-        with closing(db):
-            if version > VERSION:
-                raise _newer(path)
-            if 0 < version < VERSION:  # until the daemon writes
-                show_as_newest(db, version)
-            yield db if version else None
-    except sqlite3.DatabaseError as error:
-        raise CannotStart(
-            f"The journal {path} cannot be read: {error}.",
-            code="corrupt_data",
-            hint="If that stays so, stop byok and move the file away.",
-        ) from error
-
-
-def _open_to_read(path: Path) -> tuple[sqlite3.Connection, int]:
-    """Open a journal, and return its version too; its writer may just end or begin.
-
-    Raises:
-        sqlite3.DatabaseError: it cannot be read.
-    """
-    for left in range(_TRIES - 1, -1, -1):
-        # Without its log a journal is at rest, and no files beside it need be made.
-        plain = "" if path.with_name(f"{path.name}-wal").exists() else "&immutable=1"
-        uri = f"{path.absolute().as_uri()}?mode=ro{plain}"
-        db = sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)
-        try:
-            return db, version_of(db)
-        except sqlite3.DatabaseError:
-            db.close()
-            if not left:
-                raise
-    raise AssertionError("the last try returns or raises")
-
-
-def _newer(path: Path) -> CannotStart:
-    return CannotStart(
-        f"The journal {path} was written by a later version of byok.",
-        code="newer_data",
-        hint="Use that version, or move the file away.",
-    )

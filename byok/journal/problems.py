@@ -1,29 +1,31 @@
 """Failures and repairs in the journal: errors by code, repairs by model."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from byok.journal.file import reading
+from byok.journal.entry import Moment
+from byok.journal.reader import read_journal
 from byok.journal.reading import StoredEntry, read_rows
+from byok.journal.rows import select_rows
 from byok.journal.schema import MENDED
-from byok.journal.totals import whole
 
 _EXAMPLES = 5  # requests of one code
 _MOST_CODES = 100
 _MOST_MODELS = 100
 _LAST_MENDED = 50
+_PLACE = "upstream || iif(upstream <> '' AND model <> '', ':', '') || model"
 _CODES = """SELECT error, count(*), max(started) FROM request
     WHERE outcome = 'failed' AND started >= ? GROUP BY error
     ORDER BY 3 DESC LIMIT ?"""
-_PLACES = """SELECT DISTINCT upstream, model FROM request
+_PLACES = f"""SELECT DISTINCT {_PLACE} FROM request
     WHERE outcome = 'failed' AND started >= ? AND error = ? AND upstream <> ''
-    LIMIT 10"""
+    LIMIT 10"""  # noqa: S608 - our own words
 _FAILED = "outcome = 'failed' AND started >= ? AND error = ?"
-_ANSWERS = """SELECT upstream, model, count(*) FROM request
-    WHERE model <> '' AND started >= ? GROUP BY upstream, model"""
-_BY_MODEL = f"""SELECT upstream, model, count(*), total(repairs), total(dropped_calls),
+_ANSWERS = f"""SELECT {_PLACE}, count(*) FROM request
+    WHERE model <> '' AND started >= ? GROUP BY upstream, model"""  # noqa: S608 - our own words
+_BY_MODEL = f"""SELECT {_PLACE}, 0, count(*), total(repairs), total(dropped_calls),
     total(notices), total(loop <> ''), total(attempts > 1)
     FROM request WHERE {MENDED} AND started >= ?
     GROUP BY upstream, model
@@ -35,9 +37,9 @@ class ErrorSum(NamedTuple):
 
     code: str
     requests: int
-    last: float
-    places: tuple[str, ...]
-    examples: list[StoredEntry]
+    last: Moment
+    places: tuple[str, ...] = ()
+    examples: Sequence[StoredEntry] = ()
 
 
 class MendedModel(NamedTuple):
@@ -57,6 +59,11 @@ class MendedModel(NamedTuple):
     retries: int
 
 
+class _Place(NamedTuple):
+    name: str
+    answers: int = 0
+
+
 class Problems(NamedTuple):
     """What went wrong since a time; the latest requests are first."""
 
@@ -72,51 +79,39 @@ def find_problems(path: Path, since: float) -> Problems:
     Raises:
         CannotStart: the journal cannot be read.
     """
-    with reading(path) as db:
-        if db is None:
-            return Problems(0, [], [], [])
-        answers = {
-            _place(upstream, model): count
-            for upstream, model, count in db.execute(_ANSWERS, (since,))
-        }
+
+    def read(db: sqlite3.Connection) -> Problems:
+        answers = dict(select_rows(db, _Place, _ANSWERS, (since,)))
         return Problems(
             sum(answers.values()),
             _errors(db, since),
-            _models(db, since, answers.get),
+            [
+                row._replace(answers=answers.get(row.model, 0))
+                for row in select_rows(
+                    db, MendedModel, _BY_MODEL, (since, _MOST_MODELS)
+                )
+            ],
             _last(db, f"{MENDED} AND started >= ?", [since], _LAST_MENDED),
         )
 
+    return read_journal(path, read, Problems(0, [], [], []))
+
 
 def _errors(db: sqlite3.Connection, since: float) -> list[ErrorSum]:
-    rows = db.execute(_CODES, (since, _MOST_CODES)).fetchall()
-    return [
-        ErrorSum(
-            code,
-            count,
-            last,
-            tuple(_place(*row) for row in db.execute(_PLACES, (since, code))),
-            _last(db, _FAILED, [since, code], _EXAMPLES),
-        )
-        for code, count, last in rows
-    ]
+    found = select_rows(db, ErrorSum, _CODES, (since, _MOST_CODES))
+    return [_add_details(db, since, row) for row in found]
 
 
-def _models(
-    db: sqlite3.Connection, since: float, answers: Callable[[str, int], int]
-) -> list[MendedModel]:
-    rows = db.execute(_BY_MODEL, (since, _MOST_MODELS)).fetchall()
-    return [
-        MendedModel(place, answers(place, 0), *map(whole, counts))
-        for upstream, model, *counts in rows
-        for place in [_place(upstream, model)]
-    ]
+def _add_details(db: sqlite3.Connection, since: float, row: ErrorSum) -> ErrorSum:
+    values = [since, row.code]
+    places = select_rows(db, _Place, _PLACES, values)
+    return row._replace(
+        places=tuple(place.name for place in places),
+        examples=_last(db, _FAILED, values, _EXAMPLES),
+    )
 
 
 def _last(
     db: sqlite3.Connection, condition: str, values: list[Any], count: int
 ) -> list[StoredEntry]:
     return read_rows(db, condition, values, "started DESC, id DESC", count)
-
-
-def _place(upstream: str, model: str) -> str:
-    return ":".join(part for part in (upstream, model) if part)

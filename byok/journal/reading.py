@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from byok.journal.entry import JournalEntry
-from byok.journal.file import reading
+from byok.journal.entry import MOST, JournalEntry
+from byok.journal.reader import read_journal
+from byok.journal.rows import make_row
 
 _COLUMNS = ", ".join(("id", *JournalEntry._fields))
 _LAST_CHARACTER = "\U0010ffff"
@@ -99,10 +100,11 @@ def highest_number(path: Path) -> int:
     Raises:
         CannotStart: the journal cannot be read.
     """
-    with reading(path) as db:
-        if db is None:
-            return 0
+
+    def read(db: sqlite3.Connection) -> int:
         return db.execute("SELECT max(id) FROM request").fetchone()[0] or 0
+
+    return read_journal(path, read, 0)
 
 
 def _select(
@@ -115,10 +117,8 @@ def _select(
 ) -> list[StoredEntry]:
     more, more_values = wanted.conditions
     where = " AND ".join((*conditions, *more, "1"))
-    with reading(path) as db:
-        if db is None:
-            return []
-        return read_rows(db, where, [*values, *more_values], order, count)
+    bound = [*values, *more_values]
+    return read_journal(path, lambda db: read_rows(db, where, bound, order, count), [])
 
 
 def read_rows(
@@ -135,4 +135,7 @@ def read_rows(
     """
     query = f"SELECT {_COLUMNS} FROM request WHERE {where} ORDER BY {order} LIMIT ?"  # noqa: S608 - our own words, values are bound
     rows = db.execute(query, (*values, count))
-    return [StoredEntry(number, JournalEntry(*columns)) for number, *columns in rows]
+    return [
+        StoredEntry(number, make_row(JournalEntry, columns, MOST))
+        for number, *columns in rows
+    ]

@@ -99,9 +99,13 @@ def version_of(db: sqlite3.Connection) -> int:
         sqlite3.DatabaseError: it is no database, or another program's.
     """
     owner, version = _pragma(db, "application_id"), _pragma(db, "user_version")
-    if owner == APPLICATION:
+    try:
+        table = db.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except UnicodeDecodeError as error:  # in SQLite's message, which quotes the file
+        raise sqlite3.DatabaseError("malformed database schema") from error
+    if owner == APPLICATION and version > 0:
         return version
-    if owner or version or db.execute("SELECT 1 FROM sqlite_master").fetchone():
+    if owner or version or table:
         raise sqlite3.DatabaseError("it belongs to another program")
     return 0
 
@@ -117,8 +121,12 @@ def check_columns(db: sqlite3.Connection) -> None:
         raise sqlite3.DatabaseError(f"it lacks {', '.join(sorted(missing))}")
 
 
-def show_as_newest(db: sqlite3.Connection, version: int) -> None:
-    """Let a connection that only reads see an older journal as one of this version.
+def show_requests(
+    db: sqlite3.Connection, version: int, hint: str = "", where: str = "1"
+) -> None:
+    """Let a connection that only reads see the requests as this version has them.
+
+    `hint` and `where` are words of SQL for those of the file.
 
     Raises:
         sqlite3.DatabaseError: it cannot be read.
@@ -131,7 +139,8 @@ def show_as_newest(db: sqlite3.Connection, version: int) -> None:
     ]
     columns = ", ".join(("*", *added))
     # A name is looked for among temporary views first, which are not in the file.
-    db.execute(f"CREATE TEMP VIEW request AS SELECT {columns} FROM main.request")  # noqa: S608 - our own words
+    source = f"SELECT {columns} FROM main.request {hint}"  # noqa: S608 - our own words
+    db.execute(f"CREATE TEMP VIEW request AS SELECT * FROM ({source}) WHERE {where}")  # noqa: S608
 
 
 def migrate(

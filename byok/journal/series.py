@@ -13,8 +13,9 @@ from threading import Lock
 from typing import NamedTuple, TypeAlias
 
 from byok.journal.buckets import Step, make_buckets
-from byok.journal.file import reading
-from byok.journal.usage import GROUPS, SUMS, UsageRow, add_rows, read_row
+from byok.journal.reader import read_journal
+from byok.journal.rows import select_rows
+from byok.journal.usage import GROUPS, SUMS, UsageRow, add_rows
 
 MOST_PARTS = 6
 # Our own words in SQL, by what a chart may be split by.
@@ -24,7 +25,7 @@ _MOST_KNOWN = 256  # buckets
 _SAMPLE = 2000  # about so many requests of a bucket tell its percentiles
 _FROM = "FROM request WHERE started >= ? AND started < ?"
 _STATE = f"SELECT count(*), max(id) {_FROM}"
-_TIMES = f"""SELECT first_byte + 0.0, seconds + 0.0 {_FROM} AND model <> ''
+_TIMES = f"""SELECT first_byte, seconds {_FROM} AND model <> ''
     AND (id * 2654435761 >> 16 & 65535) % ? = 0"""
 _Span: TypeAlias = tuple[float, float]
 
@@ -60,6 +61,11 @@ class Series(NamedTuple):
     names: Sequence[str]
     others: bool
     buckets: Sequence[Bucket]
+
+
+class _Times(NamedTuple):
+    first_byte: float | None
+    seconds: float
 
 
 class _Sums(NamedTuple):
@@ -98,15 +104,15 @@ class SeriesReader:
             return _arrange(spans, self._read_spans(spans, by), by)
 
     def _read_spans(self, spans: Sequence[_Span], by: str) -> list[_Sums]:
-        with reading(self._path) as db:
-            if db is None:
-                return [_NOTHING] * len(spans)
+        def read(db: sqlite3.Connection) -> list[_Sums]:
             facts = self._path.stat()
             if self._file != (facts.st_dev, facts.st_ino):
                 self._file = facts.st_dev, facts.st_ino
                 self._known.clear()
             db.execute("BEGIN")  # all is read from one state
             return [self._read_span(db, span, by) for span in spans]
+
+        return read_journal(self._path, read, [_NOTHING] * len(spans))
 
     def _read_span(self, db: sqlite3.Connection, span: _Span, by: str) -> _Sums:
         state = db.execute(_STATE, span).fetchone()
@@ -127,19 +133,20 @@ def _add_up(
     query = f"SELECT '', {SUMS} {_FROM} AND model <> ''"
     if by:
         query = (
-            f"SELECT CAST({SPLITS[by]} AS TEXT), {SUMS} {_FROM} "
+            f"SELECT {SPLITS[by]}, {SUMS} {_FROM} "
             "AND model <> '' GROUP BY 1 "
             "ORDER BY total(input_tokens) + total(output_tokens) DESC, 1"
         )
     groups, rest = list[UsageRow](), UsageRow("")
-    for found in db.execute(query, span):
-        row = read_row(found)
+    for row in select_rows(db, UsageRow, query, span):
         if len(groups) < _MOST_GROUPS:
             groups.append(row)
         else:
             rest = add_rows([rest, row])
-    times = db.execute(_TIMES, (*span, math.ceil(state[0] / _SAMPLE))).fetchall()
-    first, seconds = (_percentiles(time[which] for time in times) for which in (0, 1))
+    sampled = (*span, math.ceil(state[0] / _SAMPLE))
+    times = [*select_rows(db, _Times, _TIMES, sampled)]
+    first = _percentiles(time.first_byte for time in times)
+    seconds = _percentiles(time.seconds for time in times)
     return _Sums(state, groups, rest, first, seconds)
 
 

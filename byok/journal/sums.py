@@ -1,11 +1,12 @@
 """Totals of the journal for caps: what a day or a conversation has spent so far."""
 
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from byok.journal.file import reading
-from byok.journal.totals import whole
+from byok.journal.reader import read_journal
+from byok.journal.rows import make_row
 
 _SUMS = """SELECT total(model <> '' AND attempts > 0),
     total(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)),
@@ -53,11 +54,9 @@ def sum_conversation(
 def _add_up(
     path: Path, where: str, values: Sequence[object], last: int | None
 ) -> JournalSums:
-    with reading(path) as db:
-        if db is None:
-            return JournalSums()
-        bound = (*values, _ALL if last is None else last)
-        requests, tokens, dollars, unpriced = db.execute(
-            _SUMS + where, bound
-        ).fetchone()
-    return JournalSums(whole(requests), whole(tokens), dollars, whole(unpriced))
+    bound = (*values, _ALL if last is None else last)
+
+    def read(db: sqlite3.Connection) -> JournalSums:
+        return make_row(JournalSums, db.execute(_SUMS + where, bound).fetchone())
+
+    return read_journal(path, read, JournalSums())

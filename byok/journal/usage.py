@@ -1,12 +1,13 @@
 """Adds up requests to models, their tokens and cost, by day, model and so on."""
 
 import operator
+import sqlite3
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from byok.journal.file import reading
-from byok.journal.totals import whole
+from byok.journal.reader import read_journal
+from byok.journal.rows import select_rows
 
 # Our own words in SQL, by what users may ask for.
 GROUPS = {
@@ -75,16 +76,18 @@ def top_usage(path: Path, by: str, since: float, most: int) -> UsageTable:
         f"SELECT {GROUPS[by]}, {SUMS} FROM request "  # noqa: S608 - our own words
         f"WHERE started >= ? AND model <> '' GROUP BY 1 ORDER BY {order}"
     )
-    rows, more, total = list[UsageRow](), 0, UsageRow("total")
-    with reading(path) as db:
-        for found in () if db is None else db.execute(query, (since,)):
-            row = read_row(found)
+
+    def read(db: sqlite3.Connection) -> UsageTable:
+        rows, more, total = list[UsageRow](), 0, UsageRow("total")
+        for row in select_rows(db, UsageRow, query, (since,)):
             total = add_rows([total, row])
             if len(rows) < most:
                 rows.append(row)
             else:
                 more += 1
-    return UsageTable(rows, more, total)
+        return UsageTable(rows, more, total)
+
+    return read_journal(path, read, UsageTable([], 0, UsageRow("total")))
 
 
 def add_rows(rows: list[UsageRow]) -> UsageRow:
@@ -94,10 +97,3 @@ def add_rows(rows: list[UsageRow]) -> UsageRow:
         added = map(operator.add, total[1:], numbers)
         total = UsageRow._make(("total", *added))
     return total
-
-
-def read_row(row: tuple[Any, ...]) -> UsageRow:
-    """Return the row of a group's name and its SUMS."""
-    key, *counts, cost, unpriced, cached = row
-    numbers = *map(whole, counts), cost, whole(unpriced), whole(cached)
-    return UsageRow._make((key, *numbers))

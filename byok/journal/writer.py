@@ -17,6 +17,7 @@ from pathlib import Path
 
 from byok.journal.connection import JournalConnection
 from byok.journal.entry import JournalEntry
+from byok.journal.file import check_rows
 from byok.journal.retention import tidy
 
 _log = logging.getLogger(__name__)
@@ -103,13 +104,16 @@ class JournalWriter:
     # In the thread.
 
     def _run(self) -> None:
-        limits = self._limits
+        limits, checked = self._limits, False
         try:
             while not self._stop.is_set():
                 self._wake.wait(limits.tidy)
                 self._stop.wait(limits.gather)
                 self._wake.clear()
                 self._write_all()
+                if not checked:
+                    checked = True
+                    self._file.use(check_rows)
                 self._tidy()
             self._write_all()
         finally:

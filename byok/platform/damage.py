@@ -22,8 +22,8 @@ def is_damage(error: BaseException) -> bool:
 
 def set_aside(
     path: Path, why: str, *, endings: Sequence[str] = _DATABASE, most: int = 9
-) -> None:
-    """Give a file that cannot be used another name, and say so in the log.
+) -> Path | None:
+    """Give a file that cannot be used another name, return it, and say so in the log.
 
     The name then ends in `.damaged-1`, at most in `.damaged-` and `most`. By default it
     is a database, whose files beside it get the same name. No file is no error.
@@ -37,7 +37,7 @@ def set_aside(
         if not is_plain(_beside(path, end)):
             raise OSError(f"{_beside(path, end)} is not a plain file")
     if not present:
-        return
+        return None
     for name in _asides(path, most):
         if not any(os.path.lexists(_beside(name, end)) for end in endings):
             break
@@ -49,6 +49,7 @@ def set_aside(
     for end in present:
         _beside(path, end).rename(_beside(name, end))
     _log.warning("%s cannot be used (%s); it is now %s", path, why, name.name)
+    return name
 
 
 def remove_set_aside(

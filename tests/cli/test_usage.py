@@ -2,7 +2,9 @@
 
 import csv
 import json
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -123,3 +125,15 @@ def test_usage_without_a_journal_says_so(cli: Cli) -> None:
     assert (done.code, done.out) == (0, "")
     assert "holds no requests to models" in done.err
     assert json.loads(cli("usage", "--json").out)["rows"] == []
+
+
+@pytest.mark.parametrize("command", [["usage", "--by", "client"], ["log"]])
+def test_damaged_requests_are_left_out_and_said(
+    cli: Cli, journal: Path, command: list[str]
+) -> None:
+    with closing(sqlite3.connect(journal)) as db, db:
+        db.execute("UPDATE request SET client = x'00' WHERE id = 1")
+    done = cli(*command)
+    assert done.code == 0
+    assert done.err == f"byok: {journal} is shown without 1 damaged request.\n"
+    assert "other" in done.out or "$1.00" in done.out

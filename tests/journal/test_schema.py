@@ -20,7 +20,7 @@ from byok.journal.schema import (
     JournalStep,
     check_columns,
     migrate,
-    show_as_newest,
+    show_requests,
     version_of,
 )
 from tests.fakes.journal_entries import VERSION_1, entry, write_version_1
@@ -83,7 +83,7 @@ def test_an_older_journal_is_read_with_the_columns_of_this_version(
     path = write_version_1(tmp_path / "journal.db", [entry(loop="not kept")])
     before = path.read_bytes()
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
-        show_as_newest(db, 1)
+        show_requests(db, 1)
         row = db.execute(f"SELECT {', '.join(JournalEntry._fields)} FROM request")
         assert JournalEntry(*row.fetchone()) == entry()
         assert db.execute("SELECT max(id) FROM request").fetchone() == (1,)

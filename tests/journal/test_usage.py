@@ -102,7 +102,7 @@ def test_groups_with_the_highest_cost_come_first(path: Path) -> None:
 
 
 def test_huge_numbers_can_be_added(tmp_path: Path) -> None:
-    huge = entry(input_tokens=10**12, output_tokens=10**12, cost=1e15)
+    huge = entry(input_tokens=10**12, output_tokens=10**12, cost=1e12)
     path = write_journal(tmp_path / "journal.db", [huge] * 100)
     assert sum_usage(path, "model", 0)[0].input_tokens == 100 * 10**12
 

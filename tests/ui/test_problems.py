@@ -1,6 +1,8 @@
 """The panel of repairs and errors."""
 
+import sqlite3
 import time
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -50,6 +52,18 @@ async def test_errors_are_told_with_their_cures_and_requests(page: Page) -> None
     assert await axe(page) == ""
     await errors.nth(1).get_by_role("link", name="other").click()
     await expect(page.locator("ol.turns > li")).to_have_count(1)
+
+
+async def test_a_damaged_journal_is_told_and_read_all_the_same(page: Page) -> None:
+    write(ago(3, **REFUSED), ago(2, **REFUSED))
+    with closing(sqlite3.connect(find_paths().journal)) as db, db:
+        db.execute("UPDATE request SET client = x'00' WHERE id = 1")
+    await open_panel(page, "problems")
+    await expect(
+        page.get_by_text("Damaged requests that are not shown: 1.")
+    ).to_be_visible()
+    await expect(page.locator("article")).to_have_count(1)
+    assert await axe(page) == ""
 
 
 async def test_repairs_are_told_by_model_and_explained(page: Page) -> None:

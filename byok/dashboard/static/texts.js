@@ -370,6 +370,10 @@ const TEXTS = {
   "problems.well.why": ["Nothing failed, and nothing was repaired. Requests to models: {count}.",
     "没有失败，也无需修复。模型请求数：{count}。"],
   "problems.unused": ["No model was asked in this period.", "这段时间内没有请求模型。"],
+  "problems.damaged": ["The journal is damaged", "日志已损坏"],
+  "problems.damaged.why": [
+    "Damaged requests that are not shown: {count}. A restart leaves the others in a new journal.",
+    "未显示的损坏请求数：{count}。重启后 byok 会用其余请求建立新的日志。"],
   "problems.errors": ["Errors", "错误"],
   "problems.no-errors": ["No request failed.", "没有失败的请求。"],
   "problems.count": ["×{count}", "×{count}"],

@@ -13,6 +13,7 @@ from byok.chat import Json
 from byok.error_table import GROUPS, error_rows
 from byok.journal.conversations import latest_conversations, sum_requests
 from byok.journal.problems import ErrorSum, find_problems
+from byok.journal.reader import left_out
 from byok.journal.reading import LogFilter, StoredEntry, entries_before
 from byok.server.dashboard.endpoint import PageHandler, PageRequest
 from byok.server.dashboard.fields import (
@@ -108,7 +109,10 @@ class _JournalApi:
         }
 
     async def _problems(self, body: dict[str, Any]) -> Json:
-        """Return errors by code and repairs by model of the last days."""
+        """Return errors by code and repairs by model of the last days.
+
+        `damaged` requests were met in the journal and left out, by whatever read it.
+        """
         # By this machine's clock: that of a page may be another one's.
         since = self._clock() - _DAY * read_count(body, "days", 7, most=_MOST_DAYS)
         found = await self._read(partial(find_problems, since=since))
@@ -118,6 +122,7 @@ class _JournalApi:
             "errors": [_error(row, known) for row in found.errors],
             "models": [row._asdict() for row in found.models],
             "mended": _entries(found.mended),
+            "damaged": left_out(self._path),
             "keep_days": self._keep_days,
         }
 

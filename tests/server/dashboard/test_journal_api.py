@@ -187,6 +187,27 @@ async def test_a_journal_that_cannot_be_read_is_a_sentence(
     assert answer.json["error"]["hint"]
 
 
+async def test_damaged_requests_are_left_out_and_counted() -> None:
+    journal = write_journal(find_paths().journal, ENTRIES)
+    with closing(sqlite3.connect(journal)) as db, db:
+        db.execute(
+            "UPDATE request SET client = x'ff', conversation = x'00', error = 7, "
+            "model = x'fe', seconds = 'long', started = started + 1 WHERE id = 2"
+        )
+    async with running(upstream="demo", clock=lambda: NOW + 99) as editor:
+        page = await signed_in(editor)
+        assert (await page.call("requests"))["requests"][-1]["number"] == 1
+        told = {name: await page.call(name) for name in ("conversations", "problems")}
+        for by in ("model", "client", "conversation", "day"):
+            assert (await page.call("usage", {"by": by, "days": 2}))["rows"]
+        for by in ("model", "client", "purpose"):
+            await page.call("series", {"range": "week", "by": by})
+        chat = await page.call("conversation", {"conversation": "c0ffee-1"})
+    assert told["problems"]["damaged"] == 1
+    assert len(told["conversations"]["conversations"]) == 3
+    assert [row["request_id"] for row in chat["requests"]] == ["a"]
+
+
 @pytest.mark.parametrize(
     ("name", "body"),
     [

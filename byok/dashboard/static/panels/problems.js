@@ -47,8 +47,15 @@ function leadTo(shown, code) {
 
 function partsOf(told) {
   const isWell = !told.errors.length && !told.models.length;
-  if (isWell) return wellOf(told);
-  return [errorsOf(told), repairsOf(told), told.mended.length ? lastOf(told) : null];
+  if (isWell) return [damagedOf(told), wellOf(told)];
+  const last = told.mended.length ? lastOf(told) : null;
+  return [damagedOf(told), errorsOf(told), repairsOf(told), last];
+}
+
+function damagedOf(told) {
+  if (!told.damaged) return null;
+  return h("p", { class: "note" }, badge("warn", t("problems.damaged")), " ",
+    t("problems.damaged.why", { count: number(told.damaged) }));
 }
 
 function wellOf(told) {
