@@ -1,4 +1,4 @@
-"""Options and set-up that commands share: paths, settings, services."""
+"""Options and setup that commands share: paths, settings, services."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""byok doctor: check the whole set-up, and name the cure of each fault."""
+"""byok doctor: check the whole setup, and say how to fix each problem."""
 
 import asyncio
 import os
