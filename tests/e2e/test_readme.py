@@ -102,6 +102,7 @@ COMMANDS = {
     "byok prompts check": plain("0 prompts of your own, valid"),
     "byok mcp -w DIR": Run(""),
     "byok mcp": Run(""),
+    "byok service logs": Run(""),
     "which byok": plain("bin/byok"),
     "curl -sN http://127.0.0.1:8317/chat-stream": Run("Hello!"),
     "OPENAI_BASE_URL=http://127.0.0.1:8317/v1": Run("I am byok's demo"),
