@@ -197,6 +197,10 @@ def _temporary_file(
             os.fsync(file.fileno())
         yield temporary
         sync_folder(path.parent)
+    except OSError as error:
+        if error.filename is None:  # as of a write to a full disk
+            error.filename = str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

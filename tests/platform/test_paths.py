@@ -15,6 +15,7 @@ from byok.platform.paths import (
     sweep,
     write_private,
 )
+from tests.fakes.disk import fill, mounted
 
 needs_modes = pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
 
@@ -199,3 +200,12 @@ def test_private_file_of_another_user_is_refused(tmp_path: Path) -> None:
     os.chown(path, 12345, -1)
     with pytest.raises(ConfigError, match="belongs to another user"):
         check_private(path)
+
+
+def test_a_full_disk_names_the_file_that_was_not_written(tmp_path: Path) -> None:
+    with mounted(tmp_path / "small", "64k") as folder:
+        fill(folder / "filler")
+        with pytest.raises(OSError, match="No space left") as caught:
+            write_private(folder / "token", "x" * 9000)
+        assert caught.value.filename == str(folder / "token")
+        assert [file.name for file in folder.iterdir()] == ["filler"]
