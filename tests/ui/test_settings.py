@@ -12,7 +12,7 @@ from playwright.async_api import Page, Route, expect
 from byok.errors import ConfigError
 from byok.platform.paths import find_paths
 from tests.fakes.daemon import Editor
-from tests.fakes.pages import Watch, axe, open_panel
+from tests.fakes.pages import axe, open_panel
 from tests.fakes.ring import FakeRing, store_of
 from tests.fakes.settings_daemon import running_on_file, write_settings
 from tests.fakes.settings_panel import (
@@ -86,42 +86,6 @@ async def test_an_error_is_shown_at_its_setting(
     await page.get_by_role("button", name="Discard").click()
     await expect(fault).to_be_empty()
     assert file.read_text() == text_for(fake)
-
-
-async def test_who_changed_the_file_meanwhile_is_heard(
-    page: Page, watch: Watch, fake: FakeUpstream, file: Path
-) -> None:
-    watch.allow("409 ")
-    await open_panel(page, "settings")
-    await control(page, "chat.temperature").fill("1.5")
-    await control(page, "chat.max_tokens").fill("99")
-    write_settings(text_for(fake).replace("0.5", "0.7"))
-    await save_button(page).click()
-    box = page.locator(".conflict")
-    await expect(box).to_contain_text("The file has changed in the meantime")
-    await expect(box.locator("tbody tr")).to_have_count(1)
-    await expect(box.locator("tbody")).to_contain_text("0.7")
-    assert "0.7" in file.read_text()
-    await box.get_by_role("button", name="Use the file's").click()
-    await expect(control(page, "chat.temperature")).to_have_value("0.7")
-    await save(page)
-    assert file.read_text() == (
-        text_for(fake).replace("0.5 # not too wild\n", "0.7 # not too wild\n")
-        + "max_tokens = 99\n"
-    )
-
-
-async def test_a_conflict_that_cannot_be_looked_at_is_told(
-    page: Page, watch: Watch, fake: FakeUpstream
-) -> None:
-    watch.allow("409 ", "/ui/api/settings", "Failed to load resource")
-    await open_panel(page, "settings")
-    await control(page, "chat.max_tokens").fill("99")
-    write_settings(text_for(fake).replace("0.5", "0.7"))
-    await page.route("**/ui/api/settings", lambda route: route.abort())
-    await save_button(page).click()
-    await expect(page.locator("#main .error")).to_contain_text("byok does not answer")
-    await expect(control(page, "chat.max_tokens")).to_have_value("99")
 
 
 async def test_a_list_is_made_empty_and_default_again(

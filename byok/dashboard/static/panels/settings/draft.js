@@ -29,6 +29,9 @@ export class Draft {
       const field = this.field(change.path);
       if (field && !change.remove && same(field.given, change.value)) this.changes.delete(key);
       if (field && change.remove && !("given" in field)) this.changes.delete(key);
+      if (!isUpstream(change.path)) continue;
+      const isThere = form.upstreams.some((one) => one.in_file && one.name === change.path[1]);
+      if (isThere !== Boolean(change.remove)) this.changes.delete(key);
     }
   }
 
