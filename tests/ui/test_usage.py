@@ -126,6 +126,8 @@ async def test_a_cache_that_nobody_told_of_is_not_an_empty_one(
         "No upstream told what came from its cache in 30 days."
     )
     assert (await figures(page))["Input from the cache"] == "unknown"
+    legend = chart(page, "Tokens").locator(".legend")
+    await expect(legend).to_contain_text("Read from the cache –")
 
 
 async def test_tables_say_what_the_charts_say(page: Page) -> None:

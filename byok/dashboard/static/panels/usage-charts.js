@@ -42,11 +42,11 @@ export const share = (part, whole) => (whole > 0 ? part / whole : null);
 // Return how much of the input came from a cache, as far as upstreams told; else null.
 const cacheShare = (row) => share(row.cache_read_tokens, row.cache_input_tokens);
 
+const isUntold = (row) => row.input_tokens > 0 && !row.cache_input_tokens;
+const ifTold = (name) => (row) => (isUntold(row) ? null : row[name]);
+
 // Return that share in words.
-export function cacheText(row) {
-  const isUnknown = row.input_tokens > 0 && !row.cache_input_tokens;
-  return isUnknown ? t("unknown") : percent(cacheShare(row));
-}
+export const cacheText = (row) => (isUntold(row) ? t("unknown") : percent(cacheShare(row)));
 
 export const period = (answer) => t(`usage.range.${answer.range}`);
 const fresh = (row) =>
@@ -68,8 +68,8 @@ export function tokens(answer) {
     sentence: [t("usage.tokens.sentence", values), uncounted(total)],
     series: [
       row(answer, t("usage.fresh"), fresh),
-      row(answer, t("usage.written"), (one) => one.cache_written_tokens),
-      row(answer, t("usage.read"), (one) => one.cache_read_tokens),
+      row(answer, t("usage.written"), ifTold("cache_written_tokens")),
+      row(answer, t("usage.read"), ifTold("cache_read_tokens")),
       row(answer, t("usage.out"), (one) => one.output_tokens),
     ],
     write: number, axis: short,
