@@ -91,13 +91,16 @@ TOOL_SHOT = {
         pytest.param("tools", AGENT, "without tools", id="agent without tools"),
         pytest.param("tools", {"tool_definitions": [TOOL]}, "", id="chat with tools"),
         pytest.param(
-            "pictures", {"nodes": [image_node()]}, "no pictures", id="a picture"
+            "pictures", {"nodes": [image_node()]}, "support images", id="a picture"
         ),
         pytest.param(
-            "pictures", {"chat_history": [PICTURED]}, "no pictures", id="an old picture"
+            "pictures",
+            {"chat_history": [PICTURED]},
+            "support images",
+            id="an old picture",
         ),
         pytest.param(
-            "pictures", AGENT | TOOL_SHOT, "no pictures", id="a tool's screenshot"
+            "pictures", AGENT | TOOL_SHOT, "support images", id="a tool's screenshot"
         ),
         pytest.param(
             "bare_history", {"chat_history": WORKED}, "", id="chat after agent work"
