@@ -24,7 +24,7 @@ from byok.client_settings.settings_file import (
 from byok.client_settings.wanted_settings import FORMATS, DaemonAddress, settings_for
 from byok.errors import ConfigError
 
-_LARGEST_SLOW = 250_000  # bytes; with TOML or YAML they take ten seconds
+_LARGEST_SLOW = 250_000  # bytes; with TOML or YAML they take seconds
 
 
 @dataclass(frozen=True, slots=True)

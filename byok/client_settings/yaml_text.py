@@ -19,9 +19,9 @@ from byok.client_settings.setting import (
     MissingValue,
     SettingPath,
     SettingValue,
+    value_leaves,
     write_path,
 )
-from byok.client_settings.toml_text import value_leaves
 
 _MOST_NODES = 200_000  # with each alias counted as what it stands for
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, TypeAlias
 from byok.chat import Json
 from byok.client_settings.encoding import decode_text, encode_text
 from byok.client_settings.setting import MISSING, MissingValue, SettingPath
+from byok.client_settings.toml_text import TomlValue, drop, put
 from byok.config import values
 from byok.config.faults import SettingFault, faults_of
 from byok.config.loading import decode_settings
-from byok.config.own_text import OwnValue, drop_setting, put_setting
 from byok.dashboard.editable import UPSTREAMS, Editable, FieldKind, find_editable
 from byok.errors import BadRequest, ConfigError
 from byok.routing import OFFICIAL
@@ -31,7 +31,7 @@ class Change(NamedTuple):
     """One change: a new value, or MISSING to take it out of the file."""
 
     path: SettingPath
-    value: OwnValue | MissingValue
+    value: TomlValue | MissingValue
 
 
 class Outcome(NamedTuple):
@@ -78,7 +78,7 @@ def _is_upstream(path: SettingPath) -> bool:
     return path[0] == UPSTREAMS and len(path) == 2
 
 
-def _read_value(path: SettingPath, row: dict[str, Any]) -> OwnValue | MissingValue:
+def _read_value(path: SettingPath, row: dict[str, Any]) -> TomlValue | MissingValue:
     """Return the value of a change.
 
     Raises:
@@ -102,7 +102,7 @@ def _check_name(name: str) -> None:
         raise ValueError("this name is reserved for the official service")
 
 
-def _convert(editable: Editable, value: Any) -> OwnValue:
+def _convert(editable: Editable, value: Any) -> TomlValue:
     match editable.kind:
         case FieldKind.SWITCH:
             if not isinstance(value, bool):
@@ -160,8 +160,9 @@ def apply_changes(
     for change in changes:
         try:
             text = _write(text, change)
-        except (ValueError, RecursionError) as error:
-            return Outcome(None, (SettingFault(change.path, _explain(error)),))
+        except ValueError as error:
+            reason = f"The settings file cannot be changed here: {error}."
+            return Outcome(None, (SettingFault(change.path, reason),))
     after = encode_text(decoded._replace(text=text))
     try:
         judge(decode_settings(after, file))
@@ -174,14 +175,8 @@ def apply_changes(
 
 def _write(text: str, change: Change) -> str:
     if isinstance(change.value, MissingValue):
-        return drop_setting(text, change.path)
-    return put_setting(text, change.path, change.value)
-
-
-def _explain(error: Exception) -> str:
-    """Say why a text could not be changed."""
-    reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
-    return f"The settings file cannot be changed here: {reason}."
+        return drop(text, change.path)
+    return put(text, change.path, change.value)
 
 
 def _assign(

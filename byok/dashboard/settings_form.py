@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from byok.client_settings.setting import MISSING, SettingPath
+from byok.client_settings.setting import MISSING, SettingPath, find_value
 from byok.config import Settings
-from byok.config.own_text import find_value
 from byok.config.sources import variable_of
 from byok.dashboard.editable import (
     UPSTREAMS,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from byok.chat import Json
 from byok.client_settings.encoding import decode_text
 from byok.client_settings.setting import SettingPath
-from byok.config.toml_statements import (
+from byok.client_settings.toml_statements import (
     KEY,
     NOTE,
     Statement,

@@ -5,9 +5,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from byok.client_settings.encoding import decode_text, encode_text
-from byok.client_settings.setting import MISSING, Setting, SettingPath
+from byok.client_settings.setting import (
+    MISSING,
+    Setting,
+    SettingPath,
+    find_value,
+)
+from byok.client_settings.toml_text import put
 from byok.config import Settings, UpstreamSettings, check_settings
-from byok.config.own_text import find_value, put_setting
 from byok.dialects.presets import OPENAI_COMPATIBLE
 from byok.errors import ConfigError
 from byok.model_ids import ListedModel
@@ -51,7 +56,7 @@ def plan_settings(
             return SettingsPlan(before, before or b"", kept)
         new = text or _HEAD
         for row in wanted:
-            new = put_setting(new, *row)
+            new = put(new, *row)
         _check(text, new)
     except ValueError as error:
         raise ConfigError(
@@ -108,7 +113,7 @@ def _differs(given: Mapping[str, Any], row: Setting) -> bool:
 def _check(old: str, new: str) -> None:
     """Prove that the lines of the old text are all there, and that byok can use it.
 
-    That no other setting differs is what `put_setting` proves.
+    That no other setting differs is what `put` proves.
 
     Raises:
         ValueError: they are not, or byok would not start with the new text.

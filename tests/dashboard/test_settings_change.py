@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from byok.client_settings.setting import MISSING
+from byok.client_settings.toml_text import put
 from byok.config import Settings, check_settings, make_settings
 from byok.config.faults import SettingFault
-from byok.config.own_text import put_setting
 from byok.config.spending_sections import CapSettings
 from byok.dashboard.settings_change import Change, Tables, apply_changes, read_changes
 from byok.errors import BadRequest
@@ -137,11 +137,11 @@ def test_who_is_to_blame_is_found_without_writing_texts(
     """Writing is slow: 12 ms for one change of a long file."""
     written = list[tuple[str, ...]]()
 
-    def put(text: str, path: tuple[str, ...], value: Any) -> str:
+    def count(text: str, path: tuple[str, ...], value: Any) -> str:
         written.append(path)
-        return put_setting(text, path, value)
+        return put(text, path, value)
 
-    monkeypatch.setattr("byok.dashboard.settings_change.put_setting", put)
+    monkeypatch.setattr("byok.dashboard.settings_change.put", count)
     changes = [
         *(Change(("caps", name), 7) for name in CapSettings.model_fields),
         Change(("loops", "failing_end"), 2),

@@ -2,8 +2,7 @@
 
 import pytest
 
-from byok.config import example
-from byok.config.toml_statements import (
+from byok.client_settings.toml_statements import (
     BLANK,
     HEAD,
     KEY,
@@ -13,6 +12,7 @@ from byok.config.toml_statements import (
     shows_key,
     split_statements,
 )
+from byok.config import example
 from tests.fakes.own_settings import TEXTS
 
 
@@ -49,7 +49,7 @@ k = [ # l
 
 
 def test_the_example_shows_heads_and_keys() -> None:
-    statements = split_statements(example())
+    statements = split_statements(example() + "# [no head]\n")
     heads = [path for s in statements if (path := commented_head(s)) is not None]
     assert ("chat",) in heads
     assert ("upstreams", "openai") not in heads  # a worked example, with ##
