@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_TOKEN = re.compile(r'"((?:[^"\\\n\r]|\\.)*)("?)|[{}\[\]:,]|\n')
+# Possessive: else 128 bytes are kept for each letter of a string, to go back to.
+_TOKEN = re.compile(r'"([^"\\\n\r]*+(?:\\.[^"\\\n\r]*+)*+)("?)|[{}\[\]:,]|\n')
 _DEEPEST = 200
 
 

@@ -1,6 +1,7 @@
 """Strings of JSON within any text, with the keys above them."""
 
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -66,3 +67,15 @@ def test_broken_json_ends_and_stays_within_the_text(text: str) -> None:
 @pytest.mark.parametrize("unit", ["{", '["', '"\\', '{"a":', "\n", ' "a" '])
 def test_the_time_grows_with_the_length(unit: str) -> None:
     check_linear(lambda size: list(find_strings(unit * size)), 20_000)
+
+
+@pytest.mark.parametrize("letter", ["B", "\\\\"])
+def test_a_long_string_takes_no_memory_for_each_letter(letter: str) -> None:
+    text = '{"a":"' + letter * 300_000 + '"}'
+    tracemalloc.start()
+    try:
+        found = [string.end - string.start for string in find_strings(text)]
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
+    assert found == [1, len(letter) * 300_000]
