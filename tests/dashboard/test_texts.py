@@ -41,6 +41,7 @@ def name(path: Path) -> str:
 def texts() -> dict[str, tuple[str, str]]:
     """The table: English and Chinese by key."""
     joined = re.sub(r'"\s*\+\s*"', "", read(STATIC / "texts.js"))
+    joined = joined.replace(r"\u00a0", "\N{NO-BREAK SPACE}")
     found = _ENTRY.findall(joined)
     keys = [key for key, *_ in found]
     assert sorted(set(keys)) == sorted(keys)

@@ -125,7 +125,8 @@ export class LiveTable {
     const cells = COLUMNS.map(([, , numeric]) => h("td", { class: numeric ? "numeric" : null }));
     const id = row.request_id;
     const name = h("span");
-    const button = h("button", { "data-request": id, "data-key": id, on: { click: () => this.onDetails(id) } },
+    const on = { click: () => this.onDetails(id) };
+    const button = h("button", { "data-request": id, "data-key": id, on },
       name, h("span", { class: "hidden" }, t("live.details", { id })));
     const at = COLUMNS.findIndex(([column]) => column === "request.kind");
     cells[at].append(button);
