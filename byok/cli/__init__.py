@@ -47,6 +47,7 @@ from byok.cli import (
 )
 from byok.cli.output import fail
 from byok.errors import ByokError, ConfigError
+from byok.platform.file_errors import of_system
 
 EXIT_CONFIG = 78
 _EXITS = {
@@ -97,9 +98,7 @@ def main() -> NoReturn:
         fail(error)
         sys.exit(exit_code(error))
     except OSError as error:
-        where, why = error.filename or "the system", error.strerror or error
-        hint = "byok stores its files there; set BYOK_HOME to use another folder."
-        fail(ByokError(f"{where}: {why}.", hint=hint if error.filename else ""))
+        fail(of_system(error))
         sys.exit(1)
     sys.exit(0)
 

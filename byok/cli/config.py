@@ -31,13 +31,11 @@ def init() -> None:
     """Create the settings file, with every key explained and commented out."""
     from byok.config import example
     from byok.errors import ConfigError
-    from byok.platform.paths import make_private
+    from byok.platform.paths import create_private
 
     file = find_paths().config
-    make_private(file.parent)
     try:
-        with file.open("x", encoding="utf-8") as written:
-            written.write(example())
+        create_private(file, example())
     except FileExistsError:
         raise ConfigError(
             f"{file} already exists.",

@@ -18,6 +18,7 @@ from byok import __version__
 from byok.errors import ByokError
 from byok.mcp.stdio import Descriptors, streams
 from byok.mcp.tool import TOOL, Asks, call
+from byok.platform.file_errors import of_system
 
 _log = logging.getLogger(__name__)
 _END_SECONDS = 1.5
@@ -80,9 +81,10 @@ async def _keep_up(client: AskingClient) -> None:
     while True:
         try:
             await client.look()
-        except ByokError as error:
-            if last_error != error.sentence:  # each call reports it too
-                last_error = error.sentence
+        except (ByokError, OSError) as error:
+            known = of_system(error) if isinstance(error, OSError) else error
+            if last_error != known.sentence:  # each call reports it too
+                last_error = known.sentence
                 _log.warning("%s", last_error)
         await asyncio.sleep(_LOOK_SECONDS)
 

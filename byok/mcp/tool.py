@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import mcp_types as types
 
 from byok.errors import ByokError
+from byok.platform.file_errors import of_system
 
 _log = logging.getLogger(__name__)
 NAME = "codebase-retrieval"
@@ -61,6 +62,9 @@ async def call(
     except ByokError as error:
         _log.warning("%s: %s", error.code, error.log_text)
         return _result(error.sentence, is_error=True)
+    except OSError as error:  # such as a folder that cannot be written
+        _log.exception("the tool failed")
+        return _result(of_system(error).sentence, is_error=True)
     except Exception:
         _log.exception("the tool failed")
         return _result("Internal error in byok; see its stderr.", is_error=True)

@@ -1,6 +1,7 @@
 """byok config."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,7 @@ from byok.config import example
 from byok.platform.paths import find_paths
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.disk import fill, mounted
 
 CANARY = "sk-canary0123456789"
 FULL = f"""
@@ -62,6 +64,22 @@ def test_config_init_writes_the_example_and_never_over_another_file(
     assert (again.code, again.out) == (78, "")
     assert f"{file} already exists" in again.err
     assert file.read_text() == "[server]\nport = 9123\n"
+
+
+def test_config_init_leaves_nothing_on_a_full_disk(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty file would be taken for settings, and never be written again."""
+    with mounted(tmp_path / "disk", "256k") as disk:
+        (disk / "byok").mkdir()
+        monkeypatch.setenv("BYOK_HOME", str(disk / "byok"))
+        fill(disk / "filler")
+        done = cli("config", "init")
+        assert (done.code, done.out) == (1, "")
+        assert "Free some disk space" in done.err
+        assert "Traceback" not in done.err
+        (disk / "filler").unlink()
+        assert cli("config", "init").code == 0
 
 
 def test_config_example_is_printed_unchanged(cli: Cli) -> None:

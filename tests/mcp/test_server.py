@@ -23,8 +23,11 @@ HELLO = {
 
 
 class Asks:
+    def __init__(self, error: Exception = ByokError("Not now.")) -> None:  # noqa: B008
+        self._error = error
+
     async def look(self) -> None:
-        raise ByokError("Not now.")
+        raise self._error
 
     async def retrieve(self, question: str) -> str:
         return f"answer to {question}"
@@ -33,21 +36,24 @@ class Asks:
 class Exchange:
     """A client that writes lines and reads the answers."""
 
-    def __init__(self) -> None:
+    def __init__(self, asks: Asks | None = None) -> None:
+        self._asks = asks or Asks()
         self.source, self.write_end = os.pipe()
         self.read_end, self.sink = os.pipe()
         self._kept = b""
 
     async def __aenter__(self) -> "Exchange":
         own = Descriptors(self.source, self.sink)
-        self._serving = asyncio.ensure_future(serve(Asks(), own))
+        self._serving = asyncio.ensure_future(serve(self._asks, own))
+        # A server that breaks must not leave a reader that waits for ever.
+        self._serving.add_done_callback(lambda _: os.close(self.sink))
         return self
 
     async def __aexit__(self, *_: object) -> None:
         os.close(self.write_end)
         async with asyncio.timeout(10):
             await self._serving
-        for end in (self.source, self.read_end, self.sink):
+        for end in (self.source, self.read_end):
             os.close(end)
 
     def say(self, **fields: Any) -> None:
@@ -57,7 +63,9 @@ class Exchange:
     async def heard(self) -> Any:
         while b"\n" not in self._kept:
             async with asyncio.timeout(10):
-                self._kept += await asyncio.to_thread(os.read, self.read_end, 65536)
+                more = await asyncio.to_thread(os.read, self.read_end, 65536)
+            assert more, "the server has ended"
+            self._kept += more
         line, _, self._kept = self._kept.partition(b"\n")
         return json.loads(line)
 
@@ -83,6 +91,13 @@ async def test_mcp_server_lists_the_tool_and_answers() -> None:
             2, "tools/call", name="codebase-retrieval", arguments=arguments
         )
         assert told["result"]["content"] == [{"type": "text", "text": "answer to this"}]
+
+
+async def test_mcp_server_outlives_a_folder_that_it_cannot_write() -> None:
+    refused = OSError(30, "Read-only file system", "/home")
+    async with Exchange(Asks(refused)) as exchange:
+        await exchange.hello()
+        assert await exchange.asked(1, "tools/list")
 
 
 @pytest.mark.case("B82")

@@ -79,6 +79,7 @@ async def test_another_tool_is_unknown() -> None:
     [
         (ByokError("No.", hint="Do this."), "No. Do this."),
         (ValueError("secret"), "Internal error"),
+        (OSError(30, "Read-only file system", "/a"), "/a: Read-only file system."),
     ],
     ids=repr,
 )
