@@ -37,7 +37,7 @@ async def check_key(around: Surroundings, title: str) -> CheckResult:
     except KeyMissing as error:
         return await _no_key(around, wanted, error)
     except ConfigError as error:
-        return wrong(str(error), error.hint or _cure_of_source(wanted))
+        return wrong(str(error), error.hint or f"byok keys set {wanted.title}")
     around.redactor.add(found.value)
     seconds = (await get_ladder(around)).seconds[wanted]
     if not await _daemon_has_it(around, wanted, found):
@@ -91,12 +91,6 @@ async def _row_of_daemon(around: Surroundings, wanted: KeyWanted) -> Json:
     answer = await around.ask_if_running(Service.KEYS) or {}
     rows = [row for row in answer.get("keys", ()) if row["upstream"] == wanted.title]
     return rows[0] if rows else {}
-
-
-def _cure_of_source(wanted: KeyWanted) -> str:
-    if wanted.command:
-        return f"Run api_key_cmd of [upstreams.{wanted.name}] by hand, and correct it"
-    return f"byok keys set {wanted.title}"
 
 
 async def check_keyring(around: Surroundings, about: str) -> CheckResult:

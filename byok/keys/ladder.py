@@ -181,7 +181,8 @@ def _clean(value: str, source: str) -> str:
     try:
         return clean_key(value, shortest=1)
     except ConfigError as error:
-        raise ConfigError(f"{source}: {error}", hint=error.hint) from None
+        hint = error.hint or f"Correct what {source} gives."
+        raise ConfigError(f"{source}: {error}", hint=hint) from None
 
 
 def _credential(folder: Path, name: str) -> str:
@@ -246,15 +247,18 @@ def _run(wanted: KeyWanted) -> str:
             _end(process)  # its output may be endless
     timer.cancel()
     if too_slow.is_set():
-        raise ConfigError(
-            f"api_key_cmd did not answer within {_COMMAND_SECONDS} seconds."
-        )
+        raise _no_key_of(wanted, f"did not answer within {_COMMAND_SECONDS} seconds")
     if process.returncode and len(printed) < _COMMAND_BYTES:
-        raise ConfigError(f"api_key_cmd ended with exit code {process.returncode}.")
+        raise _no_key_of(wanted, f"ended with exit code {process.returncode}")
     first = printed.decode("utf-8", "replace").partition("\n")[0]
     if not first.strip():
-        raise ConfigError("api_key_cmd printed nothing.")
+        raise _no_key_of(wanted, "printed nothing")
     return first
+
+
+def _no_key_of(wanted: KeyWanted, why: str) -> ConfigError:
+    hint = f"Run api_key_cmd of [upstreams.{wanted.name}] by hand, and correct it."
+    return ConfigError(f"api_key_cmd {why}.", hint=hint)
 
 
 def _start(wanted: KeyWanted) -> "subprocess.Popen[bytes]":
@@ -270,7 +274,7 @@ def _start(wanted: KeyWanted) -> "subprocess.Popen[bytes]":
             start_new_session=True,  # so that its children can be ended with it
         )
     except OSError as error:
-        raise ConfigError(f"api_key_cmd cannot be run: {error.strerror}.") from error
+        raise _no_key_of(wanted, f"cannot be run: {error.strerror}") from error
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

@@ -226,6 +226,7 @@ def test_key_command_that_fails_is_reported_without_its_output(
     with pytest.raises(ConfigError, match=told) as caught:
         of_command(*command)
     assert "api_key_cmd" in str(caught.value)
+    assert caught.value.hint
     assert "canary" not in caught.value.sentence
 
 
