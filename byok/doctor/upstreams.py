@@ -20,6 +20,7 @@ from byok.routing import Service
 from byok.upstream.transport import tls_context
 
 _NAME_ONE = "byok serve --upstream NAME, or add [upstreams.NAME] to the settings"
+_NO_ANSWER = "If it speaks plain HTTP, base_url must begin with http://"
 _NOT_YET, _EXPIRED = 9, 10  # of OpenSSL's verify codes
 _PLAIN = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
 
@@ -72,6 +73,8 @@ async def check_tls(around: Surroundings, name: str) -> CheckResult:
             _, writer = await asyncio.open_connection(host, port, ssl=context)
     except ssl.SSLError as error:
         return _no_tls(error, host, spec.route.ca_file)
+    except OSError:  # also a time-out: it waits for a request in plain text
+        return wrong(f"{host} takes connections, but answers no TLS", _NO_ANSWER)
     version = writer.get_extra_info("ssl_object").version()
     writer.transport.abort()
     return good(f"{version}, and its certificate is trusted")

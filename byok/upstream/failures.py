@@ -82,6 +82,8 @@ def _unreachable(
         if isinstance(cause, aiohttp.ConnectionTimeoutError):
             why = f"{_host(url)} did not take the connection in time."
             hint = "Does a firewall or a missing VPN keep this machine from it?"
+            if url.startswith("https:"):
+                hint += " If it speaks plain HTTP, base_url must begin with http://."
             return _not_connected(why, hint, url, environ)
     match error:
         case httpx.ReadTimeout() | httpx.PoolTimeout() | httpx.WriteTimeout():

@@ -1,9 +1,11 @@
 """Addresses, certificates and lists of models."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from byok.doctor import upstreams
 from byok.doctor.results import CannotCheck, CheckState
 from byok.doctor.upstreams import (
     check_choice,
@@ -53,6 +55,28 @@ async def test_plain_http_at_an_https_address_is_named(fake: FakeUpstream) -> No
     async with surroundings() as around:
         result = await check_tls(around, "box")
     assert "plain HTTP" in result.found
+    assert "http://" in result.cure
+
+
+@pytest.mark.parametrize("closes", [False, True])
+async def test_a_server_that_never_answers_tls_is_named(
+    monkeypatch: pytest.MonkeyPatch, *, closes: bool
+) -> None:
+    """Many a server of plain HTTP waits for the rest of a request, or hangs up."""
+    monkeypatch.setattr(upstreams, "CONNECT_SECONDS", 0.2)
+
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not closes:
+            await reader.read()  # until the check hangs up
+        writer.close()
+
+    async with await asyncio.start_server(take, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        write_settings(*upstream_box(f"https://127.0.0.1:{port}"))
+        async with surroundings() as around:
+            result = await check_tls(around, "box")
+    assert result.state is CheckState.FAILURE
+    assert "answers no TLS" in result.found
     assert "http://" in result.cure
 
 

@@ -105,7 +105,7 @@ def ssl_error(reason: str) -> ssl.SSLError:
         pytest.param(
             aiohttp.ConnectionTimeoutError(),
             "api.model.test did not take the connection in time.",
-            "firewall",
+            "firewall or a missing VPN keep this machine from it? If it speaks plain",
             id="no answer to the connection",
         ),
         pytest.param(
