@@ -1,13 +1,18 @@
 """Resolve `--upstream`: a name from the settings, a preset, or a URL."""
 
+import re
 from collections.abc import Iterable
 
+from pydantic import ValidationError
+
+from byok.config.faults import fault_message, fault_rows
 from byok.config.sections import UpstreamSettings
 from byok.config.settings import Settings
 from byok.dialects.presets import DEMO, PRESETS
 from byok.errors import ConfigError
 
 CUSTOM = "custom"
+_ADDRESS = re.compile(r"[\w.-]+:\d{1,5}(/[\w./-]*)?", re.ASCII)  # without http://
 
 
 def upstream_named(wanted: str, settings: Settings) -> tuple[str, UpstreamSettings]:
@@ -29,10 +34,10 @@ def upstream_named(wanted: str, settings: Settings) -> tuple[str, UpstreamSettin
     if wanted == DEMO or (wanted in PRESETS and PRESETS[wanted].base_url):
         return wanted, UpstreamSettings(type=wanted)
     known = ", ".join(upstream_names(settings.upstreams))
-    raise ConfigError(
-        f"Unknown upstream {wanted!r}.",
-        hint=f"Use one of {known}, or a URL.",
-    )
+    hint = f"Use one of {known}, or a URL."
+    if _ADDRESS.fullmatch(wanted):
+        hint = f"A URL begins with http:// or https://, such as http://{wanted}"
+    raise ConfigError(f"Unknown upstream {wanted!r}.", hint=hint)
 
 
 def upstream_names(own: Iterable[str]) -> list[str]:
@@ -43,9 +48,12 @@ def upstream_names(own: Iterable[str]) -> list[str]:
 def _custom(url: str) -> UpstreamSettings:
     try:
         return Settings(upstreams={CUSTOM: {"base_url": url}}).upstreams[CUSTOM]
-    except ValueError as error:
+    except ValidationError as error:
+        row = fault_rows(error)[0]
+        if row["loc"][-1:] == ("base_url",):
+            raise ConfigError(f"The upstream's URL {fault_message(row)}.") from error
         raise ConfigError(
-            "The upstream's URL is invalid: it must look like https://host/v1.",
-            hint="For plain http to another machine, add a section to the settings "
-            "with allow_insecure_http = true.",
+            "The upstream's URL is plain http to another machine.",
+            hint="Use https, or add a section to the settings with "
+            "allow_insecure_http = true.",
         ) from error

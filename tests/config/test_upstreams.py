@@ -44,18 +44,26 @@ def test_an_unknown_upstream_is_told_with_those_that_are_known(wanted: str) -> N
 
 
 @pytest.mark.parametrize(
-    "url",
+    ("url", "why"),
     [
-        "http://canary.example/v1",
-        "https://me:canary@host/v1",
-        "https://host/v1?key=canary",
-        "file:///canary",
-        "https://169.254.169.254/canary",
+        ("http://canary.example/v1", "is plain http to another machine"),
+        ("https://me:canary@host/v1", "must not contain a user"),
+        ("https://host/v1?key=canary", "must not contain a query: use query = "),
+        ("https://host:canary/v1", "must contain a valid host and port"),
+        ("file:///canary", "must look like https://host/v1"),
+        ("https://169.254.169.254/canary", "must not be a link-local address"),
     ],
 )
-def test_upstream_url_of_the_command_line_is_checked_too(
-    url: str,
+def test_what_is_wrong_with_a_url_of_the_command_line_is_told(
+    url: str, why: str
 ) -> None:
-    with pytest.raises(ConfigError, match="must look like https") as caught:
+    with pytest.raises(ConfigError, match=f"The upstream's URL {why}") as caught:
         upstream_named(url, Settings())
     assert "canary" not in f"{caught.value.sentence} {caught.value.__cause__}"
+
+
+@pytest.mark.parametrize("wanted", ["localhost:11434", "127.0.0.1:9000/v1"])
+def test_an_address_without_http_is_shown_as_a_url(wanted: str) -> None:
+    with pytest.raises(ConfigError, match="Unknown upstream") as caught:
+        upstream_named(wanted, Settings())
+    assert caught.value.hint.endswith(f"such as http://{wanted}")
