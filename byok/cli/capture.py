@@ -87,7 +87,7 @@ def list_captures(json: JsonOption = False) -> None:
         rows = map(_row, found)
         say_table(*columns, rows=rows, right=("attempts", "seconds"))
     else:
-        tell("byok: nothing is captured. Begin with: byok capture on")
+        tell("byok: no captures. byok capture status tells whether it is on.")
 
 
 @capture_app.command("show")

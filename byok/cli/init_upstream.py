@@ -16,6 +16,7 @@ _NOTHING = (
     "LM Studio, llama.cpp or vLLM and try again; or name a vendor whose key you have, "
     "such as openrouter; or try byok without a model: demo."
 )
+_NO_CHOICE = "There is no upstream that could be used."
 
 
 def show_candidates(candidates: Sequence[Candidate]) -> None:
@@ -50,7 +51,7 @@ def choose_candidate(
     usable = [one for one in candidates if one.is_offered and not one.trouble]
     if best is None or not (len(usable) == 1 or asker.takes_best):
         names = ", ".join(one.name for one in usable)
-        found = f"Several upstreams could be used: {names}." if names else _NOTHING
+        found = f"Several upstreams could be used: {names}." if names else _NO_CHOICE
         raise ConfigError(found, hint="Name one: byok init --upstream NAME")
     return best
 

@@ -10,7 +10,7 @@ import typer
 from byok.cli.ask import ask_daemon, tell_not_running
 from byok.cli.command_context import ConfigOption, JsonOption, load, with_services
 from byok.cli.output import say, say_json, say_table, tell
-from byok.errors import BadRequest, ByokError
+from byok.errors import BadRequest, ByokError, ConfigError
 from byok.routing import Service
 
 if TYPE_CHECKING:
@@ -182,7 +182,10 @@ def remove_key(
     if removed:
         say(f"Removed the key of {name} from the {' and the '.join(removed)}.")
     elif unread:
-        raise unread[0]
+        why = "; ".join(str(error).rstrip(".") for error in unread)
+        # The last is the vault's, if that was not read: its cure is to unlock it.
+        hint = unread[-1].hint if len(unread) > 1 or store else ""
+        raise ConfigError(f"No stored key of {name} was found: {why}.", hint=hint)
     else:
         places = store.value if store else "keyring or the vault"
         tell(f"There is no key for {name} ({wanted.origin}) in the {places}.")

@@ -91,6 +91,8 @@ def _show_facts(facts: dict[str, Any]) -> None:
     if not facts["answers"]:
         if facts["state"].startswith("failed"):
             say("byok does not start. See why: byok config check, byok service logs")
+        elif not facts["installed"]:
+            say("byok does not run. Start it: byok serve")
         elif facts["waits"]:
             say("byok does not run; the next request starts it.")
         else:

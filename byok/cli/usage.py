@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from byok.cli.command_context import JsonOption
-from byok.cli.output import say_json, say_table, tell
+from byok.cli.output import count_noun, say_json, say_table, tell
+from byok.errors import ConfigError
 from byok.escapes import escape
 from byok.platform.paths import find_paths
 
@@ -55,6 +56,8 @@ def usage(
     from byok.cli.journal_table import tell_damage
     from byok.journal.usage import add_rows, sum_usage
 
+    if as_csv and json:
+        raise ConfigError("--csv and --json cannot be used together.")
     journal = find_paths().journal
     rows = sum_usage(journal, by.value, _begin(days))
     tell_damage(journal)
@@ -67,7 +70,7 @@ def usage(
     elif rows:
         _show(by, rows, add_rows(rows))
     else:
-        tell(f"byok: {journal} holds no requests to models of this time.")
+        tell(f"byok: {journal} holds no requests to models of this period.")
 
 
 def _begin(days: int) -> float:
@@ -83,7 +86,8 @@ def _show(by: GroupBy, rows: "list[UsageRow]", total: "UsageRow") -> None:
     if left_out := len(rows) - len(shown):
         tell(f"byok: {left_out} more rows are in the total; --csv prints all.")
     if total.uncounted:
-        tell(f"byok: the tokens of {total.uncounted:,} requests are not known.")
+        requests = count_noun(total.uncounted, "request")
+        tell(f"byok: the tokens of {requests} are not known.")
 
 
 def _cells(row: "UsageRow") -> tuple[str, ...]:

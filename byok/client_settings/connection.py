@@ -89,6 +89,10 @@ class FileConnector:
         Raises:
             ConfigError: byok has not written there, or as in `plan_connect`.
         """
+        if not path.parent.is_dir():
+            raise ConfigError(
+                f"There is nothing to undo: {path.parent} does not exist."
+            )
         file = self._read(client, path)
         backup = self.backups.find(client, file.path)
         if backup is None:

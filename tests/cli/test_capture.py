@@ -35,7 +35,7 @@ def test_capture_keeps_requests_while_it_is_on(cli: Cli) -> None:
     assert {piece["hop"] for piece in pieces} >= {"from_client", "to_client"}
     assert cli("capture", "clear").code == 78
     assert cli("capture", "clear", "--yes").out == "Deleted 1 capture.\n"
-    assert "nothing is captured" in cli("capture", "list").err
+    assert "no captures" in cli("capture", "list").err
 
 
 def test_capture_is_off_after_a_restart(cli: Cli) -> None:

@@ -205,3 +205,11 @@ def test_connect_that_cannot_write_prints_instead(
     assert "byok cannot write this for you" in done.err
     assert cli("disconnect", client).code == 78
     assert [*home.iterdir()] == []
+
+
+@pytest.mark.usefixtures("home")
+def test_disconnect_of_a_program_that_is_not_here_has_nothing_to_undo(cli: Cli) -> None:
+    done = cli("disconnect", "codex", "--yes")
+    assert done.code == 78
+    assert "There is nothing to undo" in done.err
+    assert "Start the program" not in done.err

@@ -115,7 +115,7 @@ def test_nobody_gets_the_only_one_and_nothing_unclear() -> None:
 
 @pytest.mark.parametrize("asker", [NOBODY, YesAsker()])
 def test_without_anything_usable_there_is_no_choice(asker: object) -> None:
-    with pytest.raises(ConfigError, match="no key was found"):
+    with pytest.raises(ConfigError, match="no upstream that could be used"):
         choose([BROKEN], cast("Asker", asker))
 
 
@@ -131,3 +131,16 @@ def test_another_custom_upstream_is_not_replaced() -> None:
     settings = load_settings(find_paths().config, {"upstreams": sections})
     with pytest.raises(ConfigError, match="another upstream"):
         choose([], NOBODY, "http://127.0.0.1:2/v1", settings)
+
+
+@pytest.mark.parametrize("candidates", [[], [BROKEN]])
+def test_what_was_shown_is_not_said_again_where_nobody_can_choose(
+    candidates: list[Candidate], capsys: pytest.CaptureFixture[str]
+) -> None:
+    show_candidates(candidates)
+    shown = capsys.readouterr()
+    with pytest.raises(ConfigError) as caught:
+        choose(candidates, NOBODY)
+    assert str(caught.value) not in shown.out + shown.err
+    assert "No model server" not in str(caught.value)  # one may run, and want a key
+    assert "--upstream" in caught.value.hint

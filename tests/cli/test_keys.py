@@ -87,6 +87,21 @@ def test_a_vault_that_cannot_be_opened_is_no_lack_of_keys(
     assert (removing.code, told in removing.err) == (78, True)
 
 
+@pytest.mark.usefixtures("vault")
+def test_what_was_not_read_of_a_key_to_remove_is_told(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key in the vault is missed for its passphrase, not for lack of a keyring."""
+    nothing = cli("keys", "remove", "openai")
+    assert "No stored key of openai was found: no OS keyring" in nothing.err
+    assert "BYOK_KEY" not in nothing.err
+    cli("keys", "set", "openai", "--store", "vault", stdin=f"{KEY}\n")
+    monkeypatch.setenv("BYOK_VAULT_PASSPHRASE", "")
+    locked = cli("keys", "remove", "openai")
+    assert (locked.code, "; the vault is locked." in locked.err) == (78, True)
+    assert "Set BYOK_VAULT_PASSPHRASE" in locked.err
+
+
 def test_keys_ask_for_no_passphrase_without_a_terminal(cli: Cli) -> None:
     done = cli("keys", "set", "openai", "--store", "vault", stdin=f"{KEY}\n")
     assert (done.code, done.out) == (78, "")
@@ -142,9 +157,8 @@ def test_what_is_no_key_is_not_stored_and_not_shown(
     assert not find_paths().vault.exists()
 
 
-@pytest.mark.parametrize("command", ["set", "remove"])
-def test_without_a_keyring_the_message_names_other_ways(cli: Cli, command: str) -> None:
-    done = cli("keys", command, "openai", stdin=f"{KEY}\n")
+def test_without_a_keyring_the_message_names_other_ways(cli: Cli) -> None:
+    done = cli("keys", "set", "openai", stdin=f"{KEY}\n")
     assert (done.code, done.out) == (78, "")
     assert "no OS keyring" in done.err
     assert "--store vault" in done.err

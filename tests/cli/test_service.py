@@ -98,6 +98,7 @@ def test_service_lives_from_install_to_uninstall(
     assert units() == []
     assert find_daemon(find_paths()) is None
     assert cli("service", "uninstall").out == "byok is not installed as a service.\n"
+    assert "Start it: byok serve\n" in cli("service", "status").out
 
 
 def test_ensure_starts_the_service_and_no_second_daemon(

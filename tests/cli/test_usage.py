@@ -117,7 +117,7 @@ def test_usage_shows_as_many_rows_as_people_read(cli: Cli) -> None:
 def test_usage_tells_of_tokens_that_nobody_counted(cli: Cli) -> None:
     uncounted = entry(started=time.time(), input_tokens=None, cost=None)
     write_journal(find_paths().journal, [uncounted])
-    assert "the tokens of 1 requests are not known" in cli("usage").err
+    assert "the tokens of 1 request are not known" in cli("usage").err
 
 
 def test_usage_without_a_journal_says_so(cli: Cli) -> None:
@@ -137,3 +137,9 @@ def test_damaged_requests_are_left_out_and_said(
     assert done.code == 0
     assert done.err == f"byok: {journal} is shown without 1 damaged request.\n"
     assert "other" in done.out or "$1.00" in done.out
+
+
+def test_usage_writes_one_format_at_a_time(cli: Cli) -> None:
+    done = cli("usage", "--csv", "--json")
+    assert (done.code, done.out) == (78, "")
+    assert "--csv and --json" in done.err
