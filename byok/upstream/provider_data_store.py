@@ -131,7 +131,8 @@ class ProviderDataStore:
             except OSError as error:
                 self._warn(error)
                 self._broken = True
-            except sqlite3.DatabaseError as error:
+            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+                # A message about damage may quote it, and not be UTF-8 then.
                 self._close_file()
                 self._broken = not (may_replace and self._set_aside(error))
         return None

@@ -107,6 +107,22 @@ async def test_a_damaged_file_is_put_aside(
         assert await store.find([b"a"]) == {b"a": b"1"}
 
 
+async def test_a_file_whose_schema_is_damaged_is_put_aside(path: Path) -> None:
+    with opened(path) as store:
+        store.keep({b"a": b"1"})
+    damaged = path.read_bytes()
+    for word in (b"CREATE TABLE", b"call_data"):  # SQLite's error quotes the name
+        assert word in damaged
+        damaged = damaged.replace(word, b"\xba" + word[1:])
+    path.write_bytes(damaged)
+    with opened(path) as store:
+        store.keep({b"b": b"2"})
+        assert await store.find([b"x"]) == {}
+    assert path.with_name("data.db.damaged-1").read_bytes() == damaged
+    with opened(path) as store:
+        assert await store.find([b"b"]) == {b"b": b"2"}
+
+
 async def test_entries_stay_in_memory_if_there_can_be_no_file(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -175,6 +175,7 @@ def _look(path: Path) -> bool:
     uri = f"{path.absolute().as_uri()}?mode=ro{plain}"
     try:
         with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as db:
+            db.text_factory = bytes.decode  # sqlite3's own error says nothing of damage
             version = version_of(db)
             if version > VERSION:
                 raise newer_data(path)
@@ -186,6 +187,8 @@ def _look(path: Path) -> bool:
             doubtful = is_old or not clean
             if doubtful and db.execute("PRAGMA quick_check").fetchone() != ("ok",):
                 raise _corrupt(path)
+    except UnicodeDecodeError as error:  # in the schema, or a message that quotes it
+        raise _corrupt(path) from error
     except sqlite3.DatabaseError as error:
         if is_damage(error) or error.sqlite_errorcode == sqlite3.SQLITE_ERROR:
             raise _corrupt(path) from error  # SQLITE_ERROR: another program's tables

@@ -188,6 +188,19 @@ def _zero(path: Path) -> None:
     path.write_bytes(bytes(path.stat().st_size))
 
 
+def _flipped(*words: bytes) -> Callable[[Path], object]:
+    """Return what damages words of the schema, so that they are no UTF-8."""
+
+    def flip(path: Path) -> None:
+        whole = path.read_bytes()
+        for word in words:
+            assert word in whole
+            whole = whole.replace(word, b"\xba" + word[1:])
+        path.write_bytes(whole)
+
+    return flip
+
+
 def _edited(sql: str) -> Callable[[Path], object]:
     def edit(path: Path) -> None:
         with closing(sqlite3.connect(path)) as db:
@@ -202,6 +215,10 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "text": lambda path: path.write_text("no database at all, but some text " * 9),
     "zeros": _zero,
     "half a header": lambda path: os.truncate(path, 50),
+    "a name in the schema": _flipped(b"parser_crasher"),
+    "a name that SQLite's error quotes": _flipped(
+        b"CREATE TABLE parser_crasher", b"parser_crasher"
+    ),
     "a table less": _edited("DROP TABLE parser_crasher"),
     "a column less": _edited("ALTER TABLE blob RENAME COLUMN used TO asked"),
     "another program's": _foreign,
