@@ -134,7 +134,7 @@ def test_what_cannot_be_sent_is_said_in_the_first_turn() -> None:
     chat = replace(chat, messages=(Message(Role.USER, (TextPart("See."), PNG)),))
     request = encode_request(chat, Target("m", facts=facts))
     assert [notice.split()[-1] for notice in request.notices] == [
-        "sent.", "sent.", "sent.", "were.",
+        "sent.", "sent.", "sent.", "them.",
     ]  # fmt: skip
     assert "input_image" not in json.dumps(request.body)
     said = Message(Role.ASSISTANT, (TextPart("Yes."),))
