@@ -172,19 +172,20 @@ def remove_key(
     settings, paths = load(config)
     wanted = key_named(name, settings)
     removed: list[str] = []
-    unread: list[ByokError] = []
+    unread: dict[KeyStore, ByokError] = {}
     for place in [store] if store else KeyStore:
         try:
             if _store(place, paths).remove(wanted.entry):
                 removed.append(place.value)
         except ByokError as error:
-            unread.append(error)
+            unread[place] = error
     if removed:
         say(f"Removed the key of {name} from the {' and the '.join(removed)}.")
     elif unread:
-        why = "; ".join(str(error).rstrip(".") for error in unread)
-        # The last is the vault's, if that was not read: its cure is to unlock it.
-        hint = unread[-1].hint if len(unread) > 1 or store else ""
+        why = "; ".join(str(error).rstrip(".") for error in unread.values())
+        hint = "If it is in the OS keyring, unlock that, and try again."
+        if KeyStore.VAULT in unread:
+            hint = unread[KeyStore.VAULT].hint
         raise ConfigError(f"No stored key of {name} was found: {why}.", hint=hint)
     else:
         places = store.value if store else "keyring or the vault"
