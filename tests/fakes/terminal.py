@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from tests.fakes.program import ROOT
 
 _SECONDS = 60.0
+_QUIET = 0.5  # seconds
 
 
 class Typist:
@@ -35,7 +36,9 @@ class Typist:
         os.write(self._handle, line.encode() + b"\n")
 
     def interrupt(self) -> None:
-        """Press Ctrl-C."""
+        """Press Ctrl-C at a question that is shown whole: readline misses it before."""
+        while select.select([self._handle], [], [], _QUIET)[0]:
+            assert self._read_more(), f"it has ended: {self.shown}"
         self.process.send_signal(signal.SIGINT)
 
     def wait_for_end(self) -> int:

@@ -121,7 +121,7 @@ async def test_a_model_without_tools_or_sight_is_known_before_it_refuses(
     chat = ChatRequest(messages, TOOLS, agent=True)
     events = await Box(server, transports).ask(chat, "plain")
     told = [event.text for event in events if isinstance(event, Notice)]
-    assert len(told) == 2 and "without tools" in told[0] and "pictures" in told[1]
+    assert len(told) == 2 and "without tools" in told[0] and "images" in told[1]
     [body] = server.requests
     assert "tools" not in body and "images" not in body["messages"][0]
     assert body["options"]["num_ctx"] == 32 * K, "an agent needs that all the same"

@@ -103,7 +103,7 @@ async def test_remedy_for_a_text_model_that_gets_an_image(
     fake.play(refusal(400, "image input is not supported"), OK)
     seen = Message(Role.USER, (TextPart("Look."), ImagePart("image/png", PNG)))
     notice, *rest = await asker.ask(agent(messages=(seen,)))
-    assert isinstance(notice, Notice) and "pictures" in notice.text
+    assert isinstance(notice, Notice) and "images" in notice.text
     assert rest == HI
     assert "image_url" not in str(fake.requests[1])
     assert asker.upstream.known.facts("m").images is False
