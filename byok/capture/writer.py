@@ -119,7 +119,10 @@ class CaptureWriter:
     def _attempt(self, work: Callable[[], object]) -> None:
         try:
             work()
-        except Exception as error:  # the thread has to live for later requests
+        except (OSError, ValueError, RecursionError, MemoryError) as error:
             if not self.failed:
                 _log.warning("captures cannot be kept: %s", type(error).__name__)
+            self.failed += 1
+        except Exception:  # a bug; the thread has to live for later requests
+            _log.exception("a capture is lost")
             self.failed += 1

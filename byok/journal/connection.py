@@ -52,8 +52,8 @@ class JournalConnection:
                 if not (may_replace and self._set_aside(error)):
                     self._warn(error)
                     break
-            except Exception as error:  # the thread has to live for later requests
-                self._warn(error)
+            except Exception:  # a bug; the thread has to live for later requests
+                _log.exception("requests are not written to the journal")
                 self.close()
                 break
         return None

@@ -104,7 +104,9 @@ def test_a_full_disk_loses_captures_and_nothing_else(
         assert len([r for r in caplog.records if "captures" in r.message]) <= 1
 
 
-def test_a_request_that_cannot_be_scrubbed_stops_no_other(tmp_path: Path) -> None:
+def test_a_request_that_cannot_be_scrubbed_stops_no_other(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     writer = writer_of(tmp_path / "capture")
     odd = RawPiece(0.0, Hop.FROM_CLIENT, 0, object())  # type: ignore[arg-type]
     writer.add(raw(1)._replace(pieces=[odd]))
@@ -113,3 +115,4 @@ def test_a_request_that_cannot_be_scrubbed_stops_no_other(tmp_path: Path) -> Non
     writer.close()
     assert [stored.id for stored in writer.folder.contents()] == [f"{2:016x}"]
     assert (writer.failed, writer.released) == (1, 20)
+    assert "Traceback" in caplog.text  # it is a bug, and can be found

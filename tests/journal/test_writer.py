@@ -258,3 +258,4 @@ def test_an_entry_that_cannot_be_written_stops_no_other(
     assert rows_of(path, "conversation") == [("later",)]
     assert writer.lost == 1
     assert "requests are not written to the journal" in caplog.text
+    assert "Traceback" in caplog.text  # it is a bug, and can be found
