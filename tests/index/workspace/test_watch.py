@@ -32,6 +32,15 @@ async def first(watcher: Watcher, count: int) -> list[Any]:
     return found
 
 
+def telling(
+    root: Path, events: PlayedWatches, notes: list[str], *, pause: float
+) -> Watcher:
+    """Return a watcher of played events, whose notes are kept."""
+    return Watcher(
+        root, lambda path: True, tell=notes.append, poll_seconds=pause, watches=events
+    )
+
+
 async def test_watch_reports_a_saved_file_by_its_path(tmp_path: Path) -> None:
     watcher = Watcher(tmp_path, lambda path: path.endswith(".py"))
     async with asyncio.timeout(SECONDS), aclosing(watcher.changes()) as changes:
@@ -102,13 +111,7 @@ async def test_watch_limit_of_the_system_is_reported_and_replaced_by_polling(
     notes: list[str] = []
     events = PlayedWatches()
     events.error = OSError(errno.ENOSPC, "no more watches")
-    watcher = Watcher(
-        tmp_path,
-        lambda path: True,
-        tell=notes.append,
-        poll_seconds=1,
-        watches=events,
-    )
+    watcher = telling(tmp_path, events, notes, pause=1)
     assert await first(watcher, 4) == [None] * 4
     assert set(notes) == {"changes are looked for every 1 s"}
     assert caplog.text.count("no more watches") == 1
@@ -120,13 +123,7 @@ async def test_watch_limit_is_reported_however_long_the_walk_before_it_takes(
     notes: list[str] = []
     events = PlayedWatches()
     events.error = OSError(errno.ENOSPC, "no more watches")
-    watcher = Watcher(
-        tmp_path,
-        lambda path: True,
-        tell=notes.append,
-        poll_seconds=0.01,
-        watches=events,
-    )
+    watcher = telling(tmp_path, events, notes, pause=0.01)
     async with asyncio.timeout(SECONDS), aclosing(watcher.changes()) as changes:
         for _ in range(3):
             await anext(changes)
@@ -141,13 +138,7 @@ async def test_watch_failure_after_a_long_time_begins_the_count_anew(
 ) -> None:
     notes: list[str] = []
     events = PlayedWatches()
-    watcher = Watcher(
-        tmp_path,
-        lambda path: True,
-        tell=notes.append,
-        poll_seconds=0.01,
-        watches=events,
-    )
+    watcher = telling(tmp_path, events, notes, pause=0.01)
     async with asyncio.timeout(SECONDS), aclosing(watcher.changes()) as changes:
         for _ in range(3):
             await anext(changes)
@@ -172,13 +163,7 @@ async def test_watch_failure_costs_one_full_scan(
 async def test_watch_note_is_removed_when_events_come_again(tmp_path: Path) -> None:
     notes: list[str] = []
     events = PlayedWatches(OSError("x"), OSError("x"), frozenset({"a"}))
-    watcher = Watcher(
-        tmp_path,
-        lambda path: True,
-        tell=notes.append,
-        poll_seconds=1,
-        watches=events,
-    )
+    watcher = telling(tmp_path, events, notes, pause=1)
     assert await first(watcher, 4) == [None, None, None, {"a"}]
     assert notes == ["changes are looked for every 1 s", ""]
 
