@@ -65,7 +65,9 @@ def joined(
     Raises:
         CasesError: a case has no test, or a test names no case.
     """
-    cases = {name: Case(name, **row) for name, row in rows.items()}
+    cases = {
+        name: Case(name, row["given"], row["expected"]) for name, row in rows.items()
+    }
     for name, test in tests:
         if name not in cases:
             raise CasesError(f"{test.name} in {test.file} names no case: {name}")
