@@ -35,7 +35,7 @@ FOREIGN = frozenset(
         *(".cursor/mcp.json", "~/.cursor/mcp.json", ".venv/bin/byok", "settings.json"),
         *("augment.advanced.apiToken", "augment.advanced.completionURL", "api_url"),
         *("core.excludesFile", "info/exclude", "sha256", "streams/", "protocol/"),
-        *("byok/x/y.py", "tests/x/test_y.py", "/generate-branch-name"),
+        *("byok/x/", "tests/x/", "/generate-branch-name"),
         *("save-file", "src/x.py", "chat/completions", "byok.NAME"),
         *("Code/User/settings.json", "~/.codex/config.toml", "User/profiles"),
         *("~/.continue/config.yaml", "~/.vscode-server", "~/.cursor-server"),

@@ -1,8 +1,7 @@
-"""Conventions of the tree: sizes, first lines, twins, names, fakes."""
+"""Conventions of the tree: first lines, names, fakes."""
 
 import ast
 import re
-import statistics
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,19 +10,6 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "byok").rglob("*.py"))
-MODULES = [path for path in SOURCES if path.name not in ("__init__.py", "__main__.py")]
-LONGEST = 300
-# Vocabulary: types without behaviour, which every other test uses.
-TYPES = {
-    "byok/chat.py",
-    "byok/augment/reply_job.py",
-    "byok/dialects/base.py",
-    "byok/embeddings/types.py",
-    "byok/retrieval/model_aids.py",
-    "byok/routing.py",
-    "byok/upstream/base.py",
-}
-
 FAKES = ROOT / "tests" / "fakes"
 # Past participles that do not end in -ed; "cut", "read" or "set" are verbs as well.
 IRREGULAR = """
@@ -50,36 +36,6 @@ def trees() -> dict[Path, ast.Module]:
 
 def test_a_file_says_what_it_is_for(trees: dict[Path, ast.Module]) -> None:
     assert [name(p) for p, tree in trees.items() if not ast.get_docstring(tree)] == []
-
-
-def test_no_file_is_longer_than_300_lines() -> None:
-    assert [name(path) for path in SOURCES if length(path) > LONGEST] == []
-
-
-def test_the_median_module_has_at_most_120_lines() -> None:
-    assert statistics.median(map(length, MODULES)) <= 120
-
-
-def length(path: Path) -> int:
-    return len(path.read_text("utf-8").splitlines())
-
-
-def test_a_module_has_its_test() -> None:
-    twins = {
-        path: ROOT / "tests" / path.relative_to(ROOT / "byok")
-        for path in MODULES
-        if name(path) not in TYPES
-    }
-    assert [
-        name(path)
-        for path, twin in twins.items()
-        if not twin.with_name(f"test_{path.name}").exists()
-    ] == []
-
-
-def test_a_folder_holds_at_least_three_files() -> None:
-    folders = {path.parent for path in MODULES}
-    assert [f for f in folders if len(list(f.glob("*.py"))) < 3] == []
 
 
 def functions(tree: ast.Module) -> Iterator[str]:
