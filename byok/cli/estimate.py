@@ -1,6 +1,5 @@
 """Estimate a first build of the index from a scan that reads no file content."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -8,10 +7,10 @@ from typing import Any
 from byok.cli.output import count_noun
 from byok.errors import ConfigError
 from byok.escapes import escape
-from byok.index.files.ignore import Rules
-from byok.index.files.reading import Folder, Unreadable
-from byok.index.files.roots import check_root
+from byok.index.files.reading import Unreadable
+from byok.index.files.roots import OwnFolders, check_root, rules_of
 from byok.index.files.scan import Counters, walk
+from byok.index.options import IndexOptions
 from byok.index.types import FoundFile
 
 # Measured with two workers on two cores (docs/RETRIEVAL.md).
@@ -52,29 +51,20 @@ class Estimate:
         return "\n".join(lines)
 
 
-def estimate(
-    root: Path,
-    *,
-    max_files: int,
-    workers: int = _MEASURED_WORKERS,
-    extensions: Sequence[str] = (),
-    allow_secret: Sequence[str] = (),
-) -> Estimate:
+def estimate(root: Path, options: IndexOptions) -> Estimate:
     """Scan a folder by the rules of the index.
 
     Raises:
         ConfigError: it cannot be a workspace.
     """
-    root = check_root(root)
+    root = check_root(root, OwnFolders(options.own_folders))
     files = size = names = 0
     try:
-        with Folder(root) as folder:
-            rules = Rules(folder.load, extensions=extensions, allow_secret=allow_secret)
-            for batch in walk(root, rules, Counters()):
-                found = [entry for entry in batch if isinstance(entry, FoundFile)]
-                names += len(batch) - len(found)
-                files += len(found)
-                size += sum(entry.facts.size for entry in found)
+        for batch in walk(root, rules_of(root, options), Counters()):
+            found = [entry for entry in batch if isinstance(entry, FoundFile)]
+            names += len(batch) - len(found)
+            files += len(found)
+            size += sum(entry.facts.size for entry in found)
     except Unreadable as error:
         raise ConfigError(f"{root} cannot be read.") from error
     seconds = max(files / _FILES_PER_SECOND, size / _BYTES_PER_SECOND)
@@ -83,9 +73,9 @@ def estimate(
         files,
         size,
         names,
-        round(seconds * _MEASURED_WORKERS / min(workers, _MEASURED_WORKERS), 1),
+        round(seconds * _MEASURED_WORKERS / min(options.workers, _MEASURED_WORKERS), 1),
         round(size * _DISK_SHARE),
-        files > max_files,
+        files > options.max_files,
     )
 
 

@@ -198,16 +198,10 @@ def estimate(
 ) -> None:
     """Estimate the time and disk space of a first build; builds nothing."""
     from byok.cli.estimate import estimate as walked
+    from byok.wiring.open_context import index_options
 
-    own = load(config)[0].context
     [root] = folders([folder])
-    found = walked(
-        root,
-        max_files=own.max_files,
-        workers=own.workers,
-        extensions=own.extensions,
-        allow_secret=own.allow_secret,
-    )
+    found = walked(root, index_options(*load(config)))
     if json:
         say_json(found.as_json())
     else:

@@ -105,9 +105,12 @@ async def _scope(
 def _around_here(known: Iterable[str]) -> Path:
     """Return the workspace or project around the current folder."""
     from byok.daemon_client.project import workspace_of
+    from byok.index.files.roots import OwnFolders
+    from byok.platform.paths import find_paths
 
+    own = OwnFolders(find_paths().folders)
     try:
-        return workspace_of(Path.cwd().resolve(), map(Path, known))
+        return workspace_of(Path.cwd().resolve(), map(Path, known), own)
     except ConfigError as error:
         raise ConfigError(
             error.sentence,

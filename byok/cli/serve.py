@@ -78,7 +78,7 @@ def serve(
     file = (config or paths.config).absolute()
 
     def check(settings: "Settings") -> None:
-        _check(settings, upstream, model, workspace or [])
+        _check(settings, paths, upstream, model, workspace or [])
 
     source = Source(
         file,
@@ -104,17 +104,22 @@ def serve(
 
 
 def _check(
-    settings: "Settings", upstream: str, model: str, workspaces: list[Path]
+    settings: "Settings",
+    paths: "Paths",
+    upstream: str,
+    model: str,
+    workspaces: list[Path],
 ) -> None:
     """Find errors in settings and options before the port is opened."""
     from byok.config import check_settings
 
     check_settings(settings, upstream, model)
     if workspaces:
-        from byok.index.files.roots import check_root
+        from byok.index.files.roots import OwnFolders, check_root
 
+        own = OwnFolders(paths.folders)
         for root in workspaces:
-            check_root(root)
+            check_root(root, own)
 
 
 def _runs(paths: "Paths", options: RequestedOptions, settings: "Settings") -> bool:

@@ -87,7 +87,7 @@ class Agent:
 
     async def _around(self, known: Sequence[Path]) -> list[str]:
         try:
-            root = workspace_of(self._here, known)
+            root = workspace_of(self._here, known, self._client.own_folders)
         except ConfigError:  # such as the home folder: the question must name a path
             return []
         if root not in known:
@@ -96,6 +96,6 @@ class Agent:
 
     def _project(self, error: ByokError) -> Path:
         try:
-            return check_project(project_of(self._here))
+            return check_project(project_of(self._here), self._client.own_folders)
         except ConfigError:
             raise error from None

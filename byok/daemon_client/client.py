@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from byok.chat import Json
 from byok.daemon.instance import Instance
@@ -20,6 +20,9 @@ from byok.daemon_client.find import START_SECONDS, find_daemon
 from byok.errors import DaemonGone, IndexInUse
 from byok.platform.paths import Paths
 from byok.routing import Service
+
+if TYPE_CHECKING:
+    from byok.index.files.roots import OwnFolders
 
 _PATIENCE = 5.0  # with another process that has the index open
 _PAUSE = 0.2
@@ -158,12 +161,20 @@ class LocalClient:
                 await self._declare(door)
             return _Open(door, daemon, stack.pop_all())
 
+    @property
+    def own_folders(self) -> "OwnFolders":
+        """The folders of byok's, which cannot be workspaces."""
+        from byok.index.files.roots import OwnFolders
+
+        return OwnFolders(self._paths.folders)
+
     def _check_roots(self) -> list[Path]:
         if not self._roots:
             return []
         from byok.index.files.roots import check_root
 
-        return [check_root(root) for root in self._roots]
+        own = self.own_folders
+        return [check_root(root, own) for root in self._roots]
 
     async def _declare(self, door: Answering) -> None:
         for root in self._roots:

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from byok.errors import ConfigError
-from byok.index.files.roots import check_root
+from byok.index.files.roots import OwnFolders, check_root
 
 
-def workspace_of(folder: Path, known: Iterable[Path]) -> Path:
+def workspace_of(folder: Path, known: Iterable[Path], own: OwnFolders) -> Path:
     """Return the innermost workspace around a folder, else its project.
 
     Raises:
@@ -17,10 +17,10 @@ def workspace_of(folder: Path, known: Iterable[Path]) -> Path:
     around = [root for root in known if folder.is_relative_to(root)]
     if around:
         return max(around, key=lambda root: len(root.parts))
-    return check_project(project_of(folder))
+    return check_project(project_of(folder), own)
 
 
-def check_project(folder: Path) -> Path:
+def check_project(folder: Path, own: OwnFolders) -> Path:
     """Return a folder if it can be the project of a program started in it.
 
     Raises:
@@ -29,7 +29,7 @@ def check_project(folder: Path) -> Path:
     system = os.environ.get("SYSTEMROOT")  # where Windows starts programs
     if system and folder.is_relative_to(system):
         raise ConfigError(f"{folder} is a system folder.")
-    return check_root(folder)
+    return check_root(folder, own)
 
 
 def project_of(folder: Path) -> Path:

@@ -10,7 +10,7 @@ from byok.doctor.index_files import WorkspaceFiles, files_of, find_damage, works
 from byok.doctor.results import CheckResult, doubtful, good, skip, wrong
 from byok.doctor.surroundings import Surroundings
 from byok.errors import ConfigError
-from byok.index.files.roots import check_root
+from byok.index.files.roots import OwnFolders, check_root
 from byok.index.store.segments import check_folder
 from byok.index.store.segments import find_damaged as find_damaged_file
 from byok.index.types import Phase
@@ -89,7 +89,7 @@ async def check_workspace(around: Surroundings, root: str) -> CheckResult:
     """Check that a folder is indexed as a whole, and say what was skipped of it."""
     status = await around.ask_if_running(Service.INDEX_STATUS) or {}
     row: Json = next((w for w in status.get("workspaces", ()) if w["root"] == root), {})
-    if failure := await in_background(lambda: _root_failure(root)):
+    if failure := await in_background(lambda: _root_failure(around.paths, root)):
         return failure
     if row.get("phase") == Phase.TOO_LARGE:
         return doubtful(
@@ -108,9 +108,9 @@ async def check_workspace(around: Surroundings, root: str) -> CheckResult:
     return good(said)
 
 
-def _root_failure(root: str) -> CheckResult | None:
+def _root_failure(paths: Paths, root: str) -> CheckResult | None:
     try:
-        check_root(Path(root))
+        check_root(Path(root), OwnFolders(paths.folders))
     except ConfigError as error:
         cure = f"byok index remove '{root}', or take it out of context.workspaces"
         return doubtful(str(error), error.hint or cure)

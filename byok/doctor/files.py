@@ -63,9 +63,7 @@ def _check_other_token(around: Surroundings, file: Path) -> CheckResult:
 
 async def folders(around: Surroundings) -> Sequence[str]:
     """Return byok's folders, those that are the same only once."""
-    paths = around.paths
-    found = (paths.config_dir, paths.state_dir, paths.data_dir)
-    return [str(folder) for folder in dict.fromkeys(found)]
+    return [str(folder) for folder in around.paths.folders]
 
 
 async def check_folder(around: Surroundings, name: str) -> CheckResult:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from byok.errors import ConfigError, NotReady
 from byok.index.contents import Contents
-from byok.index.files.roots import check_root, rules_of
+from byok.index.files.roots import OwnFolders, check_root, rules_of
 from byok.index.files.secret_names import is_secret
 from byok.index.indexer import Indexer, Workers
 from byok.index.options import IndexOptions
@@ -71,12 +71,17 @@ class ContextEngine:
         self.uploads.restart()
         for root in self.options.roots:
             try:
-                await self._open_workspace(check_root(root), keep=False)
+                await self._open_workspace(self._check(root), keep=False)
             except ConfigError as error:
                 _log.warning("%s", error.sentence)
                 self._awaited.append(asyncio.ensure_future(self._when_it_comes(root)))
+        own = OwnFolders(self.options.own_folders)
         for root in await asyncio.to_thread(self._kept_roots):
-            await self._open_workspace(root, keep=False)  # its folder may come back
+            if own.contain(root):  # an earlier version accepted it
+                _log.warning("%s is byok's own folder: it is no longer indexed", root)
+                await self._forget_folder(root)
+            else:
+                await self._open_workspace(root, keep=False)  # it may come back
         await asyncio.to_thread(self._forget_unused)
         await asyncio.to_thread(index_outdated, self.store, self.indexer)
 
@@ -85,7 +90,7 @@ class ContextEngine:
         while True:
             await asyncio.sleep(self.options.poll_seconds)
             try:
-                await self._open_workspace(check_root(root), keep=False)
+                await self._open_workspace(self._check(root), keep=False)
             except ConfigError:
                 continue  # logged at the start
             except (NotReady, sqlite3.Error) as error:
@@ -121,6 +126,10 @@ class ContextEngine:
 
     # Workspaces
 
+    def _check(self, root: Path) -> Path:
+        """Return the resolved path of a folder; ConfigError if it cannot be one."""
+        return check_root(root, OwnFolders(self.options.own_folders))
+
     @property
     def workspaces(self) -> list[Workspace]:
         """The workspaces that are followed, in the order they were opened."""
@@ -144,7 +153,7 @@ class ContextEngine:
             ConfigError: the folder cannot be a workspace.
             NotReady: the database cannot be written; status 507 if the disk is full.
         """
-        return await self._open_workspace(check_root(root), keep=True)
+        return await self._open_workspace(self._check(root), keep=True)
 
     async def _open_workspace(self, root: Path, *, keep: bool) -> Workspace:
         opening = partial(self._reuse_or_open, root, keep=keep)

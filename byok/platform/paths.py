@@ -31,6 +31,11 @@ class Paths:
     data_dir: Path
 
     @property
+    def folders(self) -> tuple[Path, ...]:
+        """The root folders, each once."""
+        return (*dict.fromkeys((self.config_dir, self.state_dir, self.data_dir)),)
+
+    @property
     def config(self) -> Path:
         """The user's settings."""
         return self.config_dir / "config.toml"

@@ -69,7 +69,7 @@ def make_launch(
         }
         if path := _search_path(environ):
             places["PATH"] = path
-    folders = (paths.config_dir, paths.state_dir, paths.data_dir)
+    folders = paths.folders
     return Launch(
         python=sys.executable,
         options=("--config", str(config.absolute())) if config else (),

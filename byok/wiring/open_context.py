@@ -30,7 +30,7 @@ async def open_context(
         CannotStart: the database is damaged, or of a later version.
         IndexInUse: another process has the index open.
     """
-    options = _options(settings, paths, roots)
+    options = index_options(settings, paths, roots)
     mode = settings.retrieval.mode
     context = CodeContext(paths.database, paths.index, options, mode, vectors)
     try:
@@ -49,12 +49,15 @@ def text_search(
     from byok.retrieval.ripgrep import Ripgrep
     from byok.retrieval.text_search import TextSearch
 
-    options = _options(settings, paths, roots)
+    options = index_options(settings, paths, roots)
     ripgrep = Ripgrep(find_program("rg", never=options.roots))
     return TextSearch(ripgrep, lambda root: rules_of(root, options))
 
 
-def _options(settings: Settings, paths: Paths, roots: Iterable[Path]) -> IndexOptions:
+def index_options(
+    settings: Settings, paths: Paths, roots: Iterable[Path] = ()
+) -> IndexOptions:
+    """Return what the index is told: the settings, and byok's own folders."""
     own = settings.context
     return IndexOptions(
         roots=[*map(Path, own.workspaces), *roots],
@@ -64,5 +67,5 @@ def _options(settings: Settings, paths: Paths, roots: Iterable[Path]) -> IndexOp
         workers=own.workers,
         parse_seconds=own.parse_seconds,
         store_bytes=own.store_mb * 2**20,
-        own_folders=(paths.config_dir, paths.state_dir, paths.data_dir),
+        own_folders=paths.folders,
     )

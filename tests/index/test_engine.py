@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from byok.code_query import Upload
-from byok.errors import NotReady
+from byok.errors import ConfigError, NotReady
 from byok.index.engine import ContextEngine
 from byok.index.parse.prepare import prepare
 from byok.index.report import totals
@@ -111,6 +111,19 @@ async def test_engine_does_not_remember_a_workspace_of_the_settings(
         await complete(made)
     async with engine(tmp_path / "e") as made:
         assert made.workspaces == []
+
+
+async def test_engine_gives_up_an_own_folder_that_was_once_added(
+    tmp_path: Path, root: Path
+) -> None:
+    async with engine(tmp_path / "e") as made:
+        await made.add(root)
+        await complete(made)
+    async with engine(tmp_path / "e", own_folders=[root]) as made:
+        assert made.workspaces == []
+        assert totals(made.store)["blobs"] == 0
+        with pytest.raises(ConfigError):
+            await made.add(root)
 
 
 async def test_engine_follows_a_workspace_once_if_added_twice(

@@ -62,8 +62,8 @@ class FolderRules:
         self._rules = rules
         self._prefix = f"{path}/" if path else ""
         self._parent = path.rpartition("/")[2].casefold()
-        # A private folder that the user opened, or byok's own may lie below.
-        self._private = bool(rules.own) or is_secret(path, is_dir=True)
+        # A private folder that the user opened.
+        self._private = is_secret(path, is_dir=True)
 
     def judge(self, name: str, *, is_dir: bool) -> SkipReason | None:
         """Return why a name in this folder is skipped, None if it is not."""
@@ -73,7 +73,9 @@ class FolderRules:
         rules = self._rules
         if (
             self._private or is_private(self._parent, name.casefold(), is_dir=is_dir)
-        ) and is_secret(path, rules.allow_secret, rules.own, is_dir=is_dir):
+        ) and is_secret(path, rules.allow_secret, is_dir=is_dir):
+            return SkipReason.SECRET
+        if is_dir and rules.is_own(path):
             return SkipReason.SECRET
         for patterns, before, start in self.chain:
             verdict = patterns.verdict(before + path[start:], is_dir=is_dir)
@@ -92,8 +94,9 @@ class Rules:
 
     `load` returns the content of a file of the workspace, or None; `outside` the ignore
     files that lie elsewhere, those that win last. `allow_secret` are the user's
-    patterns (as in .gitignore) that lift secret names, `own` byok's folders below the
-    root, `extensions` the only ones wanted (none: all). Any thread may ask.
+    patterns (as in .gitignore) that lift secret names, `is_own` knows byok's folders
+    below the root, `extensions` are the only ones wanted (none: all). Any thread may
+    ask.
     """
 
     def __init__(
@@ -103,11 +106,11 @@ class Rules:
         outside: Callable[[], Sequence[Outside]] = tuple,
         allow_secret: Iterable[str] = (),
         extensions: Iterable[str] = (),
-        own: Iterable[str] = (),
+        is_own: Callable[[str], bool] = lambda path: False,
         noise: Iterable[str] = NOISE,
     ) -> None:
         self.allow_secret = tuple(allow_secret)
-        self.own = tuple(own)
+        self.is_own = is_own
         self.extensions = tuple(
             "." + extension.lstrip("*.").casefold() for extension in extensions
         )

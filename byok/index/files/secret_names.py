@@ -1,14 +1,13 @@
 """Names of files that hold keys or private data: never indexed, never searched.
 
 The list is fixed. No file of a repository can lift it; only the user's own settings can
-(`context.allow_secret`), and not even these for version control and byok's folders.
+(`context.allow_secret`), and not even these for version control.
 Case is ignored. Source files such as `secrets.py` or `token.ts` are indexed: only what
 looks like a key in them is masked.
 """
 
 import re
 import unicodedata
-from collections.abc import Sequence
 from functools import lru_cache
 
 from byok.index.files.gitignore import Patterns
@@ -26,6 +25,9 @@ _PAIRS = frozenset(
         ".config/gh",
         ".config/op",
         *(".m2/settings.xml", ".m2/settings-security.xml", ".gradle/gradle.properties"),
+        # byok's own, where a copy of a home folder is indexed
+        *(".config/byok", "state/byok", "application support/byok"),
+        *("state/token", "byok/token", "byok/vault.json", "data/vault.json"),
     }
 )
 _NAMES = frozenset(
@@ -41,6 +43,7 @@ _NAMES = frozenset(
         *("wp-config.php", "local.settings.json", "secring.gpg", "cookies.txt"),
         *("sftp-config.json", ".ftpconfig", ".remote-sync.json", "sitemanager.xml"),
         *(".xauthority", ".iceauthority", ".augment-guidelines"),
+        *("owner-secret", "dashboard-token", "metrics-token"),  # byok's own
     }
 )
 _EXTENSIONS = frozenset(
@@ -96,18 +99,16 @@ _INVISIBLE = frozenset({"Cf", "Cc", "Mn", "Zs"})
 def is_secret(
     path: str,
     allowed: tuple[str, ...] = (),
-    own: tuple[str, ...] = (),
     *,
     is_dir: bool = False,
 ) -> bool:
     """Tell whether a relative path is, or lies in, something that is private.
 
-    `allowed` holds patterns as .gitignore has them, `own` folders of byok below the
-    same root.
+    `allowed` holds patterns as .gitignore has them.
     """
     folders, _, name = path.casefold().rpartition("/")
     parents = folders.split("/") if folders else []
-    if not NEVER.isdisjoint(parents) or name in NEVER or _lies_in(path, own):
+    if not NEVER.isdisjoint(parents) or name in NEVER:
         return True
     parent = parents[-1] if parents else ""
     found = is_private(parent, name, is_dir=is_dir) or any(
@@ -147,10 +148,6 @@ def _is_private_file(name: str) -> bool:
     if extension in _HOLDERS and "secret" in name:
         return True
     return _PATTERN.fullmatch(name) is not None
-
-
-def _lies_in(path: str, folders: Sequence[str]) -> bool:
-    return any(path == folder or path.startswith(folder + "/") for folder in folders)
 
 
 def _is_allowed(path: str, allowed: tuple[str, ...], is_dir: bool) -> bool:

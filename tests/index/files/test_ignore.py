@@ -121,7 +121,7 @@ def test_ignore_version_control_even_where_the_user_allows_secrets() -> None:
 
 
 def test_ignore_folders_of_byok_itself() -> None:
-    judged = rules({}, own=("var/byok",), allow_secret=("var/",))
+    judged = rules({}, is_own={"var/byok"}.__contains__, allow_secret=("var/",))
     assert judged.reason("var/byok", is_dir=True) is SECRET
     assert judged.reason("var/byok/notes.txt") is SECRET
     assert judged.reason("var/other.txt") is None

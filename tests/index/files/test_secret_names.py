@@ -124,9 +124,24 @@ def test_the_user_can_allow_names_paths_and_folders() -> None:
     assert is_secret(".aws/credentials", allowed)
 
 
-@pytest.mark.parametrize("path", [".git/config", "a/.hg/hgrc", ".svn", "own/x/y"])
-def test_secret_names_of_version_control_and_byok_cannot_be_allowed(path: str) -> None:
-    assert is_secret(path, ("*", "**", path, ".git/", "own/"), ("own/x",))
+@pytest.mark.parametrize("path", [".git/config", "a/.hg/hgrc", ".svn"])
+def test_secret_names_of_version_control_cannot_be_allowed(path: str) -> None:
+    assert is_secret(path, ("*", "**", path, ".git/"))
+
+
+def test_copies_of_byoks_own_files_are_private() -> None:
+    copies = (
+        *(".config/byok/config.toml", "home/.local/state/byok/log/byok.log"),
+        *("Library/Application Support/byok/state/token", "usb/state/token"),
+        *(
+            "old/owner-secret",
+            "old/dashboard-token",
+            "x/METRICS-TOKEN",
+            "data/vault.json",
+        ),
+    )
+    assert [path for path in copies if not is_secret(path)] == []
+    assert not is_secret("byok/config.toml")  # of a project of that name
 
 
 def test_a_long_name_does_not_stall() -> None:
