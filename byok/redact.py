@@ -27,6 +27,7 @@ _SHAPES = (
     ("AKIA ASIA", r"A[KS]IA[0-9A-Z]{16}\b"),  # AWS
     ("AccountKey=", r"AccountKey=[A-Za-z0-9+/]{40,}=*"),  # Azure
     ("byok_ui_", r"byok_ui_[\w\-]{16,}"),  # byok's own, of the dashboard
+    ("byok_owner_", r"byok_owner_[0-9a-f]{64}"),  # and of its commands
     ("npm_ rubygems_", r"(?:npm|rubygems)_[A-Za-z0-9]{30,}"),
     ("pypi-AgE", r"pypi-AgE[\w\-]{40,}"),
     ("SG.", r"SG\.[\w\-]{16,}\.[\w\-]{16,}"),  # SendGrid

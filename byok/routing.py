@@ -37,6 +37,7 @@ class Service(StrEnum):
     CAPTURE = "switch capturing on or off"
     RELOAD = "reload settings and keys"
     STOP = "stop or restart the daemon"
+    DASHBOARD_CODE = "make a code for the dashboard"
 
 
 class EndpointGroup(StrEnum):

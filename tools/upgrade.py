@@ -27,6 +27,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from byok.daemon.challenge import derive_owner_token
 from tests.fakes.program import ROOT
 
 _READY = re.compile(rb"http://127\.0\.0\.1:(\d+)")
@@ -101,7 +102,17 @@ def daemon(python: str, home: Path, cwd: Path, *options: str) -> Iterator[Daemon
             line = process.stdout.readline()
             assert line, "the daemon ended"
             found = _READY.search(line)
-        yield Daemon(int(found[1]), (home / "state" / "token").read_text().strip())
+        yield Daemon(int(found[1]), _token(home / "state"))
+
+
+def _token(state: Path) -> str:
+    """Return what commands send; older versions had only the clients' token."""
+    secret = state / "owner-secret"
+    if not secret.exists():
+        return (state / "token").read_text().strip()
+    own = json.loads((state / "daemon.json").read_bytes())
+    secret_text = secret.read_text().strip()
+    return derive_owner_token(secret_text, own["port"], own["instance"])
 
 
 def uploads_of(folder: Path) -> list[dict[str, str]]:

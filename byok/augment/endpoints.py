@@ -72,8 +72,9 @@ class Generate:
 class Local:
     """An endpoint that byok answers from its own state.
 
-    `own` paths are byok's, for its command line and MCP server. They are in no group:
-    they mean this machine, wherever the user sends what clients ask.
+    `own` paths are byok's, for its command line and MCP server, and need the owner's
+    token: the clients' token does not open them. They are in no group: they mean this
+    machine, wherever the user sends what clients ask.
     """
 
     path: str
@@ -215,6 +216,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Local("/byok/capture", Service.CAPTURE, own=True),
     Local("/byok/reload", Service.RELOAD, own=True),
     Local("/byok/stop", Service.STOP, own=True),
+    Local("/byok/dashboard-code", Service.DASHBOARD_CODE, own=True),
     Local("/byok/retrieval", Service.RETRIEVAL, own=True),
     Local("/byok/official", Service.OFFICIAL, own=True),
     Local("/byok/search", Service.SEARCH, own=True),

@@ -59,6 +59,7 @@ _EXITS = {
     "newer_data": 76,
     "passed_sockets": 69,
     "port": 69,
+    "stranger_on_port": 69,
 }
 
 app = typer.Typer(

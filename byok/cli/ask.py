@@ -31,7 +31,6 @@ def ask_daemon(service: Service, body: "Json | None" = None) -> "Json | None":
     Raises:
         ByokError: a daemon runs and does not answer, or its own error.
     """
-    from byok.daemon.token import read_token
     from byok.daemon_client.daemon import talking
     from byok.daemon_client.find import find_daemon
 
@@ -42,7 +41,7 @@ def ask_daemon(service: Service, body: "Json | None" = None) -> "Json | None":
         return None
 
     async def ask() -> "Json":
-        async with talking(daemon, read_token(paths.token)) as door:
+        async with talking(daemon, paths) as door:
             return await door.answer(service, body or {})
 
     return asyncio.run(ask())

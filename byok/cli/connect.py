@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from byok.cli.ask import ask_daemon, refuse_if_silent
+from byok.cli.ask import ask_daemon
 from byok.cli.client_files import (
     Answer,
     ClientArgument,
@@ -20,7 +20,7 @@ from byok.cli.command_context import JsonOption, load
 from byok.cli.confirm import YesOption
 from byok.cli.output import say, say_json, say_text, tell
 from byok.client_settings.client_kind import ClientKind
-from byok.errors import ConfigError
+from byok.errors import ConfigError, DaemonGone
 from byok.escapes import shell_word
 from byok.platform.paths import Paths, find_paths
 from byok.routing import Service
@@ -89,31 +89,25 @@ def connect(
 def _find_address(
     paths: Paths, client: ClientKind, model: str, *, start: bool
 ) -> "DaemonAddress":
-    """Return where the daemon answers, or would by its settings.
-
-    Programs that read variables run at once: for them an installed service is started.
+    """Return where the daemon answers, and the token that it takes.
 
     Raises:
-        ByokError: it was to be started, and did not.
+        ByokError: no daemon has proved itself; the token is for nobody else.
     """
-    from byok.cli.ensure_service import END_IT, find_or_start, start_in_background
+    from byok.cli.ensure_service import require_daemon
     from byok.client_settings.wanted_settings import NEEDS_MODEL, DaemonAddress
     from byok.daemon.token import read_token
-    from byok.daemon_client.find import find_daemon
 
-    is_needed = start or client in _VARIABLES
-    daemon = (find_or_start if is_needed else find_daemon)(paths)
-    if daemon is None and start:
-        daemon = start_in_background(paths, load()[0].server.port)
-        tell(f"byok runs in the background now. {END_IT}")
-    if daemon is None:
-        refuse_if_silent(paths)
-        tell("byok is not running; these settings are for its configured port.")
-        tell("With --start this command starts it first.")
-    port = daemon.port if daemon else load()[0].server.port
+    try:
+        daemon = require_daemon(paths, start=start)
+    except DaemonGone as error:
+        words = f"byok connect {client.value} --start"
+        raise error.with_hint(
+            f"Start it: byok serve. Or let this do it: {words}"
+        ) from None
     if client in NEEDS_MODEL and not model:
         model = _find_model()
-    url = f"http://127.0.0.1:{port}"
+    url = f"http://127.0.0.1:{daemon.port}"
     return DaemonAddress(url, read_token(paths.token), paths.token, model)
 
 

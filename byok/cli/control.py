@@ -98,7 +98,6 @@ def reload() -> None:
 
 def _request_stop(paths: Paths, *, again: bool) -> "Instance | None":
     """Ask this user's daemon to stop, if it passes the challenge."""
-    from byok.daemon.token import read_token
     from byok.daemon_client.daemon import talking
     from byok.daemon_client.find import find_daemon
 
@@ -108,7 +107,7 @@ def _request_stop(paths: Paths, *, again: bool) -> "Instance | None":
         return None
 
     async def request_stop() -> None:
-        async with talking(daemon, read_token(paths.token)) as door:
+        async with talking(daemon, paths) as door:
             body = {"instance": daemon.instance, "again": again}
             await door.answer(Service.STOP, body)
 

@@ -1,4 +1,4 @@
-"""byok dashboard: open the daemon's page in the browser."""
+"""byok dashboard: open the daemon's page in the browser, and show the code for it."""
 
 import asyncio
 import os
@@ -8,6 +8,7 @@ import typer
 
 from byok.cli.output import say, tell
 from byok.platform.paths import find_paths
+from byok.routing import Service
 
 if TYPE_CHECKING:
     from byok.client_settings.run_place import RunPlace
@@ -22,53 +23,36 @@ def register(app: typer.Typer) -> None:
 
 def dashboard(
     link: Annotated[
-        bool, typer.Option("--link", help="Print the link instead of opening it.")
+        bool, typer.Option("--link", help="Print the address instead of opening it.")
     ] = False,
 ) -> None:
     """Open the dashboard: live requests, cost, conversations, index and settings.
 
-    The link contains a sign-in code that is valid once, for a minute. Using it a second
-    time ends the session, so do not share it.
+    The page asks for the code that this command shows. It is valid once, for five
+    minutes. It also confirms a change of settings or keys, if the page asks for that.
     """
     from byok.cli.browser import open_browser
+    from byok.cli.ensure_service import require_daemon
     from byok.client_settings.run_place import find_run_place
-    from byok.daemon.token import read_token
 
     paths, place = find_paths(), find_run_place(os.environ)
-    daemon = _find(paths)
-    code = asyncio.run(_make_code(daemon, read_token(paths.dashboard_token)))
-    url = f"http://127.0.0.1:{daemon.port}/ui/#code={code}"
-    if not link and open_browser(url, place):
-        tell(
-            "The dashboard opens in your browser. Nothing there? byok dashboard --link"
-        )
-        return
-    say(url)
-    tell("Open this link within a minute; it works once.")
-    for line in advise_link(place, daemon.port):
-        tell(line)
+    daemon = require_daemon(paths)
+    code = asyncio.run(_make_code(daemon, paths))
+    url = f"http://127.0.0.1:{daemon.port}/ui/"
+    opens = not link and open_browser(url, place)
+    say(f"The dashboard: {url}")
+    say(f"Code: {code}")
+    tell("Enter the code on the page within five minutes. It is for one use.")
+    if not opens:
+        for line in advise_link(place, daemon.port):
+            tell(line)
 
 
-def _find(paths: "Paths") -> "Instance":
-    """Return the daemon; an installed service is started.
-
-    Raises:
-        DaemonGone: it is not running.
-    """
-    from byok.cli.ensure_service import find_or_start
-    from byok.errors import DaemonGone
-
-    daemon = find_or_start(paths)
-    if daemon is None:
-        raise DaemonGone("byok is not running.", hint="Start it: byok serve")
-    return daemon
-
-
-async def _make_code(daemon: "Instance", token: str) -> str:
+async def _make_code(daemon: "Instance", paths: "Paths") -> str:
     from byok.daemon_client.daemon import talking
 
-    async with talking(daemon, token) as door:
-        return await door.make_code()
+    async with talking(daemon, paths) as door:
+        return str((await door.answer(Service.DASHBOARD_CODE, {}))["code"])
 
 
 def advise_link(place: "RunPlace", port: int) -> list[str]:
@@ -79,7 +63,7 @@ def advise_link(place: "RunPlace", port: int) -> list[str]:
         case RunPlace.SSH:
             return [
                 "From the computer in front of you, byok is reached through a tunnel. "
-                "Keep this running there, then open a new link:",
+                "Keep this running there, then open the address:",
                 f"  ssh -N -L {port}:127.0.0.1:{port} HOST",
             ]
         case RunPlace.CONTAINER:

@@ -1,10 +1,11 @@
 """Start the daemon, as a service or by itself, and wait until it answers."""
 
+import socket
 import time
 from typing import TYPE_CHECKING
 
 from byok.cli.output import tell
-from byok.errors import ByokError, NotReady
+from byok.errors import ByokError, CannotStart, DaemonGone, NotReady
 from byok.platform.paths import Paths
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 END_IT = "To end it: byok stop"
 _SECONDS = 60.0
 _PAUSE = 0.2
+_CONNECT_SECONDS = 1.0
 
 
 def find_or_start(paths: Paths) -> "Instance | None":
@@ -29,6 +31,73 @@ def find_or_start(paths: Paths) -> "Instance | None":
         return daemon
     refuse_if_silent(paths)
     return start_service(paths)
+
+
+def require_daemon(paths: Paths, *, start: bool = False) -> "Instance":
+    """Return the daemon that has proved itself; an installed service is started.
+
+    `start` starts one in the background if there is none. Only this daemon's address
+    may be given away together with the token.
+
+    Raises:
+        CannotStart: another program listens on its port.
+        DaemonGone: it is not running.
+        NotReady: a process holds the daemon's lock but fails the challenge.
+    """
+    from byok.cli.command_context import load
+
+    daemon = find_or_start(paths)
+    if daemon is not None:
+        return daemon
+    port = load()[0].server.port
+    if is_taken(port):
+        raise _stranger_error(port)
+    if start:
+        daemon = start_in_background(paths, port)
+        tell(f"byok runs in the background now. {END_IT}")
+        return daemon
+    raise DaemonGone("byok is not running.", hint="Start it: byok serve")
+
+
+def refuse_stranger(paths: Paths) -> None:
+    """Do nothing if the daemon has proved itself, or nobody is at its port.
+
+    Raises:
+        CannotStart: another program listens there.
+    """
+    from byok.cli.command_context import load
+    from byok.daemon_client.find import find_daemon
+
+    if find_daemon(paths) is not None:
+        return
+    port = load()[0].server.port
+    # A service manager that waits for the first request is no stranger.
+    if is_taken(port) and find_or_start(paths) is None:
+        raise _stranger_error(port)
+
+
+def _stranger_error(port: int) -> CannotStart:
+    return CannotStart(
+        f"Another program listens on port {port}. It is not your byok.",
+        code="stranger_on_port",
+        hint="End it, or choose another port for byok: server.port. If clients were "
+        "pointed at this port, it may have their token: byok token rotate",
+    )
+
+
+def is_taken(port: int) -> bool:
+    """Tell whether a program accepts connections at a port of this machine."""
+    return port > 0 and any(_answers(host, port) for host in ("127.0.0.1", "::1"))
+
+
+def _answers(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), timeout=_CONNECT_SECONDS).close()
+    except TimeoutError:
+        return True  # it listens, and is busy
+    except OSError:
+        return False
+    return True
 
 
 def start_service(paths: Paths) -> "Instance | None":

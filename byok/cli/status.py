@@ -85,13 +85,12 @@ async def _ask_daemon(paths: Paths, daemon: "Instance") -> dict[str, Any]:
 
     An error is returned as `error`.
     """
-    from byok.daemon.token import read_token
     from byok.daemon_client.daemon import talking
 
     answer: dict[str, Any] = {"model": "", "settings": {}, "official": {}, "caps": {}}
     answer |= {"journal": {}, "index": None, "error": ""}
     try:
-        async with talking(daemon, read_token(paths.token)) as door:
+        async with talking(daemon, paths) as door:
             answer |= await door.answer(Service.DAEMON, {})
             answer["official"] = await door.answer(Service.OFFICIAL, {})
             answer["index"] = await door.answer(Service.INDEX_STATUS, {})

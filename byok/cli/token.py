@@ -33,8 +33,11 @@ def default(context: typer.Context, metrics: _MetricsOption = False) -> None:
 
 def show(metrics: _MetricsOption = False) -> None:
     """Print the token and nothing else."""
+    from byok.cli.ensure_service import refuse_stranger
     from byok.daemon.token import read_token
 
+    if not metrics:
+        refuse_stranger(find_paths())
     say(read_token(_file(metrics)))
 
 

@@ -1,8 +1,14 @@
-"""Prove that the process on the port is the daemon of this user.
+"""The owner's secret: what proves the daemon to byok's commands, and them to it.
 
-Another program could take the port first and collect tokens and prompts. So a process
-asks for a proof before it sends the token: an HMAC that only a holder of the token can
-compute. It covers the port, so that it cannot be relayed from another daemon.
+Another program could take the port first and collect tokens and prompts. So a command
+asks for a proof before it sends anything: an HMAC that only a holder of the secret can
+compute. It covers the port, so that it cannot be relayed from another daemon. Clients'
+settings hold the clients' token, so who steals that can neither pretend to be the
+daemon nor change what it does.
+
+The secret itself is never sent. Commands send a token derived from it, which is valid
+for one daemon process: whoever takes the port after that process has ended has no use
+for it.
 """
 
 import hmac
@@ -22,15 +28,24 @@ PATH = "/health/challenge"
 MAX_BODY = 1024
 _SECONDS = 3.0
 _NONCE_CHARS = range(16, 129)
+_MARK = "byok_owner_"  # by which byok/redact.py knows it
 
 
-def compute_proof(token: str, nonce: str, port: int, instance: str) -> str:
-    """Return the HMAC-SHA256 (hex) of nonce, port and instance under the token."""
-    message = f"byok {PATH}\n{nonce}\n{port}\n{instance}"
-    return hmac.new(token.encode(), message.encode(), "sha256").hexdigest()
+def derive_owner_token(secret: str, port: int, instance: str) -> str:
+    """Return the token that byok's commands send to one daemon process."""
+    return _MARK + _mac(secret, f"byok owner\n{port}\n{instance}")
 
 
-def answer_challenge(body: "Json", token: str, port: int, instance: str) -> "Json":
+def compute_proof(secret: str, nonce: str, port: int, instance: str) -> str:
+    """Return the HMAC-SHA256 (hex) of nonce, port and instance under the secret."""
+    return _mac(secret, f"byok {PATH}\n{nonce}\n{port}\n{instance}")
+
+
+def _mac(secret: str, message: str) -> str:
+    return hmac.new(secret.encode(), message.encode(), "sha256").hexdigest()
+
+
+def answer_challenge(body: "Json", secret: str, port: int, instance: str) -> "Json":
     """Answer a challenge `{"nonce": 16 to 128 ASCII characters}`.
 
     Raises:
@@ -47,10 +62,10 @@ def answer_challenge(body: "Json", token: str, port: int, instance: str) -> "Jso
             code="bad_field",
             status=422,
         )
-    return {"instance": instance, "proof": compute_proof(token, nonce, port, instance)}
+    return {"instance": instance, "proof": compute_proof(secret, nonce, port, instance)}
 
 
-def verify_daemon(daemon: Instance, token: str, host: str = "127.0.0.1") -> bool:
+def verify_daemon(daemon: Instance, secret: str, host: str = "127.0.0.1") -> bool:
     """Ask the daemon for the proof; False if it is wrong or nobody answers.
 
     `host` is a loopback address.
@@ -67,7 +82,7 @@ def verify_daemon(daemon: Instance, token: str, host: str = "127.0.0.1") -> bool
         return False
     finally:
         connection.close()
-    expected = compute_proof(token, nonce, daemon.port, daemon.instance)
+    expected = compute_proof(secret, nonce, daemon.port, daemon.instance)
     return isinstance(given, str) and hmac.compare_digest(
         given.encode("utf-8", "replace"), expected.encode()
     )

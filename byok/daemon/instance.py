@@ -62,9 +62,10 @@ def only_instance(paths: Paths) -> Iterator[None]:
         ) from None
     for written_here_only in (paths.daemon, paths.models):
         sweep(written_here_only)
-    tokens = (paths.token, paths.metrics_token, paths.dashboard_token)
+    tokens = (paths.token, paths.metrics_token, paths.owner_secret)
     for written_by_commands in (*tokens, paths.vault):
         sweep(written_by_commands, older_than=LONGEST_WRITE)
+    paths.dashboard_token.unlink(missing_ok=True)  # nothing accepts it any more
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Create, rotate and check the client token."""
+"""Create, rotate and check tokens: files that only their owner may read."""
 
 import hmac
 import logging
@@ -15,7 +15,7 @@ _BYTES = 32
 _SHORTEST = 16
 _HINTS = {
     "metrics-token": "Run: byok token rotate --metrics",
-    "dashboard-token": "Delete this file: byok dashboard makes a new one.",
+    "owner-secret": "Delete this file, and start byok again: that makes a new one.",
 }
 
 
@@ -42,6 +42,21 @@ def rotate_token(path: Path) -> str:
     return token
 
 
+def renew_token(path: Path) -> None:
+    """Replace the token; it stays as it is where nothing can be written.
+
+    Raises:
+        ConfigError: it stays, and is not private or contains no token.
+        OSError: there is none, and none can be written.
+    """
+    try:
+        rotate_token(path)
+    except OSError:
+        if not path.exists():
+            raise
+        _existing(path)
+
+
 def _new_token() -> str:
     """Return a token that does not begin like a command-line option."""
     while not (token := secrets.token_urlsafe(_BYTES))[0].isalnum():
@@ -63,21 +78,26 @@ def _existing(path: Path) -> str:
 class TokenCheck:
     """Checks Authorization headers; reads the token file again when it changes.
 
-    Each valid token is passed to `on_token`, so that logs can be redacted.
+    Each valid token is passed to `on_token`, so that logs can be redacted. `derive`
+    makes what is sent of what the file holds.
     """
 
     def __init__(
-        self, path: Path, on_token: Callable[[str], None] = lambda token: None
+        self,
+        path: Path,
+        on_token: Callable[[str], None] = lambda token: None,
+        derive: Callable[[str], str] = lambda token: token,
     ) -> None:
         self._path = path
         self._on_token = on_token
+        self._derive = derive
         self._token = read_token(path)
         self._stamp = _stamp(path)
         on_token(self._token)
 
     @property
     def token(self) -> str:
-        """The valid token; the last one if the file is gone."""
+        """What the file holds; what it last held if it is gone."""
         try:
             stamp = _stamp(self._path)
         except OSError:
@@ -104,7 +124,9 @@ class TokenCheck:
         if given == header or not given:
             return False
         sent = given.encode("utf-8", "surrogateescape")
-        return hmac.compare_digest(sent, self.token.encode())
+        if not (token := self.token):
+            return False
+        return hmac.compare_digest(sent, self._derive(token).encode())
 
 
 def _stamp(path: Path) -> tuple[int, int]:

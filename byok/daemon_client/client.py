@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from byok.chat import Json
 from byok.daemon.instance import Instance
-from byok.daemon.token import read_token
 from byok.daemon_client.daemon import talking
 from byok.daemon_client.find import START_SECONDS, find_daemon
 from byok.errors import DaemonGone, IndexInUse
@@ -155,7 +154,7 @@ class LocalClient:
             if daemon is None:
                 opening = self._open_own(self._check_roots())
             else:
-                opening = talking(daemon, read_token(self._paths.token))
+                opening = talking(daemon, self._paths)
             door = await stack.enter_async_context(opening)
             if daemon is not None:
                 await self._declare(door)

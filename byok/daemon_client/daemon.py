@@ -8,7 +8,9 @@ import orjson
 
 from byok.augment.endpoints import ENDPOINTS, Local
 from byok.chat import Json
+from byok.daemon.challenge import derive_owner_token
 from byok.daemon.instance import Instance
+from byok.daemon.token import read_token
 from byok.errors import (
     NO_UPSTREAM,
     BadRequest,
@@ -20,6 +22,7 @@ from byok.errors import (
     KeyMissing,
     NotReady,
 )
+from byok.platform.paths import Paths
 from byok.routing import Service
 
 if TYPE_CHECKING:
@@ -37,13 +40,19 @@ _CONNECT_SECONDS, _ANSWER_SECONDS = 5.0, 300.0
 
 
 @asynccontextmanager
-async def talking(daemon: Instance, token: str) -> AsyncIterator["DaemonDoor"]:
-    """Give a connection to a daemon that has passed the challenge."""
+async def talking(daemon: Instance, paths: Paths) -> AsyncIterator["DaemonDoor"]:
+    """Give a connection to a daemon that has passed the challenge.
+
+    Raises:
+        ConfigError: the file with the owner's secret is not private.
+    """
     import aiohttp
 
     timeout = aiohttp.ClientTimeout(
         total=_ANSWER_SECONDS, sock_connect=_CONNECT_SECONDS
     )
+    secret = read_token(paths.owner_secret)
+    token = derive_owner_token(secret, daemon.port, daemon.instance)
     async with aiohttp.ClientSession(
         f"http://127.0.0.1:{daemon.port}",
         headers={
@@ -71,14 +80,6 @@ class DaemonDoor:
             ByokError: as raised by the daemon.
         """
         return await self._post(_PATHS[service], body)
-
-    async def make_code(self) -> str:
-        """Return a code for one sign-in to the dashboard; needs the token for that.
-
-        Raises:
-            ByokError: as `answer`.
-        """
-        return str((await self._post("/ui/code", {}))["code"])
 
     async def _post(self, path: str, body: Json) -> Json:
         import aiohttp

@@ -14,13 +14,13 @@ _PAUSE = 0.2
 def find_daemon(paths: Paths, seconds: float = START_SECONDS) -> Instance | None:
     """Return the daemon if it passes the challenge, else None; blocks.
 
-    Waits up to `seconds` for one that is just starting. The token is not sent before
-    the challenge is passed.
+    Waits up to `seconds` for one that is just starting. Nothing is sent before the
+    challenge is passed.
     """
     deadline = time.monotonic() + seconds
     while is_held(paths):
         daemon = find_instance(paths)
-        if daemon is not None and verify_daemon(daemon, read_token(paths.token)):
+        if daemon is not None and verify_daemon(daemon, read_token(paths.owner_secret)):
             return daemon
         if time.monotonic() >= deadline:
             break

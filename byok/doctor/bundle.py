@@ -79,7 +79,7 @@ def _hide_in(content: str | bytes, hide: Callable[[str], str]) -> str:
 def _learn_secrets(around: Surroundings) -> None:
     """Let the redactor know the tokens, and what the environment holds of secrets."""
     paths = around.paths
-    for file in (paths.token, paths.metrics_token, paths.dashboard_token):
+    for file in (paths.token, paths.metrics_token, paths.owner_secret):
         token = _read_end(file, _TOKEN_BYTES)
         around.redactor.add(token.decode("utf-8", "replace").strip())
     for name, value in around.environ.items():

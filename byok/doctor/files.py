@@ -43,8 +43,8 @@ def _check_token(around: Surroundings) -> CheckResult:
 
 
 async def other_tokens(around: Surroundings) -> Sequence[str]:
-    """Return the files that exist of the tokens for the metrics and the dashboard."""
-    files = (around.paths.metrics_token, around.paths.dashboard_token)
+    """Return the files that exist of the metrics' token and the owner's secret."""
+    files = (around.paths.metrics_token, around.paths.owner_secret)
     return await in_background(lambda: [str(f) for f in files if os.path.lexists(f)])
 
 

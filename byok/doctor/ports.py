@@ -73,7 +73,8 @@ def _judge(
     finder = _FINDERS.get(sys.platform, _FINDER).format(port=port)
     return wrong(
         f"{where} is taken by another program{who}",
-        f"End it ({finder} names it), or set server.port to another",
+        f"End it ({finder} names it), or set server.port to another. If clients were "
+        "pointed at this port, it may have their token: byok token rotate",
     )
 
 
@@ -85,11 +86,11 @@ def _owner(around: Surroundings, hosts: list[str], port: int) -> PortOwner | Non
 
 def _strangers(around: Surroundings, daemon: Instance) -> dict[str, int]:
     """Return an error number for each address, 0 where the daemon proves itself."""
-    token = read_token(around.paths.token)
+    secret = read_token(around.paths.owner_secret)
     codes = {host: _bind_error(host, 0) for host in _PLACES}
     return {
         host: errno.EADDRINUSE
-        if code not in _MISSING and not verify_daemon(daemon, token, host)
+        if code not in _MISSING and not verify_daemon(daemon, secret, host)
         else code
         for host, code in codes.items()
     }

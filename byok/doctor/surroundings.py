@@ -12,7 +12,6 @@ from typing import Any, TypeVar, cast
 from byok.chat import Json
 from byok.config import Settings, UpstreamSettings, check_settings, load_settings
 from byok.daemon.instance import Instance, is_held
-from byok.daemon.token import read_token
 from byok.daemon_client.daemon import talking
 from byok.daemon_client.find import find_daemon
 from byok.doctor.background import in_background
@@ -113,7 +112,7 @@ class Surroundings:
 
         Raises:
             NoProof: one runs and gives no proof.
-            CannotCheck: there is no token to ask with.
+            CannotCheck: there is no secret to ask with.
         """
         return await self.once("daemon", self._daemon)
 
@@ -127,12 +126,12 @@ class Surroundings:
         """Return the daemon, and whether any process holds its lock; writes nothing."""
         if not (self.paths.lock.exists() and is_held(self.paths)):
             return None, False
-        if not os.path.lexists(self.paths.token):  # it would be created
-            raise CannotCheck("there is no token to ask the daemon with")
+        if not os.path.lexists(self.paths.owner_secret):  # it would be created
+            raise CannotCheck("there is no secret to ask the daemon with")
         try:
             return find_daemon(self.paths, _PATIENCE), True
         except ConfigError as error:
-            raise CannotCheck("the token cannot be used") from error
+            raise CannotCheck("the owner's secret cannot be used") from error
 
     async def running(self) -> Instance | None:
         """Return the daemon if one runs and proves to be this user's."""
@@ -154,8 +153,7 @@ class Surroundings:
         return await self.once(service.name, lambda: self._ask(daemon, service))
 
     async def _ask(self, daemon: Instance, service: Service) -> Json:
-        token = await in_background(lambda: read_token(self.paths.token))
-        async with talking(daemon, token) as door:
+        async with talking(daemon, self.paths) as door:
             return await door.answer(service, {})
 
     async def ask_if_running(self, service: Service) -> Json | None:

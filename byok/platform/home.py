@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from byok.errors import ConfigError
+from byok.escapes import shell_word
 
 _PROOFS = ("state/daemon.lock", "state/log/byok.log")
 _PRIVATE_PROOFS = ("state/token", "data/vault.json")
@@ -39,6 +40,7 @@ _NAMES = {
         "settings_backups",
         "token",
         "metrics-token",
+        "owner-secret",
     },
     "data": {
         "data.db",
@@ -62,6 +64,7 @@ def check_home(home: Path) -> None:
     Raises:
         ConfigError: there are such files, and nothing proves that byok made the folder.
     """
+    check_owner(home)
     if not home.is_dir() or _is_proven(home):
         return
     if foreign := next(_foreign(home), ""):
@@ -70,6 +73,35 @@ def check_home(home: Path) -> None:
             "Nothing was written there.",
             hint=f"Let BYOK_HOME name a new or empty folder, such as {home / 'byok'}.",
         )
+
+
+def check_owner(folder: Path) -> None:
+    """Refuse a folder that another user of the machine owns, or could replace.
+
+    He could put settings there that send code to his own address. The folders above it
+    count too: whoever may rename one can put another in its place.
+
+    Raises:
+        ConfigError: it, or a folder above it, is not this user's alone to change.
+    """
+    if not hasattr(os, "geteuid"):
+        return  # Windows: the user's profile folder is private by its access list
+    for place in (folder, *folder.parents):
+        try:
+            facts = place.stat()
+        except OSError:
+            continue  # it will be made, and then is the user's own
+        if facts.st_uid not in (os.geteuid(), 0):
+            raise ConfigError(
+                f"{place} belongs to another user. byok keeps its secrets there only "
+                "if it is yours.",
+                hint="Run byok as that user, or let BYOK_HOME name a folder of yours.",
+            )
+        if facts.st_mode & stat.S_IWOTH and not facts.st_mode & stat.S_ISVTX:
+            raise ConfigError(
+                f"{place} can be changed by every user of this machine.",
+                hint=f"Run: chmod o-w {shell_word(place)}",
+            )
 
 
 def _is_proven(home: Path) -> bool:

@@ -17,7 +17,7 @@ import platformdirs
 
 from byok.errors import ConfigError
 from byok.escapes import shell_word
-from byok.platform.home import check_home
+from byok.platform.home import check_home, check_owner
 
 LONGEST_WRITE = 3600.0  # seconds
 
@@ -56,8 +56,13 @@ class Paths:
         return self.state_dir / "metrics-token"
 
     @property
+    def owner_secret(self) -> Path:
+        """What proves byok's own commands to the daemon; no client is ever given it."""
+        return self.state_dir / "owner-secret"
+
+    @property
     def dashboard_token(self) -> Path:
-        """The token that codes for the dashboard are made for."""
+        """What earlier versions had in place of the owner's secret."""
         return self.state_dir / "dashboard-token"
 
     @property
@@ -135,7 +140,8 @@ def find_paths(environ: Mapping[str, str] = os.environ) -> Paths:
     """Return the paths of this user.
 
     Raises:
-        ConfigError: `BYOK_HOME` is not an absolute path, or a folder with other files.
+        ConfigError: `BYOK_HOME` is not an absolute path, or a folder with other files;
+            a folder is not this user's alone.
     """
     if home := environ.get("BYOK_HOME", ""):
         root = Path(home).expanduser()
@@ -144,9 +150,12 @@ def find_paths(environ: Mapping[str, str] = os.environ) -> Paths:
         check_home(root)
         return Paths(root, root / "state", root / "data")
     dirs = platformdirs.PlatformDirs("byok", appauthor=False)
-    return Paths(
+    found = Paths(
         Path(dirs.user_config_dir), Path(dirs.user_state_dir), Path(dirs.user_data_dir)
     )
+    for folder in found.folders:
+        check_owner(folder)
+    return found
 
 
 def write_private(path: Path, content: str | bytes) -> None:
@@ -260,7 +269,12 @@ def check_private(path: Path, cure: str = "Remove it.") -> None:
     if not hasattr(os, "geteuid"):
         return  # Windows: the user's profile folder is private by its access list
     if facts.st_uid != os.geteuid():
-        raise ConfigError(f"{path} belongs to another user.", hint=cure)
+        raise ConfigError(
+            f"{path} belongs to another user.",
+            hint="Run byok as that user, without sudo."
+            if os.geteuid() == 0
+            else f"If it should be yours: sudo chown $(id -un) {shell_word(path)}",
+        )
     if facts.st_mode & 0o077:
         raise ConfigError(
             f"{path} can be read or changed by other users.",

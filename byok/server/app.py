@@ -17,7 +17,12 @@ from byok.errors import ByokError, NotReady
 from byok.observer import Observers
 from byok.record import CLIENT_GONE, Head, Hop, RequestRecord, begin_record
 from byok.redact import Redactor
-from byok.server.dashboard.endpoint import PAGE_HEADERS, DashboardEndpoint
+from byok.server.dashboard.endpoint import (
+    PAGE_HEADERS,
+    PREFIX,
+    DashboardEndpoint,
+    is_visit,
+)
 from byok.server.dashboard.service_worker import asks_for_worker, end_worker
 from byok.server.http.body import parse_request, read_body
 from byok.server.http.exchange import HttpExchange
@@ -25,6 +30,7 @@ from byok.server.http.gate import Gate, shutting_down
 from byok.server.http.guard import Guard
 from byok.server.http.protocol import note_token
 from byok.server.http.reply import (
+    COMMON,
     REQUEST_ID,
     body_bytes,
     internal_error,
@@ -133,6 +139,9 @@ class App:
         if request.raw_path in _HEALTH and request.method in ("GET", "HEAD"):
             exchange.record.endpoint = request.raw_path
             return self._health()
+        if is_visit(request):
+            exchange.record.endpoint = PREFIX + "/"
+            return Response(status=302, headers={**COMMON, "Location": PREFIX + "/"})
         if request.raw_path == challenge.PATH and request.method == "POST":
             exchange.record.endpoint = request.raw_path
             return await self._answer_challenge(request)
@@ -144,7 +153,9 @@ class App:
         if self._metrics is not None and self._metrics.serves(request.raw_path):
             return await self._metrics.answer(exchange)
         by_api_key = takes_api_key(request.raw_path)
-        self._guard.check_token(request.headers, takes_api_key=by_api_key)
+        exchange.requester = self._guard.check_token(
+            request.headers, takes_api_key=by_api_key
+        )
         exchange.record.trusted = True
         note_token(request)
         await self._settled.wait()

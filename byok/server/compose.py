@@ -51,6 +51,7 @@ def make_endpoints(
     caps: CapKeeper,
     live: LiveRequests,
     journal: Journal,
+    make_code: Callable[[], str],
 ) -> EndpointSet:
     """Build what answers requests with one set of services."""
     settings = services.settings
@@ -63,7 +64,14 @@ def make_endpoints(
         services.context, settings.chat, keeps_uploads=services.keeps_uploads
     )
     admission = Admission(gate, conversations)
-    local = _local_handlers(services, control, models, relay, caps, journal)
+    own = DaemonEndpoints(services, control, caps, journal, make_code)
+    local: dict[Service, LocalHandler] = {
+        Service.MODELS: models.for_editor,
+        Service.OFFICIAL: relay.status,
+        **CodeEndpoints(services.context).handlers,
+        **EmbedEndpoints(services.embeddings).handlers,
+        **own.handlers,
+    }
     handlers = Handlers(
         _make_generator(services, grounding, admission, timing, caps),
         _make_completer(services, grounding, gate, caps),
@@ -158,21 +166,3 @@ def _make_tools(services: Services) -> AnswerTools:
     return AnswerTools(
         services.settings.tools, services.provider_data, services.redactor
     )
-
-
-def _local_handlers(
-    services: Services,
-    control: Control,
-    models: ModelLists,
-    relay: Relay,
-    caps: CapKeeper,
-    journal: Journal,
-) -> dict[Service, LocalHandler]:
-    """Return what answers each service of the daemon."""
-    return {
-        Service.MODELS: models.for_editor,
-        Service.OFFICIAL: relay.status,
-        **CodeEndpoints(services.context).handlers,
-        **EmbedEndpoints(services.embeddings).handlers,
-        **DaemonEndpoints(services, control, caps, journal).handlers,
-    }

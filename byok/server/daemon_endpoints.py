@@ -30,12 +30,19 @@ class DaemonEndpoints:
     """Answers what commands ask of the daemon itself."""
 
     def __init__(
-        self, services: Services, control: Control, caps: CapKeeper, journal: Journal
+        self,
+        services: Services,
+        control: Control,
+        caps: CapKeeper,
+        journal: Journal,
+        make_code: Callable[[], str],
     ) -> None:
+        """Take what is told of; `make_code` gives a code for the dashboard."""
         self._services = services
         self._caps = caps
         self._journal = journal
         self._control = control
+        self._make_code = make_code
         self.handlers: Mapping[Service, Callable[[Json], Awaitable[Json]]] = {
             Service.DAEMON: self._daemon,
             Service.SETTINGS: self._settings,
@@ -47,6 +54,7 @@ class DaemonEndpoints:
             Service.CAPTURE: self._capture,
             Service.RELOAD: self._reload,
             Service.STOP: self._stop,
+            Service.DASHBOARD_CODE: self._dashboard_code,
         }
 
     async def _daemon(self, body: Json) -> Json:
@@ -96,6 +104,10 @@ class DaemonEndpoints:
         again = body.get("again") is True
         await self._control.stop(first_text(body, "instance"), again=again)
         return {"again": again}
+
+    async def _dashboard_code(self, body: Json) -> Json:
+        del body
+        return {"code": self._make_code()}
 
 
 async def keys(services: Services) -> Json:

@@ -8,9 +8,10 @@ from aiohttp.web import Response, StreamResponse
 
 from byok.augment.body import first_text
 from byok.augment.disabled_replies import off_answer
+from byok.augment.endpoints import Local
 from byok.chat import Json
 from byok.config.routing_sections import OfficialSettings
-from byok.errors import BadRequest
+from byok.errors import BadRequest, NotAllowed
 from byok.record import Hop
 from byok.routing import EndpointGroup, ServedBy
 from byok.server.answerable import (
@@ -22,7 +23,7 @@ from byok.server.answerable import (
 from byok.server.handlers import Handlers
 from byok.server.http.body import parse_request, read_body
 from byok.server.http.exchange import HttpExchange
-from byok.server.http.guard import Guard
+from byok.server.http.guard import Guard, Requester
 from byok.server.http.large import LargeBodies
 from byok.server.model_lists import ModelLists
 from byok.server.official import Relay
@@ -64,6 +65,7 @@ class Endpoints:
         request, guard = exchange.request, self._guard
         row, known = find_row(request.raw_path)
         exchange.record.endpoint = row.path if known else "(unknown)"
+        _check_rights(row, exchange.requester)
         limit = longest_body(self._settings, row)
         guard.check_length(request, limit)
         if not known:
@@ -117,6 +119,23 @@ class Endpoints:
         if path not in self._told and len(self._told) < _MAX_TOLD:
             self._told.add(path)
             _log.info("unknown path %.200r: replying with nothing", path)
+
+
+def _check_rights(row: Row, requester: Requester) -> None:
+    """Let clients use what is for clients.
+
+    Their token stands in settings that editors copy to other machines; so it must not
+    open the owner's files, settings and keys.
+
+    Raises:
+        NotAllowed: 403, only byok's own commands may use this endpoint.
+    """
+    if isinstance(row, Local) and row.own and requester is not Requester.OWNER:
+        raise NotAllowed(
+            "Only byok's own commands may do this.",
+            code="owner_only",
+            hint="Use the command, such as byok index add.",
+        )
 
 
 def _note(exchange: HttpExchange, raw: bytes, body: dict[str, Any]) -> None:

@@ -15,10 +15,10 @@ from aiohttp.web import SockSite
 from byok.caps.keeper import CapKeeper
 from byok.capture.recorder import CaptureRecorder
 from byok.config import Settings
-from byok.daemon.challenge import answer_challenge
+from byok.daemon.challenge import answer_challenge, derive_owner_token
 from byok.daemon.hardening import max_connections
 from byok.daemon.logs import set_level
-from byok.daemon.token import TokenCheck
+from byok.daemon.token import TokenCheck, renew_token
 from byok.dashboard.live import LiveRequests
 from byok.journal.journal import Journal
 from byok.observer import Observer, Observers
@@ -196,23 +196,27 @@ def _make_front(
     """Bind the port, and make what checks and records requests."""
     limits = settings.limits
     token = TokenCheck(paths.token, redactor.add)
-    guard = Guard(token)
+    renew_token(paths.owner_secret)  # no client has it, so each start may change it
     gate = Gate(limits.streams, limits.waiting, limits.wait_seconds)
     connections = max_connections(limits.connections)
     sockets = listen(settings.server.port, passed)
     port: int = sockets[0].getsockname()[1]
     instance = secrets.token_hex(8)
+    owner = TokenCheck(
+        paths.owner_secret,
+        redactor.add,
+        lambda secret: derive_owner_token(secret, port, instance),
+    )
+    guard = Guard(token, owner)
     guard.listen_on(port)
     metrics = MetricsEndpoint(paths.metrics_token, redactor, gate, journal)
-    dashboard = DashboardEndpoint(
-        paths.dashboard_token, redactor, guard, body_gap=timing.body_gap
-    )
+    dashboard = DashboardEndpoint(guard, body_gap=timing.body_gap)
     app = App(
         guard,
         gate,
         redactor,
         Observers([AccessLog(), journal, metrics.requests, *observers]),
-        prove=lambda body: answer_challenge(body, token.token, port, instance),
+        prove=lambda body: answer_challenge(body, owner.token, port, instance),
         metrics=metrics,
         dashboard=dashboard,
         body_gap=timing.body_gap,
@@ -262,6 +266,7 @@ def _opener(
             caps,
             live,
             journal,
+            front.dashboard.sessions.make_code,
         )
         settings, price_of = services.settings, services.catalog.price_of
         live.price_of = price_of

@@ -18,6 +18,7 @@ from byok.client_settings.wanted_settings import DaemonAddress
 from byok.errors import ConfigError
 from byok.redact import Redactor
 from tests.fakes.commands import Cli
+from tests.fakes.daemon_thread import daemon_thread
 
 DAEMON = DaemonAddress("http://127.0.0.1:1", "token-of-byok-0123", Path("/t"))
 
@@ -77,8 +78,11 @@ def test_without_a_terminal_the_whole_command_is_told(
     file = home / "own.json"
     file.write_text("{}")
     if verb == "disconnect":
-        assert cli("connect", "vscode", "--write", "--yes", "--file", file).code == 0
+        with daemon_thread():
+            done = cli("connect", "vscode", "--write", "--yes", "--file", file)
+        assert done.code == 0
     write = ["--write"] if verb == "connect" else []
-    done = cli(verb, "vscode", *write, "--file", file)
+    with daemon_thread():
+        done = cli(verb, "vscode", *write, "--file", file)
     told = shlex.join(["byok", verb, "vscode", *write, "--file", str(file), "--yes"])
     assert told in done.err.replace("\n", " ")

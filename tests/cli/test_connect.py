@@ -6,6 +6,7 @@ import socket
 
 import pytest
 
+from byok.daemon.token import read_token
 from byok.platform.paths import find_paths
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
@@ -22,21 +23,35 @@ NAMES = {
 
 def write_settings(text: str) -> None:
     path = find_paths().config
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     path.chmod(0o600)
 
 
-@pytest.mark.parametrize("client", CLIENTS)
-def test_connect_without_a_daemon_gives_the_default_port_and_says_so(
-    cli: Cli, client: str
-) -> None:
+@pytest.mark.case("B162")
+def test_connect_gives_the_token_to_nobody_if_no_daemon_runs(cli: Cli) -> None:
+    write_settings("[server]\nport = 0\n")
     token = cli("token").out.strip()
-    done = cli("connect", client, "--json")
-    assert done.code == 0
-    url = "http://127.0.0.1:8317"
-    assert json.loads(done.out) == dict(zip(NAMES[client], (url, token), strict=True))
-    assert "byok is not running" in done.err
+    for client in CLIENTS:
+        for options in ((), ("--write", "--yes"), ("--dry-run",)):
+            done = cli("connect", client, *options)
+            assert (done.code, done.out) == (1, ""), (client, options)
+            assert "--start" in done.err
+            assert token not in done.err
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+@pytest.mark.case("B162")
+def test_a_stranger_on_the_port_is_named_and_gets_no_token(cli: Cli, host: str) -> None:
+    token = read_token(find_paths().token)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, 0), family=family) as server:
+        write_settings(f"[server]\nport = {server.getsockname()[1]}\n")
+        for words in ("connect cli", "connect vscode --write --yes", "token"):
+            done = cli(*words.split())
+            assert (done.code, done.out) == (69, ""), words
+            assert "byok token rotate" in done.err
+            assert token not in done.err
 
 
 async def test_connect_with_a_daemon_gives_its_port(cli: Cli) -> None:
@@ -57,16 +72,10 @@ async def test_connect_refuses_what_does_not_prove_to_be_the_daemon(
     assert "the daemon does not answer" in done.err
 
 
-def test_connect_port_of_the_settings_is_the_default(cli: Cli) -> None:
-    write_settings("[server]\nport = 9123\n")
-    assert "http://127.0.0.1:9123" in cli("connect", "cli").out
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:subprocess:ResourceWarning")  # it outlives byok
 def test_connect_starts_a_daemon_if_wanted(cli: Cli) -> None:
     write_settings("[upstreams.demo]\n[server]\nport = 0\n")
-    assert "With --start" in cli("connect", "sdk").err
     done = cli("connect", "sdk", "--start", "--json")
     try:
         assert "runs in the background now. To end it: byok stop" in done.err
@@ -88,42 +97,34 @@ def test_connect_tells_that_the_port_for_a_new_daemon_is_taken(cli: Cli) -> None
     assert str(port) in done.err
 
 
-@pytest.mark.parametrize("client", ["vscode-insiders", "vscodium", "cursor"])
-def test_connect_prints_the_same_for_editors_like_vscode(cli: Cli, client: str) -> None:
-    assert cli("connect", client).out == cli("connect", "vscode").out
+def test_connect_prints_the_same_for_editors_like_vscode(cli: Cli) -> None:
+    with daemon_thread():
+        shown = cli("connect", "vscode").out
+        for client in ("vscode-insiders", "vscodium", "cursor"):
+            assert cli("connect", client).out == shown
 
 
 MODEL_CLIENTS = ("codex", "opencode", "aider", "continue")
 
 
 @pytest.mark.parametrize("client", MODEL_CLIENTS)
-def test_connect_of_a_client_with_a_model_needs_one(cli: Cli, client: str) -> None:
-    done = cli("connect", client)
-    assert (done.code, done.out) == (78, "")
-    assert "--model M" in done.err
-    path = find_paths().config
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text('[upstreams.demo]\n[routing]\ndefault = "byok:demo:echo"\n')
-    path.chmod(0o600)
-    assert "byok:demo:echo" in cli("connect", client).out
-    chosen = cli("connect", client, "--model", "byok:box:m")
-    assert "byok:box:m" in chosen.out
-    assert "http://127.0.0.1:8317/v1" in chosen.out
-    values = json.loads(cli("connect", client, "--model", "m", "--json").out)
-    assert "http://127.0.0.1:8317/v1" in str(values)
-
-
-def test_connect_with_a_daemon_names_its_default_model(cli: Cli) -> None:
-    with daemon_thread():
-        assert "byok:demo:echo" in cli("connect", "aider").out
+def test_connect_of_a_client_with_a_model_names_one(cli: Cli, client: str) -> None:
+    with daemon_thread() as daemon:
+        assert "byok:demo:echo" in cli("connect", client).out
+        chosen = cli("connect", client, "--model", "byok:box:m")
+        assert "byok:box:m" in chosen.out
+        assert f"{daemon.url}/v1" in chosen.out
+        values = json.loads(cli("connect", client, "--model", "m", "--json").out)
+        assert f"{daemon.url}/v1" in str(values)
 
 
 @pytest.mark.parametrize("client", ["cli", "sdk"])
 def test_connect_variables_are_printed_for_a_shell(cli: Cli, client: str) -> None:
-    done = cli("connect", client)
-    token = cli("token").out.strip()
+    with daemon_thread() as daemon:
+        done = cli("connect", client)
+        token = cli("token").out.strip()
     assert done.out.splitlines() == [
-        "export AUGMENT_API_URL=http://127.0.0.1:8317",
+        f"export AUGMENT_API_URL={daemon.url}",
         f"export AUGMENT_API_TOKEN={token}",
     ]
     assert "Set " in done.err
@@ -133,6 +134,7 @@ def test_connect_variables_are_printed_for_a_shell(cli: Cli, client: str) -> Non
 def test_connect_settings_are_json_with_a_remark_on_stderr(
     cli: Cli, client: str
 ) -> None:
-    done = cli("connect", client)
+    with daemon_thread():
+        done = cli("connect", client)
     assert set(json.loads(done.out)) == set(NAMES[client])
     assert "settings" in done.err

@@ -2,12 +2,15 @@
 
 import io
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from byok.platform.paths import find_paths
+from byok.server.run import Daemon
 from tests.fakes.commands import Cli
+from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.settings_files import COMMENTS
 
 RAW = b"\xef\xbb\xbf" + COMMENTS.replace("\n", "\r\n").encode()
@@ -30,6 +33,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("REMOTE_CONTAINERS", "true")
     return home
+
+
+@pytest.fixture(autouse=True)
+def daemon(home: Path) -> Iterator[Daemon]:
+    with daemon_thread() as daemon:
+        yield daemon
 
 
 @pytest.fixture
@@ -112,14 +121,16 @@ def test_connect_warns_of_a_file_that_others_may_read(cli: Cli, file: Path) -> N
     assert "chmod 600" not in cli("connect", "vscode", "--write", "--yes").err
 
 
-def test_connect_says_on_which_side_the_settings_are(cli: Cli, home: Path) -> None:
+def test_connect_says_on_which_side_the_settings_are(
+    cli: Cli, home: Path, daemon: Daemon
+) -> None:
     machine = home / ".cursor-server" / "data" / "Machine"
     machine.mkdir(parents=True)
     done = cli("connect", "cursor", "--write", "--yes")
     assert done.code == 0
     assert (machine / "settings.json").exists()
     assert "the remote settings file of this machine" in done.err
-    assert "127.0.0.1:8317" in done.err
+    assert f"127.0.0.1:{daemon.port}" in done.err
     assert "Settings Sync" not in done.err
     assert cli("disconnect", "cursor", "--yes").out.endswith("was removed.\n")
 
@@ -139,7 +150,7 @@ def test_connect_warns_of_settings_sync(cli: Cli, file: Path) -> None:
     ],
 )
 def test_connect_makes_the_file_of_other_clients_and_disconnect_removes_it(
-    cli: Cli, home: Path, client: str, name: str
+    cli: Cli, home: Path, daemon: Daemon, client: str, name: str
 ) -> None:
     file = home / name
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -147,7 +158,7 @@ def test_connect_makes_the_file_of_other_clients_and_disconnect_removes_it(
     done = cli("connect", client, "--write", "--yes", *model)
     assert (done.code, file.exists()) == (0, True)
     assert "byok:box:m" in file.read_text()
-    assert "http://127.0.0.1:8317/v1" in file.read_text()
+    assert f"{daemon.url}/v1" in file.read_text()
     assert cli("connect", client, "--write", *model).code == 0
     gone = cli("disconnect", client, "--yes")
     assert (gone.code, file.exists()) == (0, False)
@@ -178,9 +189,11 @@ def test_connect_of_another_file_and_profile(cli: Cli, home: Path, file: Path) -
     assert (other.exists(), file.read_bytes()) == (False, RAW)
 
 
-def test_disconnect_of_an_edited_file_says_what_it_leaves(cli: Cli, file: Path) -> None:
+def test_disconnect_of_an_edited_file_says_what_it_leaves(
+    cli: Cli, file: Path, daemon: Daemon
+) -> None:
     cli("connect", "vscode", "--write", "--yes")
-    raw = file.read_bytes().replace(b"http://127.0.0.1:8317", b"http://theirs/")
+    raw = file.read_bytes().replace(daemon.url.encode(), b"http://theirs/")
     file.write_bytes(raw)
     done = cli("disconnect", "vscode", "--yes")
     assert done.code == 0

@@ -17,12 +17,12 @@ from mcp import Client, StdioServerParameters, stdio_client
 from mcp.types import CallToolResult, TextContent
 
 from byok.daemon.instance import is_held
-from byok.daemon.token import read_token
 from byok.daemon_client.find import find_daemon
 from byok.platform.paths import find_paths
 from byok.server.run import Daemon
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.owner import token_for
 from tests.fakes.process import children_of
 from tests.fakes.program import ROOT
 from tests.fakes.project import make_project
@@ -79,7 +79,7 @@ async def post(daemon: Daemon, path: str, body: object = None) -> bytes:
         http.post(
             daemon.url + path,
             json=body or {},
-            headers={"Authorization": f"Bearer {read_token(find_paths().token)}"},
+            headers={"Authorization": f"Bearer {token_for(path, daemon)}"},
         ) as response,
     ):
         return await response.read()

@@ -83,7 +83,7 @@ HELP = {
     "prompts check": "slots, conditions",
     "prompts try": "compare how they did",
     "search": "contains the current folder",
-    "dashboard": "valid once, for a minute",
+    "dashboard": "valid once, for five minutes",
     "mcp": "over standard input and output",
 }
 

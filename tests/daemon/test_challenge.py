@@ -1,4 +1,4 @@
-"""A daemon proves that it is this user's before anybody sends it the token."""
+"""A daemon proves that it is this user's before anybody sends it anything."""
 
 import asyncio
 import secrets
@@ -10,9 +10,15 @@ import pytest
 
 from byok.daemon.challenge import PATH, compute_proof, verify_daemon
 from byok.daemon.instance import Instance
+from byok.daemon.token import read_token
+from byok.platform.paths import find_paths
 from tests.fakes.daemon import Answer, Editor, running
 
 NONCE = "0123456789abcdef"
+
+
+def secret() -> str:
+    return read_token(find_paths().owner_secret)
 
 
 def instance_of(editor: Editor) -> Instance:
@@ -29,17 +35,17 @@ async def test_challenge_proves_the_daemon_without_sending_the_token() -> None:
         port, name = editor.daemon.port, editor.daemon.instance
         assert told == {
             "instance": name,
-            "proof": compute_proof(editor.token, NONCE, port, name),
+            "proof": compute_proof(secret(), NONCE, port, name),
         }
-        assert editor.token not in str(told)
-        assert await asyncio.to_thread(verify_daemon, instance_of(editor), editor.token)
+        assert secret() not in str(told)
+        assert await asyncio.to_thread(verify_daemon, instance_of(editor), secret())
 
 
 @pytest.mark.skipif(not socket.has_ipv6, reason="there is no IPv6 here")
 async def test_challenge_is_answered_at_both_loopback_addresses() -> None:
     async with running(upstream="demo") as editor:
         own = instance_of(editor)
-        assert await asyncio.to_thread(verify_daemon, own, editor.token, "::1")
+        assert await asyncio.to_thread(verify_daemon, own, secret(), "::1")
         assert not await asyncio.to_thread(verify_daemon, own, "guess", "::1")
 
 
@@ -60,7 +66,7 @@ async def test_challenge_with_another_token_or_instance_fails() -> None:
         own = instance_of(editor)
         stranger = Instance(own.pid, own.port, "other", 0.0)
         assert not await asyncio.to_thread(verify_daemon, own, secrets.token_urlsafe())
-        assert not await asyncio.to_thread(verify_daemon, stranger, editor.token)
+        assert not await asyncio.to_thread(verify_daemon, stranger, secret())
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 
 from byok.chat import Json
+from byok.daemon.challenge import derive_owner_token
 from byok.daemon.instance import Instance
+from byok.daemon.token import read_token
 from byok.daemon_client.daemon import talking
 from byok.errors import ByokError, DaemonGone
+from byok.platform.paths import find_paths
 from byok.routing import Service
 from tests.fakes.rows import daemon_rows
 
@@ -16,7 +19,7 @@ PATH = "/byok/index/status"
 
 
 async def ask(port: int, service: Service = Service.INDEX_STATUS) -> Json:
-    async with talking(Instance(1, port, "", 0.0), "the token") as door:
+    async with talking(Instance(1, port, "one", 0.0), find_paths()) as door:
         return await door.answer(service, {"a": 1})
 
 
@@ -24,7 +27,9 @@ async def test_daemon_client_returns_the_answer_and_sends_the_token() -> None:
     async with daemon_rows({PATH: {"state": "indexed"}}) as rows:
         assert await ask(rows.port) == {"state": "indexed"}
         assert rows.asked == [(PATH, {"a": 1})]
-        assert rows.tokens == ["Bearer the token"]
+        secret = read_token(find_paths().owner_secret)
+        assert rows.tokens == [f"Bearer {derive_owner_token(secret, rows.port, 'one')}"]
+        assert secret not in rows.tokens[0]
 
 
 FOR_CLIENTS = {

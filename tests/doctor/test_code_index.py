@@ -82,7 +82,7 @@ async def test_an_index_folder_of_somebody_else_is_named(tmp_path: Path) -> None
 async def test_an_error_of_the_running_index_is_named() -> None:
     status = {"state": "error", "error": "it broke", "workspaces": [], "totals": {}}
     async with daemon_rows({"/byok/index/status": status}):
-        read_token(find_paths().token)
+        read_token(find_paths().owner_secret)
         async with surroundings() as around:
             result = await check_index(around, "")
     assert (result.state, result.found) == (CheckState.FAILURE, "it broke")
@@ -112,7 +112,7 @@ async def test_what_the_daemon_tells_of_a_workspace(
         "workspaces": [space(tmp_path, **fields)],
     }
     async with daemon_rows({"/byok/index/status": status}):
-        read_token(find_paths().token)
+        read_token(find_paths().owner_secret)
         async with surroundings() as around:
             assert await workspaces(around) == [str(tmp_path)]
             result = await check_workspace(around, str(tmp_path))

@@ -70,7 +70,7 @@ async def test_settings_that_are_not_in_force_are_named(
     from byok.daemon.token import read_token
 
     async with daemon_rows(told(settings)):
-        read_token(find_paths().token)
+        read_token(find_paths().owner_secret)
         async with surroundings() as around:
             result = await check_settings_in_force(around, "")
     assert result.state is state

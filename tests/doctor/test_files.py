@@ -62,7 +62,7 @@ async def test_a_token_that_cannot_be_used_is_named(
 
 
 @posix
-@pytest.mark.parametrize("name", ["metrics-token", "dashboard-token"])
+@pytest.mark.parametrize("name", ["metrics-token", "owner-secret"])
 @pytest.mark.parametrize(
     ("content", "mode", "state", "cure"),
     [
@@ -72,7 +72,7 @@ async def test_a_token_that_cannot_be_used_is_named(
         ("", 0o600, CheckState.FAILURE, ""),
     ],
 )
-async def test_the_tokens_of_metrics_and_dashboard_are_looked_at(
+async def test_the_other_secrets_are_looked_at(
     name: str, content: str, mode: int, state: CheckState, cure: str
 ) -> None:
     file = find_paths().state_dir / name

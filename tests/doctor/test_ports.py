@@ -24,7 +24,7 @@ async def test_somebody_else_at_the_other_address_is_named(
 ) -> None:
     monkeypatch.setattr(ports, "_bind_error", lambda host, port: 0)
     async with daemon_rows():  # it listens on 127.0.0.1 alone
-        read_token(find_paths().token)
+        read_token(find_paths().owner_secret)
         async with surroundings() as around:
             result = await check_port(around, "")
     assert result.state is CheckState.FAILURE

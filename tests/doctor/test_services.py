@@ -50,7 +50,7 @@ async def test_the_official_service(
     answer: dict[str, Any], state: CheckState, said: str
 ) -> None:
     async with daemon_rows({"/byok/official": answer}):
-        read_token(find_paths().token)
+        read_token(find_paths().owner_secret)
         async with surroundings() as around:
             result = await check_official(around, "")
     assert (result.state, result.found) == (state, said)
@@ -68,7 +68,7 @@ async def test_the_official_service(
 )
 async def test_vectors(answer: dict[str, Any], state: CheckState, said: str) -> None:
     async with daemon_rows({"/byok/embed/status": answer}):
-        read_token(find_paths().token)
+        read_token(find_paths().owner_secret)
         async with surroundings() as around:
             result = await check_vectors(around, "")
     assert result.state is state

@@ -62,10 +62,11 @@ async def test_no_daemon_is_found_without_creating_anything() -> None:
 
 async def test_a_daemon_without_a_token_is_not_asked_and_none_is_created() -> None:
     async with daemon_rows() as rows, surroundings() as around:
-        with pytest.raises(CannotCheck, match="no token"):
+        find_paths().owner_secret.unlink()
+        with pytest.raises(CannotCheck, match="no secret"):
             await around.daemon()
     assert rows.asked == []
-    assert not os.path.lexists(find_paths().token)
+    assert not os.path.lexists(find_paths().owner_secret)
 
 
 async def test_a_daemon_is_asked_once_for_each_thing(
@@ -74,8 +75,8 @@ async def test_a_daemon_is_asked_once_for_each_thing(
     monkeypatch.setattr(module, "_PATIENCE", 0.1)
     answers = {"/byok/daemon": {"version": "1"}}
     async with daemon_rows(answers) as rows:
-        find_paths().token.write_text("t" * 40)
-        find_paths().token.chmod(0o600)
+        find_paths().owner_secret.write_text("t" * 40)
+        find_paths().owner_secret.chmod(0o600)
         async with surroundings() as around:
             for _ in range(2):
                 assert await around.ask(Service.DAEMON) == {"version": "1"}

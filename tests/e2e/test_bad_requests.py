@@ -343,7 +343,6 @@ async def test_b17_without_a_token_no_row_reads_a_body() -> None:
             *(r.path for r in ENDPOINTS),
             *(r.path for r in ROUTES),
             "/metrics",
-            "/ui/code",
         ):
             head = request(
                 b"Expect: 100-continue",

@@ -40,6 +40,8 @@ byok itself
     own_settings     settings files of byok as people have them
     settings_daemon  a daemon that takes its settings from a file
     dashboard        the page of the dashboard, signed in, as far as HTTP goes
+    second_user      another user of the machine, who wants the first one's secrets
+    owner            what byok's own commands send to a daemon
     daemon_thread    a daemon in a thread, for commands that ask one
     process          `byok serve` as a process
     program          byok's command line as a process

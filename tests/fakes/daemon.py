@@ -18,6 +18,7 @@ from byok.redact import Redactor
 from byok.server.http.deadlines import Timing
 from byok.server.run import Daemon, OpenServices, listening
 from byok.wiring.services import Services, open_services
+from tests.fakes.owner import owner_token
 from tests.fakes.upstream import FakeUpstream
 
 QUICK = Timing(beat=20, head_after=5, grace=0.3, last_words=0.4)
@@ -67,6 +68,11 @@ class Editor:
     token: str
     http: aiohttp.ClientSession
 
+    @property
+    def owner_token(self) -> str:
+        """What byok's commands send to this daemon."""
+        return owner_token(self.daemon)
+
     async def post(
         self,
         path: str,
@@ -75,9 +81,13 @@ class Editor:
         raw: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Send a POST with the token, and read the whole answer."""
+        """Send a POST as a client, and read the whole answer.
+
+        What lies below /byok/ is asked as byok's own commands ask it.
+        """
+        own = path.startswith("/byok/")
         sent = {
-            "Authorization": f"Bearer {self.token}",
+            "Authorization": f"Bearer {self.owner_token if own else self.token}",
             "Content-Type": "application/json",
             **(headers or {}),
         }

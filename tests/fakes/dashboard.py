@@ -8,8 +8,6 @@ from typing import Any
 
 import aiohttp
 
-from byok.daemon.token import read_token
-from byok.platform.paths import find_paths
 from tests.fakes.daemon import Answer, Editor
 
 BACKGROUND = {"X-Byok-Background": "1"}
@@ -61,9 +59,7 @@ class Page:
 
 async def make_code(editor: Editor) -> str:
     """Return a code for one sign-in, as `byok dashboard` gets it."""
-    token = read_token(find_paths().dashboard_token)
-    headers = {"Authorization": f"Bearer {token}"}
-    answer = await editor.post("/ui/code", {}, headers=headers)
+    answer = await editor.post("/byok/dashboard-code", {})
     return str(answer.json["code"])
 
 

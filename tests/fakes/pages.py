@@ -21,6 +21,7 @@ from playwright.async_api import (
     expect,
 )
 
+from byok.daemon.challenge import derive_owner_token
 from byok.daemon.token import read_token
 from byok.platform.paths import find_paths
 
@@ -127,14 +128,23 @@ def _line(request: Request) -> str:
 
 async def make_code(url: str) -> str:
     """Return a code for one sign-in, as `byok dashboard` gets it."""
-    token = read_token(find_paths().dashboard_token)
-    headers = {"Authorization": f"Bearer {token}"}
-    async with (
-        aiohttp.ClientSession(headers=headers) as http,
-        http.post(f"{url}/ui/code", json={}) as answer,
-    ):
-        assert answer.status == 200, await answer.text()
-        return str((await answer.json())["code"])
+    async with aiohttp.ClientSession() as http:
+        challenge = {"nonce": "0123456789abcdef"}
+        async with http.post(f"{url}/health/challenge", json=challenge) as answer:
+            instance = (await answer.json())["instance"]
+        secret = read_token(find_paths().owner_secret)
+        token = derive_owner_token(secret, urlsplit(url).port or 0, instance)
+        headers = {"Authorization": f"Bearer {token}"}
+        path = f"{url}/byok/dashboard-code"
+        async with http.post(path, json={}, headers=headers) as answer:
+            assert answer.status == 200, await answer.text()
+            return str((await answer.json())["code"])
+
+
+async def type_code(page: Page, code: str) -> None:
+    """Enter a code in the form that asks for one."""
+    await page.locator("#code").fill(code)
+    await page.locator("#code").press("Enter")
 
 
 @asynccontextmanager
@@ -182,8 +192,9 @@ async def signed_in(browser: Browser, url: str, **options: Any) -> AsyncIterator
 
 
 async def sign_in(page: Page, url: str) -> None:
-    """Open the page with a code, and wait until it shows the first panel."""
-    await page.goto(f"{url}/ui/#code={await make_code(url)}")
+    """Open the page, enter a code, and wait until it shows the first panel."""
+    await page.goto(f"{url}/ui/")
+    await type_code(page, await make_code(url))
     await expect(page.locator("#nav a[aria-current]")).to_be_visible(timeout=SECONDS)
 
 

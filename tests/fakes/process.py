@@ -1,6 +1,7 @@
 """`byok serve` as a process, and what must hold of it whatever happened before."""
 
 import asyncio
+import http.client
 import json
 import os
 import re
@@ -11,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from byok.daemon import challenge
 from tests.fakes.program import ROOT
 from tests.fakes.raw import RawAnswer, ask, connected, filled, request
 from tests.fakes.upstream import FakeUpstream, Script, delta
@@ -50,6 +52,17 @@ class Program:
         return self.token_file.read_text("ascii").strip()
 
     @property
+    def owner_token(self) -> str:
+        """What byok's own commands send to this daemon."""
+        secret = (self.home / "state" / "owner-secret").read_text("ascii").strip()
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        body, kind = b'{"nonce": "0123456789abcdef"}', "application/json"
+        connection.request("POST", challenge.PATH, body, {"Content-Type": kind})
+        instance = json.loads(connection.getresponse().read())["instance"]
+        connection.close()
+        return challenge.derive_owner_token(secret, self.port, instance)
+
+    @property
     def err(self) -> bytes:
         return _stderr(self.home).read_bytes()
 
@@ -62,8 +75,9 @@ class Program:
         return int(found[1]) * 1024
 
     def filled(self, data: bytes) -> bytes:
-        """Put this daemon's port and token into a request."""
-        return filled(data, self.port, self.token)
+        """Put this daemon's port and tokens into a request."""
+        owner = self.owner_token if b"OWNER" in data else ""
+        return filled(data, self.port, self.token, owner)
 
     async def ask(self, data: bytes, patience: float = 10) -> RawAnswer:
         """Send one request on a connection of its own."""

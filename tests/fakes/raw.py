@@ -125,32 +125,38 @@ def request(
     target: bytes = b"/chat",
     version: bytes = b"HTTP/1.1",
     host: bytes = b"Host: HOST",
-    token: bytes = b"Authorization: Bearer TOKEN",
+    token: bytes | None = None,
     kind: bytes = b"Content-Type: application/json",
     length: bytes | None = None,
 ) -> bytes:
     """Write a request that is right but for what the caller changes.
 
     A header given as b"" is left out; `length` is that of the body unless given.
-    HOST, PORT and TOKEN are placeholders, see `filled`.
+    HOST, PORT, TOKEN and OWNER are placeholders, see `filled`; the last two are the
+    tokens of clients and, for paths below /byok/, of byok's commands.
     """
+    if token is None:
+        name = b"OWNER" if target.startswith(b"/byok/") else b"TOKEN"
+        token = b"Authorization: Bearer " + name
     if length is None:
         length = b"Content-Length: %d" % len(body)
     head = (b"%s %s %s" % (method, target, version), host, token, kind, length, *lines)
     return b"\r\n".join(line for line in head if line) + b"\r\n\r\n" + body
 
 
-def filled(data: bytes, port: int, token: str) -> bytes:
+def filled(data: bytes, port: int, token: str, owner: str = "") -> bytes:
     """Put the daemon's own values where the placeholders stand in the head."""
     head, gap, body = data.partition(b"\r\n\r\n")
     head = head.replace(b"HOST", b"127.0.0.1:PORT").replace(b"PORT", b"%d" % port)
-    return head.replace(b"TOKEN", token.encode()) + gap + body
+    head = head.replace(b"OWNER", owner.encode()).replace(b"TOKEN", token.encode())
+    return head + gap + body
 
 
 async def put(editor: Editor, data: bytes) -> RawAnswer:
     """Send a request with placeholders; check what every answer obeys."""
     port = editor.daemon.port
-    answer = await ask(port, filled(data, port, editor.token))
+    owner = editor.owner_token if b"OWNER" in data else ""
+    answer = await ask(port, filled(data, port, editor.token, owner))
     check_answer(answer)
     return answer
 

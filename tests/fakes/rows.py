@@ -12,7 +12,7 @@ from aiohttp import web
 
 from byok.daemon import challenge
 from byok.daemon.instance import only_instance, write_record
-from byok.daemon.token import read_token
+from byok.daemon.token import read_token, rotate_token
 from byok.platform.paths import find_paths
 
 WORD = "0123456789abcdef"
@@ -33,9 +33,11 @@ class Rows:
             self.tokens.append(token)
         body = json.loads(await request.read())
         if request.path == challenge.PATH:
-            token = read_token(find_paths().token) if self.honest else "a guess"
+            secret = "a guess"
+            if self.honest:
+                secret = read_token(find_paths().owner_secret)
             return web.json_response(
-                challenge.answer_challenge(body, token, self.port, WORD)
+                challenge.answer_challenge(body, secret, self.port, WORD)
             )
         self.asked.append((request.path, body))
         given = self.answers.get(request.path, {})
@@ -53,6 +55,7 @@ async def daemon_rows(answers: dict[str, Any] | None = None) -> AsyncIterator[Ro
     await runner.setup()
     paths = find_paths()
     with only_instance(paths):
+        rotate_token(paths.owner_secret)
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
         assert site._server is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from byok.errors import ConfigError
-from byok.platform.home import check_home
+from byok.platform.home import check_home, check_owner
 from byok.platform.paths import find_paths
 
 MODELS = json.dumps({"ollama http://127.0.0.1:11434/v1": ["llama3"]})
@@ -43,7 +43,7 @@ def fill(home: Path, files: dict[str, str]) -> Path:
         {"state/provider_data.db": "", "state/provider_data.db-wal": ""},
         {"state/journal.db": "", "state/journal.db-wal": ""},
         {"state/metrics-token": "t" * 43, "state/.metrics-token.a1b2c3d4": ""},
-        {"state/dashboard-token": "t" * 43, "state/.dashboard-token.a1b2c3d4": ""},
+        {"state/dashboard-token": "t" * 43, "state/.owner-secret.a1b2c3d4": ""},
         {"state/client_settings/vscode-0/manifest.json": "{}"},
         {"state/.token.a1b2c3d4": ""},
         {"data/data.db": "", "data/data.db-wal": "", "data/index/meta.json": ""},
@@ -98,3 +98,47 @@ def test_byok_home_is_not_proven_by_a_name_alone(tmp_path: Path, proof: str) -> 
         (home / "state" / "daemon.lock").symlink_to(home / "notes.txt")
     with pytest.raises(ConfigError, match="state/other"):
         check_home(home)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="other systems have no such modes")
+@pytest.mark.case("B166")
+def test_a_folder_that_every_user_may_change_is_refused(tmp_path: Path) -> None:
+    above = tmp_path / "above"
+    home = above / "home"
+    home.mkdir(parents=True)
+    for place, mode, is_refused in (
+        (home, 0o777, True),
+        (home, 0o702, True),
+        (home, 0o775, False),
+        (home, 0o1777, False),
+        (above, 0o777, True),
+        (above, 0o1777, False),
+    ):
+        home.chmod(0o700)
+        above.chmod(0o700)
+        place.chmod(mode)
+        for folder in (home, home / "not made yet"):
+            refused = False
+            try:
+                check_owner(folder)
+            except ConfigError:
+                refused = True
+            assert refused is is_refused, (place, oct(mode))
+    above.chmod(0o777)
+    with pytest.raises(ConfigError):
+        find_paths({"BYOK_HOME": str(home)})
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away"
+)
+@pytest.mark.case("B166")
+def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
+    home = tmp_path / "above" / "home"
+    home.mkdir(parents=True)
+    for place in (home, home.parent):
+        os.chown(place, 65534, -1)
+        with pytest.raises(ConfigError):
+            find_paths({"BYOK_HOME": str(home)})
+        os.chown(place, 0, -1)
+    assert find_paths({"BYOK_HOME": str(home)})

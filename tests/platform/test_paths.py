@@ -32,14 +32,14 @@ def test_byok_home_holds_everything(tmp_path: Path) -> None:
             paths.config, paths.token, paths.daemon, paths.lock, paths.models,
             paths.log, paths.vault, paths.provider_data,
             paths.profiles, paths.vectors, paths.metrics_token,
-            paths.dashboard_token,
+            paths.owner_secret,
         )
     }  # fmt: skip
     assert kept == {
         "config.toml",
         "state/token",
         "state/metrics-token",
-        "state/dashboard-token",
+        "state/owner-secret",
         "state/daemon.json",
         "state/daemon.lock",
         "state/models.json",

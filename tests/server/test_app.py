@@ -191,7 +191,7 @@ def asked(method: str, path: str, token: str = "") -> BaseRequest:
 
 def closed_app(folder: Path) -> App:
     """An App whose endpoints are not there yet."""
-    guard = Guard(TokenCheck(folder / "token"))
+    guard = Guard(TokenCheck(folder / "token"), TokenCheck(folder / "owner"))
     guard.listen_on(1)
     observers = Observers([AccessLog()])
     return App(guard, Gate(1, 0, 1), Redactor(), observers, prove=lambda body: body)

@@ -8,7 +8,7 @@ from aiohttp import web
 from playwright.async_api import Browser, Page
 
 from tests.fakes.daemon import Editor
-from tests.fakes.pages import Watch, make_code, visiting
+from tests.fakes.pages import Watch, make_code, type_code, visiting
 
 HOSTS = ("127.0.0.1", "localhost", "evil.test")
 _ASK = """async ([url, token]) => {
@@ -20,7 +20,7 @@ _ASK = """async ([url, token]) => {
   return [await ask("/ui/"), await ask("/ui/", {mode: "no-cors"}),
     await ask("/ui/api/daemon", {method: "POST", body: "{}", headers}),
     await ask("/ui/api/daemon", {method: "POST", body: "{}", mode: "no-cors"}),
-    await ask("/ui/code", {method: "POST", body: "{}", mode: "no-cors"})];
+    await ask("/ui/api/sign-in", {method: "POST", body: "{}", mode: "no-cors"})];
 }"""
 _LOAD = """async ([url]) => {
   const load = (tag, attributes) => new Promise((resolve) => {
@@ -82,14 +82,13 @@ async def test_a_foreign_page_cannot_frame_it(
     foreign: Page, foreign_port: int, editor: Editor, host: str
 ) -> None:
     await foreign.goto(f"http://{host}:{foreign_port}/")
-    code = await make_code(editor.daemon.url)
     await foreign.evaluate(
         """(url) => new Promise((resolve) => {
           const frame = Object.assign(document.createElement("iframe"), {src: url});
           frame.onload = resolve;
           document.body.append(frame);
         })""",
-        f"{editor.daemon.url}/ui/#code={code}",
+        f"{editor.daemon.url}/ui/",
     )
     frame = foreign.frames[1]
     assert await frame.evaluate("location.href") == "chrome-error://chromewebdata/"
@@ -154,7 +153,8 @@ async def test_the_other_names_of_this_machine_work(
         url = f"http://{host}:{editor.daemon.port}"
         async with visiting(browser, url) as (context, _):
             page = await context.new_page()
-            await page.goto(f"{url}/ui/#code={await make_code(editor.daemon.url)}")
+            await page.goto(f"{url}/ui/")
+            await type_code(page, await make_code(editor.daemon.url))
             await page.locator("#sign-out").wait_for()
 
 

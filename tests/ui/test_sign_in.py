@@ -3,18 +3,20 @@
 import asyncio
 from typing import Any
 
-import pytest
-from playwright.async_api import Browser, BrowserContext, Page, expect
+from playwright.async_api import Browser, BrowserContext, Page, Route, expect
 
 from tests.fakes.daemon import Editor, running
 from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.dashboard import Page as Dashboard
 from tests.fakes.pages import (
     Watch,
+    axe,
     make_code,
     open_panel,
     read_panels,
     settle,
     sign_in,
+    type_code,
     visiting,
 )
 from tests.fakes.program import run_byok
@@ -25,12 +27,6 @@ async def addresses(page: Page) -> list[str]:
     session = await page.context.new_cdp_session(page)
     history: dict[str, Any] = await session.send("Page.getNavigationHistory")
     return [entry["url"] for entry in history["entries"]]
-
-
-async def type_code(page: Page, code: str) -> None:
-    """Give a code or a link to the form."""
-    await page.locator("#code").fill(code)
-    await page.locator("#code").press("Enter")
 
 
 async def is_in(page: Page) -> None:
@@ -45,44 +41,20 @@ async def is_out(page: Page, words: str = "") -> None:
         await expect(page.get_by_role("alert")).to_contain_text(words)
 
 
-async def test_the_link_of_the_command_signs_in(browser: Browser) -> None:
+async def test_the_code_of_the_command_signs_in(browser: Browser) -> None:
     with daemon_thread() as daemon:
         done = await asyncio.to_thread(run_byok, "dashboard", "--link")
-        link = done.stdout.strip()
-        assert link.startswith(f"{daemon.url}/ui/#code="), done
+        address, code = (line.split()[-1] for line in done.stdout.splitlines())
+        assert address == f"{daemon.url}/ui/", done
         async with visiting(browser, daemon.url) as (context, _):
             page = await context.new_page()
-            await page.goto(link)
+            await page.goto(address)
+            await is_out(page)
+            assert await page.get_by_role("alert").count() == 0
+            await type_code(page, code)
             await is_in(page)
-            assert page.url == f"{daemon.url}/ui/"
-            assert [url for url in await addresses(page) if "code" in url] == []
-
-
-@pytest.mark.parametrize("form", ["{code}", " {code}\n", "{url}/ui/#code={code}"])
-async def test_a_code_that_is_typed_signs_in(
-    browser: Browser, editor: Editor, form: str
-) -> None:
-    url = editor.daemon.url
-    async with visiting(browser, url) as (context, _):
-        page = await context.new_page()
-        await page.goto(f"{url}/ui/")
-        await is_out(page)
-        assert await page.get_by_role("alert").count() == 0
-        await type_code(page, form.format(code=await make_code(url), url=url))
-        await is_in(page)
-
-
-async def test_a_link_in_a_page_that_is_open_signs_in(
-    browser: Browser, editor: Editor
-) -> None:
-    url = editor.daemon.url
-    async with visiting(browser, url) as (context, _):
-        page = await context.new_page()
-        await page.goto(f"{url}/ui/")
-        await is_out(page)
-        await page.goto(f"{url}/ui/#code={await make_code(url)}")
-        await is_in(page)
-        assert [address for address in await addresses(page) if "code" in address] == []
+            assert page.url == address
+            assert [url for url in await addresses(page) if code in url] == []
 
 
 async def test_a_wrong_code_is_refused_in_words(
@@ -92,35 +64,71 @@ async def test_a_wrong_code_is_refused_in_words(
     async with visiting(browser, url) as (context, watch):
         watch.allow("401 /ui/api/sign-in")
         page = await context.new_page()
-        await page.goto(f"{url}/ui/#code=wrong")
-        await is_out(page, "wrong or too old")
-        assert page.url == f"{url}/ui/"
-        await type_code(page, "<img src=x onerror=alert(1)>")
-        await is_out(page, "wrong or too old")
+        await page.goto(
+            f"{url}/ui/#code={await make_code(url)}"
+        )  # an address is no key
+        await is_out(page)
+        for wrong in ("wrong", "<img src=x onerror=alert(1)>"):
+            await type_code(page, wrong)
+            await is_out(page, "dashboard_code")
         await type_code(page, await make_code(url))
         await is_in(page)
 
 
-async def test_a_second_use_of_a_code_ends_the_session(
+async def test_a_session_that_is_ended_elsewhere_asks_for_a_code(
     browser: Browser, editor: Editor
 ) -> None:
     url = editor.daemon.url
-    code = await make_code(url)
     async with visiting(browser, url) as (context, watch):
         watch.allow("401 /ui/api/")
         page = await context.new_page()
-        await page.goto(f"{url}/ui/#code={code}")
-        await is_in(page)
+        await sign_in(page, url)
         last = read_panels()[-1]
         await open_panel(page, last)
-        async with visiting(browser, url, check=False) as (other, _):
-            thief = await other.new_page()
-            await thief.goto(f"{url}/ui/#code={code}")
-            await is_out(thief, "was used before")
+        token = await page.evaluate("sessionStorage.getItem('byok-session')")
+        await Dashboard(editor, token).call("sign-out")
         await is_out(page, "The session has ended.")  # without asking for anything
         await type_code(page, await make_code(url))
         await is_in(page)
         assert page.url.endswith(f"#/{last}")  # where the user was
+
+
+async def test_a_change_long_after_the_sign_in_asks_for_a_new_code(
+    page: Page, editor: Editor, watch: Watch
+) -> None:
+    watch.allow("403 /ui/api/", "401 /ui/api/confirm", "400 /ui/api/index-add")
+    refusal = {"error": {"code": "dashboard_confirm", "message": "No.", "hint": ""}}
+    left = [2]
+
+    async def refuse(route: Route) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            await route.continue_()
+        else:
+            await route.fulfill(status=403, json=refusal)
+
+    async def change() -> str:
+        return str(
+            await page.evaluate(
+                """() => import("/ui/api.js").then(({ call }) => call("index-add",
+                  { root: "/none" }).catch((error) => error.code))"""
+            )
+        )
+
+    await page.route("**/ui/api/index-add", refuse)
+    dialog = page.get_by_role("dialog")
+    changing = asyncio.ensure_future(change())
+    await expect(dialog).to_be_visible()
+    await page.keyboard.press("Escape")
+    assert await changing == "dashboard_confirm"
+    await expect(dialog).to_have_count(0)
+    changing = asyncio.ensure_future(change())
+    await type_code(page, "wrong")
+    await expect(dialog.get_by_role("alert")).to_be_visible()
+    assert not await axe(page)
+    await type_code(page, await make_code(editor.daemon.url))
+    assert await changing == "config"  # asked again, it is the answer for no folder
+    await expect(dialog).to_have_count(0)
 
 
 async def test_a_reload_keeps_the_session(page: Page) -> None:

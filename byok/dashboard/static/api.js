@@ -5,6 +5,7 @@ import { t } from "./texts.js";
 
 const KEY = "byok-session";
 const ended = new Set();
+let askForCode = null;
 
 export class ApiError extends Error {
   // An error of the daemon: `code` is one of `byok explain`, `hint` says what to do.
@@ -21,6 +22,10 @@ export const isSignedIn = () => sessionStorage.getItem(KEY) !== null;
 
 // Call `listener` when the session is over, with the error that said so, or null.
 export const onEnd = (listener) => ended.add(listener);
+
+// Let `ask` get a code from the user where a change needs a new one; it returns "" if the
+// user gives none.
+export const onConfirm = (ask) => { askForCode = ask; };
 
 export async function signIn(code) {
   const answer = await post("sign-in", { code }, {});
@@ -65,10 +70,28 @@ async function post(name, body, { signal, background }) {
   if (answer.ok) return answer;
   const read = await answer.json().catch(() => ({}));
   const error = new ApiError(answer.status, read.error ?? {});
+  if (error.code === "dashboard_confirm" && askForCode && await confirm(error)) {
+    return post(name, body, { signal, background });
+  }
   // A late answer about a former session must not end the one of now.
   const isOfNow = sessionStorage.getItem(KEY) === token;
   if (error.code === "dashboard_session" && isOfNow) endSession(error);
   throw error;
+}
+
+// Ask for codes until one confirms the session; false if the user gives none.
+async function confirm(error) {
+  for (let shown = error; ;) {
+    const code = await askForCode(shown);
+    if (!code) return false;
+    try {
+      await call("confirm", { code });
+      return true;
+    } catch (refused) {
+      if (refused.code !== "dashboard_code") throw refused;
+      shown = refused;
+    }
+  }
 }
 
 // The browser has words of its own for a daemon that is not there.

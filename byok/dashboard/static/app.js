@@ -2,7 +2,7 @@
 // with `open(root, rest, signal)`: it fills `root` until `signal` is aborted; `rest` are
 // the parts of the address behind the panel's name.
 
-import { isSignedIn, onEnd, signIn, signOut } from "./api.js";
+import { isSignedIn, onConfirm, onEnd, signIn, signOut } from "./api.js";
 import { announce, badge, errorBox, h, replace } from "./dom.js";
 import { connect, onState } from "./live.js";
 import { changePlace, restorePlace } from "./places.js";
@@ -18,18 +18,19 @@ let leaving = new AbortController();
 let connection = "off";
 
 async function start() {
-  if (navigator.serviceWorker?.controller) return endWorkers(); // before the code is used
+  if (navigator.serviceWorker?.controller) return endWorkers(); // before a code is entered
   applyTheme();
   dark.addEventListener("change", applyTheme);
   at("skip").addEventListener("click", skip);
   onEnd((error) => { show(error); focusTitle(); });
+  onConfirm(askForCode);
   onState((state) => { connection = state; showConnection(); });
   addEventListener("hashchange", async () => {
-    const place = changePlace(at("main"));
-    await arrive(place);
+    show(null, changePlace(at("main")));
     focusTitle();
   });
-  await arrive();
+  show();
+  at("code")?.focus();
 }
 
 // A program that had this address before byok may have left a service worker in the
@@ -38,15 +39,6 @@ async function endWorkers() {
   const left = await navigator.serviceWorker.getRegistrations();
   await Promise.all(left.map((registration) => registration.unregister()));
   location.reload();
-}
-
-// Show what the address names, or sign in with the code that it holds.
-async function arrive(place = null) {
-  const code = new URLSearchParams(location.hash.slice(1)).get("code");
-  if (!code) return show(null, place);
-  // It must not stay in the history.
-  history.replaceState(history.state, "", location.pathname);
-  await trySignIn(code);
 }
 
 // The link's own address would be one of a panel.
@@ -172,22 +164,46 @@ function applyTheme() {
 function showSignIn(error) {
   document.title = "byok";
   replace(at("nav"));
-  const field = h("input", { id: "code", name: "code", autocomplete: "off", required: true,
-    spellcheck: "false" });
-  const submit = async (event) => {
-    event.preventDefault();
-    // A pasted link is as good as the code in it.
-    await trySignIn(field.value.trim().replace(/^.*#code=/, ""));
+  const form = codeForm(t("sign-in.submit"), async (code) => {
+    await trySignIn(code);
     focusTitle();
-  };
+  });
   replace(at("main"), h("div", { class: "card sign-in" },
     h("h1", { tabindex: "-1" }, t("sign-in.title")),
     error ? errorBox(error) : null,
     h("p", {}, t("sign-in.how")),
     h("pre", {}, "byok dashboard"),
-    h("form", { on: { submit } },
-      h("label", { for: "code" }, t("sign-in.code")), field,
-      h("button", { class: "primary" }, t("sign-in.submit")))));
+    form));
+}
+
+// Return the form that takes a code of the terminal.
+function codeForm(button, onCode, ...more) {
+  const field = h("input", { id: "code", name: "code", autocomplete: "off", required: true,
+    autocapitalize: "characters", spellcheck: "false" });
+  const submit = (event) => {
+    event.preventDefault();
+    onCode(field.value.trim());
+  };
+  return h("form", { on: { submit } }, h("label", { for: "code" }, t("sign-in.code")), field,
+    h("div", { class: "row" }, h("button", { class: "primary" }, button), more));
+}
+
+// Ask for a new code, which confirms a change; "" if the user does not want to give one.
+function askForCode(error) {
+  return new Promise((resolve) => {
+    const leave = (code) => { dialog.close(); dialog.remove(); resolve(code); };
+    const cancel = h("button", { type: "button", on: { click: () => leave("") } },
+      t("cancel"));
+    const dialog = h("dialog", { class: "card sign-in", "aria-labelledby": "confirm",
+      on: { cancel: () => leave("") } },
+      h("h2", { id: "confirm" }, t("confirm.title")),
+      error.code === "dashboard_code" ? errorBox(error) : h("p", {}, t("confirm.why")),
+      h("pre", {}, "byok dashboard"),
+      codeForm(t("confirm.submit"), leave, cancel));
+    document.body.append(dialog);
+    dialog.showModal();
+    dialog.querySelector("input").focus();
+  });
 }
 
 start();

@@ -3,22 +3,19 @@
 A web page is served here, so its own Origin is allowed here and nowhere else. Only a
 session opens the interface; the clients' token does not, because a client must not be
 able to change addresses and keys. The code for a session is made for whoever can read
-the dashboard's own token file (`byok dashboard`).
+the owner's secret (`byok dashboard`).
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from aiohttp.web import Response, StreamResponse
+from aiohttp.web import BaseRequest, Response, StreamResponse
 
-from byok.daemon.token import TokenCheck
 from byok.dashboard.sessions import Sessions
-from byok.errors import BadRequest, ConfigError, NotAllowed
-from byok.redact import Redactor
+from byok.errors import BadRequest
 from byok.server.http.body import parse_request, read_body
 from byok.server.http.exchange import HttpExchange
 from byok.server.http.gate import shutting_down
@@ -31,9 +28,13 @@ if TYPE_CHECKING:
 
 PREFIX = "/ui"
 _API = "api/"
-_CODE = "code"
 _SIGN_IN = "sign-in"
 _SIGN_OUT = "sign-out"
+_CONFIRM = "confirm"
+# What changes settings, keys or what is indexed: each needs a code entered lately.
+_CHANGES = frozenset(
+    {"settings-save", "key-set", "key-remove", "index-add", "index-remove"}
+)
 _MAX_BODY = 2**18
 _MAX_SIGN_IN, _SIGN_IN_SECONDS = 2**10, 5.0  # anybody may send one
 BACKGROUND = "X-Byok-Background"  # sent with what no user asked for
@@ -72,19 +73,14 @@ class DashboardEndpoint:
 
     def __init__(
         self,
-        token_file: Path,
-        redactor: Redactor,
         guard: Guard,
         *,
         sessions: Sessions | None = None,
         body_gap: float = 15.0,
     ) -> None:
-        self._token_file = token_file
-        self._redactor = redactor
         self._guard = guard
-        self._sessions = sessions or Sessions()
+        self.sessions = sessions or Sessions()
         self._body_gap = body_gap
-        self._token: TokenCheck | None = None
         self._make: MakeHandlers | None = None
         self._handlers: Mapping[str, PageHandler] | None = None
         self._settled = asyncio.Event()
@@ -111,53 +107,24 @@ class DashboardEndpoint:
         """Answer a request whose origin was checked.
 
         Raises:
-            NotAllowed: 401, it has no session, or not the token it needs.
+            NotAllowed: 401, it has no session; 403, it needs a new code.
             BadRequest: there is no such path, or the body cannot be used.
         """
         exchange.record.endpoint = PREFIX + "/"  # so it is never taken for a client's
         path = exchange.request.raw_path.partition("?")[0]
         name = path.removeprefix(PREFIX).removeprefix("/")
-        if name == _CODE:
-            return await self._make_code(exchange)
         if name == _API + _SIGN_IN:
             return await self._sign_in(exchange)
         if name.startswith(_API):
             return await self._answer_page(exchange, name.removeprefix(_API))
         return _send_file(exchange, name)
 
-    async def _make_code(self, exchange: HttpExchange) -> Response:
-        request = exchange.request
-        exchange.record.endpoint = f"{PREFIX}/{_CODE}"
-        if "Origin" in request.headers:
-            raise NotAllowed("Web pages may not do this.", code="origin_not_allowed")
-        check = await self._token_check()
-        if not check(request.headers.get("Authorization", "")):
-            raise _token_error()
-        exchange.record.trusted = True
-        note_token(request)
-        if request.method != "POST":
-            return _refuse_method(exchange, "POST")
-        await self._read(exchange)
-        return json_response({"code": self._sessions.make_code()})
-
-    async def _token_check(self) -> TokenCheck:
-        """Return what checks the token of the file, which is made if there is none."""
-        if self._token is None:
-            add = self._redactor.add
-            try:
-                made = await asyncio.to_thread(TokenCheck, self._token_file, add)
-            except (ConfigError, OSError) as error:  # byok dashboard says why
-                raise _token_error() from error
-            self._token = self._token or made
-        return self._token
-
     async def _sign_in(self, exchange: HttpExchange) -> Response:
         exchange.record.endpoint = f"{PREFIX}/{_API}{_SIGN_IN}"
         if exchange.request.method != "POST":
             return _refuse_method(exchange, "POST")
         body = await self._read(exchange, _MAX_SIGN_IN, _SIGN_IN_SECONDS)
-        code = body.get("code")
-        opened = self._sessions.sign_in(code if isinstance(code, str) else "")
+        opened = self.sessions.sign_in(_read_code(body))
         exchange.record.trusted = True
         note_token(exchange.request)
         return json_response(opened._asdict())
@@ -166,24 +133,29 @@ class DashboardEndpoint:
         request, record = exchange.request, exchange.record
         shown = request.headers.get("Authorization", "")
         by_user = BACKGROUND not in request.headers
-        token = self._sessions.check(shown, by_user=by_user)
+        token = self.sessions.check(shown, by_user=by_user)
         record.trusted = True
         note_token(request)
         handler = (await self._find_handlers()).get(name)
-        if handler is None and name != _SIGN_OUT:
+        if handler is None and name not in (_SIGN_OUT, _CONFIRM):
             raise _not_found()
         record.endpoint = f"{PREFIX}/{_API}{name}"
         if request.method != "POST":
             return _refuse_method(exchange, "POST")
         body = await self._read(exchange)
+        if name in _CHANGES:
+            self.sessions.require_confirmation(token)
+        if name == _CONFIRM:
+            self.sessions.confirm(token, _read_code(body))
+        elif name == _SIGN_OUT:
+            self.sessions.sign_out(token)
         if handler is None:
-            self._sessions.sign_out(token)
             return json_response({})
         asked = PageRequest(
             exchange,
             body,
-            partial(self._sessions.is_open, token),
-            partial(self._sessions.on_end, token),
+            partial(self.sessions.is_open, token),
+            partial(self.sessions.on_end, token),
         )
         answer = await handler(asked)
         return answer if isinstance(answer, StreamResponse) else json_response(answer)
@@ -211,6 +183,17 @@ class DashboardEndpoint:
         return parse_request(await read_body(request, limit, self._body_gap, seconds))
 
 
+def is_visit(request: BaseRequest) -> bool:
+    """Tell whether somebody opened byok's address in a browser."""
+    shows_pages = "text/html" in request.headers.get("Accept", "")
+    return request.raw_path == "/" and request.method == "GET" and shows_pages
+
+
+def _read_code(body: "Json") -> str:
+    code = body.get("code")
+    return code if isinstance(code, str) else ""
+
+
 def _send_file(exchange: HttpExchange, name: str) -> Response:
     from byok.dashboard.static_files import static_files  # by those who look
 
@@ -228,15 +211,6 @@ def _refuse_method(exchange: HttpExchange, allowed: str) -> Response:
     response.headers["Allow"] = allowed
     response.force_close()  # its body stays unread
     return response
-
-
-def _token_error() -> NotAllowed:
-    return NotAllowed(
-        "The token is missing or wrong.",
-        code="unauthorized",
-        hint="byok dashboard opens the page.",
-        status=401,
-    )
 
 
 def _not_found() -> BadRequest:

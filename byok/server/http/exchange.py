@@ -7,17 +7,22 @@ from aiohttp.web import BaseRequest, Response
 from byok.errors import ByokError
 from byok.record import RequestRecord
 from byok.redact import Redactor
+from byok.server.http.guard import Requester
 from byok.server.http.reply import error_response
 from byok.server.openai_api import client_api
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class HttpExchange:
-    """A request, its record, and how its errors are written."""
+    """A request, its record, and how its errors are written.
+
+    `requester` is set once the token was checked.
+    """
 
     request: BaseRequest
     record: RequestRecord
     redactor: Redactor
+    requester: Requester = Requester.CLIENT
 
     @property
     def request_id(self) -> str:

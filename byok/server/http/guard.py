@@ -8,6 +8,7 @@ rebound to this address is turned away by its Host.
 import logging
 import time
 from collections.abc import Callable, Mapping
+from enum import Enum
 
 from aiohttp import HttpVersion11
 from aiohttp.web import BaseRequest
@@ -22,13 +23,26 @@ _TELL_SECONDS = 10.0
 _log = logging.getLogger(__name__)
 
 
+class Requester(Enum):
+    """Whose token a request has: a client's, or that of the machine's user."""
+
+    CLIENT = "client"
+    OWNER = "owner"
+
+
 class Guard:
     """Checks the head of a request: host, origin, token, type and length."""
 
     def __init__(
-        self, token: TokenCheck, *, clock: Callable[[], float] = time.monotonic
+        self,
+        token: TokenCheck,
+        owner: TokenCheck,
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """Take what checks the clients' token, and what the owner's."""
         self._token = token
+        self._owner = owner
         self._clock = clock
         self._hosts: frozenset[str] = frozenset()
         self._refused = 0
@@ -87,8 +101,8 @@ class Guard:
 
     def check_token(
         self, headers: Mapping[str, str], *, takes_api_key: bool = False
-    ) -> None:
-        """Check the token; without Authorization it may be an `API_KEY`.
+    ) -> Requester:
+        """Return whose token was sent; without Authorization it may be an `API_KEY`.
 
         Raises:
             NotAllowed: 401.
@@ -96,13 +110,16 @@ class Guard:
         shown = headers.get("Authorization", "")
         if not shown and takes_api_key:
             shown = f"Bearer {headers.get(API_KEY, '')}"
-        if not self._token(shown):
-            raise NotAllowed(
-                "The token is missing or wrong.",
-                code="unauthorized",
-                hint="byok token prints it.",
-                status=401,
-            )
+        if self._token(shown):
+            return Requester.CLIENT
+        if self._owner(shown):
+            return Requester.OWNER
+        raise NotAllowed(
+            "The token is missing or wrong.",
+            code="unauthorized",
+            hint="byok token prints it.",
+            status=401,
+        )
 
     def count_refused(self, error: ByokError) -> None:
         """Count what came without the right token, and tell it every ten seconds.

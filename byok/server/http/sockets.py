@@ -79,8 +79,9 @@ def _bind(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
             raise CannotStart(
                 f"Port {port} on {host} is taken by another program.",
                 code=_CODE,
-                hint="Choose another: byok serve --port N. If byok's own service has "
-                "it: byok service status.",
+                hint="End it, or choose another: byok serve --port N. If byok's own "
+                "service has it: byok service status. If clients were pointed at this "
+                "port, that program may have their token: byok token rotate",
             ) from error
         if error.errno == errno.EACCES:
             raise CannotStart(

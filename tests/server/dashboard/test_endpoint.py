@@ -97,6 +97,19 @@ async def test_the_page_needs_no_token(target: str) -> None:
     assert answer.header("content-type") == "text/html; charset=utf-8"
 
 
+async def test_the_address_alone_leads_a_browser_to_the_page() -> None:
+    async with running(upstream="demo") as editor:
+        page = {"Accept": "text/html,*/*;q=0.8"}
+        for headers, status in ((page, 302), ({"Accept": "*/*"}, 401)):
+            async with editor.http.get(
+                editor.daemon.url + "/", headers=headers, allow_redirects=False
+            ) as answer:
+                assert answer.status == status
+                assert answer.headers.get("Location") == (
+                    "/ui/" if status == 302 else None
+                )
+
+
 async def test_every_file_of_the_page_is_served_with_its_type() -> None:
     async with running(upstream="demo") as editor:
         for name, file in static_files().items():
@@ -172,7 +185,7 @@ async def test_other_methods_of_a_file_are_405(method: bytes) -> None:
     ],
     ids=lambda lines: b", ".join(lines).decode(),
 )
-@pytest.mark.parametrize("target", ["/ui/", "/ui/code", "/ui/api/sign-in", "/ui/api/x"])
+@pytest.mark.parametrize("target", ["/ui/", "/ui/api/sign-in", "/ui/api/x"])
 @pytest.mark.case("B80")
 async def test_a_foreign_page_is_refused(lines: list[bytes], target: str) -> None:
     async with running(upstream="demo") as editor:
@@ -245,7 +258,8 @@ def spellings(editor: Editor, session: str, code: str) -> dict[str, str]:
     return {
         "client": editor.token,
         "metrics": read_token(find_paths().metrics_token),
-        "dashboard": read_token(find_paths().dashboard_token),
+        "owner": editor.owner_token,
+        "secret": read_token(find_paths().owner_secret),
         "session": session,
         "code": code,
         "none": "",
@@ -253,29 +267,28 @@ def spellings(editor: Editor, session: str, code: str) -> dict[str, str]:
 
 
 async def test_each_token_opens_its_own_door_and_no_other() -> None:
+    both = ("client", "owner")
     doors = {
-        "/ui/code": ("dashboard", NO_TOKEN),
-        "/ui/api/daemon": ("session", NO_SESSION),
-        "/ui/api/unknown": ("", NO_SESSION),
-        "/ui/api/": ("", NO_SESSION),
-        "/ui/api/sign-out/": ("", NO_SESSION),
-        "/chat-stream": ("client", NO_TOKEN),
-        "/byok/daemon": ("client", NO_TOKEN),
-        "/any/base/ui/api/daemon": ("client", NO_TOKEN),
-        "/metrics": ("metrics", NO_TOKEN),
+        "/ui/api/daemon": (("session",), NO_SESSION),
+        "/ui/api/unknown": (("session",), NO_SESSION),
+        "/ui/api/": (("session",), NO_SESSION),
+        "/ui/api/sign-out/": (("session",), NO_SESSION),
+        "/chat-stream": (both, NO_TOKEN),
+        "/byok/daemon": (both, NO_TOKEN),
+        "/any/base/ui/api/daemon": (both, NO_TOKEN),
+        "/metrics": (("metrics",), NO_TOKEN),
     }
     on = {"metrics": {"enabled": True}}
     async with running(on, upstream="demo") as editor:
         page = await signed_in(editor)
         code = await make_code(editor)
         for kind, bearer in spellings(editor, page.token, code).items():
-            for target, (key, refusal) in doors.items():
+            for target, (keys, refusal) in doors.items():
                 sent = b"Authorization: Bearer " + bearer.encode()
                 data = request(target=target.encode(), token=sent if bearer else b"")
                 answer = await put(editor, data)
                 got = (answer.status, answer.code) if answer.status == 401 else None
-                known = key or ("session" if target.startswith("/ui") else "")
-                assert got == (None if kind == known else refusal), (kind, target)
+                assert got == (None if kind in keys else refusal), (kind, target)
 
 
 @pytest.mark.parametrize(
@@ -312,15 +325,14 @@ async def test_a_session_asks_until_it_signs_out() -> None:
 
 
 @pytest.mark.case("B80")
-async def test_a_code_that_comes_twice_ends_the_session() -> None:
+async def test_a_code_signs_in_once() -> None:
     async with running(upstream="demo") as editor:
         code = await make_code(editor)
-        page, other = await signed_in(editor), await signed_in(editor)
+        page = await signed_in(editor)
         page.token = (await page.call("sign-in", {"code": code}))["token"]
-        assert (await page.raw("daemon")).status == 200
         assert await page.refused("sign-in", {"code": code}) == WRONG_CODE
-        assert await page.refused("daemon") == NO_SESSION
-        assert (await other.raw("daemon")).status == 200
+        assert await page.refused("confirm", {"code": code}) == WRONG_CODE
+        assert (await page.raw("daemon")).status == 200
 
 
 @pytest.mark.parametrize(
@@ -335,51 +347,84 @@ async def test_a_wrong_code_of_any_type_is_401(code: object) -> None:
 
 async def test_a_page_cannot_make_codes() -> None:
     async with running(upstream="demo") as editor:
-        token = read_token(find_paths().dashboard_token)
         own = b"Origin: http://127.0.0.1:PORT"
-        answer = await ask(editor, own, target=b"/ui/code", bearer=token)
-    assert (answer.status, answer.code) == FOREIGN
+        target = b"/byok/dashboard-code"
+        answer = await put(
+            editor,
+            request(
+                own,
+                target=target,
+                token=b"Authorization: Bearer " + editor.owner_token.encode(),
+            ),
+        )
+        assert (answer.status, answer.code) == FOREIGN
+        page = await signed_in(editor)
+        assert await page.refused("dashboard-code") == (404, "not_found")
 
 
-async def test_a_new_token_of_the_file_counts_at_once() -> None:
-    path = find_paths().dashboard_token
-    async with running(upstream="demo") as editor:
-        old = read_token(path)
-        assert (await ask(editor, target=b"/ui/code", bearer=old)).status == 200
-        new = rotate_token(path)
-        refused = await ask(editor, target=b"/ui/code", bearer=old)
-        assert (refused.status, refused.code) == NO_TOKEN
-        assert (await ask(editor, target=b"/ui/code", bearer=new)).status == 200
-        path.unlink()
-        again = read_token(path)
-        assert (await ask(editor, target=b"/ui/code", bearer=new)).status == 401
-        assert (await ask(editor, target=b"/ui/code", bearer=again)).status == 200
+CHANGES = ("settings-save", "key-set", "key-remove", "index-add", "index-remove")
 
 
-@pytest.mark.parametrize(
-    ("spoil", "early"),
-    [
-        (lambda path: path.chmod(0o644), True),
-        (lambda path: path.write_text(""), True),
-        (lambda path: path.write_text(""), False),
-    ],
-    ids=["others can read it", "empty", "empty later"],
-)
-async def test_a_token_file_that_is_no_good_opens_nothing_and_stops_nothing(
-    spoil: Callable[[Path], object], early: bool
+@pytest.mark.case("B160")
+async def test_a_change_needs_a_code_of_the_last_quarter_of_an_hour(
+    tmp_path: Path,
 ) -> None:
-    path = find_paths().dashboard_token
+    front, asked_for = Front(tmp_path), list[str]()
+
+    def make(name: str) -> PageHandler:
+        async def answer(asked: PageRequest) -> Json:
+            asked_for.append(name)
+            return {}
+
+        return answer
+
+    front.dashboard.open(
+        lambda: {name: make(name) for name in (*CHANGES, "settings", "settings-check")}
+    )
+    front.clock.now += 899
+    assert [await front.status(f"/ui/api/{name}") for name in CHANGES] == [200] * 5
+    front.clock.now += 1
+    asked_for.clear()
+    assert [await front.status(f"/ui/api/{name}") for name in CHANGES] == [403] * 5
+    assert asked_for == []
+    assert await front.status("/ui/api/settings") == 200
+    assert await front.status("/ui/api/settings-check") == 200
+    assert await front.status("/ui/api/confirm") == 401
+    assert await front.status("/ui/api/key-set") == 403
+    front.sessions.confirm(front.token, front.sessions.make_code())
+    assert await front.status("/ui/api/key-set") == 200
+
+
+async def test_a_change_is_confirmed_by_a_new_code() -> None:
     async with running(upstream="demo") as editor:
-        token = read_token(path)
-        if not early:
-            await make_code(editor)
-        spoil(path)
+        page = await signed_in(editor)
+        assert await page.call("confirm", {"code": await make_code(editor)}) == {}
+
+
+async def test_each_start_makes_the_owners_secret_anew() -> None:
+    path = find_paths().owner_secret
+    async with running(upstream="demo"):
+        old = read_token(path)
+    path.chmod(0o644)  # others could have read it
+    async with running(upstream="demo") as editor:
+        assert read_token(path) != old
+        assert path.stat().st_mode & 0o777 == 0o600
+        await signed_in(editor)
+
+
+async def test_a_secret_that_is_no_good_opens_nothing_and_stops_nothing() -> None:
+    path = find_paths().owner_secret
+    async with running(upstream="demo") as editor:
+        token = editor.owner_token
+        path.write_text("")
         for bearer in (token, "x" * 43):
-            answer = await ask(editor, target=b"/ui/code", bearer=bearer)
+            sent = b"Authorization: Bearer " + bearer.encode()
+            answer = await put(editor, request(target=b"/byok/daemon", token=sent))
             assert (answer.status, answer.code) == NO_TOKEN
             assert str(path).encode() not in answer.body
         assert (await get(editor, "/ui/")).status == 200
-        path.unlink()
+        assert (await editor.chat()).status == 200
+        rotate_token(path)
         await signed_in(editor)
 
 
@@ -427,12 +472,10 @@ async def test_a_body_that_is_no_good_is_refused(
 ) -> None:
     async with running(upstream="demo") as editor:
         page = await signed_in(editor)
-        token = read_token(find_paths().dashboard_token)
         for target, bearer in (
             ("/ui/api/sign-in", ""),
             ("/ui/api/daemon", page.token),
             ("/ui/api/sign-out", page.token),
-            ("/ui/code", token),
         ):
             sent = {"target": target.encode(), **parts}
             answer = await ask(editor, bearer=bearer or "x", **sent)
@@ -459,8 +502,7 @@ async def test_a_stranger_sends_a_small_body_in_a_short_time() -> None:
 async def test_what_is_asked_for_is_asked_by_post(method: bytes) -> None:
     async with running(upstream="demo") as editor:
         page = await signed_in(editor)
-        token = read_token(find_paths().dashboard_token)
-        doors = {"/ui/code": token, "/ui/api/daemon": page.token, "/ui/api/sign-in": ""}
+        doors = {"/ui/api/daemon": page.token, "/ui/api/sign-in": ""}
         if method == b"HEAD":  # whose answer has no body
             headers = {"Authorization": f"Bearer {page.token}"}
             url = f"{editor.daemon.url}/ui/api/daemon"
@@ -566,17 +608,15 @@ class Front:
 
     def __init__(self, folder: Path) -> None:
         self.clock = Clock()
-        sessions = Sessions(clock=self.clock)
+        self.sessions = sessions = Sessions(clock=self.clock)
         self.token = sessions.sign_in(sessions.make_code()).token
-        guard, redactor = Guard(TokenCheck(folder / "token")), Redactor()
+        guard = Guard(TokenCheck(folder / "token"), TokenCheck(folder / "owner"))
         guard.listen_on(1)
-        self.dashboard = DashboardEndpoint(
-            folder / "dashboard-token", redactor, guard, sessions=sessions
-        )
+        self.dashboard = DashboardEndpoint(guard, sessions=sessions)
         self._app = App(
             guard,
             Gate(1, 0, 1),
-            redactor,
+            Redactor(),
             Observers([]),
             prove=lambda body: body,
             dashboard=self.dashboard,
@@ -760,7 +800,8 @@ async def test_neither_code_nor_token_is_written_down(
         await editor.post("/byok/capture", {"switch": "on"})
         code = await make_code(editor)
         page = await signed_in(editor)
-        secrets = [code, page.token, read_token(find_paths().dashboard_token)]
+        secret = read_token(find_paths().owner_secret)
+        secrets = [code, page.token, secret, editor.owner_token]
         await page.call("sign-in", {"code": code})
         await page.refused("sign-in", {"code": code})
         await page.refused("daemon-" + page.token)
@@ -770,7 +811,7 @@ async def test_neither_code_nor_token_is_written_down(
     files = [path for path in find_paths().state_dir.rglob("*") if path.is_file()]
     captured = list(find_paths().captures.iterdir())
     written = {path: path.read_bytes() for path in files}
-    written.pop(find_paths().dashboard_token)
+    written.pop(find_paths().owner_secret)
     assert len(captured) == 1  # the chat
     for secret in secrets:
         assert secret not in caplog.text
@@ -795,7 +836,8 @@ async def test_the_page_is_no_client(fake: FakeUpstream) -> None:
     seen = [record.endpoint for record in watcher.finished]
     assert not [record for record in watcher.finished if record.is_of_client]
     assert set(seen) == {
-        "/ui/", "/ui/code", "/ui/api/sign-in", "/ui/api/daemon", "/ui/api/sign-out"
+        *("/ui/", "/byok/dashboard-code"),
+        *("/ui/api/sign-in", "/ui/api/daemon", "/ui/api/sign-out"),
     }  # fmt: skip
 
 

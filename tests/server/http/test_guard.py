@@ -1,6 +1,7 @@
 """The guard: what a request's head must look like before anything else happens."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import HttpVersion, HttpVersion10, HttpVersion11
@@ -8,19 +9,24 @@ from aiohttp.test_utils import make_mocked_request
 from aiohttp.web import BaseRequest
 from multidict import CIMultiDict
 
-from byok.daemon.token import TokenCheck
+from byok.daemon.token import TokenCheck, read_token
 from byok.errors import ByokError
-from byok.server.http.guard import Guard, too_large
+from byok.server.http.guard import Guard, Requester, too_large
 
 PORT = 8317
 OWN = f"127.0.0.1:{PORT}"
 JSON = "application/json"
 
 
+def guard_of(folder: Path, **options: Any) -> Guard:
+    checks = TokenCheck(folder / "token"), TokenCheck(folder / "owner-secret")
+    return Guard(*checks, **options)
+
+
 @pytest.fixture
 def guard(tmp_path: Path) -> Guard:
     """A guard of the port above, with a token of its own."""
-    guard = Guard(TokenCheck(tmp_path / "token"))
+    guard = guard_of(tmp_path)
     guard.listen_on(PORT)
     return guard
 
@@ -94,7 +100,7 @@ def test_guard_refuses_a_foreign_host_or_origin(
 
 
 def test_guard_refuses_everything_before_the_port_is_known(tmp_path: Path) -> None:
-    guard = Guard(TokenCheck(tmp_path / "token"))
+    guard = guard_of(tmp_path)
     with pytest.raises(ByokError, match="Host"):
         guard.check_origin(asked())
 
@@ -119,6 +125,13 @@ def test_guard_refuses_a_missing_token_and_says_where_to_find_it(guard: Guard) -
         guard.check_token({})
     assert (caught.value.status, caught.value.code) == (401, "unauthorized")
     assert "byok token" in caught.value.hint
+
+
+def test_guard_tells_the_owner_from_a_client(guard: Guard, tmp_path: Path) -> None:
+    callers = {"token": Requester.CLIENT, "owner-secret": Requester.OWNER}
+    for name, caller in callers.items():
+        headers = {"Authorization": f"Bearer {read_token(tmp_path / name)}"}
+        assert guard.check_token(headers) is caller
 
 
 @pytest.mark.parametrize(
@@ -158,7 +171,7 @@ def test_guard_counts_refusals_and_logs_them_every_ten_seconds(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     moments = iter((0.0, 1.0, 9.9, 10.0, 11.0))
-    guard = Guard(TokenCheck(tmp_path / "token"), clock=lambda: next(moments))
+    guard = guard_of(tmp_path, clock=lambda: next(moments))
     for _ in range(5):
         with pytest.raises(ByokError) as refused:
             guard.check_token({"Authorization": "Bearer a-secret-guess"})

@@ -153,7 +153,7 @@ function confirmed(text, sure, action, view) {
   const ask = () => {
     const yes = h("button", { on: { click: go } }, t(text));
     replace(box, h("span", {}, t(sure)), yes,
-      h("button", { on: { click: () => reset() } }, t("index.cancel")));
+      h("button", { on: { click: () => reset() } }, t("cancel")));
     yes.focus();
   };
   const reset = () => {

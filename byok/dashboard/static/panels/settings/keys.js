@@ -99,7 +99,7 @@ function openEntry(name, below, { draft, reload, signal }) {
       t("settings.key.about", { origin: originOf(shown) })),
     h("div", { class: "row" },
       h("button", { class: "primary" }, t("settings.key.store")),
-      h("button", { type: "button", on: { click: () => close(below) } }, t("settings.cancel")))));
+      h("button", { type: "button", on: { click: () => close(below) } }, t("cancel")))));
   field.focus();
 }
 
@@ -115,7 +115,7 @@ function askToRemove(name, below, reload, signal) {
   const sure = h("button", { type: "button", class: "danger", on: { click: remove } },
     t("settings.key.remove"));
   replace(below, h("div", { class: "row" }, t("settings.key.sure", { name }), sure,
-    h("button", { type: "button", on: { click: () => close(below) } }, t("settings.cancel"))));
+    h("button", { type: "button", on: { click: () => close(below) } }, t("cancel"))));
   sure.focus();
 }
 

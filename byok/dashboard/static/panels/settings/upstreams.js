@@ -67,7 +67,7 @@ function removal(draft, name, change) {
     const sure = h("button", { type: "button", class: "danger", on: { click: remove } },
       t("settings.remove.do"));
     replace(place, t("settings.remove.sure", { name }), sure,
-      h("button", { type: "button", on: { click: offer } }, t("settings.cancel")));
+      h("button", { type: "button", on: { click: offer } }, t("cancel")));
     sure.focus();
   };
   const offer = () => {
