@@ -12,6 +12,8 @@ from byok.stage import Out, Stage, chain
 
 MAX_TOTAL = 64 * 2**20
 MAX_PER_READ = 4 * 2**20
+_SLICE = 2**12
+_MOST_EMPTY = 64
 _WINDOW = {"gzip": 31, "x-gzip": 31, "deflate": 47}
 
 
@@ -31,35 +33,54 @@ class Inflate:
                 code="upstream_encoding",
             )
         self._window = _WINDOW.get(name, 0)
-        self._decoder = None if self._raw else self._fresh()
+        self._decoder: zlib._Decompress | None = None  # of the member that is read
+        self._is_empty = False  # that member, so far
+        self._empty = 0  # members that held nothing
         self._total = 0
 
     def feed(self, data: bytes, /) -> Iterator[bytes]:
         """Return the decompressed bytes of one read."""
-        if self._decoder is None:
+        if self._raw:
             yield data
             return
+        plain = bytearray()
         try:
-            plain = bytearray(self._decoder.decompress(data, MAX_PER_READ))
-            # gzip may be several members in a row
-            while (rest := self._decoder.unused_data) and len(plain) <= MAX_PER_READ:
-                self._decoder = self._fresh()
-                plain += self._decoder.decompress(rest, MAX_PER_READ)
+            # In slices, because each member's end makes a copy of what is behind it.
+            for start in range(0, len(data), _SLICE):
+                self._inflate(data[start : start + _SLICE], plain)
         except zlib.error as error:
             raise UpstreamGarbled(
                 "its compressed answer is damaged.", code="upstream_encoding"
             ) from error
-        self._total += len(plain)
-        cut = self._decoder.unconsumed_tail or len(plain) > MAX_PER_READ
-        if cut or self._total > MAX_TOTAL:
-            raise UpstreamGarbled(
-                "its answer is too large when decompressed.",
-                code="upstream_event_too_large",
-            )
         if plain:
             yield bytes(plain)
 
-    def _fresh(self) -> "zlib._Decompress":
+    def _inflate(self, data: bytes, plain: bytearray) -> None:
+        """Append what a slice holds to the plain bytes of this read."""
+        while data:
+            decoder = self._decoder
+            if decoder is None or decoder.eof:  # gzip may be several members in a row
+                decoder = self._decoder = self._next_member()
+            found = decoder.decompress(data, MAX_PER_READ + 1 - len(plain))
+            plain += found
+            self._total += len(found)
+            self._is_empty = self._is_empty and not found
+            if len(plain) > MAX_PER_READ or self._total > MAX_TOTAL:
+                raise UpstreamGarbled(
+                    "its answer is too large when decompressed.",
+                    code="upstream_event_too_large",
+                )
+            data = decoder.unused_data
+
+    def _next_member(self) -> "zlib._Decompress":
+        """Begin another member; many that hold nothing would keep byok busy."""
+        self._empty += self._is_empty
+        self._is_empty = True
+        if self._empty > _MOST_EMPTY:
+            raise UpstreamGarbled(
+                "its compressed answer holds nothing, again and again.",
+                code="upstream_encoding",
+            )
         return zlib.decompressobj(self._window)
 
     def flush(self) -> Iterator[bytes]:

@@ -123,5 +123,19 @@ def test_inflate_limits_several_gzip_members_together() -> None:
         undone("gzip", [member * 2])
 
 
+@pytest.mark.case("F10")
+@pytest.mark.parametrize("size", [20, 1000, 2**19])
+def test_inflate_refuses_endless_members_that_hold_nothing(size: int) -> None:
+    members = gzip.compress(b"") * (2**20 // 20)
+    pieces = [members[i : i + size] for i in range(0, len(members), size)]
+    assert refusal("gzip", pieces) == "upstream_encoding"
+
+
+def test_inflate_reads_a_member_for_each_event() -> None:
+    events = [b"data: %d\n\n" % number for number in range(20_000)]
+    packed = b"".join(map(gzip.compress, events))
+    assert undone("gzip", [packed]) == b"".join(events)
+
+
 def test_inflate_passes_the_reads_of_identity_as_they_come() -> None:
     assert list(drain(Inflate("identity"), [b"one", b"two"])) == [b"one", b"two"]
