@@ -63,6 +63,7 @@ HINTS = (
 )
 _NAMES = ("bearer", "key", "token", "secret", "password")
 _SHORTEST = 8
+_JSON_LEVELS = 3  # such as JSON in the arguments of a call in a captured body
 
 
 class Redactor:
@@ -77,7 +78,6 @@ class Redactor:
             return
         raw = secret.encode()
         encoded = base64.b64encode(raw).decode()
-        in_json = secret.replace("\\", "\\\\").replace('"', '\\"')
         forms = {
             secret,
             quote(secret),
@@ -85,9 +85,12 @@ class Redactor:
             encoded,
             encoded.rstrip("="),
             base64.urlsafe_b64encode(raw).decode().rstrip("="),
-            in_json,
-            in_json.replace("/", "\\/"),
+            raw.hex(),
+            raw.hex().upper(),
         }
+        for _ in range(_JSON_LEVELS):
+            secret = secret.replace("\\", "\\\\").replace('"', '\\"')
+            forms |= {secret, secret.replace("/", "\\/")}
         self._forms = sorted({*self._forms, *forms}, key=len, reverse=True)
 
     def remove_known(self, text: str) -> str:

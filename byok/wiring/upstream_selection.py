@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from byok.config import Settings, UpstreamSettings, upstream_named
 from byok.dialects.presets import DEMO, PRESETS
 from byok.errors import ConfigError, KeyMissing
 from byok.keys import KeyLadder
+from byok.retrieval.secret_values import is_generated
 from byok.upstream.discover import find_answering
 from byok.upstream.transport import Transports
 from byok.wiring.apis import apis_of
@@ -28,11 +29,33 @@ class UpstreamSelection:
 
 
 def values_to_hide(settings: Settings, selection: UpstreamSelection) -> Iterable[str]:
-    """Give the values of headers and queries, which may be secrets."""
+    """Give what may be secret of headers, queries and additions to the body.
+
+    Of the additions that is what looks generated and names no model: words such as
+    "priority" must stay readable.
+    """
     yield from settings.chat.headers.values()
     yield from settings.otel.headers.values()
     for section in selection.upstreams.values():
         yield from (*section.headers.values(), *section.query.values())
+        names = {section.model, *section.models}
+        for text in _texts_in(section.extra_body):
+            if text not in names and is_generated(text):
+                yield text
+
+
+def _texts_in(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for inner in value.values():
+                yield from _texts_in(inner)
+        case list():
+            for inner in value:
+                yield from _texts_in(inner)
+        case _:
+            return  # numbers hide nothing
 
 
 def default_id(selection: UpstreamSelection, settings: Settings, model: str) -> str:

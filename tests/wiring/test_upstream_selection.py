@@ -12,6 +12,7 @@ from byok.wiring.upstream_selection import (
     UpstreamSelection,
     default_id,
     select_upstreams,
+    values_to_hide,
 )
 from tests.fakes.lister import FakeTransports, listing
 from tests.fakes.ring import FakeRing, store_of
@@ -177,3 +178,25 @@ async def test_a_token_with_other_uses_sends_no_code_by_itself(variable: str) ->
         Settings(), "", FakeTransports(), keys(**{variable: "token"})
     )
     assert list(found.upstreams) == ["demo"]
+
+
+async def test_secrets_of_the_settings_are_hidden_wherever_they_stand() -> None:
+    model = "claude-sonnet-4-5-20250929"
+    body = {
+        "routing": {"account": "7fK2-99xQ-canary-0123", "order": ["anthropic", model]},
+        "tier": "priority",
+        "ids": [{"x": "canary0123456789abc"}],
+    }
+    own = {
+        **BOX,
+        "model": model,
+        "extra_body": body,
+        "headers": {"X-Team": "in-a-header"},
+        "query": {"v": "in-a-query"},
+    }
+    settings = Settings(upstreams={"box": own})
+    choice = await select_upstreams(settings, "", answering(), keys())
+    assert set(values_to_hide(settings, choice)) == {
+        *("in-a-header", "in-a-query"),
+        *("7fK2-99xQ-canary-0123", "canary0123456789abc"),
+    }
