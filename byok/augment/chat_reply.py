@@ -162,7 +162,7 @@ class ChatReply:
     def fail(self, error: ByokError) -> Iterator[Json]:
         """Write the end of a turn that failed; the text so far is kept."""
         self._notices.append(Notice(error.sentence, error.code))
-        broke = isinstance(error, UpstreamError)
+        broke = isinstance(error, UpstreamError) or error.status >= 500
         stop = StopReason.UNSPECIFIED if broke else StopReason.END_TURN
         yield from self._end(stop, (error.code, error.sentence))
 

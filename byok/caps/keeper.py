@@ -70,6 +70,11 @@ class CapKeeper:
             )
         self._caps, self._price_of, self._journals = caps, price_of, journals
 
+    def read_again(self) -> None:
+        """Count anew from the journal, to which another process has written."""
+        if self._caps and self._journals:
+            self._ledger = Ledger(self._journal)
+
     async def admit(
         self,
         record: RequestRecord,

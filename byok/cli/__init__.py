@@ -60,6 +60,7 @@ _EXITS = {
     "passed_sockets": 69,
     "port": 69,
     "stranger_on_port": 69,
+    "restart_failed": 69,
 }
 
 app = typer.Typer(

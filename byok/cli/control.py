@@ -61,8 +61,9 @@ def stop_daemon(paths: Paths) -> "Instance | None":
 def restart() -> None:
     """Restart the running daemon with the options it was started with.
 
-    It stays in the same terminal or service. Responses in progress have ten seconds to
-    finish.
+    It stays in the same terminal or service. A second process takes over the port, so
+    no connection is refused; the first one finishes its answers, for ten minutes at
+    most. On Windows they have ten seconds.
     """
     from byok.daemon_client.find import find_daemon
 

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from byok.config import Settings
-    from byok.daemon.activation import Activation
+    from byok.daemon.handover import Predecessor
     from byok.platform.paths import Paths
     from byok.server.control import Source
     from byok.server.run import Daemon
+    from byok.server.until_signal import Serving
     from byok.wiring.services import Services
 
 
@@ -61,9 +62,11 @@ def serve(
     responds, else an upstream whose key it finds, else the built-in demo.
     """
     from byok.daemon.activation import take_activation
+    from byok.daemon.handover import take_predecessor
     from byok.daemon.instance import only_instance
     from byok.platform.process import give_back_large_memory, keep_secrets_in_memory
     from byok.server.control import Source
+    from byok.server.until_signal import Serving
 
     os.umask(0o077)
     keep_secrets_in_memory()
@@ -71,7 +74,8 @@ def serve(
     overrides = {"server": {"port": port}} if port else None
     settings, paths = load(config, overrides)
     options = RequestedOptions(upstream, model, port, tuple(workspace or ()), config)
-    if ensure and _runs(paths, options, settings):
+    before = take_predecessor()
+    if ensure and before is None and _runs(paths, options, settings):
         return
     tell_foreign_variables()
     activation = take_activation()
@@ -90,17 +94,38 @@ def serve(
             **({"routing.default": "--model"} if model else {}),
         },
     )
-    with only_instance(paths):
+    if before is not None:
         check(settings)
-        serving = _serve(
-            *(settings, paths, upstream, model, workspace or [], source, activation)
+        _wait_for_turn(before, settings)
+    with only_instance(paths) as release_lock:
+        check(settings)
+        serving = Serving(activation, before, release_lock=release_lock)
+        running = _serve(
+            *(serving, settings, paths, upstream, model, workspace or [], source)
         )
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            again = runner.run(serving)
-    if again:
+            runner.run(running)
+    if serving.successor is not None and not activation.notify:
+        serving.successor.stand_in(is_first=before is None)
+    if serving.again:
         command = [sys.executable, *sys.orig_argv[1:]]
-        environment = {**os.environ, **activation.pass_on()}
-        os.execve(sys.executable, command, environment)  # noqa: S606 - as it was started
+        os.execv(sys.executable, command)  # noqa: S606 - as it was started
+
+
+def _wait_for_turn(before: "Predecessor", settings: "Settings") -> None:
+    """Load what serving needs, then wait until the daemon of now has let go.
+
+    Raises:
+        CannotStart: the settings name another port, and that is taken.
+    """
+    import byok.server.compose
+    import byok.wiring.services  # noqa: F401 - these two load nearly everything
+    from byok.server.http.sockets import listen
+
+    own = before.sockets[0].getsockname()[1]
+    if settings.server.port not in (0, own) and not before.has_fixed_port:
+        before.sockets = listen(settings.server.port)
+    before.wait_for_turn()
 
 
 def _check(
@@ -140,18 +165,17 @@ def _runs(paths: "Paths", options: RequestedOptions, settings: "Settings") -> bo
 
 
 async def _serve(
+    serving: "Serving",
     settings: "Settings",
     paths: "Paths",
     upstream: str,
     model: str,
     workspaces: list[Path],
     source: "Source",
-    activation: "Activation",
-) -> bool:
+) -> None:
     from byok.daemon.instance import write_record
     from byok.daemon.logs import set_up_logging
     from byok.redact import Redactor
-    from byok.server.until_signal import run_until_signal
 
     redactor = Redactor()
     set_up_logging(settings.log.level, paths.log, redactor)
@@ -178,8 +202,7 @@ async def _serve(
         with contextlib.suppress(OSError):  # nobody reads stderr
             _introduce(daemon.services)
 
-    parts = (settings, paths, redactor, services, ready, source)
-    return await run_until_signal(*parts, activation=activation)
+    await serving.run(settings, paths, redactor, services, ready, source)
 
 
 def _introduce(services: "Services") -> None:

@@ -14,7 +14,7 @@ import os
 import socket
 import stat
 import sys
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 
 from byok.daemon.notify import Notifier
@@ -37,30 +37,18 @@ _NOTIFY = "NOTIFY_SOCKET"
 class Activation:
     """What a service manager gave this process; by default nothing.
 
-    The `sockets` are listening TCP sockets on loopback, one a family, on one port.
+    The `sockets` are listening TCP sockets on loopback, one a family, on one port;
+    `notify` is where the manager is told.
     """
 
     sockets: tuple[socket.socket, ...] = ()
     notifier: Notifier = field(default_factory=Notifier)
     notify: str = ""
 
-    def pass_on(self) -> dict[str, str]:
-        """Prepare for `exec` of the same program; return what its environment needs.
-
-        Call it last: the file descriptors from 3 on are replaced.
-        """
-        given = {_NOTIFY: self.notify} if self.notify else {}
-        if not self.sockets:
-            return given
-        # Two steps, because one of the sockets may have the other's number.
-        count = len(self.sockets)
-        above = [_copy_above(sock.fileno(), count) for sock in self.sockets]
-        for sock in self.sockets:
-            sock.detach()  # so that no destructor closes what now replaces it
-        for number, handle in enumerate(above, _FIRST):
-            os.dup2(handle, number, inheritable=True)
-        values = (str(count), str(os.getpid()), ":".join([NAME] * count))
-        return {**given, **dict(zip(_VARIABLES, values, strict=True))}
+    @property
+    def variables(self) -> dict[str, str]:
+        """What a process that takes this one's place needs in its environment."""
+        return {_NOTIFY: self.notify} if self.notify else {}
 
 
 def take_activation(environ: MutableMapping[str, str] = os.environ) -> Activation:
@@ -71,12 +59,22 @@ def take_activation(environ: MutableMapping[str, str] = os.environ) -> Activatio
     """
     given = [environ.pop(name, "") for name in _VARIABLES]
     notify = environ.pop(_NOTIFY, "")
-    handles = _read_handles(*given)
+    sockets = adopt_sockets(_read_handles(*given))
+    return Activation(sockets, Notifier(notify), notify)
+
+
+def adopt_sockets(handles: Iterable[int]) -> tuple[socket.socket, ...]:
+    """Return the listening sockets that were passed under these file descriptors.
+
+    Raises:
+        CannotStart: they are not byok's.
+    """
+    handles = tuple(handles)
     for handle in handles:
         _keep_from_children(handle)
-    sockets = tuple(_open_socket(handle) for handle in handles)
+    sockets = tuple(map(_open_socket, handles))
     _check_together(sockets)
-    return Activation(sockets, Notifier(notify), notify)
+    return sockets
 
 
 def _read_handles(count: str, pid: str, names: str) -> Sequence[int]:
@@ -141,18 +139,6 @@ def _check_together(sockets: Sequence[socket.socket]) -> None:
         raise _refusal("two have the same address")
     if len({sock.getsockname()[1] for sock in sockets}) > 1:
         raise _refusal("they have different ports")
-
-
-def _copy_above(handle: int, count: int) -> int:
-    """Return a copy whose number is not among the first `count` from 3 on."""
-    below: list[int] = []
-    copy = os.dup(handle)
-    while copy < _FIRST + count:
-        below.append(copy)
-        copy = os.dup(handle)
-    for low in below:
-        os.close(low)
-    return copy
 
 
 def _refusal(why: str) -> CannotStart:

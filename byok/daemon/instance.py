@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
@@ -42,8 +42,10 @@ def find_instance(paths: Paths) -> Instance | None:
 
 
 @contextmanager
-def only_instance(paths: Paths) -> Iterator[None]:
+def only_instance(paths: Paths) -> Iterator[Callable[[], None]]:
     """Hold the lock of the daemon; the system frees it even after a crash.
+
+    Gives what releases it before the block ends, for a process that takes over.
 
     Raises:
         CannotStart: another daemon holds it.
@@ -67,7 +69,7 @@ def only_instance(paths: Paths) -> Iterator[None]:
         sweep(written_by_commands, older_than=LONGEST_WRITE)
     paths.dashboard_token.unlink(missing_ok=True)  # nothing accepts it any more
     try:
-        yield
+        yield lock.release
     finally:
         recorded = _read_record(paths)
         if recorded and recorded.pid == os.getpid():

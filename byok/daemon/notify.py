@@ -29,6 +29,11 @@ class Notifier:
         """Settings are read again, or the program starts again; `ready` follows."""
         self._send("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
+    def handing_over(self, pid: int) -> None:
+        """Another process is the service from now on; it tells when it is ready."""
+        self._send("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
+        self._send(f"MAINPID={pid}")
+
     def stopping(self) -> None:
         """The end has begun."""
         self._send("STOPPING=1")

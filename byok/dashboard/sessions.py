@@ -15,7 +15,7 @@ keys: it need not be told each one, and keep them all.
 import hmac
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -127,6 +127,19 @@ class Sessions:
             hint="byok dashboard opens a new one.",
             status=401,
         )
+
+    def export(self) -> dict[str, list[float]]:
+        """Return the sessions for a process that takes the daemon's place."""
+        self._remove_expired()
+        return {
+            token: [one.begun, one.used, one.confirmed]
+            for token, one in self._sessions.items()
+        }
+
+    def adopt(self, exported: Mapping[str, Sequence[float]]) -> None:
+        """Go on with the sessions of the process before; its clock is this one's."""
+        for token, (begun, used, confirmed) in exported.items():
+            self._sessions[token] = _Session(begun, used, confirmed)
 
     def is_open(self, token: str) -> bool:
         """Tell whether a session is still open."""

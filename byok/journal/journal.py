@@ -40,6 +40,11 @@ class Journal:
         """The number of requests that could not be written."""
         return self._writer.lost if self._writer else 0
 
+    @property
+    def waiting(self) -> int:
+        """The number of requests that are still to be written."""
+        return self._writer.waiting if self._writer else 0
+
     def configure(self, keep_days: int, price_of: PriceOf) -> None:
         """Keep requests for so many days (0 for none), at these prices, from now on."""
         if self._writer is None:

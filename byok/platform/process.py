@@ -10,7 +10,7 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36
 _M_MMAP_THRESHOLD = -3
 _LARGE = 2**19  # bytes; above what one read of a connection brings
 
@@ -35,6 +35,12 @@ def give_back_large_memory() -> None:
         allocator = ctypes.CDLL(None)
         if hasattr(allocator, "mallopt"):  # musl has none, and gives such blocks back
             allocator.mallopt(_M_MMAP_THRESHOLD, _LARGE)
+
+
+def adopt_orphans() -> None:
+    """Let processes whose parent ends become children of this one (Linux only)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def end_with(parent: int) -> None:

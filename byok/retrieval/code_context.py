@@ -89,6 +89,7 @@ class CodeContext:
         self._stack = AsyncExitStack()
         self._opening = asyncio.Lock()
         self._open: _Opened | None = None
+        self._is_given_up = False
 
     async def start(self) -> None:
         """Open the index now if a workspace is declared or the database exists.
@@ -120,6 +121,13 @@ class CodeContext:
     async def close(self) -> None:
         """Close what was opened."""
         await self._stack.aclose()
+
+    async def give_up(self) -> None:
+        """Close the index for another process; it is not opened again here."""
+        async with self._opening:
+            self._is_given_up = True
+            self._open = None
+            await self._stack.aclose()
 
     async def find_unknown(self, names: BlobNames) -> UnknownBlobs:
         """Return which blobs of a chat request, and which checkpoint, are unknown here.
@@ -167,6 +175,8 @@ class CodeContext:
 
     async def _open_engine(self) -> _Opened:
         async with self._opening:
+            if self._is_given_up:
+                raise IndexInUse("byok restarts: the new process has the index.")
             if self._open is None:
                 from byok.index.opening import open_engine
                 from byok.platform.programs import find_program

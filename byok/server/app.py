@@ -77,6 +77,8 @@ class App:
         self._challenge_seconds = challenge_seconds
         self._endpoints: Handler | None = None
         self._settled = asyncio.Event()
+        self.requests = 0  # in progress
+        self._idle = asyncio.Event()
 
     def open(self, endpoints: Handler) -> None:
         """Set the handler; requests that waited for it go on."""
@@ -87,12 +89,19 @@ class App:
         """Release waiting requests with an error: the daemon stops."""
         self._settled.set()
 
+    async def wait_until_idle(self) -> None:
+        """Wait until no request is in progress."""
+        while self.requests:
+            self._idle.clear()
+            await self._idle.wait()
+
     async def __call__(self, request: BaseRequest) -> StreamResponse:
         """Answer one request; every exception becomes an error response here."""
         agent = request.headers.get("User-Agent", "")
         record = begin_record(
             RequestRecord(secrets.token_hex(8), request.method, client=client_of(agent))
         )
+        self.requests += 1
         self._observers.start(record)
         if record.head_tap is not None:
             line = f"{request.method} {request.raw_path}"
@@ -114,6 +123,9 @@ class App:
         finally:
             record.finish(status)
             self._observers.finish(record)
+            self.requests -= 1
+            if not self.requests:
+                self._idle.set()
 
     async def _answer_or_fail(self, exchange: HttpExchange) -> StreamResponse:
         try:

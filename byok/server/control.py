@@ -52,7 +52,8 @@ class Control:
 
     Settings that cannot be used change nothing, and neither does a file that is deleted
     or emptied: its proxy and headers would be dropped without a word. Whoever runs the
-    daemon waits for `ending`, and starts it again if `again` is set.
+    daemon waits for `ending`. If `again` is set, it is to be started again; with
+    `on_restart` a successor has been started by then.
     """
 
     def __init__(
@@ -70,6 +71,8 @@ class Control:
         self._started = self.settings = settings
         self.instance = instance
         self._use: Callable[[Settings], Awaitable[None]] | None = None
+        self._start_successor: Callable[[], Awaitable[None]] | None = None
+        self._restarting: asyncio.Task[None] | None = None
         self._stamp = _stamp(source.file)
         self._had_file = not _is_empty(self._stamp)
         self._changing = asyncio.Lock()
@@ -80,6 +83,13 @@ class Control:
     def on_change(self, use: Callable[[Settings], Awaitable[None]]) -> None:
         """Let other settings be used by this; it raises where they cannot be."""
         self._use = use
+
+    def on_restart(self, start_successor: Callable[[], Awaitable[None]]) -> None:
+        """Start a successor by this, which raises where that cannot be done.
+
+        Settings that need a restart get one by themselves from now on.
+        """
+        self._start_successor = start_successor
 
     async def reload(self) -> None:
         """Read the settings and use them.
@@ -127,7 +137,7 @@ class Control:
         self._had_file = not _is_empty(self._stamp)
         _log.info("the settings were read from %s", self.source.file)
         if fixed := self._waiting():
-            _log.warning("these settings need a restart: %s", ", ".join(fixed))
+            self._restart_for(fixed)
 
     async def follow(
         self, seconds: float, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -151,18 +161,37 @@ class Control:
             if now != self._stamp:  # else it was taken while this waited
                 await self._take()
 
+    def _restart_for(self, fixed: Sequence[str]) -> None:
+        """Restart for settings that only a start reads, where nobody notices that."""
+        names = ", ".join(fixed)
+        if self._start_successor is None:
+            _log.warning("these settings need a restart: %s", names)
+        elif self._restarting is None or self._restarting.done():
+            _log.info("byok restarts for these settings: %s", names)
+            self._restarting = asyncio.ensure_future(self._restart())
+
+    async def _restart(self) -> None:
+        try:
+            await self.stop(self.instance, again=True)
+        except ByokError as error:
+            self._error = error.sentence
+            _log.error("%s", error.sentence)
+
     async def stop(self, instance: str, *, again: bool) -> None:
         """End the daemon; `again` starts it with its options, if that can be done.
 
         Raises:
             BadRequest: another daemon is meant.
             ConfigError: it could not start again.
+            CannotStart: it was tried, and failed; this one goes on.
         """
         if instance != self.instance:
             raise BadRequest("This request is for another daemon.", status=422)
         if again:
             settings = await self._read_for_restart()
             await asyncio.to_thread(self.source.check, settings)
+            if self._start_successor is not None and not self.ending.is_set():
+                await self._start_successor()
         self.again = again
         self.ending.set()
 
@@ -184,8 +213,12 @@ class Control:
 
     def status(self) -> Json:
         """Tell where the settings come from, and what is not in force of them."""
-        file = self.source.file
-        return {"file": str(file), "error": self._error, "restart": self._waiting()}
+        waiting = [] if self._start_successor else self._waiting()
+        return {
+            "file": str(self.source.file),
+            "error": self._error,
+            "restart": waiting,
+        }
 
     def _waiting(self) -> list[str]:
         """Return the settings that differ from those of the start and need one."""

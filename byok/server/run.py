@@ -1,6 +1,7 @@
 """The daemon: bind the port, load, serve, stop in order."""
 
 import asyncio
+import contextlib
 import logging
 import secrets
 import time
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 OpenServices: TypeAlias = Callable[[], AbstractAsyncContextManager["Services"]]
 _log = logging.getLogger(__name__)
+_PAUSE = 0.02
 
 
 class Daemon:
@@ -50,20 +52,24 @@ class Daemon:
     def __init__(
         self,
         services: "Services",
-        port: int,
-        instance: str,
-        gate: Gate,
+        front: "_Front",
         sites: list[SockSite],
         timing: Timing,
         control: Control,
+        caps: CapKeeper,
+        journal: Journal,
         open_for: Callable[["Services"], None],
     ) -> None:
         self.services = services
         self.control = control
         self._open_for = open_for
-        self.port = port
-        self.instance = instance
-        self._gate = gate
+        self.port = front.port
+        self.instance = front.instance
+        self.sessions = front.dashboard.sessions
+        self._caps = caps
+        self._journal = journal
+        self._front = front
+        self._gate = front.gate
         self._sites = sites
         self._timing = timing
 
@@ -102,6 +108,48 @@ class Daemon:
     async def hurry(self) -> None:
         """End every stream with a last line now."""
         await self._gate.stop(0)
+
+    def copy_sockets(self) -> list[socket]:
+        """Return copies of the listening sockets, for another process."""
+        return [sock.dup() for sock in self._front.sockets]
+
+    async def release(self) -> None:
+        """Accept no more, and close what only one process may have open.
+
+        Requests that are in progress go on; they had their code before they began to be
+        answered by a model.
+        """
+        for site in self._sites:
+            await site.stop()
+        self._front.server.end_connections()
+        self._gate.end_others()
+        app, gate = self._front.app, self._gate
+        await _wait_until(lambda: app.requests <= gate.answering, self._timing.settle)
+        await self.services.context.give_up()
+
+    async def count_of_predecessor(self) -> None:
+        """Let caps count what the process before has written to the journal last."""
+        await _wait_until(lambda: not self._journal.waiting, self._timing.settle)
+        self._caps.read_again()
+
+    async def finish_answers(self) -> None:
+        """Let the answers in progress end; those that take too long are cut."""
+        server = self._front.server
+        await _wait_until(
+            lambda: not server.expects_requests, self._timing.first_request
+        )
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._timing.drain):
+                await self._front.app.wait_until_idle()
+        await self._gate.stop(0)
+
+
+async def _wait_until(holds: Callable[[], bool], seconds: float) -> None:
+    """Wait until something holds, or for so many seconds."""
+    for _ in range(round(seconds / _PAUSE)):
+        if holds():
+            return
+        await asyncio.sleep(_PAUSE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +215,7 @@ async def listening(
             open_for = _opener(front, timing, control, journal, caps, spans, live)
             open_for(services)
             daemon = Daemon(
-                services,
-                front.port,
-                front.instance,
-                front.gate,
-                sites,
-                timing,
-                control,
-                open_for,
+                *(services, front, sites, timing, control, caps, journal, open_for)
             )
             control.on_change(daemon.use)
             captures.begin()

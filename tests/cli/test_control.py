@@ -76,7 +76,6 @@ def test_restart_keeps_the_options_and_the_working_folder() -> None:
         done = run_byok("restart", seconds=60)
         assert (done.returncode, done.stderr) == (0, "")
         after = facts()
-        assert after["pid"] == before["pid"] == process.pid
         assert after["instance"] != before["instance"]
         assert done.stdout == f"byok is listening on http://127.0.0.1:{after['port']}\n"
         assert status()["model"] == "byok:demo:other"

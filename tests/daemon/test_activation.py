@@ -55,29 +55,6 @@ def test_sockets_are_taken_and_nothing_is_left_for_children(names: str) -> None:
     assert said == f"[('127.0.0.1', {port}), ('::1', {port})]|[]|[]"
 
 
-def test_sockets_are_passed_on_to_the_next_start() -> None:
-    again = f"""
-import os, sys
-from byok.daemon.activation import take_activation
-environment = {{**os.environ, **take_activation().pass_on()}}
-os.execve(sys.executable, [sys.executable, "-c", {TAKE!r}], environment)
-"""
-    with loopback_sockets(V4, V6) as sockets:
-        handles = [sock.fileno() for sock in sockets]
-        done = subprocess.run(
-            launch(handles, "-c", again),
-            env=passing(2, {"NOTIFY_SOCKET": "/x"}),
-            pass_fds=handles,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=True,
-        )
-        port = sockets[0].getsockname()[1]
-    expected = f"[('127.0.0.1', {port}), ('::1', {port})]|[]|[]"
-    assert done.stdout.strip() == expected
-
-
 @contextmanager
 def other(kind: str) -> Iterator[list[int]]:
     """Give descriptors that are no sockets for byok."""
@@ -184,4 +161,4 @@ def test_variables_for_another_process_are_dropped(
 
 def test_without_a_service_manager_nothing_is_given_or_passed_on() -> None:
     activation = take_activation({})
-    assert (activation.sockets, activation.pass_on()) == ((), {})
+    assert (activation.sockets, activation.variables) == ((), {})

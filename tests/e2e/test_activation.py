@@ -120,10 +120,16 @@ async def test_restart_keeps_the_passed_sockets_and_the_service_manager(
             assert done.returncode == 0, done.stderr
             after = facts(home)
             assert "Hello!" in await chat(port, home, "::1")
-            assert (after["pid"], after["port"]) == (before["pid"], before["port"])
+            assert after["port"] == before["port"]
             assert after["instance"] != before["instance"]
-            told = [(await manager.next())[0] for _ in range(3)]
-            assert told == ["READY=1", "RELOADING=1", "READY=1"]
+            told = [(await manager.next())[0] for _ in range(4)]
+            new = f"MAINPID={after['pid']}"
+            assert told == ["READY=1", "RELOADING=1", new, "READY=1"]
+            assert await asyncio.wait_for(run.wait(), SECONDS) == 0
+            stopped = await asyncio.to_thread(
+                run_byok, "stop", env={"BYOK_HOME": str(home)}
+            )
+            assert stopped.returncode == 0
 
 
 async def test_one_passed_socket_is_enough(tmp_path: Path) -> None:

@@ -137,7 +137,15 @@ async def starting(
     finally:
         if process.returncode is None:
             process.kill()
+            _kill_successor(home)
             await process.communicate()
+
+
+def _kill_successor(home: Path) -> None:
+    """Kill the process that a restart has made the daemon, if there was one."""
+    with suppress(OSError, ValueError):
+        own = json.loads((home / "state" / "daemon.json").read_bytes())
+        os.kill(own["pid"], signal.SIGKILL)
 
 
 @asynccontextmanager

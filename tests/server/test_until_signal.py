@@ -12,7 +12,7 @@ from byok.daemon.activation import Activation
 from byok.daemon.notify import Notifier
 from byok.platform.paths import find_paths
 from byok.server.run import Daemon
-from byok.server.until_signal import run_until_signal
+from byok.server.until_signal import Serving
 from tests.fakes.daemon import parts_of, settings_for
 from tests.fakes.raw import connected, filled, request
 from tests.fakes.service_manager import ServiceManager
@@ -32,7 +32,7 @@ async def test_shutdown_by_a_signal(number: signal.Signals) -> None:
     gc.disable()  # as main() does
 
     parts = parts_of(upstream="demo")
-    serving = asyncio.ensure_future(run_until_signal(*parts, on_ready))
+    serving = asyncio.ensure_future(Serving().run(*parts, on_ready))
     await asyncio.wait_for(ready.wait(), 5)
     os.kill(os.getpid(), number)
     await asyncio.wait_for(serving, 5)
@@ -44,7 +44,7 @@ async def test_shutdown_at_once_by_a_second_signal(fake: FakeUpstream) -> None:
     fake.play(Script([], end="hang"))
     ready: asyncio.Future[Daemon] = asyncio.get_running_loop().create_future()
     parts = parts_of(settings_for(fake.url))
-    serving = asyncio.ensure_future(run_until_signal(*parts, ready.set_result))
+    serving = asyncio.ensure_future(Serving().run(*parts, ready.set_result))
     port = (await asyncio.wait_for(ready, 5)).port
     token = find_paths().token.read_text().strip()
     async with connected(port) as connection:
@@ -69,9 +69,7 @@ async def test_service_manager_is_told_of_start_reload_and_end(
 ) -> None:
     ready: asyncio.Future[Daemon] = asyncio.get_running_loop().create_future()
     activation = Activation(notifier=Notifier(service_manager.address))
-    run = run_until_signal(
-        *parts_of(upstream="demo"), ready.set_result, activation=activation
-    )
+    run = Serving(activation).run(*parts_of(upstream="demo"), ready.set_result)
     serving = asyncio.ensure_future(run)
     daemon = await asyncio.wait_for(ready, 10)
     os.kill(os.getpid(), signal.SIGHUP)
@@ -82,20 +80,3 @@ async def test_service_manager_is_told_of_start_reload_and_end(
     gc.unfreeze()
     assert told[0] == ["READY=1", f"STATUS=listening on {daemon.url}"]
     assert [lines[0] for lines in told[1:]] == ["RELOADING=1", "READY=1", "STOPPING=1"]
-
-
-async def test_service_manager_is_told_that_a_restart_is_no_end(
-    service_manager: ServiceManager,
-) -> None:
-    ready: asyncio.Future[Daemon] = asyncio.get_running_loop().create_future()
-    activation = Activation(notifier=Notifier(service_manager.address))
-    run = run_until_signal(
-        *parts_of(upstream="demo"), ready.set_result, activation=activation
-    )
-    serving = asyncio.ensure_future(run)
-    daemon = await asyncio.wait_for(ready, 10)
-    await daemon.control.stop(daemon.instance, again=True)
-    assert await asyncio.wait_for(serving, 10) is True
-    gc.unfreeze()
-    assert (await service_manager.next())[0] == "READY=1"
-    assert (await service_manager.next())[0] == "RELOADING=1"

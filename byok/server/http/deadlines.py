@@ -38,6 +38,9 @@ class Timing:
     beat: float = 20.0  # silence before a heartbeat
     head_after: float = 5.0  # silence before the head of a stream
     grace: float = 10.0  # how long streams may go on after SIGTERM
+    drain: float = 600.0  # how long streams may go on beside a successor
+    settle: float = 5.0  # for requests that no model answers yet, before the index ends
+    first_request: float = 1.0  # on connections that were just opened then
     last_words: float = 2.0  # for the last lines of the streams that are left
     head: float = 10.0  # until a request's head is whole
     body_gap: float = 15.0  # between two pieces of a body

@@ -54,6 +54,11 @@ class Gate:
         """How many requests wait for a place."""
         return self._most_waiting - self._room
 
+    @property
+    def answering(self) -> int:
+        """How many requests are being answered by a model."""
+        return len(self._scopes)
+
     @asynccontextmanager
     async def enter(self, *, wait: bool = True) -> AsyncIterator[None]:
         """Hold a place while an answer is made; `wait` for one that gets free.
@@ -102,13 +107,17 @@ class Gate:
     async def stop(self, grace: float) -> None:
         """Let answers end for `grace` seconds, then end each with a last line."""
         self.stopping = True
-        for act in self._on_stop:
-            act()
+        self.end_others()
         await self._all_ended(grace)
         now = asyncio.get_running_loop().time()
         for scope in self._scopes:
             if not scope.expired():  # else it is on its way out already
                 scope.reschedule(now)
+
+    def end_others(self) -> None:
+        """End what has no place here and would never end by itself."""
+        for act in self._on_stop:
+            act()
 
     async def _all_ended(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

@@ -22,12 +22,13 @@ _TOLD_SECONDS = 10.0  # a flood of connections is told once in that time
 class _Connection(RequestHandler):
     """One connection. What the parser refuses is neither echoed nor logged."""
 
-    __slots__ = ("_deadline", "_server")
+    __slots__ = ("_deadline", "_server", "is_used")
 
     def __init__(self, server: "HttpServer", **limits: Any) -> None:
         super().__init__(server, **limits)
         self._server = server
         self._deadline: asyncio.TimerHandle | None = None
+        self.is_used = False  # a request came on it
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Give the first request head a deadline; aiohttp has none."""
@@ -39,8 +40,18 @@ class _Connection(RequestHandler):
 
     def head_arrived(self) -> None:
         """Lift the deadline: the idle limit counts from here on."""
+        self.is_used = True
         if self._deadline is not None:
             self._deadline.cancel()
+
+    def end_soon(self) -> None:
+        """Close the connection with its request; one that was not used yet has one.
+
+        aiohttp's own `close` would leave an idle connection open, and unanswered.
+        """
+        self._close = True
+        if self._waiter is not None and self.is_used:
+            self.force_close()
 
     def token_shown(self) -> None:
         """Keep this connection when others need room: it is the user's."""
@@ -132,6 +143,20 @@ class HttpServer(Server):
                 return
             next(iter(self.strangers)).give_up()
         super().connection_made(handler, transport)
+
+    def end_connections(self) -> None:
+        """Let every connection end with the request that it is for."""
+        for connection in list(self.connections):
+            if isinstance(connection, _Connection):
+                connection.end_soon()
+
+    @property
+    def expects_requests(self) -> bool:
+        """Whether a connection was opened on which no request came yet."""
+        return any(
+            isinstance(connection, _Connection) and not connection.is_used
+            for connection in self.connections
+        )
 
     def _tell_full(self) -> None:
         now = asyncio.get_running_loop().time()

@@ -139,7 +139,9 @@ class View {
     draft.adopt(told.form);
     this.render();
     this.keys.read();
-    announce(told.form.error ? t("settings.saved.unused") : t("settings.saved"));
+    const moves = changes.some(({ path }) => path.join(".") === "server.port");
+    const outcome = moves ? "settings.restart.moved" : "settings.saved";
+    announce(t(told.form.error ? "settings.saved.unused" : outcome));
     this.focus("#find-setting");
   }
 

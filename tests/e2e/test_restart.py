@@ -1,0 +1,207 @@
+"""A restart loses no answer, refuses no connection, and fails without harm."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.fakes.process import Program, configure, serving
+from tests.fakes.program import run_byok
+from tests.fakes.raw import RawAnswer, connected, request
+from tests.fakes.upstream import DONE, FakeUpstream, Script, delta
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform == "win32", reason="it replaces the process there"),
+]
+WORDS = [f"word{number} " for number in range(40)]
+CHAT = request(target=b"/chat-stream", body=b'{"message": "Count."}')
+SECONDS = 60.0
+
+
+def slow_answer(pause: float = 0.1) -> Script:
+    """Script an answer that takes some seconds."""
+    pieces: list[bytes | float] = []
+    for word in WORDS:
+        pieces += [delta(content=word), pause]
+    return Script([*pieces, delta(finish="stop"), DONE])
+
+
+def record(home: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((home / "state/daemon.json").read_bytes())
+    return found
+
+
+async def byok(home: Path, *words: str) -> tuple[int, str]:
+    """Run a command; return its exit code and all that it wrote."""
+    env = {"BYOK_HOME": str(home)}
+    done = await asyncio.to_thread(run_byok, *words, env=env)
+    return done.returncode, done.stdout + done.stderr
+
+
+async def stream(program: Program) -> RawAnswer:
+    async with connected(program.port) as connection:
+        await connection.send(program.filled(CHAT))
+        return await connection.answer(SECONDS)
+
+
+def check_whole(answer: RawAnswer) -> None:
+    lines = [json.loads(line) for line in answer.body.splitlines()]
+    assert "".join(line["text"] for line in lines) == "".join(WORDS)
+    assert lines[-1]["stop_reason"] == 1
+    assert "error" not in lines[-1]
+
+
+async def knock(program: Program, until: asyncio.Event) -> int:
+    """Connect again and again; return how often. A refused connection raises."""
+    count = 0
+    while not until.is_set():
+        health = request(
+            method=b"GET", target=b"/health", token=b"", kind=b"", body=b""
+        )
+        answer = await program.ask(health, SECONDS)
+        assert answer.status == 200
+        count += 1
+        await asyncio.sleep(0.005)
+    return count
+
+
+async def used_requests(program: Program) -> int:
+    """Return what the one cap of the daemon says is used."""
+    told = (await program.ask(request(target=b"/byok/daemon"))).json
+    [cap] = told["caps"]["caps"]
+    return int(cap["used"])
+
+
+@pytest.mark.case("F70")
+async def test_a_restart_loses_no_answer_and_refuses_no_connection(
+    tmp_path: Path, fake: FakeUpstream
+) -> None:
+    home = tmp_path / "home"
+    configure(home, fake.url, "[caps]\nrequests_per_day = 100\n")
+    fake.play(slow_answer())
+    async with serving(home) as program:
+        before, over = record(home), asyncio.Event()
+        knocking = asyncio.ensure_future(knock(program, over))
+        answers = [asyncio.ensure_future(stream(program)) for _ in range(20)]
+        async with asyncio.timeout(SECONDS):
+            while fake.open < 20:
+                await asyncio.sleep(0.02)
+        code, told = await byok(home, "restart")
+        assert code == 0, told
+        after = record(home)
+        assert after["instance"] != before["instance"]
+        assert after["port"] == before["port"] == program.port
+        later = await stream(program)
+        for answer in [*await asyncio.gather(*answers), later]:
+            check_whole(answer)
+        over.set()
+        assert await knocking > 10
+        assert program.process.returncode is None  # whoever started byok sees it run
+        async with asyncio.timeout(SECONDS):
+            # Those that ended in the former process count, too, once it has ended.
+            while await used_requests(program) != 21:
+                await asyncio.sleep(0.05)
+        assert (await byok(home, "restart"))[0] == 0
+        check_whole(await stream(program))
+        assert (await byok(home, "stop"))[0] == 0
+        assert await asyncio.wait_for(program.process.wait(), SECONDS) == 0
+    program.check_log()
+
+
+@pytest.mark.case("F71")
+async def test_answers_that_a_signal_cuts_during_a_restart_say_so(
+    tmp_path: Path, fake: FakeUpstream
+) -> None:
+    home = tmp_path / "home"
+    configure(home, fake.url)
+    fake.play(Script([delta(content="One")], end="hang"))
+    async with serving(home) as program:
+        cut = asyncio.ensure_future(stream(program))
+        await asyncio.wait_for(fake.reached.wait(), SECONDS)
+        assert (await byok(home, "restart"))[0] == 0
+        program.process.send_signal(signal.SIGTERM)
+        last = json.loads((await cut).body.splitlines()[-1])
+        assert (last["stop_reason"], last["error"]["code"]) == (0, "shutting_down")
+        assert await asyncio.wait_for(program.process.wait(), SECONDS) == 0
+        with socket.socket() as free:  # nobody is left there
+            free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            free.bind(("127.0.0.1", program.port))
+
+
+@pytest.mark.case("F72")
+async def test_a_restart_that_fails_changes_nothing(
+    tmp_path: Path, fake: FakeUpstream
+) -> None:
+    home = tmp_path / "home"
+    fake.play(slow_answer(0.02))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        home.mkdir(mode=0o700)
+        configure(home, fake.url)
+        (home / "config.toml").chmod(0o600)
+        command = [sys.executable, "-m", "byok", "serve"]
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            own = free.getsockname()[1]
+        settings = (home / "config.toml").read_text()
+        (home / "config.toml").write_text(f"{settings}[server]\nport = {own}\n")
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env={**os.environ, "BYOK_HOME": str(home)},
+        )
+        try:
+            assert process.stdout is not None
+            assert await asyncio.wait_for(process.stdout.readline(), SECONDS)
+            program = Program(process, home, own, b"")
+            before = record(home)
+            answer = asyncio.ensure_future(stream(program))
+            await asyncio.wait_for(fake.reached.wait(), SECONDS)
+            (home / "config.toml").write_text(f"{settings}[server]\nport = {port}\n")
+            code, told = await byok(home, "restart")
+            assert (code, "goes on" in told) == (69, True)
+            check_whole(await answer)
+            assert record(home) == before
+            await program.ask(CHAT, SECONDS)
+        finally:
+            process.terminate()
+            await process.communicate()
+
+
+@pytest.mark.case("F73")
+async def test_settings_that_need_a_restart_get_one_that_nobody_notices(
+    tmp_path: Path, fake: FakeUpstream
+) -> None:
+    home = tmp_path / "home"
+    configure(home, fake.url)
+    fake.play(slow_answer())
+    async with serving(home) as program, aiohttp.ClientSession() as http:
+        before = record(home)
+
+        async def ask_page(name: str, token: str, **body: object) -> tuple[int, Any]:
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            url = f"http://127.0.0.1:{program.port}/ui/api/{name}"
+            async with http.post(url, json=body, headers=headers) as told:
+                return told.status, await told.json()
+
+        made = await program.ask(request(target=b"/byok/dashboard-code"))
+        _, opened = await ask_page("sign-in", "", code=made.json["code"])
+        answer = asyncio.ensure_future(stream(program))
+        await asyncio.wait_for(fake.reached.wait(), SECONDS)
+        configure(home, fake.url, "[limits]\nstreams = 7\n")
+        async with asyncio.timeout(SECONDS):
+            while record(home)["instance"] == before["instance"]:
+                await asyncio.sleep(0.05)
+        check_whole(await answer)
+        status, settings = await ask_page("settings", opened["token"])
+        assert (status, settings["restart"]) == (200, [])
+        shown = await program.ask(request(target=b"/byok/settings"))
+        assert shown.json["limits"]["streams"] == 7
