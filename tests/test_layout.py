@@ -3,7 +3,6 @@
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,17 +10,6 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "byok").rglob("*.py"))
 FAKES = ROOT / "tests" / "fakes"
-# Past participles that do not end in -ed; "cut", "read" or "set" are verbs as well.
-IRREGULAR = """
-    been begun bent bound bought brought broken built caught chosen dealt done drawn
-    driven fallen fed felt flown forgotten found frozen given gone gotten grown heard
-    held hidden kept known laid led lent lost made meant met paid said seen sent shot
-    shown shut sold sought spent spoken stood struck swept sworn taken taught thrown
-    told torn understood woken won worn written
-"""
-VERBS_IN_ED = ("embed", "exceed", "feed", "heed", "need", "proceed", "seed", "shed")
-# A participle before one of these is bare too: `found_in`, `kept_by`.
-PREPOSITIONS = ("as", "at", "by", "for", "from", "in", "into", "of", "on", "to", "with")
 
 
 def name(path: Path) -> str:
@@ -36,44 +24,6 @@ def trees() -> dict[Path, ast.Module]:
 
 def test_a_file_says_what_it_is_for(trees: dict[Path, ast.Module]) -> None:
     assert [name(p) for p, tree in trees.items() if not ast.get_docstring(tree)] == []
-
-
-def functions(tree: ast.Module) -> Iterator[str]:
-    """List the functions that are called as such: a property may be an adjective."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            decorators = " ".join(map(ast.unparse, node.decorator_list))
-            if "property" not in decorators and "setter" not in decorators:
-                yield node.name
-
-
-def is_bare_participle(function: str) -> bool:
-    first, *rest = function.strip("_").split("_")
-    ends = first.endswith("ed") and first not in VERBS_IN_ED
-    return (ends or first in IRREGULAR.split()) and (
-        not rest or rest[0] in PREPOSITIONS
-    )
-
-
-def test_a_function_name_is_a_verb_or_a_noun(trees: dict[Path, ast.Module]) -> None:
-    assert [
-        f"{name(path)}: {function}"
-        for path, tree in trees.items()
-        for function in functions(tree)
-        if is_bare_participle(function)
-    ] == []
-
-
-@pytest.mark.parametrize(
-    ("function", "is_bare"),
-    [
-        *[("decoded", True), ("_found", True), ("kept_by", True), ("__told", True)],
-        *[("decode", False), ("feed", False), ("is_settled", False), ("cut", False)],
-        *[("selected_text", False), ("known_models", False)],
-    ],
-)
-def test_a_bare_participle_is_seen(function: str, is_bare: bool) -> None:
-    assert is_bare_participle(function) is is_bare
 
 
 def test_a_public_class_has_a_name_of_its_own(trees: dict[Path, ast.Module]) -> None:

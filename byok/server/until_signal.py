@@ -74,7 +74,7 @@ class Serving:
         timing = timing or Timing()
         notifier = self._activation.notifier
         parts = (settings, paths, redactor, open_services, timing, source)
-        async with listening(*parts, passed=self._passed()) as daemon:
+        async with listening(*parts, passed=self._passed_sockets()) as daemon:
             control = daemon.control
             self._begin(control.follow(timing.look))
             if CAN_HAND_OVER:
@@ -93,7 +93,7 @@ class Serving:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _passed(self) -> Sequence[socket]:
+    def _passed_sockets(self) -> Sequence[socket]:
         if self._predecessor is not None:
             return self._predecessor.sockets
         return self._activation.sockets
