@@ -29,6 +29,7 @@ from byok.cli import (
     explain,
     index,
     init,
+    installation,
     keys,
     log,
     mcp,
@@ -76,7 +77,7 @@ COMMANDS = (
     *(serve, service, status, dashboard, log, usage, doctor, explain, capture),
     *(control, token),
     *(keys, models, probe, connect, disconnect, index, embed, search, mcp, prompts),
-    *(replay, report, config, version),
+    *(replay, report, config, version, installation),
 )
 for command in COMMANDS:
     command.register(app)

@@ -13,25 +13,26 @@ import orjson
 
 from byok.errors import ByokError
 from byok.escapes import escape, escape_json
+from byok.platform.installation import make_pasteable
 
 _PIPE_WIDTH, _LEAST_WIDTH = 10_000, 20
 _NO_WIDTHS: Mapping[str, int] = MappingProxyType({})
 
 
 def say(line: str = "") -> None:
-    """Print a line of the result on stdout."""
-    sys.stdout.write(escape(line) + "\n")
+    """Print a line of the result on stdout; commands of byok as they are run here."""
+    sys.stdout.write(escape(make_pasteable(line)) + "\n")
 
 
 def say_text(text: str) -> None:
-    """Print lines of the result on stdout."""
+    """Print a text on stdout that is not a message, such as a file, as it is."""
     for line in text.split("\n"):
-        say(line)
+        sys.stdout.write(escape(line) + "\n")
 
 
 def tell(line: str) -> None:
     """Print a remark on stderr, out of the way of scripts."""
-    sys.stderr.write(escape(line) + "\n")
+    sys.stderr.write(escape(make_pasteable(line)) + "\n")
 
 
 def count_noun(number: int, noun: str) -> str:
@@ -68,7 +69,9 @@ def say_styled(mark: tuple[str, str], *parts: tuple[str, str]) -> None:
     from rich.text import Text
 
     console = Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
-    body = Text.assemble(*((escape(text), style) for text, style in parts))
+    body = Text.assemble(
+        *((escape(make_pasteable(text)), style) for text, style in parts)
+    )
     width = max(_LEAST_WIDTH, console.width - len(mark[0]))
     for number, line in enumerate(body.wrap(console, width)):
         before = Text(*mark) if number == 0 else Text(" " * len(mark[0]))

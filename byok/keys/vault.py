@@ -138,7 +138,6 @@ def _cipher() -> tuple[type[Exception], Any]:
     except ImportError as error:
         raise ConfigError(
             "The vault needs the package cryptography.",
-            hint="Install it in byok's environment; with pipx: "
-            "pipx inject byokd cryptography",
+            hint="Run: byok upgrade --extra vault",
         ) from error
     return InvalidTag, AESGCM

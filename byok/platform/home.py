@@ -21,7 +21,7 @@ from byok.escapes import shell_word
 
 _PROOFS = ("state/daemon.lock", "state/log/byok.log")
 _PRIVATE_PROOFS = ("state/token", "data/vault.json")
-_NAMES = {
+OWN_NAMES = {
     "state": {
         "client_settings",
         "daemon.json",
@@ -91,6 +91,8 @@ def check_owner(folder: Path) -> None:
             facts = place.stat()
         except OSError:
             continue  # it will be made, and then is the user's own
+        if not stat.S_ISDIR(facts.st_mode):
+            continue
         if facts.st_uid not in (os.geteuid(), 0):
             raise ConfigError(
                 f"{place} belongs to another user. byok keeps its secrets there only "
@@ -121,7 +123,7 @@ def _is_plain(file: Path, *, private: bool = False) -> bool:
 
 def _foreign(home: Path) -> Iterator[str]:
     """Give the files that byok does not write, by their paths below the folder."""
-    for folder, known in _NAMES.items():
+    for folder, known in OWN_NAMES.items():
         place = home / folder
         if not place.is_dir():
             continue

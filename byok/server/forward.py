@@ -17,7 +17,7 @@ from byok.events import Usage
 from byok.redact import Redactor
 from byok.server.http.exchange import HttpExchange
 from byok.server.http.gate import Gate
-from byok.server.http.reply import COMMON
+from byok.server.http.reply import COMMON, error_for_user
 from byok.server.http.stream import OpenStream
 from byok.server.openai_api import ClientApi, Forward, client_api
 from byok.threads import Runner
@@ -118,7 +118,7 @@ class Forwarder:
         model = record.model_id
         _log.warning("a stream from %s broke: %s", model, error.log_text)
         record.note_error(error)
-        redacted = error.redact(self._redactor)
+        redacted = error_for_user(error, self._redactor)
         if client_api(exchange.request.raw_path) is ClientApi.ANTHROPIC:
             shown = encode_named(anthropic_error(redacted, record.request_id))
         else:

@@ -23,6 +23,7 @@ from byok.events import (
 )
 from byok.record import RequestRecord
 from byok.redact import Redactor
+from byok.server.http.reply import error_for_user
 from byok.toolcalls.assemble import ToolCallAssembler
 from byok.toolcalls.provider_data import CallDataCollector
 from byok.toolcalls.repair import Repair
@@ -144,7 +145,7 @@ class ModelAnswer:
         self._record.note_error(error)
         name, request_id = self._destination.upstream.name, self._record.request_id
         _log.warning("request %s to %s: %s", request_id, name, error.log_text)
-        return error.redact(self._tools.redactor)
+        return error_for_user(error, self._tools.redactor)
 
     def _note(self, notice: Notice) -> None:
         if not self._logs_notices:

@@ -102,7 +102,7 @@ def _open(target: SpanTarget) -> tuple["Tracer", Callable[[], None]]:
     except ImportError as error:
         raise ConfigError(
             "[otel] needs OpenTelemetry's SDK, which is not installed.",
-            hint="Install byokd[otel], or remove [otel] from the settings.",
+            hint="Run: byok upgrade --extra otel",
         ) from error
     collector = Collector(target.endpoint, dict(target.headers), target.route)
     provider, end = open_provider(collector)

@@ -72,7 +72,7 @@ def make_embedder(
     except ImportError as error:
         raise ConfigError(
             "Embeddings need numpy, which is not installed.",
-            hint="Install byok with its extra `embeddings`.",
+            hint="Run: byok upgrade --extra embeddings",
         ) from error
     own = settings.embeddings
     _, section = embedding_section(settings)

@@ -114,7 +114,7 @@ def list_keys(
     """
     rows: list[dict[str, str]] = []
     unread: dict[str, None] = {}  # each once, in order
-    for wanted in _all_wanted(settings, upstreams):
+    for wanted in all_wanted(settings, upstreams):
         row = {"upstream": wanted.title, "source": "none", "fingerprint": ""}
         row["error"] = ""
         try:
@@ -130,7 +130,7 @@ def list_keys(
     return {"keys": rows, "unread": list(unread)}
 
 
-def _all_wanted(
+def all_wanted(
     settings: Settings, upstreams: Mapping[str, UpstreamSettings]
 ) -> Iterator[KeyWanted]:
     """Give whose keys are listed: each that has an address, so not the demo."""

@@ -131,21 +131,18 @@ async def starting(
             stderr=written if stderr is None else stderr,
             env={**environ, "PYTHONPATH": str(ROOT), **(env or {})},
             cwd=cwd,
+            start_new_session=True,
         )
     try:
         yield Program(process, home, 0, b"")
     finally:
-        if process.returncode is None:
-            process.kill()
-            _kill_successor(home)
-            await process.communicate()
-
-
-def _kill_successor(home: Path) -> None:
-    """Kill the process that a restart has made the daemon, if there was one."""
-    with suppress(OSError, ValueError):
-        own = json.loads((home / "state" / "daemon.json").read_bytes())
-        os.kill(own["pid"], signal.SIGKILL)
+        if sys.platform == "win32":
+            with suppress(ProcessLookupError):
+                process.kill()
+        else:
+            with suppress(ProcessLookupError):  # with what a restart has started
+                os.killpg(process.pid, signal.SIGKILL)
+        await process.communicate()
 
 
 @asynccontextmanager

@@ -149,7 +149,7 @@ def connect_to(
 def _not_installed() -> ConfigError:
     return ConfigError(
         "A team's index needs the package qdrant-client, which is not installed.",
-        hint="Install byok with it, such as: pip install 'byokd[qdrant]'",
+        hint="Run: byok upgrade --extra qdrant",
     )
 
 

@@ -12,6 +12,7 @@ from byok.errors import (
     UpstreamError,
     UpstreamRefused,
 )
+from byok.platform.installation import make_pasteable
 from byok.redact import Redactor
 from byok.server.openai_api import ClientApi
 from byok.wire.ndjson import encode_line
@@ -42,14 +43,20 @@ def body_bytes(response: Response) -> bytes:
     return response.body if isinstance(response.body, bytes) else b""
 
 
+def error_for_user(error: ByokError, redactor: Redactor) -> ByokError:
+    """Return an error without secrets, its commands as they can be run here."""
+    return error.redact(lambda text: make_pasteable(redactor(text)))
+
+
 def error_body(error: ByokError, request_id: str, redactor: Redactor) -> dict[str, Any]:
     """Write an error in the one shape that every client reads."""
+    error = error_for_user(error, redactor)
     message = redactor(str(error))
     return {
         "error": {
             "code": error.code,
             "message": message,
-            "hint": redactor(error.hint),
+            "hint": error.hint,
             "request_id": request_id,
             "retryable": error.retryable,
         },
@@ -67,9 +74,9 @@ def error_response(
     status = status_of(error)
     match kind:
         case ClientApi.OPENAI:
-            body = openai_error(error.redact(redactor))
+            body = openai_error(error_for_user(error, redactor))
         case ClientApi.ANTHROPIC:
-            body = anthropic_error(error.redact(redactor), request_id)
+            body = anthropic_error(error_for_user(error, redactor), request_id)
         case ClientApi.EDITOR:
             body, status = error_body(error, request_id, redactor), error.status
     response = json_response(body, status)

@@ -158,7 +158,7 @@ def test_without_the_package_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, "qdrant_client", None)
     with pytest.raises(ConfigError, match="not installed") as caught:
         connect_to("https://qdrant.example", httpx.AsyncBaseTransport)
-    assert "byokd[qdrant]" in caught.value.hint
+    assert "--extra qdrant" in caught.value.hint
 
 
 async def test_a_package_that_cannot_be_loaded_is_a_note(

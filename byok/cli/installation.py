@@ -1,0 +1,228 @@
+"""byok upgrade and byok uninstall: renew this installation, or remove it."""
+
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from byok.cli.client_files import DryRunOption, open_connector
+from byok.cli.confirm import YesOption, confirm
+from byok.cli.control import stop_daemon
+from byok.cli.output import say, tell
+from byok.errors import ByokError, ConfigError, NotReady
+from byok.platform.installation import (
+    Installer,
+    find_installation,
+    find_link,
+    list_extras,
+    quote,
+)
+from byok.platform.own_files import list_own_files, remove_own_files
+from byok.platform.paths import Paths, find_paths
+from byok.platform.programs import find_program
+
+if TYPE_CHECKING:
+    from byok.client_settings.client_kind import ClientKind
+    from byok.client_settings.connection import FileConnector
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command(name="upgrade")(upgrade)
+    app.command(name="uninstall")(uninstall)
+
+
+def upgrade(
+    extra: Annotated[
+        str,
+        typer.Option(help="Add an optional part, such as otel or qdrant.", metavar="X"),
+    ] = "",
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Bring the newest byok in the way in which this one was installed.
+
+    A running daemon is restarted afterwards; its answers in progress are finished.
+    With --extra, an optional part is added instead.
+    """
+    from byok.daemon_client.find import find_daemon
+
+    installation = find_installation()
+    if extra and extra not in list_extras():
+        known = ", ".join(list_extras())
+        raise ConfigError(f"byok has no part called {extra}.", hint=f"One of: {known}.")
+    commands = (
+        installation.extra_commands(extra) if extra else installation.upgrade_commands()
+    )
+    say(f"This adds {extra} to byok:" if extra else "This brings the newest byok:")
+    for words in commands:
+        say(f"    {_write(words)}")
+    if dry_run:
+        return
+    if not (yes or confirm("Run it?", "byok upgrade")):
+        tell("Nothing was changed.")
+        return
+    for words in commands:
+        _run(words)
+    if find_daemon(find_paths(), 0) is not None:
+        _run([str(installation.script), "restart"])
+
+
+def _write(words: list[str]) -> str:
+    return " ".join(map(quote, words))
+
+
+def _run(words: list[str]) -> None:
+    """Run a command that the user agreed to, in this terminal.
+
+    Raises:
+        NotReady: its program is missing, or it failed.
+    """
+    name, *others = words
+    program = name if Path(name).is_absolute() else find_program(name)
+    if program is None:
+        raise NotReady(f"{name} is not on the search path.", hint=f"Install {name}.")
+    ended = subprocess.run([program, *others], check=False)  # noqa: S603 - shown before
+    if ended.returncode:
+        raise NotReady(
+            f"`{_write(words)}` ended with code {ended.returncode}.",
+            hint="What it printed says why. The running byok was not touched.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Removal:
+    """One thing that byok put on this machine, and how it is taken away."""
+
+    what: str
+    carry_out: Callable[[], object]
+
+
+def uninstall(
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    keep_keys: Annotated[
+        bool, typer.Option("--keep-keys", help="Leave the keys in the keyring.")
+    ] = False,
+    keep_settings: Annotated[
+        bool, typer.Option("--keep-settings", help="Leave settings and prompts.")
+    ] = False,
+) -> None:
+    """Remove byok from this machine: show everything it would remove, ask, and do it.
+
+    These are its settings in your editors (what they were before comes back), its
+    service, the stored keys, its folders, and the program. A clone stays where it is.
+    """
+    paths = find_paths()
+    outside = [*_list_client_settings(paths), *_list_service(paths)]
+    outside += [] if keep_keys else _list_keys(paths)
+    own = list_own_files(paths, with_settings=not keep_settings)
+    if keep_keys:
+        own = [path for path in own if path != paths.vault]
+    program = _list_program()
+    say("byok would remove:")
+    for what in (*(r.what for r in outside), *own, *(r.what for r in program)):
+        say(f"    {what}")
+    if dry_run:
+        return
+    if not (yes or confirm("Remove all of this?", "byok uninstall")):
+        tell("Nothing was removed.")
+        return
+    _carry_out(outside)
+    stop_daemon(paths)
+    _remove_own(paths, own)
+    for removal in program:
+        removal.carry_out()
+    say("byok is removed.")
+    installation = find_installation()
+    if installation.installer is Installer.CHECKOUT:
+        tell(f"Its clone stays; remove it yourself: {installation.source}")
+
+
+def _remove_own(paths: Paths, own: list[Path]) -> None:
+    """Remove byok's files, except copies of other programs' files that are gone."""
+    if any(path.is_file() for path in paths.client_backups.rglob("*")):
+        own = [path for path in own if path != paths.client_backups]
+        tell(f"What editors' files were before byok stays in {paths.client_backups}")
+    for folder in remove_own_files(paths, own):
+        tell(f"{folder} stays: it holds other files.")
+
+
+def _carry_out(removals: list[_Removal]) -> None:
+    """Do what needs byok's own files; if anything fails, these files stay.
+
+    Raises:
+        ConfigError: something could not be removed.
+    """
+    failed = False
+    for removal in removals:
+        try:
+            removal.carry_out()
+        except (ByokError, OSError) as error:
+            failed = True
+            cause = error.sentence if isinstance(error, ByokError) else str(error)
+            tell(f"{removal.what}: {cause}")
+    if failed:
+        raise ConfigError(
+            "Not everything could be removed, so byok's own files stay for now.",
+            hint="Do what the lines above say, then run `byok uninstall` again.",
+        )
+
+
+def _list_client_settings(paths: Paths) -> Iterator[_Removal]:
+    from byok.client_settings.wanted_settings import FORMATS
+
+    connector = open_connector(paths)
+    for client in FORMATS:
+        for path in connector.backups.list_paths(client):
+            restore = partial(_restore, connector, client, path)
+            yield _Removal(f"byok's lines in {path}", restore)
+
+
+def _restore(connector: "FileConnector", client: "ClientKind", path: Path) -> None:
+    connector.carry_out(connector.plan_disconnect(client, path))
+
+
+def _list_service(paths: Paths) -> Iterator[_Removal]:
+    from byok.service.control import UserService
+
+    service = UserService.of_this_machine(paths)
+    if service.is_installed() and not service.is_for_others():
+        files = ", ".join(str(path) for path in service.system.paths)
+        yield _Removal(f"the service ({files})", service.uninstall)
+
+
+def _list_keys(paths: Paths) -> Iterator[_Removal]:
+    """Give the keys in the OS keyring that byok can find.
+
+    A keyring does not list what it has, so keys of upstreams that the settings no
+    longer name cannot be found.
+    """
+    from byok.config import load_settings
+    from byok.keys.keyring_store import KeyringStore
+    from byok.wiring.key_sources import all_wanted
+
+    ring = KeyringStore()
+    try:
+        settings = load_settings(paths.config)
+        for wanted in all_wanted(settings, settings.upstreams):
+            if ring.get(wanted.entry) is not None:
+                what = f"the key of {wanted.title} in the OS keyring"
+                yield _Removal(what, partial(ring.remove, wanted.entry))
+    except ByokError as error:
+        tell(f"The OS keyring was not read: {error}")
+
+
+def _list_program() -> list[_Removal]:
+    installation = find_installation()
+    removals = [
+        _Removal(_write(words), partial(_run, words))
+        for words in installation.removal_commands()
+    ]
+    if link := find_link(installation):
+        removals.append(_Removal(str(link), link.unlink))
+    return removals
