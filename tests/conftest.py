@@ -5,6 +5,7 @@ import itertools
 import os
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -32,10 +33,13 @@ def shared_folder() -> Path:
 
 
 def pytest_configure() -> None:
-    """Let the programs that tests start be interrupted.
+    """Let the programs that tests start be interrupted, and `byok` be found.
 
-    A background job of a shell ignores SIGINT, and so would all that it starts.
+    A background job of a shell ignores SIGINT, and so would all that it starts. Without
+    the program on the search path, messages would show commands with this clone's path.
     """
+    programs = str(Path(sys.executable).parent)
+    os.environ["PATH"] = os.pathsep.join((programs, os.environ.get("PATH", os.defpath)))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

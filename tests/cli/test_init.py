@@ -40,7 +40,7 @@ def test_a_script_sets_up_and_starts_byok_with_one_command(
 ) -> None:
     done = run_byok("init", "--yes", "--upstream", "demo", env=environ)
     assert (done.returncode, "byok is listening on" in done.stdout) == (0, True)
-    assert "in your browser: byok dashboard\n" in done.stderr
+    assert "byok dashboard\n" in done.stderr
     assert 'default = "byok:demo:echo"' in find_paths().config.read_text()
     assert "byok:demo:echo" in run_byok("status", env=environ).stdout
     again = run_byok("init", "--yes", "--upstream", "demo", env=environ)

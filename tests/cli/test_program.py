@@ -37,6 +37,8 @@ HELP = {
     "config check": "without starting",
     "config show": "without secrets",
     "version": "version",
+    "upgrade": "--extra",
+    "uninstall": "--keep-keys",
     "status": "3 if not",
     "index": "index --estimate DIR",
     "index status": "Show the indexed folders",

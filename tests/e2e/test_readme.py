@@ -112,7 +112,7 @@ NOT_RUN = {
     "scripts/test": "runs this very test",
     "scripts/check": "checks the sources",
     "scripts/generate_docs.py": "is run by scripts/check",
-    "pipx install .": "asks the registry; tests/fakes/wheel.py installs without it",
+    "scripts/install": "links into a home (tests/platform/test_installation.py)",
     'claude mcp add byok -- byok mcp -w "$PWD"': "needs that program",
     "byok keys set NAME": "needs the keyring of a desktop",
     "byok keys set official": "needs the keyring of a desktop",

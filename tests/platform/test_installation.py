@@ -1,5 +1,7 @@
 """How byok was installed, and commands as they are run there."""
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from byok.platform.installation import (
 AWAY = Path("/home/me/my tools")
 CLONE = "file:///home/me/byok"
 PYTHON = sys.executable
+ROOT = Path(__file__).parents[2]
 
 
 def installed(installer: Installer, source: str = "") -> Installation:
@@ -104,3 +107,28 @@ def test_the_program_that_is_named_exists() -> None:
     assert one.installer is Installer.CHECKOUT
     assert one.program() == "byok" or Path(one.program().strip("'")).is_file()
     assert {"otel", "qdrant"} <= {*list_extras()}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a script for sh")
+def test_install_makes_a_link_and_replaces_nothing(tmp_path: Path) -> None:
+    venv, folder = tmp_path / "venv", tmp_path / "bin"
+    (venv / "bin").mkdir(parents=True)
+    (venv / "bin" / "python").symlink_to(sys.executable)
+    (venv / "bin" / "byok").write_text("")
+    project = (ROOT / "pyproject.toml").read_bytes()
+    wanted = subprocess.run(["cksum"], input=project, capture_output=True, check=True)
+    (venv / ".byok-run").write_bytes(wanted.stdout)  # as `scripts/setup run` leaves it
+
+    def install() -> int:
+        env = {**os.environ, "BYOK_VENV": str(venv)}
+        command = [str(ROOT / "scripts" / "install"), str(folder)]
+        return subprocess.run(
+            command, env=env, capture_output=True, check=False
+        ).returncode
+
+    assert (install(), install()) == (0, 0)
+    assert (folder / "byok").readlink() == venv / "bin" / "byok"
+    (folder / "byok").unlink()
+    (folder / "byok").write_text("mine")
+    assert install() != 0
+    assert (folder / "byok").read_text() == "mine"
