@@ -70,8 +70,10 @@ def test_jsonc_put_sets_the_value_and_changes_no_other(
     assert read(new, path) == value
     assert others(new, path) == others(text, path)
     assert put(new, path, value) == new
-    comments = [line for line in text.splitlines() if line.strip().startswith("//")]
-    assert [line for line in comments if line not in new] == []
+    if not isinstance(read(text, path), list | dict):  # else comments go with the value
+        lines = (line.strip() for line in text.splitlines())
+        comments = [line for line in lines if line.startswith("//")]
+        assert [line for line in comments if line not in new] == []
 
 
 @given(TEXTS, PATHS)
