@@ -236,3 +236,8 @@ class ChatRequest:
     fim: FimRequest | None = None
     loop: str = ""
     ended: str = ""
+
+    @property
+    def is_first_turn(self) -> bool:
+        """Whether nothing of the assistant is in the conversation yet."""
+        return all(message.role is not Role.ASSISTANT for message in self.messages)

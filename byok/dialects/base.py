@@ -12,8 +12,8 @@ protocols of Anthropic, Gemini, Ollama and OpenAI's Responses; this is why it lo
   every streamed chunk passes through it.
 - A dialect returns all headers, with and without a key. Some APIs refuse a request
   without their version header even where no key is needed.
-- A request carries the mapping of tool names and call ids. The reader of the answer
-  needs it to restore the names that the user's tools have.
+- A request carries the mapping of tool names. The reader of the answer needs it to
+  restore the names that the user's tools have.
 - A request carries notices. Whatever a dialect cannot send, the user is told about.
 - Remedies for refusals are rows of a table, not methods. Which parameter a refusal
   names and where it is nested depends on the dialect; that each remedy is tried once a
@@ -25,13 +25,19 @@ dialect holds only facts about the vendor it is made for, and must be equal to a
 with the same facts: on a reload, equal upstreams keep what they have learned.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
 from byok.chat import NO_ORIGIN, ChatRequest, Json, Origin
+from byok.dialects.chat_rows import presumed_remedies
 from byok.dialects.model_facts import UNKNOWN_MODEL, ModelFacts
-from byok.dialects.remedies import Remedy, RemedyTable
+from byok.dialects.remedies import (
+    Remedy,
+    RemedyTable,
+    change_body,
+    rewrite_chat,
+)
 from byok.errors import UpstreamRefused
 from byok.events import StreamEvent
 from byok.stage import Stage
@@ -76,18 +82,18 @@ class UpstreamRequest:
         body: the JSON object, before any remedies.
         headers: headers of this request, in addition to `Dialect.headers`.
         tool_names: names of the user's tools, by the names that were sent.
-        call_ids: ids of tool calls in the conversation, by the ids that were sent.
         notices: sentences for the user about what was left out.
         origin: the origin of provider data in the answer; set by the sender.
+        num_ctx: the window that it asks a local server for; set by the sender.
     """
 
     path: str
     body: dict[str, Any]
     headers: Mapping[str, str] = field(default_factory=dict)
     tool_names: Mapping[str, str] = field(default_factory=dict)
-    call_ids: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     origin: Origin = NO_ORIGIN
+    num_ctx: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +138,9 @@ class Codec(Protocol):
         """
         ...
 
-    def initial_remedies(self, model: str) -> tuple[Remedy, ...]:
-        """Return remedies that a model is known to need before any refusal."""
-        return ()
+    def presumed_remedies(self, facts: ModelFacts) -> tuple[Remedy, ...]:
+        """Return the remedies that a model is known to need before any refusal."""
+        return presumed_remedies(facts)
 
 
 class Dialect(Codec, Protocol):
@@ -191,3 +197,24 @@ class Dialect(Codec, Protocol):
     def read_probe(self, body: Any, model: str) -> ModelFacts:
         """Decode the response to one of `probes`, which may be any JSON value."""
         return ModelFacts(model)
+
+
+def write_request(
+    codec: Codec,
+    chat: ChatRequest,
+    target: Target,
+    made: Iterable[Remedy] = (),
+    new: Iterable[Remedy] = (),
+) -> tuple[ChatRequest, UpstreamRequest]:
+    """Encode a conversation with the remedies of its model; return what was encoded.
+
+    `made` are the remedies to make besides the presumed ones; notices about the `new`
+    ones among them are always included.
+    """
+    table = codec.remedies
+    remedies = (*codec.presumed_remedies(target.facts), *made)
+    new = tuple(new)
+    rewritten, told = rewrite_chat(table, chat, remedies, new=new)
+    sent = codec.encode(rewritten, target)
+    body, more = change_body(table, sent.body, remedies, chat=chat, new=new)
+    return rewritten, replace(sent, body=body, notices=(*sent.notices, *told, *more))

@@ -4,15 +4,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from byok.chat import Json
+from byok.dialects.chat_changes import shows_picture
 from byok.dialects.model_facts import ModelFacts
-from byok.dialects.parameter_rows import name_parameter
-from byok.dialects.refused_tools import (
+from byok.dialects.old_refused_tools import (
     OfferedTool,
     find_description_limit,
     find_limit,
     find_tool,
     version_of,
 )
+from byok.dialects.parameter_rows import name_parameter
 from byok.dialects.remedies import (
     Body,
     RefusedRequest,
@@ -162,7 +163,7 @@ def body_rows(shape: BodyShape) -> RemedyTable:
             changes.keep_most_tools,
             "This model takes {what} tools at most, so the last ones were left out. "
             "Switch off MCP servers that you do not need.",
-            shape.begins,
+            lambda chat: chat.is_first_turn,
             teaches=lambda remedy: ModelFacts("", most_tools=int(remedy.what)),
         ),
         "descriptions": RemedyRow(
@@ -172,13 +173,13 @@ def body_rows(shape: BodyShape) -> RemedyTable:
             changes.find_tool,
             changes.drop_tool,
             "Tools whose parameters this model refuses were left out: {what}.",
-            shape.begins,
+            lambda chat: chat.is_first_turn,
         ),
         "no tools": RemedyRow(
             changes.find_no_tools,
             changes.drop_tools,
             "This model was asked without tools, because it refuses them. {what}",
-            shape.begins,
+            lambda chat: chat.is_first_turn,
             is_for_agents=True,
             teaches=lambda _: ModelFacts("", tools=False),
         ),
@@ -187,22 +188,10 @@ def body_rows(shape: BodyShape) -> RemedyTable:
             changes.find_pictures,
             changes.write_pictures,
             "This model does not support images: a placeholder replaces them.",
-            shape.shows,
+            shows_picture,
             teaches=lambda _: ModelFacts("", images=False),
         ),
     }
-
-
-def most_tools(number: int) -> tuple[Remedy, ...]:
-    """Return the remedy for a vendor that is known to take so many tools; 0 is none."""
-    return (Remedy(_TOO_MANY, str(number)),) if number else ()
-
-
-def presumed_remedies(facts: ModelFacts) -> tuple[Remedy, ...]:
-    """Return the remedies that a model is known to need, by what it takes."""
-    no_pictures = (Remedy("pictures"),) if facts.images is False else ()
-    no_tools = (Remedy("no tools"),) if facts.tools is False else ()
-    return (*most_tools(facts.most_tools), *no_tools, *no_pictures)
 
 
 def _shorten_description(tool: Json, longest: int) -> Json:

@@ -1,12 +1,11 @@
 """Refusals of tools: which tool is meant, how many are accepted."""
 
-import hashlib
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from byok.chat import Json
+from byok.chat import ToolDefinition
+from byok.dialects.schemas.common import write_schema
 from byok.wire.json_body import write_json
 
 _MOST_TOOLS = 128  # if a refusal names no number
@@ -22,22 +21,11 @@ _DESCRIPTION = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class OfferedTool:
-    """A tool as it was sent; `version` changes with its definition."""
+def find_tool(text: str, tools: Mapping[str, ToolDefinition]) -> ToolDefinition | None:
+    """Return the tool that a refusal names, by name, index or path in its schema.
 
-    name: str
-    schema: Any
-    version: str
-
-
-def version_of(tool: Json) -> str:
-    """Return a digest of a tool's definition."""
-    return hashlib.blake2b(write_json(tool), digest_size=8).hexdigest()
-
-
-def find_tool(text: str, tools: Sequence[OfferedTool]) -> OfferedTool | None:
-    """Return the tool that a refusal names, by name, index or path in its schema."""
+    `tools` are in the order in which they were sent, by the names that were sent.
+    """
     return next(_match_tools(text, tools), None)
 
 
@@ -58,15 +46,22 @@ def find_description_limit(text: str) -> int:
     return int(found[1]) if found else 0
 
 
-def _match_tools(text: str, tools: Sequence[OfferedTool]) -> Iterator[OfferedTool]:
+def _match_tools(
+    text: str, tools: Mapping[str, ToolDefinition]
+) -> Iterator[ToolDefinition]:
     if place := _INDEX.search(text):
-        yield from tools[int(place[1]) :][:1]
+        yield from [*tools.values()][int(place[1]) :][:1]
     if at := _PATH.search(text):
-        there = [tool for tool in tools if _leads(tool.schema, at[1])]
+        there = [tool for tool in tools.values() if _leads(_sent_schema(tool), at[1])]
         yield from there if len(there) == 1 else ()
-    by_name = {tool.name: tool for tool in tools}
     for names in _NAME.findall(text):
-        yield from (by_name[name] for name in names if name in by_name)
+        yield from (tools[name] for name in names if name in tools)
+
+
+def _sent_schema(tool: ToolDefinition) -> Any:
+    """Return a tool's schema as APIs like OpenAI's get it."""
+    raw = write_json({**tool.parameters, "type": "object"})
+    return write_schema(raw, narrow=False, plain_keys=False)
 
 
 def _leads(schema: Any, path: str) -> bool:

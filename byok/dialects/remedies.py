@@ -1,20 +1,22 @@
 """Remedies: changes to a request after which a model accepts it, as table rows.
 
-A row recognises the refusals that it helps against, and changes the body of the
-request. `upstream/remedies.py` tries each remedy once a request and remembers those
-that helped, per model. Rows for any dialect are here and in `parameter_rows.py`; rows
-that depend on the shape of a body belong to the dialect.
+A row recognises the refusals that it helps against. It rewrites the conversation
+before it is encoded (`chat_rows.py`: the same for all dialects), or changes the encoded
+body (`parameter_rows.py`, and rows of a dialect). `upstream/remedies.py` tries each
+remedy once a request and remembers those that helped, per model.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
 
-from byok.chat import Json
+from byok.chat import ChatRequest, Json
 from byok.dialects.model_facts import UNKNOWN_MODEL, ModelFacts
 from byok.errors import UpstreamRefused
 
 Body: TypeAlias = dict[str, Any]
+_Item = TypeVar("_Item", ChatRequest, Body)
+_NO_CHAT = ChatRequest(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,8 @@ class RefusedRequest:
     """A request that was refused: its body, the error, and the remedies made so far.
 
     `extra` are fields that the user added to the body, `dialects` the names of the
-    upstream's other dialects.
+    upstream's other dialects. `chat` is the conversation as it was encoded, and
+    `tool_names` are the names of its tools by those that were sent.
     """
 
     body: Json
@@ -43,6 +46,8 @@ class RefusedRequest:
     extra: tuple[str, ...] = ()
     known: tuple[Remedy, ...] = ()
     dialects: tuple[str, ...] = ()
+    chat: ChatRequest = _NO_CHAT
+    tool_names: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -50,7 +55,7 @@ class RefusedRequest:
         return self.error.message.partition(": ")[2]
 
 
-def _never(body: Json) -> bool:
+def _never(chat: ChatRequest) -> bool:
     return False
 
 
@@ -60,22 +65,25 @@ class RemedyRow:
 
     Attributes:
         find: returns `what` and `version` of the remedy for a refusal, or None.
+        rewrite: returns the changed conversation. A remedy that would not change it is
+            not made.
         make: returns a changed copy of the body.
         notice: a sentence for the user, with `{what}` for the changed parts, or "". It
             is shown when the remedy is found, and later where `matters` is true.
-        matters: tells from the body whether to show the notice again.
+        matters: tells from the conversation whether to show the notice again.
         is_for_agents: the notice is shown in agent conversations only.
         teaches: what a remedy that helped tells about the model.
-        switches: the body is not changed but encoded again, in the dialect `what`.
+        switches: the request is encoded again, in the dialect `what`.
     """
 
     find: Callable[[RefusedRequest], tuple[str, str] | None]
-    make: Callable[[Json, Remedy], Body] = lambda body, _: dict(body)
+    make: Callable[[Json, Remedy], Body] | None = None
     notice: str = ""
-    matters: Callable[[Json], bool] = _never
+    matters: Callable[[ChatRequest], bool] = _never
     is_for_agents: bool = False
     teaches: Callable[[Remedy], ModelFacts] = lambda _: UNKNOWN_MODEL
     switches: bool = False
+    rewrite: Callable[[ChatRequest, Remedy], ChatRequest] | None = None
 
 
 # The first row that finds a remedy counts.
@@ -87,34 +95,62 @@ def find_remedy(table: RemedyTable, refused: RefusedRequest) -> Remedy | None:
     for change, row in table.items():
         if found := row.find(refused):
             remedy = Remedy(change, *found)
-            if remedy not in refused.known:
+            if remedy not in refused.known and _helps(row, refused, remedy):
                 return remedy
     return None
 
 
-def apply_remedies(
+def _helps(row: RemedyRow, refused: RefusedRequest, remedy: Remedy) -> bool:
+    return row.rewrite is None or row.rewrite(refused.chat, remedy) != refused.chat
+
+
+def rewrite_chat(
     table: RemedyTable,
-    body: Json,
+    chat: ChatRequest,
     remedies: Iterable[Remedy],
     *,
     new: Iterable[Remedy] = (),
-    agent: bool = False,
-) -> tuple[Body, tuple[str, ...]]:
-    """Return the changed body and the notices for the user.
+) -> tuple[ChatRequest, tuple[str, ...]]:
+    """Return the conversation to encode, and the notices for the user.
 
     Notices of `new` remedies are always included. Remedies that are not in the table
     are ignored.
     """
+    rewrites = ((table[r.change].rewrite, r) for r in remedies if r.change in table)
+    return _apply(table, chat, rewrites, new, chat)
+
+
+def change_body(
+    table: RemedyTable,
+    body: Body,
+    remedies: Iterable[Remedy],
+    *,
+    chat: ChatRequest = _NO_CHAT,
+    new: Iterable[Remedy] = (),
+) -> tuple[Body, tuple[str, ...]]:
+    """Return the changed body of a conversation; see `rewrite_chat`."""
+    changes = ((table[r.change].make, r) for r in remedies if r.change in table)
+    return _apply(table, body, changes, new, chat)
+
+
+def _apply(
+    table: RemedyTable,
+    item: _Item,
+    changes: Iterable[tuple[Callable[[_Item, Remedy], _Item] | None, Remedy]],
+    new: Iterable[Remedy],
+    chat: ChatRequest,
+) -> tuple[_Item, tuple[str, ...]]:
     new, parts = tuple(new), dict[str, list[str]]()
-    for remedy in remedies:
-        if (row := table.get(remedy.change)) is None:
+    for change, remedy in changes:
+        if change is None:
             continue
-        before, body = body, row.make(body, remedy)
-        is_heard = row.notice and (agent or not row.is_for_agents)
-        if is_heard and body != before and (remedy in new or row.matters(before)):
+        row, before = table[remedy.change], item
+        item = change(item, remedy)
+        is_heard = row.notice and (chat.agent or not row.is_for_agents)
+        if is_heard and item != before and (remedy in new or row.matters(chat)):
             parts.setdefault(row.notice, []).append(remedy.what)
     notices = (n.format(what=", ".join(whats)).strip() for n, whats in parts.items())
-    return dict(body), tuple(notices)
+    return item, tuple(notices)
 
 
 def switch_row(names: Mapping[str, str]) -> RemedyRow:

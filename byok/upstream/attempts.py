@@ -87,7 +87,8 @@ class Attempts:
         self._note_prompt()
         self._chat, self.content = _FORGOTTEN, b""  # they may be large
         self.remedies.remember()
-        return [*self._told, *self.remedies.notices, *self.take_held()]
+        notices = map(Notice, self.sent.notices)
+        return [*self._told, *notices, *self.take_held()]
 
     def take_held(self) -> list[StreamEvent]:
         """Return what was held back, once."""
@@ -101,7 +102,8 @@ class Attempts:
         """
         if self.begun:
             return None
-        if self.remedies.find(error, self.content):
+        if found := self.remedies.find(error, self._chat, self.sent):
+            self.remedies = found
             self._keep_usage()
             self._write()
             return 0.0
@@ -124,7 +126,8 @@ class Attempts:
             current_record().prompt_change = self._prompts.note(key, self.content)
 
     def _write(self) -> None:
-        self.sent, self.content = self.remedies.write(self._chat)
+        written = self.remedies.write(self._chat)
+        self.sent, self.content = written.head, written.content
 
     def _keep_usage(self, notice: Notice | None = None) -> None:
         usage = [event for event in self._held if isinstance(event, Usage)]

@@ -118,11 +118,10 @@ class HttpUpstream:
         """Send and stream one request; it is repeated only while nothing was shown."""
         if self._spec.api.dialect.loads_window:
             await self.known.ask(model)
-        remedies = self.remedies.begin(self.known.facts(model), fim)
         attempts = Attempts(
             self.name,
             chat,
-            remedies,
+            self.remedies.begin(self.known.facts(model), fim),
             self._keys.begin(chat.conversation),
             self._retry,
             self._prompts,
@@ -136,7 +135,7 @@ class HttpUpstream:
                         if attempts.begun:
                             yield batch
                         elif first := attempts.take(batch):
-                            self.known.learn(remedies.learned_facts())
+                            self.known.learn(attempts.remedies.learned_facts())
                             yield first
                 return
             except UpstreamError as error:

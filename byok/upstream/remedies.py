@@ -1,28 +1,21 @@
 """Remedies in use: tried once a request after a refusal, remembered per model."""
 
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from byok.chat import ChatRequest, Origin
-from byok.dialects.base import Codec, Target, UpstreamRequest
-from byok.dialects.body_rows import presumed_remedies
+from byok.chat import ChatRequest, Json, Origin
+from byok.dialects.base import Codec, Target, UpstreamRequest, write_request
 from byok.dialects.model_facts import FactSource, ModelFacts, combine_facts
-from byok.dialects.remedies import (
-    RefusedRequest,
-    Remedy,
-    apply_remedies,
-    find_remedy,
-)
+from byok.dialects.remedies import RefusedRequest, Remedy, find_remedy
 from byok.errors import UpstreamError, UpstreamRefused
-from byok.events import Notice
 from byok.upstream.context_sizes import ContextSizes
 from byok.upstream.spec import Api, UpstreamSpec
-from byok.wire.json_body import parse_json, write_json
+from byok.wire.json_body import write_json
 
 _log = logging.getLogger(__name__)
 # Of each model, by its codec.
-KnownRemedies: TypeAlias = dict[tuple[object, str], list[Remedy]]
+KnownRemedies: TypeAlias = dict[tuple[object, str], tuple[Remedy, ...]]
 _MAX_MODELS = 1000
 _MOST = 12  # new ones for one request; the next request begins with them
 
@@ -31,151 +24,176 @@ class Remedies:
     """The remedies that each model of an upstream is known to need."""
 
     def __init__(self, spec: UpstreamSpec) -> None:
-        self._spec = spec
+        self.spec = spec
         self._known: KnownRemedies = {}
         self.sizes = ContextSizes(spec.num_ctx)
 
     def begin(self, facts: ModelFacts, fim: Codec | None = None) -> "RequestRemedies":
         """Start a request to a model, in a codec for FIM or in a dialect."""
+        api = (not fim and self.spec.find_api(facts.dialect)) or self.spec.api
+        codec = fim or api.dialect
+        made = self.known(codec, facts.id)
+        return RequestRemedies(self, facts, api, codec, made).follow_switches()
+
+    def known(self, codec: Codec, model: str) -> tuple[Remedy, ...]:
+        """Return the remedies that a model is known to need in a codec."""
+        return self._known.get((codec, model), ())
+
+    def remember(self, codec: Codec, model: str, made: tuple[Remedy, ...]) -> None:
+        """Use remedies in later requests from the start."""
         if len(self._known) > _MAX_MODELS:
             self._known.clear()
-        return RequestRemedies(self._spec, self._known, facts, fim, self.sizes)
+        if made:
+            known = self.known(codec, model)
+            self._known[codec, model] = tuple(dict.fromkeys((*known, *made)))
 
     def save(self) -> KnownRemedies:
         """Return what is known by now, for `restore`."""
-        return {key: [*known] for key, known in self._known.items()}
+        return dict(self._known)
 
     def restore(self, saved: KnownRemedies) -> None:
         """Forget what was learned since `save`."""
         self._known = saved
 
 
-class RequestRemedies:
-    """One request to a model, encoded with the remedies that it needs.
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A request as it is sent: its head, and the JSON text of its body."""
 
-    `api` and `codec` are those in use; a remedy may switch to another dialect. `facts`
-    are what is known of the model, `notices` are for the user.
+    head: UpstreamRequest
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRemedies:
+    """How one request to a model is written: in which dialect, with which remedies.
+
+    A value: a remedy that is found gives another one.
+
+    Attributes:
+        all: the remedies of the upstream.
+        facts: what is known of the model.
+        api: the API in use, `codec` writes for it; a remedy may switch to another one.
+        made: the remedies in use, of which `new` were found for this request.
+        before: the APIs for which it was written before, each with its remedies.
+        left: how many more may be found.
+        taught: what those that were found teach about the model.
     """
 
-    def __init__(
-        self,
-        spec: UpstreamSpec,
-        known: KnownRemedies,
-        facts: ModelFacts,
-        fim: Codec | None,
-        sizes: ContextSizes,
-    ) -> None:
-        self._spec = spec
-        self._sizes = sizes
-        self._num_ctx = 0
-        self._all_known = known
-        self.facts = facts
-        self._model = facts.id
-        self._left = _MOST
-        self._tried: list[str] = []  # the dialects in which it was written
-        self._steps: list[tuple[list[Remedy], list[Remedy]]] = []  # known, made
-        self._new: list[Remedy] = []
-        self._taught: list[ModelFacts] = []
-        self.notices: list[Notice] = []
-        api = (not fim and spec.find_api(facts.dialect)) or spec.api
-        self._use(api, fim or api.dialect)
-        self._follow()
+    all: Remedies
+    facts: ModelFacts
+    api: Api
+    codec: Codec
+    made: tuple[Remedy, ...] = ()
+    new: tuple[Remedy, ...] = ()
+    before: tuple[tuple[Api, tuple[Remedy, ...]], ...] = ()
+    left: int = _MOST
+    taught: tuple[ModelFacts, ...] = ()
 
-    def write(self, chat: ChatRequest) -> tuple[UpstreamRequest, bytes]:
+    def write(self, chat: ChatRequest) -> Written:
         """Encode the request with all remedies; its body is in the bytes alone."""
-        spec = self._spec
-        if self.api.dialect.loads_window:
-            self._num_ctx = self._sizes.choose(chat, self.facts)
-        target = Target(
-            self._model,
-            spec.extra_body if self.api is spec.api else {},
-            self.facts,
-            Origin(self.api.dialect.name, spec.name, self._model),
-            spec.cache,
-            self._num_ctx,
-        )
-        request = self.codec.encode(chat, target)
-        body, notices = apply_remedies(
-            self.codec.remedies,
-            request.body,
-            (*presumed_remedies(self.facts), *self._made),
-            new=self._new,
-            agent=chat.agent,
-        )
-        self.notices = [Notice(text) for text in (*request.notices, *notices)]
-        return replace(request, body={}, origin=target.origin), write_json(body)
+        _, request = self._encode(chat)
+        return Written(replace(request, body={}), write_json(request.body))
 
-    def find(self, error: UpstreamError, content: bytes) -> bool:
-        """Find one more remedy after a refusal of `content`; False if there is none."""
-        if not isinstance(error, UpstreamRefused) or not self._left:
-            return False
-        if self.api.dialect.loads_window and self._sizes.follow(
-            self.facts, self._num_ctx, error
+    def find(
+        self, error: UpstreamError, chat: ChatRequest, sent: UpstreamRequest
+    ) -> "RequestRemedies | None":
+        """Return how to write a request that was refused; None if nothing helps.
+
+        `sent` is what was sent for `chat`.
+        """
+        if not isinstance(error, UpstreamRefused) or not self.left:
+            return None
+        if self.api.dialect.loads_window and self.all.sizes.follow(
+            self.facts, sent.num_ctx, error
         ):
-            self._left -= 1
-            return True
-        extra = tuple(self._spec.extra_body) if self.api is self._spec.api else ()
-        others = tuple(
-            api.dialect.name
-            for api in self._spec.apis
-            if api.dialect.name not in self._tried
-        )
+            return replace(self, left=self.left - 1)
+        rewritten, request = self._encode(chat)
         refused = RefusedRequest(
-            parse_json(content), error, extra, tuple(self._made), others
+            request.body,
+            error,
+            extra=tuple(self._extra_body),
+            known=self.made,
+            dialects=tuple(
+                api.dialect.name
+                for api in self.all.spec.apis
+                if api.dialect.name not in self._tried
+            ),
+            chat=rewritten,
+            tool_names=request.tool_names,
         )
         remedy = find_remedy(self.codec.remedies, refused)
         if remedy is None:
-            return False
-        self._left -= 1
-        self._made.append(remedy)
-        self._new.append(remedy)
-        self._taught.append(self.codec.remedies[remedy.change].teaches(remedy))
+            return None
         _log.info(
             "%s: %.80s refuses a request; changed: %s",
-            self._spec.name,
-            self._model,
+            self.all.spec.name,
+            self.facts.id,
             remedy.change,
         )
-        if not self._left:
-            self.remember()  # as far as they go: the next request goes on from here
-        self._switch(remedy)
-        return True
+        found = replace(
+            self,
+            made=(*self.made, remedy),
+            new=(*self.new, remedy),
+            left=self.left - 1,
+            taught=(*self.taught, self.codec.remedies[remedy.change].teaches(remedy)),
+        )
+        if not found.left:
+            found.remember()  # as far as they go: the next request goes on from here
+        return found.follow_switches()
 
     def remember(self) -> None:
         """Use these remedies in later requests from the start: the model has answered.
 
         Remedies that did not help are forgotten: a tool would be left out for nothing.
         """
-        for known, made in self._steps:
-            known += [remedy for remedy in made if remedy not in known]
+        for api, made in self.before:
+            self.all.remember(api.dialect, self.facts.id, made)
+        self.all.remember(self.codec, self.facts.id, self.made)
 
     def learned_facts(self) -> ModelFacts:
         """Return what the remedies that were found teach about the model."""
-        if not self._taught:
-            return ModelFacts(self._model)
-        layers = ((FactSource.REFUSAL, facts) for facts in reversed(self._taught))
-        return combine_facts(self._model, layers).facts
+        layers = ((FactSource.REFUSAL, facts) for facts in reversed(self.taught))
+        return combine_facts(self.facts.id, layers).facts
 
-    def _use(self, api: Api, codec: Codec) -> None:
-        key = (codec, self._model)
-        if key not in self._all_known:
-            self._all_known[key] = [*codec.initial_remedies(self._model)]
-        known = self._all_known[key]
-        self.api, self.codec, self._made = api, codec, [*known]
-        self._steps.append((known, self._made))
-        self._tried.append(api.dialect.name)
+    def follow_switches(self) -> "RequestRemedies":
+        """Return how to write it in the dialect that the remedies lead to."""
+        for remedy in self.made:
+            row = self.codec.remedies.get(remedy.change)
+            if row is None or not row.switches or remedy.what in self._tried:
+                continue
+            if api := self.all.spec.find_api(remedy.what):
+                switched = replace(
+                    self,
+                    api=api,
+                    codec=api.dialect,
+                    made=self.all.known(api.dialect, self.facts.id),
+                    before=(*self.before, (self.api, self.made)),
+                )
+                return switched.follow_switches()
+        return self
 
-    def _follow(self) -> None:
-        """Switch to the dialect that the model is known to need."""
-        while any(self._switch(remedy) for remedy in self._made):
-            pass
+    @property
+    def _tried(self) -> set[str]:
+        """The names of the dialects in which it was written."""
+        apis = (*(api for api, _ in self.before), self.api)
+        return {api.dialect.name for api in apis}
 
-    def _switch(self, remedy: Remedy) -> bool:
-        """Switch to the dialect that a remedy names; False if it names none."""
-        row = self.codec.remedies.get(remedy.change)
-        if row is None or not row.switches or remedy.what in self._tried:
-            return False
-        if (api := self._spec.find_api(remedy.what)) is None:
-            return False
-        self._use(api, api.dialect)
-        return True
+    @property
+    def _extra_body(self) -> Json:
+        """The user's fields, which are meant for the first dialect."""
+        return self.all.spec.extra_body if self.api is self.all.spec.api else {}
+
+    def _encode(self, chat: ChatRequest) -> tuple[ChatRequest, UpstreamRequest]:
+        """Return the conversation as it is encoded, and the request."""
+        spec, num_ctx = self.all.spec, 0
+        if self.api.dialect.loads_window:
+            num_ctx = self.all.sizes.choose(chat, self.facts)
+        origin = Origin(self.api.dialect.name, spec.name, self.facts.id)
+        target = Target(
+            self.facts.id, self._extra_body, self.facts, origin, spec.cache, num_ctx
+        )
+        rewritten, request = write_request(
+            self.codec, chat, target, self.made, self.new
+        )
+        return rewritten, replace(request, origin=origin, num_ctx=num_ctx)

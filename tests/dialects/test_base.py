@@ -79,7 +79,7 @@ class Minimal(TrialDialect):
     url = Dialect.url
     probes = Dialect.probes
     read_probe = Dialect.read_probe
-    initial_remedies = Dialect.initial_remedies
+    presumed_remedies = Dialect.presumed_remedies
 
 
 def test_a_dialect_gets_the_rest_for_nothing() -> None:
@@ -87,7 +87,7 @@ def test_a_dialect_gets_the_rest_for_nothing() -> None:
     assert dialect.url("https://h/base", "a?b=c") == "https://h/base/a?b=c"
     assert dialect.probes("m") == ()
     assert dialect.read_probe({}, "m") == ModelFacts("m")
-    assert dialect.initial_remedies("m") == ()
+    assert dialect.presumed_remedies(ModelFacts("m")) == ()
     assert not dialect.sends_thoughts
     assert not dialect.serves
     assert not dialect.second_best

@@ -8,7 +8,7 @@ from byok.dialects.effort_rows import effort_row
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.remedies import (
     RefusedRequest,
-    apply_remedies,
+    change_body,
     find_remedy,
 )
 
@@ -26,8 +26,8 @@ def after(effort: Any, message: str) -> Any:
     remedy = find_remedy(ROWS, RefusedRequest(body, error))
     if remedy is None:
         return None
-    sent, _ = apply_remedies(ROWS, body, [remedy])
-    assert apply_remedies(ROWS, {}, [remedy]) == ({}, ())
+    sent, _ = change_body(ROWS, body, [remedy])
+    assert change_body(ROWS, {}, [remedy]) == ({}, ())
     return sent.get("reasoning", {}).get("effort", "")
 
 

@@ -20,7 +20,7 @@ from byok.dialects.remedies import (
     RefusedRequest,
     Remedy,
     RemedyTable,
-    apply_remedies,
+    change_body,
     find_remedy,
 )
 
@@ -137,7 +137,7 @@ def test_fields_of_the_user_may_be_dropped_at_any_depth() -> None:
 
 def test_a_name_is_changed_once() -> None:
     once = Remedy("rename", "seed")
-    body, _ = apply_remedies(TABLE, BODY, [once])
+    body, _ = change_body(TABLE, BODY, [once])
     assert body["options"]["seed"] == 7
     assert refused(body, "options.seed is unknown", once) is None
     both = set_parameter(BODY, "options.seed", 8)
@@ -163,8 +163,8 @@ def test_a_lowered_cap_teaches_the_longest_answer(what: str, facts: ModelFacts) 
 
 def test_a_number_is_lowered_and_never_raised() -> None:
     lower = Remedy("lower", "options.num_predict", "256")
-    body, _ = apply_remedies(TABLE, BODY, [lower])
+    body, _ = change_body(TABLE, BODY, [lower])
     assert body["options"]["num_predict"] == 256
-    again, _ = apply_remedies(TABLE, set_parameter(body, lower.what, 9), [lower])
+    again, _ = change_body(TABLE, set_parameter(body, lower.what, 9), [lower])
     assert again["options"]["num_predict"] == 9
-    assert apply_remedies(TABLE, {"seed": 1}, [lower])[0] == {"seed": 1}
+    assert change_body(TABLE, {"seed": 1}, [lower])[0] == {"seed": 1}

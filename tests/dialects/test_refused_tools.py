@@ -2,19 +2,18 @@
 
 import pytest
 
+from byok.chat import ToolDefinition
 from byok.dialects.refused_tools import (
-    OfferedTool,
     find_description_limit,
     find_limit,
     find_tool,
-    version_of,
 )
 
-TOOLS = [
-    OfferedTool("a", {"properties": {"x": {"items": {}}}}, "1"),
-    OfferedTool("b", {"properties": {"x": {}, "y": {}}}, "2"),
-    OfferedTool("c", {}, "3"),
-]
+TOOLS = {
+    "a": ToolDefinition("a", "", {"properties": {"x": {"items": {}}}}),
+    "b": ToolDefinition("b", "", {"properties": {"x": {}, "y": {}}}),
+    "c": ToolDefinition("c", "", {}),
+}
 
 
 @pytest.mark.parametrize(
@@ -64,9 +63,3 @@ def test_how_many_tools_are_taken(text: str, offered: int, most: int) -> None:
 )
 def test_how_long_descriptions_may_be(text: str, most: int) -> None:
     assert find_description_limit(text) == most
-
-
-def test_a_changed_tool_has_another_version() -> None:
-    tool = {"name": "a", "description": "x"}
-    assert version_of(tool) == version_of(dict(tool))
-    assert version_of(tool) != version_of({**tool, "description": "y"})

@@ -1,16 +1,19 @@
 """The table of remedies: which row counts, what is told, and to whom."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from byok.chat import ChatRequest
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.remedies import (
     RefusedRequest,
     Remedy,
     RemedyRow,
-    apply_remedies,
+    change_body,
     find_remedy,
+    rewrite_chat,
     switch_row,
 )
 
@@ -49,36 +52,52 @@ def test_a_remedy_that_was_made_is_found_no_more() -> None:
 
 def test_remedies_are_made_in_turn_and_leave_the_body_as_it_was() -> None:
     remedies = [Remedy("first", "a"), Remedy("second", "c"), Remedy("unknown", "b")]
-    assert apply_remedies(TABLE, BODY, remedies) == ({"words": "b"}, ())
+    assert change_body(TABLE, BODY, remedies) == ({"words": "b"}, ())
     assert BODY == {"words": "a b c"}
 
 
 def test_new_remedies_are_told_in_one_sentence() -> None:
     remedies = [Remedy("first", "a"), Remedy("second", "c")]
-    _, told = apply_remedies(TABLE, BODY, remedies, new=remedies)
+    _, told = change_body(TABLE, BODY, remedies, new=remedies)
     assert told == ("Left out: a, c.",)
-    _, told = apply_remedies(TABLE, BODY, remedies, new=remedies[1:])
+    _, told = change_body(TABLE, BODY, remedies, new=remedies[1:])
     assert told == ("Left out: c.",)
 
 
 def test_a_remedy_that_changed_nothing_is_not_told() -> None:
     remedies = [Remedy("first", "z")]
-    assert apply_remedies(TABLE, BODY, remedies, new=remedies) == (BODY, ())
+    assert change_body(TABLE, BODY, remedies, new=remedies) == (BODY, ())
 
 
 @pytest.mark.parametrize(("agent", "told"), [(True, 1), (False, 0)])
 def test_a_remedy_for_agents_is_told_to_them_alone(agent: bool, told: int) -> None:
     row = RemedyRow(named_word, without_word, "No {what}.", is_for_agents=True)
     remedies = [Remedy("x", "a")]
-    _, notices = apply_remedies({"x": row}, BODY, remedies, new=remedies, agent=agent)
+    chat = ChatRequest((), agent=agent)
+    _, notices = change_body({"x": row}, BODY, remedies, new=remedies, chat=chat)
     assert len(notices) == told
 
 
 def test_a_known_remedy_is_told_where_it_matters() -> None:
-    row = RemedyRow(named_word, without_word, "No.", lambda body: "b" in body["words"])
+    row = RemedyRow(named_word, without_word, "No.", lambda chat: chat.silent)
     known = [Remedy("x", "a")]
-    assert apply_remedies({"x": row}, BODY, known)[1] == ("No.",)
-    assert apply_remedies({"x": row}, {"words": "a"}, known)[1] == ()
+    silent = ChatRequest((), silent=True)
+    assert change_body({"x": row}, BODY, known, chat=silent)[1] == ("No.",)
+    assert change_body({"x": row}, BODY, known)[1] == ()
+
+
+def test_a_remedy_that_would_not_change_the_conversation_is_none() -> None:
+    row = RemedyRow(
+        named_word, rewrite=lambda chat, remedy: replace(chat, question=remedy.what)
+    )
+    table = {"same": row, "other": ROW}
+    asked = ChatRequest((), question="b")
+    assert find_remedy(table, refused("no 'a'", chat=asked)) == Remedy("same", "a")
+    assert find_remedy(table, refused("no 'b'", chat=asked)) == Remedy("other", "b")
+    assert rewrite_chat(table, asked, [Remedy("same", "a"), Remedy("other", "b")]) == (
+        replace(asked, question="a"),
+        (),
+    )
 
 
 SWITCH = switch_row({"responses api": "responses", "v1/messages": "messages"})
@@ -104,4 +123,4 @@ def test_another_dialect_is_a_remedy_where_the_upstream_speaks_it(
     found = find_remedy({"switch": SWITCH}, refused(message, dialects=dialects))
     assert found == remedy
     if remedy:
-        assert apply_remedies({"switch": SWITCH}, BODY, [remedy]) == (BODY, ())
+        assert change_body({"switch": SWITCH}, BODY, [remedy]) == (BODY, ())

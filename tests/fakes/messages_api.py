@@ -16,8 +16,8 @@ from byok.chat import (
     ToolCall,
     ToolResult,
 )
-from byok.dialects.anthropic.request import encode_request
-from byok.dialects.base import Target, UpstreamRequest
+from byok.dialects.anthropic.dialect import AnthropicMessages
+from byok.dialects.base import Target, UpstreamRequest, write_request
 from byok.dialects.model_facts import UNKNOWN_MODEL, ModelFacts
 
 HERE = Origin("anthropic", "box", "m")
@@ -59,7 +59,9 @@ def encode(
     """Encode a conversation; more than one call at a time is accepted."""
     target = Target("m", extra or {}, facts, HERE, cache)
     fields = {"client_parallel_tools": True, **fields}
-    return encode_request(ChatRequest(messages, **fields), target)
+    return write_request(AnthropicMessages(), ChatRequest(messages, **fields), target)[
+        1
+    ]
 
 
 def sse(event: dict[str, Any]) -> bytes:

@@ -18,14 +18,13 @@ from byok.chat import (
     ToolDefinition,
     ToolResult,
 )
-from byok.dialects.base import Target
+from byok.dialects.base import Target, write_request
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.families import family_facts
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.dialects.remedies import (
     RefusedRequest,
     Remedy,
-    apply_remedies,
     find_remedy,
 )
 from byok.events import StreamEvent, TextDelta, ThinkingDelta, ToolCallDelta
@@ -98,18 +97,18 @@ class Client:
         target = Target(self._model, facts=family_facts(self._model), origin=origin)
         chat = ChatRequest(tuple(self.messages), self._tools, agent=True)
         for _ in range(4):
-            sent = replace(self._dialect.encode(chat, target), origin=origin)
-            table = self._dialect.remedies
-            body, _ = apply_remedies(table, sent.body, self._remedies)
-            if not (reasons := self.upstream.judge(body)):
+            asked, sent = write_request(self._dialect, chat, target, self._remedies)
+            if not (reasons := self.upstream.judge(sent.body)):
                 break
             error = refusal_of({"error": {"message": reasons[0]}}, 400)
-            remedy = find_remedy(table, RefusedRequest(body, error))
+            refused = RefusedRequest(sent.body, error, chat=asked)
+            remedy = find_remedy(self._dialect.remedies, refused)
             assert remedy, reasons
             self._remedies.append(remedy)
         assert not reasons
-        answer = self.upstream.answer(body)
-        return parts_of([*drain(self._dialect.reader(sent), answer)])
+        answer = self.upstream.answer(sent.body)
+        reader = self._dialect.reader(replace(sent, origin=origin))
+        return parts_of([*drain(reader, answer)])
 
 
 @pytest.mark.parametrize("tools", [True, False], ids=["agent", "chat"])

@@ -10,7 +10,7 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsStr
 from pydantic import TypeAdapter
 
 from byok.chat import ChatRequest, Message, Role, Sampling, TextPart, ToolDefinition
-from byok.dialects.base import Target
+from byok.dialects.base import Target, write_request
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.families import family_facts
 from byok.dialects.openai_chat.dialect import OpenAIChat
@@ -71,7 +71,7 @@ def test_vendors_take_random_conversations_as_they_are_sent_to_them(
     for vendor, rules in VENDORS.items():
         dialect = OpenAIChat.of(PRESETS.get(vendor, vendor))
         target = Target(rules.model, facts=family_facts(rules.model))
-        body = dialect.encode(chat, target).body
+        body = write_request(dialect, chat, target)[1].body
         assert [*refused(vendor, body)] == []
         SHAPE.validate_python(body)
 

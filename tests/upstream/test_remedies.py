@@ -120,7 +120,7 @@ async def test_remedy_for_too_many_tools_is_applied_before_the_first_request(
 
 def test_a_request_has_the_origin_of_its_dialect_upstream_and_model() -> None:
     spec = UpstreamSpec("box", (Api(OpenAIChat(), "http://127.0.0.1:1"),))
-    sent, _ = Remedies(spec).begin(ModelFacts("m")).write(ChatRequest((USER,)))
+    sent = Remedies(spec).begin(ModelFacts("m")).write(ChatRequest((USER,))).head
     assert sent.origin == Origin("openai_chat", "box", "m")
     assert sent.body == {}  # the bytes are all that is needed
 
@@ -131,12 +131,15 @@ def test_remedy_found_by_another_request_still_changes_this_one() -> None:
     chat = ChatRequest((USER,), sampling=Sampling(temperature=0.5))
     refused = refusal_of({"error": {"message": "temperature is not supported"}}, 400)
     for request in [remedies.begin(ModelFacts("m")) for _ in range(2)]:
-        _, content = request.write(chat)
-        assert b"temperature" in content
-        assert request.find(refused, content)
-        assert b"temperature" not in request.write(chat)[1]
-        request.remember()
-    assert b"temperature" not in remedies.begin(ModelFacts("m")).write(chat)[1]
+        written = request.write(chat)
+        assert b"temperature" in written.content
+        changed = request.find(refused, chat, written.head)
+        assert changed
+        assert b"temperature" not in changed.write(chat).content
+        assert b"temperature" in request.write(chat).content
+        changed.remember()
+    later = remedies.begin(ModelFacts("m"))
+    assert b"temperature" not in later.write(chat).content
 
 
 async def test_remedies_end_at_a_model_that_refuses_every_tool(

@@ -3,20 +3,16 @@
 from typing import Any
 
 from byok.chat import ChatRequest, Json, TextPart, ToolDefinition, ToolResult, ToolUse
-from byok.dialects.anthropic.body_shape import SHAPE
 from byok.dialects.anthropic.cache_points import ask_for_cache
 from byok.dialects.anthropic.json_answers import encode_json_answer
 from byok.dialects.anthropic.messages import Conversation
-from byok.dialects.anthropic.remedies import REMEDIES
 from byok.dialects.anthropic.thinking import (
     encode_reasoning,
     encode_sampling,
     without_thinking,
 )
 from byok.dialects.base import Target, UpstreamRequest
-from byok.dialects.body_rows import presumed_remedies
 from byok.dialects.model_facts import ModelFacts, Replay
-from byok.dialects.remedies import apply_remedies
 from byok.dialects.safe_names import Aliases
 from byok.dialects.schemas.common import write_schema
 from byok.wire.json_body import write_json
@@ -46,19 +42,15 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     body |= {**sampling, **reasoning.fields, **_stops(chat)}
     if output:
         body["output_config"] = {**body.get("output_config", {}), **output}
-    body, changes = apply_remedies(
-        REMEDIES, body, presumed_remedies(facts), agent=chat.agent
-    )
     if target.cache:
         body = ask_for_cache(body)
     body.update(target.extra_body)
-    first = notices if SHAPE.begins(body) else ()
+    first = notices if chat.is_first_turn else ()
     return UpstreamRequest(
         "messages",
         body,
         tool_names=talk.names.originals,
-        call_ids=talk.ids.originals,
-        notices=(*first, *reasoning.notices, *changes),
+        notices=(*first, *reasoning.notices),
     )
 
 

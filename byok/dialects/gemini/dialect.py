@@ -12,20 +12,23 @@ from byok.dialects.base import (
     Target,
     UpstreamRequest,
 )
+from byok.dialects.chat_rows import presumed_remedies
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.gemini.answer import GeminiAnswer
 from byok.dialects.gemini.models import MODELS_PATH, read_models
 from byok.dialects.gemini.remedies import REMEDIES
 from byok.dialects.gemini.request import encode_request
+from byok.dialects.model_facts import ModelFacts
 from byok.dialects.presets import GEMINI
 from byok.dialects.rate_limits import read_retry_after
-from byok.dialects.remedies import RemedyTable
+from byok.dialects.remedies import Remedy, RemedyTable
 from byok.errors import UpstreamRefused
 from byok.events import StreamEvent
 from byok.stage import Stage, chain
 from byok.wire.sse import SSEDecoder
 
 _OAUTH = "ya29."  # how access tokens of Google Cloud begin
+_MOST_TOOLS = 512  # functions in one request
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,10 @@ class Gemini(Dialect):
     def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
         """Decode events, an array of chunks, or one GenerateContentResponse."""
         return chain(SSEDecoder(), GeminiAnswer(sent.tool_names, sent.origin))
+
+    def presumed_remedies(self, facts: ModelFacts) -> tuple[Remedy, ...]:
+        """Keep to the number of tools that the API accepts."""
+        return presumed_remedies(facts, _MOST_TOOLS)
 
     def headers(self, key: str) -> Mapping[str, str]:
         """Return the headers; an access token of Google Cloud is a bearer token."""

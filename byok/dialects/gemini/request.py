@@ -1,18 +1,13 @@
 """Gemini: encoding the request, `POST models/MODEL:streamGenerateContent?alt=sse`."""
 
 import re
-from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
 from byok.chat import ChatRequest, Json, JsonAnswer, ToolChoice, ToolDefinition, ToolUse
 from byok.dialects.base import Target, UpstreamRequest
-from byok.dialects.body_rows import presumed_remedies
-from byok.dialects.gemini.changes import is_first_turn
 from byok.dialects.gemini.contents import GeminiContents
-from byok.dialects.gemini.remedies import REMEDIES
 from byok.dialects.gemini.thinking import thinking_config
-from byok.dialects.remedies import apply_remedies
 from byok.dialects.safe_names import Aliases, spell_name
 from byok.dialects.schemas.common import write_schema
 from byok.errors import BadRequest
@@ -24,7 +19,6 @@ _STEPS = frozenset({".", ".."})  # clients and servers resolve them
 _SAFE = "/:@,=+~"
 _MOST_STOPS = 5  # API reference, GenerationConfig.stopSequences
 _LONGEST_NAME = 64
-_MOST_TOOLS = 512  # functions in one request
 _NO_PICTURES = "This model does not support some of the images: they were left out."
 _FEWER_STOPS = "Gemini takes five stop texts at most, so the others were left out."
 _NO_SAMPLING = "This model takes no temperature and no top_p, so they were not sent."
@@ -43,19 +37,15 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
         body |= _tool_config(chat.tool_choice, names)
     if config:
         body["generationConfig"] = config
-    if not is_first_turn(body):
+    if not chat.is_first_turn:
         notices = ()  # they were shown in the first turn
     if contents.hides_picture:
         notices += (_NO_PICTURES,)
-    facts = target.facts
-    most = replace(facts, most_tools=facts.most_tools or _MOST_TOOLS)
-    remedies = presumed_remedies(most)
-    body, others = apply_remedies(REMEDIES, body, remedies, agent=chat.agent)
     return UpstreamRequest(
         f"{_model_path(target.model)}:streamGenerateContent?alt=sse",
         _with_extra(body, target.extra_body),
         tool_names=names.originals,
-        notices=(*notices, *others),
+        notices=notices,
     )
 
 

@@ -18,11 +18,11 @@ from byok.dialects.base import (
     UpstreamRequest,
 )
 from byok.dialects.base_urls import without_ending
-from byok.dialects.body_rows import body_rows
+from byok.dialects.chat_rows import CHAT_ROWS
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.ollama import models
 from byok.dialects.ollama.answer import OllamaAnswer
-from byok.dialects.ollama.changes import SHAPE, THINK_ROW
+from byok.dialects.ollama.changes import THINK_ROW
 from byok.dialects.ollama.errors import read_refusal
 from byok.dialects.ollama.request import encode_request
 from byok.dialects.parameter_rows import drop_row
@@ -38,7 +38,7 @@ _OTHER_PATHS = ("/v1", "/api")  # where users find other clients pointed to
 
 
 REMEDIES: RemedyTable = {
-    **body_rows(SHAPE),
+    **CHAT_ROWS,
     "think": THINK_ROW,
     "parameter": drop_row(("format",)),
 }

@@ -14,6 +14,7 @@ from byok.dialects.base import (
     UpstreamRequest,
 )
 from byok.dialects.base_urls import without_ending
+from byok.dialects.chat_rows import presumed_remedies
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.answer import OpenAIAnswer
@@ -25,7 +26,7 @@ from byok.dialects.openai_chat.request import encode_request
 from byok.dialects.openai_headers import openai_headers
 from byok.dialects.presets import DEFAULT_PATHS, OPENAI_CHAT
 from byok.dialects.rate_limits import read_retry_after
-from byok.dialects.remedies import RemedyTable
+from byok.dialects.remedies import Remedy, RemedyTable
 from byok.errors import UpstreamRefused
 from byok.events import StreamEvent
 from byok.stage import Stage, chain
@@ -48,6 +49,10 @@ class OpenAIChat(Dialect):
     def of(cls, vendor: str) -> "OpenAIChat":
         """Return the dialect of a vendor, named by its preset."""
         return cls(quirks_of(vendor))
+
+    def presumed_remedies(self, facts: ModelFacts) -> tuple[Remedy, ...]:
+        """Keep to the number of tools that the vendor accepts."""
+        return presumed_remedies(facts, self.quirks.most_tools)
 
     def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
         """Encode a chat/completions request."""

@@ -3,15 +3,12 @@
 import re
 from dataclasses import replace
 
-from byok.dialects.body_rows import BodyShape, body_rows, most_tools
-from byok.dialects.model_facts import ModelFacts
+from byok.dialects.chat_rows import CHAT_ROWS
 from byok.dialects.openai_chat import changes
 from byok.dialects.openai_chat.fields import DETAILS, REASONING_FIELDS
-from byok.dialects.openai_chat.quirks import Quirks
 from byok.dialects.parameter_rows import drop_row, lower_row, rename_row
 from byok.dialects.remedies import (
     RefusedRequest,
-    Remedy,
     RemedyRow,
     RemedyTable,
     switch_row,
@@ -80,23 +77,10 @@ def _find_cache_points(refused: RefusedRequest) -> tuple[str, str] | None:
 _EXTRA_FIELD = ("extra", "unknown", "unrecognized", "unexpected", "not permitted")
 
 
-_SHAPE = BodyShape(
-    tools=changes.read_tools,
-    offer=changes.offer_tools,
-    called=changes.called_tools,
-    begins=changes.is_first_turn,
-    has_calls=changes.has_calls,
-    calls_as_text=changes.calls_as_text,
-    has_pictures=changes.has_pictures,
-    shows=changes.shows_picture,
-    pictures_as_text=changes.pictures_as_text,
-    parameters=(*_DROPPABLE, *_CAPS),
-)
-
 # The first row that helps counts.
 REMEDIES: RemedyTable = {
     "dialect": switch_row(CHAT_REFUSED),
-    **body_rows(_SHAPE),
+    **CHAT_ROWS,
     "no effort": RemedyRow(
         _find_no_effort,
         lambda body, _: {**body, "reasoning_effort": "none"},
@@ -119,13 +103,3 @@ REMEDIES: RemedyTable = {
     "cap": rename_row(_CAPS, unless=_DROPPABLE),
     "parameter": drop_row((*_DROPPABLE, *_CAPS)),
 }
-
-
-def known_remedies(facts: ModelFacts, quirks: Quirks) -> tuple[Remedy, ...]:
-    """Return the remedies that a model or its vendor is known to need."""
-    found = most_tools(facts.most_tools or quirks.most_tools)
-    if facts.tools is False:
-        found += (Remedy("no tools"),)
-    if facts.images is False:
-        found += (Remedy("pictures"),)
-    return found

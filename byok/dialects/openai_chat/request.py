@@ -20,18 +20,15 @@ from byok.chat import (
     ToolResult,
 )
 from byok.dialects.base import Target, UpstreamRequest
-from byok.dialects.openai_chat import changes
 from byok.dialects.openai_chat.caching import add_caching
 from byok.dialects.openai_chat.options import add_options
 from byok.dialects.openai_chat.quirks import Quirks
-from byok.dialects.openai_chat.remedies import REMEDIES, known_remedies
 from byok.dialects.openai_chat.replay import add_reasoning
 from byok.dialects.openai_chat.signatures import bypass_signature
-from byok.dialects.openai_chat.tool_results import move_images, result_text
-from byok.dialects.remedies import apply_remedies
 from byok.dialects.safe_names import Aliases, spell_name
 from byok.dialects.schemas.common import write_schema
 from byok.dialects.thought_signatures import wants_signatures
+from byok.dialects.tool_results import move_images, result_text
 from byok.wire.json_body import write_json
 
 
@@ -49,11 +46,8 @@ def encode_request(
     if tools:
         body["tools"] = tools
     notices = add_options(body, chat, target, quirks, names)
-    if not changes.is_first_turn(body):
+    if not chat.is_first_turn:
         notices = []  # they were shown in the first turn
-    body, others = apply_remedies(
-        REMEDIES, body, known_remedies(target.facts, quirks), agent=chat.agent
-    )
     headers = add_caching(body, chat, target, quirks)
     body.update(target.extra_body)
     return UpstreamRequest(
@@ -61,8 +55,7 @@ def encode_request(
         body,
         headers,
         tool_names=names.originals,
-        call_ids=ids.originals,
-        notices=(*notices, *others),
+        notices=tuple(notices),
     )
 
 

@@ -12,8 +12,9 @@ from byok.dialects.base import (
     Target,
     UpstreamRequest,
 )
-from byok.dialects.body_rows import most_tools
+from byok.dialects.chat_rows import presumed_remedies
 from byok.dialects.error_bodies import refusal_of
+from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.models import read_models
 from byok.dialects.openai_chat.quirks import quirks_of
 from byok.dialects.openai_headers import openai_headers
@@ -64,9 +65,9 @@ class OpenAIResponses(Dialect):
         """Decode response events, or one response."""
         return chain(SSEDecoder(), ResponsesAnswer(sent.tool_names, sent.origin))
 
-    def initial_remedies(self, model: str) -> tuple[Remedy, ...]:
+    def presumed_remedies(self, facts: ModelFacts) -> tuple[Remedy, ...]:
         """Keep to the number of tools that the vendor accepts."""
-        return most_tools(self.most_tools)
+        return presumed_remedies(facts, self.most_tools)
 
     def headers(self, key: str) -> Mapping[str, str]:
         """Return the headers; the key is a bearer token or in the vendor's header."""

@@ -22,17 +22,14 @@ from byok.chat import (
     ToolUse,
 )
 from byok.dialects.base import Target, UpstreamRequest
-from byok.dialects.body_rows import presumed_remedies
 from byok.dialects.efforts import nearest_effort, unsent_effort
 from byok.dialects.model_facts import ModelFacts
-from byok.dialects.openai_chat.tool_results import result_text
 from byok.dialects.openai_responses.call_ids import CallIds
 from byok.dialects.openai_responses.history import assistant_items
-from byok.dialects.openai_responses.remedies import REMEDIES
 from byok.dialects.prompt_cache_key import prompt_cache_key
-from byok.dialects.remedies import apply_remedies
 from byok.dialects.safe_names import Aliases, spell_name
 from byok.dialects.schemas.common import write_schema
+from byok.dialects.tool_results import result_text
 from byok.wire.json_body import write_json
 
 ENCRYPTED = "reasoning.encrypted_content"
@@ -61,16 +58,12 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
         body["text"] = {"format": _json_format(chat.json_answer)}
     if target.cache and (key := prompt_cache_key(chat)):
         body["prompt_cache_key"] = key
-    body, others = apply_remedies(
-        REMEDIES, body, presumed_remedies(target.facts), agent=chat.agent
-    )
     body.update(target.extra_body)
     return UpstreamRequest(
         "responses",
         body,
         tool_names=names.originals,
-        call_ids=ids.originals,
-        notices=(*_notices(chat, target.facts), *others),
+        notices=(*_notices(chat, target.facts),),
     )
 
 
@@ -185,7 +178,7 @@ def _json_format(answer: JsonAnswer) -> Json:
 
 def _notices(chat: ChatRequest, facts: ModelFacts) -> Iterator[str]:
     """Say in the first turn which settings cannot be sent."""
-    if any(message.role is Role.ASSISTANT for message in chat.messages):
+    if not chat.is_first_turn:
         return
     sampling, efforts = chat.sampling, facts.efforts
     if sampling.stop:

@@ -8,7 +8,7 @@ from byok.dialects.error_bodies import refusal_of
 from byok.dialects.remedies import (
     RefusedRequest,
     Remedy,
-    apply_remedies,
+    change_body,
     find_remedy,
 )
 from tests.fakes.messages_api import (
@@ -39,7 +39,7 @@ def find(message: str) -> Remedy | None:
 
 
 def kinds(remedy: Remedy) -> list[str]:
-    body, notices = apply_remedies(REMEDIES, encode(*TALK).body, [remedy], new=[remedy])
+    body, notices = change_body(REMEDIES, encode(*TALK).body, [remedy], new=[remedy])
     assert notices == ()
     return [b["type"] for m in body["messages"] for b in m["content"]][1:]
 
@@ -69,7 +69,7 @@ def test_all_thinking_up_to_the_last_refused_block_goes(place: str) -> None:
 def test_other_conversations_keep_their_thinking() -> None:
     body = encode(user("?"), assistant(thought(), CALL), result()).body
     other = Remedy("signature", "", "of another block")
-    assert apply_remedies(REMEDIES, body, [other])[0] == body
+    assert change_body(REMEDIES, body, [other])[0] == body
 
 
 def test_without_thinking_there_is_nothing_to_leave_out() -> None:

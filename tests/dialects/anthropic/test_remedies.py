@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from byok.chat import JsonAnswer, Message, Role, Sampling, ToolDefinition
+from byok.chat import ChatRequest, JsonAnswer, Message, Role, Sampling, ToolDefinition
 from byok.dialects.anthropic.remedies import REMEDIES
 from byok.dialects.base import UpstreamRequest
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.remedies import (
     RefusedRequest,
     Remedy,
-    apply_remedies,
+    change_body,
     find_remedy,
 )
 from tests.fakes.histories import PNG
@@ -45,9 +45,8 @@ def after(
     body = sent.body if isinstance(sent, UpstreamRequest) else sent
     remedy = find(body, message)
     assert remedy
-    changed, notices = apply_remedies(
-        REMEDIES, body, [remedy], new=[remedy], agent=True
-    )
+    chat = ChatRequest((), agent=True)
+    changed, notices = change_body(REMEDIES, body, [remedy], new=[remedy], chat=chat)
     assert changed != body
     return changed, " ".join(notices)
 
@@ -77,7 +76,7 @@ def test_max_tokens_falls_to_the_room_that_the_prompt_leaves() -> None:
     assert find(sent.body, full) is None
     small = encode(user("?"), sampling=Sampling(max_tokens=100)).body
     known = [Remedy("room", "max_tokens", "11760")]
-    assert apply_remedies(REMEDIES, small, known)[0] == small
+    assert change_body(REMEDIES, small, known)[0] == small
 
 
 @pytest.mark.parametrize("name", ["temperature", "top_p"])
@@ -109,7 +108,7 @@ def test_a_budget_becomes_adaptive_where_only_that_is_taken() -> None:
     changed, _ = after(asked(), text)
     assert changed["thinking"] == {"type": "adaptive"}
     plain = encode(user("?")).body
-    assert apply_remedies(REMEDIES, plain, [Remedy("adaptive")])[0] == plain
+    assert change_body(REMEDIES, plain, [Remedy("adaptive")])[0] == plain
 
 
 def test_adaptive_thinking_becomes_a_budget_where_it_is_not_taken() -> None:
@@ -118,7 +117,7 @@ def test_adaptive_thinking_becomes_a_budget_where_it_is_not_taken() -> None:
     assert changed["thinking"] == {"type": "enabled", "budget_tokens": 4096}
     assert "thinking" not in after(asked("high", *TURN, facts=ADAPTIVE), text)[0]
     plain = encode(user("?")).body
-    assert apply_remedies(REMEDIES, plain, [Remedy("budget")])[0] == plain
+    assert change_body(REMEDIES, plain, [Remedy("budget")])[0] == plain
 
 
 def test_thinking_that_cannot_be_switched_off_stays() -> None:
@@ -159,7 +158,7 @@ def test_a_call_that_cannot_be_forced_is_left_to_the_model() -> None:
     assert changed["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
     assert "free to answer" in notice
     plain = encode(user("?")).body
-    assert apply_remedies(REMEDIES, plain, [Remedy("forced")])[0] == plain
+    assert change_body(REMEDIES, plain, [Remedy("forced")])[0] == plain
 
 
 def test_a_begun_answer_is_handed_to_the_user_where_it_must_be() -> None:
@@ -170,7 +169,7 @@ def test_a_begun_answer_is_handed_to_the_user_where_it_must_be() -> None:
     )
     assert after(sent, text)[0]["messages"][-1]["role"] == "user"
     plain = encode(user("?")).body
-    assert apply_remedies(REMEDIES, plain, [Remedy("prefill")])[0] == plain
+    assert change_body(REMEDIES, plain, [Remedy("prefill")])[0] == plain
 
 
 def test_cache_points_that_are_refused_are_all_taken_away() -> None:

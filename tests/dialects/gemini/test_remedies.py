@@ -11,7 +11,7 @@ from byok.dialects.gemini.remedies import REMEDIES
 from byok.dialects.remedies import (
     RefusedRequest,
     Remedy,
-    apply_remedies,
+    change_body,
     find_remedy,
 )
 
@@ -107,7 +107,7 @@ def remedy_for(
 def test_gemini_refusals_have_their_remedy(text: str, remedy: Remedy | None) -> None:
     assert remedy_for(text) == remedy
     if remedy:
-        body, _ = apply_remedies(REMEDIES, BODY, [remedy])
+        body, _ = change_body(REMEDIES, BODY, [remedy])
         assert body != BODY
         assert remedy_for(text, remedy, body=body) != remedy
 
@@ -117,7 +117,7 @@ def test_gemini_thinking_is_dropped_bit_by_bit() -> None:
     body = BODY
     while found := remedy_for("thinking_config is not supported.", *made, body=body):
         made.append(found)
-        body, _ = apply_remedies(REMEDIES, BODY, made)
+        body, _ = change_body(REMEDIES, BODY, made)
     assert [remedy.what for remedy in made] == [f"{THINKING}.thinkingLevel", THINKING]
     assert "thinkingConfig" not in body["generationConfig"]
 
@@ -125,16 +125,14 @@ def test_gemini_thinking_is_dropped_bit_by_bit() -> None:
 def test_gemini_tool_that_is_refused_in_any_schema_is_left_out() -> None:
     text = "Invalid value at 'tools[0].function_declarations[0].parameters.type'"
     narrow = Remedy("narrow schemas")
-    body, _ = apply_remedies(REMEDIES, BODY, [narrow])
+    body, _ = change_body(REMEDIES, BODY, [narrow])
     found = remedy_for(text, narrow, body=body)
     assert found is not None
     assert (found.change, found.what) == ("tool", "f")
 
 
 def test_gemini_json_is_asked_for_in_words_only() -> None:
-    body, notices = apply_remedies(
-        REMEDIES, BODY, [Remedy("json")], new=[Remedy("json")]
-    )
+    body, notices = change_body(REMEDIES, BODY, [Remedy("json")], new=[Remedy("json")])
     assert not {"responseMimeType", "responseJsonSchema"} & set(
         body["generationConfig"]
     )
@@ -144,7 +142,7 @@ def test_gemini_json_is_asked_for_in_words_only() -> None:
 def test_gemini_answer_is_not_made_longer() -> None:
     lower = Remedy("lower", "generationConfig.maxOutputTokens", "65536")
     short = {**BODY, "generationConfig": {"maxOutputTokens": 5}}
-    assert apply_remedies(REMEDIES, short, [lower])[0] == short
+    assert change_body(REMEDIES, short, [lower])[0] == short
 
 
 @pytest.mark.parametrize("status", [403, 500])

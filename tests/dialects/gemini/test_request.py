@@ -29,7 +29,8 @@ from byok.chat import (
     ToolDefinition,
     ToolUse,
 )
-from byok.dialects.base import Target, UpstreamRequest
+from byok.dialects.base import Target, UpstreamRequest, write_request
+from byok.dialects.gemini.dialect import Gemini
 from byok.dialects.gemini.request import encode_request
 from byok.dialects.model_facts import ModelFacts
 from byok.errors import BadRequest
@@ -55,7 +56,7 @@ def encode(
 ) -> UpstreamRequest:
     known = ModelFacts(model, **(facts or {}))
     target = Target(model, {"labels": {}}, known, Origin("gemini", "box", model))
-    return encode_request(ChatRequest((QUESTION,), **fields), target)
+    return write_request(Gemini(), ChatRequest((QUESTION,), **fields), target)[1]
 
 
 def config(**sampling: Any) -> Any:

@@ -16,10 +16,10 @@ from byok.chat import (
     ToolDefinition,
     ToolUse,
 )
-from byok.dialects.base import Target, UpstreamRequest
+from byok.dialects.base import Target, UpstreamRequest, write_request
 from byok.dialects.model_facts import ModelFacts
+from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.dialects.openai_chat.quirks import DEFAULT, QUIRKS, Quirks
-from byok.dialects.openai_chat.request import encode_request
 
 ASK = Message(Role.USER, (TextPart("Hi?"),))
 TOLD = Message(Role.ASSISTANT, (TextPart("Yes."),))
@@ -35,7 +35,7 @@ def sent(
     **fields: Any,
 ) -> UpstreamRequest:
     target = Target("m", facts=ModelFacts("m", **(model or {})))
-    return encode_request(ChatRequest(messages, **fields), target, quirks)
+    return write_request(OpenAIChat(quirks), ChatRequest(messages, **fields), target)[1]
 
 
 def test_tool_choice_of_the_client_is_sent() -> None:

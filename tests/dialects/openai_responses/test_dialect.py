@@ -16,8 +16,9 @@ def test_vendors_differ_in_the_header_and_the_number_of_tools() -> None:
     assert openai == OpenAIResponses.of("openai")
     assert openai.headers("k")["Authorization"] == "Bearer k"
     assert azure.headers("k")["api-key"] == "k"
-    assert azure.initial_remedies("m") == (Remedy("most tools", "128"),)
-    assert OpenAIResponses.of("other").initial_remedies("m") == ()
+    unknown = ModelFacts("m")
+    assert azure.presumed_remedies(unknown) == (Remedy("most tools", "128"),)
+    assert OpenAIResponses.of("other").presumed_remedies(unknown) == ()
     assert openai.url("https://h/v1", "responses") == "https://h/v1/responses"
     assert openai.sends_thoughts
 

@@ -9,7 +9,7 @@ from byok.dialects.openai_responses.remedies import REMEDIES
 from byok.dialects.remedies import (
     RefusedRequest,
     Remedy,
-    apply_remedies,
+    change_body,
     find_remedy,
 )
 
@@ -46,7 +46,7 @@ def after(body: Any, message: str, status: int = 400) -> dict[str, Any]:
     """The body that is sent after a refusal."""
     remedy = found(body, message, status)
     assert remedy
-    return apply_remedies(REMEDIES, body, [remedy])[0]
+    return change_body(REMEDIES, body, [remedy])[0]
 
 
 @pytest.mark.parametrize(
@@ -118,10 +118,10 @@ def test_refused_reasoning_is_left_out_of_that_conversation(
     remedy = found(old, message, status, ("openai_chat",))
     assert remedy
     grown = {**BODY, "input": [*items, sealed("c"), CALL, RESULT]}
-    sent, _ = apply_remedies(REMEDIES, grown, [remedy])
+    sent, _ = change_body(REMEDIES, grown, [remedy])
     assert sent["input"] == [USER, *(CALL, RESULT) * 2, sealed("c"), CALL, RESULT]
     other = {**BODY, "input": [USER, sealed("d"), CALL, RESULT]}
-    assert apply_remedies(REMEDIES, other, [remedy]) == (other, ())
+    assert change_body(REMEDIES, other, [remedy]) == (other, ())
     assert found({**BODY, "input": [USER]}, message) is None
 
 

@@ -27,8 +27,9 @@ from byok.chat import (
     ToolResult,
     ToolUse,
 )
-from byok.dialects.base import Target
+from byok.dialects.base import Target, write_request
 from byok.dialects.model_facts import ModelFacts
+from byok.dialects.openai_responses.dialect import OpenAIResponses
 from byok.dialects.openai_responses.request import encode_request
 from tests.fakes.histories import PNG, histories, user
 from tests.fakes.replay import recorded
@@ -132,14 +133,15 @@ def test_what_cannot_be_sent_is_said_in_the_first_turn() -> None:
     facts = replace(PLAIN, sampling=False, images=False)
     chat = replace(ASKED, sampling=sampling)
     chat = replace(chat, messages=(Message(Role.USER, (TextPart("See."), PNG)),))
-    request = encode_request(chat, Target("m", facts=facts))
+    target = Target("m", facts=facts)
+    request = write_request(OpenAIResponses(), chat, target)[1]
     assert [notice.split()[-1] for notice in request.notices] == [
         "sent.", "sent.", "sent.", "them.",
     ]  # fmt: skip
     assert "input_image" not in json.dumps(request.body)
     said = Message(Role.ASSISTANT, (TextPart("Yes."),))
     later = replace(chat, messages=(*chat.messages, said, user("And?")))
-    assert encode_request(later, Target("m", facts=facts)).notices == ()
+    assert write_request(OpenAIResponses(), later, target)[1].notices == ()
 
 
 @pytest.mark.parametrize(
@@ -195,7 +197,6 @@ def test_results_are_texts_or_have_their_pictures() -> None:
         "output": "ERROR: no",
     }
     assert [part["type"] for part in picture["output"]] == ["input_text", "input_image"]
-    assert request.call_ids[picture["call_id"]] == "b" * 99
     assert broken_rules(request.body) == []
 
 

@@ -12,9 +12,9 @@ from jsonschema import Draft202012Validator
 
 from byok.augment.tools import read_tools
 from byok.chat import ChatRequest, Message, Role, TextPart
-from byok.dialects.base import Target
+from byok.dialects.base import Target, write_request
+from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.dialects.openai_chat.quirks import QUIRKS
-from byok.dialects.openai_chat.request import encode_request
 from byok.dialects.schemas.common import write_schema
 from tests.fakes.mcp_servers import SERVERS, TEXT, Tools
 from tests.fakes.schemas import SCHEMAS
@@ -48,7 +48,7 @@ def sent(vendor: str, tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
     chat = ChatRequest((QUESTION,), read_tools({"tool_definitions": tools}))
     quirks = QUIRKS[vendor]
     offered: list[dict[str, Any]]
-    offered = encode_request(chat, Target("m"), quirks).body["tools"]
+    offered = write_request(OpenAIChat(quirks), chat, Target("m"))[1].body["tools"]
     return offered
 
 

@@ -34,7 +34,6 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
         {**body, **target.extra_body},
         headers={"X-Trial-Turns": str(len(body["turns"]))},
         tool_names=names.originals,
-        call_ids=ids.originals,
         notices=("This model sees no pictures: they were left out.",) if shows else (),
     )
 

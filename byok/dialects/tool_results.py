@@ -1,7 +1,7 @@
-"""Tool results in Chat Completions: one string each, images in a user message.
+"""Tool results where one is a string that may not be empty, as in Chat Completions.
 
-A message with the role `tool` holds one string, which may not be empty. So an error is
-marked by words, and images move into the user message after all results of the group.
+An error is marked by words, and images move into the user message after all results of
+the group.
 """
 
 from collections.abc import Iterable, Iterator

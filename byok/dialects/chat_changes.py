@@ -1,0 +1,163 @@
+"""Changes to a conversation that a model refuses: fewer tools, text for calls.
+
+They are made on the neutral request, so that they are the same in every dialect.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from byok.chat import (
+    ChatRequest,
+    ImagePart,
+    Message,
+    Part,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolChoice,
+    ToolDefinition,
+    ToolResult,
+)
+from byok.dialects.tool_results import result_text
+from byok.truncate import truncate_middle
+
+NO_PICTURE = "[a picture stood here; this model sees none]"
+# For the system prompt, so that the model does not write such blocks itself.
+_ABOUT_RECORDS = (
+    "Blocks headed [earlier tool call] are records of the past, "
+    "not a format to imitate."
+)
+
+
+def has_calls(chat: ChatRequest) -> bool:
+    """Tell whether the history has tool calls or results."""
+    kinds = (ToolCall, ToolResult)
+    return any(isinstance(part, kinds) for m in chat.messages for part in m.parts)
+
+
+def has_pictures(messages: Iterable[Message]) -> bool:
+    """Tell whether any message or result has a picture."""
+    return any(
+        isinstance(part, ImagePart) or (isinstance(part, ToolResult) and part.images)
+        for message in messages
+        for part in message.parts
+    )
+
+
+def shows_picture(chat: ChatRequest) -> bool:
+    """Tell whether the newest turn has a picture."""
+    places = (n for n, m in enumerate(chat.messages) if m.role is Role.ASSISTANT)
+    return has_pictures(chat.messages[max(places, default=-1) + 1 :])
+
+
+def offer_tools(chat: ChatRequest, tools: Sequence[ToolDefinition]) -> ChatRequest:
+    """Offer these tools; a demand for another one is left out."""
+    choice = chat.tool_choice
+    if choice.name and choice.name not in {tool.name for tool in tools}:
+        choice = ToolChoice()
+    return replace(chat, tools=tuple(tools), tool_choice=choice)
+
+
+def keep_most_tools(chat: ChatRequest, most: int) -> ChatRequest:
+    """Offer at most so many tools, in their order; tools in the history come first.
+
+    A tool that was called stays offered, so that the selection is stable from turn to
+    turn.
+    """
+    if len(chat.tools) <= most:
+        return chat
+    called = {p.name for m in chat.messages for p in m.parts if isinstance(p, ToolCall)}
+    ranked = sorted(chat.tools, key=lambda tool: tool.name not in called)[:most]
+    kept = {tool.name for tool in ranked}
+    return offer_tools(chat, [tool for tool in chat.tools if tool.name in kept])
+
+
+def shorten_descriptions(chat: ChatRequest, longest: int) -> ChatRequest:
+    """Truncate the descriptions of tools, not those of their parameters."""
+
+    def shorten(tool: ToolDefinition) -> ToolDefinition:
+        if len(tool.description) <= longest:
+            return tool
+        short = truncate_middle(tool.description, longest)[:longest]
+        return replace(tool, description=short)
+
+    return offer_tools(chat, [*map(shorten, chat.tools)])
+
+
+def write_calls_as_text(chat: ChatRequest) -> ChatRequest:
+    """Move tool calls and results into the user's messages, marked as records.
+
+    In the assistant's messages they would be an example for the model to imitate.
+    Reasoning goes, too: what it led to is no longer there, and some APIs check that.
+    """
+    if not has_calls(chat):
+        return chat
+    calls: dict[str, ToolCall] = {}
+    messages: list[Message] = []
+    for message in chat.messages:
+        parts: list[Part] = []
+        for part in message.parts:
+            match part:
+                case ToolCall():
+                    calls[part.id] = part
+                case ToolResult():
+                    parts += (_record(part, calls.get(part.call_id)), *part.images)
+                case ThinkingPart():
+                    pass
+                case _:
+                    parts.append(part)
+        role = Role.USER if message.role is Role.TOOL else message.role
+        if parts:
+            messages.append(Message(role, tuple(parts)))
+    about = Message(Role.SYSTEM, (TextPart(_ABOUT_RECORDS),))
+    place = 1 if messages and messages[0].role is Role.SYSTEM else 0
+    messages.insert(place, about)
+    return replace(chat, messages=join_messages(messages))
+
+
+def write_pictures_as_text(chat: ChatRequest) -> ChatRequest:
+    """Put a sentence in the place of each picture, and below a result with some."""
+    messages = [_without_pictures(m) if has_pictures([m]) else m for m in chat.messages]
+    return replace(chat, messages=tuple(messages))
+
+
+def join_messages(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """Join messages of one role in a row, except results, with a blank line between."""
+    joined: list[Message] = []
+    for message in messages:
+        role = message.role
+        if joined and joined[-1].role is role and role is not Role.TOOL:
+            before = joined.pop().parts
+            message = Message(role, _join_parts(before, message.parts))
+        joined.append(message)
+    return tuple(joined)
+
+
+def _record(result: ToolResult, call: ToolCall | None) -> TextPart:
+    arguments, text = call.arguments if call else "", result_text(result)
+    return TextPart(f"[earlier tool call]\n{result.name} {arguments}\nresult:\n{text}")
+
+
+def _without_pictures(message: Message) -> Message:
+    parts: tuple[Part, ...] = ()
+    for part in message.parts:
+        match part:
+            case ImagePart():
+                parts = _join_parts(parts, (TextPart(NO_PICTURE),))
+            case ToolResult(images=images):
+                texts = filter(None, (part.content, *[NO_PICTURE] * len(images)))
+                bare = replace(part, content="\n\n".join(texts), images=())
+                parts = (*parts, bare)
+            case _:
+                parts = _join_parts(parts, (part,))
+    return Message(message.role, parts)
+
+
+def _join_parts(before: tuple[Part, ...], after: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Join parts, with a blank line between a text and another one behind it."""
+    match before, after:
+        case (*first, TextPart(text=one)), (TextPart(text=other), *rest):
+            return (*first, TextPart(f"{one}\n\n{other}"), *rest)
+        case _:
+            return (*before, *after)

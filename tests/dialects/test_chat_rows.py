@@ -1,0 +1,394 @@
+"""What a refusal changes in a conversation, the same for every dialect."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from byok.chat import (
+    ChatRequest,
+    Message,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolChoice,
+    ToolDefinition,
+    ToolResult,
+    ToolUse,
+)
+from byok.dialects.base import Target
+from byok.dialects.chat_rows import CHAT_ROWS, presumed_remedies
+from byok.dialects.error_bodies import refusal_of
+from byok.dialects.model_facts import ModelFacts
+from byok.dialects.registry import DIALECTS
+from byok.dialects.remedies import (
+    RefusedRequest,
+    Remedy,
+    find_remedy,
+    rewrite_chat,
+)
+from tests.fakes import strict, strict_ollama
+from tests.fakes.histories import PNG, histories, user
+
+Judge = Callable[[Any], list[str]]
+# What each API has against a body, by the name of its dialect.
+JUDGES: Mapping[str, Judge] = {
+    "openai_chat": lambda body: strict.broken_rules(body),
+    "ollama": strict_ollama.broken_rules,
+}
+SYSTEM = Message(Role.SYSTEM, (TextPart("Be exact."),))
+CALL = ToolCall("c1", "b", '{"n": 1}')
+RESULT = Message(Role.TOOL, (ToolResult("c1", "b", "out"),))
+SHOT = Message(
+    Role.TOOL, (ToolResult("c1", "b", "see [image 1 below]", False, (PNG,)),)
+)
+NO_PICTURE = "[a picture stood here; this model sees none]"
+
+
+def tool(name: str, description: str = "", **schema: Any) -> ToolDefinition:
+    parameters = {"type": "object", "properties": {}, **schema}
+    return ToolDefinition(name, description, parameters)
+
+
+def said(*parts: Any) -> Message:
+    return Message(
+        Role.ASSISTANT, tuple(TextPart(p) if isinstance(p, str) else p for p in parts)
+    )
+
+
+def chat(
+    *tools: ToolDefinition, messages: tuple[Message, ...] = (user("Hi?"),), **more: Any
+) -> ChatRequest:
+    return ChatRequest(messages, tools, **more)
+
+
+def found(
+    asked: ChatRequest, message: str, *known: Remedy, extra: tuple[str, ...] = ()
+) -> Remedy | None:
+    """Return the remedy for a refusal of a conversation in Chat Completions."""
+    sent = DIALECTS["openai_chat"]("").encode(asked, Target("m"))
+    error = refusal_of({"error": {"message": message}}, 400)
+    refused = RefusedRequest(
+        sent.body, error, extra, known, chat=asked, tool_names=sent.tool_names
+    )
+    return find_remedy(CHAT_ROWS, refused)
+
+
+def after(asked: ChatRequest, message: str) -> tuple[ChatRequest, tuple[str, ...]]:
+    """Return the conversation as it is sent after a refusal, and the notices."""
+    remedy = found(asked, message)
+    assert remedy
+    return rewrite_chat(CHAT_ROWS, asked, [remedy], new=[remedy])
+
+
+def names(asked: ChatRequest) -> list[str]:
+    return [tool.name for tool in asked.tools]
+
+
+def texts(asked: ChatRequest) -> list[tuple[str, ...]]:
+    return [
+        (m.role.value, *(p.text for p in m.parts if isinstance(p, TextPart)))
+        for m in asked.messages
+    ]
+
+
+# Tools
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Invalid schema for function 'b': In context=('properties', 'a'), array schema "
+        "missing items.",
+        "tools.1.custom.input_schema: JSON schema is invalid.",
+        "tools.1.custom: Invalid schema: Circular reference detected",
+        "invalid JSON schema for tool b, tools[1].function.parameters: no 'properties'",
+        "Invalid value at 'request.tools[0].function_declarations[1].parameters'",
+        "`b` functionDeclaration `parameters.a` schema specified a wrong type",
+        "tools[1].function.parameters must be valid JSON",
+        "tools.1.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'",
+    ],
+)
+def test_remedy_leaves_out_a_named_tool(message: str) -> None:
+    sent, (notice,) = after(chat(tool("a"), tool("b"), tool("c")), message)
+    assert names(sent) == ["a", "c"]
+    assert "left out: b." in notice
+
+
+def test_remedy_knows_a_tool_by_the_name_that_was_sent() -> None:
+    sent, (notice,) = after(
+        chat(tool("a"), tool("my tool")),
+        f"Invalid schema for function '{_alias('my tool')}'",
+    )
+    assert names(sent) == ["a"]
+    assert "left out: my tool." in notice
+
+
+def _alias(name: str) -> str:
+    sent = DIALECTS["openai_chat"]("").encode(chat(tool(name)), Target("m"))
+    (alias,) = sent.tool_names
+    return alias
+
+
+def test_remedy_finds_a_tool_by_a_path_that_only_it_has() -> None:
+    message = (
+        "tools.function.parameters is not a valid moonshot flavored json schema, "
+        "details: <At path 'properties.x.items': type is not defined>"
+    )
+    odd = tool("odd", properties={"x": {"items": {}}})
+    plain = tool("plain", properties={"x": {}})
+    assert names(after(chat(plain, odd), message)[0]) == ["plain"]
+    assert found(chat(odd, replace(odd, name="b")), message) is None
+
+
+def test_remedy_needs_one_tool_that_was_sent() -> None:
+    rows: list[tuple[ChatRequest, str, tuple[str, ...]]] = [
+        (chat(tool("a")), "Invalid schema for function 'gone'", ()),
+        (chat(tool("a")), "tools.7.custom.input_schema: wrong", ()),
+        (chat(tool("a")), "Say 'a' more politely", ()),
+        (
+            chat(tool("a"), tool("b")),
+            "tools[0].function_declarations: Duplicate function declaration found.",
+            (),
+        ),
+        (
+            chat(tool("a"), tool("b")),
+            "GenerateContentRequest.tools[0].function_declarations: Invalid schema.",
+            (),
+        ),
+        (chat(tool("a")), "Invalid schema for function 'a'", ("tools",)),
+        (chat(tool("a"), tool("b")), "It takes at most 1 functions.", ("tools",)),
+        (
+            chat(tool("a", "x" * 30)),
+            "Invalid schema: tools.0.description: at most 10",
+            ("tools",),
+        ),
+    ]
+    wrong = [row[1] for row in rows if found(row[0], row[1], extra=row[2])]
+    assert wrong == []
+
+
+def test_remedy_offers_a_changed_tool_again() -> None:
+    remedy = found(chat(tool("a"), tool("b")), "Invalid schema for function 'b'")
+    assert remedy
+    changed = chat(tool("a"), tool("b", required=["x"]))
+    assert rewrite_chat(CHAT_ROWS, changed, [remedy]) == (changed, ())
+
+
+def test_remedy_drops_the_demand_for_a_tool_with_it() -> None:
+    asked = chat(tool("a"), tool("b"), tool_choice=ToolChoice(ToolUse.REQUIRED, "b"))
+    assert after(asked, "Invalid schema for function 'b'")[0] == chat(tool("a"))
+
+
+def test_remedy_notice_lists_left_out_tools_in_the_first_turn() -> None:
+    asked = chat(tool("a"), tool("b"), tool("c"))
+    remedies = [
+        remedy
+        for name in "ab"
+        if (remedy := found(asked, f"Invalid schema for function '{name}'"))
+    ]
+    _, (notice,) = rewrite_chat(CHAT_ROWS, asked, remedies)
+    assert "left out: a, b." in notice
+    later = replace(asked, messages=(user("?"), said("Hi."), user("?")))
+    assert rewrite_chat(CHAT_ROWS, later, remedies)[1] == ()
+
+
+@pytest.mark.parametrize(
+    ("message", "most"),
+    [
+        (
+            "Invalid 'tools': array too long. Expected an array with maximum length "
+            "128, but got an array with length 150 instead.",
+            128,
+        ),
+        ("'tools' : maximum number of items is 64", 64),
+        ("You may not include more than 100 tools in your request.", 100),
+        (
+            "tools[0].function_declarations: [FIELD_INVALID] At most 140 function "
+            "declarations can be specified.",
+            140,
+        ),
+        ("Too many tools.", 128),
+        ("claude-3-5-haiku supports up to 64 tools, o3 more.", 64),
+        ("gpt-4.1 takes at most 64 tools, see error 3.", 64),
+    ],
+)
+def test_remedy_offers_as_many_tools_as_are_taken(message: str, most: int) -> None:
+    sent, (notice,) = after(chat(*(tool(f"t{n}") for n in range(150))), message)
+    assert names(sent) == [f"t{n}" for n in range(most)]
+    assert f"takes {most} tools" in notice
+
+
+def test_remedy_for_too_many_tools_keeps_the_called_ones_in_their_order() -> None:
+    asked = chat(
+        *map(tool, "xybz"), messages=(user("?"), said(CALL), RESULT), agent=True
+    )
+    sent, _ = after(asked, "At most 2 tools are taken.")
+    assert names(sent) == ["x", "b"]
+
+
+@given(st.text(max_size=300), st.integers(1, 200))
+def test_tool_descriptions_are_truncated_to_the_length_given(
+    text: str, longest: int
+) -> None:
+    remedy = Remedy("descriptions", str(longest))
+    (cut,) = rewrite_chat(CHAT_ROWS, chat(tool("a", text)), [remedy])[0].tools
+    assert len(cut.description) <= longest
+    assert cut.description == text or len(text) > longest
+
+
+def test_remedy_truncates_long_tool_descriptions() -> None:
+    message = (
+        "Invalid 'tools[0].function.description': string too long. Expected a string "
+        "with maximum length 1024, but got a string with length 1440 instead."
+    )
+    sent, notices = after(chat(tool("a", "x" * 1440), tool("b", "short")), message)
+    long, short = (tool.description for tool in sent.tools)
+    assert len(long) <= 1024 and long.startswith("xxx")
+    assert (short, notices) == ("short", ())
+
+
+def test_remedy_for_a_model_without_tools() -> None:
+    asked = chat(tool("b"), messages=(user("Hi?"), said(CALL), RESULT), agent=True)
+    sent, (notice,) = after(asked, "gemma does not support tools")
+    assert sent.tools == ()
+    assert [role for role, *_ in texts(sent)] == ["system", "user"]
+    assert "without tools" in notice
+    assert "Choose a model that can call tools" in notice
+    quiet = replace(asked, agent=False)
+    assert after(quiet, "gemma does not support tools")[1] == ()
+
+
+def test_remedy_keeps_tools_where_only_a_field_beside_them_is_refused() -> None:
+    message = "No endpoints found that support the provided 'tool_choice' value."
+    assert found(chat(tool("b")), message) is None
+    sent = {"model": "m", "messages": [], "tools": [{}]}  # without that field
+    error = refusal_of({"error": {"message": message}}, 400)
+    remedy = find_remedy(CHAT_ROWS, RefusedRequest(sent, error, chat=chat(tool("b"))))
+    assert remedy and remedy.change == "no tools"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "tools: Field required when messages contain tool_use blocks.",
+        "Anthropic expects the `tools=` param to be passed in",
+        "The toolConfig field must be defined when using toolUse",
+        "It does not support tools",
+    ],
+)
+def test_remedy_without_tools_writes_old_tool_calls_as_text(message: str) -> None:
+    asked = chat(messages=(user("Hi?"), said(CALL), RESULT))
+    sent, notices = after(asked, message)
+    assert [role for role, *_ in texts(sent)] == ["system", "user"]
+    assert notices == ()
+    idle = replace(asked, tools=(tool("b"),), tool_choice=ToolChoice(ToolUse.NONE))
+    assert rewrite_chat(CHAT_ROWS, idle, [Remedy("calls")])[0] != idle
+
+
+def test_remedy_with_tools_keeps_old_tool_calls() -> None:
+    asked = chat(tool("b"), messages=(user("Hi?"), said(CALL), RESULT))
+    assert rewrite_chat(CHAT_ROWS, asked, [Remedy("calls")]) == (asked, ())
+    assert found(asked, "tools: Field required") is None
+
+
+def test_calls_and_results_become_records_in_the_users_words() -> None:
+    thought = ThinkingPart("Hm.")
+    asked = chat(
+        messages=(
+            SYSTEM,
+            user("Go."),
+            said(thought, "I look.", CALL),
+            RESULT,
+            user("?"),
+        )
+    )
+    sent, _ = after(asked, "It does not support tools")
+    (_, system), *rest = texts(sent)
+    assert system.startswith("Be exact.\n\n")
+    assert "not a format to imitate" in system
+    assert rest == [
+        ("user", "Go."),
+        ("assistant", "I look."),
+        ("user", '[earlier tool call]\nb {"n": 1}\nresult:\nout\n\n?'),
+    ]
+    assert all(thought not in message.parts for message in sent.messages)
+
+
+def test_a_record_belongs_to_the_latest_call_of_its_id() -> None:
+    again = replace(CALL, arguments='{"n": 2}')
+    asked = chat(messages=(user("Go."), said(CALL), RESULT, said("So?", again), RESULT))
+    sent, _ = after(asked, "It does not support tools")
+    *_, (_, first), _, (_, second) = texts(sent)
+    assert '{"n": 1}' in first and '{"n": 2}' in second
+
+
+def test_the_picture_of_a_result_stays_beside_its_record() -> None:
+    sent, _ = after(
+        chat(messages=(user("Go."), said(CALL), SHOT)), "It does not support tools"
+    )
+    (_, asked) = sent.messages
+    assert asked.parts[1:] == (PNG,)
+
+
+# Pictures
+
+
+def test_remedy_replaces_images_for_a_text_model() -> None:
+    look = Message(Role.USER, (TextPart("Look."), PNG, TextPart("Well?")))
+    asked = chat(messages=(look, said(CALL), SHOT))
+    sent, (notice,) = after(asked, "image input is not supported")
+    assert texts(sent)[0] == ("user", f"Look.\n\n{NO_PICTURE}\n\nWell?")
+    (result,) = sent.messages[-1].parts
+    assert isinstance(result, ToolResult) and result.images == ()
+    assert result.content == f"see [image 1 below]\n\n{NO_PICTURE}"
+    assert "does not support images" in notice
+    assert found(sent, "image input is not supported") is None
+    made = Remedy("pictures")
+    assert found(asked, "image input is not supported", made) is None
+
+
+def test_remedy_notice_of_an_old_image_is_not_repeated() -> None:
+    look = Message(Role.USER, (PNG,))
+    told = {
+        (look, said("A cat."), user("Sure?")): 0,
+        (user("?"), said("A cat."), look): 1,
+        (user("?"), said(CALL), SHOT): 1,
+        (user("?"), said(CALL), SHOT, said("So."), user("?")): 0,
+    }
+    for messages, number in told.items():
+        asked = chat(messages=messages)
+        notices = rewrite_chat(CHAT_ROWS, asked, [Remedy("pictures")])[1]
+        assert len(notices) == number, messages
+
+
+# All of them
+
+
+def test_facts_tell_the_remedies_of_a_model() -> None:
+    facts = ModelFacts("m", tools=False, most_tools=7, images=False)
+    changes = [remedy.change for remedy in presumed_remedies(facts, 128)]
+    assert changes == ["most tools", "no tools", "pictures"]
+    assert set(changes) <= CHAT_ROWS.keys()
+    assert presumed_remedies(facts, 128)[0] == Remedy("most tools", "7")
+    assert presumed_remedies(ModelFacts("m", tools=True, images=True)) == ()
+    assert presumed_remedies(ModelFacts("m"), 128) == (Remedy("most tools", "128"),)
+
+
+@settings(max_examples=60)
+@given(histories(), st.sets(st.sampled_from(["no tools", "pictures", "calls"])))
+def test_rewritten_conversations_break_no_rule(
+    history: tuple[Message, ...], changes: set[str]
+) -> None:
+    asked = chat(tool("view"), messages=(SYSTEM, *history))
+    sent, _ = rewrite_chat(CHAT_ROWS, asked, map(Remedy, sorted(changes)))
+    assert sent.own_words == asked.own_words
+    broken = {
+        name: judge(DIALECTS[name]("").encode(sent, Target("m")).body)
+        for name, judge in JUDGES.items()
+    }
+    assert not any(broken.values()), broken
