@@ -3,7 +3,8 @@
 They are made on the neutral request, so that they are the same in every dialect.
 """
 
-from collections.abc import Iterable, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from byok.chat import (
@@ -36,19 +37,23 @@ def has_calls(chat: ChatRequest) -> bool:
     return any(isinstance(part, kinds) for m in chat.messages for part in m.parts)
 
 
-def has_pictures(messages: Iterable[Message]) -> bool:
-    """Tell whether any message or result has a picture."""
-    return any(
-        isinstance(part, ImagePart) or (isinstance(part, ToolResult) and part.images)
-        for message in messages
-        for part in message.parts
-    )
+def pictures_of(message: Message) -> Iterator[ImagePart]:
+    """Yield the pictures of a message, also those in results."""
+    for part in message.parts:
+        if isinstance(part, ImagePart):
+            yield part
+        elif isinstance(part, ToolResult):
+            yield from part.images
 
 
 def shows_picture(chat: ChatRequest) -> bool:
     """Tell whether the newest turn has a picture."""
-    places = (n for n, m in enumerate(chat.messages) if m.role is Role.ASSISTANT)
-    return has_pictures(chat.messages[max(places, default=-1) + 1 :])
+    for message in reversed(chat.messages):
+        if message.role is Role.ASSISTANT:
+            break
+        if any(True for _ in pictures_of(message)):
+            return True
+    return False
 
 
 def offer_tools(chat: ChatRequest, tools: Sequence[ToolDefinition]) -> ChatRequest:
@@ -118,8 +123,19 @@ def write_calls_as_text(chat: ChatRequest) -> ChatRequest:
 
 def write_pictures_as_text(chat: ChatRequest) -> ChatRequest:
     """Put a sentence in the place of each picture, and below a result with some."""
-    messages = [_without_pictures(m) if has_pictures([m]) else m for m in chat.messages]
-    return replace(chat, messages=tuple(messages))
+    return _replace_pictures(chat, lambda _: True, NO_PICTURE)
+
+
+def write_picture_as_text(chat: ChatRequest, digest: str, words: str) -> ChatRequest:
+    """Put words in the place of one picture wherever it is, known by its digest."""
+    return _replace_pictures(
+        chat, lambda image: digest_of_picture(image.data) == digest, words
+    )
+
+
+def digest_of_picture(data: str) -> str:
+    """Return a digest of a picture in base64."""
+    return hashlib.blake2b(data.encode(), digest_size=8).hexdigest()
 
 
 def join_messages(messages: Iterable[Message]) -> tuple[Message, ...]:
@@ -139,19 +155,30 @@ def _record(result: ToolResult, call: ToolCall | None) -> TextPart:
     return TextPart(f"[earlier tool call]\n{result.name} {arguments}\nresult:\n{text}")
 
 
-def _without_pictures(message: Message) -> Message:
-    parts: tuple[Part, ...] = ()
-    for part in message.parts:
-        match part:
-            case ImagePart():
-                parts = _join_parts(parts, (TextPart(NO_PICTURE),))
-            case ToolResult(images=images):
-                texts = filter(None, (part.content, *[NO_PICTURE] * len(images)))
-                bare = replace(part, content="\n\n".join(texts), images=())
-                parts = (*parts, bare)
-            case _:
-                parts = _join_parts(parts, (part,))
-    return Message(message.role, parts)
+def _replace_pictures(
+    chat: ChatRequest, is_meant: Callable[[ImagePart], bool], words: str
+) -> ChatRequest:
+    def replace_in(message: Message) -> Message:
+        parts: tuple[Part, ...] = ()
+        for part in message.parts:
+            match part:
+                case ImagePart() if is_meant(part):
+                    parts = _join_parts(parts, (TextPart(words),))
+                case ToolResult(images=images):
+                    kept = tuple(image for image in images if not is_meant(image))
+                    sentences = [words] * (len(images) - len(kept))
+                    texts = filter(None, (part.content, *sentences))
+                    content = "\n\n".join(texts) if sentences else part.content
+                    parts = (*parts, replace(part, content=content, images=kept))
+                case _:
+                    parts = _join_parts(parts, (part,))
+        return Message(message.role, parts)
+
+    messages = [
+        replace_in(message) if any(map(is_meant, pictures_of(message))) else message
+        for message in chat.messages
+    ]
+    return replace(chat, messages=tuple(messages))
 
 
 def _join_parts(before: tuple[Part, ...], after: tuple[Part, ...]) -> tuple[Part, ...]:

@@ -31,12 +31,13 @@ from byok.dialects.remedies import (
     find_remedy,
     rewrite_chat,
 )
-from tests.fakes import strict, strict_ollama
+from tests.fakes import strict, strict_anthropic, strict_ollama
 from tests.fakes.histories import PNG, histories, user
 
 Judge = Callable[[Any], list[str]]
 # What each API has against a body, by the name of its dialect.
 JUDGES: Mapping[str, Judge] = {
+    "anthropic": strict_anthropic.broken_rules,
     "openai_chat": lambda body: strict.broken_rules(body),
     "ollama": strict_ollama.broken_rules,
 }

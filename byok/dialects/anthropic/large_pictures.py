@@ -1,12 +1,11 @@
 """Pictures that the Messages API refuses as too large: each becomes a sentence."""
 
-import hashlib
 import re
-from collections.abc import Callable, Iterator
 from typing import Any
 
 from byok.chat import Json
-from byok.dialects.remedies import Body, RefusedRequest, Remedy, RemedyRow
+from byok.dialects.chat_changes import digest_of_picture, write_picture_as_text
+from byok.dialects.remedies import RefusedRequest, RemedyRow
 from byok.errors import RefusalKind
 
 _PLACE = re.compile(
@@ -19,8 +18,8 @@ def large_picture_row() -> RemedyRow:
     """Return the row that replaces the picture whose place a refusal names."""
     return RemedyRow(
         _find,
-        _replace,
-        "A picture is too large for this model: a sentence stands in its place.",
+        rewrite=lambda chat, r: write_picture_as_text(chat, r.version, _TOO_LARGE),
+        notice="A picture is too large for this model: a sentence stands in its place.",
     )
 
 
@@ -29,7 +28,9 @@ def _find(refused: RefusedRequest) -> tuple[str, str] | None:
         return None
     found = _PLACE.search(refused.text)
     block = _block_at(refused.body, found) if found else {}
-    return ("", _digest(block)) if block.get("type") == "image" else None
+    if block.get("type") != "image":
+        return None
+    return ("", digest_of_picture(str(block.get("source", {}).get("data", ""))))
 
 
 def _block_at(body: Json, place: re.Match[str]) -> Json:
@@ -42,26 +43,3 @@ def _block_at(body: Json, place: re.Match[str]) -> Json:
             return {}
         node = inner[number]
     return node if isinstance(node, dict) else {}
-
-
-def _replace(body: Json, remedy: Remedy) -> Body:
-    def write(block: Json) -> dict[str, Any]:
-        if block["type"] == "image" and _digest(block) == remedy.version:
-            return {"type": "text", "text": _TOO_LARGE}
-        if isinstance(inner := block.get("content"), list):
-            return {**block, "content": [*map(write, inner)]}
-        return dict(block)
-
-    return {**body, "messages": [*_change_blocks(body, write)]}
-
-
-def _change_blocks(
-    body: Json, write: Callable[[Json], dict[str, Any]]
-) -> Iterator[dict[str, Any]]:
-    for message in body.get("messages") or ():
-        yield {**message, "content": [*map(write, message["content"])]}
-
-
-def _digest(block: Json) -> str:
-    data = str(block.get("source", {}).get("data", ""))
-    return hashlib.blake2b(data.encode(), digest_size=8).hexdigest()

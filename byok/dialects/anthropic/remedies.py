@@ -4,12 +4,11 @@ import re
 from collections.abc import Callable
 
 from byok.chat import Json
-from byok.dialects.anthropic.body_shape import SHAPE
 from byok.dialects.anthropic.cache_points import FIELD, has_points, without_cache
 from byok.dialects.anthropic.json_answers import format_as_words
 from byok.dialects.anthropic.large_pictures import large_picture_row
 from byok.dialects.anthropic.refused_thinking import refused_thinking_row
-from byok.dialects.body_rows import body_rows
+from byok.dialects.chat_rows import CHAT_ROWS
 from byok.dialects.parameter_rows import (
     drop_parameter,
     drop_row,
@@ -139,7 +138,7 @@ def _has_both(body: Json) -> bool:
 # The first row that helps counts. What a schema is refused for may have the name of a
 # parameter, so tools come first.
 REMEDIES: RemedyTable = {
-    **body_rows(SHAPE),
+    **CHAT_ROWS,
     "large picture": large_picture_row(),
     "signature": refused_thinking_row(),
     "no thinking": RemedyRow(

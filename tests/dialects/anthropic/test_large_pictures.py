@@ -1,29 +1,62 @@
 """A picture is known by its bytes, so that it is replaced in later requests, too."""
 
-from byok.chat import ImagePart
-from byok.dialects.anthropic.large_pictures import large_picture_row
+import pytest
+
+from byok.chat import ChatRequest, ImagePart, Message, TextPart, ToolResult
+from byok.dialects.anthropic.remedies import REMEDIES
 from byok.dialects.error_bodies import refusal_of
-from byok.dialects.remedies import RefusedRequest, Remedy
+from byok.dialects.remedies import (
+    RefusedRequest,
+    Remedy,
+    find_remedy,
+    rewrite_chat,
+)
 from tests.fakes.histories import PNG
-from tests.fakes.messages_api import assistant, encode, user
+from tests.fakes.messages_api import CALL, assistant, encode, result, user
 
 SMALL = ImagePart("image/png", "AAAA")
-TOO_LARGE = "messages.0.content.1.image.source.base64: image exceeds 5 MB maximum"
+
+
+def find(message: str, *messages: Message) -> Remedy | None:
+    error = refusal_of({"error": {"message": message}}, 400)
+    body = encode(*messages).body
+    return find_remedy(
+        REMEDIES, RefusedRequest(body, error, chat=ChatRequest(messages))
+    )
 
 
 def test_only_the_same_picture_is_replaced_wherever_it_is() -> None:
-    row = large_picture_row()
-    body = encode(user("?", PNG, "b", SMALL)).body
-    error = refusal_of({"error": {"message": TOO_LARGE}}, 400)
-    found = row.find(RefusedRequest(body, error))
-    assert found and row.make
-    later = encode(user("?", SMALL, "b", PNG), assistant("Yes."), user("!")).body
-    changed = row.make(later, Remedy("large picture", *found))
-    kinds = [block["type"] for block in changed["messages"][0]["content"]]
-    assert kinds == ["text", "image", "text", "text"]
+    place = "messages.0.content.1.image.source.base64: image exceeds 5 MB maximum"
+    remedy = find(place, user("?", PNG, "b", SMALL))
+    assert remedy
+    later = ChatRequest((user("?", SMALL, "b", PNG), assistant("Yes."), user("!")))
+    changed, (notice,) = rewrite_chat(REMEDIES, later, [remedy], new=[remedy])
+    question, *others = changed.messages
+    assert question.parts[:2] == (TextPart("?"), SMALL)
+    assert [type(part) for part in question.parts[2:]] == [TextPart]
+    assert (*others,) == later.messages[1:]
+    assert "A picture is too large" in notice
 
 
-def test_other_refusals_are_none_of_its_business() -> None:
-    error = refusal_of({"error": {"message": "overloaded"}}, 529)
-    refused = RefusedRequest(encode(user("?", PNG)).body, error)
-    assert large_picture_row().find(refused) is None
+def test_a_large_picture_of_a_result_becomes_a_sentence_below_it() -> None:
+    place = "messages.2.content.0.tool_result.content.1.image.source: image exceeds 5"
+    messages = (user("?"), assistant(CALL), result(images=(PNG, SMALL)))
+    remedy = find(place, *messages)
+    assert remedy
+    changed, _ = rewrite_chat(REMEDIES, ChatRequest(messages), [remedy])
+    (part,) = changed.messages[2].parts
+    assert isinstance(part, ToolResult) and part.images == (SMALL,)
+    assert part.content.startswith("ok\n\n[a picture stood here; it is too large")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "image exceeds 5 MB maximum",
+        "messages.9.content.1: image exceeds 5 MB maximum",
+        "messages.0.content.0.tool_result.content.3: image exceeds 5 MB maximum",
+        "messages.0.content.1: overloaded",
+    ],
+)
+def test_without_the_place_of_a_large_picture_nothing_is_changed(message: str) -> None:
+    assert find(message, user("?", PNG)) is None

@@ -14,7 +14,6 @@ from byok.dialects.remedies import (
     change_body,
     find_remedy,
 )
-from tests.fakes.histories import PNG
 from tests.fakes.messages_api import (
     ADAPTIVE,
     BUDGET,
@@ -177,41 +176,3 @@ def test_cache_points_that_are_refused_are_all_taken_away() -> None:
     text = "cache_control: Extra inputs are not permitted"
     assert "cache_control" not in str(after(sent, text)[0])
     assert find(encode(user("?")).body, text) is None
-
-
-def test_a_tool_that_is_refused_is_left_out_and_too_many_as_well() -> None:
-    sent = encode(user("?"), tools=(*TOOLS, ToolDefinition("x", "", {})))
-    bad = "tools.1.custom.input_schema: JSON schema is invalid."
-    changed, notice = after(sent, bad)
-    assert [tool["name"] for tool in changed["tools"]] == ["view"]
-    assert "refuses were left out: x" in notice
-    many = "At most 1 tools are allowed."
-    assert [tool["name"] for tool in after(sent, many)[0]["tools"]] == ["view"]
-
-
-def test_a_picture_that_is_too_large_becomes_a_sentence() -> None:
-    sent = encode(user("?", PNG), assistant("Yes."), user("?", PNG, "b"))
-    text = "messages.0.content.1.image.source.base64: image exceeds 5 MB maximum"
-    changed, notice = after(sent, text)
-    assert "too large for this model" in changed["messages"][0]["content"][1]["text"]
-    assert "A picture is too large" in notice
-    nested = encode(user("?"), assistant(CALL), result(images=(PNG,)))
-    text = "messages.2.content.0.tool_result.content.1.image.source: image exceeds 5 MB"
-    changed, _ = after(nested, text)
-    assert changed["messages"][2]["content"][0]["content"][1]["type"] == "text"
-
-
-@pytest.mark.parametrize(
-    "place", ["", "messages.9.content.1", "messages.0.content.0.tool_result.content.3"]
-)
-def test_without_the_place_of_a_large_picture_nothing_is_changed(place: str) -> None:
-    body = encode(user("?", PNG)).body
-    assert find(body, f"{place}: image exceeds 5 MB maximum") is None
-
-
-def test_a_model_that_sees_no_pictures_gets_a_sentence() -> None:
-    changed, notice = after(
-        encode(user("?", PNG)), "This model does not support images."
-    )
-    assert changed["messages"][0]["content"][1]["type"] == "text"
-    assert "does not support images" in notice
