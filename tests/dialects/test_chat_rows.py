@@ -31,15 +31,23 @@ from byok.dialects.remedies import (
     find_remedy,
     rewrite_chat,
 )
-from tests.fakes import strict, strict_anthropic, strict_ollama
+from tests.fakes import (
+    strict,
+    strict_anthropic,
+    strict_gemini,
+    strict_ollama,
+    strict_responses,
+)
 from tests.fakes.histories import PNG, histories, user
 
 Judge = Callable[[Any], list[str]]
 # What each API has against a body, by the name of its dialect.
 JUDGES: Mapping[str, Judge] = {
     "anthropic": strict_anthropic.broken_rules,
-    "openai_chat": lambda body: strict.broken_rules(body),
+    "openai_chat": strict.broken_rules,
+    "gemini": lambda body: strict_gemini.broken_rules(body, "m"),
     "ollama": strict_ollama.broken_rules,
+    "openai_responses": strict_responses.broken_rules,
 }
 SYSTEM = Message(Role.SYSTEM, (TextPart("Be exact."),))
 CALL = ToolCall("c1", "b", '{"n": 1}')

@@ -9,8 +9,8 @@ from typing import Any
 
 from byok.chat import ImagePart, Message, Part, Role, TextPart, ToolCall, ToolResult
 from byok.dialects.base import Target
+from byok.dialects.chat_changes import NO_PICTURE
 from byok.dialects.gemini.model_turn import ModelTurns
-from byok.dialects.records import NO_PICTURE
 from byok.dialects.safe_names import Aliases
 from byok.dialects.thought_signatures import wants_signatures
 

@@ -3,7 +3,7 @@
 import re
 
 from byok.chat import Json
-from byok.dialects.body_rows import BodyShape, body_rows
+from byok.dialects.chat_rows import CHAT_ROWS
 from byok.dialects.gemini import changes
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.parameter_rows import (
@@ -119,18 +119,6 @@ def _parameter(refused: RefusedRequest) -> tuple[str, str] | None:
     return next(((path, "") for path in paths if _names(refused, path)), None)
 
 
-_SHAPE = BodyShape(
-    tools=changes.read_tools,
-    offer=changes.offer_tools,
-    called=changes.called_tools,
-    begins=changes.is_first_turn,
-    has_calls=changes.has_calls,
-    calls_as_text=changes.calls_as_text,
-    has_pictures=changes.has_pictures,
-    shows=changes.shows_picture,
-    pictures_as_text=changes.pictures_as_text,
-)
-
 # The first row that helps counts. What a schema is refused for may have the name of a
 # parameter, so tools come first.
 REMEDIES: RemedyTable = {
@@ -142,7 +130,7 @@ REMEDIES: RemedyTable = {
     "narrow schemas": RemedyRow(
         _json_schemas, lambda body, _: changes.narrow_schemas(body)
     ),
-    **body_rows(_SHAPE),
+    **CHAT_ROWS,
     "thinking": RemedyRow(
         _thinking, lambda body, remedy: drop_parameter(body, remedy.what)
     ),

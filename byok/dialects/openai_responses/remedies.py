@@ -4,7 +4,7 @@ import hashlib
 import re
 
 from byok.chat import Json
-from byok.dialects.body_rows import BodyShape, body_rows
+from byok.dialects.chat_rows import CHAT_ROWS
 from byok.dialects.effort_rows import effort_row
 from byok.dialects.openai_responses import changes
 from byok.dialects.parameter_rows import (
@@ -50,18 +50,6 @@ _UNVERIFIED = (
     ("stream this model", "stream"),
 )
 _PARAMETERS = drop_row((*_DROPPABLE, _CAP))
-_SHAPE = BodyShape(
-    tools=changes.read_tools,
-    offer=changes.offer_tools,
-    called=changes.called_tools,
-    begins=changes.is_first_turn,
-    has_calls=changes.has_calls,
-    calls_as_text=changes.calls_as_text,
-    has_pictures=changes.has_pictures,
-    shows=changes.shows_picture,
-    pictures_as_text=changes.pictures_as_text,
-    parameters=(*_DROPPABLE, _CAP),
-)
 
 
 def _find_sealing(refused: RefusedRequest) -> tuple[str, str] | None:
@@ -129,7 +117,7 @@ REMEDIES: RemedyTable = {
     "unverified": RemedyRow(
         _find_unverified, lambda body, remedy: drop_parameter(body, remedy.what)
     ),
-    **body_rows(_SHAPE),
+    **CHAT_ROWS,
     "effort": effort_row("reasoning.effort"),
     "lower": lower_row((_CAP,)),
     "parameter": RemedyRow(_find_parameter, _PARAMETERS.make),

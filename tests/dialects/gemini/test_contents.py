@@ -14,8 +14,8 @@ from byok.chat import (
     ToolResult,
 )
 from byok.dialects.base import Target
+from byok.dialects.chat_changes import NO_PICTURE
 from byok.dialects.gemini.contents import GeminiContents
-from byok.dialects.records import NO_PICTURE
 from byok.dialects.safe_names import Aliases, spell_name
 
 PNG = ImagePart("image/png", "aGk=")

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from byok.chat import ChatRequest, ToolDefinition
 from byok.dialects.base import ErrorResponse
 from byok.dialects.gemini.changes import conversation_version
 from byok.dialects.gemini.dialect import Gemini
@@ -58,7 +59,8 @@ def remedy_for(
 ) -> Remedy | None:
     error = {"error": {"code": status, "message": text, "status": "INVALID_ARGUMENT"}}
     refusal = Gemini().refusal(ErrorResponse(status, [error]))
-    refused = RefusedRequest(body or BODY, refusal, ("labels",), known)
+    chat = ChatRequest((), (ToolDefinition("f", "", SCHEMA),))
+    refused = RefusedRequest(body or BODY, refusal, ("labels",), known, chat=chat)
     return find_remedy(REMEDIES, refused)
 
 

@@ -139,21 +139,3 @@ def test_a_server_without_responses_is_asked_by_chat_completions(status: int) ->
     remedy = found(BODY, "Not Found", status, ("openai_chat",))
     assert remedy == Remedy("path", "openai_chat")
     assert found(BODY, "Not Found", status) is None
-
-
-def test_rows_about_tools_and_pictures_know_this_shape() -> None:
-    tools = [{**TOOL, "name": f"t{n}"} for n in range(130)]
-    many = {**BODY, "tools": tools}
-    limit = "Invalid 'tools': array too long. Expected an array with maximum length 128"
-    assert len(after(many, limit)["tools"]) == 128
-    picture = {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}
-    shown = {**BODY, "input": [{**USER, "content": [picture]}]}
-    blind = after(shown, "Image input is not supported by this model.")
-    assert isinstance(blind["input"][0]["content"], str)
-    bare = after({**BODY, "tools": [TOOL]}, "This model does not support tools.")
-    assert "tools" not in bare
-    one = after(
-        {**BODY, "tools": [TOOL, {**TOOL, "name": "bad"}]},
-        "Invalid schema for function 'bad': In context=(), array schema missing items.",
-    )
-    assert one["tools"] == [TOOL]
