@@ -13,6 +13,7 @@ from byok.dialects.base import (
     Target,
     UpstreamRequest,
 )
+from byok.dialects.chat_rows import CHAT_ROWS
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.parameter_rows import drop_row, lower_row
@@ -25,6 +26,7 @@ from tests.fakes.trial_dialect.answer import TrialAnswer
 from tests.fakes.trial_dialect.request import encode_request
 
 _REMEDIES: RemedyTable = {
+    **CHAT_ROWS,
     "lower": lower_row(["options.most_words"]),
     "drop": drop_row(["options.temperature", "options.window"]),
 }
