@@ -225,13 +225,15 @@ class RefusalDetails(Details, total=False):
     upstream_status: int
     upstream_code: str
     retry_after: float | None
+    reason: str
 
 
 class UpstreamRefused(UpstreamError):
     """The upstream answered with an error.
 
     `upstream_status` is its HTTP status (0 inside a stream), `upstream_code` its own
-    code or type ("" for none), `retry_after` the seconds to wait, or None.
+    code or type ("" for none), `retry_after` the seconds to wait, or None. `reason` are
+    its own words, of which the message may hold only the beginning.
     """
 
     kind = RefusalKind.UNKNOWN
@@ -244,6 +246,7 @@ class UpstreamRefused(UpstreamError):
         upstream_status: int = 0,
         upstream_code: str = "",
         retry_after: float | None = None,
+        reason: str = "",
         **details: Unpack[Details],
     ) -> None:
         self.kind = kind or type(self).kind
@@ -252,6 +255,13 @@ class UpstreamRefused(UpstreamError):
         self.upstream_status = upstream_status
         self.upstream_code = upstream_code
         self.retry_after = retry_after
+        self.reason = reason or message.partition(": ")[2]
+
+    def redact(self, redactor: Callable[[str], str]) -> Self:
+        """Return a copy without the secrets that a redactor knows."""
+        other = super().redact(redactor)
+        other.reason = redactor(self.reason)
+        return other
 
     @property
     def log_text(self) -> str:

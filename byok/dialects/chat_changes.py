@@ -20,10 +20,13 @@ from byok.chat import (
     ToolDefinition,
     ToolResult,
 )
-from byok.dialects.tool_results import result_text
+from byok.dialects.safe_names import Aliases, IdRule
+from byok.dialects.tool_results import move_images, result_text
 from byok.truncate import truncate_middle
 
 NO_PICTURE = "[a picture stood here; this model sees none]"
+_GO_ON = "Understood."
+_NO_WORDS = "(no text)"
 # For the system prompt, so that the model does not write such blocks itself.
 _ABOUT_RECORDS = (
     "Blocks headed [earlier tool call] are records of the past, "
@@ -138,6 +141,85 @@ def digest_of_picture(data: str) -> str:
     return hashlib.blake2b(data.encode(), digest_size=8).hexdigest()
 
 
+def alternate_roles(chat: ChatRequest) -> ChatRequest:
+    """Let the user and the assistant take turns, beginning with the user.
+
+    Pictures of results become messages of the user, and so do system messages that are
+    not at the beginning. Where the user speaks directly after a result, as when a tool
+    was interrupted, a word of the assistant is put between them.
+    """
+    messages: list[Message] = []
+    for message in join_messages(_system_first(move_images(chat.messages))):
+        before = messages[-1].role if messages else Role.SYSTEM
+        if message.role is Role.USER and before is Role.TOOL:
+            messages.append(Message(Role.ASSISTANT, (TextPart(_GO_ON),)))
+        elif message.role is Role.ASSISTANT and before is Role.SYSTEM:
+            messages.append(Message(Role.USER, (TextPart(_NO_WORDS),)))
+        messages.append(message)
+    return replace(chat, messages=tuple(messages))
+
+
+def split_parallel_calls(chat: ChatRequest) -> ChatRequest:
+    """Let the assistant call one tool at a time: each result follows its call."""
+    messages: list[Message] = []
+    waiting: dict[str, Message] = {}  # calls of the latest turn that are not sent yet
+    for message in chat.messages:
+        results = (p.call_id for p in message.parts if isinstance(p, ToolResult))
+        if call := waiting.pop(next(results, ""), None):
+            messages.append(call)
+        calls = [p for p in message.parts if isinstance(p, ToolCall)]
+        for later in calls[1:]:
+            waiting[later.id] = Message(Role.ASSISTANT, (later,))
+        kept = tuple(part for part in message.parts if part not in calls[1:])
+        messages.append(Message(message.role, kept))
+    return replace(chat, messages=tuple(messages))
+
+
+def put_system_into_question(chat: ChatRequest) -> ChatRequest:
+    """Let the system message be the beginning of the user's first message."""
+    first, *rest = chat.messages or (Message(Role.USER, ()),)
+    if first.role is not Role.SYSTEM:
+        return chat
+    messages = join_messages((Message(Role.USER, first.parts), *rest))
+    return replace(chat, messages=messages)
+
+
+def spell_call_ids(chat: ChatRequest, rule: IdRule) -> ChatRequest:
+    """Give calls and results ids that fit a rule; the same ones in every request."""
+    ids = Aliases(rule.spell)
+
+    def spell(part: Part) -> Part:
+        match part:
+            case ToolCall():
+                return replace(part, id=ids.alias(part.id))
+            case ToolResult():
+                return replace(part, call_id=ids.alias(part.call_id))
+            case _:
+                return part
+
+    messages = (Message(m.role, tuple(map(spell, m.parts))) for m in chat.messages)
+    return replace(chat, messages=tuple(messages))
+
+
+def drop_beside_calls(
+    chat: ChatRequest, kind: type[TextPart] | type[ThinkingPart]
+) -> ChatRequest:
+    """Leave out the texts that stand beside tool calls, or the reasoning beside both.
+
+    Reasoning stays in a message that has calls but no text.
+    """
+
+    def drop(message: Message) -> Message:
+        kinds = {type(part) for part in message.parts if _says_something(part)}
+        wanted = {ToolCall, TextPart} if kind is ThinkingPart else {ToolCall}
+        if not wanted <= kinds:
+            return message
+        kept = (part for part in message.parts if not isinstance(part, kind))
+        return Message(message.role, tuple(kept))
+
+    return replace(chat, messages=tuple(map(drop, chat.messages)))
+
+
 def join_messages(messages: Iterable[Message]) -> tuple[Message, ...]:
     """Join messages of one role in a row, except results, with a blank line between."""
     joined: list[Message] = []
@@ -148,6 +230,19 @@ def join_messages(messages: Iterable[Message]) -> tuple[Message, ...]:
             message = Message(role, _join_parts(before, message.parts))
         joined.append(message)
     return tuple(joined)
+
+
+def _system_first(messages: Iterable[Message]) -> Iterator[Message]:
+    """Yield the messages; system messages behind others are the user's words."""
+    is_first = True
+    for message in messages:
+        is_first = is_first and message.role is Role.SYSTEM
+        is_late = message.role is Role.SYSTEM and not is_first
+        yield Message(Role.USER, message.parts) if is_late else message
+
+
+def _says_something(part: Part) -> bool:
+    return not isinstance(part, TextPart) or bool(part.text.strip())
 
 
 def _record(result: ToolResult, call: ToolCall | None) -> TextPart:

@@ -61,6 +61,7 @@ def refusal_of(
         "hint": _hint(refusal, retry_after),
         "status": 429 if status == 429 and retry_after is not None else 0,
         "retryable": refusal.retryable,
+        "reason": message or " ".join(words),
     }
     if refusal.kind is RefusalKind.CONTEXT_LENGTH:
         overflow = overflow_of(message, _inner(body))

@@ -51,8 +51,8 @@ class RefusedRequest:
 
     @property
     def text(self) -> str:
-        """The upstream's message, without the status in front."""
-        return self.error.message.partition(": ")[2]
+        """The upstream's own words."""
+        return self.error.reason
 
 
 def _never(chat: ChatRequest) -> bool:
@@ -113,10 +113,14 @@ def rewrite_chat(
 ) -> tuple[ChatRequest, tuple[str, ...]]:
     """Return the conversation to encode, and the notices for the user.
 
-    Notices of `new` remedies are always included. Remedies that are not in the table
-    are ignored.
+    Remedies are made in the order of the table, whose rows say what must come first;
+    those that are not in it are ignored. Notices of `new` ones are always included.
     """
-    rewrites = ((table[r.change].rewrite, r) for r in remedies if r.change in table)
+    place = {change: number for number, change in enumerate(table)}
+    known = sorted(
+        (r for r in remedies if r.change in table), key=lambda r: place[r.change]
+    )
+    rewrites = ((table[remedy.change].rewrite, remedy) for remedy in known)
     return _apply(table, chat, rewrites, new, chat)
 
 
@@ -128,7 +132,11 @@ def change_body(
     chat: ChatRequest = _NO_CHAT,
     new: Iterable[Remedy] = (),
 ) -> tuple[Body, tuple[str, ...]]:
-    """Return the changed body of a conversation; see `rewrite_chat`."""
+    """Return the changed body of a conversation, and notices as `rewrite_chat` does.
+
+    Remedies are made in the order in which they were found: a parameter may be renamed
+    first and dropped later.
+    """
     changes = ((table[r.change].make, r) for r in remedies if r.change in table)
     return _apply(table, body, changes, new, chat)
 

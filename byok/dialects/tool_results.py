@@ -5,6 +5,7 @@ the group.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from byok.chat import ImagePart, Message, Part, Role, TextPart, ToolResult
 
@@ -30,6 +31,7 @@ def move_images(messages: Iterable[Message]) -> Iterator[Message]:
         if message.role is Role.TOOL:
             for part in message.parts:
                 images += _with_captions(part) if isinstance(part, ToolResult) else ()
+            message = Message(Role.TOOL, tuple(map(_without_images, message.parts)))
         elif images and message.role is Role.USER:
             message = Message(Role.USER, (*images, *message.parts))
             images = []
@@ -39,6 +41,10 @@ def move_images(messages: Iterable[Message]) -> Iterator[Message]:
         yield message
     if images:
         yield Message(Role.USER, tuple(images))
+
+
+def _without_images(part: Part) -> Part:
+    return replace(part, images=()) if isinstance(part, ToolResult) else part
 
 
 def _with_captions(result: ToolResult) -> Iterator[TextPart | ImagePart]:

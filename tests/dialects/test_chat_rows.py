@@ -375,6 +375,145 @@ def test_remedy_notice_of_an_old_image_is_not_repeated() -> None:
         assert len(notices) == number, messages
 
 
+# What chat templates refuse
+
+
+ALTERNATE = "Conversation roles must alternate user/assistant/user/assistant/..."
+NINE = "Tool call IDs should be alphanumeric strings with length 9!"
+
+
+@pytest.mark.parametrize(
+    ("message", "change"),
+    [
+        (NINE, "ids"),
+        (
+            "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9.",
+            "ids",
+        ),
+        ("Invalid 'messages[1].tool_calls[0].id': maximum length 40.", "ids"),
+        ("messages.1.content.0.tool_use_id: String should match pattern", "ids"),
+        (ALTERNATE, "roles"),
+        (
+            "After the optional system message, conversation roles must alternate user "
+            "and assistant roles except for tool calls and results.",
+            "roles",
+        ),
+        ("Unexpected role 'user' after role 'tool'", "roles"),
+        ("System message must be at the beginning.", "roles"),
+        ("This model only supports single tool-calls at once!", "one call"),
+        ("System role not supported", "system"),
+        (
+            "Unsupported value: 'messages[0].role' does not support 'system' with this "
+            "model.",
+            "system",
+        ),
+        ("Developer instruction is not enabled for models/gemma-3-27b-it", "system"),
+        (
+            "Cannot pass both content and thinking in an assistant message with tool "
+            "calls! Put the analysis message in one or the other, but not both.",
+            "reasoning beside text",
+        ),
+        (
+            "Assistant message must have either content or tool_calls, but not both.",
+            "text beside calls",
+        ),
+        ("Unsupported parameter: 'parallel_tool_calls'", ""),
+        ("Unknown role 'wizard'", ""),
+    ],
+)
+def test_remedy_for_what_a_template_raises(message: str, change: str) -> None:
+    others = (replace(CALL, id="a:" * 25), replace(CALL, id="call_2"))
+    step = said(ThinkingPart("Hm."), "I look.", CALL, *others)
+    results = [
+        Message(Role.TOOL, (ToolResult(call.id, "b", "out"),))
+        for call in (CALL, *others)
+    ]
+    late = Message(Role.SYSTEM, (TextPart("Stop."),))
+    asked = chat(messages=(SYSTEM, user("Go."), step, *results, user("No."), late))
+    remedy = found(asked, message)
+    assert (remedy.change if remedy else "") == change
+
+
+def test_roles_alternate_after_results_without_an_answer() -> None:
+    late = Message(Role.SYSTEM, (TextPart("Stop."),))
+    asked = chat(messages=(SYSTEM, user("Go."), said(CALL), SHOT, user("No."), late))
+    sent, _ = rewrite_chat(CHAT_ROWS, asked, [Remedy("roles")])
+    roles = [message.role.value for message in sent.messages]
+    assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
+    *_, words = sent.messages
+    assert PNG in words.parts
+    assert texts(sent)[-1][-1] == "No.\n\nStop."
+    assert rewrite_chat(CHAT_ROWS, sent, [Remedy("roles")])[0] == sent
+
+
+def test_roles_that_alternate_and_are_refused_all_the_same_leave_no_calls() -> None:
+    """As with Gemma 2, whose template knows neither tools nor a system message."""
+    asked = chat(tool("b"), messages=(SYSTEM, user("Go."), said(CALL), RESULT))
+    first = found(asked, "System role not supported")
+    second = found(asked, ALTERNATE)
+    assert first and second and second.change == "records"
+    sent, _ = rewrite_chat(CHAT_ROWS, asked, [first, second])
+    ((role, words),) = texts(sent)
+    assert role == "user"
+    assert words.startswith("Be exact.\n\n") and "result:\nout" in words
+    assert names(sent) == ["b"]
+
+
+def test_parallel_calls_become_turns_of_one_call_each() -> None:
+    calls = [replace(CALL, id=f"c{n}") for n in range(3)]
+    outs = [Message(Role.TOOL, (ToolResult(call.id, "b", call.id),)) for call in calls]
+    asked = chat(messages=(user("Go."), said("I look.", *calls), *outs, said("So.")))
+    sent, _ = rewrite_chat(CHAT_ROWS, asked, [Remedy("one call")])
+    assert sent.messages == (
+        user("Go."),
+        said("I look.", calls[0]),
+        outs[0],
+        said(calls[1]),
+        outs[1],
+        said(calls[2]),
+        outs[2],
+        said("So."),
+    )
+
+
+@given(st.lists(st.text(max_size=12), unique=True, min_size=1, max_size=20))
+def test_ids_of_nine_characters_stay_the_same_and_apart(ids: list[str]) -> None:
+    def spelled(count: int) -> list[str]:
+        messages = [
+            m
+            for call_id in ids[:count]
+            for m in (
+                said(replace(CALL, id=call_id)),
+                Message(Role.TOOL, (ToolResult(call_id, "b", "out"),)),
+            )
+        ]
+        remedy = Remedy("ids", "9", "exact")
+        sent, _ = rewrite_chat(CHAT_ROWS, chat(messages=(*messages,)), [remedy])
+        parts = [part for message in sent.messages for part in message.parts]
+        calls = [part.id for part in parts if isinstance(part, ToolCall)]
+        assert calls == [p.call_id for p in parts if isinstance(p, ToolResult)]
+        return calls
+
+    whole = spelled(len(ids))
+    assert len(set(whole)) == len(ids)
+    assert all(len(i) == 9 and i.isascii() and i.isalnum() for i in whole)
+    assert spelled(len(ids) // 2) == whole[: len(ids) // 2]
+
+
+def test_reasoning_stays_beside_calls_without_words() -> None:
+    thought = ThinkingPart("Hm.")
+    asked = chat(
+        messages=(user("?"), said(thought, CALL), RESULT, said(thought, "So."))
+    )
+    remedy = Remedy("reasoning beside text")
+    assert rewrite_chat(CHAT_ROWS, asked, [remedy])[0] == asked
+    both = chat(messages=(user("?"), said(thought, "I look.", CALL), RESULT))
+    (_, step, _) = rewrite_chat(CHAT_ROWS, both, [remedy])[0].messages
+    assert step == said("I look.", CALL)
+    bare = rewrite_chat(CHAT_ROWS, both, [Remedy("text beside calls")])[0]
+    assert bare.messages[1] == said(thought, CALL)
+
+
 # All of them
 
 
@@ -388,13 +527,23 @@ def test_facts_tell_the_remedies_of_a_model() -> None:
     assert presumed_remedies(ModelFacts("m"), 128) == (Remedy("most tools", "128"),)
 
 
+# Of those that need no more, and of one that does.
+CHANGES = [
+    change
+    for change in CHAT_ROWS
+    if change not in ("tool", "most tools", "descriptions")
+]
+IDS = Remedy("ids", "9", "exact")
+
+
 @settings(max_examples=60)
-@given(histories(), st.sets(st.sampled_from(["no tools", "pictures", "calls"])))
+@given(histories(), st.sets(st.sampled_from(CHANGES)))
 def test_rewritten_conversations_break_no_rule(
     history: tuple[Message, ...], changes: set[str]
 ) -> None:
     asked = chat(tool("view"), messages=(SYSTEM, *history))
-    sent, _ = rewrite_chat(CHAT_ROWS, asked, map(Remedy, sorted(changes)))
+    remedies = [IDS if change == "ids" else Remedy(change) for change in changes]
+    sent, _ = rewrite_chat(CHAT_ROWS, asked, remedies)
     assert sent.own_words == asked.own_words
     broken = {
         name: judge(DIALECTS[name]("").encode(sent, Target("m")).body)

@@ -51,14 +51,14 @@ ONE = ("Image 1, output of view (a):", PNG)
         pytest.param([CALLS, result("a"), user("x")], [CALLS, result("a"), user("x")],
                      id="no pictures"),
         pytest.param([result("a", 1), result("b", 2), user("So?")],
-                     [result("a", 1), result("b", 2),
+                     [result("a"), result("b"),
                       user(*ONE, "Image 1, output of view (b):", PNG,
                            "Image 2, output of view (b):", PNG, "So?")],
                      id="behind all results, before the words"),
         pytest.param([result("a", 1), ANSWER, user("So?")],
-                     [result("a", 1), user(*ONE), ANSWER, user("So?")],
+                     [result("a"), user(*ONE), ANSWER, user("So?")],
                      id="no words"),
-        pytest.param([result("a", 1)], [result("a", 1), user(*ONE)], id="at the end"),
+        pytest.param([result("a", 1)], [result("a"), user(*ONE)], id="at the end"),
     ],
 )  # fmt: skip
 def test_pictures_follow_all_results_with_a_line_of_their_own(

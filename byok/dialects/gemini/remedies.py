@@ -126,7 +126,7 @@ REMEDIES: RemedyTable = {
         _signatures,
         lambda body, remedy: changes.without_signatures(body, remedy.version),
     ),
-    "ids": RemedyRow(_ids, lambda body, _: changes.without_ids(body)),
+    "no ids": RemedyRow(_ids, lambda body, _: changes.without_ids(body)),
     "narrow schemas": RemedyRow(
         _json_schemas, lambda body, _: changes.narrow_schemas(body)
     ),

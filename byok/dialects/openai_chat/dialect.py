@@ -51,8 +51,9 @@ class OpenAIChat(Dialect):
         return cls(quirks_of(vendor))
 
     def presumed_remedies(self, facts: ModelFacts) -> tuple[Remedy, ...]:
-        """Keep to the number of tools that the vendor accepts."""
-        return presumed_remedies(facts, self.quirks.most_tools)
+        """Keep to the number of tools and the order of roles that the vendor takes."""
+        roles = (Remedy("roles"),) if self.quirks.strict_roles else ()
+        return (*presumed_remedies(facts, self.quirks.most_tools), *roles)
 
     def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
         """Encode a chat/completions request."""

@@ -81,11 +81,7 @@ def _messages(
     target: Target,
     quirks: Quirks,
 ) -> Iterable[dict[str, Any]]:
-    strict, previous = quirks.strict_roles, None
     for message in move_images(messages):
-        if strict and message.role is Role.USER and previous is Role.TOOL:
-            yield {"role": "assistant", "content": "Understood."}
-        previous = message.role
         match message.role:
             case Role.TOOL:
                 for part in message.parts:

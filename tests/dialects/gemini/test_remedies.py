@@ -75,7 +75,7 @@ def remedy_for(
         (
             "Invalid JSON payload received. Unknown name \"id\" at "
             "'contents[1].parts[0].function_call': Cannot find field.",
-            Remedy("ids"),
+            Remedy("no ids"),
         ),
         (
             "Invalid JSON payload received. Unknown name \"parametersJsonSchema\" at "

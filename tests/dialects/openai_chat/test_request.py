@@ -203,12 +203,6 @@ def test_null_content_is_avoided_where_it_is_refused() -> None:
     assert message["content"] == ""
 
 
-def test_strict_roles_put_an_assistant_between_tool_and_user() -> None:
-    turn = [assistant(CALL), result(CALL), result(CALL), user("Go on.")]
-    roles = [m["role"] for m in messages(*turn, quirks=Quirks(strict_roles=True))]
-    assert roles == ["assistant", "tool", "tool", "assistant", "user"]
-
-
 def test_thinking_is_sent_back_beside_tool_calls_where_wanted() -> None:
     turn = [assistant(ThinkingPart("hm"), CALL), assistant(ThinkingPart("no"), "a")]
     first, second = messages(*turn, quirks=Quirks(replay=Replay.TOOL_TURNS))
