@@ -82,7 +82,7 @@ class HttpUpstream:
         self._sender = Sender(spec, transports, keys)
         self._retry = retry or RetryPolicy()
         self._sleep = sleep
-        self.remedies = Remedies(spec)
+        self.remedies = Remedies(spec, profiles)
         self._prompts = PromptChanges()
         self._has_listed = False  # for the sake of a window
         self.known = KnownModels(self._sender, spec.api, fact_sources(spec, profiles))

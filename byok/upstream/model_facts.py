@@ -71,9 +71,11 @@ class KnownModels:
             return
         before = self._refused.get(facts.id) or ModelFacts(facts.id)
         layers = [(FactSource.REFUSAL, facts), (FactSource.REFUSAL, before)]
-        _make_room(self._refused)
-        self._refused[facts.id] = combine_facts(facts.id, layers).facts
-        self._combined.pop(facts.id, None)
+        known = combine_facts(facts.id, layers).facts
+        if known != before:
+            _make_room(self._refused)
+            self._refused[facts.id] = known
+            self._combined.pop(facts.id, None)
 
     def learn_from(self, error: UpstreamError, model: str) -> None:
         """Learn the window that an error names, unless a local server may change it."""

@@ -1,6 +1,7 @@
 """Remedies in use: tried once a request after a refusal, remembered per model."""
 
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -10,6 +11,7 @@ from byok.dialects.model_facts import FactSource, ModelFacts, combine_facts
 from byok.dialects.remedies import RefusedRequest, Remedy, find_remedy
 from byok.errors import UpstreamError, UpstreamRefused
 from byok.upstream.context_sizes import ContextSizes
+from byok.upstream.profiles import Profiles, newest_of_each
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.wire.json_body import write_json
 
@@ -17,14 +19,22 @@ _log = logging.getLogger(__name__)
 # Of each model, by its codec.
 KnownRemedies: TypeAlias = dict[tuple[object, str], tuple[Remedy, ...]]
 _MAX_MODELS = 1000
+_SECONDS = 30 * 86_400  # for which remedies are kept in a profile
+_LOSS_SECONDS = 86_400  # and those with which a user misses something
 _MOST = 12  # new ones for one request; the next request begins with them
 
 
 class Remedies:
-    """The remedies that each model of an upstream is known to need."""
+    """The remedies that each model of an upstream is known to need.
 
-    def __init__(self, spec: UpstreamSpec) -> None:
+    With `profiles` they outlast the daemon, so that a restart does not repeat the
+    requests that were refused. A start more than a day later forgets those that take
+    something away from the user: the server may be set up otherwise by then.
+    """
+
+    def __init__(self, spec: UpstreamSpec, profiles: Profiles | None = None) -> None:
         self.spec = spec
+        self._profiles = profiles
         self._known: KnownRemedies = {}
         self.sizes = ContextSizes(spec.num_ctx)
 
@@ -37,15 +47,35 @@ class Remedies:
 
     def known(self, codec: Codec, model: str) -> tuple[Remedy, ...]:
         """Return the remedies that a model is known to need in a codec."""
-        return self._known.get((codec, model), ())
+        if (codec, model) not in self._known:
+            if len(self._known) > _MAX_MODELS:
+                self._known.clear()
+            self._known[codec, model] = tuple(self._read(codec, model))
+        return self._known[codec, model]
 
     def remember(self, codec: Codec, model: str, made: tuple[Remedy, ...]) -> None:
         """Use remedies in later requests from the start."""
-        if len(self._known) > _MAX_MODELS:
-            self._known.clear()
-        if made:
-            known = self.known(codec, model)
-            self._known[codec, model] = tuple(dict.fromkeys((*known, *made)))
+        known = self.known(codec, model)
+        new = [remedy for remedy in made if remedy not in known]
+        kept = newest_of_each([*known, *new], lambda remedy: remedy.change)
+        self._known[codec, model] = tuple(kept)
+        if new and self._profiles and (name := self._name_of(codec)):
+            self._profiles.add_remedies(self.spec.key, model, name, new)
+
+    def _read(self, codec: Codec, model: str) -> Iterator[Remedy]:
+        """Yield what the profile of a model has."""
+        name = self._name_of(codec)
+        if self._profiles is None or not name:
+            return
+        for remedy, age in self._profiles.remedies(self.spec.key, model, name):
+            row = codec.remedies.get(remedy.change)
+            if row and age < (_LOSS_SECONDS if row.notice else _SECONDS):
+                yield remedy
+
+    def _name_of(self, codec: Codec) -> str:
+        """Return the name of a dialect; codecs for FIM have none."""
+        apis = (api.dialect for api in self.spec.apis)
+        return next((dialect.name for dialect in apis if dialect == codec), "")
 
     def save(self) -> KnownRemedies:
         """Return what is known by now, for `restore`."""
@@ -77,7 +107,6 @@ class RequestRemedies:
         made: the remedies in use, of which `new` were found for this request.
         before: the APIs for which it was written before, each with its remedies.
         left: how many more may be found.
-        taught: what those that were found teach about the model.
     """
 
     all: Remedies
@@ -88,7 +117,6 @@ class RequestRemedies:
     new: tuple[Remedy, ...] = ()
     before: tuple[tuple[Api, tuple[Remedy, ...]], ...] = ()
     left: int = _MOST
-    taught: tuple[ModelFacts, ...] = ()
 
     def write(self, chat: ChatRequest) -> Written:
         """Encode the request with all remedies; its body is in the bytes alone."""
@@ -136,7 +164,6 @@ class RequestRemedies:
             made=(*self.made, remedy),
             new=(*self.new, remedy),
             left=self.left - 1,
-            taught=(*self.taught, self.codec.remedies[remedy.change].teaches(remedy)),
         )
         if not found.left:
             found.remember()  # as far as they go: the next request goes on from here
@@ -152,8 +179,17 @@ class RequestRemedies:
         self.all.remember(self.codec, self.facts.id, self.made)
 
     def learned_facts(self) -> ModelFacts:
-        """Return what the remedies that were found teach about the model."""
-        layers = ((FactSource.REFUSAL, facts) for facts in reversed(self.taught))
+        """Return what the remedies in use teach about the model; the last count."""
+        steps = (
+            *((api.dialect, made) for api, made in self.before),
+            (self.codec, self.made),
+        )
+        layers = [
+            (FactSource.REFUSAL, row.teaches(remedy))
+            for codec, made in reversed(steps)
+            for remedy in reversed(made)
+            if (row := codec.remedies.get(remedy.change))
+        ]
         return combine_facts(self.facts.id, layers).facts
 
     def follow_switches(self) -> "RequestRemedies":

@@ -130,12 +130,13 @@ class _ServicesFactory:
         self._model = model
         self._transports = transports or Transports()
         self._provider_data = ProviderDataStore(paths.provider_data)
+        self._profiles = Profiles(paths.profiles)
         self._pool = UpstreamPool(
             self._transports,
             ladder,
             redactor,
             self._provider_data,
-            Profiles(paths.profiles),
+            self._profiles,
         )
         self._shown = ShownContext()
         self._chat_places = ChatPlaces()
@@ -252,6 +253,7 @@ class _ServicesFactory:
             await catalog.close()
         await self._transports.close()
         await asyncio.to_thread(self._provider_data.close)
+        await asyncio.to_thread(self._profiles.close)
 
 
 @asynccontextmanager

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from byok.dialects.model_facts import ModelFacts
+from byok.dialects.remedies import Remedy
 from byok.upstream.profiles import Profile, Profiles
 
 FACTS = ModelFacts("m", window=8000, images=False)
@@ -89,3 +90,75 @@ def test_profiles_do_not_grow_for_ever(file: Path) -> None:
     for name in "abcde":
         found.write("box", name, Profile(FACTS))
     assert found.models_of("box") == ["c", "d", "e"]
+
+
+SYSTEM, IDS = Remedy("system"), Remedy("ids", "9", "exact")
+
+
+def test_remedies_of_a_model_outlast_the_daemon(file: Path) -> None:
+    first = Profiles(file, clock=lambda: 1000.0)
+    first.write("box", "m", Profile(FACTS))
+    first.add_remedies("box", "m", "openai_chat", [SYSTEM])
+    first.add_remedies("box", "m", "openai_chat", [IDS, SYSTEM])
+    first.add_remedies("box", "n", "ollama", [SYSTEM])
+    first.close()
+    later = Profiles(file, clock=lambda: 1060.0)
+    found = later.remedies("box", "m", "openai_chat")
+    assert found == [(IDS, 60.0), (SYSTEM, 60.0)]
+    assert later.remedies("box", "n", "ollama") == [(SYSTEM, 60.0)]
+    assert later.remedies("box", "m", "ollama") == []
+    assert later.facts("box", "m") == FACTS
+    assert file.stat().st_mode & 0o077 == 0
+
+
+def test_a_new_probe_of_a_model_forgets_its_remedies(file: Path) -> None:
+    profiles = Profiles(file)
+    profiles.add_remedies("box", "m", "ollama", [SYSTEM])
+    profiles.close()
+    Profiles(file).write("box", "m", Profile(FACTS))
+    assert profiles.remedies("box", "m", "ollama") == []
+
+
+def test_remedies_for_single_conversations_do_not_displace_others(file: Path) -> None:
+    profiles = Profiles(file)
+    profiles.add_remedies("box", "m", "anthropic", [SYSTEM])
+    for number in range(70):
+        one = Remedy("signature", "", str(number))
+        profiles.add_remedies("box", "m", "anthropic", [one])
+    profiles.close()
+    found = [remedy for remedy, _ in Profiles(file).remedies("box", "m", "anthropic")]
+    assert SYSTEM in found
+    assert found[-1].version == "69"
+    assert len(found) == 51
+
+
+def test_remedies_are_not_written_over_a_damaged_file(file: Path) -> None:
+    file.parent.mkdir()
+    file.write_bytes(b"{")
+    profiles = Profiles(file)
+    profiles.add_remedies("box", "m", "ollama", [SYSTEM])
+    profiles.close()
+    assert file.read_bytes() == b"{"
+    assert [remedy for remedy, _ in profiles.remedies("box", "m", "ollama")] == [SYSTEM]
+
+
+@pytest.mark.parametrize(
+    "rows", [7, [7], [["system"]], [["system", "", "", "now"]], {"a": 1}], ids=str
+)
+def test_damaged_remedies_count_as_none(file: Path, rows: object) -> None:
+    file.parent.mkdir()
+    model = {"remedies": {"ollama": rows}}
+    content = {"version": 1, "profiles": {"box": {"m": model}}}
+    file.write_text(json.dumps(content))
+    assert Profiles(file).remedies("box", "m", "ollama") == []
+
+
+def test_remedies_that_cannot_be_written_are_known_all_the_same(
+    file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file.parent.write_text("no folder")
+    profiles = Profiles(file)
+    profiles.add_remedies("box", "m", "ollama", [SYSTEM])
+    profiles.close()
+    assert [remedy for remedy, _ in profiles.remedies("box", "m", "ollama")] == [SYSTEM]
+    assert "cannot be kept" in caplog.text

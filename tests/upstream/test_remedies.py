@@ -1,6 +1,7 @@
 """What a model refused is changed once, told, and remembered for that model."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -21,6 +22,7 @@ from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.dialects.openai_chat.quirks import QUIRKS
 from byok.errors import UpstreamRefused
 from byok.events import Notice
+from byok.upstream.profiles import Profiles
 from byok.upstream.remedies import Remedies
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports
@@ -238,3 +240,59 @@ async def test_remedies_learned_since_a_moment_can_be_forgotten(
     remedies.restore(saved)
     await asker.ask()
     assert "temperature" in fake.requests[-1]
+
+
+# After a restart
+
+
+def profiled(file: Path, days: float = 0.0) -> tuple[Remedies, Profiles]:
+    """Return the remedies of a daemon that starts some days later."""
+    profiles = Profiles(file, clock=lambda: 1e9 + days * 86_400)
+    spec = UpstreamSpec("box", (Api(OpenAIChat(), "http://127.0.0.1:1"),))
+    return Remedies(spec, profiles), profiles
+
+
+def learn(remedies: Remedies, asked: ChatRequest, message: str) -> None:
+    request = remedies.begin(ModelFacts("m"))
+    refused = refusal_of({"error": {"message": message}}, 500)
+    changed = request.find(refused, asked, request.write(asked).head)
+    assert changed
+    changed.remember()
+
+
+@pytest.mark.parametrize(
+    ("message", "days", "known"),
+    [
+        ("Jinja Exception: System role not supported", 0, True),
+        ("Jinja Exception: System role not supported", 20, True),
+        ("Jinja Exception: System role not supported", 40, False),
+        ("gemma does not support tools", 0.5, True),
+        ("gemma does not support tools", 2, False),  # it may be set up now
+    ],
+)
+def test_a_restart_does_not_repeat_a_refused_request(
+    tmp_path: Path, message: str, days: float, known: bool
+) -> None:
+    file = tmp_path / "profiles.json"
+    system = Message(Role.SYSTEM, (TextPart("Be exact."),))
+    asked = agent("a", messages=(system, USER))
+    remedies, profiles = profiled(file)
+    before = remedies.begin(ModelFacts("m")).write(asked).content
+    learn(remedies, asked, message)
+    profiles.close()
+    later, _ = profiled(file, days)
+    request = later.begin(ModelFacts("m"))
+    assert (request.write(asked).content != before) is known
+    taught = request.learned_facts().tools is False
+    assert taught == (known and "tools" in message)
+    assert later.begin(ModelFacts("other")).write(asked).content != b""
+
+
+def test_what_did_not_help_is_not_kept(tmp_path: Path) -> None:
+    file = tmp_path / "profiles.json"
+    remedies, profiles = profiled(file)
+    request = remedies.begin(ModelFacts("m"))
+    refused = refusal_of({"error": {"message": "gemma does not support tools"}}, 400)
+    assert request.find(refused, agent("a"), request.write(agent("a")).head)
+    profiles.close()
+    assert not file.exists()
