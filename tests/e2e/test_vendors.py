@@ -102,6 +102,10 @@ def upstreams() -> dict[str, Case]:
         "xai": vendor("xai"),
         "cerebras": vendor("cerebras"),
         "qwen": vendor("dashscope"),
+        "siliconflow": vendor("siliconflow"),
+        "gateway": other(
+            StrictVendor("siliconflow"), "caller", "content must be a string"
+        ),
         "r1": vendor("deepseek-r1", "openai_compatible"),
         "gpt_chat": vendor("openai", "openai_compatible", "set reasoning_effort to"),
         "gpt": Case(ResponsesAgent(), "gpt-5.6", {"type": "openai"}),

@@ -232,7 +232,14 @@ VENDORS: dict[str, VendorRules] = {
         "qwen3-max",
         keys="enable_thinking thinking_budget",
         spoken="reasoning_content",
-        rules=(_no_forced_tools,),
+        rules=(_no_forced_tools, _no_null_content),
+        speech=Speech.FIELD,
+    ),
+    "siliconflow": VendorRules(
+        "zai-org/GLM-4.6",
+        keys="enable_thinking thinking_budget",
+        spoken="reasoning_content",
+        rules=(_no_null_content,),
         speech=Speech.FIELD,
     ),
 }

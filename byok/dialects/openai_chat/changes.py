@@ -1,4 +1,4 @@
-"""Changes to a chat/completions body: without reasoning, or without cache points."""
+"""Changes to a chat/completions body: its reasoning, cache points, empty contents."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -19,6 +19,15 @@ def with_blank_reasoning(body: Json) -> Body:
     """Replace empty reasoning by a space, where it is in a field of its own."""
     messages = [
         {**m, **{name: " " for name in REASONING_FIELDS if m.get(name) == ""}}
+        for m in body.get("messages") or ()
+    ]
+    return {**body, "messages": messages}
+
+
+def with_content_beside_calls(body: Json, empty: str | None) -> Body:
+    """Let the content be `empty` where a message has tool calls but no words."""
+    messages = [
+        {**m, "content": empty} if m.get("tool_calls") and not m.get("content") else m
         for m in body.get("messages") or ()
     ]
     return {**body, "messages": messages}

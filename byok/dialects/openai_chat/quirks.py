@@ -174,6 +174,7 @@ QUIRKS: dict[str, Quirks] = {
         cache_key="prompt_cache_key",
     ),
     "dashscope": Quirks(
+        null_content=False,
         forced_tools=False,
         effort=EffortForm.BUDGET,
         json_answer=JsonForm.OBJECT,
@@ -188,7 +189,7 @@ QUIRKS: dict[str, Quirks] = {
         json_answer=JsonForm.NONE,
     ),
     "cerebras": Quirks(parallel_tool_calls=False),
-    "siliconflow": Quirks(effort=EffortForm.BUDGET),
+    "siliconflow": Quirks(null_content=False, effort=EffortForm.BUDGET),
     "volcengine": Quirks(effort=EffortForm.SWITCH),
     "vercel": Quirks(
         reasoning_field="reasoning", details=True, effort=EffortForm.OBJECT
@@ -209,7 +210,7 @@ QUIRKS: dict[str, Quirks] = {
     ),
     "vllm": Quirks(effort=EffortForm.TEMPLATE),
     "sglang": Quirks(effort=EffortForm.TEMPLATE),
-    "lmstudio": Quirks(loaded=("/api/v1/models", "/api/v0/models")),
+    "lmstudio": Quirks(null_content=False, loaded=("/api/v1/models", "/api/v0/models")),
     "anthropic": Quirks(
         stands_in=True,
         parallel_tool_calls=False,

@@ -3,12 +3,15 @@
 import re
 from dataclasses import replace
 
+from byok.chat import Json
 from byok.dialects.chat_rows import CHAT_ROWS
 from byok.dialects.openai_chat import changes
 from byok.dialects.openai_chat.fields import DETAILS, REASONING_FIELDS
 from byok.dialects.parameter_rows import drop_row, lower_row, rename_row
 from byok.dialects.remedies import (
+    Body,
     RefusedRequest,
+    Remedy,
     RemedyRow,
     RemedyTable,
     switch_row,
@@ -74,6 +77,34 @@ def _find_cache_points(refused: RefusedRequest) -> tuple[str, str] | None:
     return ("", "") if named and changed else None
 
 
+# As DashScope, SiliconFlow, LM Studio and FastAPI's servers say it.
+_NO_NULL = re.compile(
+    r"\bcontent\b.*(?:required|null|none|<nil|be a (?:valid )?string)"
+    r"|(?:required|null|none|<nil>)\b.*\bcontent|parameter is invalid. please check"
+)
+_NO_BLANK = re.compile(
+    r"\bcontent\b.*(?:non-empty|(?:not|cannot) be (?:empty|blank)|is (?:empty|blank))"
+    r"|empty.*\bcontent"
+)
+
+
+def _find_empty_content(refused: RefusedRequest) -> tuple[str, str] | None:
+    """Find out what an API takes beside tool calls instead of null, or of ""."""
+    for pattern, refusing, empty in ((_NO_NULL, None, ""), (_NO_BLANK, "", None)):
+        is_sent = any(
+            m.get("tool_calls") and m.get("content", "") == refusing
+            for m in refused.body.get("messages") or ()
+        )
+        if is_sent and pattern.search(refused.text.lower()):
+            return ("null" if empty is None else "text", "")
+    return None
+
+
+def _write_empty_content(body: Json, remedy: Remedy) -> Body:
+    empty = None if remedy.what == "null" else ""
+    return changes.with_content_beside_calls(body, empty)
+
+
 _EXTRA_FIELD = ("extra", "unknown", "unrecognized", "unexpected", "not permitted")
 
 
@@ -92,6 +123,7 @@ REMEDIES: RemedyTable = {
     "blank reasoning": RemedyRow(
         _find_empty_reasoning, lambda body, _: changes.with_blank_reasoning(body)
     ),
+    "empty content": RemedyRow(_find_empty_content, _write_empty_content),
     "cache points": RemedyRow(
         _find_cache_points, lambda body, _: changes.without_cache_points(body)
     ),

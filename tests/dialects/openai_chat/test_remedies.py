@@ -219,3 +219,41 @@ def test_remedy_for_a_cap_that_is_too_large_lowers_it() -> None:
     request = {"messages": [USER], "max_tokens": 200_000}
     sent = after(request, "max_tokens is too large: 200000. It supports at most 128000")
     assert sent.body["max_tokens"] == 128_000
+
+
+CALLED = {"role": "assistant", "tool_calls": [{"id": "c"}]}
+
+
+@pytest.mark.parametrize(
+    ("message", "before", "after"),
+    [
+        ("InternalError.Algo.InvalidParameter: The content field is a required field.",
+         None, ""),
+        ("Input error. Field required: input.messages.2.content", None, ""),
+        ("The parameter is invalid. Please check again.", None, ""),
+        ("Invalid value for 'content': expected a string, got null.", None, ""),
+        ("Invalid 'content': 'content' field must be a string or an array of objects.",
+         None, ""),
+        ("None is not of type 'string' - 'messages.1.content'", None, ""),
+        ("invalid message content type: <nil>", None, ""),
+        ("body.messages.1.content.str: Input should be a valid string", None, ""),
+        ("messages: text content blocks must be non-empty", "", None),
+        ("messages.1: content must not be empty", "", None),
+        ("The content field is a required field.", "I look.", "I look."),
+        ("reasoning_content is required in message 1", None, None),
+        ("messages: text content blocks must be non-empty", "I look.", "I look."),
+    ],
+)  # fmt: skip
+def test_remedy_for_the_content_beside_tool_calls(
+    message: str, before: str | None, after: str | None
+) -> None:
+    step = {**CALLED, "content": before}
+    request = {"messages": [USER, step, {**CALLED, "content": "Words."}]}
+    remedy = found(request, message)
+    if before == after:
+        assert remedy is None
+        return
+    assert remedy
+    first, changed, last = mended(request, [remedy]).body["messages"]
+    assert (changed["content"], last["content"]) == (after, "Words.")
+    assert first == USER
