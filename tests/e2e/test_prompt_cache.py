@@ -27,6 +27,27 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("section", "model"),
+    [
+        ({"type": "anthropic"}, "claude-opus-5"),
+        ({"type": "openrouter"}, "anthropic/claude-opus-5"),
+    ],
+)
+async def test_claude_on_bedrock_and_vertex_is_read_from_the_cache(
+    section: dict[str, Any], model: str
+) -> None:
+    """They take no cache point at the top of the body: those of blocks stay."""
+    async with CachingUpstream(at_top=False) as upstream:
+        settings = {**section, "base_url": upstream.url, "models": [model]}
+        environ = {"BYOK_KEY_BOX": "k"}
+        async with running({"upstreams": {"box": settings}}, environ=environ) as editor:
+            await ask_ten_times(editor, changes=False)
+    assert len(upstream.refusals) == 1
+    assert len(upstream.reads) == 10
+    assert min(upstream.reads[2:]) >= 0.9
+
+
 async def ask_ten_times(editor: Editor, *, changes: bool) -> list[Answer]:
     """Run an agent for ten turns; in the sixth, with `changes`, the editor differs."""
     history: list[dict[str, Any]] = []

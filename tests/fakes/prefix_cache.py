@@ -41,23 +41,32 @@ def _blocks(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield from body.get("system", ())
     for message in body["messages"]:
         content = message.get("content")
-        if isinstance(content, list):
-            yield from ({"role": message["role"], **part} for part in content)
-        else:
-            yield message
+        around = {key: value for key, value in message.items() if key != "content"}
+        if isinstance(content, str):  # the same as one part
+            content = [{"type": "text", "text": content}]
+        yield from ({**around, **part} for part in content or [{}])
 
 
 class CachingUpstream(FakeUpstream):
-    """Caches at cache points, or with `keyed` for each `prompt_cache_key`."""
+    """Caches at cache points, or with `keyed` for each `prompt_cache_key`.
 
-    def __init__(self, *, keyed: bool = False) -> None:
+    Without `at_top` it takes those of blocks only, as Bedrock and Vertex do.
+    """
+
+    def __init__(self, *, keyed: bool = False, at_top: bool = True) -> None:
         super().__init__()
         self.keyed = keyed
+        self.refusals: list[str] = []
+        self._at_top = at_top  # takes a cache point at the top of the body
         self.reads: list[float] = []  # the share of each prompt that was cached
         self._written: set[tuple[str, bytes]] = set()
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
+        if _POINT in body and not self._at_top:
+            self.refusals.append(f"{_POINT}: Extra inputs are not permitted")
+            error = {"type": "invalid_request_error", "message": self.refusals[-1]}
+            return web.json_response({"type": "error", "error": error}, status=400)
         self.requests.append(body)
         prompt = _Prompt(body)
         read = self._read(prompt, body)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 from byok.chat import Json
-from byok.dialects.anthropic.cache_points import FIELD, has_points, without_cache
+from byok.dialects.anthropic.cache_points import cache_row
 from byok.dialects.anthropic.json_answers import format_as_words
 from byok.dialects.anthropic.large_pictures import large_picture_row
 from byok.dialects.anthropic.refused_thinking import refused_thinking_row
@@ -103,11 +103,6 @@ def _make_room(body: Json, remedy: Remedy) -> Body:
     return set_parameter(body, "max_tokens", most) if is_above else dict(body)
 
 
-def _find_cache(refused: RefusedRequest) -> tuple[str, str] | None:
-    is_cached = FIELD in refused.body or has_points(refused.body)
-    return ("", "") if is_cached and FIELD in refused.text else None
-
-
 def _is_forced(body: Json) -> bool:
     choice = body.get("tool_choice")
     return isinstance(choice, dict) and choice.get("type") in ("any", "tool")
@@ -166,7 +161,7 @@ REMEDIES: RemedyTable = {
     "prefill": RemedyRow(_when(_PREFILL, _ends_with_assistant), _end_with_user),
     "room": RemedyRow(_find_room, _make_room),
     "lower": lower_row(("max_tokens", "thinking.budget_tokens")),
-    "cache": RemedyRow(_find_cache, lambda body, _: without_cache(body)),
+    "cache": cache_row(),
     "both": RemedyRow(
         _when(re.compile("top_p"), _has_both),
         lambda body, _: drop_parameter(body, "top_p"),

@@ -8,7 +8,7 @@ the conversation leads its requests to the same host. Sources: their API referen
 
 from typing import Any
 
-from byok.chat import ChatRequest
+from byok.chat import ChatRequest, Json
 from byok.dialects.base import Target
 from byok.dialects.openai_chat.quirks import CacheForm, Quirks
 from byok.dialects.prompt_cache_key import prompt_cache_key
@@ -36,6 +36,17 @@ def add_caching(
     if key and quirks.cache_key:
         body[quirks.cache_key] = key
     return {quirks.cache_header: key} if key and quirks.cache_header else {}
+
+
+def mark_last_questions(body: Json) -> dict[str, Any]:
+    """Set points behind the user's last two messages instead of the one at the top."""
+    if not body.keys() & _POINT.keys():
+        return dict(body)
+    kept = {key: value for key, value in body.items() if key not in _POINT}
+    messages = list(body["messages"])
+    for place in [n for n, m in enumerate(messages) if m["role"] != "assistant"][-2:]:
+        messages[place] = _mark(messages[place])
+    return {**kept, "messages": messages}
 
 
 def _mark(message: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from byok.chat import Json
 from byok.dialects.chat_rows import CHAT_ROWS
 from byok.dialects.openai_chat import changes
+from byok.dialects.openai_chat.caching import mark_last_questions
 from byok.dialects.openai_chat.fields import DETAILS, REASONING_FIELDS
 from byok.dialects.parameter_rows import drop_row, lower_row, rename_row
 from byok.dialects.remedies import (
@@ -45,6 +46,7 @@ _EFFORTS = (
     "thinking",
     "chat_template_kwargs",
 )
+_IN_PARTS = re.compile(r"(?:messages|content)\b\S*cache_control")
 _NO_EFFORT = re.compile(r"set reasoning_effort to '?none")
 
 
@@ -72,9 +74,19 @@ def _find_empty_reasoning(refused: RefusedRequest) -> tuple[str, str] | None:
 
 
 def _find_cache_points(refused: RefusedRequest) -> tuple[str, str] | None:
-    named = "cache_control" in refused.text.lower()
+    """Find refused cache points: that at the top of the body first, then all others."""
+    if "cache_control" not in refused.text.lower():
+        return None
+    if "cache_control" in refused.body and not _IN_PARTS.search(refused.text.lower()):
+        return ("top", "")
     changed = changes.without_cache_points(refused.body) != refused.body
-    return ("", "") if named and changed else None
+    return ("", "") if changed else None
+
+
+def _remove_cache_points(body: Json, remedy: Remedy) -> Body:
+    if remedy.what == "top":
+        return mark_last_questions(body)
+    return changes.without_cache_points(body)
 
 
 # As DashScope, SiliconFlow, LM Studio and FastAPI's servers say it.
@@ -124,9 +136,7 @@ REMEDIES: RemedyTable = {
         _find_empty_reasoning, lambda body, _: changes.with_blank_reasoning(body)
     ),
     "empty content": RemedyRow(_find_empty_content, _write_empty_content),
-    "cache points": RemedyRow(
-        _find_cache_points, lambda body, _: changes.without_cache_points(body)
-    ),
+    "cache points": RemedyRow(_find_cache_points, _remove_cache_points),
     "effort": replace(
         drop_row(_EFFORTS, with_extra=False),
         notice="This model refuses the setting for effort: {what} was not sent.",

@@ -171,8 +171,31 @@ def test_a_begun_answer_is_handed_to_the_user_where_it_must_be() -> None:
     assert change_body(REMEDIES, plain, [Remedy("prefill")])[0] == plain
 
 
-def test_cache_points_that_are_refused_are_all_taken_away() -> None:
-    sent = encode(said(Role.SYSTEM, "x"), user("?"), cache=True)
-    text = "cache_control: Extra inputs are not permitted"
-    assert "cache_control" not in str(after(sent, text)[0])
+def points(body: dict[str, Any]) -> list[str]:
+    """Return where a body has cache points."""
+    places = {"top": body, **{f"system {n}": b for n, b in enumerate(body["system"])}}
+    for number, message in enumerate(body["messages"]):
+        places[f"message {number}"] = message["content"][-1]
+    return [place for place, block in places.items() if "cache_control" in block]
+
+
+def test_only_the_cache_points_that_are_refused_are_taken_away() -> None:
+    turns = (user("?"), assistant(CALL), result(), assistant("So."), user("?"))
+    sent = encode(said(Role.SYSTEM, "x"), *turns, cache=True)
+    assert points(sent.body) == ["top", "system 0"]
+    first = find(sent.body, "cache_control: Extra inputs are not permitted")
+    assert first
+    body, _ = change_body(REMEDIES, sent.body, [first])
+    assert points(body) == ["system 0", "message 2", "message 4"]
+    text = "messages.2.content.0.cache_control: Extra inputs are not permitted"
+    second = find(body, text, (first,))
+    assert second
+    body, _ = change_body(REMEDIES, sent.body, [first, second])
+    assert points(body) == ["system 0"]
+    third = find(body, "Unknown field: cache_control", (first, second))
+    assert third
+    body, _ = change_body(REMEDIES, sent.body, [first, second, third])
+    assert points(body) == []
+    assert find(body, "cache_control: Extra inputs", (first, second, third)) is None
+    assert body["messages"] == encode(said(Role.SYSTEM, "x"), *turns).body["messages"]
     assert find(encode(user("?")).body, text) is None
