@@ -30,7 +30,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
 from byok.chat import NO_ORIGIN, ChatRequest, Json, Origin
-from byok.dialects.chat_rows import presumed_remedies
+from byok.dialects.chat_changes import names_of_tools
+from byok.dialects.chat_rows import NAMES, presumed_remedies
 from byok.dialects.model_facts import UNKNOWN_MODEL, ModelFacts
 from byok.dialects.remedies import (
     Remedy,
@@ -206,15 +207,24 @@ def write_request(
     made: Iterable[Remedy] = (),
     new: Iterable[Remedy] = (),
 ) -> tuple[ChatRequest, UpstreamRequest]:
-    """Encode a conversation with the remedies of its model; return what was encoded.
+    """Encode a conversation with the remedies of its model.
 
+    Returned is also the conversation as it is encoded, but for the names of its tools.
     `made` are the remedies to make besides the presumed ones; notices about the `new`
     ones among them are always included.
     """
-    table = codec.remedies
+    table, new = codec.remedies, tuple(new)
     remedies = (*codec.presumed_remedies(target.facts), *made)
-    new = tuple(new)
-    rewritten, told = rewrite_chat(table, chat, remedies, new=new)
-    sent = codec.encode(rewritten, target)
+    names = [remedy for remedy in remedies if remedy.change == NAMES]
+    others = [remedy for remedy in remedies if remedy.change != NAMES]
+    rewritten, told = rewrite_chat(table, chat, others, new=new)
+    named, _ = rewrite_chat(table, rewritten, names)
+    sent = codec.encode(named, target)
     body, more = change_body(table, sent.body, remedies, chat=chat, new=new)
-    return rewritten, replace(sent, body=body, notices=(*sent.notices, *told, *more))
+    sent = replace(sent, body=body, notices=(*sent.notices, *told, *more))
+    if names:
+        pairs = zip(names_of_tools(named), names_of_tools(rewritten), strict=True)
+        own = dict(pairs)
+        back = {alias: own.get(name, name) for alias, name in sent.tool_names.items()}
+        sent = replace(sent, tool_names=back)
+    return rewritten, sent

@@ -20,7 +20,7 @@ from byok.chat import (
     ToolDefinition,
     ToolResult,
 )
-from byok.dialects.safe_names import Aliases, IdRule
+from byok.dialects.safe_names import Aliases, IdRule, NameRule
 from byok.dialects.tool_results import move_images, result_text
 from byok.truncate import truncate_middle
 
@@ -182,6 +182,30 @@ def put_system_into_question(chat: ChatRequest) -> ChatRequest:
         return chat
     messages = join_messages((Message(Role.USER, first.parts), *rest))
     return replace(chat, messages=messages)
+
+
+def rename_tools(chat: ChatRequest, rule: NameRule) -> ChatRequest:
+    """Give tools names that fit a rule, in the offer and in the history."""
+    names = Aliases(rule.spell)
+    tools = tuple(replace(tool, name=names.alias(tool.name)) for tool in chat.tools)
+
+    def rename(part: Part) -> Part:
+        if isinstance(part, ToolCall | ToolResult):
+            return replace(part, name=names.alias(part.name))
+        return part
+
+    messages = (Message(m.role, tuple(map(rename, m.parts))) for m in chat.messages)
+    choice = chat.tool_choice
+    if choice.name:
+        choice = replace(choice, name=names.alias(choice.name))
+    return replace(chat, tools=tools, messages=tuple(messages), tool_choice=choice)
+
+
+def names_of_tools(chat: ChatRequest) -> list[str]:
+    """Return the names of the tools offered, called and answered, in their order."""
+    parts = (part for message in chat.messages for part in message.parts)
+    called = (p.name for p in parts if isinstance(p, ToolCall | ToolResult))
+    return [*(tool.name for tool in chat.tools), *called]
 
 
 def spell_call_ids(chat: ChatRequest, rule: IdRule) -> ChatRequest:

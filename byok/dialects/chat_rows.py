@@ -27,7 +27,7 @@ from byok.dialects.refused_tools import (
     find_tool,
 )
 from byok.dialects.remedies import RefusedRequest, Remedy, RemedyRow, RemedyTable
-from byok.dialects.safe_names import IdRule
+from byok.dialects.safe_names import IdRule, NameRule
 from byok.errors import RefusalKind
 from byok.wire.json_body import write_json
 
@@ -49,6 +49,15 @@ _ROLES = (
     r"|system message must be (?:at the beginning|first)|expected last role"
     r"|only user and assistant roles|no user query found"
 )
+# Anthropic, OpenAI, Cohere, Amazon's Converse and others.
+_TOOL_NAME = re.compile(
+    r"(?:(?:tools?|functions?|custom|toolspec)(?:\W\d+)?\W{1,3}name"
+    r"|name of (?:an? |the )?(?:tool|function))s?\b.*"
+    r"(?:pattern|must match|only contain|regular expression|too long|characters)"
+)
+_SIGNS = re.compile(r"[\[(]([A-Za-z0-9_.:/\\-]{3,40})[\])]")
+_LONGEST_NAME = re.compile(r"\{\d,(\d{1,3})\}|(?:length|at most|longer than) (\d{1,3})")
+_NAME_LENGTH, _SHORTEST = 64, 16
 _NINE = re.compile(r"(?:alphanumeric|a-z, 0-9).*length (?:of )?9\b")
 _ID = r"(?:tool_call_?id|tool_use_id|call_id|\btool_calls?\W+\d+\W+id)\b"
 _LONGEST_ID = re.compile(_ID + r".*maximum length (\d{1,3})\b")
@@ -154,11 +163,33 @@ def _spell_ids(chat: ChatRequest, remedy: Remedy) -> ChatRequest:
     return chat_changes.spell_call_ids(chat, rule)
 
 
+def _find_names(refused: RefusedRequest) -> Found:
+    """Find out which signs and how many of them an API takes in the name of a tool.
+
+    Of the pattern that a refusal quotes, the signs beside letters and digits count.
+    """
+    if not _TOOL_NAME.search(refused.text.lower()):
+        return None
+    quoted = _SIGNS.findall(refused.text)
+    signs = re.sub(r"\w-\w", "", " ".join(quoted)) if quoted else "_"
+    sign = next((sign for sign in "_-" if sign in signs), "")
+    longest = _LONGEST_NAME.search(refused.text.lower())
+    most = int(next(filter(None, longest.groups()))) if longest else _NAME_LENGTH
+    return (sign, str(min(max(most, _SHORTEST), _NAME_LENGTH)))
+
+
+def _rename(chat: ChatRequest, remedy: Remedy) -> ChatRequest:
+    rule = NameRule(int(remedy.version), remedy.what)
+    return chat_changes.rename_tools(chat, rule)
+
+
 def _is_first_turn(chat: ChatRequest) -> bool:
     return chat.is_first_turn
 
 
+NAMES = "names"
 CHAT_ROWS: RemedyTable = {
+    NAMES: RemedyRow(_find_names, rewrite=_rename),
     "descriptions": RemedyRow(
         _find_description_limit,
         rewrite=lambda chat, r: chat_changes.shorten_descriptions(chat, int(r.what)),

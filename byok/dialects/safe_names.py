@@ -80,6 +80,30 @@ class IdRule:
 ANY_ID = IdRule()
 
 
+@dataclass(frozen=True, slots=True)
+class NameRule:
+    """The names of tools that an API accepts, where it refuses some.
+
+    They begin with a letter, and `sign` may stand between letters and digits; "" if
+    nothing may.
+    """
+
+    longest: int = _NAME_LENGTH
+    sign: str = "_"
+
+    def spell(self, name: str, again: int) -> str:
+        """Return a name that is readable, and as much like the original as it may be.
+
+        It has a digest only where names would become the same, or too long.
+        """
+        stem = re.sub("[^A-Za-z0-9]+", self.sign, name).strip(self.sign) or "tool"
+        stem = stem if stem[0].isalpha() else f"t{stem}"
+        if not again and len(stem) <= self.longest:
+            return stem
+        digest = _digest(name, again)[:_DIGEST]
+        return f"{stem[: self.longest - _DIGEST - len(self.sign)]}{self.sign}{digest}"
+
+
 def spell_name(name: str, again: int) -> str:
     """Return a tool's name, or a readable alias of 1 to 64 letters, digits, _ and -."""
     if not again and _SAFE_NAME.match(name):

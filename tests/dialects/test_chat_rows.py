@@ -1,5 +1,6 @@
 """What a refusal changes in a conversation, the same for every dialect."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -20,7 +21,7 @@ from byok.chat import (
     ToolResult,
     ToolUse,
 )
-from byok.dialects.base import Target
+from byok.dialects.base import Target, write_request
 from byok.dialects.chat_rows import CHAT_ROWS, presumed_remedies
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import ModelFacts
@@ -344,6 +345,66 @@ def test_the_picture_of_a_result_stays_beside_its_record() -> None:
     assert asked.parts[1:] == (PNG,)
 
 
+NAMES = [
+    ("tools.0.custom.name: String should match pattern '^[a-zA-Z0-9-]{1,128}$'",
+     ("a-view", "b-save")),
+    ("tool name 'a-view' must match [A-Za-z0-9_]{1,64}", ("a_view", "b_save")),
+    ("Invalid 'tools[0].function.name': string does not match pattern. Expected a "
+     "string that matches the pattern '^[a-zA-Z0-9_.]+$'.", ("a_view", "b_save")),
+    ("Value 'a-view' at 'toolConfig.tools.1.member.toolSpec.name' failed to satisfy "
+     "constraint: Member must satisfy regular expression pattern: "
+     "[a-zA-Z][a-zA-Z0-9_]*", ("a_view", "b_save")),
+    ("invalid request: tool names can only contain certain characters (A-Za-z0-9_) and "
+     "can't begin with a digit", ("a_view", "b_save")),
+    ("tool names can only contain letters and digits: [A-Za-z0-9]",
+     ("aview", "bsave")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("message", "spelled"), NAMES)
+@pytest.mark.parametrize("dialect", ["openai_chat", "anthropic", "gemini", "ollama"])
+def test_tools_whose_names_are_refused_are_renamed_both_ways(
+    dialect: str, message: str, spelled: tuple[str, str]
+) -> None:
+    call, result = replace(CALL, name="b/save"), ToolResult("c1", "b/save", "out")
+    asked = chat(
+        tool("a-view"),
+        tool("b/save"),
+        messages=(user("?"), said(call), Message(Role.TOOL, (result,))),
+        tool_choice=ToolChoice(ToolUse.REQUIRED, "a-view"),
+    )
+    remedy = found(asked, message)
+    assert remedy and remedy.change == "names"
+    codec = DIALECTS[dialect]("")
+    rewritten, sent = write_request(codec, asked, Target("m"), [remedy], [remedy])
+    assert rewritten == asked
+    assert sent.tool_names == dict(zip(spelled, ("a-view", "b/save"), strict=True))
+    written = str(sent.body)
+    assert all(name in written for name in spelled)
+    assert not any(f"'{name}'" in written for name in {"a-view", "b/save"} - {*spelled})
+
+
+def test_names_that_are_not_to_blame_stay() -> None:
+    rows = [
+        "tools.0.custom.input_schema: String should match pattern",
+        "Invalid schema for function 'b_save': 'name' has a pattern",
+        "tools[0].function.description: string too long",
+    ]
+    remedies = [found(chat(tool("a-view"), tool("b_save")), text) for text in rows]
+    assert all(remedy is None or remedy.change != "names" for remedy in remedies)
+
+
+@given(st.lists(st.text(max_size=90), unique=True, max_size=30), st.sampled_from("_-"))
+def test_renamed_tools_are_told_apart(names: list[str], sign: str) -> None:
+    asked = chat(*map(tool, names))
+    remedy = Remedy("names", sign, "40")
+    sent, _ = rewrite_chat(CHAT_ROWS, asked, [remedy])
+    spelled = [tool.name for tool in sent.tools]
+    assert len(set(spelled)) == len(names)
+    pattern = f"[A-Za-z][A-Za-z0-9{sign}]{{0,39}}"
+    assert all(re.fullmatch(pattern, name) for name in spelled), spelled
+
+
 # Pictures
 
 
@@ -531,7 +592,7 @@ def test_facts_tell_the_remedies_of_a_model() -> None:
 CHANGES = [
     change
     for change in CHAT_ROWS
-    if change not in ("tool", "most tools", "descriptions")
+    if change not in ("tool", "most tools", "descriptions", "names")
 ]
 IDS = Remedy("ids", "9", "exact")
 
