@@ -206,6 +206,8 @@ _MISTRAL = (
 )
 _QWEN = (
     _row(r"qwen.*(?:-vl|omni)|qwen-?3\.(?:[5689]|7(?!-max))|qvq", images=True),
+    # trained to use the reasoning of earlier turns; asked for with preserve_thinking
+    _row(r"qwen-?3\.(?:[6-9]|\d\d)", replay=Replay.EVERY_TURN),
     _row(r"qwen.*coder|codeqwen", images=False, thinking=False),
     _row(r"qwen-?3.*-instruct", thinking=False),
     _row(r"qwen-?3|qwq|qvq", tools=True, thinking=True),

@@ -578,6 +578,12 @@ def test_reasoning_stays_beside_calls_without_words() -> None:
 # All of them
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_each_dialect_has_all_rows(dialect: str) -> None:
+    table = DIALECTS[dialect]("").remedies
+    assert all(table.get(change) is row for change, row in CHAT_ROWS.items())
+
+
 def test_facts_tell_the_remedies_of_a_model() -> None:
     facts = ModelFacts("m", tools=False, most_tools=7, images=False)
     changes = [remedy.change for remedy in presumed_remedies(facts, 128)]

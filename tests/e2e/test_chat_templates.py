@@ -20,7 +20,7 @@ from tests.fakes.daemon import Editor, running
 TURNS = 10
 INTERRUPTED, PICTURED = (2, 6), 4
 # The most that each template may refuse, in all of its conversation.
-MOST = {"mistral": 2, "ministral": 1, "llama": 1, "gemma": 3}
+MOST = {"mistral": 2, "ministral": 1, "llama": 1, "gemma": 3, "gpt_oss": 1}
 SHOT = {
     "content_nodes": [
         {"type": 1, "text_content": "shot"},

@@ -73,11 +73,24 @@ def gemma(messages: list[Body]) -> Iterator[str]:
         yield "Conversation roles must alternate user/assistant/user/assistant/..."
 
 
+def gpt_oss(messages: list[Body]) -> Iterator[str]:
+    """The template of gpt-oss: beside calls there are thoughts or words, not both."""
+    for message in messages:
+        thought = message.get("reasoning_content") or message.get("reasoning")
+        if message.get("tool_calls") and message.get("content") and thought:
+            yield (
+                "Cannot pass both content and thinking in an assistant message with "
+                "tool calls! Put the analysis message in one or the other, but not "
+                "both."
+            )
+
+
 TEMPLATES: dict[str, Template] = {
     "mistral": mistral,
     "ministral": ministral,
     "llama": llama,
     "gemma": gemma,
+    "gpt_oss": gpt_oss,
 }
 
 

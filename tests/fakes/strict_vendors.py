@@ -235,6 +235,17 @@ VENDORS: dict[str, VendorRules] = {
         rules=(_no_forced_tools, _no_null_content),
         speech=Speech.FIELD,
     ),
+    "qwen-elsewhere": VendorRules(
+        "Qwen/Qwen3.6-35B-A3B",
+        keys="chat_template_kwargs",
+        spoken="reasoning_content",
+        speech=Speech.FIELD,
+    ),
+    "thinker": VendorRules(
+        "thinker-9b",  # a model that nobody knows
+        spoken="reasoning_content",
+        speech=Speech.FIELD,
+    ),
     "siliconflow": VendorRules(
         "zai-org/GLM-4.6",
         keys="enable_thinking thinking_budget",

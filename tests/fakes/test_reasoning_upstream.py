@@ -36,6 +36,8 @@ PRESETS = {
     "any": "openai_compatible",
     "kimi-elsewhere": "vllm",
     "deepseek-r1": "openai_compatible",
+    "qwen-elsewhere": "vllm",
+    "thinker": "openai_compatible",
     "openrouter-gemini": "openrouter",
     "openrouter-claude": "openrouter",
 }

@@ -44,6 +44,7 @@ class OpenAIChat(Dialect):
         {"chat/completions", "completions", "embeddings"}
     )
     remedies: ClassVar[RemedyTable] = REMEDIES
+    sends_thoughts: ClassVar[bool] = True
 
     @classmethod
     def of(cls, vendor: str) -> "OpenAIChat":
@@ -67,11 +68,6 @@ class OpenAIChat(Dialect):
     def second_best(self) -> frozenset[str]:
         """Chats, where the vendor has an API of its own that does more."""
         return frozenset({"chat/completions"} if self.quirks.stands_in else ())
-
-    @property
-    def sends_thoughts(self) -> bool:
-        """Whether the vendor needs the reasoning sent back."""
-        return self.quirks.replay is not None or self.quirks.details
 
     def url(self, base_url: str, path: str) -> str:
         """Return the URL of a path; a path with a leading "/" is beside /v1."""

@@ -7,8 +7,11 @@ from typing import Any
 
 from byok.chat import ChatRequest, JsonAnswer, ToolUse
 from byok.dialects.base import Target
+from byok.dialects.model_facts import Replay
 from byok.dialects.openai_chat.effort import effort_fields
 from byok.dialects.openai_chat.quirks import JsonForm, Quirks
+from byok.dialects.openai_chat.replay import replay_of
+from byok.dialects.parameter_rows import set_parameter
 from byok.dialects.presets import OPENAI_CHAT
 from byok.dialects.safe_names import Aliases
 from byok.dialects.schemas.common import write_schema
@@ -35,6 +38,9 @@ def add_options(
     body.update(quirks.always)
     if body.get("tools") and target.facts.thinking:
         body.update(quirks.with_tools)
+    is_trained = target.facts.family == "qwen"
+    if quirks.preserve_thinking and is_trained and _keeps_all(target, quirks):
+        body.update(set_parameter(body, quirks.preserve_thinking, True))
     found = (
         _add_tool_choice(body, chat, quirks, names),
         _add_sampling(body, chat, target, quirks),
@@ -42,6 +48,11 @@ def add_options(
         _add_json(body, chat.json_answer, quirks),
     )
     return [notice for notice in found if notice]
+
+
+def _keeps_all(target: Target, quirks: Quirks) -> bool:
+    """Tell whether the reasoning of all turns goes back."""
+    return replay_of(target, quirks) is Replay.EVERY_TURN
 
 
 def _add_tool_choice(

@@ -72,6 +72,8 @@ class Quirks:
         cache: how prompt caching is asked for.
         cache_key: the body field for a key of the conversation, which leads to the
             host that has its prefix in the cache; `cache_header` is a header for it.
+        preserve_thinking: the path of the flag with which models that were trained for
+            it (Qwen 3.6 and later) keep the reasoning of earlier turns; "" for none.
         with_tools: further body fields of a request with tools to a model that reasons.
         always: further body fields of every request.
         stands_in: the vendor has an API of its own that does more: it caches, keeps
@@ -101,6 +103,7 @@ class Quirks:
     cache: CacheForm = CacheForm.NONE
     cache_key: str = ""
     cache_header: str = ""
+    preserve_thinking: str = ""
     with_tools: Mapping[str, Any] = field(default_factory=dict, hash=False)
     always: Mapping[str, Any] = field(default_factory=dict, hash=False)
     stands_in: bool = False
@@ -108,6 +111,7 @@ class Quirks:
 
 
 DEFAULT = Quirks()
+_IN_TEMPLATE = "chat_template_kwargs.preserve_thinking"
 
 # Sources: the vendors' public API references and the issue threads of other bridges.
 QUIRKS: dict[str, Quirks] = {
@@ -179,6 +183,7 @@ QUIRKS: dict[str, Quirks] = {
         effort=EffortForm.BUDGET,
         json_answer=JsonForm.OBJECT,
         cache=CacheForm.PARTS,
+        preserve_thinking="preserve_thinking",
     ),
     "minimax": Quirks(
         output_cap="max_completion_tokens",
@@ -206,11 +211,16 @@ QUIRKS: dict[str, Quirks] = {
         null_content=False,
         tool_choice=False,
         effort=EffortForm.TEMPLATE,
+        preserve_thinking=_IN_TEMPLATE,
         loaded=("/props",),
     ),
-    "vllm": Quirks(effort=EffortForm.TEMPLATE),
-    "sglang": Quirks(effort=EffortForm.TEMPLATE),
-    "lmstudio": Quirks(null_content=False, loaded=("/api/v1/models", "/api/v0/models")),
+    "vllm": Quirks(effort=EffortForm.TEMPLATE, preserve_thinking=_IN_TEMPLATE),
+    "sglang": Quirks(effort=EffortForm.TEMPLATE, preserve_thinking=_IN_TEMPLATE),
+    "lmstudio": Quirks(
+        null_content=False,
+        preserve_thinking=_IN_TEMPLATE,
+        loaded=("/api/v1/models", "/api/v0/models"),
+    ),
     "anthropic": Quirks(
         stands_in=True,
         parallel_tool_calls=False,

@@ -30,6 +30,7 @@ _DROPPABLE = (
     "response_format",
     "prompt_cache_key",
     "tool_stream",
+    "preserve_thinking",
 )
 _CAPS = {
     "max_completion_tokens": "max_tokens",
@@ -117,7 +118,10 @@ def _write_empty_content(body: Json, remedy: Remedy) -> Body:
     return changes.with_content_beside_calls(body, empty)
 
 
-_EXTRA_FIELD = ("extra", "unknown", "unrecognized", "unexpected", "not permitted")
+_EXTRA_FIELD = (
+    *("extra", "unknown", "unrecognized", "unexpected", "additional propert"),
+    *("not permitted", "not allowed", "unsupported", "not supported"),
+)
 
 
 # The first row that helps counts.

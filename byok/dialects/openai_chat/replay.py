@@ -1,8 +1,12 @@
 """Earlier reasoning in a request: what goes back to the model, and in which form.
 
 Reasoning goes back only to its origin, in the form in which it came (`reasoning.py`).
-Which turns need theirs is a fact of the model; where it is unknown, only
-`reasoning_details` go back, because routers want them for every model that has some.
+Which turns need theirs is a fact of the model. Where it is unknown, `reasoning_details`
+go back, because routers want them for every model that has some, and reasoning that
+came in a field goes back beside tool calls: models that think between calls forget why
+they made them, and repeat them. Templates leave out what is of an earlier turn. byok
+does not, because the prompt would no longer begin as the one before; an API that takes
+no such field says so once (`remedies.py`).
 """
 
 from typing import Any
@@ -37,7 +41,7 @@ def add_reasoning(
     replay, calls = replay_of(target, quirks), sent.get("tool_calls")
     if replay is Replay.NEVER:
         return
-    wanted = replay is Replay.EVERY_TURN or (replay is not None and bool(calls))
+    wanted = replay is Replay.EVERY_TURN or bool(calls)
     blocks = [
         (part, part.provider_data.data_for(target.origin) if part.provider_data else {})
         for part in message.parts
@@ -46,10 +50,11 @@ def add_reasoning(
     details = join_details(data.get("details") for _, data in blocks)
     if details and (wanted or replay is None):
         sent[DETAILS] = details
+        wanted = wanted and replay is not None
     elif calls and quirks.details and wants_signatures(target.model):
         sent[DETAILS] = bypass_details(calls[0]["id"])
     if wanted:
-        _add_text(sent, blocks, target, quirks)
+        _add_text(sent, blocks, target, quirks, is_known=replay is not None)
     for _, data in blocks:
         if isinstance(data.get(_EXTRA), dict):
             sent[_EXTRA] = data[_EXTRA]
@@ -60,8 +65,13 @@ def _add_text(
     blocks: list[tuple[ThinkingPart, Json]],
     target: Target,
     quirks: Quirks,
+    *,
+    is_known: bool,
 ) -> None:
-    """Add reasoning as text: in a field, between tags, or as parts of the content."""
+    """Add reasoning as text: in a field, between tags, or as parts of the content.
+
+    Between tags it is sent only if the model is known to want it.
+    """
     empty = _choose(target.facts.empty_reasoning, quirks.empty_reasoning)
     plain = empty or quirks.replay is not None
     before, thoughts = "", list[str]()
@@ -71,7 +81,7 @@ def _add_text(
             name = quirks.reasoning_field
         if name in REASONING_FIELDS:
             sent[name] = sent.get(name, "") + part.text
-        elif tags := tags_of(data):
+        elif is_known and (tags := tags_of(data)):
             before += f"{tags[0]}{part.text}{tags[1]}"
         elif data.get(PARTS) is True:
             thoughts.append(part.text)

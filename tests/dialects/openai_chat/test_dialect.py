@@ -55,9 +55,7 @@ def test_only_a_server_that_loads_models_is_asked_about_them() -> None:
     assert OpenAIChat.of("ollama").read_probe(loaded, "a") == ModelFacts("a", 4096)
 
 
-def test_thoughts_are_sent_to_vendors_that_want_them() -> None:
-    assert OpenAIChat.of("deepseek").sends_thoughts
-    assert not OpenAIChat.of("openai").sends_thoughts
+def test_dialects_of_vendors_differ() -> None:
     assert OpenAIChat.of("openai") == OpenAIChat.of("openai") != OpenAIChat.of("xai")
 
 

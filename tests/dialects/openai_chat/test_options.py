@@ -17,9 +17,11 @@ from byok.chat import (
     ToolUse,
 )
 from byok.dialects.base import Target, UpstreamRequest, write_request
+from byok.dialects.families import family_facts
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.dialects.openai_chat.quirks import DEFAULT, QUIRKS, Quirks
+from byok.dialects.openai_chat.request import encode_request
 
 ASK = Message(Role.USER, (TextPart("Hi?"),))
 TOLD = Message(Role.ASSISTANT, (TextPart("Yes."),))
@@ -158,3 +160,28 @@ def test_facts_cap_tools_and_refuse_pictures() -> None:
 def test_fields_that_a_vendor_always_wants_are_sent() -> None:
     quirks = replace(DEFAULT, always={"reasoning_split": True})
     assert sent(quirks).body["reasoning_split"] is True
+
+
+@pytest.mark.parametrize(
+    ("vendor", "model", "path"),
+    [
+        ("vllm", "Qwen/Qwen3.6-35B-A3B", "chat_template_kwargs"),
+        ("llamacpp", "qwen3.8-27b", "chat_template_kwargs"),
+        ("lmstudio", "qwen/qwen3.6-27b", "chat_template_kwargs"),
+        ("dashscope", "qwen3.7-max", "preserve_thinking"),
+        ("vllm", "Qwen/Qwen3-32B", ""),  # was not trained for it
+        ("vllm", "zai-org/GLM-5.1", ""),  # has another flag
+        ("openrouter", "qwen/qwen3.6-plus", ""),
+    ],
+)
+def test_qwen_keeps_the_reasoning_of_earlier_turns(
+    vendor: str, model: str, path: str
+) -> None:
+    target = Target(model, facts=family_facts(model))
+    chat = ChatRequest((ASK,), TOOLS, sampling=Sampling(effort="high"))
+    body = encode_request(chat, target, QUIRKS[vendor]).body
+    flag = body.get("chat_template_kwargs", {}).get("preserve_thinking")
+    assert (flag is True) == (path == "chat_template_kwargs")
+    assert (body.get("preserve_thinking") is True) == (path == "preserve_thinking")
+    if vendor in ("vllm", "llamacpp"):
+        assert body["chat_template_kwargs"]["enable_thinking"] is True

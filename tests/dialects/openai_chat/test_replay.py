@@ -114,7 +114,22 @@ def test_reasoning_of_plain_turns_goes_back_only_on_every_turn() -> None:
 def test_details_go_back_where_nothing_is_known_of_the_model() -> None:
     part = thought("hm", field="reasoning", details=DETAILS)
     assert sent(part, SAID) == {"content": "Yes.", "reasoning_details": DETAILS}
-    assert sent(thought("hm", field="reasoning"), SAID, CALL) == {"content": "Yes."}
+    beside_calls = sent(part, SAID, CALL)
+    assert beside_calls == {"content": "Yes.", "reasoning_details": DETAILS}
+
+
+def test_reasoning_of_a_field_goes_back_beside_calls_if_nothing_is_known() -> None:
+    """Models that think between their calls would make them again without it."""
+    for field in ("reasoning_content", "reasoning"):
+        part = thought("hm", field=field)
+        assert sent(part, SAID, CALL) == {"content": "Yes.", field: "hm"}
+        assert sent(part, SAID) == {"content": "Yes."}
+        assert sent(part, SAID, CALL, replay=Replay.NEVER) == {"content": "Yes."}
+    parts = sent(thought("hm", parts=True), SAID, CALL)["content"]
+    assert [part["type"] for part in parts] == ["thinking", "text"]
+    tagged = thought("hm", tags=["<think>", "</think>"])
+    assert sent(tagged, SAID, CALL) == {"content": "Yes."}
+    assert sent(ThinkingPart("hm"), SAID, CALL) == {"content": "Yes."}
 
 
 def test_details_of_several_blocks_are_one_list() -> None:
