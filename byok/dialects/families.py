@@ -132,7 +132,7 @@ _DEEPSEEK = (
         r"deepseek-(?:v[4-9]|reasoner|flash)",
         tools=True,
         thinking=True,
-        efforts=("low", "high", "max"),
+        efforts=("none", "low", "high", "max"),
         replay=Replay.EVERY_TURN,
         empty_reasoning=True,
     ),
@@ -162,7 +162,8 @@ _KIMI = (
 )
 _GLM = (
     _row(r"glm-(?:\d(?:\.\d)?v|5[.-]3-flash)", images=True),
-    _row(r"glm-5\.2", efforts=("high", "max")),
+    _row(r"glm-5\.2", efforts=("none", "high", "max")),
+    # it always thinks
     _row(r"glm-5\.[3-9]", efforts=("low", "high", "max")),
     _row(r"glm-(?:4\.[7-9]|[5-9])", replay=Replay.EVERY_TURN),
     _row(

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from byok.dialects.families import family_facts
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.effort import effort_fields
-from byok.dialects.openai_chat.quirks import EffortForm
+from byok.dialects.openai_chat.quirks import QUIRKS, EffortForm
 
 FIELD, OBJECT, SWITCH, BUDGET, TEMPLATE = (
     EffortForm.FIELD,
@@ -114,3 +115,26 @@ def test_effort_without_a_setting_is_a_notice(
     found, notice = effort_fields("high", facts, form)
     assert found == {}
     assert "`high`" in notice
+
+
+@pytest.mark.parametrize(
+    ("model", "vendor", "fields"),
+    [
+        ("glm-5.2", "zai", {"thinking": {"type": "disabled"}}),
+        ("glm-5.1", "zai", {"thinking": {"type": "disabled"}}),
+        ("deepseek-v4-pro", "deepseek", {"thinking": {"type": "disabled"}}),
+        ("deepseek-v4-flash", "volcengine", {"thinking": {"type": "disabled"}}),
+        ("deepseek/deepseek-v4-pro", "openrouter", {"reasoning": {"effort": "none"}}),
+        ("deepseek-ai/DeepSeek-V4", "siliconflow", {"enable_thinking": False}),
+        (
+            "glm-5.3",  # it cannot be switched off
+            "zai",
+            {"thinking": {"type": "enabled"}, "reasoning_effort": "low"},
+        ),
+    ],
+)
+def test_no_effort_switches_thinking_off(
+    model: str, vendor: str, fields: dict[str, Any]
+) -> None:
+    form = QUIRKS[vendor].effort
+    assert effort_fields("none", family_facts(model), form) == (fields, "")
