@@ -127,12 +127,13 @@ class WindowedUpstream(UpstreamLayer):
                             batch = [*batch[:-1], *told, batch[-1]]
                         yield batch
                 return
-            except ContextLengthExceeded as error:
+            except ContextLengthExceeded as refusal:
                 if begun:
                     raise
-                self._learn_from_refusal(model, limits, weight, error)
+                self._learn_from_refusal(model, limits, weight, refusal)
+                error = self._explain(refusal, chat, limits)
                 if attempt > (1 if error.window else _TRIES):
-                    raise
+                    raise error from refusal
                 fitted, owed = await self._fit(chat, model, limits)
                 cut = cut or fitted.is_new
                 if fitted.weight >= weight:
@@ -193,6 +194,14 @@ class WindowedUpstream(UpstreamLayer):
             estimate,
         )
         return [notice]
+
+    def _explain(
+        self, refusal: ContextLengthExceeded, chat: ChatRequest, limits: WindowLimits
+    ) -> ContextLengthExceeded:
+        """Return the refusal with what the user can do, where tools are the cause."""
+        tools = int(weigh_tools(chat.tools) / limits.ratio)
+        count = len(chat.tools)
+        return self._notices.explain_tools(refusal, limits.window(), tools, count)
 
     def _learn_from_refusal(
         self,

@@ -6,9 +6,15 @@ task, or as if there were no tools. The only sign is its count of the prompt's t
 
 from collections import OrderedDict
 
+from byok.errors import ContextLengthExceeded
 from byok.events import Notice
 
 _MOST_TOLD = 1000
+_MOST_OF_TOOLS = 0.6  # of a window, from where no conversation fits beside them
+_FEWER_TOOLS = (
+    "Set compact_tools = true under [chat], which describes tools more briefly, or "
+    "switch off MCP servers that you do not need."
+)
 GUESSED = Notice(
     "The upstream rejected this conversation as too long without naming its limit, so "
     "byok shortened its oldest part by an estimate. Set context_window for this "
@@ -58,8 +64,22 @@ class WindowNotices:
             return None
         return Notice(
             f"The instructions and tools alone have about {estimate:,} tokens, which "
-            f"leaves no room in this model's window of {window:,}. {self._cure} Fewer "
-            "MCP servers help, too."
+            f"leaves no room in this model's window of {window:,}. {self._cure} "
+            f"{_FEWER_TOOLS}"
+        )
+
+    def explain_tools(
+        self, error: ContextLengthExceeded, window: int, tools: int, count: int
+    ) -> ContextLengthExceeded:
+        """Return the refusal of a prompt whose tools alone fill most of the window.
+
+        `window` and `tools` are in tokens, `count` is the number of tools. Others stay.
+        """
+        if not window or tools < window * _MOST_OF_TOOLS:
+            return error
+        return error.with_hint(
+            f"The {count} tools alone have about {tools:,} tokens, and this model's "
+            f"window has {window:,}. {_FEWER_TOOLS} {self._cure}"
         )
 
     def _is_first(self, conversation: str | None, model: str) -> bool:

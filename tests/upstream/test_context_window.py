@@ -656,6 +656,19 @@ async def test_tools_that_fill_the_window_are_told_with_a_cure() -> None:
     assert len(notices(await bench.ask(replace(request, conversation="b")))) == 1
 
 
+async def test_a_refusal_for_too_many_tools_names_the_setting_that_helps() -> None:
+    tools = tuple(
+        ToolDefinition(f"tool{n}", "x" * 500, {"type": "object"}) for n in range(60)
+    )
+    bench = Bench(Model(8 * K), WindowSource(8 * K))
+    with pytest.raises(UpstreamRefused) as caught:
+        await bench.ask(ChatRequest((SYSTEM, user("Port it.")), tools))
+    assert "compact_tools" in caught.value.hint and "60" in caught.value.hint
+    with pytest.raises(UpstreamRefused) as caught:
+        await bench.ask(ChatRequest((SYSTEM, user("x" * 90 * K)), tools[:2]))
+    assert "compact_tools" not in caught.value.hint
+
+
 # --- its behaviour as an upstream ---
 
 
