@@ -87,7 +87,7 @@ class Remedies:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenRequest:
     """A request as it is sent: its head, and the JSON text of its body."""
 
     head: UpstreamRequest
@@ -118,10 +118,10 @@ class RequestRemedies:
     before: tuple[tuple[Api, tuple[Remedy, ...]], ...] = ()
     left: int = _MOST
 
-    def write(self, chat: ChatRequest) -> Written:
+    def write(self, chat: ChatRequest) -> WrittenRequest:
         """Encode the request with all remedies; its body is in the bytes alone."""
         _, request = self._encode(chat)
-        return Written(replace(request, body={}), write_json(request.body))
+        return WrittenRequest(replace(request, body={}), write_json(request.body))
 
     def find(
         self, error: UpstreamError, chat: ChatRequest, sent: UpstreamRequest

@@ -8,6 +8,7 @@ llama-cpp-python on PyPI. They are not part of this project: the test is skipped
 import importlib
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,7 +32,6 @@ from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.upstream.remedies import Remedies
 from byok.upstream.spec import Api, UpstreamSpec
-from tests.conftest import shared_folder
 from tests.fakes.chat_templates import SERVERS
 from tests.fakes.histories import PNG, user
 
@@ -56,9 +56,8 @@ class RaisedError(Exception):
     """What a template raises."""
 
 
-def templates() -> dict[str, Any]:
+def templates(folder: Path) -> dict[str, Any]:
     """Return the templates that jinja2 can compile, by name."""
-    folder = shared_folder() / "templates"
     if not any(folder.glob("*.jinja")):
         pytest.skip("no chat templates: put llama.cpp's into templates/ of BYOK_SHARED")
     pytest.importorskip("jinja2", reason="jinja2 is not installed")
@@ -185,8 +184,8 @@ def refusals_of(template: Any, server: str) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("server", ["llamacpp", "vllm", "lmstudio", "tgi"])
-def test_agents_stay_alive_with_every_template(server: str) -> None:
-    found = templates()
+def test_agents_stay_alive_with_every_template(shared: Path, server: str) -> None:
+    found = templates(shared / "templates")
     raised = {name: refusals_of(found[name], server) for name in found}
     assert {name for name, texts in raised.items() if texts} >= REFUSING
     assert {name: texts for name, texts in raised.items() if len(texts) > 2} == {}

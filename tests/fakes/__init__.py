@@ -13,6 +13,7 @@ Upstreams and services
     strict_schemas   what each vendor refuses in the JSON Schemas of tools
     prefix_cache     an upstream that caches the beginnings of prompts
     strict_ollama    what the server of Ollama's own API would not read
+    chat_templates   servers whose chat templates refuse some conversations
     ollama_server    an Ollama that loads models, and cuts prompts
     strict_responses OpenAI's rules for bodies of Responses
     responses_server a server that speaks Responses strictly, with models that reason
