@@ -161,9 +161,13 @@ class IndexStatus:
 
 @dataclass(frozen=True, slots=True)
 class PathStatus:
-    """Whether a path is indexed; `reason` names the rule that leaves it out."""
+    """Whether a path is indexed; `reason` names the rule that leaves it out.
+
+    `notes` say what does not count of the ignore files above it.
+    """
 
     path: str
     what: str
     reason: str | None = None
     explanation: str = ""
+    notes: Sequence[str] = ()

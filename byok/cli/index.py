@@ -189,6 +189,8 @@ def why(
     if answer["reason"]:
         text += f" ({answer['reason']}): {answer['explanation']}"
     say(text)
+    for note in answer.get("notes", ()):  # a daemon of an older version
+        say(f"But {note}.")
 
 
 def estimate(

@@ -5,7 +5,7 @@ import os
 import stat
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from byok.errors import BadRequest
 from byok.index.store.store import Store
@@ -14,12 +14,19 @@ from byok.index.versions import MAX_BYTES
 from byok.index.workspace.workspace import Workspace
 
 
-def why(
-    workspaces: Iterable[Workspace], store: Store, path: Path
-) -> tuple[str, SkipReason | None]:
-    """Return the state of a path in words, and why it is skipped if it is.
+class PathReport(NamedTuple):
+    """The state of a path in words, and why it is skipped if it is.
 
-    If workspaces are nested, the innermost one answers.
+    `notes` are sentences about what does not count of the ignore files above it.
+    """
+
+    what: str
+    reason: SkipReason | None = None
+    notes: tuple[str, ...] = ()
+
+
+def why(workspaces: Iterable[Workspace], store: Store, path: Path) -> PathReport:
+    """Report on a path; if workspaces are nested, the innermost one answers.
 
     Raises:
         BadRequest: no workspace contains it.
@@ -32,7 +39,9 @@ def why(
             code="no_workspace",
         )
     inner = max(around, key=lambda space: len(space.root.parts))
-    return _why(inner, store, path.relative_to(inner.root).as_posix())
+    below = path.relative_to(inner.root).as_posix()
+    what, reason = _why(inner, store, below)
+    return PathReport(what, reason, tuple(inner.rules.notes_on(below)))
 
 
 def _why(

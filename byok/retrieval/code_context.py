@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from byok.retrieval.retriever import Retriever
 
 _log = logging.getLogger(__name__)
+_SHOWN_NOTES = 3  # on ignore files of a workspace
 
 
 class _Opened(NamedTuple):
@@ -293,16 +294,20 @@ class CodeContext:
         from byok.index.report import why
 
         engine = (await self._open_engine()).engine
-        what, reason = await asyncio.to_thread(
-            why, engine.workspaces, engine.store, path
+        found = await asyncio.to_thread(why, engine.workspaces, engine.store, path)
+        explanation = found.reason.explanation if found.reason else ""
+        return PathStatus(
+            str(path), found.what, found.reason, explanation, list(found.notes)
         )
-        explanation = reason.explanation if reason else ""
-        return PathStatus(str(path), what, reason, explanation)
 
 
 def _report_of(workspace: "Workspace") -> WorkspaceReport:
+    status = workspace.status
+    notes = [status.note]
+    if status.phase == "complete":  # while it is scanned, a note says why it is not
+        notes += list(workspace.rules.notes.values())[:_SHOWN_NOTES]
     return WorkspaceReport(
         **asdict(workspace.progress),
-        note=workspace.status.note,
+        note="; ".join(filter(None, notes)),
         counters=asdict(workspace.counters),
     )

@@ -289,10 +289,14 @@ async def test_an_absurd_ignore_file_costs_little(root: Path) -> None:
     (root / ".gitignore").write_text(
         "\n".join([*lines, *("y\n" for _ in range(10_000))])
     )
+    (root / ".augmentignore").write_text("\n".join(["?" * 900] * 10))
+    many = "".join(f"**/generated_{n}/**/*.{n}.tmp\n" for n in range(1_000))
+    written(root, {"many/.gitignore": many, "many/cub.py": "def feed_cub(): ...\n"})
     (root / ("a" * 60)).write_text("feed_lion")
     async with following(root) as editor:
         await complete(editor)
         assert "def feed_lion" in await ask(editor, "feed_lion")
+        assert "def feed_cub" in await ask(editor, "feed_cub")
 
 
 @pytest.mark.case("B74", "B75")

@@ -33,7 +33,7 @@ async def test_report_says_why_a_path_is_left_out(tmp_path: Path) -> None:
     async with engine(tmp_path / "e", root) as made:
         await complete(made)
         told = {
-            path: why(made.workspaces, made.store, root / path) for path in expected
+            path: why(made.workspaces, made.store, root / path)[:2] for path in expected
         }
         with pytest.raises(BadRequest):
             why(made.workspaces, made.store, tmp_path / "elsewhere")
@@ -49,7 +49,7 @@ async def test_report_does_not_call_a_file_waiting_that_the_scan_leaves_out(
     async with engine(tmp_path / "e", root) as made:
         await complete(made)
         told = [
-            why(made.workspaces, made.store, root / path)
+            why(made.workspaces, made.store, root / path)[:2]
             for path in ("big.py", "pipe.py", "big.py/x.py")
         ]
     assert told == [
@@ -66,7 +66,23 @@ async def test_report_of_nested_workspaces_is_that_of_the_inner_one(
     written(root, {"in/a.py": "x = 1\n", ".gitignore": "in/\n"})
     async with engine(tmp_path / "e", root, root / "in") as made:
         await complete(made)
-        assert why(made.workspaces, made.store, root / "in/a.py") == ("indexed", None)
+        found = why(made.workspaces, made.store, root / "in/a.py")
+    assert found == ("indexed", None, ())
+
+
+@pytest.mark.case("B71")
+async def test_report_names_what_does_not_count_of_an_ignore_file(
+    tmp_path: Path,
+) -> None:
+    root = tmp_path / "project"
+    written(root, {"a/b.py": "x = 1\n", "a/.gitignore": "[[:nope:]]\n", "c.py": "y"})
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        below = why(made.workspaces, made.store, root / "a/b.py")
+        beside = why(made.workspaces, made.store, root / "c.py")
+    assert below.what == beside.what == "indexed"
+    assert "a/.gitignore" in " ".join(below.notes)
+    assert beside.notes == ()
 
 
 async def test_report_counts_what_is_kept(tmp_path: Path) -> None:

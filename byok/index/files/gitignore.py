@@ -2,72 +2,103 @@
 
 The patterns come from a repository and are not trusted: with Python's `re` a single
 `*a*a*a` takes 160 ms for a name of 255 letters, and a file may hold a thousand of them.
+So pathspec only turns a line into a regular expression, and RE2 matches many of them at
+once, as a set. A set has a limited memory, and beyond that RE2 refuses to compile it:
+lines are shared out among several sets, and one that even alone is too much is left
+out and reported as unreadable.
 
-Git matches bytes: `?` and `[!a]` stand for one byte of a name, and `ü` has two. So
-each byte of a character beyond ASCII is matched as a character of its own.
+Git matches bytes: `?` and `[!a]` stand for one byte of a name, and `ü` has two. So do
+these expressions. pathspec reads text, where some bytes from 128 on would be spaces, so
+it is given a character of the private use area for each of them.
 """
 
 import re
-import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 import re2
-from pathspec import GitIgnoreSpec
 from pathspec.patterns.gitignore.base import GitIgnorePatternError
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
-_RE2 = "re2"
-_UNREADABLE = (
-    GitIgnorePatternError,
-    OverflowError,
-    RecursionError,
-    UnicodeError,
-    re.error,
-)
 _PRIVATE_USE = {byte: 0xE000 + byte for byte in range(128, 256)}
+_BYTES = {private: byte for byte, private in _PRIVATE_USE.items()}
 # All in a folder, or all folders in it: for pathspec that is also the folder itself.
 _IN_FOLDER = re.compile(r"/\*\*(/?) *$")
+# Characters of expressions in one set. A literal one takes an instruction, the others
+# less; RE2 refuses a set from some 70,000 instructions on.
+_SET_SIZE = 32_768
+
+
+def _options() -> re2.Options:
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1  # a byte is a character
+    options.dot_nl = True
+    options.never_capture = True
+    options.log_errors = False  # RE2 would write to stderr, past the log
+    return options
+
+
+_OPTIONS = _options()
 
 
 class Patterns:
-    """Lines of an ignore file; the last that matches decides."""
+    """Lines of an ignore file; the last that matches decides.
 
-    __slots__ = ("_spec",)
+    `unreadable` are the lines that RE2 cannot match; they name nothing. A line that git
+    could not read either is not among them.
+    """
+
+    __slots__ = ("_ignores", "_sets", "unreadable")
 
     def __init__(self, lines: Iterable[str]) -> None:
-        """Compile the lines; one that cannot be read names nothing, as in git."""
-        patterns = [pattern for line in lines if (pattern := _pattern(line))]
-        try:
-            self._spec = GitIgnoreSpec(patterns, backend=_RE2)
-        except (re2.error, UnicodeError):
-            sound = [pattern for pattern in patterns if _compiles(pattern)]
-            self._spec = GitIgnoreSpec(sound, backend=_RE2)
+        """Compile the lines."""
+        found = [(line, *read) for line in lines if (read := _expression(line))]
+        expressions = [expression for _, expression, _ in found]
+        self._ignores: list[bool] = [ignores for _, _, ignores in found]
+        self._sets: list[tuple[int, re2.Set]] = []  # with the place of its first line
+        self.unreadable: list[str] = []
+        for start, end in _shares(expressions):
+            for place, compiled in _compile(expressions, start, end):
+                if compiled is None:
+                    self.unreadable.append(found[place][0])
+                else:
+                    self._sets.append((place, compiled))
 
     def __len__(self) -> int:
-        return len(self._spec)
+        return len(self._ignores)
 
     def verdict(self, path: str, *, is_dir: bool) -> bool | None:
         """Tell whether a path is ignored (True), lifted (False) or not named (None).
 
-        The path is relative to the folder of the ignore file. Folders above it are
-        asked for first; nothing in an ignored one is asked for.
+        The path is relative to the folder of the ignore file. What is said of a folder
+        is not said of what is in it: folders above a path are asked for first, and
+        nothing in an ignored one is asked for.
         """
         try:
-            name = _spell_bytes(f"{path}/" if is_dir else path)
-            return self._spec.check_file(name, separators=()).include
+            name = f"{path}/" if is_dir else path
+            raw = name.encode("utf-8", "surrogateescape")
         except UnicodeError:
-            return None  # a name that is no UTF-8
-
-
-def _pattern(line: str) -> GitIgnoreSpecPattern | None:
-    try:
-        line = _IN_FOLDER.sub(r"/**/*\1", _spell_bytes(line))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of `re`, about odd character classes
-            pattern = GitIgnoreSpecPattern(line)
-    except _UNREADABLE:
+            return None  # a name that no file can have
+        for first, compiled in reversed(self._sets):
+            if found := compiled.Match(raw):
+                place: int = first + max(found)
+                return self._ignores[place]
         return None
-    return pattern if pattern.include is not None else None
+
+
+def _expression(line: str) -> tuple[bytes, bool] | None:
+    """Return what matches the paths that a line names, and whether it ignores them.
+
+    None if it names nothing, as git says of a line that it cannot read.
+    """
+    try:
+        text = _IN_FOLDER.sub(r"/**/*\1", _spell_bytes(line))
+        expression, ignores = GitIgnoreSpecPattern.pattern_to_regex(text)
+    except (GitIgnorePatternError, UnicodeError):
+        return None
+    if expression is None or ignores is None:
+        return None
+    # pathspec's also match what is in a folder of that name: `$` leaves that out.
+    return f"(?:{expression})$".translate(_BYTES).encode("latin-1"), ignores
 
 
 def _spell_bytes(text: str) -> str:
@@ -78,12 +109,40 @@ def _spell_bytes(text: str) -> str:
     return raw.decode("latin-1").translate(_PRIVATE_USE)
 
 
-def _compiles(pattern: GitIgnoreSpecPattern) -> bool:
+def _shares(expressions: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of expressions that are to be compiled together, in order."""
+    start = size = 0
+    for place, expression in enumerate(expressions):
+        size += len(expression)
+        if size > _SET_SIZE and place > start:
+            yield start, place
+            start, size = place, len(expression)
+    if start < len(expressions):
+        yield start, len(expressions)
+
+
+def _compile(
+    expressions: Sequence[bytes], start: int, end: int
+) -> Iterator[tuple[int, re2.Set | None]]:
+    """Yield sets of a range of expressions, in order, each with the first one's place.
+
+    Where RE2 refuses a range, its halves are compiled; None stands for one expression
+    that is refused.
+    """
+    compiled = re2.Set.SearchSet(_OPTIONS)
     try:
-        GitIgnoreSpec([pattern], backend=_RE2)
-    except (re2.error, UnicodeError):
-        return False
-    return True
+        for expression in expressions[start:end]:
+            compiled.Add(expression)
+        compiled.Compile()
+    except re2.error:
+        if end - start == 1:
+            yield start, None
+            return
+        middle = (start + end) // 2
+        yield from _compile(expressions, start, middle)
+        yield from _compile(expressions, middle, end)
+    else:
+        yield start, compiled
 
 
 def pattern_lines(content: bytes) -> list[str]:

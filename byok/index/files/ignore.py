@@ -8,6 +8,7 @@ What is below an ignored folder stays ignored.
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
+from pathlib import Path
 
 from byok.index.files.git_rules import Outside
 from byok.index.files.gitignore import Patterns, pattern_lines
@@ -21,6 +22,10 @@ _MAX_LINE = 1_000
 _MAX_LINES_IN_FORCE = 4_000
 _MAX_LINES_IN_ALL = 50_000  # compiling them takes seconds
 _MAX_FOLDERS = 100_000
+_TOO_LONG = (
+    f"is too long: only {_MAX_LINES:,} lines of up to {_MAX_LINE:,} characters,"
+    f" {_MAX_BYTES // 1024} KiB in all, count"
+)
 IGNORE_FILES = (".gitignore", ".augmentignore")
 # `!node_modules/` in an .augmentignore lifts such a line. Names that people also give
 # to folders of their own (build, dist, target) only count at the root.
@@ -119,7 +124,9 @@ class Rules:
         self._noise = Patterns(noise)
         self._folders: dict[str, FolderRules] = {}
         self._lines = 0
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
+        # What does not count of an ignore file, by its path.
+        self.notes: dict[str, str] = {}
 
     def reason(self, path: str, *, is_dir: bool = False) -> SkipReason | None:
         """Return why a path is skipped, by itself or by a folder above; else None."""
@@ -159,6 +166,22 @@ class Rules:
             for path, rules in list(self._folders.items())
             if folder and path != folder and not path.startswith(below)
         }
+        self.notes = {
+            path: note
+            for path, note in list(self.notes.items())
+            if folder and not path.startswith(below)
+        }
+
+    def notes_on(self, path: str) -> list[str]:
+        """Return what does not count of the ignore files above a path, in sentences.
+
+        They have no full stop. Only of files that have been read, as `reason` does.
+        """
+        return [
+            note
+            for name, note in list(self.notes.items())
+            if Path(name).is_absolute() or path.startswith(name[: name.rfind("/") + 1])
+        ]
 
     def _root(self, names: Collection[str] | None) -> FolderRules:
         chain: _Chain = ((self._noise, "", 0),)
@@ -196,18 +219,26 @@ class Rules:
     ) -> _Chain:
         lines, whole = _bounded_lines(content)
         if not whole:
-            self._tell(path, "is too long: only its first part counts")
+            self._report(path, _TOO_LONG)
         in_force = len(lines) + sum(len(patterns) for patterns, _, _ in chain)
         self._lines += len(lines)
         if in_force > _MAX_LINES_IN_FORCE or self._lines > _MAX_LINES_IN_ALL:
-            self._tell(path, "is left out: too many rules in this workspace")
+            self._report(path, "is left out: too many rules in this workspace")
             return chain
-        return ((Patterns(lines), before, start), *chain) if lines else chain
+        patterns = Patterns(lines)
+        if patterns.unreadable:
+            few = ", ".join(ascii(line[:60]) for line in patterns.unreadable[:3])
+            count = len(patterns.unreadable)
+            self._report(path, f"has {count} lines that byok cannot read: {few}")
+        return ((patterns, before, start), *chain) if len(patterns) else chain
 
-    def _tell(self, path: str, what: str) -> None:
-        if path not in self._told and len(self._told) < _MAX_LINES:
-            self._told.add(path)
-            _log.warning("ignore file %r %s", path, what)
+    def _report(self, path: str, what: str) -> None:
+        """Note that something in an ignore file does not count; log it once."""
+        if path in self.notes or len(self.notes) < _MAX_LINES:
+            self.notes[path] = f"the ignore file {path!a} {what}"
+        if path not in self._logged and len(self._logged) < _MAX_LINES:
+            self._logged.add(path)
+            _log.warning("%s", self.notes[path])
 
 
 def _covers(outer: _Chain) -> bool:

@@ -116,3 +116,41 @@ def test_gitignore_globs_take_linear_time(glob: str) -> None:
     for name in names:
         patterns.verdict(name, is_dir=False)
     assert time.process_time() - began < 0.5
+
+
+# Each is more than one set of RE2 can hold.
+MANY = {
+    "question marks": ["?" * 900] * 72,
+    "question marks of many lengths": ["?" * n for n in range(800, 880)],
+    "stars": ["*a" * 480] * 68,
+    "generated": [f"**/generated_{n}/**/*.{n}.tmp" for n in range(1_000)],
+    "literals": [f"{n:04}" + "x" * 900 for n in range(72)],
+    "classes": ["[!a]" * 249 + "b"] * 64,
+    "folders": [f"**/a{n}/" * 80 for n in range(100)],
+}
+
+
+@pytest.mark.case("B71")
+def test_gitignore_lines_count_however_many_there_are(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """The first, the last, and a later one that lifts an earlier one."""
+    wrong = {}
+    for name, lines in MANY.items():
+        patterns = Patterns(["first", "both", *lines, "last", "!both"])
+        found = [
+            patterns.verdict(path, is_dir=False)
+            for path in ("first", "last", "both", "other", "d/first", "d/both")
+        ]
+        if found != [True, True, False, None, True, False] or patterns.unreadable:
+            wrong[name] = found
+    assert wrong == {}
+    assert capfd.readouterr() == ("", "")  # RE2 would write past the log
+
+
+def test_gitignore_line_that_re2_refuses_is_named_and_ignores_nothing() -> None:
+    patterns = Patterns(["[[:nope:]]a", "b", "?" * 100_000, "c"])
+    assert patterns.unreadable == ["[[:nope:]]a", "?" * 100_000]
+    assert patterns.verdict("xa", is_dir=False) is None
+    assert patterns.verdict("b", is_dir=False)
+    assert patterns.verdict("c", is_dir=False)

@@ -195,6 +195,35 @@ def test_ignore_file_that_is_too_long_is_cut_and_reported_once(
     assert len(caplog.records) == 1
 
 
+@pytest.mark.case("B71", "B72")
+def test_ignore_file_beyond_a_set_of_re2_keeps_its_rules_and_the_secret_ones() -> None:
+    for line in ("?" * 900, "*a" * 450, "[[:nope:]]"):
+        judged = rules({".gitignore": f"{line}\n" * 70 + "!.env\nlast\n"})
+        assert judged.reason("last") is IGNORED
+        assert judged.reason(".env") is SECRET
+        assert judged.reason("src/id_rsa") is SECRET
+        assert judged.reason("src/a.py") is None
+
+
+def test_ignore_lines_that_cannot_be_read_are_named_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    files = {"a/.gitignore": "[[:nope:]]\n*.log\n", "b/.gitignore": "*.log\n"}
+    with caplog.at_level(logging.WARNING):
+        judged = rules(files)
+        assert judged.reason("a/x.log") is IGNORED
+        assert judged.reason("b/x.log") is IGNORED
+        [note] = judged.notes_on("a/x.py")
+        judged.forget("a")
+        assert judged.notes_on("a/x.py") == []
+        assert judged.reason("a/x.log") is IGNORED
+    assert "a/.gitignore" in note
+    assert "[[:nope:]]" in note
+    assert judged.notes_on("b/x.py") == []
+    assert judged.notes_on("ab.py") == []
+    assert len(caplog.records) == 1
+
+
 @pytest.mark.slow
 def test_ignore_total_of_rules_is_limited(caplog: pytest.LogCaptureFixture) -> None:
     many = "".join(f"{number}x\n" for number in range(900))
