@@ -49,6 +49,8 @@ from byok.cli import (
 from byok.cli.output import fail
 from byok.errors import ByokError, ConfigError
 from byok.platform.file_errors import of_system
+from byok.platform.paths import find_paths
+from byok.platform.programs import distrust
 
 EXIT_CONFIG = 78
 _EXITS = {
@@ -95,6 +97,7 @@ def main() -> NoReturn:
             stream.reconfigure(encoding="utf-8", errors="replace")
     # Only `serve` logs; the other commands print what they have to say.
     logging.getLogger("byok").addHandler(logging.NullHandler())
+    distrust(_workspaces)
     try:
         app(prog_name="byok")
     except ByokError as error:
@@ -104,6 +107,13 @@ def main() -> NoReturn:
         fail(of_system(error))
         sys.exit(1)
     sys.exit(0)
+
+
+def _workspaces() -> list[Path]:
+    """Return all folders that byok indexes or has indexed."""
+    from byok.index.store.workspaces import roots_in
+
+    return roots_in(find_paths().database)
 
 
 def exit_code(error: ByokError) -> int:

@@ -6,7 +6,6 @@ names until its window is closed; both are avoided here.
 """
 
 import os
-import shutil
 import subprocess
 import sys
 import webbrowser
@@ -14,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 
 from byok.client_settings.run_place import RunPlace
+from byok.platform.programs import find_program
 
 Run = Callable[[Sequence[str]], bool]
 
@@ -53,7 +53,7 @@ def open_browser(
     environ: Mapping[str, str] = os.environ,
     *,
     platform: str = sys.platform,
-    find: Callable[[str], str | None] = shutil.which,
+    find: Callable[[str], str | None] = find_program,
     get: Callable[[], webbrowser.BaseBrowser] = webbrowser.get,
     run: Run = run_detached,
 ) -> bool:

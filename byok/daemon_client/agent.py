@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Protocol
 
 from byok.daemon_client.client import LocalClient
-from byok.daemon_client.project import check_project, project_of, workspace_of
+from byok.daemon_client.project import check_project, workspace_of
 from byok.errors import ByokError, ConfigError, IndexInUse
+from byok.platform.programs import project_of
 from byok.routing import Service
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from byok.errors import ConfigError
 from byok.index.files.roots import OwnFolders, check_root
+from byok.platform.programs import project_of
 
 
 def workspace_of(folder: Path, known: Iterable[Path], own: OwnFolders) -> Path:
@@ -30,14 +31,3 @@ def check_project(folder: Path, own: OwnFolders) -> Path:
     if system and folder.is_relative_to(system):
         raise ConfigError(f"{folder} is a system folder.")
     return check_root(folder, own)
-
-
-def project_of(folder: Path) -> Path:
-    """Return the root of the git repository around a folder, else the folder."""
-    home = Path.home()
-    for place in (folder, *folder.parents):
-        if place == home:
-            break
-        if (place / ".git").exists():
-            return place
-    return folder

@@ -1,6 +1,7 @@
 """Start the daemon in the background, where it outlives the process that started it."""
 
 import logging
+import os
 import subprocess
 import sys
 import time
@@ -8,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from byok.platform.paths import make_private
+from byok.platform.programs import safe_path_entries
 
 _log = logging.getLogger(__name__)
 _PAUSE = 60.0
@@ -59,6 +61,11 @@ class Starter:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter
                 self._command,
                 cwd=self._folder,
+                # PATH may have folders of the project that this was started in.
+                env={
+                    **os.environ,
+                    "PATH": os.pathsep.join(map(str, safe_path_entries())),
+                },
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

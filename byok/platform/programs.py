@@ -3,11 +3,44 @@
 import os
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 _ENDING = ".exe" if sys.platform == "win32" else ""
+_PACKAGES = "node_modules"  # `npm run` puts programs of all packages into PATH
+_sources: list[Callable[[], Iterable[Path]]] = []
+
+
+def distrust(folders: Callable[[], Iterable[Path]]) -> None:
+    """Take no program from the folders that this gives, nor from below, in any search.
+
+    It is called at each search, because workspaces come and go while a process runs.
+    The command line calls this once, at its start.
+    """
+    _sources.append(folders)
+
+
+def project_of(folder: Path) -> Path:
+    """Return the root of the git repository around a folder, else the folder.
+
+    A repository that is the home folder, or contains it, does not count.
+    """
+    for place in (folder, *folder.parents):
+        if _has_home(place):
+            break
+        if (place / ".git").exists():
+            return place
+    return folder
+
+
+def _has_home(folder: Path) -> bool:
+    """Tell whether a folder is the user's home, or contains it."""
+    try:
+        home = Path.home().resolve()
+    except (OSError, RuntimeError):  # nobody knows where it is
+        home = Path(folder.anchor)
+    return home.is_relative_to(folder)
 
 
 def safe_path_entries(
@@ -15,11 +48,17 @@ def safe_path_entries(
 ) -> Iterator[Path]:
     """Give the entries of `path` (by default PATH) that may be searched for programs.
 
-    Excluded are relative entries, the current folder, folders inside one of `never`,
-    because a repository may control them, and folders that cannot be resolved.
+    Excluded is what a repository may control: relative entries, folders inside one of
+    `never`, of the folders to `distrust`, or of the project around the current folder,
+    and packages of npm. So are folders that cannot be resolved.
     """
-    forbidden = [folder.resolve() for folder in never]
+    known = (folder for source in _sources for folder in source())
+    forbidden = [folder.resolve() for folder in (*never, *known)]
     here = _current_folder()
+    if here is not None:
+        project = project_of(here)
+        if not _has_home(project):
+            forbidden.append(project)
     value = os.environ.get("PATH", os.defpath) if path is None else path
     for entry in value.split(os.pathsep):
         folder = Path(entry)
@@ -29,7 +68,9 @@ def safe_path_entries(
             place = folder.resolve()
         except (OSError, RuntimeError):  # links that lead round in a circle
             continue
-        if place != here and not any(place.is_relative_to(root) for root in forbidden):
+        if place == here or _PACKAGES in place.parts:
+            continue
+        if not any(place.is_relative_to(root) for root in forbidden):
             yield folder
 
 

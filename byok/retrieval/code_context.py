@@ -188,7 +188,11 @@ class CodeContext:
                 engine = await self._stack.enter_async_context(
                     open_engine(self._database, self._index, self._options)
                 )
-                ripgrep = Ripgrep(find_program("rg", never=self._options.roots))
+                ripgrep = Ripgrep(
+                    lambda: find_program(
+                        "rg", never=[w.root for w in engine.workspaces]
+                    )
+                )
                 retriever = Retriever(engine, ripgrep, self._mode, lambda: self.aids)
                 finder = PassageFinder(engine, retriever.ranker, self._mode)
                 self._open = _Opened(engine, retriever, finder)

@@ -62,17 +62,21 @@ class TextSearchResult:
 
 
 class Ripgrep:
-    """Runs ripgrep; `program` is its path, None if it is not installed."""
+    """Runs ripgrep; `find` returns its path, None if it is not installed.
+
+    It is asked at each search, because which folders may hold programs changes with the
+    workspaces.
+    """
 
     def __init__(
         self,
-        program: str | None,
+        find: Callable[[], str | None],
         *,
         token_seconds: float = 10.0,
         total_seconds: float = 20.0,
         most_bytes: int = _MOST_BYTES,
     ) -> None:
-        self._program = program
+        self._find = find
         self._token_seconds = token_seconds
         self._total_seconds = total_seconds
         self._most_bytes = most_bytes
@@ -102,7 +106,8 @@ class Ripgrep:
         raise: it becomes a note beside what was found before. Cancelling kills the
         process.
         """
-        if self._program is None:
+        program = await asyncio.to_thread(self._find)
+        if program is None:
             return TextSearchResult(notes=(UNAVAILABLE,))
         found = MatchCollector()
         troubles: dict[str, None] = {}
@@ -113,7 +118,7 @@ class Ripgrep:
             if seconds <= 0:
                 troubles[_timeout_note(self._total_seconds)] = None
                 break
-            run = _Run(token, found, allowed)
+            run = _Run(program, token, found, allowed)
             if trouble := await self._run(run, root, seconds):
                 troubles[trouble] = None
             if trouble in (UNAVAILABLE, _GONE):
@@ -126,7 +131,7 @@ class Ripgrep:
     async def _run(self, run: "_Run", root: Path, seconds: float) -> str | None:
         """Search for one word; return a note if something went wrong."""
         try:
-            process = await self._start(run.token, root)
+            process = await _start(run, root)
         except (OSError, ValueError):
             there = await asyncio.to_thread(root.is_dir)
             return UNAVAILABLE if there else _GONE
@@ -146,18 +151,6 @@ class Ripgrep:
             return None
         return f"rg failed (exit {process.returncode}), so its results are incomplete."
 
-    async def _start(self, token: str, root: Path) -> asyncio.subprocess.Process:
-        assert self._program is not None  # noqa: S101 - `search` looked
-        return await asyncio.create_subprocess_exec(
-            *(self._program, *_ARGUMENTS, "-e", token, "--", "./"),
-            cwd=root,
-            env=clean_environment(),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            start_new_session=True,
-        )
-
     async def _read(self, process: asyncio.subprocess.Process, run: "_Run") -> bool:
         """Feed the output to `run`; False if it was cut at the limit."""
         assert process.stdout is not None  # noqa: S101 - asked for above
@@ -172,6 +165,18 @@ class Ripgrep:
                 run.feed(line)
         run.feed(rest)
         return True
+
+
+async def _start(run: "_Run", root: Path) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *(run.program, *_ARGUMENTS, "-e", run.token, "--", "./"),
+        cwd=root,
+        env=clean_environment(),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
+    )
 
 
 async def _kill(process: asyncio.subprocess.Process) -> None:
@@ -213,8 +218,13 @@ class _Run:
     """Reads the output of one run of `rg --json`; skips lines that are no message."""
 
     def __init__(
-        self, token: str, found: MatchCollector, allowed: Callable[[str], bool]
+        self,
+        program: str,
+        token: str,
+        found: MatchCollector,
+        allowed: Callable[[str], bool],
     ) -> None:
+        self.program = program
         self.token = token
         self.found = found
         self.understood = False

@@ -50,7 +50,7 @@ def text_search(
     from byok.retrieval.text_search import TextSearch
 
     options = index_options(settings, paths, roots)
-    ripgrep = Ripgrep(find_program("rg", never=options.roots))
+    ripgrep = Ripgrep(lambda: find_program("rg", never=options.roots))
     return TextSearch(ripgrep, lambda root: rules_of(root, options))
 
 

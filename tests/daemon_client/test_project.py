@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from byok.daemon_client.project import check_project, project_of, workspace_of
+from byok.daemon_client.project import check_project, workspace_of
 from byok.errors import ConfigError
 from byok.index.files.roots import OwnFolders
+from byok.platform.programs import project_of
 
 OWN = OwnFolders([])
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -39,8 +39,9 @@ class Planted:
         for name in module_names() - without:
             if name.isidentifier():
                 (self.root / f"{name}.py").write_text(code)
-        for name in ("rg", "git"):
+        for name in ("rg", "git", "bin/rg", "bin/git"):
             program = self.root / name
+            program.parent.mkdir(exist_ok=True)
             program.write_text(f"#!/bin/sh\necho {name} >> '{self.marker}'\n")
             program.chmod(0o755)
         (self.root / "oven.py").write_text(
@@ -62,7 +63,7 @@ def module_names() -> frozenset[str]:
 
 def environment(root: Path) -> dict[str, str]:
     """Return that of a user whose PATH has the repository, and the current folder."""
-    path = os.pathsep.join((".", str(root), os.environ["PATH"]))
+    path = os.pathsep.join((".", str(root / "bin"), str(root), os.environ["PATH"]))
     kept = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     return {**kept, "PATH": path}
 
@@ -101,32 +102,40 @@ def run(
     command: list[str],
     *arguments: str,
     root: Path,
-    stdin: str = "",
+    here: Path | None = None,
     env: Mapping[str, str] | None = None,
+    fails: bool = False,
 ) -> str:
+    """Run a command in the repository, or `here` with the repository in PATH."""
     done = subprocess.run(
         [*command, *arguments],
-        input=stdin,
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
-        cwd=root,
+        cwd=here or root,
         env={**environment(root), **(env or {})},
         timeout=120,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert fails or done.returncode == 0, done.stderr
     return done.stdout
 
 
 @contextmanager
-def serving(command: list[str], root: Path, *arguments: str) -> Iterator[None]:
+def serving(
+    command: list[str],
+    root: Path,
+    *arguments: str,
+    here: Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Iterator[None]:
     process = subprocess.Popen(
         [*command, "serve", "--upstream", "demo", "--port", "0", *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        cwd=root,
-        env=environment(root),
+        cwd=here or root,
+        env={**environment(root), **(env or {})},
     )
     with process:
         try:
@@ -206,6 +215,31 @@ def test_planted_code_is_not_run_by_an_mcp_server(
         assert "def preheat(degrees)" in str(answer["result"])
         process.stdin.close()
         process.stdin = None
+    planted.check()
+
+
+@pytest.mark.case("B109")
+def test_planted_programs_are_not_run_by_who_has_them_in_the_path(
+    command: list[str], planted: Planted, tmp_path: Path
+) -> None:
+    """Started elsewhere, with the repository in PATH, added by `byok index add`."""
+    here, other = tmp_path / "here", tmp_path / "other"
+    here.mkdir()
+    other.mkdir()
+    (other / "kiln.py").write_text("def fire(degrees):\n    return degrees\n")
+    subprocess.run(["git", "init", "-q"], cwd=other, check=True)
+    env = {"BYOK_RETRIEVAL__MODE": "ripgrep"}
+    byok = partial(run, command, root=planted.root, here=here, env=env)
+    with serving(command, planted.root, here=here, env=env):
+        for folder in (planted.root, other):
+            byok("index", "add", str(folder))
+        out = byok("search", QUESTION, "-w", str(planted.root))
+        assert "def preheat(degrees)" in out
+        assert "def fire(degrees)" in byok("search", "fire", "-w", str(other))
+        byok("doctor", fails=True)
+    for folder in (other, planted.root):
+        byok("search", QUESTION, "-w", str(folder))
+    byok("doctor", fails=True)
     planted.check()
 
 

@@ -44,6 +44,27 @@ def test_program_search_skips_the_current_folder_and_workspaces(
     assert find_program("tool", path=path, never=[root]) == str(good / "tool")
 
 
+@pytest.mark.case("B53")
+def test_program_search_skips_the_project_around_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `npm run` and direnv put its folders into PATH."""
+    project, good = tmp_path / "home/project", tmp_path / "home/bin"
+    (project / ".git").mkdir(parents=True)
+    (project / "deep").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    packages = tmp_path / "elsewhere/node_modules/.bin"
+    for folder in (project / "bin", project / "deep/bin", packages, good):
+        planted(folder)
+    path = os.pathsep.join(map(str, [project / "bin", packages, good]))
+    monkeypatch.chdir(project / "deep")
+    assert find_program("tool", path=path) == str(good / "tool")
+    # Whoever stands at home has the programs that are installed there.
+    for here in (tmp_path / "home", tmp_path):
+        monkeypatch.chdir(here)
+        assert find_program("tool", path=str(good)) == str(good / "tool")
+
+
 def test_program_search_skips_a_file_that_cannot_be_run(tmp_path: Path) -> None:
     planted(tmp_path / "a", mode=0o644)
     (tmp_path / "b" / "tool").mkdir(parents=True)

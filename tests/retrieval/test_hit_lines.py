@@ -20,7 +20,7 @@ async def lines_of(tmp_path: Path, text: str, question: str, most: int = 12) -> 
     root = written(tmp_path / "project", {"a.py": text})
     async with engine(tmp_path / "e", root) as made:
         await complete(made)
-        retriever = Retriever(made, Ripgrep(None), aids=ModelAids)
+        retriever = Retriever(made, Ripgrep(lambda: None), aids=ModelAids)
         found = await retriever.search(question, 1, [str(root)], lines=most)
         without = await retriever.search(question, 1, [str(root)])
     assert "lines" not in without["hits"][0]

@@ -47,7 +47,7 @@ class Asker:
 
     def __init__(self, made: ContextEngine, mode: SearchMode, program: str | None):
         self.engine = made
-        self.retriever = Retriever(made, Ripgrep(program), mode)
+        self.retriever = Retriever(made, Ripgrep(lambda: program), mode)
 
     async def ask(self, query: str, **fields: Any) -> Retrieval:
         return await self.retriever.answer(RetrievalRequest(query, **fields))

@@ -6,7 +6,10 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,6 +33,12 @@ def program(folder: Path, text: str) -> str:
     return str(path)
 
 
+def fake(folder: Path, text: str, **limits: Any) -> Ripgrep:
+    """Return a search with such a program."""
+    path = program(folder, text)
+    return Ripgrep(lambda: path, **limits)
+
+
 def write(root: Path, files: dict[str, str | bytes]) -> Path:
     for name, content in files.items():
         path = root / name
@@ -47,7 +56,9 @@ async def test_ripgrep_finds_a_chinese_word_beside_an_identifier(
     tmp_path: Path,
 ) -> None:
     write(tmp_path, {"a.py": "def f():  # 搜索\n", "b.py": "def function(): pass\n"})
-    found = await Ripgrep(RG).search(tmp_path, "where is the function 搜索", everything)
+    found = await Ripgrep(lambda: RG).search(
+        tmp_path, "where is the function 搜索", everything
+    )
     assert "a.py" in paths(found)
 
 
@@ -55,7 +66,7 @@ async def test_ripgrep_finds_a_chinese_word_beside_an_identifier(
 async def test_ripgrep_does_not_show_outputs_of_a_notebook(tmp_path: Path) -> None:
     cell = {"cell_type": "code", "source": ["oryx = 1\n"], "outputs": ["oryx out"]}
     write(tmp_path, {"a.ipynb": json.dumps({"cells": [cell]}, indent=1)})
-    text = await Ripgrep(RG).answer(tmp_path, "oryx", everything, 2_000)
+    text = await Ripgrep(lambda: RG).answer(tmp_path, "oryx", everything, 2_000)
     assert '"oryx = 1\\n"' in text
     assert "oryx out" not in text
 
@@ -71,7 +82,7 @@ async def test_ripgrep_ranks_files_by_rare_words_and_kind(tmp_path: Path) -> Non
             "docs/x.md": "the session",
         },
     )
-    found = await Ripgrep(RG).search(tmp_path, "session Cookie", everything)
+    found = await Ripgrep(lambda: RG).search(tmp_path, "session Cookie", everything)
     assert paths(found)[0] == "src/session.py"
     assert set(paths(found)[1:]) == {
         "src/other.py", "tests/test_session.py", "docs/x.md",
@@ -85,7 +96,9 @@ async def test_ripgrep_answer_has_the_layout_of_the_index(tmp_path: Path) -> Non
     lines = [f"line {n}" for n in range(30)]
     lines[9] = "def zebra():"
     write(tmp_path, {"src/a.py": "\n".join(lines)})
-    text = await Ripgrep(RG).answer(tmp_path, "zebra", everything, 900, prefix="w/")
+    text = await Ripgrep(lambda: RG).answer(
+        tmp_path, "zebra", everything, 900, prefix="w/"
+    )
     assert text == (
         "The following code sections were retrieved:\n"
         "Path: w/src/a.py\n"
@@ -95,7 +108,7 @@ async def test_ripgrep_answer_has_the_layout_of_the_index(tmp_path: Path) -> Non
         "    11\tline 10\n"
         "    12\tline 11\n"
     )
-    text = await Ripgrep(RG).answer(tmp_path, "giraffe", everything, 900)
+    text = await Ripgrep(lambda: RG).answer(tmp_path, "giraffe", everything, 900)
     assert text == "No code was found for this request (no matches).\n"
 
 
@@ -104,9 +117,9 @@ async def test_ripgrep_finds_english_code_for_a_chinese_question(
     tmp_path: Path,
 ) -> None:
     write(tmp_path, {"a.py": "def register_route(): pass\n", "b.py": "zebra = 1\n"})
-    found = await Ripgrep(RG).search(tmp_path, "路由是如何注册的", everything)
+    found = await Ripgrep(lambda: RG).search(tmp_path, "路由是如何注册的", everything)
     assert paths(found) == ["a.py"]
-    text = await Ripgrep(RG).answer(tmp_path, "霓虹甲乙", everything, 900)
+    text = await Ripgrep(lambda: RG).answer(tmp_path, "霓虹甲乙", everything, 900)
     assert text.endswith(f"\n{ASK_IN_ENGLISH}\n")
 
 
@@ -117,7 +130,9 @@ async def test_ripgrep_hides_ignored_files_and_masks_keys(
 ) -> None:
     key = "sk-abcdef1234567890abcdef"
     write(tmp_path, {".env": f"zebra={key}", "notes.txt": f"zebra {key}"})
-    text = await Ripgrep(RG).answer(tmp_path, "zebra", lambda p: p != ".env", 900)
+    text = await Ripgrep(lambda: RG).answer(
+        tmp_path, "zebra", lambda p: p != ".env", 900
+    )
     assert ".env" not in text
     assert key not in text
     assert "Path: notes.txt\n     1\tzebra [redacted]\n" in text
@@ -144,7 +159,7 @@ async def test_ripgrep_takes_options_in_a_query_for_words(
     root = write(tmp_path / "root", {"a.txt": f"one {text} two", "b.txt": "other"})
     program(root, f"touch {marker}").replace("fake-rg", "x.sh")
     (root / "fake-rg").rename(root / "x.sh")
-    found = await Ripgrep(RG).search(root, text, lambda path: path != "x.sh")
+    found = await Ripgrep(lambda: RG).search(root, text, lambda path: path != "x.sh")
     assert paths(found) == ["a.txt"]
     assert not marker.exists()
 
@@ -160,7 +175,9 @@ async def test_ripgrep_ignores_the_users_own_settings(
     settings = tmp_path / "ripgreprc"
     settings.write_text(f"--pre={pre}\n")
     monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(settings))
-    assert paths(await Ripgrep(RG).search(root, "zebra", everything)) == ["a.txt"]
+    assert paths(await Ripgrep(lambda: RG).search(root, "zebra", everything)) == [
+        "a.txt"
+    ]
     assert not marker.exists()
 
 
@@ -175,7 +192,7 @@ async def test_ripgrep_in_the_workspace_is_never_run(
         shutil.copy(program(tmp_path, f"touch {marker}"), root / name)
     monkeypatch.chdir(root)
     monkeypatch.setenv("PATH", f".{os.pathsep}{root}{os.pathsep}{os.environ['PATH']}")
-    rg = Ripgrep(find_program("rg", never=[root]))
+    rg = Ripgrep(lambda: find_program("rg", never=[root]))
     assert paths(await rg.search(root, "zebra", everything)) == ["a.txt"]
     assert not marker.exists()
 
@@ -187,7 +204,7 @@ async def test_ripgrep_searches_a_query_of_several_lines(
     tmp_path: Path, text: str
 ) -> None:
     write(tmp_path, {"a.txt": "a zebra stripe é"})
-    found = await Ripgrep(RG).search(tmp_path, text, everything)
+    found = await Ripgrep(lambda: RG).search(tmp_path, text, everything)
     assert found.notes == ()
     assert paths(found) == (["a.txt"] if text.strip() else [])
 
@@ -197,9 +214,9 @@ async def test_ripgrep_searches_a_query_of_several_lines(
 async def test_ripgrep_gives_odd_names_one_result_each(tmp_path: Path) -> None:
     names = ["-rf", "--pre=sh", "new\nline", "caf\udce9", "x" * 255]
     write(tmp_path, dict.fromkeys(names, "zebra"))
-    found = await Ripgrep(RG).search(tmp_path, "zebra", everything)
+    found = await Ripgrep(lambda: RG).search(tmp_path, "zebra", everything)
     assert sorted(paths(found)) == sorted(names)
-    text = await Ripgrep(RG).answer(tmp_path, "zebra", everything, 5000)
+    text = await Ripgrep(lambda: RG).answer(tmp_path, "zebra", everything, 5000)
     shown = {line for line in text.split("\n") if line.startswith("Path: ")}
     assert shown == {
         "Path: -rf", "Path: --pre=sh", "Path: new\\nline", "Path: caf\\xe9",
@@ -222,7 +239,7 @@ async def test_ripgrep_skips_large_files_and_truncates_long_lines(
             "line.txt": line,
         },
     )
-    found = await Ripgrep(RG).search(tmp_path, "zebra", everything)
+    found = await Ripgrep(lambda: RG).search(tmp_path, "zebra", everything)
     assert sorted(paths(found)) == ["exact.txt", "line.txt"]
     assert max(len(line.text) for file in found.files for line in file.lines) == 400
 
@@ -235,7 +252,7 @@ async def test_ripgrep_skips_symlinks_pipes_and_git(tmp_path: Path) -> None:
     (root / "link").symlink_to(tmp_path / "secret")
     (root / "folder").symlink_to(tmp_path)
     os.mkfifo(root / "pipe")
-    found = await Ripgrep(RG).search(root, "zebra", everything)
+    found = await Ripgrep(lambda: RG).search(root, "zebra", everything)
     assert paths(found) == [".hidden/a.py"]
 
 
@@ -249,7 +266,7 @@ async def test_ripgrep_command_line(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()
     text = f'printf "%s\\n" "$@" > {seen}; pwd >> {seen}; env >> {seen}; cat >> {seen}'
-    await Ripgrep(program(tmp_path, text)).search(root, "zebra", everything)
+    await fake(tmp_path, text).search(root, "zebra", everything)
     lines = seen.read_text().split("\n")
     assert lines[lines.index("-e") :][:5] == ["-e", "zebra", "--", "./", str(root)]
     assert lines[0] == "--no-config"
@@ -260,7 +277,7 @@ async def test_ripgrep_command_line(tmp_path: Path) -> None:
 async def test_ripgrep_names_and_lines_may_come_as_bytes(tmp_path: Path) -> None:
     raw = {"bytes": base64.b64encode(b"caf\xe9").decode()}
     line = {"type": "match", "data": {"path": raw, "lines": raw, "line_number": 2}}
-    rg = Ripgrep(program(tmp_path, f"echo '{json.dumps(line)}'"))
+    rg = fake(tmp_path, f"echo '{json.dumps(line)}'")
     found = await rg.search(tmp_path, "zebra", everything)
     assert [(f.path, f.lines) for f in found.files] == [
         ("caf\udce9", ((1, "caf\udce9"),))
@@ -293,7 +310,7 @@ async def test_ripgrep_has_a_deadline_whatever_it_does(
     tmp_path: Path, text: str, note: str | None, matched: bool
 ) -> None:
     hangs = note == "stopped after"
-    rg = Ripgrep(program(tmp_path, text), token_seconds=1.0 if hangs else 10.0)
+    rg = fake(tmp_path, text, token_seconds=1.0 if hangs else 10.0)
     started = time.monotonic()
     found = await rg.search(tmp_path, "zebra", everything)
     assert time.monotonic() - started < 30
@@ -312,23 +329,25 @@ async def test_ripgrep_that_is_missing_or_broken_is_reported_in_one_sentence(
     (tmp_path / "plain").chmod(0o644)
     (tmp_path / "junk").write_bytes(b"\x7fELF junk")
     (tmp_path / "junk").chmod(0o755)
-    for rg in (None, str(tmp_path / "gone"), str(tmp_path / "plain"),
-               str(tmp_path / "junk"), str(tmp_path)):  # fmt: skip
-        found = await Ripgrep(rg).search(tmp_path, "zebra stripe", everything)
+    names = ("gone", "plain", "junk", "")
+    finds: list[Callable[[], str | None]] = [lambda: None]
+    finds += (partial(str, tmp_path / name) for name in names)
+    for find in finds:
+        found = await Ripgrep(find).search(tmp_path, "zebra stripe", everything)
         assert found == TextSearchResult(notes=(UNAVAILABLE,))
-    text = await Ripgrep(None).answer(tmp_path, "zebra", everything, 900)
+    text = await Ripgrep(lambda: None).answer(tmp_path, "zebra", everything, 900)
     assert "install ripgrep" in text
 
 
 async def test_ripgrep_reports_a_missing_folder_in_one_sentence(tmp_path: Path) -> None:
-    rg = Ripgrep(program(tmp_path, "exit 1"))
+    rg = fake(tmp_path, "exit 1")
     text = await rg.answer(tmp_path / "gone", "zebra stripe", everything, 900)
     assert text.count("folder of the workspace is gone") == 1
 
 
 @pytest.mark.case("F20")
 async def test_ripgrep_words_together_have_a_deadline(tmp_path: Path) -> None:
-    rg = Ripgrep(program(tmp_path, "exec sleep 60"), token_seconds=50, total_seconds=1)
+    rg = fake(tmp_path, "exec sleep 60", token_seconds=50, total_seconds=1)
     started = time.monotonic()
     found = await rg.search(tmp_path, "one two three four five", everything)
     assert time.monotonic() - started < 30
@@ -338,9 +357,7 @@ async def test_ripgrep_words_together_have_a_deadline(tmp_path: Path) -> None:
 
 async def test_ripgrep_is_killed_when_the_caller_leaves(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
-    rg = Ripgrep(
-        program(tmp_path, f"echo $$ > {pid}.new; mv {pid}.new {pid}; exec sleep 60")
-    )
+    rg = fake(tmp_path, f"echo $$ > {pid}.new; mv {pid}.new {pid}; exec sleep 60")
     task = asyncio.ensure_future(rg.search(tmp_path, "zebra", everything))
     while not pid.exists():
         await asyncio.sleep(0.01)

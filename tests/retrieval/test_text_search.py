@@ -16,7 +16,9 @@ RG = shutil.which("rg")
 
 
 def search(program: str | None) -> TextSearch:
-    return TextSearch(Ripgrep(program), lambda root: rules_of(root, IndexOptions()))
+    return TextSearch(
+        Ripgrep(lambda: program), lambda root: rules_of(root, IndexOptions())
+    )
 
 
 @pytest.mark.skipif(RG is None, reason="rg is not installed")

@@ -1,7 +1,11 @@
 """Rows of the folders that users declared, and of the files in them."""
 
+import logging
 import sqlite3
+from contextlib import closing
 from pathlib import Path
+
+_log = logging.getLogger(__name__)
 
 
 def declare(db: sqlite3.Connection, root: Path, day: int, *, keep: bool) -> int:
@@ -28,6 +32,22 @@ def kept_roots(db: sqlite3.Connection) -> list[Path]:
     """Return the folders that stay declared until they are removed."""
     rows = db.execute("SELECT root FROM workspace WHERE kept ORDER BY id")
     return [Path(root) for (root,) in rows]
+
+
+def roots_in(database: Path) -> list[Path]:
+    """Return all folders that are or were followed, also while another process writes.
+
+    None if there is no database, or it cannot be read.
+    """
+    if not database.exists():
+        return []
+    address = f"{database.absolute().as_uri()}?mode=ro"
+    try:
+        with closing(sqlite3.connect(address, uri=True)) as db:
+            return [Path(root) for (root,) in db.execute("SELECT root FROM workspace")]
+    except sqlite3.Error as error:
+        _log.warning("the workspaces in %s are not known: %s", database, error)
+        return []
 
 
 def unused_since(db: sqlite3.Connection, day: int) -> list[int]:

@@ -11,7 +11,6 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -122,7 +121,6 @@ class _Ran(NamedTuple):
     trouble: str
 
 
-@lru_cache(maxsize=64)
 def _git(root: Path) -> str | None:
     return find_program("git", never=[root])
 
