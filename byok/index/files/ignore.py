@@ -27,23 +27,18 @@ _TOO_LONG = (
     f" {_MAX_BYTES // 1024} KiB in all, count"
 )
 IGNORE_FILES = (".gitignore", ".augmentignore")
-# `!node_modules/` in an .augmentignore lifts such a line. Names that people also give
-# to folders of their own (build, dist, target) only count at the root.
-NOISE = (
-    *("node_modules/", "bower_components/", ".yarn/cache/", ".pnpm-store/"),
-    *(
-        "__pycache__/",
-        ".venv/",
-        "venv/",
-        ".tox/",
-        ".nox/",
-        ".eggs/",
-        ".ipynb_checkpoints/",
-    ),
-    *(".mypy_cache/", ".ruff_cache/", ".pytest_cache/", ".hypothesis/", ".direnv/"),
-    *(".gradle/", ".next/", ".nuxt/", ".svelte-kit/", ".parcel-cache/", ".turbo/"),
-    *("/dist/", "/target/", ".DS_Store"),
-)
+# What programs write, and nobody reads as code. These are the weakest rules: `!*.log`
+# in an ignore file lifts such a line. Names that people also give to folders of their
+# own (build, dist, target) only count at the root.
+_NOISE = """
+node_modules/ bower_components/ .yarn/cache/ .pnpm-store/
+__pycache__/ .venv/ venv/ .tox/ .nox/ .eggs/ *.egg-info/ .ipynb_checkpoints/
+.mypy_cache/ .ruff_cache/ .pytest_cache/ .hypothesis/ .direnv/ htmlcov/ .nyc_output/
+.gradle/ .next/ .nuxt/ .svelte-kit/ .parcel-cache/ .turbo/ .dart_tool/
+/dist/ /target/ .DS_Store Thumbs.db
+*.log *.log.[0-9]* *.log-[0-9]* *.pid *.tmp *.temp *.swp *.swo *~ *.bak *.orig *.rej
+"""
+NOISE = tuple(_NOISE.split())
 
 # Patterns, what stands before a path for them, and where their part of it begins;
 # those that win come first.

@@ -77,17 +77,17 @@ def test_git_ignore_rules_of_the_repository_count_in_a_folder_of_it(
 def test_git_ignore_file_of_the_user_counts(
     tmp_path: Path, home: Path, configured: bool
 ) -> None:
-    repo = repository(tmp_path / "repo", {".gitignore": "!kept.bak\n"})
+    repo = repository(tmp_path / "repo", {".gitignore": "!kept.txt\n"})
     own = home / ("my-ignores" if configured else ".config/git/ignore")
     own.parent.mkdir(parents=True, exist_ok=True)
     if configured:
         (home / ".gitconfig").write_text("[core]\n\texcludesFile = ~/my-ignores\n")
-    (home / "dotfile").write_text("*.bak\n")
+    (home / "dotfile").write_text("*.txt\n")
     own.symlink_to(home / "dotfile")
-    assert judged(repo, "a.bak", "kept.bak", "a.py") == [IGNORED, None, None]
+    assert judged(repo, "a.txt", "kept.txt", "a.py") == [IGNORED, None, None]
     plain = tmp_path / "plain"
     plain.mkdir()
-    assert judged(plain, "a.bak") == [None]  # as git, which is not asked there
+    assert judged(plain, "a.txt") == [None]  # as git, which is not asked there
 
 
 def test_git_config_of_a_repository_is_not_read(tmp_path: Path, home: Path) -> None:

@@ -86,16 +86,26 @@ def test_a_folder_declared_although_it_is_ignored_is_searched(line: str) -> None
     assert judged.reason("a.py") is None
 
 
-@pytest.mark.parametrize("path", ["node_modules/a.js", "a/__pycache__/b.pyc", "dist/a"])
-def test_ignore_noise_until_the_user_allows_it(path: str) -> None:
-    assert rules({}).reason(path) is IGNORED
-    lifted = "!node_modules/\n!__pycache__/\n!dist/\n"
-    assert rules({".augmentignore": lifted}).reason(path) is None
+def test_ignore_what_programs_write_until_the_user_allows_it() -> None:
+    noise = [
+        *("node_modules/a.js", "a/__pycache__/b.pyc", "dist/a", "x.egg-info/PKG-INFO"),
+        *("debug.log", "logs/app.log.1", "app.log-20260101", "daemon.pid", "a/b.py~"),
+        *("a.py.orig", "a.py.rej", "a.py.bak", ".a.py.swp", "out.tmp"),
+    ]
+    lifted = "!node_modules/\n!__pycache__/\n!dist/\n!*.egg-info/\n!*.log*\n!*.pid\n"
+    lifted += "!*~\n!*.orig\n!*.rej\n!*.bak\n!*.swp\n!*.tmp\n"
+    for files in ({}, {".gitignore": "x\n"}):
+        judged = rules(files)
+        assert [path for path in noise if judged.reason(path) is not IGNORED] == []
+    for name in (".gitignore", ".augmentignore"):
+        judged = rules({name: lifted})
+        assert [path for path in noise if judged.reason(path)] == []
 
 
-@pytest.mark.parametrize("path", ["src/target/a.rs", "src/build/a.py", "src/dist/a.py"])
-def test_ignore_keeps_folders_that_only_look_like_noise(path: str) -> None:
-    assert rules({}).reason(path) is None
+def test_ignore_keeps_what_only_looks_like_noise() -> None:
+    folders = ["src/target/a.rs", "src/build/a.py", "src/dist/a.py", "logs/a.py"]
+    files = ["log.py", "log", "CHANGELOG", "changelog.md", "src/logger.log.py"]
+    assert [path for path in (*folders, *files) if rules({}).reason(path)] == []
 
 
 @pytest.mark.case("B72")

@@ -534,11 +534,11 @@ async def test_sync_reads_commits_when_the_repository_changes(root: Path) -> Non
 
 async def test_sync_follows_a_rule_above_the_root(tmp_path: Path) -> None:
     made = Repository(tmp_path.resolve() / "repo")
-    root = project(made.root / "pkg", a__py="one", b__log="two")
+    root = project(made.root / "pkg", a__py="one", b__txt="two")
     async with engine(tmp_path / "e", root) as opened_engine:
         [space] = opened_engine.workspaces
-        await until(lambda: sorted(space.paths()) == ["a.py", "b.log"])
-        (made.root / ".gitignore").write_text("*.log\n")
+        await until(lambda: sorted(space.paths()) == ["a.py", "b.txt"])
+        (made.root / ".gitignore").write_text("*.txt\n")
         await until(lambda: space.paths() == ["a.py"])
         (made.root / ".gitignore").unlink()
-        await until(lambda: sorted(space.paths()) == ["a.py", "b.log"])
+        await until(lambda: sorted(space.paths()) == ["a.py", "b.txt"])
