@@ -13,7 +13,7 @@ from byok.index.files.roots import OwnFolders, check_root, rules_of
 from byok.index.files.secret_names import is_secret
 from byok.index.indexer import Indexer, Workers
 from byok.index.options import IndexOptions
-from byok.index.outdated import index_outdated
+from byok.index.outdated import index_outdated, retry_crashers
 from byok.index.store import workspaces
 from byok.index.store.batches import Written
 from byok.index.store.database import today
@@ -84,6 +84,7 @@ class ContextEngine:
                 await self._open_workspace(root, keep=False)  # it may come back
         await asyncio.to_thread(self._forget_unused)
         await asyncio.to_thread(index_outdated, self.store, self.indexer)
+        await asyncio.to_thread(retry_crashers, self.store, self.indexer)
 
     async def _when_it_comes(self, root: Path) -> None:
         """Follow a folder of the settings once it exists."""

@@ -68,7 +68,7 @@ class Writer(Protocol):
         """Return the content of an upload."""
 
     def parser_crashers(self) -> frozenset[bytes]:
-        """Return the names of file versions that crashed the parser."""
+        """Return the names of file versions that crashed the parser in this run."""
 
 
 class Indexer:

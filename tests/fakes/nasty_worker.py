@@ -7,6 +7,7 @@ import pickle
 import signal
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -17,7 +18,7 @@ from byok.index.types import Prepared
 _NAME = bytes(32)
 
 
-def prepare(path: str, content: bytes, *, plain: bool) -> Prepared:
+def prepare(path: str, content: bytes, *, plain: bool, deadline: float) -> Prepared:
     """Do what the path says, unless the parser is left out and it says `once`."""
     if not (plain and "once" in path):
         _misbehave(path)
@@ -25,21 +26,45 @@ def prepare(path: str, content: bytes, *, plain: bool) -> Prepared:
 
 
 def _misbehave(path: str) -> None:
-    if "segv" in path:
-        os.kill(os.getpid(), signal.SIGSEGV)
-    if "kill" in path:
+    for word, do in _DEEDS.items():
+        if word in path:
+            do(path)
+
+
+def _die_twice(path: str) -> None:
+    """Be killed, as by a system without memory, the first two times."""
+    marker = Path(path.rpartition("twice ")[2])
+    with marker.open("a") as file:
+        file.write("x")
+    if marker.stat().st_size <= 2:
         os.kill(os.getpid(), signal.SIGKILL)
-    if "exit" in path:
-        os._exit(1)
-    if "sleep" in path:
-        time.sleep(600)
-    if "spin" in path:
-        while True:
-            pass
-    if "raise" in path:
-        raise ValueError("nothing to do with the file")
-    if "memory" in path:
-        bytearray(2**40)
+
+
+def _spin(_: str) -> None:
+    while True:
+        pass
+
+
+def _raise(_: str) -> None:
+    raise ValueError("nothing to do with the file")
+
+
+def _print(_: str) -> None:
+    print("grammar: cannot go on\x1b[31m", file=sys.stderr)
+    os.abort()
+
+
+_DEEDS: dict[str, Callable[[str], object]] = {
+    "segv": lambda _: os.kill(os.getpid(), signal.SIGSEGV),
+    "kill ": lambda _: os.kill(os.getpid(), signal.SIGKILL),
+    "twice": _die_twice,
+    "exit": lambda _: os._exit(1),
+    "sleep": lambda _: time.sleep(600),
+    "spin": _spin,
+    "print": _print,
+    "raise": _raise,
+    "memory": lambda _: bytearray(2**40),
+}
 
 
 def nasty(connection: Connection, beat: Connection, limits: WorkerLimits) -> None:
@@ -77,13 +102,18 @@ def babbling(connection: Connection, beat: Connection, limits: WorkerLimits) -> 
     time.sleep(600)
 
 
+def timeless(connection: Connection, beat: Connection, limits: WorkerLimits) -> None:
+    """Be a worker without a timer."""
+    work(connection, beat, replace(limits, process=0), prepare)
+
+
 def stillborn(connection: Connection, beat: Connection, limits: WorkerLimits) -> None:
     """Be a worker that ends before it is ready."""
 
 
 def patient(connection: Connection, beat: Connection, limits: WorkerLimits) -> None:
-    """Be a worker whose alarm rings before its pool's limit."""
-    work(connection, beat, replace(limits, alarm=1), prepare)
+    """Be a worker whose time is used up before its pool's limit."""
+    work(connection, beat, replace(limits, process=1), prepare)
 
 
 def telling(connection: Connection, beat: Connection, limits: WorkerLimits) -> None:

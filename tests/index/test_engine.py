@@ -569,6 +569,25 @@ class Dying(InlineWorkers):
 
 
 @pytest.mark.case("B77")
+async def test_engine_tries_what_crashed_a_parser_again_at_the_next_start(
+    tmp_path: Path, root: Path
+) -> None:
+    """A file never loses its definitions for good."""
+    async with engine(tmp_path / "e", root, workers=Dying()) as made:
+        await complete(made)
+    workers = Dying()
+    async with engine(tmp_path / "e", root, workers=workers) as made:
+        await complete(made)
+        assert sorted(workers.prepared) == ["a.py", "src/b.py"]
+        assert workers.spared == []
+    for tried in (["a.py", "src/b.py"], []):
+        well = InlineWorkers()
+        async with engine(tmp_path / "e", root, workers=well) as made:
+            await complete(made)
+            assert sorted(well.prepared) == tried
+
+
+@pytest.mark.case("B77")
 async def test_engine_rebuild_does_not_parse_again_what_crashed_a_parser(
     tmp_path: Path, root: Path
 ) -> None:

@@ -1,5 +1,6 @@
 """Turns a file version into chunks and terms; pure, the same in every process."""
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -45,10 +46,15 @@ def skip_reason(path: str) -> SkipReason | None:
     return None
 
 
-def prepare(path: str, content: bytes, *, plain: bool = False) -> Prepared:
+def prepare(
+    path: str, content: bytes, *, plain: bool = False, deadline: float = math.inf
+) -> Prepared:
     """Cut a file version into chunks with their terms, or say why it has none.
 
-    With `plain` no parser is used.
+    With `plain` no parser is used, else one up to a deadline of `time.process_time`.
+
+    Raises:
+        ParserTooSlow: that has passed.
     """
     name = blob_name(path, content)
     text = _text(path, content)
@@ -63,7 +69,8 @@ def prepare(path: str, content: bytes, *, plain: bool = False) -> Prepared:
     for part in parts:
         found: list[Definition] = []
         if part.language is not None and not plain:
-            found = definitions(part.text.encode("utf-8", "replace"), part.language)
+            raw = part.text.encode("utf-8", "replace")
+            found = definitions(raw, part.language, deadline)
         cuts = cut(split_lines(part.text), found, prose=part.language in _PROSE)
         documents += _documents(part.text, cuts, found)
         spans += (_shift(span, part.first, lines) for span in cuts)

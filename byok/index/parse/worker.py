@@ -1,7 +1,9 @@
 """The parser process: receives files, sends back chunks, until the pipe closes.
 
-A file may hang or crash it. So it sends heartbeats to the pool, and sets an alarm that
-ends it even if the daemon, and with it the pool, is gone.
+A file may hang or crash it. So it sends heartbeats to the pool. A parser that computes
+for too long is cancelled; where it does not react, a timer of the system ends the
+process, even if the daemon, and with it the pool, is gone. Both count processor time:
+on a busy machine a file takes long and is done all the same.
 """
 
 import contextlib
@@ -13,8 +15,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
-from math import ceil
 from multiprocessing import connection as connections
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -45,8 +47,13 @@ BEAT = struct.Struct("=qd")
 class Prepare(Protocol):
     """Cuts a file version into chunks (implemented by `prepare.prepare`)."""
 
-    def __call__(self, path: str, content: bytes, *, plain: bool) -> Prepared:
-        """Return the file version, cut and tokenised."""
+    def __call__(
+        self, path: str, content: bytes, *, plain: bool, deadline: float
+    ) -> Prepared:
+        """Return the file version, cut and tokenised.
+
+        The deadline of the parser is in seconds of `time.process_time`.
+        """
 
 
 class WorkerReply(NamedTuple):
@@ -63,9 +70,14 @@ class WorkerReply(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WorkerLimits:
-    """Limits of a worker: seconds until its alarm, nice value, bytes of memory."""
+    """Limits of a worker: seconds of processor time for a file, nice value, bytes.
 
-    alarm: float = 30.0
+    After `parser` seconds its parser is cancelled, after `process` seconds the process
+    ends (0: never).
+    """
+
+    parser: float = 2.0
+    process: float = 6.0
     nice: int = 10
     memory: int = 2**30
 
@@ -130,20 +142,23 @@ def _replies(
         folders: dict[str, Folder] = {}
         for number, job in enumerate(jobs):
             beat.send_bytes(BEAT.pack(number, time.process_time()))
-            _alarm(limits.alarm)
+            _set_timer(limits.process)
             try:
                 reply = _reply(
-                    job, lambda root: _folder(root, folders, opened), prepare
+                    job,
+                    lambda root: _folder(root, folders, opened),
+                    partial(prepare, deadline=time.process_time() + limits.parser),
                 )
             finally:
-                _alarm(0)
+                _set_timer(0)
             yield reply
 
 
-def _alarm(seconds: float) -> None:
-    # Nothing handles it, so the system ends the process, whatever C code it is in.
-    if hasattr(signal, "alarm"):
-        signal.alarm(ceil(seconds))
+def _set_timer(seconds: float) -> None:
+    """End this process after so many seconds of processor time; with 0 never."""
+    # Nothing handles the signal, so the system ends it, whatever C code it is in.
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 def _folder(root: str, folders: dict[str, Folder], opened: ExitStack) -> Folder:
@@ -153,7 +168,7 @@ def _folder(root: str, folders: dict[str, Folder], opened: ExitStack) -> Folder:
 
 
 def _reply(
-    job: ParseJob, folder: Callable[[str], Folder], prepare: Prepare
+    job: ParseJob, folder: Callable[[str], Folder], prepare: Callable[..., Prepared]
 ) -> tuple[WorkerReply, int]:
     content, facts = job.content, None
     began = read = time.perf_counter()
@@ -175,9 +190,12 @@ def _reply(
 
 
 def _prepare_safely(
-    path: str, content: bytes, prepare: Prepare, *, plain: bool
+    path: str, content: bytes, prepare: Callable[..., Prepared], *, plain: bool
 ) -> tuple[Prepared | None, bool]:
-    """Prepare a file, without the parser if it fails with it; None if that fails."""
+    """Prepare a file, without the parser if it fails with it; None if that fails.
+
+    To be cancelled is such a failure.
+    """
     for without in dict.fromkeys([plain, True]):
         with contextlib.suppress(Exception):
             return prepare(path, content, plain=without), without

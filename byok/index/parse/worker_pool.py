@@ -1,15 +1,24 @@
 """A pool of parser processes that can be killed while they work.
 
-A parser cannot be interrupted, and may crash. The heartbeat of each worker names the
-file it works on. A worker that takes too long is killed, one that dies is replaced, and
-its file is prepared again, alone and without a parser (docs/SECURITY.md, B76, B77).
+A parser may hang or crash. The heartbeat of each worker names the file it works on. A
+worker that dies is replaced, and its file is prepared again, alone (docs/SECURITY.md,
+B76, B77).
+
+A file goes without its definitions only if a parser failed with it: if the process
+crashed, or used up the processor time that a file may have. Whoever else ends a process
+(the system that is out of memory, a person) says nothing about the file, and neither
+does the time on the wall: with 40 busy processes beside it, one that yields to them
+waits minutes for a second of work. So such a file is tried with its parser a few times,
+and only a process that for long neither answers nor computes is given up.
 """
 
 import contextlib
 import logging
+import signal
 import struct
+import sys
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
@@ -33,12 +42,27 @@ BATCH_FILES = 64
 BATCH_BYTES = 1024 * 1024
 _REPLY_BYTES = 512 * 1024 * 1024
 _POLL_SECONDS = 0.1
-_START_SECONDS = 30.0
 _START_ATTEMPTS = 3
 _START_PAUSE = 0.05
 _RETIRES_AFTER = 2000  # files
-_PATIENCE = 3
-"""How much longer than the limit a worker may take that gets no processor."""
+_TRIES = 3  # of a file whose process was ended by others
+_HARD = 3  # times the limit of a parser is that of its process
+_SILENT_SECONDS = 300.0  # in which a process neither answers nor computes
+_PROGRESS = 0.01  # seconds of processor time
+# How a process ends by its own fault; by SIGPROF if its time is used up (`worker.py`).
+_CRASHES = frozenset(
+    getattr(signal, name, None)
+    for name in (
+        "SIGSEGV",
+        "SIGBUS",
+        "SIGILL",
+        "SIGFPE",
+        "SIGABRT",
+        "SIGSYS",
+        "SIGPROF",
+    )
+)
+_WINDOWS_CRASH = 0xC0000000  # exit codes from here on are those of exceptions
 
 Start = Callable[[str, WorkerLimits], WorkerProcess]
 
@@ -49,17 +73,18 @@ class WorkersUnavailable(Exception):
 
 @dataclass(slots=True, eq=False)
 class _Worker:
-    """`heard` is when it last said or got something, `batch` what it has to answer.
+    """`active` is when it last answered, got something or computed.
 
-    `beat` is its last heartbeat of the batch, noticed at `felt`. `answered` counts the
-    jobs that it answered of its batch, `files` those of its life.
+    `batch` is what it has to answer, `beat` its last heartbeat of it. `answered` counts
+    the jobs that it answered of its batch, `files` those of its life. `computed` are
+    the seconds of processor time that it had used when it was last looked at.
     """
 
     process: WorkerProcess
-    heard: float
+    active: float
     ready: bool = False
     beat: Beat | None = None
-    felt: float = 0.0
+    computed: float = 0.0
     batch: list[ParseJob] = field(default_factory=list)
     answered: int = 0
     files: int = 0
@@ -75,17 +100,24 @@ class Pool:
         limit: float = 2.0,
         nice: int = 10,
         memory: int = 2**30,
+        silence: float = _SILENT_SECONDS,
         target: str = "byok.index.parse.worker:run",
         start: Start = WorkerProcess,
     ) -> None:
-        """Start no process yet; `limit` is in seconds per file, `memory` in bytes."""
+        """Start no process yet.
+
+        `limit` are the seconds of processor time that the parser of one file may take,
+        `memory` the bytes of a process, `silence` the seconds until one is given up
+        that neither answers nor computes.
+        """
         self._size = size
-        self._limit = limit
-        self._limits = WorkerLimits(2 * _PATIENCE * limit, nice, memory)
+        self._silence = silence
+        self._limits = WorkerLimits(limit, _HARD * limit, nice, memory)
         self._target = target
         self._start = start
         self._workers: list[_Worker] = []
         self._todo: deque[list[ParseJob]] = deque()
+        self._losses: Counter[int] = Counter()  # of processes, by the key of a job
         self._failures = 0
         self._next_start = 0.0
 
@@ -98,6 +130,7 @@ class Pool:
         """
         batches = _batches(jobs)
         self._todo.clear()
+        self._losses.clear()
         try:
             self._hand_out(batches)
             while self._todo or self._busy():
@@ -158,7 +191,7 @@ class Pool:
 
     def _give(self, one: _Worker, batch: list[ParseJob]) -> None:
         _feel(one)  # the last of the batch before
-        one.answered, one.beat, one.heard = 0, None, time.monotonic()
+        one.answered, one.beat, one.active = 0, None, time.monotonic()
         try:
             one.process.connection.send(batch)
             one.batch = batch
@@ -180,17 +213,24 @@ class Pool:
             except (EOFError, OSError):
                 outcomes += self._replace_worker(one, "it ended")
             except UnreadableReply as error:
-                outcomes += self._replace_worker(one, f"unreadable reply: {error}")
-        now = time.monotonic()
+                why = f"unreadable reply: {error}"
+                outcomes += self._replace_worker(one, why, at_fault=True)
         for one in list(self._workers):
-            if self._overdue(one, now, quiet=not heard):
-                outcomes += self._replace_worker(one, "a file took too long")
+            if one.ready and not one.batch:
+                continue
+            _feel(one)
+            if self._has_used_up_its_time(one):
+                why = "a file took too much processor time"
+                outcomes += self._replace_worker(one, why, at_fault=True)
+            elif time.monotonic() - one.active > self._silence:
+                why = "it neither answered nor computed"
+                outcomes += self._replace_worker(one, why)
         return outcomes
 
     def _receive(self, one: _Worker) -> list[ParseOutcome]:
         received = one.process.connection.recv_bytes(_REPLY_BYTES)
         message = read_message(received)
-        one.heard = time.monotonic()
+        one.active = time.monotonic()
         if message == READY and not one.ready:
             one.ready, self._failures = True, 0
             return []
@@ -203,28 +243,31 @@ class Pool:
             self._end(one)
         return outcomes
 
-    def _overdue(self, one: _Worker, now: float, *, quiet: bool) -> bool:
-        if not one.ready:
-            return now - one.heard > _START_SECONDS
-        if not one.batch:
-            return False
-        _feel(one)
-        if one.beat is None or one.beat.number < one.answered:
-            return quiet and now - one.heard > _PATIENCE * self._limit + 1
-        seconds = now - one.felt
-        if seconds <= self._limit:
-            return False
-        used = _processor_seconds(one.process.pid)
-        starved = used is not None and used - one.beat.computed < self._limit / 2
-        return not starved or seconds > _PATIENCE * self._limit
+    def _has_used_up_its_time(self, one: _Worker) -> bool:
+        """Tell whether a process goes on although its timer should have ended it.
 
-    def _replace_worker(self, one: _Worker, why: str) -> list[ParseOutcome]:
-        """End a worker that was lost, and queue its batch for others."""
-        _log.warning("parser process %d was lost: %s", one.process.pid, why)
+        Only where the system tells what a process has used.
+        """
+        if one.beat is None or one.beat.number < one.answered:
+            return False
+        return one.computed - one.beat.computed > 2 * self._limits.process
+
+    def _replace_worker(
+        self, one: _Worker, why: str, *, at_fault: bool = False
+    ) -> list[ParseOutcome]:
+        """End a worker that was lost, and queue its batch for others.
+
+        It may be `at_fault`, or its exit code say so.
+        """
         if not one.ready:
             self._note_failed_start()
         _feel(one)
         self._end(one)
+        code, said = one.process.returncode, one.process.last_words
+        _log.warning(
+            *("parser process %d was lost: %s (%s)%s", one.process.pid, why),
+            *("killed" if code is None else f"exit code {code}", said and f": {said}"),
+        )
         batch = one.batch
         if not batch:
             return []
@@ -237,8 +280,13 @@ class Pool:
         culprit = batch.pop(at)
         if batch:
             self._todo.appendleft(batch)
+        self._losses[culprit.key] += 1
+        if not (at_fault or _has_crashed(code) or self._losses[culprit.key] >= _TRIES):
+            self._todo.appendleft([culprit])
+            return []
         if culprit.plain:
             return [ParseOutcome(culprit, None, SkipReason.NOT_ACCESSIBLE, plain=True)]
+        del self._losses[culprit.key]
         self._todo.appendleft([replace(culprit, plain=True)])
         return []
 
@@ -261,11 +309,26 @@ def _batches(jobs: Iterable[ParseJob]) -> Iterator[list[ParseJob]]:
 
 
 def _feel(one: _Worker) -> None:
-    """Read the last heartbeat; ignore anything else in the pipe."""
+    """Look at what a worker does: its last heartbeat, and how much it has computed.
+
+    Anything else in the pipe is ignored.
+    """
     with contextlib.suppress(OSError, EOFError, struct.error):
         while one.process.beat.poll():
             one.beat = Beat(*BEAT.unpack(one.process.beat.recv_bytes(BEAT.size)))
-            one.felt = time.monotonic()
+            one.active = time.monotonic()
+    used = _processor_seconds(one.process.pid)
+    if used is not None and used - one.computed > _PROGRESS:
+        one.computed, one.active = used, time.monotonic()
+
+
+def _has_crashed(code: int | None) -> bool:
+    """Tell whether a process with this exit code ended by its own fault."""
+    if code is None:
+        return False
+    if sys.platform == "win32":
+        return code >= _WINDOWS_CRASH
+    return -code in _CRASHES
 
 
 def _processor_seconds(pid: int) -> float | None:

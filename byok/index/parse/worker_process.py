@@ -10,16 +10,19 @@ read the environment of a process.
 import os
 import subprocess
 import sys
+import tempfile
 from contextlib import ExitStack, suppress
 from multiprocessing import Pipe
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from byok.escapes import escape
 from byok.index.parse.worker import WorkerLimits
 from byok.platform.programs import clean_environment
 from byok.platform.search_path import without_working_folder
 
 _END_SECONDS = 2.0
+_LONGEST_LINE = 300
 _START = (
     "import sys; handle, beat, *path = sys.argv[1:]; "
     "sys.path += [entry for entry in path if entry not in sys.path]; "
@@ -40,10 +43,12 @@ class WorkerProcess:
             self.connection, theirs = map(ours.enter_context, Pipe())
             self.beat, beats = map(ours.enter_context, Pipe(duplex=False))
             handles = (theirs.fileno(), beats.fileno())
+            self._stderr = ours.enter_context(tempfile.TemporaryFile())
             self._process = subprocess.Popen(  # noqa: S603 - Python itself
                 [*_python(), "-c", _START, *map(str, handles), *_search_path()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
+                stderr=self._stderr,  # what grammars print belongs into the log
                 cwd=Path(sys.executable).anchor,
                 env=clean_environment(_locale()),
                 **_inheriting(handles),
@@ -51,6 +56,7 @@ class WorkerProcess:
             theirs.close()
             beats.close()
             ours.pop_all()
+        self.last_words = ""
         with suppress(OSError):  # it ended at once, as who listens will hear
             self.connection.send((os.getpid(), target, limits))
 
@@ -65,12 +71,22 @@ class WorkerProcess:
         return self._process.returncode
 
     def end(self) -> None:
-        """End it, whatever it is doing."""
+        """End it, whatever it is doing; its `last_words` are those of its stderr."""
         self.connection.close()
         self.beat.close()
         self._process.kill()
         with suppress(subprocess.TimeoutExpired):  # not even that ended it
             self._process.wait(_END_SECONDS)
+        if not self._stderr.closed:
+            self.last_words = _last_line(self._stderr)
+            self._stderr.close()
+
+
+def _last_line(printed: IO[bytes]) -> str:
+    """Return the last line of a file that is not blank, escaped and cut; else ""."""
+    printed.seek(max(0, printed.seek(0, os.SEEK_END) - _LONGEST_LINE))
+    lines = printed.read().decode("utf-8", "replace").split("\n")
+    return escape(next(filter(None, map(str.strip, reversed(lines))), ""))
 
 
 def _python() -> list[str]:

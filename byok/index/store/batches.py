@@ -74,12 +74,16 @@ class Batches:
 
     `lost` says that documents which were put are gone again, because the index could
     not be written: their outcomes must be put once more.
+
+    `parser_crashers` are the names of file versions that crashed the parser in this
+    run; there are rows of all of them, also of earlier runs.
     """
 
     def __init__(self, database: Database, index: LexicalIndex) -> None:
         self._db = database
         self._index = index
         self.lost = False
+        self.parser_crashers: set[bytes] = set()  # since the start
         self._added: set[int] = set()
         self._removed: set[int] = set()
 
@@ -99,17 +103,24 @@ class Batches:
                     written.append(self._put_file(db, task, outcome, ready))
                 else:
                     continue  # it was forgotten while a worker had the file
-                if outcome.plain and outcome.prepared:
-                    db.execute(
-                        "INSERT OR IGNORE INTO parser_crasher VALUES(?)",
-                        (outcome.prepared.name,),
-                    )
+                if outcome.prepared:
+                    self._mark(db, task, outcome.prepared.name, crashed=outcome.plain)
         with self._losing():
             for blob_id, prepared in ready.items():
                 self._index.remove(blob_id)
                 self._index.add(blob_id, prepared)
         self._added |= ready.keys()
         return written
+
+    def _mark(
+        self, db: sqlite3.Connection, task: IndexTask, name: bytes, *, crashed: bool
+    ) -> None:
+        """Note that the parser crashed with a file version, or no longer does."""
+        if crashed:
+            self.parser_crashers.add(name)
+            db.execute("INSERT OR IGNORE INTO parser_crasher VALUES(?)", (name,))
+        elif isinstance(task, UploadTask):  # as `outdated.retry_crashers` makes them
+            db.execute("DELETE FROM parser_crasher WHERE name = ?", (name,))
 
     @contextmanager
     def _losing(self) -> Iterator[None]:

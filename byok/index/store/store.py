@@ -168,11 +168,8 @@ class Store:
         return found
 
     def parser_crashers(self) -> frozenset[bytes]:
-        """Return the names of file versions that crashed the parser."""
-        with self.reading() as db:
-            return frozenset(
-                name for (name,) in db.execute("SELECT name FROM parser_crasher")
-            )
+        """Return the names of file versions that crashed the parser in this run."""
+        return frozenset(self.batches.parser_crashers)
 
     def close(self) -> None:
         """Finish what is being written, and close; the next start recovers failures."""

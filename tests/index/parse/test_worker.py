@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -15,13 +16,15 @@ from byok.index.types import ParseJob, SkipReason
 from byok.index.versions import MAX_BYTES, blob_name
 from tests.fakes import nasty_worker
 
-NO_ALARM = WorkerLimits(alarm=0)  # it would end this process
+NO_TIMER = WorkerLimits(process=0)  # it would end this process
 
 
 @contextmanager
-def working(how: Prepare = prepare) -> Iterator[tuple[Connection, Connection]]:
+def working(
+    how: Prepare = prepare, limits: WorkerLimits = NO_TIMER
+) -> Iterator[tuple[Connection, Connection]]:
     (ours, theirs), (beat, beats) = Pipe(), Pipe(duplex=False)
-    thread = Thread(target=work, args=(theirs, beats, NO_ALARM, how))
+    thread = Thread(target=work, args=(theirs, beats, limits, how))
     thread.start()
     try:
         assert ours.recv() == READY
@@ -79,6 +82,23 @@ def test_worker_prepares_a_file_that_raises_without_the_parser() -> None:
     assert (once.plain, once.reason, once.prepared is None) == (True, None, False)
     assert (always.plain, always.prepared) == (True, None)
     assert always.reason is SkipReason.NOT_ACCESSIBLE
+
+
+@pytest.mark.case("B76")
+def test_worker_cancels_a_parser_that_computes_too_long_and_goes_on() -> None:
+    hard = b"<<A\n" * 5_000  # here-documents without end: seconds of work
+    limits = replace(NO_TIMER, parser=0.05)
+    jobs = [
+        ParseJob(1, "a.sh", content=hard),
+        ParseJob(2, "b.sh", content=b"f() { :; }"),
+    ]
+    with working(limits=limits) as (pipe, _):
+        pipe.send(jobs)
+        cancelled, next_one = pipe.recv()
+    assert cancelled.plain
+    assert cancelled.prepared == prepare("a.sh", hard, plain=True)
+    assert not next_one.plain
+    assert next_one.prepared == prepare("b.sh", b"f() { :; }")
 
 
 @pytest.mark.slow

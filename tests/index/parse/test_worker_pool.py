@@ -141,11 +141,11 @@ def test_a_file_that_ends_its_worker_is_done_without_the_parser(how: str) -> Non
 @pytest.mark.case("B77")
 @pytest.mark.case("F21")
 def test_a_file_that_ends_every_worker_is_given_up_and_no_other() -> None:
-    paths = ["a", "segv 1", "b", "segv 2", "c", "kill", "d"]
+    paths = ["a", "segv 1", "b", "segv 2", "c", "kill 1", "d"]
     with pool(2, target=f"{NASTY}:nasty") as workers:
         found = by_path(list(workers.prepare(named(*paths))))
     lost = {path for path, one in found.items() if one.prepared is None}
-    assert lost == {"segv 1", "segv 2", "kill"}
+    assert lost == {"segv 1", "segv 2", "kill 1"}
     assert {found[path].reason for path in lost} == {SkipReason.NOT_ACCESSIBLE}
 
 
@@ -154,11 +154,51 @@ def test_a_file_that_ends_every_worker_is_given_up_and_no_other() -> None:
 def test_worker_pool_does_a_file_that_hangs_without_the_parser(
     how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with pool(limit=LIMIT, target=f"{NASTY}:nasty") as workers:
+    with pool(limit=LIMIT, silence=2.0, target=f"{NASTY}:nasty") as workers:
         found = by_path(list(workers.prepare(named("a", how, "b"))))
     assert found[how].plain
-    assert "was lost: a file took too long" in caplog.text
     assert all(one.prepared for one in found.values())
+    # Who computes without end is at fault at once, who waits may wait for others.
+    lost = [r for r in caplog.records if "was lost" in r.getMessage()]
+    assert len(lost) == (1 if "spin" in how else 3)
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="only there it is seen from outside"
+)
+@pytest.mark.case("F21")
+def test_worker_pool_ends_a_process_whose_timer_does_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with pool(limit=LIMIT, target=f"{NASTY}:timeless") as workers:
+        [outcome] = workers.prepare(named("spin once"))
+    assert outcome.plain
+    assert outcome.prepared
+
+
+@pytest.mark.case("F21")
+def test_worker_pool_tries_a_file_again_whose_process_others_ended(
+    tmp_path: Path,
+) -> None:
+    """The system ends processes when memory is short, and people do."""
+    path = f"killed twice {tmp_path / 'marker'}"
+    with pool(target=f"{NASTY}:nasty") as workers:
+        found = by_path(list(workers.prepare(named("a", path, "b"))))
+    assert (tmp_path / "marker").read_text() == "xxx"
+    assert not any(one.plain for one in found.values())
+    assert all(one.prepared for one in found.values())
+
+
+@pytest.mark.case("F21")
+def test_what_a_worker_prints_before_it_dies_is_in_the_log(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pool(target=f"{NASTY}:nasty") as workers:
+        [outcome] = workers.prepare(named("print once"))
+    assert outcome.plain
+    assert "grammar: cannot go on" in caplog.text
+    assert "\x1b" not in caplog.text
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.case("F21")
@@ -178,8 +218,8 @@ def test_a_worker_that_babbles_is_not_believed_and_logged(
         [outcome] = workers.prepare(named(path))
     assert (outcome.prepared, outcome.reason) == (None, SkipReason.NOT_ACCESSIBLE)
     lost = [r.getMessage() for r in caplog.records if "was lost" in r.getMessage()]
-    assert len(lost) == 2  # with the parser and without
-    assert all(line.endswith(why) for line in lost)
+    assert len(lost) >= 2  # with the parser and without
+    assert all(why in line for line in lost)
 
 
 @pytest.mark.case("B112")

@@ -67,7 +67,7 @@ def test_worker_process_has_no_key_in_its_environment_and_is_not_dumpable(
 
 
 def test_worker_process_limits_are_set() -> None:
-    limits = WorkerLimits(alarm=7, nice=1, memory=2**31)
+    limits = WorkerLimits(process=7, nice=1, memory=2**31)
     with started(limits=limits) as process:
         assert told(process)[2] == limits
 

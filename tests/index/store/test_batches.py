@@ -245,6 +245,7 @@ def test_batch_remembers_a_parser_crash(opened: Opened) -> None:
     dead, well = (task, replace(outcome, plain=True)), of_file("b.py", B1)
     opened.batches.put([dead, well, dead])
     assert opened.database.rows("SELECT name FROM parser_crasher") == [(A1.name,)]
+    assert opened.batches.parser_crashers == {A1.name}
 
 
 @pytest.mark.case("F28")
