@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from byok.index.files.reading import Folder, Unreadable
 from byok.index.files.secret_names import is_secret
@@ -88,6 +89,26 @@ class Contents:
             return None
         content = self._store.content(entry.blob_id)
         return self._from_disk(entry) if content is None else content
+
+    def current_of(self, entry: Entry, roots: Iterable[Path]) -> tuple[bytes, bool]:
+        """Return what a blob's file in one of these folders holds now.
+
+        And whether that still is the blob.
+
+        Raises:
+            Unreadable: it is gone, or may not be read.
+        """
+        if self.is_private(entry):
+            raise Unreadable(SkipReason.SECRET)
+        with self._store.reading() as db:
+            row = db.execute(
+                "SELECT name FROM blob WHERE id = ?", (entry.blob_id,)
+            ).fetchone()
+        for root in roots:
+            with Folder(root) as folder:
+                content, _ = folder.read(entry.path, MAX_BYTES)
+            return content, row == (blob_name(entry.path, content),)
+        raise Unreadable(SkipReason.NOT_ACCESSIBLE)
 
     def content_by_id(self, blob_id: int) -> bytes | None:
         """Return the content of a blob by its id, or None."""

@@ -47,6 +47,7 @@ class ContextEngine:
         self._changing = SerialTasks()
         self.store = store
         store.on_written = self._note_indexed
+        store.batches.on_flushed = self._forget_older_versions
         self.indexer = Indexer(
             workers,
             self.store,
@@ -266,6 +267,10 @@ class ContextEngine:
         if workspace is not None:
             settled = workspace.take(written)
             self._soon(self._note_written, workspace.id, written.path, settled)
+
+    def _forget_older_versions(self) -> None:
+        for workspace in self.workspaces:
+            workspace.forget_older()
 
     def _count_adopted(self, blob_ids: frozenset[int]) -> None:
         for workspace in self.workspaces:

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from byok.index.contents import Contents, Entry
 from byok.index.parse.tokens import COMPOUND, terms
 from byok.index.types import Span
+from byok.retrieval.current_files import CurrentFiles
 from byok.retrieval.masking import mask_lines
 from byok.retrieval.pack import LONGEST_LINE
 from byok.retrieval.query import Query
@@ -16,11 +16,7 @@ _CHUNKS = 3  # of a file
 
 
 def lines_of_hits(
-    files: Iterable[RankedFile],
-    entries: Mapping[int, Entry],
-    contents: Contents,
-    query: Query,
-    most: int,
+    files: Iterable[RankedFile], current: CurrentFiles, query: Query, most: int
 ) -> list[list[dict[str, Any]]]:
     """Return lines for each file, from its best chunks; blocks while it reads files.
 
@@ -28,23 +24,18 @@ def lines_of_hits(
     a chunk, each cut at 400 characters, in order. Of a file whose text is no longer
     there are none.
     """
-    return [[*_lines_of(file, entries, contents, query, most)] for file in files]
+    return [[*_lines_of(file, current, query, most)] for file in files]
 
 
 def _lines_of(
-    file: RankedFile,
-    entries: Mapping[int, Entry],
-    contents: Contents,
-    query: Query,
-    most: int,
+    file: RankedFile, current: CurrentFiles, query: Query, most: int
 ) -> Iterator[dict[str, Any]]:
-    entry = entries[file.blob_id]
-    lines = contents.lines_of(entry)
+    lines, spans = current.lines_of(file.blob_id), current.spans_of(file.blob_id)
     if lines is None:
         return
     best = [chunk.ordinal for chunk in file.chunks[:_CHUNKS]] or [0]
-    for ordinal in sorted(n for n in best if n < len(entry.spans)):
-        yield from _lines_in(lines, entry.spans[ordinal], entry.path, query.terms, most)
+    for ordinal in sorted(n for n in best if n < len(spans)):
+        yield from _lines_in(lines, spans[ordinal], file.path, query.terms, most)
 
 
 def _lines_in(

@@ -20,7 +20,7 @@ LONGEST_LINE = 400
 NUMBER_WIDTH = 7  # six columns and a tab
 PATH_LINE = "Path: {}\n"
 GAP_LINE = "...\n"
-_FILES = 16
+MOST_FILES = 16  # that are shown with code
 _OTHERS = 32
 _SHARE = 0.93
 _STEEPNESS = 3
@@ -65,7 +65,7 @@ def pack(
     """
     taken: dict[int, list[Span]] = defaultdict(list)
     room = limit * _SHARE
-    for place, span in _spans_by_value(ranked[:_FILES], spans_of):
+    for place, span in _spans_by_value(ranked[:MOST_FILES], spans_of):
         cost = _cost(span)
         if place not in taken:
             cost += len(PATH_LINE) + len(ranked[place].path)

@@ -17,8 +17,9 @@ from byok.index.workspace.workspace import Workspace
 from byok.retrieval import hit_lines
 from byok.retrieval import query as queries
 from byok.retrieval.commits import rank_commits, render_commits
+from byok.retrieval.current_files import CurrentFiles
 from byok.retrieval.model_aids import ModelAids
-from byok.retrieval.pack import Packed, PackedFile, pack
+from byok.retrieval.pack import MOST_FILES, Packed, pack
 from byok.retrieval.rank import RankedFile
 from byok.retrieval.ranker import Ranker, Ranking
 from byok.retrieval.render import render
@@ -110,17 +111,14 @@ class Retriever:
         text = remove_roots(text, scope)
         query = await asyncio.to_thread(queries.parse_query, text)
         found, entries = await self.ranker.rank(text, query, scope, may_rerank=True)
-        best = found[:limit]
-        hits = [_describe_hit(file, entries, scope) for file in best]
-        answer: dict[str, Any] = {
-            "hits": hits,
-            "notes": [*scope.notes, *(building or stale_notes(scope))],
-        }
+        current = CurrentFiles(self._engine.contents, entries, scope, query)
+        best = await asyncio.to_thread(current.update, found[:limit], limit)
+        hits = [_describe_hit(file, entries, scope, current) for file in best]
+        notes = [*scope.notes, *current.notes(), *(building or stale_notes(scope))]
+        answer: dict[str, Any] = {"hits": hits, "notes": notes}
         if lines:
-            read, contents = hit_lines.lines_of_hits, self._engine.contents
-            found_lines = await asyncio.to_thread(
-                read, best, entries, contents, query, lines
-            )
+            read = hit_lines.lines_of_hits
+            found_lines = await asyncio.to_thread(read, best, current, query, lines)
             answer["terms"] = hit_lines.describe_terms(query)
             for hit, shown in zip(hits, found_lines, strict=True):
                 hit["lines"] = shown
@@ -139,7 +137,9 @@ class Retriever:
                 ranking = await self.ranker.rank(text, query, scope, may_rerank=True)
                 if not ranking.files and not text.isascii():
                     scope.notes.append(ASK_IN_ENGLISH)
-                return await asyncio.to_thread(self._write, ranking, scope, length)
+                return await asyncio.to_thread(
+                    self._write, ranking, query, scope, length
+                )
             except IndexFailed as error:
                 _log.error("the index cannot be searched: %s", error)
                 scope.notes.append(f"The index was not searched. {error.sentence}")
@@ -147,18 +147,19 @@ class Retriever:
                     return empty_answer(scope)
         return await self._answer_by_ripgrep(text, scope, length)
 
-    def _write(self, ranking: Ranking, scope: Scope, length: int) -> str:
+    def _write(
+        self, ranking: Ranking, query: queries.Query, scope: Scope, length: int
+    ) -> str:
         found, entries = ranking
-        packed = pack(found, lambda blob_id: entries[blob_id].spans, length)
+        current = CurrentFiles(self._engine.contents, entries, scope, query)
+        found = current.update(found, MOST_FILES)
+        packed = pack(found, current.spans_of, length)
         if not found:
             packed = Packed((), self._all_paths(scope))
-
-        def lines_of(file: PackedFile) -> Sequence[str] | None:
-            return self._engine.contents.lines_of(entries[file.blob_id])
-
         elsewhere = _duplicate_notes(packed, entries, scope)
-        notes = [*scope.notes, *elsewhere, *stale_notes(scope)]
-        return render(packed, lines_of, length, notes).text
+        notes = [*scope.notes, *elsewhere, *current.notes(), *stale_notes(scope)]
+        lines_of = current.lines_of
+        return render(packed, lambda file: lines_of(file.blob_id), length, notes).text
 
     def _all_paths(self, scope: Scope) -> tuple[str, ...]:
         """List all files of a small scope, code first: better than "no matches"."""
@@ -241,10 +242,13 @@ def _duplicate_notes(
 
 
 def _describe_hit(
-    file: RankedFile, entries: Mapping[int, Entry], scope: Scope
+    file: RankedFile,
+    entries: Mapping[int, Entry],
+    scope: Scope,
+    current: CurrentFiles,
 ) -> dict[str, Any]:
     entry = entries[file.blob_id]
-    spans = entry.spans
+    spans = current.spans_of(file.blob_id)
     places = [str(space.root / entry.path) for space in scope.spaces_of(entry)]
     return {
         "path": file.path,

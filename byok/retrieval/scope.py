@@ -57,7 +57,7 @@ class Scope:
         return [self.prefix_of(space) + entry.path for space in self.spaces_of(entry)]
 
     def spaces_of(self, entry: Entry) -> list[Workspace]:
-        """Return the workspaces in which a blob is a current file.
+        """Return the workspaces in which a blob is a file, as it is searched.
 
         Where workspaces are nested, a file of the outer one is not counted again for
         the inner one.
@@ -65,7 +65,7 @@ class Scope:
         return [
             space
             for space in self.workspaces
-            if space.blob_of(entry.path) == entry.blob_id
+            if entry.blob_id in space.searched_blobs(entry.path)
             and not any(
                 outer.blob_of(prefix + entry.path)
                 for outer, prefix in outer_workspaces(space, self.workspaces)
@@ -170,12 +170,13 @@ def _own_ids(space: Workspace, spaces: Sequence[Workspace]) -> frozenset[int]:
     outer = outer_workspaces(space, spaces)
     if not outer:
         return space.ids()
-    found = (
-        space.blob_of(path)
-        for path in space.paths()
-        if not any(other.blob_of(prefix + path) for other, prefix in outer)
+    return frozenset().union(
+        *(
+            space.searched_blobs(path)
+            for path in space.paths()
+            if not any(other.blob_of(prefix + path) for other, prefix in outer)
+        )
     )
-    return frozenset(filter(None, found))
 
 
 async def _resolve_blobs(engine: ContextEngine, blobs: BlobNames) -> Scope:
@@ -208,10 +209,10 @@ async def _resolve_blobs(engine: ContextEngine, blobs: BlobNames) -> Scope:
 
 
 def is_usable(space: Workspace) -> bool:
-    """Tell whether the index can answer: complete, or mostly up to date."""
+    """Tell whether the index can answer: it knows most files, if only as they were."""
     if space.status.phase is Phase.COMPLETE:
         return True
-    return space.status.was_complete and 2 * space.status.waiting < space.file_count
+    return space.status.was_complete and 2 * space.unknown_count < space.file_count
 
 
 def stale_notes(scope: Scope) -> Iterator[str]:
@@ -224,8 +225,8 @@ def stale_notes(scope: Scope) -> Iterator[str]:
         indexing = status.phase is Phase.INDEXING and status.waiting > 0
         if indexing and not scope.named:
             yield (
-                f"{status.waiting} changed files were not searched: they are being "
-                "indexed."
+                f"{status.waiting} new or changed files are being indexed: what is new "
+                "in them is not found yet."
             )
 
 

@@ -14,10 +14,18 @@ import pytest
 from byok.code_query import Upload
 from byok.errors import ConfigError, NotReady
 from byok.index.engine import ContextEngine
+from byok.index.files.reading import facts_of
 from byok.index.parse.prepare import prepare
 from byok.index.report import totals
 from byok.index.store.chunk_index import View
-from byok.index.types import ParseJob, ParseOutcome, Phase, SkipReason, State
+from byok.index.types import (
+    ParseJob,
+    ParseOutcome,
+    Phase,
+    SkipReason,
+    State,
+    WorkspaceTask,
+)
 from byok.index.versions import blob_name
 from byok.index.workspace.workspace import total_view
 from tests.fakes.engines import (
@@ -566,6 +574,33 @@ class Dying(InlineWorkers):
             if made is not None and made.name in job.parser_crashers:
                 self.spared.append(job.path)
             yield replace(told, job=replace(job, plain=True), plain=True)
+
+
+async def test_engine_finds_the_old_version_of_a_file_until_the_new_one_is_searchable(
+    tmp_path: Path, root: Path
+) -> None:
+    workers = InlineWorkers()
+    async with engine(tmp_path / "e", root, workers=workers) as made:
+        await complete(made)
+        [space] = made.workspaces
+        old, search = space.blob_of("a.py"), made.store.index.search
+        workers.gate.clear()
+        (root / "a.py").write_text("def puma(): pass\n")
+        await until(lambda: made.indexer.open_tasks > 0)
+        new = prepare("a.py", (root / "a.py").read_bytes())
+        task = WorkspaceTask(space.id, "a.py", str(root))
+        facts = facts_of((root / "a.py").stat())
+        job = ParseJob(1, "a.py", root=str(root))
+        made.store.put([(task, ParseOutcome(job, new, facts=facts))])
+        view = View("between", space.ids(), 0)
+        assert [hit.blob_id for hit in search({"lion": 1.0}, view)] == [old]
+        assert search({"puma": 1.0}, view) == []
+        made.store.flush()
+        view = View("after", space.ids(), 0)
+        assert search({"lion": 1.0}, view) == []
+        assert len(search({"puma": 1.0}, view)) == 1
+        workers.gate.set()
+        await complete(made)
 
 
 @pytest.mark.case("B77")

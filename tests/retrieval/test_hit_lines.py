@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from byok.code_query import BlobNames
+from byok.retrieval.current_files import CurrentFiles
 from byok.retrieval.hit_lines import describe_terms, lines_of_hits
 from byok.retrieval.model_aids import ModelAids
 from byok.retrieval.query import parse_query
@@ -74,9 +75,11 @@ async def test_a_file_that_is_gone_has_no_lines(tmp_path: Path) -> None:
         await complete(made)
         scope = await select_scope(made, BlobNames(), [str(root)])
         files, entries = Ranker(made).rank_by_words(query, scope)
-        there = lines_of_hits(files, entries, made.contents, query, 9)
+        found = CurrentFiles(made.contents, entries, scope, query)
+        there = lines_of_hits(files, found, query, 9)
         root.rename(tmp_path / "moved")
-        gone = lines_of_hits(files, entries, made.contents, query, 9)
+        found = CurrentFiles(made.contents, entries, scope, query)
+        gone = lines_of_hits(files, found, query, 9)
     assert (len(there[0]), gone) == (2, [[]])
 
 

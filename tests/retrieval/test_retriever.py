@@ -13,6 +13,7 @@ from byok.code_query import BlobNames, Retrieval, RetrievalRequest, SearchMode, 
 from byok.errors import IndexFailed
 from byok.index.engine import ContextEngine
 from byok.index.types import Phase, State
+from byok.index.versions import blob_name
 from byok.retrieval.query import Query
 from byok.retrieval.ranker import Ranker, Ranking
 from byok.retrieval.retriever import Retriever
@@ -244,7 +245,45 @@ async def test_retrieval_keeps_using_the_index_after_a_few_changes(
         await until(lambda: space.status.phase is Phase.INDEXING)
         text = await asker.text("lion")
     assert "Path: lion.py" in text
-    assert "1 changed files were not searched: they are being indexed." in text
+    assert "1 new or changed files are being indexed" in text
+
+
+async def test_retrieval_shows_a_changed_file_as_it_is_now_until_it_is_indexed_again(
+    tmp_path: Path, root: Path
+) -> None:
+    lines = [f"def wash_{n}(): pass\n\n" for n in range(200)]
+    before = "".join([*lines, "def feed_lion():\n    return 'meat'\n", *lines])
+    now = before.replace("wash", "brush", 60).replace("'meat'", "'fish'")
+    written(root, {"lion.py": before, "tiger.py": "def feed_lion_and_tiger(): ...\n"})
+    workers = InlineWorkers()
+    async with asking(tmp_path, root, workers=workers, program=None) as asker:
+        known = blob_name("lion.py", before.encode())
+        await asker.engine.uploads.find_missing([known])  # its content is held
+        workers.gate.clear()
+        written(root, {"lion.py": f"# new\n{now}", "tiger.py": "def nap(): ...\n"})
+        [space] = asker.engine.workspaces
+        await until(lambda: space.status.waiting == 2)
+        text = await asker.text("feed_lion")
+        found = await asker.retriever.search("feed_lion", lines=3)
+        named = await asker.text("feed_lion", blobs=BlobNames("", (known,)))
+        workers.gate.set()
+        await complete(asker.engine)
+        after = await asker.text("feed_lion")
+    assert "Path: lion.py\n" in text
+    assert "   402\tdef feed_lion():\n   403\t    return 'fish'\n" in text
+    assert "'meat'" not in text
+    assert "Path: tiger.py" not in text  # it says nothing of lions any more
+    [note] = [line for line in text.splitlines() if "shown as they are now" in line]
+    assert "lion.py" in note
+    assert "tiger.py" not in note
+    assert note in found["notes"]
+    [hit] = found["hits"]
+    assert (402, True) in [(line["number"], line["match"]) for line in hit["lines"]]
+    assert any(c["first_line"] <= 402 <= c["last_line"] for c in hit["chunks"])
+    # A client that names the version asks about that one.
+    assert "   401\tdef feed_lion():\n   402\t    return 'meat'\n" in named
+    assert "   402\tdef feed_lion():\n   403\t    return 'fish'\n" in after
+    assert "shown as they are now" not in after
 
 
 async def test_retrieval_waits_for_a_file_just_saved(

@@ -8,9 +8,12 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
-from byok.index.parse.definitions import Definition
 from byok.index.types import Span
+
+if TYPE_CHECKING:  # it loads the parser, which only parser processes may
+    from byok.index.parse.definitions import Definition
 
 _TARGET = 1600
 _LONGEST = 2080
@@ -36,7 +39,7 @@ _FENCE = re.compile(r"\s*(?:```|~~~)")
 
 
 def cut(
-    lines: Sequence[str], definitions: Sequence[Definition], *, prose: bool
+    lines: Sequence[str], definitions: Sequence["Definition"], *, prose: bool
 ) -> list[Span]:
     """Return spans that cover every line once, in order; linear in the text.
 
@@ -55,7 +58,7 @@ def cut(
 
 
 def _points_of_code(
-    lines: Sequence[str], definitions: Sequence[Definition]
+    lines: Sequence[str], definitions: Sequence["Definition"]
 ) -> list[int]:
     points = {0}
     previous = decorated = -1

@@ -29,7 +29,7 @@ Rules that follow from it:
 
 import logging
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -73,7 +73,8 @@ class Batches:
     """Writes parsed files to database and index in batches; for the writer thread.
 
     `lost` says that documents which were put are gone again, because the index could
-    not be written: their outcomes must be put once more.
+    not be written: their outcomes must be put once more. `on_flushed` is called when
+    all that was put is searchable.
 
     `parser_crashers` are the names of file versions that crashed the parser in this
     run; there are rows of all of them, also of earlier runs.
@@ -83,6 +84,7 @@ class Batches:
         self._db = database
         self._index = index
         self.lost = False
+        self.on_flushed: Callable[[], None] = lambda: None
         self.parser_crashers: set[bytes] = set()  # since the start
         self._added: set[int] = set()
         self._removed: set[int] = set()
@@ -279,6 +281,7 @@ class Batches:
             recovery.forget_rows(db, self._removed, TO_REMOVE)
         self._added.clear()
         self._removed.clear()
+        self.on_flushed()
 
     def recover(self) -> None:
         """Make rows and documents agree after a crash; call it once, at the start."""

@@ -61,6 +61,8 @@ class Workspace:
         self.steering = Steering()
         self._stopped = False
         self._members: dict[str, int] = {}
+        # What is still found of files whose new version is not searchable yet.
+        self._older: dict[str, int] = {}
         self._others: set[str] = set()  # found, and without a version so far
         self._lock = threading.Lock()
         self._version = 0
@@ -116,6 +118,11 @@ class Workspace:
             self._version += 1
 
     @property
+    def unknown_count(self) -> int:
+        """The number of files of which nothing is known yet, or ever."""
+        return len(self._others)
+
+    @property
     def file_count(self) -> int:
         """The number of files, with and without searchable content."""
         return len(self._members) + len(self._others)
@@ -144,19 +151,30 @@ class Workspace:
     def set_member(self, path: str, blob_id: int | None) -> None:
         """Set the blob of a file."""
         with self._lock:
+            before = self._members.get(path)
             if blob_id is None:
                 self._members.pop(path, None)
                 self._others.add(path)
             else:
                 self._members[path] = blob_id
                 self._others.discard(path)
+                if before not in (None, blob_id):
+                    self._older.setdefault(path, before)
             self._version += 1
+
+    def forget_older(self) -> None:
+        """Note that the versions of all files are searchable; in the writer thread."""
+        with self._lock:
+            if self._older:
+                self._older.clear()
+                self._version += 1
 
     def drop_members(self, paths: Iterable[str]) -> None:
         """Remove files that are gone."""
         with self._lock:
             for path in paths:
                 self._members.pop(path, None)
+                self._older.pop(path, None)
                 self._others.discard(path)
             self._version += 1
 
@@ -164,13 +182,18 @@ class Workspace:
         """Return the blob of a file, None without one."""
         return self._members.get(path)
 
+    def searched_blobs(self, path: str) -> set[int]:
+        """Return the blobs that a file is found by: the newest and perhaps an older."""
+        found = (self._members.get(path), self._older.get(path))
+        return {blob_id for blob_id in found if blob_id is not None}
+
     def paths(self) -> list[str]:
         """Return the paths of files that have a blob."""
         with self._lock:
             return list(self._members)
 
     def ids(self) -> frozenset[int]:
-        """Return the blobs of all files."""
+        """Return the blobs of all files, as they are searched."""
         return self.members()[1]
 
     def members(self) -> tuple[str, frozenset[int]]:
@@ -178,7 +201,7 @@ class Workspace:
         with self._lock:
             version, ids = self._view
             if version != self._version:
-                ids = frozenset(self._members.values())
+                ids = frozenset((*self._members.values(), *self._older.values()))
                 self._view = (self._version, ids)
             return f"w{self.id}.{self._version}", ids
 

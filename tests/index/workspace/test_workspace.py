@@ -95,7 +95,11 @@ def test_workspace_members_come_change_and_go(space: Workspace) -> None:
     space.set_member("a.py", 9)
     space.set_member("srcs", None)
     space.drop_members(["src/b.py", "unknown"])
+    assert space.ids() == {9, 1, 3}
+    assert space.searched_blobs("a.py") == {9, 1}  # until the new one is found
+    space.forget_older()
     assert space.ids() == {9, 3}
+    assert space.searched_blobs("a.py") == {9}
     assert space.blob_of("a.py") == 9
     assert space.blob_of("srcs") is None
     assert sorted(space.paths()) == ["a.py", "src/c.py"]
