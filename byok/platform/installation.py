@@ -10,6 +10,7 @@ named by the distribution alone: otherwise that name might be anybody's there.
 
 import re
 import shlex
+import shutil
 import sys
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,8 +18,6 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
-
-from byok.platform.programs import find_program
 
 DISTRIBUTION = "byokd"
 _SCRIPT = "byok.exe" if sys.platform == "win32" else "byok"
@@ -59,8 +58,11 @@ class Installation:
         return self.environment / folder / _SCRIPT
 
     def program(self) -> str:
-        """Return what starts this byok in a shell, quoted if that is needed."""
-        found = find_program("byok")
+        """Return what starts this byok in a shell, quoted if that is needed.
+
+        What the search path gives is only looked at, wherever it lies.
+        """
+        found = shutil.which("byok")
         if found and Path(found).resolve() == self.script.resolve():
             return "byok"
         if self.script.is_file():
@@ -179,7 +181,7 @@ def _read_source() -> str:
 
 def find_link(installation: Installation) -> Path | None:
     """Return the link on the search path that `scripts/install` made to a clone."""
-    found = find_program("byok")
+    found = shutil.which("byok")
     if found is None or installation.installer is not Installer.CHECKOUT:
         return None
     link = Path(found)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from byok.escapes import escape
+from byok.retrieval.excerpts import FindSpots, find_nothing
 from byok.retrieval.pack import (
     GAP_LINE,
     LONGEST_LINE,
@@ -49,21 +50,24 @@ def render_attached(
     limit: int,
     notes: Iterable[str] = (),
     parts: Parts = lambda blob_id, room: (),
+    *,
+    find: FindSpots = find_nothing,
 ) -> RenderedAnswer:
     """Write the files, and notes about others, in at most `limit` characters.
 
     `parts` selects the sections of a file that does not fit: it is called with a blob
     id and a number of characters. Without sections the file is shown from its start.
+    Long lines are cut around what `find` finds.
     """
     said = _write_notes(notes, limit // _NOTES_SHARE)
     room = max(0, limit - len(_HEADING) - len(said))
-    blocks = [_write_start(file, room) for file in files]
+    blocks = [_write_start(file, room, find) for file in files]
     wanted = [len(found.text) if found.whole else room for found in blocks]
     cap = fair_share(wanted, room)
     fitting = [
         found
         if len(found.text) <= cap and found.whole
-        else _write_sections(file, cap, parts) or _write_start(file, cap)
+        else _write_sections(file, cap, parts, find) or _write_start(file, cap, find)
         for file, found in zip(files, blocks, strict=True)
     ]
     text = "".join(found.text for found in fitting) + said
@@ -83,29 +87,34 @@ def _write_notes(notes: Iterable[str], room: int) -> str:
     return text
 
 
-def _write_sections(file: Attached, room: int, parts: Parts) -> FileBlock | None:
+def _write_sections(
+    file: Attached, room: int, parts: Parts, find: FindSpots
+) -> FileBlock | None:
     """Write the sections of a file that the question is about; None if there are none.
 
     The remaining room is filled with the start, where imports and comments are.
     """
     room -= len(GAP_LINE)
     sections = tuple(parts(file.blob_id, room))
-    found = _write_block(file, sections, room)
+    found = _write_block(file, sections, room, find)
     if not found.text:
         return None
     start = _lines_within(file.lines, room - len(found.text) - len(GAP_LINE)) - 1
     if start > 0:
-        more = _write_block(file, merge_spans((Section(0, start - 1), *sections)), room)
+        wider = merge_spans((Section(0, start - 1), *sections))
+        more = _write_block(file, wider, room, find)
         found = more if more.whole else found
     return _mark_cut(found, file)
 
 
-def _write_block(file: Attached, sections: tuple[Section, ...], room: int) -> FileBlock:
+def _write_block(
+    file: Attached, sections: tuple[Section, ...], room: int, find: FindSpots
+) -> FileBlock:
     part = PackedFile(file.blob_id, file.path, sections)
-    return write_block(part, file.lines, room, least=1)
+    return write_block(part, file.lines, room, least=1, find=find)
 
 
-def _write_start(file: Attached, room: int) -> FileBlock:
+def _write_start(file: Attached, room: int, find: FindSpots) -> FileBlock:
     """Write a file from its first line, whole or cut."""
     if not file.lines:
         nothing = PackedFile(file.blob_id, file.path, ())
@@ -114,8 +123,8 @@ def _write_start(file: Attached, room: int) -> FileBlock:
     count = _lines_within(file.lines, room)
     start = (Section(0, count - 1),)
     if count == len(file.lines):
-        return _write_block(file, start, room)
-    return _mark_cut(_write_block(file, start, room - len(GAP_LINE)), file)
+        return _write_block(file, start, room, find)
+    return _mark_cut(_write_block(file, start, room - len(GAP_LINE), find), file)
 
 
 def _mark_cut(found: FileBlock, file: Attached) -> FileBlock:

@@ -6,8 +6,7 @@ from typing import Any
 from byok.index.parse.tokens import COMPOUND, terms
 from byok.index.types import Span
 from byok.retrieval.current_files import CurrentFiles
-from byok.retrieval.masking import mask_lines
-from byok.retrieval.pack import LONGEST_LINE
+from byok.retrieval.excerpts import find_terms, show_lines
 from byok.retrieval.query import Query
 from byok.retrieval.rank import RankedFile
 
@@ -21,7 +20,7 @@ def lines_of_hits(
     """Return lines for each file, from its best chunks; blocks while it reads files.
 
     A line is `{"number": 1, "text": "...", "match": True}`; there are at most `most` of
-    a chunk, each cut at 400 characters, in order. Of a file whose text is no longer
+    a chunk, long ones cut, in order. Of a file whose text is no longer
     there are none.
     """
     return [[*_lines_of(file, current, query, most)] for file in files]
@@ -45,12 +44,13 @@ def _lines_in(
     wanted: Mapping[str, float],
     most: int,
 ) -> Iterator[dict[str, Any]]:
-    texts = mask_lines(lines, span.first, span.last, path=path)
+    find = find_terms(wanted)
+    texts = show_lines(lines, span.first, span.last, find, path=path)
     scores = [_score(text, wanted) for text in texts]
     for place in _choose(scores, most):
         yield {
             "number": span.first + place + 1,
-            "text": texts[place][:LONGEST_LINE],
+            "text": texts[place],
             "match": scores[place] > 0,
         }
 

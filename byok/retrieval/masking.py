@@ -69,25 +69,30 @@ _HEADER = re.compile(rf"{_LEAD}(?:Proc-Type|DEK-Info|Comment|Version): ")
 _PASSWORDS = ("pass", "pwd", "secret")
 _FIRST_BODY = 32
 _LONGEST_KEY = 400
-_LONGEST = 4096
+LONGEST_MASKED = 4096
 
 
-def mask(line: str, *, path: str = "") -> str:
-    """Return one line of a file with secrets masked."""
-    return mask_lines([line], path=path)[0]
+def mask(line: str, *, path: str = "", longest: int = LONGEST_MASKED) -> str:
+    """Return one line of a file with secrets masked; see `mask_lines`."""
+    return mask_lines([line], path=path, longest=longest)[0]
 
 
 def mask_lines(
-    lines: Sequence[str], first: int = 0, last: int | None = None, *, path: str = ""
+    lines: Sequence[str],
+    first: int = 0,
+    last: int | None = None,
+    *,
+    path: str = "",
+    longest: int = LONGEST_MASKED,
 ) -> list[str]:
     """Return the lines `first` to `last` (inclusive, from 0) with secrets masked.
 
     A private key spans lines, so up to 400 lines before `first` are examined, too. Each
-    returned line is cut at 4,096 characters, more than any answer shows.
+    returned line is cut at `longest` characters, by default more than an answer shows.
     """
     end = len(lines) if last is None else min(last + 1, len(lines))
     before = max(0, first - _LONGEST_KEY)
-    cut = [line[:_LONGEST] for line in lines[first:end]]
+    cut = [line[:longest] for line in lines[first:end]]
     shown = "\n".join(cut)
     hints = [hint for hint in HINTS if hint in shown]
     shown = shown.lower()
@@ -142,7 +147,7 @@ def _key_lines(lines: Sequence[str], start: int, end: int) -> set[int]:
         began = False
         for number in range(number, min(number + _LONGEST_KEY, end)):  # noqa: B020
             line = lines[number]
-            body = _BODY.fullmatch(line, 0, _LONGEST)
+            body = _BODY.fullmatch(line, 0, LONGEST_MASKED)
             if body and (began or len(body[1]) >= _FIRST_BODY):
                 began = True
                 found.add(number)

@@ -25,6 +25,7 @@ from byok.index.store.database import NAMED
 from byok.index.types import SkipReason
 from byok.retrieval import query as queries
 from byok.retrieval.attached import Attached, max_attached, render_attached
+from byok.retrieval.excerpts import FindSpots, find_terms
 from byok.retrieval.pack import PackedFile, Section, pack
 from byok.retrieval.query import Query
 from byok.retrieval.ranker import Ranker, Ranking
@@ -110,11 +111,14 @@ class PassageFinder:
         parts = _QuestionSections(
             self._rank_by_index, query, [file.blob_id for file in attached.files]
         )
-        first = render_attached(attached.files, length, attached.notes, parts)
+        find = find_terms(query.terms)
+        first = render_attached(
+            attached.files, length, attached.notes, parts, find=find
+        )
         room = length - len(first.text) - bool(first.text)
         second = _NOTHING
         if room >= _WORTH_SHOWING:
-            second = _write_found(ranking, files, first.shown, room)
+            second = _write_found(ranking, files, first.shown, room, find)
         said = (*wanted.blobs.added, *wanted.guided)
         unknown = [*(scope.unknown if scope else ()), *attached.unknown]
         return CodeContextBlock(
@@ -139,7 +143,11 @@ def _log_failure(error: IndexFailed) -> None:
 
 
 def _write_found(
-    ranking: Ranking, files: "_FileReader", shown: Iterable[PackedFile], room: int
+    ranking: Ranking,
+    files: "_FileReader",
+    shown: Iterable[PackedFile],
+    room: int,
+    find: FindSpots,
 ) -> RenderedAnswer:
     """Write what a question finds, without the files that are shown already."""
     # An attached file may be in the index in another version, too.
@@ -152,7 +160,7 @@ def _write_found(
         lines = files.lines(entries[file.blob_id])
         return lines if isinstance(lines, list) else None
 
-    answer = render(packed, lines_of, room, heading=_HEADING)
+    answer = render(packed, lines_of, room, find=find, heading=_HEADING)
     return answer if answer.shown else _NOTHING
 
 

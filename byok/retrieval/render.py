@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from byok.escapes import escape
-from byok.retrieval.masking import mask_lines
+from byok.retrieval.excerpts import FindSpots, find_nothing, show_lines
 from byok.retrieval.pack import (
     GAP_LINE,
-    LONGEST_LINE,
     PATH_LINE,
     Packed,
     PackedFile,
@@ -28,7 +27,6 @@ HEADING = "The following code sections were retrieved:\n"
 _OTHERS = "\nOther files that may be relevant:\n"
 _NOTHING = "No code was found for this request (no matches).\n"
 _TOO_SHORT = "Code was found, but none of it fits into an answer of this length.\n"
-_CUT = " [line cut: {} characters more]"
 # A section that does not fit is cut if at least so many of its lines fit.
 _WORTH_CUTTING = 5
 
@@ -57,14 +55,16 @@ def render(
     limit: int,
     notes: Iterable[str] = (),
     *,
+    find: FindSpots = find_nothing,
     heading: str = HEADING,
 ) -> RenderedAnswer:
     """Write the answer, at most `limit` characters.
 
     `lines_of` returns the current lines of a file, or None if it can no longer be
-    shown; a note says so. Notes get at most a third of the limit. The listed paths get
-    a quarter. Code gets the rest and is cut at line ends. If nothing of a file fits, it
-    is listed by its path, and the list gets all that the code leaves.
+    shown; a note says so. Long lines are cut around what `find` finds. Notes get at
+    most a third of the limit. The listed paths get a quarter. Code gets the rest and is
+    cut at line ends. If nothing of a file fits, it is listed by its path, and the list
+    gets all that the code leaves.
     """
     contents = [(file, lines_of(file)) for file in packed.files]
     gone = [file.path for file, lines in contents if lines is None]
@@ -72,7 +72,7 @@ def render(
     notes_text = _list_rows("\n", (f"{note}\n" for note in said), limit // 3)
     others_text = _list_paths(packed.others, limit // 4)
     room = limit - len(heading) - len(others_text) - len(notes_text)
-    blocks, left = _fill(contents, room)
+    blocks, left = _fill(contents, room, find)
     start = heading if blocks else ""
     code = "".join(found.text for found in blocks)
     if left:
@@ -85,7 +85,9 @@ def render(
 
 
 def _fill(
-    contents: Iterable[tuple[PackedFile, Sequence[str] | None]], room: int
+    contents: Iterable[tuple[PackedFile, Sequence[str] | None]],
+    room: int,
+    find: FindSpots,
 ) -> tuple[list[FileBlock], list[str]]:
     """Write files until the room is used up; return also the paths of the others."""
     blocks: list[FileBlock] = []
@@ -94,9 +96,9 @@ def _fill(
     for file, lines in contents:
         if lines is None:
             continue
-        found = (
-            FileBlock("", file, whole=False) if full else write_block(file, lines, room)
-        )
+        found = FileBlock("", file, whole=False)
+        if not full:
+            found = write_block(file, lines, room, find=find)
         full = not found.whole
         room -= len(found.text)
         if found.text:
@@ -107,7 +109,11 @@ def _fill(
 
 
 def write_block(
-    file: PackedFile, lines: Sequence[str], room: int, least: int = _WORTH_CUTTING
+    file: PackedFile,
+    lines: Sequence[str],
+    room: int,
+    least: int = _WORTH_CUTTING,
+    find: FindSpots = find_nothing,
 ) -> FileBlock:
     """Write the sections of a file that fit; cut one to at least `least` lines."""
     text = PATH_LINE.format(escape(file.path))
@@ -115,7 +121,7 @@ def write_block(
     whole = True
     for first, last in file.sections:
         gap = GAP_LINE if shown else ""
-        rows = _rows(lines, first, last, file.path)
+        rows = _rows(lines, first, last, file.path, find)
         if len(text) + len(gap) + sum(map(len, rows)) > room:
             whole = False
             left = room - len(text) - len(gap) - len(GAP_LINE)
@@ -138,18 +144,11 @@ def _cut_rows(rows: list[str], room: int, least: int) -> list[str]:
     return rows[:count] if count >= least or count == len(rows) else []
 
 
-def _rows(lines: Sequence[str], first: int, last: int, path: str) -> list[str]:
-    shown = mask_lines(lines, first, last, path=path)
-    return [
-        f"{n + 1:6d}\t{_line(line, len(lines[n]) - LONGEST_LINE)}\n"
-        for n, line in enumerate(shown, first)
-    ]
-
-
-def _line(line: str, beyond: int) -> str:
-    if len(line) > LONGEST_LINE:
-        line = line[:LONGEST_LINE] + _CUT.format(beyond)
-    return escape(line)
+def _rows(
+    lines: Sequence[str], first: int, last: int, path: str, find: FindSpots
+) -> list[str]:
+    shown = show_lines(lines, first, last, find, path=path)
+    return [f"{n + 1:6d}\t{escape(line)}\n" for n, line in enumerate(shown, first)]
 
 
 def _list_paths(paths: Iterable[str], room: int) -> str:

@@ -18,6 +18,7 @@ from byok.retrieval import hit_lines
 from byok.retrieval import query as queries
 from byok.retrieval.commits import rank_commits, render_commits
 from byok.retrieval.current_files import CurrentFiles
+from byok.retrieval.excerpts import find_terms
 from byok.retrieval.model_aids import ModelAids
 from byok.retrieval.pack import MOST_FILES, Packed, pack
 from byok.retrieval.rank import RankedFile
@@ -158,8 +159,14 @@ class Retriever:
             packed = Packed((), self._all_paths(scope))
         elsewhere = _duplicate_notes(packed, entries, scope)
         notes = [*scope.notes, *elsewhere, *current.notes(), *stale_notes(scope)]
-        lines_of = current.lines_of
-        return render(packed, lambda file: lines_of(file.blob_id), length, notes).text
+        answer = render(
+            packed,
+            lambda file: current.lines_of(file.blob_id),
+            length,
+            notes,
+            find=find_terms(query.terms),
+        )
+        return answer.text
 
     def _all_paths(self, scope: Scope) -> tuple[str, ...]:
         """List all files of a small scope, code first: better than "no matches"."""

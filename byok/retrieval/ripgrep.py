@@ -23,6 +23,7 @@ from byok.index.files.text import lines_in
 from byok.index.types import SkipReason
 from byok.index.versions import MAX_BYTES
 from byok.platform.programs import clean_environment, kill_group
+from byok.retrieval.excerpts import find_texts
 from byok.retrieval.matches import (
     LINES_A_FILE,
     FileMatches,
@@ -55,10 +56,14 @@ _GONE = "The folder of the workspace is gone."
 
 @dataclass(frozen=True, slots=True)
 class TextSearchResult:
-    """The files found, best first; `notes` say what was not searched, and why."""
+    """The files found, best first; `notes` say what was not searched, and why.
+
+    `words` are those that were searched for.
+    """
 
     files: tuple[FileMatches, ...] = ()
     notes: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
 
 
 class Ripgrep:
@@ -113,7 +118,8 @@ class Ripgrep:
         troubles: dict[str, None] = {}
         loop = asyncio.get_running_loop()
         end = loop.time() + self._total_seconds
-        for token in await asyncio.to_thread(search_words, text):
+        words = await asyncio.to_thread(search_words, text)
+        for token in words:
             seconds = min(self._token_seconds, end - loop.time())
             if seconds <= 0:
                 troubles[_timeout_note(self._total_seconds)] = None
@@ -126,7 +132,8 @@ class Ripgrep:
         if not found.counts and not text.isascii():
             troubles[ASK_IN_ENGLISH] = None
         query = await asyncio.to_thread(parse_query, text)
-        return TextSearchResult(rank_by_rarity(found, query.names), tuple(troubles))
+        ranked = rank_by_rarity(found, query.names)
+        return TextSearchResult(ranked, tuple(troubles), tuple(words))
 
     async def _run(self, run: "_Run", root: Path, seconds: float) -> str | None:
         """Search for one word; return a note if something went wrong."""
@@ -207,7 +214,8 @@ def _write_answer(root: Path, found: TextSearchResult, limit: int, prefix: str) 
             return None
         return sources_alone(lines) if is_notebook(path) else lines
 
-    return render(packed, lines_of, limit, found.notes).text
+    find = find_texts(found.words)
+    return render(packed, lines_of, limit, found.notes, find=find).text
 
 
 def _timeout_note(seconds: float) -> str:

@@ -33,6 +33,12 @@ def terms(text: str) -> Iterator[str]:
         yield from expand(word)
 
 
+def expand_words(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+    """Yield where each word of a text begins and ends, and its terms."""
+    for word in _WORD.finditer(text):
+        yield word.start(), word.end(), expand(word[0])
+
+
 def join_terms(text: str) -> str:
     """Return the terms of a text with spaces between."""
     return " ".join([term for word in _WORD.findall(text) for term in expand(word)])

@@ -1,0 +1,141 @@
+"""Lines of files as they are shown: without secrets, and long ones around what matches.
+
+A line may have thousands of characters: a table of data, a paragraph of prose. An
+answer shows 400 of them, and these must have the words that were asked for.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+from byok.index.parse.tokens import expand_words
+from byok.redact import MARK
+from byok.retrieval.masking import LONGEST_MASKED, mask, mask_lines
+from byok.retrieval.pack import LONGEST_LINE
+
+_SPOTS = 4  # of one line
+_NEAR = 40  # characters between two parts of a line that are shown as one
+# Of a longer line only a part is looked at, with enough around it to know a secret.
+_PART = 32 * 1024
+
+
+class Spot(NamedTuple):
+    """Where a line matches: a range of characters, the word, and what it is worth."""
+
+    start: int
+    end: int
+    word: str
+    weight: float
+
+
+FindSpots: TypeAlias = Callable[[str], Iterator[Spot]]
+
+
+def find_nothing(_: str) -> Iterator[Spot]:
+    """Find no spot, where no question was asked."""
+    return iter(())
+
+
+def find_terms(wanted: Mapping[str, float]) -> FindSpots:
+    """Return what finds the words of a line that have some of these terms."""
+
+    def find(line: str) -> Iterator[Spot]:
+        for start, end, found in expand_words(line):
+            for term in found:
+                if term in wanted:
+                    yield Spot(start, end, term, wanted[term])
+
+    return find
+
+
+def find_texts(texts: Sequence[str]) -> FindSpots:
+    """Return what finds these texts in a line, whatever the case of letters."""
+    pattern = re.compile("|".join(map(re.escape, texts)) or r"(?!)", re.IGNORECASE)
+
+    def find(line: str) -> Iterator[Spot]:
+        for match in pattern.finditer(line):
+            yield Spot(*match.span(), match[0].lower(), 1.0)
+
+    return find
+
+
+def show_lines(
+    lines: Sequence[str],
+    first: int,
+    last: int,
+    find: FindSpots = find_nothing,
+    *,
+    path: str = "",
+) -> list[str]:
+    """Return the lines `first` to `last` (inclusive, from 0) as they are shown.
+
+    Of a line of more than 400 characters these are about 400, around what matches; else
+    its beginning.
+    """
+    shown = mask_lines(lines, first, last, path=path)
+    return [
+        text
+        if len(lines[number]) <= LONGEST_LINE or text == MARK
+        else _cut_line(lines[number], text, find, path)
+        for number, text in enumerate(shown, first)
+    ]
+
+
+def _cut_line(line: str, masked: str, find: FindSpots, path: str) -> str:
+    """Cut a long line; `masked` is its beginning without secrets."""
+    before = after = 0
+    if len(line) > LONGEST_MASKED:
+        before, after = _part_with_match(line, find)
+        part = line[before : len(line) - after]
+        masked = mask(part, path=path, longest=_PART)
+    pieces: list[str] = []
+    end = -before
+    for start, stop in _windows([*find(masked)], len(masked)):
+        pieces += _mark_cut(start - end)
+        pieces.append(masked[start:stop])
+        end = stop
+    return " ".join([*pieces, *_mark_cut(len(masked) + after - end)])
+
+
+def _part_with_match(line: str, find: FindSpots) -> tuple[int, int]:
+    """Return how much of a very long line is left out before and after a part of it."""
+    if len(line) <= _PART:
+        return 0, 0
+    best = max(find(line), key=lambda spot: spot.weight, default=None)
+    middle = best.start if best else 0
+    before = max(0, min(middle - _PART // 2, len(line) - _PART))
+    return before, len(line) - _PART - before
+
+
+def _windows(spots: Sequence[Spot], length: int) -> list[tuple[int, int]]:
+    """Return the ranges of a line to show, in order: around each word that it has."""
+    chosen: dict[str, Spot] = {}
+    for spot in sorted(spots, key=lambda spot: (-spot.weight, spot.start)):
+        if len(chosen) < _SPOTS:
+            chosen.setdefault(spot.word, spot)
+    if not chosen:
+        return [(0, min(length, LONGEST_LINE))]
+    places = sorted({(spot.start, spot.end) for spot in chosen.values()})
+    places = _join(places, LONGEST_LINE // len(places))
+    width = LONGEST_LINE // len(places)
+    wide: list[tuple[int, int]] = []
+    for first, last in places:
+        start = max(0, min((first + last - width) // 2, length - width))
+        wide.append((min(start, first), max(last, min(length, start + width))))
+    return _join(wide, _NEAR)
+
+
+def _join(ranges: Iterable[tuple[int, int]], near: int) -> list[tuple[int, int]]:
+    """Join ranges, given in order, that are less than `near` characters apart."""
+    joined: list[tuple[int, int]] = []
+    for start, end in ranges:
+        if joined and start - joined[-1][1] < near:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _mark_cut(count: int) -> list[str]:
+    """Return what says that characters are left out, nothing for none."""
+    return [f"[{count:,} characters cut]"] if count else []
