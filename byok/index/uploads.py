@@ -171,7 +171,8 @@ class Uploads:
     def _check_room(self) -> None:
         store = self._store
         if self._is_disk_full():
-            raise _full()
+            left = self._free_bytes // 2**20
+            raise _full(f"Free some disk space: byok leaves {left:,} MiB to others.")
         with store.reading() as db:
             stored = count_bytes(db)
         if stored > self._store_bytes:
@@ -179,7 +180,7 @@ class Uploads:
             store.writing(evict, store.database, store.batches, limit, day).result()
             with store.reading() as db:
                 if count_bytes(db) > limit:
-                    raise _full()
+                    raise _full("Raise `store_mb` under [context].")
 
     def _is_disk_full(self) -> bool:
         folder = self._store.database.path.parent
@@ -278,10 +279,10 @@ def _tasks(db: sqlite3.Connection, ids: Iterable[int]) -> list[UploadTask]:
     ]
 
 
-def _full() -> NotReady:
+def _full(cure: str) -> NotReady:
     return NotReady(
         "There is no space left for uploaded files.",
         code="storage_full",
         status=507,
-        hint="Free some disk space, or raise context.store_mb.",
+        hint=cure,
     )

@@ -4,9 +4,11 @@ A file scores by the rarity of the words it contains, times the factor of its ki
 """
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from byok.index.files.languages import kind_of
@@ -23,6 +25,8 @@ _SATURATION = 1.5
 _CONTEXT = 2
 _USUAL_LINE = 40
 _LONGEST_GROUP = 30
+# Of matches inside longer words, such as `item` in `items`: of each, and of all.
+_PART_WORTH, _PARTS_WORTH = 0.2, 0.6
 
 
 class LineMatch(NamedTuple):
@@ -47,13 +51,14 @@ class MatchCollector:
 
     Attributes:
         lines: text by path and line number, at most 40 lines a file.
-        counts: number of matching lines by word and path.
+        counts: number of matching lines by word and path; those where the word is only
+            a part of longer ones count less.
         searched: number of files searched, as far as known.
         common: words whose search was stopped early because they match everywhere.
     """
 
     lines: dict[str, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))
-    counts: dict[str, dict[str, int]] = field(default_factory=dict)
+    counts: dict[str, dict[str, float]] = field(default_factory=dict)
     searched: int = 0
     common: set[str] = field(default_factory=set)
 
@@ -63,7 +68,16 @@ class MatchCollector:
         if number in lines or len(lines) < LINES_A_FILE:
             lines[number] = text[:LONGEST_LINE]
         counts = self.counts.setdefault(token, {})
-        counts[path] = counts.get(path, 0) + 1
+        before = counts.get(path, 0.0)
+        if _whole_word(token).search(text):
+            counts[path] = before + 1.0
+        else:
+            counts[path] = max(before, min(before + _PART_WORTH, _PARTS_WORTH))
+
+
+@lru_cache(maxsize=64)
+def _whole_word(token: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){re.escape(token)}(?!\w)", re.IGNORECASE)
 
 
 def rank_by_rarity(

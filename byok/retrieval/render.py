@@ -80,7 +80,7 @@ def render(
         others_text = _list_paths([*left, *packed.others], room)
     if not blocks and not others_text:
         start = _TOO_SHORT if left else _NOTHING
-    text = start + code + others_text + notes_text
+    text = (start + code + others_text + notes_text).removeprefix("\n")
     return RenderedAnswer(text[: max(0, limit)], tuple(found.shown for found in blocks))
 
 

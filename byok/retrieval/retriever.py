@@ -156,7 +156,7 @@ class Retriever:
         found = current.update(found, MOST_FILES)
         packed = pack(found, current.spans_of, length)
         if not found:
-            packed = Packed((), self._all_paths(scope))
+            packed = Packed((), self._all_paths(scope) if query.terms else ())
         elsewhere = _duplicate_notes(packed, entries, scope)
         notes = [*scope.notes, *elsewhere, *current.notes(), *stale_notes(scope)]
         answer = render(
@@ -177,6 +177,7 @@ class Retriever:
             for entry in self._engine.contents.entries(scope.view.ids).values()
             if entry.spans
         ]
+        paths = [path for path in paths if not path.rpartition("/")[2].startswith(".")]
         return tuple(sorted(paths, key=lambda path: (kind_of(path) != "code", path)))
 
     async def _answer_by_ripgrep(

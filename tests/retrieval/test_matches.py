@@ -35,6 +35,14 @@ def test_matches_of_more_words_and_lines_count_more() -> None:
     assert order(found) == ["c.py", "b.py", "a.py"]
 
 
+def test_a_whole_word_counts_more_than_a_part_of_one() -> None:
+    found = MatchCollector(searched=100)
+    for number in range(10):
+        found.add("handler_77", "mod770.py", number, f"def handler_77{number}():")
+    found.add("handler_77", "mod77.py", 0, "def Handler_77():")
+    assert order(found) == ["mod77.py", "mod770.py"]
+
+
 def test_matches_of_a_word_seen_in_part_count_as_common() -> None:
     found = found_in(the="a.py", zebra="b.py c.py")
     assert order(found)[0] == "a.py"

@@ -152,7 +152,7 @@ def test_render_names_files_of_which_nothing_fits_the_best_first() -> None:
     packed = Packed((file("a.py", (0, 9)), file("b.py", (0, 9))), ("c.py",))
     answer = render(packed, lambda _: ["x" * 60] * 10, 300, ["One note."])
     assert answer.text == (
-        "\nOther files that may be relevant:\n"
+        "Other files that may be relevant:\n"
         "Path: a.py\nPath: b.py\nPath: c.py\n\nOne note.\n"
     )
     assert answer.shown == ()

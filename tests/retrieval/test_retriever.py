@@ -573,3 +573,14 @@ async def test_retrieval_never_shows_a_file_that_was_just_removed(
             return "lion.py" not in await asker.text("feed_lion")
 
         await until(gone)
+
+
+async def test_a_question_without_words_lists_no_files(tmp_path: Path) -> None:
+    """Nothing is said to be relevant that was not found, not even in a small project."""
+    async with asking(tmp_path) as asker:
+        names = await asker.upload(a__py="lion = 1\n", __gitignore="*.log\n")
+        blobs = BlobNames(added=tuple(names))
+        assert "a.py" not in await asker.text("???", blobs=blobs)
+        unmatched = await asker.text("where is the giraffe", blobs=blobs)
+        assert "a.py" in unmatched and ".gitignore" not in unmatched
+        assert not unmatched.startswith("\n")
