@@ -19,7 +19,7 @@ _NEAR = 40  # characters between two parts of a line that are shown as one
 _PART = 32 * 1024
 
 
-class Spot(NamedTuple):
+class MatchSpot(NamedTuple):
     """Where a line matches: a range of characters, the word, and what it is worth."""
 
     start: int
@@ -28,10 +28,10 @@ class Spot(NamedTuple):
     weight: float
 
 
-FindSpots: TypeAlias = Callable[[str], Iterator[Spot]]
+FindSpots: TypeAlias = Callable[[str], Iterator[MatchSpot]]
 
 
-def find_nothing(_: str) -> Iterator[Spot]:
+def find_nothing(_: str) -> Iterator[MatchSpot]:
     """Find no spot, where no question was asked."""
     return iter(())
 
@@ -39,11 +39,11 @@ def find_nothing(_: str) -> Iterator[Spot]:
 def find_terms(wanted: Mapping[str, float]) -> FindSpots:
     """Return what finds the words of a line that have some of these terms."""
 
-    def find(line: str) -> Iterator[Spot]:
+    def find(line: str) -> Iterator[MatchSpot]:
         for start, end, found in expand_words(line):
             for term in found:
                 if term in wanted:
-                    yield Spot(start, end, term, wanted[term])
+                    yield MatchSpot(start, end, term, wanted[term])
 
     return find
 
@@ -52,9 +52,9 @@ def find_texts(texts: Sequence[str]) -> FindSpots:
     """Return what finds these texts in a line, whatever the case of letters."""
     pattern = re.compile("|".join(map(re.escape, texts)) or r"(?!)", re.IGNORECASE)
 
-    def find(line: str) -> Iterator[Spot]:
+    def find(line: str) -> Iterator[MatchSpot]:
         for match in pattern.finditer(line):
-            yield Spot(*match.span(), match[0].lower(), 1.0)
+            yield MatchSpot(*match.span(), match[0].lower(), 1.0)
 
     return find
 
@@ -107,9 +107,9 @@ def _part_with_match(line: str, find: FindSpots) -> tuple[int, int]:
     return before, len(line) - _PART - before
 
 
-def _windows(spots: Sequence[Spot], length: int) -> list[tuple[int, int]]:
+def _windows(spots: Sequence[MatchSpot], length: int) -> list[tuple[int, int]]:
     """Return the ranges of a line to show, in order: around each word that it has."""
-    chosen: dict[str, Spot] = {}
+    chosen: dict[str, MatchSpot] = {}
     for spot in sorted(spots, key=lambda spot: (-spot.weight, spot.start)):
         if len(chosen) < _SPOTS:
             chosen.setdefault(spot.word, spot)

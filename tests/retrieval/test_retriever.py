@@ -576,7 +576,7 @@ async def test_retrieval_never_shows_a_file_that_was_just_removed(
 
 
 async def test_a_question_without_words_lists_no_files(tmp_path: Path) -> None:
-    """Nothing is said to be relevant that was not found, not even in a small project."""
+    """Nothing is called relevant that was not found, even in a small project."""
     async with asking(tmp_path) as asker:
         names = await asker.upload(a__py="lion = 1\n", __gitignore="*.log\n")
         blobs = BlobNames(added=tuple(names))
