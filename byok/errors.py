@@ -202,6 +202,7 @@ class RefusalKind(StrEnum):
     BAD_SCHEMA = "upstream_bad_schema"
     CONTENT_FILTER = "upstream_content_filter"
     CONTEXT_LENGTH = "context_length"
+    FAILED = "upstream_failed"
     LOADING = "upstream_loading"
     NEEDS_TOOLS = "upstream_needs_tools"
     NO_IMAGES = "upstream_no_images"

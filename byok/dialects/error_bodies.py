@@ -1,13 +1,22 @@
 """Error bodies of model APIs: decoded into one error with a hint."""
 
+import contextlib
+import html
 import re
 from typing import Any
 
 from byok.chat import Json
+from byok.dialects.base import ErrorResponse
 from byok.dialects.overflow import overflow_of
-from byok.dialects.rate_limits import quotas_exceeded, requested_wait, wait_in_words
+from byok.dialects.rate_limits import (
+    quotas_exceeded,
+    read_retry_after,
+    requested_wait,
+    reset_time,
+    wait_in_words,
+)
 from byok.dialects.refusal_rows import Refusal
-from byok.dialects.refusals import class_of
+from byok.dialects.refusals import classify_refusal
 from byok.errors import (
     ContextLengthExceeded,
     RefusalDetails,
@@ -20,8 +29,18 @@ _LONGEST = 300
 _READ = 4096
 _DEEPEST = 8
 _TELLING = ("message", "msg", "status_msg", "detail", "errors")
-_KINDS = ("code", "type", "status", "error_type", "status_code")
+_KINDS = ("code", "type", "status", "error_type", "status_code", "reason")
 _STATUS = re.compile(r"[45]\d\d\Z")
+_ZAI = re.compile(r"1\d{3}\Z")  # a code of Z.ai and Zhipu
+_MINIMAX = re.compile(r"\((\d{4})\)\.?\Z")  # a code behind a message of MiniMax
+_TITLE = re.compile(r"<title[^>]{0,200}>([^<]{1,300})", re.IGNORECASE)
+_WALL = re.compile(r"cloudflare|cdn-cgi|captcha|you have been blocked|just a moment")
+_BLOCKED = Refusal(
+    RefusalKind.REGION,
+    "A firewall before it blocks this machine: try it without VPN or proxy.",
+)
+# Seconds; a shorter wait of a quota is only when to ask again, not when it is reset.
+_SHORTEST_RESET = 120.0
 _ROUTERS_OWN = "provider returned error"
 
 
@@ -37,46 +56,109 @@ def error_text(body: Any) -> tuple[str, str]:
     return message, next((k for k in kinds.values() if not _STATUS.match(k)), "")
 
 
+def refusal_of_response(response: ErrorResponse) -> UpstreamRefused:
+    """Decode an error response: its body, and the wait from its headers."""
+    wait = read_retry_after(response.headers, response.received)
+    return refusal_of(response.body, response.status, wait, response.received)
+
+
 def refusal_of(
-    body: Any, status: int = 0, retry_after: float | None = None
+    body: Any, status: int = 0, retry_after: float | None = None, now: float = 0.0
 ) -> UpstreamRefused:
-    """Decode an error body; `status` 0 means that it came inside a stream."""
+    """Decode an error body; `status` 0 means that it came inside a stream.
+
+    `now` is the time in seconds since 1970, 0 where it is not known.
+    """
+    body = _unwrap(body)
     message, kinds = _read(body)
-    words = [*kinds.values(), _line(quotas_exceeded(_inner(body)))]
+    inner = _inner(body)
+    words = [*kinds.values(), _line(quotas_exceeded(inner))]
     seen = status or next((int(k) for k in words if _STATUS.match(k)), 0)
-    refusal = class_of(" ".join((message, *words)), seen)
+    codes = [*kinds.values(), *_vendor_codes(body, message, kinds)]
+    refusal = classify_refusal(message, codes, inner, seen, retry_after)
+    if _is_page(body):
+        text = body[:_READ].lower()
+        if seen in (403, 429, 503) and _WALL.search(text):
+            refusal = _BLOCKED
     # The kind is more specific than a type such as invalid_request_error.
     known = refusal.kind is not RefusalKind.UNKNOWN
     code = kinds.get("code", "") if known else error_text(body)[1]
     said = f"it answered {status}" if status else "it broke off with an error"
     reason = _short(message or " ".join(words)) or "no reason given"
     may_wait = refusal.retryable or refusal.kind is RefusalKind.RATE_LIMIT
-    if retry_after is None and may_wait:
-        retry_after = requested_wait(message, _inner(body))
+    if retry_after is None:
+        wait = requested_wait(message, inner, now)
+        is_quota = refusal.kind is RefusalKind.QUOTA
+        if may_wait or (is_quota and (wait or 0.0) > _SHORTEST_RESET):
+            retry_after = wait
     sentence = _sentence(f"{said}: {reason}")
     details: RefusalDetails = {
         "upstream_status": status,
         "upstream_code": "" if _STATUS.match(code) else _short(code),
         "retry_after": retry_after,
-        "hint": _hint(refusal, retry_after),
-        "status": 429 if status == 429 and retry_after is not None else 0,
+        "hint": _hint(refusal, retry_after, message),
+        # A client that waits as it is told must not wait for days.
+        "status": 429 if status == 429 and may_wait and retry_after is not None else 0,
         "retryable": refusal.retryable,
         "reason": message or " ".join(words),
     }
     if refusal.kind is RefusalKind.CONTEXT_LENGTH:
-        overflow = overflow_of(message, _inner(body))
+        overflow = overflow_of(message, inner)
         return ContextLengthExceeded(
             sentence, window=overflow.window, counted=overflow.counted, **details
         )
     return UpstreamRefused(sentence, kind=refusal.kind, **details)
 
 
-def _hint(refusal: Refusal, retry_after: float | None) -> str:
-    """Return the hint; of a rate limit it names the wait, which may have been cut."""
+def _hint(refusal: Refusal, retry_after: float | None, message: str) -> str:
+    """Return the hint; of a limit it names the wait, or when the limit is reset."""
     is_rate = refusal.kind is RefusalKind.RATE_LIMIT
     if retry_after is not None and is_rate and refusal.retryable:
         return f"Wait {wait_in_words(retry_after)} and try again."
+    if refusal.kind is RefusalKind.QUOTA:
+        when = reset_time(message)
+        when = f"at {when}" if when else ""
+        if retry_after is not None and retry_after > _SHORTEST_RESET:
+            when = f"in {wait_in_words(retry_after)}"
+        if when:
+            return f"It is reset {when}: go on then, or choose another model or plan."
     return refusal.hint
+
+
+def _unwrap(body: Any) -> Any:
+    """Return the error body that a gateway passes on as the text of its own error.
+
+    Ollama does so with the errors of llama.cpp's server, proxies with those of Google.
+    """
+    for _ in range(_DEEPEST):
+        inner = _inner(body)
+        text = inner
+        if isinstance(inner, dict):
+            text = inner.get("error") or inner.get("message")
+        if not isinstance(text, str) or text.lstrip()[:1] not in ("{", "["):
+            return body
+        found: Any = None
+        # It may also be a text that only looks like one.
+        with contextlib.suppress(ValueError, RecursionError):
+            found = parse_json(text.encode("utf-8", "replace"))
+        if not isinstance(found, (dict, list)) or not _read(found)[0]:
+            return body
+        body = found
+    return body
+
+
+def _vendor_codes(body: Any, message: str, kinds: dict[str, str]) -> list[str]:
+    """Return numbers that are codes of one vendor, with its name (`CODES`)."""
+    if isinstance(body, dict) and isinstance(body.get("base_resp"), dict):
+        return [f"minimax:{kinds.get('status_code', '')}"]
+    if found := _MINIMAX.search(message):
+        return [f"minimax:{found[1]}"]
+    code = kinds.get("code", "")
+    return [f"zai:{code}"] if _ZAI.match(code) else []
+
+
+def _is_page(body: Any) -> bool:
+    return isinstance(body, str) and body.lstrip()[:1] == "<"
 
 
 def _first(body: Any) -> Any:
@@ -98,7 +180,7 @@ def _read(body: Any) -> tuple[str, dict[str, str]]:
     """Return the message, and every field that names the kind of error."""
     body, inner = _first(body), _inner(body)
     if not isinstance(body, dict):
-        return (_line(body) if isinstance(body, str) else ""), {}
+        return (_line(_name_page(body)) if isinstance(body, str) else ""), {}
     error = body.get("error")
     message = _line(_message(error, body))
     if message.lower() == _ROUTERS_OWN:
@@ -112,6 +194,14 @@ def _message(error: Any, body: Json) -> str:
         return _words(error) or _words(body)
     said = _words(error) if isinstance(error, (str, list)) else ""
     return ": ".join(dict.fromkeys(w for w in (said, _words(body)) if w))
+
+
+def _name_page(text: str) -> str:
+    """Return what stands for a web page, with its title; any other text unchanged."""
+    if not _is_page(text):
+        return text
+    title = _TITLE.search(text[:_READ])
+    return f"a web page: {html.unescape(title[1])}" if title else "a web page"
 
 
 def _words(value: Any, depth: int = 0) -> str:

@@ -22,7 +22,8 @@ OVERFLOW_SIGNS = (
     r"prompt length.* exceeds", r"exceed max message tokens", r"max_seq_len",
     r"max_new_tokens` must be", r"inputs` must have less",
     r"max size: \d+ tokens", r"tokens_limit_reached", r"expected maxlength",
-    r"prompt ?超长",  # Z.ai 1261
+    r"too many prompt tokens", r"reduce the (?:prompt|input|conversation)",
+    r"(?:prompt|输入|上下文|内容).{0,6}(?:超长|过长)|超[过出].{0,9}(?:上下文|最大长度|token)",
 )  # fmt: skip
 _N = r"(\d[\d,_]*)"
 # The most tokens that the model takes.

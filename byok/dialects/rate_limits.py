@@ -23,39 +23,99 @@ _ASKED = re.compile(
 )
 _SPAN = re.compile(rf"(?:{_PART}\s?){{1,4}}")
 _LONGEST_WORDS = 119  # seconds that are shown as seconds, not minutes
-_FIELDS = ("retry_after", "retry_after_seconds", "retryAfter")
+_FIELDS = (
+    "retry_after",
+    "retry_after_seconds",
+    "retryAfter",
+    "resets_in_seconds",
+    "reset_after",
+)
+_TIMES = ("resets_at", "reset_at", "resetAt", "quotaResetTimeStamp")
+_DATE = re.compile(
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:\.\d{1,9})?"
+    r"(?: ?(?:Z|UTC|GMT|[+-]\d\d:?\d\d)\b)?"
+)
+_RESET = re.compile(
+    r"reset|refresh|renew|available|until|重置|恢复|刷新", re.IGNORECASE
+)
 _MOST_DIGITS = 18  # of a number, or it is none
 _EPOCH = 1e9  # a larger number of seconds is a time, one of 1e12 has milliseconds
 
 
-def requested_wait(message: str, error: Any) -> float | None:
-    """Return the seconds to wait that an error body names, or None."""
-    for detail in _details(error):
+def requested_wait(message: str, error: Any, now: float = 0.0) -> float | None:
+    """Return the seconds to wait that an error body names, or None.
+
+    `now` is the time in seconds since 1970; where it is 0, times of day do not count.
+    """
+    for detail in read_details(error):
         if isinstance(delay := detail.get("retryDelay"), str) and delay:
             return _seconds(delay)
     for place in _places(error):
         for name in _FIELDS:
             if (seconds := _field(place.get(name))) is not None:
                 return seconds
-    found = _ASKED.search(message.lower())
-    return _seconds(found[1]) if found else None
+    if found := _ASKED.search(message.lower()):
+        return _seconds(found[1])
+    return _until_reset(message, error, now) if now else None
+
+
+def reset_time(message: str) -> str:
+    """Return the time at which a message says that a limit is reset, as it has it.
+
+    Many times have no zone, so they are shown, and nothing is calculated with them.
+    """
+    found = _DATE.search(message) if _RESET.search(message) else None
+    return found[0] if found else ""
+
+
+def _until_reset(message: str, error: Any, now: float) -> float | None:
+    """Return the seconds until the time of a reset, which must have a zone."""
+    values = [place.get(name) for place in _places(error) for name in _TIMES]
+    for value in (*values, reset_time(message)):
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            value = str(value)
+        if not isinstance(value, str) or not value:
+            continue
+        if (number := _number(value)) is not None:
+            return _until(value, now) if number >= _EPOCH else None
+        text = re.sub(r" ?(?:UTC|GMT)$", "Z", value)
+        text = re.sub(r" ([+-])", r"\1", text)
+        try:
+            when = datetime.fromisoformat(text)
+        except ValueError:
+            continue
+        if when.tzinfo is not None:
+            return max(0.0, when.timestamp() - now)
+    return None
 
 
 def quotas_exceeded(error: Any) -> str:
     """Return the names of the quotas that were used up, such as `...PerDay...`."""
-    names = (
+    names = [
         violation.get("quotaId")
-        for detail in _details(error)
+        for detail in read_details(error)
         for violation in _objects(detail.get("violations"))
-    )
+    ]
+    for detail in read_details(error):
+        if isinstance(metadata := detail.get("metadata"), dict):
+            names.append(metadata.get("quota_limit"))
     return " ".join(name for name in names if isinstance(name, str))
 
 
+def read_error_reasons(error: Any) -> list[str]:
+    """Return the reasons of Google's `ErrorInfo`, in lower case."""
+    reasons = (detail.get("reason") for detail in read_details(error))
+    return [reason.lower() for reason in reasons if isinstance(reason, str)]
+
+
 def wait_in_words(seconds: float) -> str:
-    """Return a wait for display: `36 s`, `2 min`."""
+    """Return a wait for display: `36 s`, `2 min`, `5 h`, `6 days`."""
     if seconds <= _LONGEST_WORDS:
         return f"{max(1, math.ceil(seconds))} s"
-    return f"{math.ceil(seconds / 60)} min"
+    for size, unit in ((60, "min"), (3600, "h")):
+        if seconds <= _LONGEST_WORDS * size:
+            return f"{math.ceil(seconds / size)} {unit}"
+    return f"{math.ceil(seconds / 86400)} days"
 
 
 def read_retry_after(headers: Mapping[str, str], now: float) -> float | None:
@@ -108,10 +168,11 @@ def _until(value: str, now: float) -> float | None:
 
 
 def _places(error: Any) -> Iterator[Json]:
-    """Give the error, and what a router adds to it."""
+    """Give the error, and what a router or a detail adds to it."""
     if isinstance(error, dict):
         yield error
         yield from _objects([error.get("metadata")])
+    yield from _objects([detail.get("metadata") for detail in read_details(error)])
 
 
 def _field(value: Any) -> float | None:
@@ -121,7 +182,8 @@ def _field(value: Any) -> float | None:
     return float(value) if is_number and 0 <= value < _EPOCH else None
 
 
-def _details(error: Any) -> Iterator[Json]:
+def read_details(error: Any) -> Iterator[Json]:
+    """Give the details of an error (`google.rpc.Status`)."""
     return _objects(error.get("details") if isinstance(error, dict) else None)
 
 

@@ -1,11 +1,18 @@
 """What refusals say, as data: patterns of their text, the kind of refusal, a hint.
 
-The first row with a pattern in the message or code decides. Rate limits and quotas
-come before the context length, because their texts mention tokens too. A pattern is a
-regular expression for text in lower case.
+What a vendor's own code says (`CODES`) counts before all words. Of the words the
+first row with a pattern in the message or code decides. Quotas and rate limits come
+before the context length, because their texts mention tokens too. A pattern is a
+regular expression for text in lower case; words of one meaning in other languages are
+one pattern.
+
+Sources of the codes: the error pages of OpenAI, Google Cloud (`ErrorInfo.reason`),
+Alibaba Model Studio, Volcengine Ark, Z.ai, MiniMax and Moonshot, and public threads.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TypeAlias
 
 from byok.dialects.overflow import OVERFLOW_SIGNS
@@ -23,7 +30,100 @@ class Refusal:
 
 RefusalRow: TypeAlias = tuple[tuple[str, ...], Refusal]
 
+_LATER = "go on later, or choose another model or plan."
+_AGAIN = "Wait a little and try again, or choose another model."
 TOO_LONG = Refusal(RefusalKind.CONTEXT_LENGTH, ContextLengthExceeded.hint)
+BALANCE = Refusal(RefusalKind.QUOTA, "Check the balance of that account.")
+USED_UP = Refusal(RefusalKind.QUOTA, f"The limit of that plan is used up: {_LATER}")
+NOT_IN_PLAN = Refusal(
+    RefusalKind.QUOTA, "That plan does not include it: choose another model or plan."
+)
+DAY = Refusal(RefusalKind.QUOTA, f"That was its limit for a day: {_LATER}")
+RATE = Refusal(RefusalKind.RATE_LIMIT, "Wait a little and try again.", True)
+BUSY = Refusal(RefusalKind.OVERLOADED, _AGAIN, True)
+FAILED = Refusal(
+    RefusalKind.FAILED,
+    "The fault is on its side: try again, or choose another model.",
+    True,
+)
+AUTH = Refusal(RefusalKind.AUTH, "Check the key: byok keys list.")
+_NOT_ALLOWED = Refusal(
+    RefusalKind.AUTH, "That account may not use it: check its permissions."
+)
+NOT_FOUND = Refusal(
+    RefusalKind.NOT_FOUND, "Check the model's name (byok models) and base_url."
+)
+FILTERED = Refusal(
+    RefusalKind.CONTENT_FILTER,
+    "Its filter refused the words: say it differently, or choose another model.",
+)
+_HISTORY = Refusal(
+    RefusalKind.BAD_MESSAGES,
+    "Start a new conversation: it does not take the history of this one.",
+)
+_PARAMETER = Refusal(
+    RefusalKind.BAD_PARAMETER,
+    "Change that parameter in [chat], in that upstream's section or in extra_body.",
+)
+
+# Codes that say it all, in lower case; one without a full stop stands for all that
+# begin with it and a full stop. A number is written with its vendor, because vendors
+# give the same numbers to different errors.
+CODES: Mapping[str, Refusal] = MappingProxyType(
+    {
+        code: refusal
+        for refusal, codes in (
+            (
+                BALANCE,
+                "insufficient_quota insufficient_user_quota insufficient_balance "
+                "billing_hard_limit_reached billing_not_active billing_disabled "
+                "arrearage accountoverdueerror exceeded_current_quota_error "
+                "pre_consume_token_quota_failed credit_balance_too_low "
+                "zai:1113 minimax:1008 minimax:1028 minimax:1030",
+            ),
+            (
+                USED_UP,
+                "usage_limit_reached usage_limit_exceeded accountquotaexceeded "
+                "quota_exhausted setlimitexceeded "
+                "zai:1308 zai:1310 zai:1316 zai:1317 minimax:2056",
+            ),
+            (
+                NOT_IN_PLAN,
+                "usage_not_included allocationquota accessdenied.unpurchased "
+                "zai:1309 zai:1311 minimax:2061",
+            ),
+            (DAY, "zai:1304"),
+            (RATE, "rate_limit_exceeded ratelimitexceeded throttling zai:1302 zai:1303 "
+                   "minimax:1002 minimax:1039 minimax:1041"),
+            (BUSY, "model_capacity_exhausted serveroverloaded overloaded_error "
+                   "server_is_overloaded zai:1305 zai:1312"),
+            (FAILED, "minimax:1000 minimax:1001 minimax:1024 minimax:1033 "
+                     "zai:1200 zai:1230 zai:1234"),
+            (AUTH, "invalid_api_key api_key_invalid invalidapikey credentials_missing "
+                   "zai:1000 zai:1001 zai:1002 zai:1003 zai:1004 "
+                   "minimax:1004 minimax:2049"),
+            (_NOT_ALLOWED, "service_disabled api_key_service_blocked consumer_invalid "
+                           "zai:1110 zai:1111 zai:1112 zai:1121 zai:1220"),
+            (
+                Refusal(
+                    RefusalKind.AUTH,
+                    "A key of that plan works only with the clients that it names.",
+                ),
+                "access_terminated_error",
+            ),
+            (NOT_FOUND, "model_not_found invalidendpointormodel modelnotfound "
+                        "modelnotopen zai:1211 zai:1221 zai:1222"),
+            (FILTERED, "data_inspection_failed datainspectionfailed "
+                       "sensitivecontentdetected inputtextsensitivecontentdetected "
+                       "outputtextsensitivecontentdetected "
+                       "zai:1301 minimax:1026 minimax:1027"),
+            (TOO_LONG, "context_length_exceeded tokens_limit_reached "
+                       "too_many_prompt_tokens zai:1261"),
+            (_PARAMETER, "zai:1210"),
+        )
+        for code in codes.split()
+    }
+)  # fmt: skip
 
 ROWS: tuple[RefusalRow, ...] = (
     (
@@ -42,34 +142,63 @@ ROWS: tuple[RefusalRow, ...] = (
         ),
     ),
     (
-        (r"per[ _]?day", r"daily (?:limit|quota)"),
-        Refusal(
-            RefusalKind.QUOTA,
-            "That was its limit for a day: go on later, or choose another model or "
-            "plan.",
-        ),
+        (r"per[ _-]?day", r"daily (?:usage )?(?:limit|quota|free)", r"今日.{0,12}限额"),
+        DAY,
     ),
     (
-        (r"insufficient[ _](?:quota|balance|credit|fund)", r"credit balance",
-         r"requires more credits", r"spending limit", r"\barrear",
-         r"(?:billing|exceeded your current)(?!.*retry in)"),
-        Refusal(RefusalKind.QUOTA, "Check the balance of that account."),
+        (r"requires? an? (?:\w+ )?(?:subscription|plan)\b", r"free tier only",
+         r"free tier.{0,40}(?:exhausted|not available)", r"\blimit: 0\b",
+         r"not (?:included|available) (?:in|on|with|for) (?:your|the|this) "
+         r"(?:\w+ ){0,3}(?:plan|tier|subscription)",
+         r"plan does not (?:include|support)",
+         r"套餐.{0,12}(?:到期|未开放|不支持|暂未)"),
+        NOT_IN_PLAN,
     ),
     (
-        (r"rate[ _-]?limit", r"too many requests", r"resource (?:has been )?exhausted",
-         r"resource_exhausted", r"per minute", r"throttl",
-         r"please wait before", r"(?:retry|try again) in \d"),
-        Refusal(RefusalKind.RATE_LIMIT, "Wait a little and try again.", True),
+        (r"(?:usage|session|weekly|monthly|\d[ -]?hour)(?! spend)(?: \w+){0,2} "
+         r"(?:limit|quota|allocation|cap)\b(?!.*context)",
+         r"(?:hit|reached|exceeded) your (?:\w+ ){0,2}(?:limit|allowance)",
+         r"\byou have no quota", r"quota will reset", r"usage limits?\b",
+         r"使用上限|用量上限|限额.{0,40}重置|次数已用完|本周.{0,9}上限"),
+        USED_UP,
     ),
     (
-        (r"overloaded", r"over capacity", r"high demand", r"system_resource",
-         r"temporarily unavailable", r"503 unavailable", r"too busy",
-         r"server busy", r"capacity[_ ]exceeded", r"slow_down"),
-        Refusal(
-            RefusalKind.OVERLOADED,
-            "Wait a little and try again, or choose another model.",
-            True,
-        ),
+        (r"insufficient[ _](?:\w+[ _])?(?:quota|balance|credit|fund)",
+         r"credit balance", r"requires more credits", r"spend(?:ing)? limit",
+         r"\barrear",
+         r"(?:billing|exceeded (?:your )?current(?! requests))(?!.*retry in)",
+         r"(?:out of|no|available|purchase|more|your) credits?\b", r"overdue",
+         r"quota (?:is )?(?:not enough|insufficient|exhausted|exceeded and account)",
+         r"not[ _]enough[ _](?:\w+[ _])?(?:balance|quota|credit|fund)",
+         r"balance (?:is |was )?(?:insufficient|too low|not enough|exhausted|negative)",
+         r"(?:low|negative|zero|no) balance", r"payment (?:required|method|failed)",
+         r"good standing", r"top[ -]?up|recharge",
+         r"余额不足|额度不足|额度已|欠费|余额为|账户余额|配额不足|请充值|额度.{0,6}用[完尽]",
+         r"saldo insuficiente|cr[eé]dit\w* insuf+ici?ent|solde insuffisant|guthaben|"
+         r"недостаточно (?:средств|баланс)|残高|クレジット.{0,6}不足|잔액"),
+        BALANCE,
+    ),
+    (
+        (r"rate[ _-]?limit", r"too many (?:concurrent )?requests",
+         r"resource (?:has been )?exhausted",
+         r"resource_exhausted", r"per[ _]?(?:minute|second)", r"throttl",
+         r"please wait before", r"(?:retry|try again) in \d", r"\bconcurren",
+         r"quota exceeded|allocated quota|exceeded your current requests",
+         r"too (?:quickly|fast|frequent)", r"slow down", r"increase limits",
+         r"并发|限流|请求.{0,6}频繁|频率|速率限制|请求过多|请求数过多",
+         r"レート制限|リクエストが多すぎ|demasiadas solicitudes|muitas solicita|"
+         r"trop de requ[eê]tes|zu viele anfragen|слишком много запросов|"
+         r"너무 많은 요청"),
+        RATE,
+    ),
+    (
+        (r"overload", r"over capacity", r"high (?:demand|load|traffic)",
+         r"system_resource", r"temporarily unavailable", r"503 unavailable",
+         r"too busy", r"serv(?:er|ice)s? (?:is |are )?(?:currently )?busy",
+         r"capacity[_ ]exceeded", r"(?:at|no|insufficient) capacity", r"slow_down",
+         r"queue (?:is )?full|maximum pending",
+         r"负载|繁忙|过载|拥挤|访问量过大|混雑|überlastet|surcharg|sobrecarga|перегружен"),
+        BUSY,
     ),
     (
         (r"loading model",),
@@ -92,6 +221,8 @@ ROWS: tuple[RefusalRow, ...] = (
          r"input_schema", r"invalid_function_parameters",
          r"function_?declarations?.*(?:parameters|schema)", r"moonshot flavored",
          r"schema validation failed", r"json schema not supported",
+         r"schema (?:is )?too (?:complex|large|deep)", r"too many states",
+         r"compiled grammar", r"function parameters is empty",
          r"\btools(?:\[\d+\]|\.\d+)\."),
         Refusal(
             RefusalKind.BAD_SCHEMA,
@@ -137,12 +268,11 @@ ROWS: tuple[RefusalRow, ...] = (
     ),
     (
         (r"content[ _](?:filter|policy|management)", r"responsibleaipolicy",
-         r"data_inspection_failed", r"inappropriate content"),
-        Refusal(
-            RefusalKind.CONTENT_FILTER,
-            "Its filter refused the words: say it differently, or choose another "
-            "model.",
-        ),
+         r"data_inspection_failed", r"inappropriate content", r"moderation",
+         r"\bflagged\b",
+         r"(?:safety|usage) polic", r"sensitive (?:content|information)",
+         r"prohibited_content", r"guardrail", r"敏感|违规|不安全|审核"),
+        FILTERED,
     ),
     (
         (r"requires --jinja",),
@@ -156,7 +286,8 @@ ROWS: tuple[RefusalRow, ...] = (
         ),
     ),
     (
-        (r"not support tools", r"not support function[ _]?call",
+        (r"not support (?:tools|tool[ _](?:use|call))",
+         r"not support function[ _]?call", r"function[ _]calling not support",
          r"(?<!parallel )(?:tools? (?:are|is|calling`? is)|function[ _]calling is) not "
          r"(?:supported|enabled)",
          r"no endpoints found that support .*tool"),
@@ -190,6 +321,15 @@ ROWS: tuple[RefusalRow, ...] = (
         ),
     ),
     (
+        (r"(?:model|server|runner|process)(?: \w+)? (?:has |have )?(?:unexpectedly )?"
+         r"(?:crashed|stopped|terminated|exited)",),
+        Refusal(
+            RefusalKind.FAILED,
+            "Its model crashed: load it again, perhaps with a smaller context.",
+            True,
+        ),
+    ),
+    (
         (r"only (?:supported|available) (?:in|via|with) (?:the )?/?v1/",
          r"not (?:supported|accessible) (?:in|via|with) (?:the )?/?(?:v1/)?"
          r"(?:chat/completions|responses|messages)",
@@ -208,7 +348,7 @@ ROWS: tuple[RefusalRow, ...] = (
         ),
     ),
     (
-        (r"no models? (?:is |are )?loaded",),
+        (r"no models? (?:is |are |has been )?loaded", r"model (?:is |was )?unloaded"),
         Refusal(RefusalKind.NOT_FOUND, "Load a model in that server first."),
     ),
     (
@@ -218,27 +358,39 @@ ROWS: tuple[RefusalRow, ...] = (
          r"invalid[ _]model\b", r"unknown model", r"modelcode.* not exist",
          r"supported api model names", r"模型不存在", r"on-demand throughput",
          r"resolve the foundation model", r"have access to the model",
-         r"reached its end of life", r"no healthy deployments", r"server is pinned to"),
-        Refusal(
-            RefusalKind.NOT_FOUND,
-            "Check the model's name (byok models) and base_url.",
-        ),
+         r"reached its end of life", r"no healthy deployments", r"server is pinned to",
+         r"\bmodel\b.{0,80} (?:was removed|is not available|has been (?:retired|"
+         r"deprecated|decommissioned|shut ?down)|is deprecated and)",
+         r"no (?:allowed|available) (?:providers|channels?)", r"no such model",
+         r"try pulling it", r"does not exist or you do(?:n't| not) have access",
+         r"无可用渠道|模型.{0,24}不存在|不支持.{0,4}模型|模型已下线"),
+        NOT_FOUND,
     ),
     (
-        (r"api[ _]key[ _](?:is )?(?:not valid|invalid)",
-         r"(?:invalid|incorrect|wrong)[ _]api[ _-]?key", r"invalid x-api-key",
-         r"authentication", r"unauthori[sz]ed", r"unauthenticated"),
-        Refusal(RefusalKind.AUTH, "Check the key: byok keys list."),
+        (r"api[ _]?key[ _](?:is )?(?:not valid|invalid|expired|disabled|required)",
+         r"(?:invalid|incorrect|wrong|missing|expired|no)[ _]"
+         r"(?:api[ _-]?|access[ _])(?:key|token)",
+         r"invalid (?:token|credential|x-api-key)", r"token (?:is |has )?expired",
+         r"authentication", r"authorization header", r"unauthori[sz]ed",
+         r"unauthenticated", r"not authori[sz]ed",
+         r"(?:无效的?|未提供|过期|错误).{0,6}(?:令牌|密钥)|令牌.{0,9}(?:无效|过期|不可用|验证失败)"
+         r"|未授权|鉴权失败|认证失败|身份验证失败"),
+        AUTH,
     ),
     (
-        (r"thought_signature", r"thinking block",
+        (r"thought_signature", r"\bthinking`? (?:or|block)|expected `?thinking",
          r"reasoning_content.*(?:passed back|missing)",
-         r"reasoning details to be preserved", r"message_order", r"unexpected role",
-         r"roles? must alternate", r"tool_call_id"),
-        Refusal(
-            RefusalKind.BAD_MESSAGES,
-            "Start a new conversation: it does not take the history of this one.",
-        ),
+         r"reasoning details to be preserved", r"message_order",
+         r"(?:unexpected|invalid message) role", r"roles? must alternate",
+         r"last message role", r"tool_call_ids?\b",
+         r"tool_(?:use|result|call)s?\b.{0,80}"
+         r"(?:without|unexpected|must (?:be|have)|corresponding|not found|match)",
+         r"unexpected `?tool_(?:use|result)",
+         r"no tool (?:output|call) found", r"tool (?:result|call)(?:'s)? .{0,60}"
+         r"(?:not found|not match|does not follow|is invalid)",
+         r"function arguments json", r"function (?:call|response)s? (?:turn|parts)",
+         r"required following item|without its required|item .{0,80} not found"),
+        _HISTORY,
     ),
     (
         (r"max_?(?:completion_?|output_?|new_?)?tokens\b.*"
@@ -260,15 +412,14 @@ ROWS: tuple[RefusalRow, ...] = (
     ),
     (
         (r"(?:unsupported|unknown|unrecogni[sz]ed|invalid)"
-         r" (?:\w+ )?(?:parameter|value|field|argument)",
-         r"\bparameter\b.*not support", r"extra inputs are not",
+         r" (?:\w+ )?(?:param(?:eter)?s?\b|value|field|argument|setting|name\b)",
+         r"\bparameters?\b.*not (?:support|valid|allow)", r"extra inputs are not",
+         r"not support (?:reasoning[_ ])?effort",
+         r"\beffort\b.*(?:not support|invalid)",
+         r"(?:missing|required) (?:required )?param", r"参数.{0,6}(?:错误|有误|非法)",
          r"\b(?:temperature|top_p|logprobs|tool_choice|enable_thinking)\b.*"
          r"(?:not |deprecated|only|must|range|below)",
          r"not support this tool_choice", r"cannot use both"),
-        Refusal(
-            RefusalKind.BAD_PARAMETER,
-            "Change that parameter in [chat], in that upstream's section or in "
-            "extra_body.",
-        ),
+        _PARAMETER,
     ),
 )  # fmt: skip

@@ -1,9 +1,8 @@
 """Remedies that ask in another dialect: what refusals say about other APIs."""
 
 from byok.dialects.presets import OPENAI_CHAT, OPENAI_RESPONSES
-from byok.dialects.refusals import class_of
+from byok.dialects.refusals import class_of_words
 from byok.dialects.remedies import RefusedRequest, RemedyRow
-from byok.errors import RefusalKind
 
 # In refusals of models that OpenAI, Azure and Copilot serve by another API only.
 CHAT_REFUSED = {
@@ -36,7 +35,7 @@ def missing_path_row(dialect: str) -> RemedyRow:
         error = refused.error
         if error.upstream_status not in _NO_SUCH_PATH:
             return None
-        says_more = class_of(error.message, 0).kind is not RefusalKind.UNKNOWN
+        says_more = class_of_words(error.message) is not None
         is_switch = dialect in refused.dialects and not says_more
         return (dialect, "") if is_switch else None
 

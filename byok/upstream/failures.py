@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import httpx
 
-from byok.dialects.refusals import class_of
+from byok.dialects.refusals import class_of_words
 from byok.errors import (
     ConnectFailed,
     RefusalKind,
@@ -61,7 +61,8 @@ def missing_path_hint(error: UpstreamError, path: str) -> str:
         return ""
     if error.upstream_status not in (404, 405, 501):
         return ""
-    if class_of(error.message, 0).kind is RefusalKind.NOT_FOUND:
+    refusal = class_of_words(error.message)
+    if refusal and refusal.kind is RefusalKind.NOT_FOUND:
         return ""
     return f"This upstream has no /{path}: choose one that has it."
 

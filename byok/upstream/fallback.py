@@ -32,6 +32,7 @@ _ELSEWHERE = frozenset(
     {
         RefusalKind.AUTH,
         RefusalKind.CONTEXT_LENGTH,
+        RefusalKind.FAILED,
         RefusalKind.LOADING,
         RefusalKind.NO_MEMORY,
         RefusalKind.NOT_FOUND,

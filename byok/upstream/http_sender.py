@@ -114,8 +114,7 @@ class Sender:
         try:
             body: Any = parse_json(raw)
         except (ValueError, RecursionError):
-            text = raw.decode("utf-8", "replace").strip()
-            body = "a web page" if text.startswith("<") else text
+            body = raw.decode("utf-8", "replace").strip()
         return api.dialect.refusal(
             ErrorResponse(status, body, response.headers, time.time())
         )

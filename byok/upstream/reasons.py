@@ -18,6 +18,7 @@ _LONG = 3.0  # seconds that a user may take for a slow answer
 _KINDS = {
     RefusalKind.AUTH: "it does not accept the key",
     RefusalKind.CONTEXT_LENGTH: "the conversation is too long for it",
+    RefusalKind.FAILED: "it failed",
     RefusalKind.LOADING: "it loads its model",
     RefusalKind.NO_MEMORY: "its memory does not suffice",
     RefusalKind.NOT_FOUND: "it does not know the model",

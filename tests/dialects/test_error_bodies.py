@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byok.dialects.error_bodies import error_text, refusal_of
-from byok.errors import UpstreamRefused
+from byok.errors import ContextLengthExceeded, UpstreamRefused
 from tests.fakes.linear import check_linear
 from tests.fakes.values import VALUES
 
@@ -133,9 +133,9 @@ def test_error_body_message_is_found(body: Any, message: str, code: str) -> None
         ),
         ("gemma does not support tools", 400, "upstream_no_tools", False),
         ("Bad request", 400, "upstream_refused", False),
-        ("Internal error", 500, "upstream_refused", True),
+        ("Internal error", 500, "upstream_failed", True),
         ("Overloaded", 529, "upstream_overloaded", True),
-        ("Something in the stream", 0, "upstream_refused", True),
+        ("Something in the stream", 0, "upstream_failed", True),
         ("maximum context length", 0, "context_length", False),
     ],
 )
@@ -238,6 +238,39 @@ def test_error_body_retry_after_header_wins() -> None:
     error = refusal_of(body, 429, 7.5)
     assert error.retry_after == 7.5
     assert error.hint == "Wait 8 s and try again."
+
+
+def test_error_body_inside_the_text_of_another_is_read() -> None:
+    inner = {
+        "code": 400,
+        "message": "request (24054 tokens) exceeds the available context size (4096 "
+        "tokens), try increasing it",
+        "type": "exceed_context_size_error",
+        "n_prompt_tokens": 24_054,
+        "n_ctx": 4096,
+    }
+    text = json.dumps({"error": inner})
+    for body in ({"error": text}, {"error": {"message": text, "code": 400}}):
+        error = refusal_of(body, 400)
+        assert isinstance(error, ContextLengthExceeded)
+        assert (error.window, error.counted) == (4096, 24_054)
+        assert '"' not in error.message
+    for words in ("{not JSON", "plain", ""):
+        assert words in refusal_of({"error": words}, 500).message
+
+
+def test_error_body_that_is_a_web_page_is_shown_by_its_title() -> None:
+    page = "<html><head><title>502 Bad &amp; Gateway</title></head></html>"
+    assert "a web page: 502 Bad & Gateway." in refusal_of(page, 502).message
+    assert "a web page." in refusal_of("<html>Bad</html>", 502).message
+
+
+def test_error_body_of_a_plan_has_its_reset_and_is_not_passed_on_as_a_wait() -> None:
+    body = {"error": {"type": "usage_limit_reached", "resets_in_seconds": 13_872}}
+    error = refusal_of(body, 429)
+    assert (error.kind, error.retryable) == ("upstream_quota", False)
+    assert (error.retry_after, error.status) == (13_872, 422)
+    assert "4 h" in error.hint
 
 
 def test_error_body_retry_after_counts_for_rate_limits_only() -> None:

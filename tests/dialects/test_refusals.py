@@ -1,11 +1,7 @@
 """The table of refusals: each vendor's words have a class, and no other one."""
 
-import re
-
 import pytest
 
-from byok.dialects.refusal_rows import ROWS as KNOWN
-from byok.dialects.refusal_rows import Refusal
 from byok.dialects.refusals import class_of
 from tests.fakes.linear import check_linear
 
@@ -250,7 +246,7 @@ def test_refusal_words_give_its_class(text: str, code: str) -> None:
 @pytest.mark.parametrize(
     ("status", "code", "retryable"),
     [
-        (0, "upstream_refused", True),
+        (0, "upstream_failed", True),
         (400, "upstream_refused", False),
         (401, "upstream_auth", False),
         (402, "upstream_quota", False),
@@ -260,8 +256,9 @@ def test_refusal_words_give_its_class(text: str, code: str) -> None:
         (413, "upstream_too_large", False),
         (422, "upstream_refused", False),
         (429, "upstream_rate_limit", True),
-        (500, "upstream_refused", True),
-        (503, "upstream_refused", True),
+        (500, "upstream_failed", True),
+        (501, "upstream_refused", True),
+        (503, "upstream_failed", True),
         (529, "upstream_overloaded", True),
     ],
 )
@@ -291,22 +288,6 @@ def test_refusal_413_that_names_tokens_is_a_context_overflow() -> None:
 @pytest.mark.parametrize("status", [401, 404, 429])
 def test_refusal_words_win_over_the_status(status: int) -> None:
     assert class_of("Your credit balance is too low", status).kind == "upstream_quota"
-
-
-@pytest.mark.parametrize(
-    ("row", "word"),
-    [(row, word) for row in KNOWN for word in row[0]],
-    ids=[word for row in KNOWN for word in row[0]],
-)
-def test_refusal_patterns_are_all_needed(
-    row: tuple[tuple[str, ...], Refusal], word: str
-) -> None:
-    """Some text has its class by this pattern, and by no other of the row."""
-    texts = [*CONTEXT.values(), *(text for text, _ in OTHERS)]
-    own = [t for t in texts if class_of(t, 400) == row[1]]
-    others = [other for other in row[0] if other != word]
-    found = [t for t in own if re.search(word, t.lower())]
-    assert [t for t in found if not any(re.search(o, t.lower()) for o in others)]
 
 
 def test_endless_words_take_linear_time() -> None:

@@ -194,12 +194,12 @@ async def test_f11_json_where_a_stream_was_requested_is_read(
         ),
         case_param(
             Script([event({"error": {"message": "it crashed"}})]),
-            "upstream_refused",
+            "upstream_failed",
             id="F11-error-event",
         ),
         case_param(
             Script([b'{"error": {"message": "it crashed"}}'], headers=JSON),
-            "upstream_refused",
+            "upstream_failed",
             id="F11-error-document",
         ),
         pytest.param(Script([b"data: oops\n\n"]), "upstream_not_json", id="no-json"),
@@ -323,11 +323,9 @@ def refusal(status: int, body: bytes = b'{"error": {"message": "no"}}') -> Scrip
         pytest.param(refusal(400), "upstream_refused", 1, id="400"),
         pytest.param(refusal(401), "upstream_auth", 1, id="401"),
         pytest.param(refusal(404), "upstream_not_found", 1, id="404"),
-        pytest.param(refusal(500), "upstream_refused", 2, id="500"),
-        pytest.param(
-            refusal(502, b"<html>Bad</html>"), "upstream_refused", 3, id="502"
-        ),
-        pytest.param(refusal(503, b""), "upstream_refused", 3, id="503-empty"),
+        pytest.param(refusal(500), "upstream_failed", 2, id="500"),
+        pytest.param(refusal(502, b"<html>Bad</html>"), "upstream_failed", 3, id="502"),
+        pytest.param(refusal(503, b""), "upstream_failed", 3, id="503-empty"),
         pytest.param(refusal(401, b"\xff\x00{"), "upstream_auth", 1, id="401-garbage"),
         pytest.param(Script(before_head=True), "upstream_cut", 3, id="resets"),
         pytest.param(Script([]), "upstream_empty", 2, id="empty"),

@@ -31,7 +31,7 @@ async def test_streamed_answer_that_fails_says_so_in_its_text_and_in_its_last_li
     assert reply.text.startswith("One\n[byok] fake: ")
     assert reply.last["stop_reason"] == 0
     assert set(reply.last["error"]) == {"code", "message", "request_id"}
-    assert reply.last["error"]["code"] == "upstream_refused"
+    assert reply.last["error"]["code"] == "upstream_failed"
     assert "broke" in reply.last["error"]["message"]
     assert [n["content"] for n in reply.nodes if n["type"] == 0] == ["One"]
 

@@ -36,7 +36,7 @@ async def test_a_whole_answer_is_one_object(fake: FakeUpstream) -> None:
         pytest.param(refusal(403), 422, "upstream_auth", False, id="403"),
         pytest.param(refusal(404), 422, "upstream_not_found", False, id="404"),
         pytest.param(refusal(418), 422, "upstream_refused", False, id="418"),
-        pytest.param(refusal(500), 422, "upstream_refused", True, id="500"),
+        pytest.param(refusal(500), 422, "upstream_failed", True, id="500"),
         pytest.param(refusal(501), 422, "upstream_refused", True, id="501"),
         pytest.param(
             refusal(302, Location="http://127.0.0.1:9/"),

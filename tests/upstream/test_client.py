@@ -103,8 +103,8 @@ async def test_retry_after_a_failure_before_the_first_event(
 @pytest.mark.parametrize(
     ("script", "requests", "code"),
     [
-        pytest.param(refusal(503), 3, "upstream_refused", id="503 for ever"),
-        pytest.param(refusal(500), 2, "upstream_refused", id="500 twice"),
+        pytest.param(refusal(503), 3, "upstream_failed", id="503 for ever"),
+        pytest.param(refusal(500), 2, "upstream_failed", id="500 twice"),
         pytest.param(refusal(429), 3, "upstream_rate_limit", id="429 for ever"),
         pytest.param(RST, 3, "upstream_cut", id="RST for ever"),
         pytest.param(refusal(403), 1, "upstream_auth", id="403"),
@@ -414,7 +414,7 @@ async def test_a_gzip_answer_is_decoded_although_identity_was_asked(
             id="a bomb",
         ),
         pytest.param(
-            [event({"error": {"message": "Over"}})], {}, "upstream_refused", id="error"
+            [event({"error": {"message": "Over"}})], {}, "upstream_failed", id="error"
         ),
     ],
 )

@@ -97,6 +97,7 @@ def refused(kind: RefusalKind, *, retryable: bool = False) -> UpstreamRefused:
 PASSING = {
     RefusalKind.AUTH,
     RefusalKind.CONTEXT_LENGTH,
+    RefusalKind.FAILED,
     RefusalKind.LOADING,
     RefusalKind.NO_MEMORY,
     RefusalKind.NOT_FOUND,

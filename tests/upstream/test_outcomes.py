@@ -112,13 +112,13 @@ FAULTS = {
     "no money in a stream": Fault(
         in_stream("insufficient_quota"), 1, "upstream_quota", by_key=True
     ),
-    "500": Fault(refusal(500), 2, "upstream_refused"),
-    "503": Fault(refusal(503), 3, "upstream_refused"),
+    "500": Fault(refusal(500), 2, "upstream_failed"),
+    "503": Fault(refusal(503), 3, "upstream_failed"),
     "529": Fault(refusal(529), 3, "upstream_overloaded"),
     "overload in a stream": Fault(
         in_stream("Sorry", type="overloaded_error"), 3, "upstream_overloaded"
     ),
-    "error in a stream": Fault(in_stream("Sorry"), 2, "upstream_refused"),
+    "error in a stream": Fault(in_stream("Sorry"), 2, "upstream_failed"),
     "reset": Fault(Script(before_head=True), 3, "upstream_cut"),
     "empty": Fault(Script([DONE]), 2, "upstream_empty"),
     "cut": Fault(Script([delta(content="")]), 2, "upstream_cut"),

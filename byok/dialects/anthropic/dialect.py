@@ -16,9 +16,8 @@ from byok.dialects.base import (
     Target,
     UpstreamRequest,
 )
-from byok.dialects.error_bodies import refusal_of
+from byok.dialects.error_bodies import refusal_of_response
 from byok.dialects.presets import ANTHROPIC
-from byok.dialects.rate_limits import read_retry_after
 from byok.dialects.remedies import RemedyTable
 from byok.errors import UpstreamRefused
 from byok.events import StreamEvent
@@ -64,8 +63,7 @@ class AnthropicMessages(Dialect):
 
     def refusal(self, response: ErrorResponse) -> UpstreamRefused:
         """Decode an error body, and the wait from the headers."""
-        wait = read_retry_after(response.headers, response.received)
-        return refusal_of(response.body, response.status, wait)
+        return refusal_of_response(response)
 
     def models_path(self) -> str:
         """Return the path of the first page."""

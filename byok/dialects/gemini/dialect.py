@@ -13,14 +13,13 @@ from byok.dialects.base import (
     UpstreamRequest,
 )
 from byok.dialects.chat_rows import presumed_remedies
-from byok.dialects.error_bodies import refusal_of
+from byok.dialects.error_bodies import refusal_of_response
 from byok.dialects.gemini.answer import GeminiAnswer
 from byok.dialects.gemini.models import MODELS_PATH, read_models
 from byok.dialects.gemini.remedies import REMEDIES
 from byok.dialects.gemini.request import encode_request
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.presets import GEMINI
-from byok.dialects.rate_limits import read_retry_after
 from byok.dialects.remedies import Remedy, RemedyTable
 from byok.errors import UpstreamRefused
 from byok.events import StreamEvent
@@ -64,8 +63,7 @@ class Gemini(Dialect):
 
     def refusal(self, response: ErrorResponse) -> UpstreamRefused:
         """Decode an error body, and the wait from the headers."""
-        wait = read_retry_after(response.headers, response.received)
-        return refusal_of(response.body, response.status, wait)
+        return refusal_of_response(response)
 
     def models_path(self) -> str:
         """Return the path of the first page of the list."""

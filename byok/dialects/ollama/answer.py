@@ -9,7 +9,7 @@ from typing import Any
 
 from byok.chat import NO_ORIGIN, Origin, ProviderData
 from byok.dialects.answer_reader import AnswerReader
-from byok.dialects.ollama.errors import read_refusal
+from byok.dialects.error_bodies import refusal_of
 from byok.dialects.openai_chat.fields import string
 from byok.dialects.think_tags import ThinkTags
 from byok.errors import UpstreamEmpty, UpstreamNotJson
@@ -66,7 +66,7 @@ class OllamaAnswer(AnswerReader[Any]):
         if not isinstance(line, dict):
             raise UpstreamNotJson("a part of its answer is not a JSON object.")
         if line.get("error"):
-            raise read_refusal(line)
+            raise refusal_of(line)
         message = line.get("message")
         if not isinstance(message, dict):
             message = _prompt_answer(line)

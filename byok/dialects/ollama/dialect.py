@@ -19,15 +19,14 @@ from byok.dialects.base import (
 )
 from byok.dialects.base_urls import without_ending
 from byok.dialects.chat_rows import CHAT_ROWS
+from byok.dialects.error_bodies import refusal_of_response
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.ollama import models
 from byok.dialects.ollama.answer import OllamaAnswer
 from byok.dialects.ollama.changes import THINK_ROW
-from byok.dialects.ollama.errors import read_refusal
 from byok.dialects.ollama.request import encode_request
 from byok.dialects.parameter_rows import drop_row
 from byok.dialects.presets import OLLAMA
-from byok.dialects.rate_limits import read_retry_after
 from byok.dialects.remedies import RemedyTable
 from byok.errors import UpstreamRefused
 from byok.events import StreamEvent
@@ -84,8 +83,7 @@ class Ollama(Dialect):
 
     def refusal(self, response: ErrorResponse) -> UpstreamRefused:
         """Decode `{"error": "text"}`."""
-        wait = read_retry_after(response.headers, response.received)
-        return read_refusal(response.body, response.status, wait)
+        return refusal_of_response(response)
 
     def models_path(self) -> str:
         """Return the path of the list of local models."""

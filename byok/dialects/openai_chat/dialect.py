@@ -15,7 +15,7 @@ from byok.dialects.base import (
 )
 from byok.dialects.base_urls import without_ending
 from byok.dialects.chat_rows import presumed_remedies
-from byok.dialects.error_bodies import refusal_of
+from byok.dialects.error_bodies import refusal_of_response
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.answer import OpenAIAnswer
 from byok.dialects.openai_chat.loaded_window import read_loaded_window
@@ -25,7 +25,6 @@ from byok.dialects.openai_chat.remedies import REMEDIES
 from byok.dialects.openai_chat.request import encode_request
 from byok.dialects.openai_headers import openai_headers
 from byok.dialects.presets import DEFAULT_PATHS, OPENAI_CHAT
-from byok.dialects.rate_limits import read_retry_after
 from byok.dialects.remedies import Remedy, RemedyTable
 from byok.errors import UpstreamRefused
 from byok.events import StreamEvent
@@ -81,8 +80,7 @@ class OpenAIChat(Dialect):
 
     def refusal(self, response: ErrorResponse) -> UpstreamRefused:
         """Decode an error body, and the wait from the headers."""
-        wait = read_retry_after(response.headers, response.received)
-        return refusal_of(response.body, response.status, wait)
+        return refusal_of_response(response)
 
     def models_path(self) -> str:
         """Return the path of the list, which has one page."""

@@ -13,7 +13,7 @@ from byok.dialects.base import (
     UpstreamRequest,
 )
 from byok.dialects.chat_rows import presumed_remedies
-from byok.dialects.error_bodies import refusal_of
+from byok.dialects.error_bodies import refusal_of_response
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.models import read_models
 from byok.dialects.openai_chat.quirks import quirks_of
@@ -22,7 +22,6 @@ from byok.dialects.openai_responses.answer import ResponsesAnswer
 from byok.dialects.openai_responses.remedies import REMEDIES
 from byok.dialects.openai_responses.request import encode_request
 from byok.dialects.presets import OPENAI_RESPONSES
-from byok.dialects.rate_limits import read_retry_after
 from byok.dialects.remedies import Remedy, RemedyTable
 from byok.errors import UpstreamRefused
 from byok.events import StreamEvent
@@ -75,8 +74,7 @@ class OpenAIResponses(Dialect):
 
     def refusal(self, response: ErrorResponse) -> UpstreamRefused:
         """Decode an error body, and the wait from the headers."""
-        wait = read_retry_after(response.headers, response.received)
-        return refusal_of(response.body, response.status, wait)
+        return refusal_of_response(response)
 
     def models_path(self) -> str:
         """Return the path of the list, which has one page."""

@@ -556,29 +556,29 @@ FAILURES: dict[str, tuple[list[bytes], str, str]] = {
     "half JSON": ([b'data: {"a":1}\ndata: oops\n\n'], "", "upstream_not_json"),
     "a web page": ([b"<html>"], "", "upstream_not_json"),
     "a list as the whole answer": ([b'[{"error": "No"}]'], "", "upstream_not_json"),
-    "an error inside": ([HI, OVER, HI], "Hi.", "upstream_refused"),
+    "an error inside": ([HI, OVER, HI], "Hi.", "upstream_failed"),
     "an error beside a finish": (
         [HI, event({"error": "Over", "choices": [{"finish_reason": "stop"}]})],
         "Hi.",
-        "upstream_refused",
+        "upstream_failed",
     ),
     "an error event": (
         [b'event: error\ndata: {"message": "Over"}\n\n'],
         "",
-        "upstream_refused",
+        "upstream_failed",
     ),
     "a bare error field": (
         [HI, b'error: {"message": "Over"}\n\n'],
         "Hi.",
-        "upstream_refused",
+        "upstream_failed",
     ),
     "an error of a choice": (
         [HI, choice("error", delta={"content": ""}, error={"message": "Over"})],
         "Hi.",
-        "upstream_refused",
+        "upstream_failed",
     ),
-    "an error in plain words": ([HI, b"error: Over\n\n"], "Hi.", "upstream_refused"),
-    "an error as the whole answer": ([OVER[6:]], "", "upstream_refused"),
+    "an error in plain words": ([HI, b"error: Over\n\n"], "Hi.", "upstream_failed"),
+    "an error as the whole answer": ([OVER[6:]], "", "upstream_failed"),
     "too long a conversation": (
         [event({"error": {"message": "maximum context length"}})],
         "",
@@ -597,7 +597,7 @@ def test_openai_chat_failure_keeps_the_text_before_it(
     assert text(events) == said
     assert not any(isinstance(e, Finish) for e in events)
     assert error.code == code
-    if code == "upstream_refused":
+    if code == "upstream_failed":
         assert isinstance(error, UpstreamRefused)
         assert "Over" in str(error)
 

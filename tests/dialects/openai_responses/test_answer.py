@@ -449,7 +449,7 @@ def test_a_failure_without_a_reason_is_one() -> None:
         ([HI, b"data: []\n\n"], UpstreamNotJson, "upstream_not_json"),
         ([event({"choices": []})], UpstreamGarbled, "upstream_protocol"),
         ([write_json({"choices": []})], UpstreamGarbled, "upstream_protocol"),
-        ([write_json({"detail": "no"})], UpstreamRefused, "upstream_refused"),
+        ([write_json({"detail": "no"})], UpstreamRefused, "upstream_failed"),
     ],
 )
 def test_what_is_no_whole_answer_is_an_error(
