@@ -241,3 +241,8 @@ class ChatRequest:
     def is_first_turn(self) -> bool:
         """Whether nothing of the assistant is in the conversation yet."""
         return all(message.role is not Role.ASSISTANT for message in self.messages)
+
+    @property
+    def is_question(self) -> bool:
+        """Whether the user spoke last; after tool results a model may say nothing."""
+        return bool(self.messages) and self.messages[-1].role is Role.USER

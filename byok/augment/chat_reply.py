@@ -75,7 +75,7 @@ class ChatReply:
     def __init__(self, chat: ChatRequest, request_id: str) -> None:
         self._silent = chat.silent
         self._verbatim = chat.verbatim
-        self._asked = bool(chat.messages) and not chat.ended
+        self._asked = chat.is_question and not chat.ended
         self._parallel_tools = chat.client_parallel_tools
         self._tool_use_start = chat.client_tool_use_start
         self._request_id = request_id

@@ -75,7 +75,7 @@ def refusal_of(
     words = [*kinds.values(), _line(quotas_exceeded(inner))]
     seen = status or next((int(k) for k in words if _STATUS.match(k)), 0)
     codes = [*kinds.values(), *_vendor_codes(body, message, kinds)]
-    refusal = classify_refusal(message, codes, inner, seen, retry_after)
+    refusal = classify_refusal(message, codes, inner, seen)
     if _is_page(body):
         text = body[:_READ].lower()
         if seen in (403, 429, 503) and _WALL.search(text):

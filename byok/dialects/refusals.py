@@ -61,19 +61,18 @@ _READ = 8192  # characters: a message and its codes
 
 
 def classify_refusal(
-    message: str, codes: Iterable[str], error: Any, status: int, wait: float | None
+    message: str, codes: Iterable[str], error: Any, status: int
 ) -> Refusal:
     """Classify an error body; `status` 0 means that it came inside a stream.
 
     `codes` are the fields that name the kind of error, `error` is the object that has
-    them, `wait` are the seconds to wait that the headers ask for.
+    them.
     """
     names = [*codes, quotas_exceeded(error)]
     found = _read_structure(error, names)
     found = found or class_of(" ".join((message, *names)), status)
     if found.kind is RefusalKind.RATE_LIMIT:
-        if wait is None:
-            wait = requested_wait(message, error)
+        wait = requested_wait(message, error)
         if wait is not None and wait > _LONGEST_RATE:
             return USED_UP
     return found

@@ -2,7 +2,7 @@
 
 import random
 
-from byok.chat import ChatRequest, Role
+from byok.chat import ChatRequest
 from byok.dialects.base import UpstreamRequest
 from byok.errors import UpstreamEmpty, UpstreamError
 from byok.events import (
@@ -50,7 +50,7 @@ class Attempts:
         self._chat = chat
         self._retry = retry
         self._prompts = prompts
-        self._may_be_empty = may_be_empty or not _is_question(chat)
+        self._may_be_empty = may_be_empty or not chat.is_question
         self._number = 1
         self._held: list[StreamEvent] = []
         self._told: list[Notice] = []  # with the answer
@@ -132,7 +132,3 @@ class Attempts:
     def _keep_usage(self, notice: Notice | None = None) -> None:
         usage = [event for event in self._held if isinstance(event, Usage)]
         self._held = [*usage, notice] if notice else [*usage]
-
-
-def _is_question(chat: ChatRequest) -> bool:
-    return bool(chat.messages) and chat.messages[-1].role is Role.USER

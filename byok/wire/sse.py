@@ -3,19 +3,25 @@
 Lines end in LF, CRLF or CR and nowhere else; an event may have several data lines.
 Three deviations of real servers are accepted: one JSON document instead of a stream
 counts as a single event, the end of the stream ends the last event, and a field named
-`error` is an error event. An HTML page is refused. The work is linear in the number of
-bytes, however they are sliced.
+`error` is an error event. A gateway that fails in the middle of a stream writes the
+body of an error between its events, as JSON without a field: it is an error event at
+the end. An HTML page is refused. The work is linear in the number of bytes, however
+they are sliced.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from byok.errors import UpstreamGarbled
+from byok.wire.json_body import parse_json
 
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\n"
 _CR = 0x0D
 MAX_EVENT_BYTES = 4 * 1024 * 1024
 MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
+_MAX_STRAY_BYTES = 64 * 1024
+_FIELDS = frozenset({b"", b"id", b"retry"})  # without a meaning here; b"" is a comment
 
 
 @dataclass(slots=True)
@@ -38,6 +44,8 @@ class SSEDecoder:
         self._pieces: list[bytes] = []  # of the line that is not ended yet
         self._data: list[bytes] = []
         self._event = ""
+        self._strays: list[bytes] = []  # lines that are no fields, from a bracket on
+        self._stray_size = 0
         self._ready: list[ServerSentEvent] = []
 
     def feed(self, chunk: bytes, /) -> list[ServerSentEvent]:
@@ -61,6 +69,8 @@ class SSEDecoder:
         self._line(b"".join(self._pieces))
         self._line(b"")
         self._pieces = []
+        if body := _read_error(b"\n".join(self._strays)):
+            self._ready.append(ServerSentEvent(body, "error"))
         return self._take_events()
 
     def _take_events(self) -> list[ServerSentEvent]:
@@ -157,6 +167,16 @@ class SSEDecoder:
         elif field == b"error":
             self._event = "error"
             self._data.append(value)
+        elif field not in _FIELDS:
+            self._keep_stray(line)
+
+    def _keep_stray(self, line: bytes) -> None:
+        """Keep a line that is no field and may belong to the body of an error."""
+        if not self._strays and line.lstrip()[:1] not in (b"{", b"["):
+            return
+        self._stray_size += len(line)
+        if self._stray_size <= _MAX_STRAY_BYTES:
+            self._strays.append(line)
 
     def _grow(self, size: int, limit: int) -> None:
         self._size += size
@@ -165,6 +185,24 @@ class SSEDecoder:
                 f"one event of its answer is larger than {limit // 2**20} MiB.",
                 code="upstream_event_too_large",
             )
+
+
+def _read_error(body: bytes) -> bytes:
+    """Return a JSON document that is an error, b"" for anything else."""
+    if not body:
+        return b""
+    try:
+        value: Any = parse_json(body)
+    except (ValueError, RecursionError):
+        return b""
+    while isinstance(value, list) and value:
+        value = value[0]
+    if not isinstance(value, dict):
+        return b""
+    says = value.get("error") or value.get("errors") or value.get("detail")
+    is_named = "error" in (value.get("type"), value.get("object"))
+    has_code = "message" in value and ("code" in value or "status" in value)
+    return body if says or is_named or has_code else b""
 
 
 def _whole_events(chunk: bytes) -> list[ServerSentEvent]:

@@ -22,6 +22,7 @@ from byok.chat import (
     ThinkingPart,
     ToolCall,
     ToolDefinition,
+    ToolResult,
 )
 from byok.errors import BadRequest, ByokError, UpstreamUnreachable
 from byok.events import (
@@ -442,3 +443,13 @@ def test_chat_reply_chunks_become_one_object() -> None:
     assert whole["text"].startswith("ab\n[byok] ")
     assert [n["id"] for n in whole["nodes"]] == [1, 2, 3, 4]
     assert whole["stop_reason"] == 0
+
+
+def test_an_empty_answer_after_a_tool_result_is_no_failure() -> None:
+    result = Message(Role.TOOL, (ToolResult("c", "view", "Done."),))
+    chat = replace(ASKED, messages=(*ASKED.messages, result))
+    chunks = written(Usage(3, 1), STOP, chat=chat)
+    assert "error" not in chunks[-1]
+    assert chunks[-1]["stop_reason"] == 1
+    assert texts(chunks) == []
+    assert 10 in types(chunks)

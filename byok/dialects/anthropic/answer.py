@@ -74,6 +74,8 @@ class AnthropicAnswer(AnswerReader[ServerSentEvent]):
             if sse.event == "error":
                 raise refusal_of(sse.data.decode("utf-8", "replace")) from error
             raise UpstreamNotJson("a part of its answer is not JSON.") from error
+        if sse.event == "error":
+            raise refusal_of(event)
         if not isinstance(event, dict):
             check_protocol(event, MESSAGES)
             raise UpstreamNotJson("a part of its answer is not a JSON object.")

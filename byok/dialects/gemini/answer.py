@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from byok.chat import NO_ORIGIN, Json, Origin, ProviderData
-from byok.dialects.answer_reader import AnswerReader, missing_end
+from byok.dialects.answer_reader import AnswerReader
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.gemini.chunks import (
     check_protocol,
@@ -88,8 +88,6 @@ class GeminiAnswer(AnswerReader[ServerSentEvent]):
 
     def _end(self) -> None:
         self._rest()
-        if self._finish is FinishReason.STOP and not self._spoke:
-            raise missing_end(spoke=False)
         self._done = True
         self._out += (Citation(url, title) for url, title in self._sources.items())
         self._out += self._notices

@@ -87,7 +87,7 @@ class OpenAIAnswer(AnswerReader[ServerSentEvent]):
             self._part(delta)
 
     def _end(self) -> None:
-        if self._finish is None and not self._spoke:
+        if self._finish is None and not (self._spoke or self._usage):
             raise missing_end(spoke=False)
         self._done = True
         self._close(whole=self._finish is not FinishReason.LENGTH)

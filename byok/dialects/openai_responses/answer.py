@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from byok.chat import NO_ORIGIN, Json, Origin
-from byok.dialects.answer_reader import AnswerReader, missing_end
+from byok.dialects.answer_reader import AnswerReader
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.openai_chat.strays import is_error
 from byok.dialects.openai_chat.usage import read_usage
@@ -72,6 +72,8 @@ class ResponsesAnswer(AnswerReader[ServerSentEvent]):
             raise_error_text(data.strip(), sse.event, error)
             return
         if not isinstance(event, dict):
+            if sse.event == "error":
+                raise refusal_of(event)
             raise UpstreamNotJson("a part of its answer is not a JSON object.")
         kind = event.get("type")
         if handle := self._HANDLERS.get(kind) if isinstance(kind, str) else None:
@@ -218,8 +220,6 @@ class ResponsesAnswer(AnswerReader[ServerSentEvent]):
         if is_failure(response):
             raise failure_of(event)
         self._read_output(response.get("output"))
-        if not self._spoke:
-            raise missing_end(spoke=False)
         self._done = True
         self._rest()
         if usage := read_usage(response.get("usage")):

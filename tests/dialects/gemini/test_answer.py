@@ -283,7 +283,7 @@ def test_gemini_failed_answer_is_an_error(reason: str, retryable: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "chunks", [[], [{"candidates": []}], [chunk({"text": ""}, finish="STOP")], [{}]]
+    "chunks", [[], [{"candidates": []}], [chunk({"text": ""})], [{}]]
 )
 def test_gemini_empty_answer_may_be_asked_for_again(chunks: list[Any]) -> None:
     with pytest.raises(UpstreamEmpty) as raised:

@@ -442,7 +442,6 @@ def test_a_failure_without_a_reason_is_one() -> None:
         ([], UpstreamEmpty, "upstream_empty"),
         ([DONE], UpstreamEmpty, "upstream_empty"),
         ([event({"type": "response.created"})], UpstreamEmpty, "upstream_empty"),
-        ([ended(output=[])], UpstreamEmpty, "upstream_empty"),
         ([HI], UpstreamGarbled, "upstream_cut"),
         ([HI, DONE], UpstreamGarbled, "upstream_cut"),
         ([HI, b"data: {\n\n"], UpstreamNotJson, "upstream_not_json"),

@@ -1,0 +1,133 @@
+"""How streams end in all dialects of server-sent events: in silence, or in an error."""
+
+import json
+from typing import Any
+
+from byok.dialects.base import UpstreamRequest
+from byok.dialects.registry import DIALECTS
+from byok.errors import RefusalKind, UpstreamError, UpstreamRefused
+from byok.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
+from byok.stage import drain
+from tests.fakes.slices import singles
+
+
+def sse(*events: Any) -> bytes:
+    return b"".join(b"data: %s\n\n" % json.dumps(event).encode() for event in events)
+
+
+def chat(delta: Any, finish: str | None = None) -> Any:
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+def gemini(text: str, **fields: Any) -> Any:
+    return {"candidates": [{"content": {"parts": [{"text": text}]}, **fields}]}
+
+
+def text_delta(text: str) -> Any:
+    delta = {"type": "text_delta", "text": text}
+    return {"type": "content_block_delta", "index": 0, "delta": delta}
+
+
+START = {"type": "message_start", "message": {"usage": {"input_tokens": 3}}}
+STOPPED = {
+    "type": "message_delta",
+    "delta": {"stop_reason": "end_turn"},
+    "usage": {"output_tokens": 1},
+}
+DONE = {"type": "response.output_text.delta", "output_index": 0, "delta": "Hi"}
+# The beginning of an answer, the same with its reason to finish (or what comes before
+# the last event), and an answer that says nothing.
+STREAMS: dict[str, tuple[bytes, bytes, bytes]] = {
+    "openai_chat": (
+        sse(chat({"content": "Hi"})),
+        sse(chat({"content": "Hi"}), chat({}, "stop")),
+        sse(
+            chat({"role": "assistant", "content": ""}),
+            chat({}, "stop"),
+            {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 1}},
+        )
+        + b"data: [DONE]\n\n",
+    ),
+    "anthropic": (
+        sse(START, text_delta("Hi")),
+        sse(START, text_delta("Hi"), STOPPED),
+        sse(START, STOPPED, {"type": "message_stop"}),
+    ),
+    "gemini": (
+        sse(gemini("Hi")),
+        sse(gemini("Hi"), gemini("", finishReason="STOP")),
+        sse(
+            {
+                **gemini("", finishReason="STOP"),
+                "usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 1},
+            }
+        ),
+    ),
+    "openai_responses": (
+        sse(DONE),
+        sse(DONE, {"type": "response.output_text.done", "text": "Hi"}),
+        sse(
+            {
+                "type": "response.completed",
+                "response": {
+                    "status": "completed",
+                    "output": [],
+                    "usage": {"input_tokens": 3, "output_tokens": 1},
+                },
+            }
+        ),
+    ),
+}
+BROKEN = {"code": 429, "message": "Too many requests", "status": "RESOURCE_EXHAUSTED"}
+BODIES = {
+    "one line": json.dumps({"error": BROKEN}).encode(),
+    "several lines": json.dumps({"error": BROKEN}, indent=2).encode() + b"\n\n",
+    "a list": b"\n" + json.dumps([{"error": BROKEN}], indent=1).encode(),
+    "bare": json.dumps(BROKEN).encode() + b"\r\n",
+}
+
+
+def read(name: str, pieces: list[bytes]) -> tuple[list[StreamEvent], str]:
+    """Return what was read, and the class of the error that ended it."""
+    reader = DIALECTS[name]("").reader(UpstreamRequest("", {}))
+    events: list[StreamEvent] = []
+    try:
+        for event in drain(reader, pieces):
+            events.append(event)
+    except UpstreamRefused as error:
+        return events, error.kind.value
+    except UpstreamError as error:
+        return events, type(error).__name__
+    return events, ""
+
+
+def test_an_error_that_is_no_event_ends_the_answer_as_an_error() -> None:
+    wrong = []
+    for name, (begun, finished, _) in STREAMS.items():
+        for start in (begun, finished):
+            for body_name, body in BODIES.items():
+                raw = start + body
+                more = [raw, b"\n" + sse({})]
+                for pieces in ([raw], [start, body], singles(raw), more):
+                    events, error = read(name, pieces)
+                    said = [e.text for e in events if isinstance(e, TextDelta)]
+                    if error != RefusalKind.RATE_LIMIT or "".join(said) != "Hi":
+                        wrong.append((name, body_name, len(pieces), events, error))
+    assert not wrong
+
+
+def test_other_bytes_between_events_are_passed_over() -> None:
+    for odd in (b"{not JSON\n\n", b'{"a": 1}\n', b"[1]\n", b"x: {}\n", b"{" * 90_000):
+        for name, (begun, *_) in STREAMS.items():
+            events, error = read(name, [begun, odd])
+            assert error in ("", "UpstreamGarbled"), (name, odd[:9], error)
+            assert TextDelta("Hi") in events
+
+
+def test_an_answer_without_a_word_ends_with_its_usage() -> None:
+    for name, (*_, silent) in STREAMS.items():
+        for pieces in ([silent], singles(silent)):
+            events, error = read(name, pieces)
+            assert (error, events) == ("", [Usage(3, 1), Finish(FinishReason.STOP)]), (
+                name
+            )
