@@ -1,8 +1,9 @@
 """Responses: decoding the answer, of OpenAI and of compatible servers.
 
-One reader decodes streamed events and whole answers. What an event repeats is read only
-where its deltas did not come: some servers leave out deltas, others the items, others
-everything but the last event.
+One reader decodes streamed events and whole answers. Some servers leave out deltas,
+others the items, others everything but the last event, and gateways lose single deltas.
+So what an event repeats completes what its deltas have brought: arguments always, text
+where the deltas are its beginning (what was shown cannot be taken back).
 """
 
 from collections.abc import Callable, Mapping
@@ -57,9 +58,12 @@ class ResponsesAnswer(AnswerReader[ServerSentEvent]):
         self._text = SurrogateBuffer()
         self._reasoning = ReasoningStream(origin)
         self._think: ThinkTags | None = ThinkTags(origin)  # None once that is over
+        self._texts: dict[int | str, list[str]] = {}  # of messages, by their items
+        self._said: list[str] = []  # the text of the item that comes now
         self._told: set[int | str] = set()  # items of which deltas came
         self._telling: object = _NONE  # the place of the last of them
         self._seen: set[int | str] = set()  # items that came
+        self._ended: set[int | str] = set()  # items that came as a whole
         self._has_foreign = False  # a tool was called that byok cannot run
 
     def _read(self, sse: ServerSentEvent) -> None:
@@ -96,12 +100,23 @@ class ResponsesAnswer(AnswerReader[ServerSentEvent]):
         if isinstance(delta, str) and (text := self._text.feed(delta)):
             self._spoke = True
             if (index := event.get("output_index")) != self._telling:
-                self._told.add(_key(index, "message"))
+                self._begin_text(_key(index, "message"))
                 self._telling = index
+            self._said.append(delta)
             if self._think is None:  # nearly all events are just that
                 self._out.append(TextDelta(text))
             else:
                 self._say(text)
+
+    def _begin_text(self, key: int | str) -> None:
+        self._told.add(key)
+        self._said = self._texts.setdefault(key, [])
+
+    def _complete_text(self, key: int | str, item: Json) -> None:
+        """Give the end of a message, if its last deltas were lost."""
+        said, whole = "".join(self._texts.get(key, ())), message_text(item)
+        if len(whole) > len(said) and whole.startswith(said):
+            self._add_text({"delta": whole[len(said) :], "output_index": key})
 
     def _say(self, text: str) -> None:
         if self._think is None:
@@ -152,11 +167,14 @@ class ResponsesAnswer(AnswerReader[ServerSentEvent]):
     def _finish_item(self, index: object, item: dict[str, Any]) -> None:
         """Read a complete item, as far as its deltas did not come."""
         key = self._note_item(index, item)
+        self._ended.add(key)
+        kind = read_text(item, "type")
+        if key not in self._told and kind in self._told:
+            key = kind  # its deltas came without a place
         is_told, self._telling = key in self._told, _NONE
-        match item.get("type"):
+        match kind:
             case "message":
-                if not is_told:
-                    self._add_text({"delta": message_text(item), "output_index": key})
+                self._complete_text(key, item)
                 self._cite(item)
             case "reasoning":
                 if not is_told:
@@ -172,6 +190,7 @@ class ResponsesAnswer(AnswerReader[ServerSentEvent]):
         if not isinstance(key, int):  # another item of this kind may follow
             self._told.discard(key)
             self._seen.discard(key)
+            self._texts.pop(key, None)
 
     def _before_call(self) -> None:
         self._spoke = True
@@ -230,15 +249,26 @@ class ResponsesAnswer(AnswerReader[ServerSentEvent]):
     def _read_output(self, output: Any) -> None:
         """Read the items of a whole answer that did not come before."""
         items = output if isinstance(output, list) else []
+        whole = [(n, item) for n, item in enumerate(items) if isinstance(item, dict)]
         known = self._told | self._seen
-        if self._spoke and not any(isinstance(key, int) for key in known):
-            return  # they came without places
-        for place, item in enumerate(items):
-            if isinstance(item, dict) and place not in known:
-                self._finish_item(place, item)
+        has_places = any(isinstance(key, int) for key in known)
+        if has_places or not self._spoke:
+            for place, item in whole:
+                if place not in known or (
+                    item.get("type") == "message" and place not in self._ended
+                ):
+                    self._finish_item(place, item)
+        elif "message" in self._told:
+            texts = [item for _, item in whole if item.get("type") == "message"]
+            if len(texts) == 1:
+                self._complete_text("message", texts[0])
+        if self._calls.any:
+            calls = [(n, i) for n, i in whole if i.get("type") == "function_call"]
+            self._out.extend(self._calls.end_all(calls))
 
     def _rest(self) -> None:
         """Give what was held back: the end of reasoning, half an emoji, half a tag."""
+        self._out.extend(self._calls.rest())
         self._end_thinking()
         self._out += self._reasoning.rest()
         self._flush_text()

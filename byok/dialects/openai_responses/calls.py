@@ -1,10 +1,12 @@
 """Function calls of a streamed response: which call each event belongs to."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from byok.chat import Json
 from byok.dialects.openai_responses.items import read_text
 from byok.events import ToolCallDelta
+
+_MOST_CHARS = 2**20  # pieces that wait; a longer call is handed on as it comes
 
 
 class Calls:
@@ -12,13 +14,18 @@ class Calls:
 
     Events name their call by `output_index`, by `item_id`, or not at all: then they
     belong to the last one. `tool_names` are the user's names, by the names sent.
+
+    A call is passed on as a whole anyway, so the pieces of its arguments wait for the
+    event that repeats them in full: that one is right where a piece was lost.
     """
 
     def __init__(self, tool_names: Mapping[str, str]) -> None:
         self.tool_names = tool_names
         self._places: dict[object, int] = {}
         self._count = 0
-        self._written: set[int] = set()  # calls whose arguments have come
+        self._written: set[int] = set()  # calls whose arguments were handed on
+        self._pieces: dict[int, list[str]] = {}  # of the other calls
+        self._size = 0
 
     @property
     def any(self) -> bool:
@@ -39,12 +46,21 @@ class Calls:
         """Read a piece of arguments; without a call that it belongs to it is none."""
         number = self._find(event.get("output_index"), event.get("item_id"))
         delta = read_text(event, "delta")
-        if delta and number is not None:
-            self._written.add(number)
-            yield ToolCallDelta(number, arguments=delta)
+        if not delta or number is None or number in self._written:
+            return
+        self._pieces.setdefault(number, []).append(delta)
+        self._size += len(delta)
+        if self._size > _MOST_CHARS:
+            yield from self.rest()
+
+    def rest(self) -> Iterator[ToolCallDelta]:
+        """Hand on the pieces that no event has repeated, when the answer ends."""
+        waiting, self._pieces, self._size = self._pieces, {}, 0
+        for number, pieces in waiting.items():
+            yield ToolCallDelta(number, arguments="".join(pieces))
 
     def complete(self, event: Json) -> Iterator[ToolCallDelta]:
-        """Read all arguments, if no piece of them came."""
+        """Read all arguments of a call."""
         number = self._find(event.get("output_index"), event.get("item_id"))
         yield from self._write(number, read_text(event, "arguments"))
 
@@ -57,9 +73,24 @@ class Calls:
         else:
             yield from self._write(self._find(*keys), read_text(item, "arguments"))
 
+    def end_all(self, items: Iterable[tuple[int, Json]]) -> Iterator[ToolCallDelta]:
+        """Read the calls of a whole response, with their places.
+
+        Servers that give their items new ids in each event keep the order at least.
+        """
+        found = [*items]
+        if len(found) == self._count:
+            for number, (_, item) in enumerate(found):
+                yield from self._write(number, read_text(item, "arguments"))
+            return
+        for place, item in found:
+            yield from self.end(place, item)
+
     def _write(self, number: int | None, arguments: str) -> Iterator[ToolCallDelta]:
         if number is not None and arguments and number not in self._written:
             self._written.add(number)
+            pieces = self._pieces.pop(number, [])
+            self._size -= sum(map(len, pieces))
             yield ToolCallDelta(number, arguments=arguments)
 
     def _find(self, *keys: object) -> int | None:

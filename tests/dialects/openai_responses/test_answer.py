@@ -485,3 +485,51 @@ def test_any_events_are_read_or_refused(events: list[Any]) -> None:
         return
     assert [type(e) for e in found].count(Finish) == 1
     assert isinstance(found[-1], Finish)
+
+
+def lossy(repeated: str, *, has_index: bool) -> list[bytes]:
+    """Return a stream that lost the end of the text and a piece of the arguments.
+
+    `repeated` names the events that have the whole of it.
+    """
+    message = {**text_item("Hello there."), "id": "msg_1"}
+    call = {**call_item("view", '{"path": "a.py", "line": 1}'), "id": "fc_1"}
+    one, two = ({"output_index": n} if has_index else {} for n in (0, 1))
+    kind = "response.function_call_arguments"
+    done = {"type": f"{kind}.done", "item_id": "fc_1", **two}
+    pieces = [
+        item_event("added", {**message, "content": []}, **one),
+        delta("output_text", "Hello", item_id="msg_1", **one),
+    ]
+    if repeated in ("item", "all"):
+        pieces.append(item_event("done", message, output_index=0))
+    pieces += [
+        item_event("added", {**call, "arguments": ""}, **two),
+        delta("function_call_arguments", '{"path": ', item_id="fc_1", **two),
+        delta("function_call_arguments", ' "line": 1}', item_id="fc_1", **two),
+    ]
+    if repeated in ("arguments", "all"):
+        pieces.append(event({**done, "arguments": call["arguments"]}))
+    if repeated in ("item", "all"):
+        pieces.append(item_event("done", call, output_index=1))
+    is_whole = repeated in ("completed", "all")
+    return [*pieces, ended(output=[message, call] if is_whole else [])]
+
+
+def test_what_deltas_lost_is_completed_by_what_repeats_them() -> None:
+    wrong = []
+    for repeated in ("arguments", "item", "completed", "all"):
+        for has_index in (True, False):
+            events = decode(*lossy(repeated, has_index=has_index))
+            said = "".join(e.text for e in events if isinstance(e, TextDelta))
+            calls = [e for e in events if isinstance(e, ToolCallDelta)]
+            given = "".join(e.arguments for e in calls)
+            text = "Hello" if repeated == "arguments" else "Hello there."
+            whole = '{"path": "a.py", "line": 1}'
+            if (said, given, [e.name for e in calls if e.name]) != (
+                text,
+                whole,
+                ["view"],
+            ):
+                wrong.append((repeated, has_index, said, calls))
+    assert not wrong
