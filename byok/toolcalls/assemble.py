@@ -37,6 +37,7 @@ from byok.events import (
 from byok.toolcalls.memory import is_memory_tool, memory_supply
 from byok.toolcalls.mode import RepairMode
 from byok.toolcalls.notices import (
+    cut_notice,
     incomplete_notice,
     invalid_notice,
     too_many_notice,
@@ -147,7 +148,7 @@ class ToolCallAssembler:
     def flush(self) -> Iterator[StreamEvent]:
         """Yield a Notice that names the open calls, if no Finish event came."""
         if calls := self._take_calls():
-            yield incomplete_notice(call.name for call in calls)
+            yield incomplete_notice(_names_of_cut(calls))
 
     def _take_calls(self) -> list[_OpenCall]:
         """Take the collected calls, without the empty ones that some gateways send."""
@@ -240,7 +241,7 @@ class ToolCallAssembler:
         if calls and finish.reason is FinishReason.LENGTH:
             for call in calls:
                 self._on_drop(call.name)
-            yield incomplete_notice(call.name for call in calls)
+            yield cut_notice(_names_of_cut(calls))
             return
         for call in calls:
             whole = self._whole(call)
@@ -289,3 +290,9 @@ def _another(call: _OpenCall, delta: ToolCallDelta) -> bool:
     """Tell whether a fragment opens a second call with the id of the first one."""
     moved = delta.index is not None and call.index not in (None, delta.index)
     return moved and bool(delta.name)
+
+
+def _names_of_cut(calls: list[_OpenCall]) -> list[str]:
+    """Return the names of the calls that are not whole, or that of the last one."""
+    cut = [call.name for call in calls if not is_object(call.text)]
+    return cut or [calls[-1].name]

@@ -17,6 +17,16 @@ def incomplete_notice(names: Iterable[str]) -> Notice:
     )
 
 
+def cut_notice(names: Iterable[str]) -> Notice:
+    """Return the sentence about calls that the output limit cut."""
+    tools = ", ".join(dict.fromkeys(n[:_LONGEST_NAME] or "a tool" for n in names))
+    return Notice(
+        f"The model reached its output limit in its call of {tools}, so none of its "
+        "calls was passed on; ask it for less at once, or raise max_tokens.",
+        "tool_call_incomplete",
+    )
+
+
 def invalid_notice(name: str) -> Notice:
     """Return the sentence about a call whose arguments are not JSON."""
     return Notice(

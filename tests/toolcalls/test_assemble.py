@@ -339,8 +339,17 @@ def notice(events: list[StreamEvent]) -> Notice:
         pytest.param([Delta(0, "x", "f", A)], ["f"], id="no finish at all"),
         pytest.param(
             [Delta(0, "x", "f", A), Delta(1, "y", "g", B), Finish(FinishReason.LENGTH)],
-            ["f", "g"],
+            ["call of g"],
             id="the output limit, though all seem whole",
+        ),
+        pytest.param(
+            [
+                Delta(0, "x", "f", A),
+                Delta(1, "y", "g", '{"b'),
+                Finish(FinishReason.LENGTH),
+            ],
+            ["call of g"],
+            id="the output limit, in the second call",
         ),
         pytest.param(
             [Delta(0, "x", "f"), Finish(FinishReason.LENGTH)], ["f"], id="limit, empty"

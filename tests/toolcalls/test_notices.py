@@ -1,11 +1,22 @@
 """Sentences about tool calls name each tool once, and no endless name."""
 
-from byok.toolcalls.notices import incomplete_notice, invalid_notice, too_many_notice
+from byok.toolcalls.notices import (
+    cut_notice,
+    incomplete_notice,
+    invalid_notice,
+    too_many_notice,
+)
 
 
 def test_a_notice_about_cut_calls_names_each_tool_once() -> None:
     notice = incomplete_notice(["view", "", "view", "x" * 500])
     assert f"call of view, a tool, {'x' * 64} was incomplete" in notice.text
+    assert notice.code == "tool_call_incomplete"
+
+
+def test_a_notice_about_the_output_limit_names_it_as_the_cause() -> None:
+    notice = cut_notice(["view", "", "view"])
+    assert "output limit in its call of view, a tool," in notice.text
     assert notice.code == "tool_call_incomplete"
 
 

@@ -175,6 +175,8 @@ class OpenAIAnswer(AnswerReader[ServerSentEvent]):
             self._say(self._text.feed(content))
         elif isinstance(content, list):
             self._content_parts(content)
+        elif isinstance(audio := part.get("audio"), dict):  # of models that speak
+            self._say(self._text.feed(string(audio.get("transcript"))))
         if isinstance(refusal := part.get("refusal"), str):
             self._say(self._text.feed(refusal))
         if part.get("annotations"):

@@ -782,3 +782,15 @@ def test_openai_chat_any_bytes_fail_only_as_an_upstream_error(data: bytes) -> No
         except (UpstreamGarbled, UpstreamRefused):
             continue
         assert b"[DONE]" in data
+
+
+@pytest.mark.parametrize("content", [{}, {"content": None}])
+def test_openai_chat_transcript_of_a_voice_is_the_text(content: dict[str, Any]) -> None:
+    pieces = ({"id": "a", "transcript": "Hel"}, {"transcript": "lo"}, {"data": "UklG"})
+    streamed = [
+        event({"choices": [{"delta": {"audio": p, **content}}]}) for p in pieces
+    ]
+    message = {"role": "assistant", "audio": {"transcript": "Hello"}, **content}
+    whole = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]})
+    for raw in ([*streamed, choice("stop")], [whole.encode()]):
+        assert text(decode(*raw)) == "Hello"
