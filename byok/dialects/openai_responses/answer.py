@@ -109,7 +109,10 @@ class ResponsesAnswer(AnswerReader[ServerSentEvent]):
                 self._say(text)
 
     def _begin_text(self, key: int | str) -> None:
+        """Begin or go on with a message; a blank line parts it from the last one."""
         self._told.add(key)
+        if key not in self._texts and self._said and not self._said[-1].endswith("\n"):
+            self._say("\n\n")
         self._said = self._texts.setdefault(key, [])
 
     def _complete_text(self, key: int | str, item: Json) -> None:

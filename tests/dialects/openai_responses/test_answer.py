@@ -533,3 +533,11 @@ def test_what_deltas_lost_is_completed_by_what_repeats_them() -> None:
             ):
                 wrong.append((repeated, has_index, said, calls))
     assert not wrong
+
+
+def test_two_messages_are_parted_by_a_blank_line() -> None:
+    one, two = text_item("I look.", phase="commentary"), text_item("Done.")
+    for stream in (streamed(one, two), [ended(output=[one, two])]):
+        events = decode(*stream)
+        said = "".join(e.text for e in events if isinstance(e, TextDelta))
+        assert said == "I look.\n\nDone."
