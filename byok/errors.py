@@ -7,7 +7,8 @@ hint of another's error; `with_hint` and `redact` return a copy.
 ByokError                      .status for HTTP, .code for programs, .hint = what to do
 ├─ ConfigError            400  settings contradict themselves or name unknown things
 │   └─ KeyMissing         422  no key for an upstream
-├─ CannotStart            500  a daemon runs already, a port is taken, data is damaged
+├─ CannotStart            500  a daemon runs already, a port is taken
+│   └─ DataDamaged             a database is damaged and could not be set aside
 ├─ BadRequest             400  the client's request cannot be read (400, 405, 413 ...)
 ├─ NotAllowed             403  wrong token, foreign Host or Origin (401, 403, 421)
 ├─ NotReady               503  byok itself cannot answer just now; try again
@@ -114,6 +115,13 @@ class CannotStart(ByokError):
     """Something on this machine keeps byok from starting; `code` says what."""
 
     code = "cannot_start"
+
+
+class DataDamaged(CannotStart):
+    """A database is damaged; the daemon works without it where it can."""
+
+    status = 422
+    code = "corrupt_data"
 
 
 class BadRequest(ByokError):

@@ -79,7 +79,8 @@ class TokenCheck:
     """Checks Authorization headers; reads the token file again when it changes.
 
     Each valid token is passed to `on_token`, so that logs can be redacted. `derive`
-    makes what is sent of what the file holds.
+    makes what is sent of what the file holds. Without `required`, a private file that
+    contains no token is an error in the log, and no token is valid until it has one.
     """
 
     def __init__(
@@ -87,11 +88,20 @@ class TokenCheck:
         path: Path,
         on_token: Callable[[str], None] = lambda token: None,
         derive: Callable[[str], str] = lambda token: token,
+        *,
+        required: bool = True,
     ) -> None:
         self._path = path
         self._on_token = on_token
         self._derive = derive
-        self._token = read_token(path)
+        try:
+            self._token = read_token(path)
+        except ConfigError as error:
+            if required:
+                raise
+            check_private(path)
+            _log.error("%s", error.sentence)
+            self._token = ""
         self._stamp = _stamp(path)
         on_token(self._token)
 

@@ -26,11 +26,13 @@ async def open_engine(
     index: Path,
     options: IndexOptions,
     *,
+    damage: str = "",
     open_index: Callable[[Path], LexicalIndex] = TantivyIndex,
 ) -> AsyncIterator[ContextEngine]:
     """Open the code index; close it when the block ends.
 
-    `open_index` opens the lexical index in the folder `index`.
+    `open_index` opens the lexical index in the folder `index`; `damage` is what was
+    found of the database while it was in use, which is then set aside.
 
     Raises:
         CannotStart, IndexInUse: the files cannot be used.
@@ -40,7 +42,7 @@ async def open_engine(
         return Pool(size, limit=options.parse_seconds)
 
     # Opening takes seconds after a crash: not in the loop.
-    opened = partial(Store, database, index, open_index=open_index)
+    opened = partial(Store, database, index, damage=damage, open_index=open_index)
     opening = asyncio.ensure_future(asyncio.to_thread(opened))
     try:
         store = await asyncio.shield(opening)

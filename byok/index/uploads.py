@@ -137,7 +137,7 @@ class Uploads:
             return frozenset()
         try:
             adopted = adopt(self._store, self._roots(), wanted)
-        except sqlite3.OperationalError as error:
+        except (NotReady, sqlite3.OperationalError) as error:
             _log.warning("cannot store files of workspaces: %s", error)
             return frozenset()
         self._on_adopted(adopted)

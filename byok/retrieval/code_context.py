@@ -24,6 +24,7 @@ JSON in the client's field names and read it back.
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict
@@ -47,8 +48,9 @@ from byok.code_query import (
     to_bytes,
     to_text,
 )
-from byok.errors import BadRequest, ByokError, IndexInUse
+from byok.errors import BadRequest, ByokError, DataDamaged, IndexInUse
 from byok.index.options import IndexOptions
+from byok.platform.damage import is_damage
 from byok.retrieval.model_aids import ModelAids, VectorSearch
 
 if TYPE_CHECKING:
@@ -99,7 +101,8 @@ class CodeContext:
         and is opened by the first call that needs it.
 
         Raises:
-            CannotStart: the files cannot be used.
+            ByokError: the files cannot be used, because a later byok wrote them or they
+                may be somebody else's. Damage is no reason.
         """
         if self._options.roots or self._database.exists():
             try:
@@ -107,9 +110,12 @@ class CodeContext:
             except IndexInUse as error:  # for now; whoever asks is told
                 _log.info("%s", error.sentence)
             except ByokError as error:
-                if not error.retryable:
+                if not (error.retryable or isinstance(error, DataDamaged)):
                     raise
                 _log.warning("%s", error.sentence)  # such as no room on the disk
+            except (TypeError, ValueError, OverflowError, sqlite3.Error):
+                # Rows that byok never wrote; whoever asks is told, and chats go on.
+                _log.exception("the code index cannot be opened")
 
     async def open(self) -> None:
         """Open the index now, whatever there is in it.
@@ -178,6 +184,7 @@ class CodeContext:
         async with self._opening:
             if self._is_given_up:
                 raise IndexInUse("byok restarts: the new process has the index.")
+            damage = await self._close_if_in_trouble()
             if self._open is None:
                 from byok.index.opening import open_engine
                 from byok.platform.programs import find_program
@@ -186,7 +193,9 @@ class CodeContext:
                 from byok.retrieval.ripgrep import Ripgrep
 
                 engine = await self._stack.enter_async_context(
-                    open_engine(self._database, self._index, self._options)
+                    open_engine(
+                        self._database, self._index, self._options, damage=damage
+                    )
                 )
                 ripgrep = Ripgrep(
                     lambda: find_program(
@@ -200,6 +209,22 @@ class CodeContext:
                     self._stack.push_async_callback(self._vectors.close)
                     await self._vectors.open(engine)
             return self._open
+
+    async def _close_if_in_trouble(self) -> str:
+        """Close an index whose database met damage or I/O errors.
+
+        Returns what damage it was, which is certain; the file is checked as a whole
+        after other errors, because it was not closed in good order.
+        """
+        trouble = self._open.engine.store.trouble if self._open else None
+        if trouble is None:
+            return ""
+        self._open, stack, self._stack = None, self._stack, AsyncExitStack()
+        try:
+            await stack.aclose()
+        except Exception:
+            _log.exception("the index was not closed in good order")
+        return str(trouble) if is_damage(trouble) else ""
 
     # Of uploaded blobs
 

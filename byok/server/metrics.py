@@ -62,7 +62,9 @@ class MetricsEndpoint:
             ConfigError: the token file is not private.
         """
         if on and self._token is None:
-            self._token = TokenCheck(self._token_file, self._redactor.add)
+            self._token = TokenCheck(
+                self._token_file, self._redactor.add, required=False
+            )
         self.requests.on, self.requests.price_of = on, price_of
         self._ask_index = ask_index
         (self._lag.start if on else self._lag.stop)()

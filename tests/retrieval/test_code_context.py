@@ -1,7 +1,9 @@
 """What byok knows of code: nothing is opened until somebody needs it."""
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from byok.code_query import (
     to_bytes,
     to_text,
 )
-from byok.errors import BadRequest, ByokError
+from byok.errors import BadRequest, ByokError, NotReady
 from byok.index.engine import ContextEngine
 from byok.index.options import IndexOptions
 from byok.index.versions import blob_name
@@ -54,6 +56,48 @@ async def context(tmp_path: Path) -> AsyncIterator[Context]:
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return project(tmp_path / "zoo", lion__py="def feed_lion(): pass\n")
+
+
+@pytest.mark.case("F36")
+async def test_damage_in_use_is_one_refusal_and_then_all_is_built_anew(
+    context: Context,
+) -> None:
+    names = [await context.keep(f"{n}.py", f"lion {n} " * 999) for n in range(40)]
+    await context.until_indexed()
+    with closing(sqlite3.connect(context.database)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with context.database.open("r+b") as file:
+        file.seek(4096)  # all but the first page, which says that nothing changed
+        file.write(b"\xa5" * (context.database.stat().st_size - 4096))
+    refusals = []
+    for _ in range(6):
+        try:
+            missing = await context.find_missing(names)
+        except NotReady as error:
+            refusals.append(error.code)
+        else:
+            if missing.unknown == names:
+                break
+    else:
+        pytest.fail(f"no recovery: {refusals}")
+    assert set(refusals) <= {"corrupt_data"} and len(refusals) < 3
+    assert await context.keep("0.py", "lion 0 " * 999) == names[0]
+    assert len(list(context.database.parent.glob("data.db.damaged-?"))) == 1
+
+
+@pytest.mark.case("F36")
+async def test_a_damaged_index_is_no_reason_not_to_start(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "data.db").write_text("no database" * 99)
+    for number in range(1, 10):  # so it cannot be set aside
+        (tmp_path / "data" / f"data.db.damaged-{number}").write_text("older")
+    context = Context(tmp_path / "data")
+    await context.start()
+    with pytest.raises(ByokError) as caught:
+        await context.find_missing([b"a" * 32])
+    assert caught.value.code == "corrupt_data"
+    assert await context.find_unknown(BlobNames()) == UnknownBlobs()
+    await context.close()
 
 
 async def test_code_context_of_a_user_who_only_chats_makes_no_files(

@@ -156,6 +156,16 @@ async def test_a_token_file_open_to_others_is_refused() -> None:
             pass
 
 
+async def test_a_damaged_token_file_shuts_the_metrics_and_nothing_else() -> None:
+    path = find_paths().metrics_token
+    read_token(path)
+    path.write_bytes(bytes(43))
+    async with running(ON, upstream="demo") as editor:
+        assert (await put(editor, asked())).status == 401
+        rotate_token(path)
+        assert (await scrape(editor)).status == 200
+
+
 async def test_scrapes_do_not_fill_the_journal(fake: FakeUpstream) -> None:
     from byok.journal.reading import last_entries
 

@@ -86,6 +86,19 @@ def drop_unused(db: sqlite3.Connection, since: int) -> None:
     db.execute("DELETE FROM checkpoint WHERE used < ?", (since,))
 
 
+def drop_bare(db: sqlite3.Connection) -> None:
+    """Delete checkpoints that name what was never uploaded."""
+    bare = {
+        blob_id
+        for (blob_id,) in db.execute(
+            "SELECT id FROM blob WHERE state <> 1 AND state = ?", (NAMED,)
+        )
+    }
+    made = [row[0] for row in db.execute("SELECT id FROM checkpoint")]
+    going = [(one,) for one in made if not bare.isdisjoint(members_of(db, one) or ())]
+    db.executemany("DELETE FROM checkpoint WHERE id = ?", going)
+
+
 def drop_names(db: sqlite3.Connection, needed: set[int], since: int) -> None:
     """Delete bare names that were last used before a day, except the ids `needed`."""
     rows = db.execute(

@@ -1,7 +1,7 @@
 """Opens the SQLite database: checks it, migrates it, runs transactions.
 
-Its content is data, not a cache: uploads exist nowhere else. So a damaged file is never
-replaced by an empty one; byok refuses to start and names the file.
+A damaged file is refused here and left as it is; the store sets it aside and begins a
+new one (`store.py`).
 """
 
 import logging
@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from byok.errors import CannotStart
+from byok.errors import CannotStart, DataDamaged
 from byok.index.store.migrations import migrate, rehearse, version_of
 from byok.index.store.old_copy import make_copy, remove_copy
 from byok.index.store.schema import VERSION, create_tables, missing_columns
@@ -107,7 +107,7 @@ class Database:
                 with self.writing():
                     self.note(_OPEN, 0)
                 self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        except sqlite3.OperationalError as error:
+        except sqlite3.DatabaseError as error:
             _log.error("%s is checked at the next start: %s", self.path, error)
         finally:
             self._db.close()
@@ -170,11 +170,8 @@ def _look(path: Path) -> bool:
     Raises:
         CannotStart: it cannot be used.
     """
-    log = path.with_name(f"{path.name}-wal")
-    plain = "" if log.exists() else "&immutable=1"  # no files beside it are made
-    uri = f"{path.absolute().as_uri()}?mode=ro{plain}"
     try:
-        with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as db:
+        with closing(_open_unchanged(path)) as db:
             db.text_factory = bytes.decode  # sqlite3's own error says nothing of damage
             version = version_of(db)
             if version > VERSION:
@@ -194,6 +191,33 @@ def _look(path: Path) -> bool:
             raise _corrupt(path) from error  # SQLITE_ERROR: another program's tables
         raise
     return clean
+
+
+def _open_unchanged(path: Path) -> sqlite3.Connection:
+    log = path.with_name(f"{path.name}-wal")
+    plain = "" if log.exists() else "&immutable=1"  # no files beside it are made
+    uri = f"{path.absolute().as_uri()}?mode=ro{plain}"
+    return sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)
+
+
+def refuse_newer(path: Path) -> None:
+    """Refuse a database of a later byok before any file beside it is touched.
+
+    Whatever else is wrong with the file shows when it is opened.
+
+    Raises:
+        CannotStart: `newer_data`.
+    """
+    if not path.exists():
+        return
+    try:
+        with closing(_open_unchanged(path)) as db:
+            version = version_of(db)
+    except sqlite3.DatabaseError as error:
+        _log.debug("%s cannot be read yet: %s", path, error)
+        return
+    if version > VERSION:
+        raise newer_data(path)
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -229,11 +253,9 @@ def newer_data(path: Path) -> CannotStart:
     )
 
 
-def _corrupt(path: Path) -> CannotStart:
-    return CannotStart(
+def _corrupt(path: Path) -> DataDamaged:
+    return DataDamaged(
         f"The database {path} is damaged.",
-        code="corrupt_data",
-        status=422,
         hint=f"Move it and {path.name}-wal away and start again. Then add the folders "
         "once more (byok index add); clients upload what they miss.",
     )

@@ -50,7 +50,9 @@ def evict(database: Database, batches: Batches, limit: int, day: int) -> int:
     The least recently used go first, until all that clients sent takes 90 % of `limit`
     bytes; returns how many were dropped. Before that, `tidy` runs. If names and
     checkpoints still take more than a quarter of the limit, those not used today are
-    deleted. Runs in the writer thread.
+    deleted, and if that is not enough, all bare names with the checkpoints that have
+    them: else a flood of names would keep uploads out for a day. Runs in the writer
+    thread.
     """
     with database.writing() as db:
         used = _tidy_checkpoints(db, day)
@@ -58,6 +60,10 @@ def evict(database: Database, batches: Batches, limit: int, day: int) -> int:
             checkpoints.drop_unused(db, day)
             used = checkpoints.members_of_all(db)
             checkpoints.drop_names(db, used, day)
+        if _name_bytes(db) > limit * _NAMES_SHARE:
+            checkpoints.drop_bare(db)
+            used = checkpoints.members_of_all(db)
+            checkpoints.drop_names(db, used, day + 1)
         total = count_bytes(db)
         candidates = db.execute(
             "SELECT b.id, c.bytes FROM blob b JOIN content c ON c.blob_id = b.id "

@@ -15,13 +15,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from byok.errors import IndexFailed, NotReady
+from byok.errors import DataDamaged, IndexFailed, NotReady
 from byok.index.store import blobs
 from byok.index.store.batches import Batches, Written
-from byok.index.store.database import Database, read_only
+from byok.index.store.database import Database, read_only, refuse_newer
 from byok.index.store.lexical import LexicalIndex
 from byok.index.store.tantivy_index import TantivyIndex
 from byok.index.types import IndexTask, ParseOutcome
+from byok.platform.damage import is_damage, set_aside
 
 _log = logging.getLogger(__name__)
 _SPARE_BYTES = 512 * 2**20
@@ -43,51 +44,123 @@ class Store:
         index: Path,
         *,
         spare: int = _SPARE_BYTES,
+        damage: str = "",
         open_index: Callable[[Path], LexicalIndex] = TantivyIndex,
     ) -> None:
         """Open, or make, the files; blocks for up to a few seconds after a crash.
 
-        `spare` bytes of the disk are left free.
+        `spare` bytes of the disk are left free. A damaged database is set aside and a
+        new one begun; `damage` is what was found of it while it was in use.
 
         Raises:
-            CannotStart: of the database.
+            CannotStart: `newer_data`, a later byok wrote the database, and nothing was
+                touched.
+            DataDamaged: it is damaged and cannot be set aside.
             IndexInUse: another process has them open.
             ConfigError: the folder of the index may be somebody else's.
             IndexFailed, NotReady: the disk is full, or may not be written.
         """
         database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.story = ""  # what became of a damaged database, a sentence
+        self.trouble: sqlite3.Error | None = None  # that only opening again can end
+        refuse_newer(database)
         with _sqlite_error(database), ExitStack() as opened:
             self.index = open_index(index)
             opened.callback(self.index.close)
-            self.database = Database(database)
-            opened.callback(self.database.close, clean=False)
-            self.batches = Batches(self.database, self.index)
-            self.batches.recover()
-            self.database.forget_old_copy()
-            self._reader = read_only(database)
+            if damage:
+                self._set_aside(database, damage)
+            try:
+                self._open_database(database)
+            except (DataDamaged, sqlite3.DatabaseError) as error:
+                if not _is_corrupt(error):
+                    raise
+                self._set_aside(database, str(error))
+                self._open_database(database)
             opened.pop_all()
         self.spare = spare
         self.on_written: Callable[[Written], None] = lambda written: None
         self._reading = threading.Lock()
         self._writer = ThreadPoolExecutor(1, "context-writer")
 
+    def _open_database(self, path: Path) -> None:
+        with ExitStack() as opened:
+            self.database = Database(path)
+            opened.callback(self.database.close, clean=False)
+            self.batches = Batches(self.database, self.index)
+            self.batches.recover()
+            self.database.forget_old_copy()
+            self._reader = read_only(path)
+            opened.pop_all()
+
+    def _set_aside(self, path: Path, why: str) -> None:
+        """Give a damaged database another name.
+
+        Raises:
+            DataDamaged: it cannot be renamed.
+        """
+        try:
+            aside = set_aside(path, why)
+        except OSError as error:
+            raise DataDamaged(
+                f"The database {path} is damaged, and cannot be set aside: {error}.",
+                hint=f"Move {path.name} and what was set aside before away.",
+            ) from error
+        if aside is not None:
+            self.story = (
+                f"The code index was damaged, set aside as {aside.name}, and is being "
+                "built anew."
+            )
+
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Lend the connection for reading; keep it only briefly."""
-        with self._reading:
+        """Lend the connection for reading; keep it only briefly.
+
+        Raises:
+            NotReady: the database cannot be read.
+        """
+        with self._reading, self._translating(), self._watching():
             yield self._reader
+
+    @contextmanager
+    def _watching(self) -> Iterator[None]:
+        """Notice errors that end only when the database is opened again."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if self.trouble is None and (
+                is_damage(error) or code == sqlite3.SQLITE_IOERR
+            ):
+                self.trouble = error
+            raise
+
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
+        """Turn errors of SQLite into NotReady, also those of a closed database."""
+        try:
+            with _sqlite_error(self.database.path):
+                yield
+        except (sqlite3.Error, RuntimeError) as error:  # of an executor that ended
+            if self.trouble is None:
+                raise
+            raise _damaged() from error
 
     def writing(
         self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     ) -> Future[T]:
         """Queue some work for the writer thread."""
-        return self._writer.submit(work, *args, **kwargs)
+
+        def watched() -> T:
+            with self._watching():
+                return work(*args, **kwargs)
+
+        return self._writer.submit(watched)
 
     def change(self, work: Callable[[sqlite3.Connection], T]) -> Future[T]:
         """Queue work for the writer thread as one durable transaction; do not wait."""
 
         def transaction() -> T:
-            with self.database.writing() as db:
+            with self._watching(), self.database.writing() as db:
                 return work(db)
 
         return self._writer.submit(transaction)
@@ -98,12 +171,12 @@ class Store:
         Raises:
             NotReady: the database cannot be written; 507 where the disk is full.
         """
-        with _sqlite_error(self.database.path):
+        with self._translating():
             return await asyncio.wrap_future(self.change(work))
 
     async def run_in_writer(self, work: Callable[[], T]) -> T:
         """Run work in the writer thread and wait; raises as `wait_for_change` does."""
-        with _sqlite_error(self.database.path):
+        with self._translating():
             return await asyncio.wrap_future(self.writing(work))
 
     def put(self, outcomes: Sequence[tuple[IndexTask, ParseOutcome]]) -> None:
@@ -129,7 +202,8 @@ class Store:
             try:
                 if self.batches.lost:
                     raise IndexFailed("The index could not be written.")
-                work()
+                with self._watching():
+                    work()
             finally:
                 self.batches.lost = False
 
@@ -178,13 +252,30 @@ class Store:
             self._writer.submit(self.batches.flush).result()
             self._writer.shutdown()
             self.index.close()
-            clean = True
+            clean = self.trouble is None
         except (IndexFailed, sqlite3.Error) as error:
             _log.error("the last files were not indexed: %s", error)
         self._writer.shutdown()
         with self._reading:
             self._reader.close()
         self.database.close(clean=clean)
+
+
+def _is_corrupt(error: DataDamaged | sqlite3.DatabaseError) -> bool:
+    # A text that is no UTF-8 is an error of Python's, without a code of SQLite's.
+    return (
+        isinstance(error, DataDamaged)
+        or is_damage(error)
+        or not hasattr(error, "sqlite_errorcode")
+    )
+
+
+def _damaged() -> NotReady:
+    return NotReady(
+        "The code index was found damaged and is being opened again.",
+        code="corrupt_data",
+        hint="Try again; clients upload their files once more.",
+    )
 
 
 @contextmanager
@@ -202,10 +293,15 @@ def _sqlite_error(database: Path) -> Iterator[None]:
                 hint="Free some disk space.",
             ) from error
         raise NotReady(f"{database} cannot be used: {error}.") from error
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        _log.error("%s is damaged: %s", database, error)
+        raise _damaged() from error
 
 
 def _is_full(database: Path, error: sqlite3.OperationalError) -> bool:
     """Tell a full disk; where it hinders the file beside, SQLite only knows of I/O."""
-    if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+    if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL:
         return True
     return shutil.disk_usage(database.parent).free < _LEAST_BYTES

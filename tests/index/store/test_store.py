@@ -1,7 +1,11 @@
 """The store: one writer, readers beside it, and an end whatever happens."""
 
+import random
+import shutil
+import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,7 +15,6 @@ from byok.index.store import blobs
 from byok.index.store.blobs import find_known
 from byok.index.store.database import Database
 from byok.index.store.store import Store
-from byok.index.store.tantivy_index import TantivyIndex
 from tests.fakes.stores import (
     A1,
     FullWriter,
@@ -80,14 +83,92 @@ def test_a_second_store_is_refused_and_harms_nothing(
 
 
 @pytest.mark.case("F36")
-def test_a_store_whose_database_is_damaged_lets_the_index_go(tmp_path: Path) -> None:
+def test_a_damaged_database_is_set_aside_as_it_was(tmp_path: Path) -> None:
     open_store(tmp_path).close()
     (tmp_path / "data.db").write_bytes(b"garbage" * 999)
-    for _ in range(2):
-        with pytest.raises(CannotStart):
-            open_store(tmp_path)
-    assert (tmp_path / "data.db").read_bytes() == b"garbage" * 999
-    TantivyIndex(tmp_path / "index").close()
+    store = open_store(tmp_path)
+    assert "data.db.damaged-1" in store.story
+    keep(store)
+    store.close()
+    assert (tmp_path / "data.db.damaged-1").read_bytes() == b"garbage" * 999
+    store = open_store(tmp_path)
+    assert not store.story
+    store.close()
+
+
+def damage_file(path: Path, number: int) -> str:
+    """Damage a database in the way of a number; the same number, the same way."""
+    chance = random.Random(number)
+    whole = path.read_bytes()
+    page = 4096 * (number % (len(whole) // 4096))
+    kind = ("noise", "zeros", "cut", "bytes", "schema")[number // 3 % 5]
+    if kind == "noise":
+        data = whole[:page] + chance.randbytes(4096) + whole[page + 4096 :]
+    elif kind == "zeros":
+        data = whole[:page] + bytes(4096) + whole[page + 4096 :]
+    elif kind == "cut":
+        data = whole[: chance.randrange(len(whole))]
+    elif kind == "bytes":
+        torn = bytearray(whole)
+        for _ in range(40):
+            torn[chance.randrange(len(whole))] = chance.randrange(256)
+        data = bytes(torn)
+    else:
+        data = whole
+    path.write_bytes(data)
+    if kind == "schema":
+        tables = ("blob", "content", "checkpoint", "workspace", "file", "meta")
+        with closing(sqlite3.connect(path)) as db:
+            db.execute(f"ALTER TABLE {chance.choice(tables)} RENAME TO other")
+            db.commit()
+    return f"{number}: {kind}, page {page // 4096} of {len(whole) // 4096}"
+
+
+@pytest.mark.case("F36")
+def test_whatever_is_damaged_the_store_opens_and_takes_uploads(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    ups = [
+        upload(f"{number}.py", random.Random(number).randbytes(9000).hex())
+        for number in range(20)
+    ]
+    store.change(lambda db: blobs.store(db, ups, {}, 7)).result()
+    store.close()
+    failed = []
+    for number in range(15):  # each way of damage
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        shutil.copy(tmp_path / "data.db", folder)
+        shutil.copytree(tmp_path / "index", folder / "index")
+        way = damage_file(folder / "data.db", number)
+        try:
+            store = open_store(folder)
+            try:
+                if store.trouble is None:
+                    keep(store)
+            except sqlite3.DatabaseError as error:  # met while in use
+                assert store.trouble is error, error
+            finally:
+                store.close()
+            if trouble := store.trouble:
+                store = Store(folder / "data.db", folder / "index", damage=str(trouble))
+                keep(store)
+                store.close()
+        except Exception as error:
+            failed.append(f"{way}: {error!r}")
+    assert not failed, "\n".join(failed)
+
+
+@pytest.mark.case("F35")
+def test_the_index_of_a_later_byok_is_not_touched_either(tmp_path: Path) -> None:
+    open_store(tmp_path).close()
+    with closing(sqlite3.connect(tmp_path / "data.db")) as db:
+        db.execute("PRAGMA user_version = 99")
+    (tmp_path / "index" / "meta.json").write_text("a form that comes later")
+    with pytest.raises(CannotStart) as caught:
+        open_store(tmp_path)
+    assert caught.value.code == "newer_data"
+    assert (tmp_path / "index" / "meta.json").read_text() == "a form that comes later"
+    assert not list(tmp_path.glob("*damaged*"))
 
 
 def test_store_readers_take_turns_and_do_not_wait_for_the_writer(store: Store) -> None:
