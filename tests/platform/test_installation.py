@@ -110,6 +110,24 @@ def test_the_program_that_is_named_exists() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a script for sh")
+def test_setup_prints_its_usage_without_making_an_environment(tmp_path: Path) -> None:
+    """Only known purposes make one; other words and numbers of words are refused."""
+    venv = tmp_path / "venv"
+    env = {**os.environ, "BYOK_VENV": str(venv)}
+    wanted = {"--help": 0, "-h": 0, "bogus": 2, "": 2, "run test": 2}
+    codes = {}
+    for words in wanted:
+        command = [str(ROOT / "scripts" / "setup"), *words.split()]
+        done = subprocess.run(
+            command, env=env, capture_output=True, text=True, check=False
+        )
+        codes[words] = done.returncode
+        assert "run|test|lint|fuzz" in done.stderr
+    assert codes == wanted
+    assert not venv.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a script for sh")
 def test_install_makes_a_link_and_replaces_nothing(tmp_path: Path) -> None:
     venv, folder = tmp_path / "venv", tmp_path / "bin"
     (venv / "bin").mkdir(parents=True)
