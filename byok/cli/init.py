@@ -59,12 +59,16 @@ def _settle(wanted: str, settings: "Settings", paths: "Paths", asker: "Asker") -
     """Let the user choose, and write it into the settings; return the upstream."""
     from byok.cli.init_key import find_models
     from byok.cli.init_settings import choose_and_show, write_settings
+    from byok.cli.key_store import open_vault
+    from byok.keys import KeyLadder
     from byok.keys.keyring_store import KeyringStore
-    from byok.wiring.key_sources import make_ladder
 
-    ladder = make_ladder(paths)
+    vault = open_vault(paths)
+    if asker.is_person:
+        vault.open()  # before many things are looked up at once
+    ladder = KeyLadder(vault=vault)
     candidate = _choose(wanted, settings, ladder, asker)
-    models = find_models(candidate, settings, ladder, KeyringStore(), asker)
+    models = find_models(candidate, settings, ladder, KeyringStore(), asker, vault)
     write_settings(candidate, choose_and_show(candidate, models), paths, asker)
     return candidate.name
 

@@ -3,12 +3,14 @@
 import asyncio
 
 from byok.cli.asker import Asker
+from byok.cli.key_store import choose_store
 from byok.cli.output import say, tell
 from byok.config import Settings
 from byok.dialects.model_facts import ModelFacts
 from byok.errors import ConfigError, KeyMissing, RefusalKind, UpstreamRefused
 from byok.keys import KeyLadder, clean_key, fingerprint
 from byok.keys.keyring_store import KeyringStore
+from byok.keys.vault import Vault
 from byok.setup.candidate import Candidate
 from byok.setup.survey import list_models, one_key
 from byok.urls import is_loopback
@@ -23,13 +25,14 @@ def find_models(
     ladder: KeyLadder,
     keyring: KeyringStore,
     asker: Asker,
+    vault: Vault,
 ) -> tuple[ModelFacts, ...]:
     """Return the models of the chosen upstream, which proves that its key is taken.
 
     A person without a key is asked for one; it is stored once it was taken.
 
     Raises:
-        ConfigError: there is no key, or no keyring to store one in.
+        ConfigError: there is no key, or no store to write one into.
         UpstreamError: it refuses the key, or gives no list.
     """
     if candidate.models:
@@ -43,14 +46,14 @@ def find_models(
         if error.kind is not RefusalKind.AUTH or not _may_ask(candidate, asker):
             raise _with_source(error, candidate) from None
         tell(error.sentence)
-    return _with_new_key(candidate, settings, keyring, asker)
+    return _with_new_key(candidate, settings, keyring, asker, vault)
 
 
 def _may_ask(candidate: Candidate, asker: Asker) -> bool:
     """Tell whether a new key would be used: one of the environment outranks it."""
     section, source = candidate.section, candidate.key_source
     named = section.api_key_env or section.api_key_cmd or section.key_names
-    stored = source in ("", KeyringStore.label)
+    stored = source in ("", KeyringStore.label, Vault.label)
     return asker.is_person and stored and not named
 
 
@@ -61,13 +64,19 @@ def _with_source(error: UpstreamRefused, candidate: Candidate) -> UpstreamRefuse
 
 
 def _with_new_key(
-    candidate: Candidate, settings: Settings, keyring: KeyringStore, asker: Asker
+    candidate: Candidate,
+    settings: Settings,
+    keyring: KeyringStore,
+    asker: Asker,
+    vault: Vault,
 ) -> tuple[ModelFacts, ...]:
     from byok.wiring.key_sources import key_wanted
 
     name = candidate.name
     wanted = key_wanted(name, candidate.section)
-    keyring.backend()  # before anything secret is typed
+    store = choose_store(
+        wanted, keyring, vault, asker
+    )  # before anything secret is typed
     for _ in range(_TRIES):
         given = asker.secret(f"Key for {name} ({wanted.origin}), not shown")
         try:
@@ -81,8 +90,8 @@ def _with_new_key(
         except ConfigError as error:
             tell(f"{error} {error.hint}".rstrip())
             continue
-        keyring.set(wanted.entry, key)
-        say(f"Stored the key (fingerprint {fingerprint(key)}) in the OS keyring.")
+        store.set(wanted.entry, key)
+        say(f"Stored the key (fingerprint {fingerprint(key)}) in the {store.label}.")
         return models
     raise ConfigError(f"{name} took none of these keys. Nothing was stored or changed.")
 

@@ -122,7 +122,7 @@ def uninstall(
     outside += [] if keep_keys else _list_keys(paths)
     own = list_own_files(paths, with_settings=not keep_settings)
     if keep_keys:
-        own = [path for path in own if path != paths.vault]
+        own = [path for path in own if path not in (paths.vault, paths.vault_key)]
     program = _list_program()
     say("byok would remove:")
     for what in (*(r.what for r in outside), *own, *(r.what for r in program)):

@@ -1,20 +1,22 @@
 """byok keys: store, list, test and remove API keys."""
 
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from byok.cli.ask import ask_daemon, tell_not_running
+from byok.cli.asker import find_asker
 from byok.cli.command_context import ConfigOption, JsonOption, load, with_services
+from byok.cli.key_store import KeyStore, choose_store, open_vault
 from byok.cli.output import say, say_json, say_table, tell
 from byok.errors import BadRequest, ByokError, ConfigError
 from byok.routing import Service
 
 if TYPE_CHECKING:
     from byok.chat import Json
+    from byok.keys import KeyLadder, KeyWanted
     from byok.keys.keyring_store import KeyringStore
     from byok.keys.vault import Vault
     from byok.platform.paths import Paths
@@ -29,15 +31,12 @@ NameArgument = Annotated[
 ]
 
 
-class KeyStore(StrEnum):
-    """Where a key is stored."""
-
-    KEYRING = "keyring"
-    VAULT = "vault"
-
-
 StoreOption = Annotated[
-    KeyStore, typer.Option(help="The OS keyring, or an encrypted file.")
+    KeyStore | None,
+    typer.Option(
+        help="The OS keyring, or an encrypted file: opened by a passphrase (vault), or "
+        "by a file that only you can read (key-file). By default, one that works here."
+    ),
 ]
 
 
@@ -56,7 +55,7 @@ def register(app: typer.Typer) -> None:
 
 def set_key(
     name: NameArgument,
-    store: StoreOption = KeyStore.KEYRING,
+    store: StoreOption = None,
     config: ConfigOption = None,
 ) -> None:
     """Store a key; it is prompted for without echo, or read from standard input."""
@@ -65,6 +64,7 @@ def set_key(
 
     settings, paths = load(config)
     wanted = key_named(name, settings)
+    place = _choose(store, wanted, paths)
     if sys.stdin.isatty():
         raw: str = typer.prompt(
             f"Key for {wanted.title} ({wanted.origin})", hide_input=True
@@ -72,10 +72,10 @@ def set_key(
     else:
         raw = sys.stdin.readline()
     key = clean_key(raw)
-    _store(store, paths).set(wanted.entry, key)
+    place.set(wanted.entry, key)
     say(
         f"Stored the key of {wanted.title} for {wanted.origin} "
-        f"(fingerprint {fingerprint(key)}) in the {store.value}."
+        f"(fingerprint {fingerprint(key)}) in the {place.label}."
     )
 
 
@@ -84,12 +84,12 @@ def list_keys(json: JsonOption = False, config: ConfigOption = None) -> None:
 
     The running daemon is asked: its environment may differ from this terminal's.
     """
-    from byok.wiring.key_sources import list_keys, make_ladder
+    from byok.wiring.key_sources import list_keys
 
     answer = None if config else ask_daemon(Service.KEYS)
     if answer is None:
         settings, paths = load(config)
-        answer = list_keys(settings, settings.upstreams, make_ladder(paths))
+        answer = list_keys(settings, settings.upstreams, _open_ladder(paths))
         if config is None:
             tell_not_running()
     rows = answer["keys"]
@@ -173,7 +173,7 @@ def remove_key(
     wanted = key_named(name, settings)
     removed: list[str] = []
     unread: dict[KeyStore, ByokError] = {}
-    for place in [store] if store else KeyStore:
+    for place in [store] if store else (KeyStore.KEYRING, KeyStore.VAULT):
         try:
             if _store(place, paths).remove(wanted.entry):
                 removed.append(place.value)
@@ -193,15 +193,32 @@ def remove_key(
         raise typer.Exit(1)
 
 
-def _store(store: KeyStore, paths: "Paths") -> "KeyringStore | Vault":
+def _choose(
+    store: KeyStore | None, wanted: "KeyWanted", paths: "Paths"
+) -> "KeyringStore | Vault":
+    """Return the store for a new key, which can be written before the key is typed."""
     from byok.keys.keyring_store import KeyringStore
-    from byok.keys.vault import Vault
 
+    vault = open_vault(paths)
+    if store is None:
+        asker = find_asker(f"byok keys set {wanted.title} --store key-file", yes=False)
+        return choose_store(wanted, KeyringStore(), vault, asker)
     if store is KeyStore.KEYRING:
         return KeyringStore()
+    if store is KeyStore.KEY_FILE:
+        vault.create_key_file()
+    vault.open()
+    return vault
 
-    def ask() -> str:
-        new = not paths.vault.exists()
-        return str(typer.prompt("Passphrase", hide_input=True, confirmation_prompt=new))
 
-    return Vault(paths.vault, ask=ask if sys.stdin.isatty() else None)
+def _open_ladder(paths: "Paths") -> "KeyLadder":
+    """Return the key sources; a locked vault is opened by a person, if there is one."""
+    from byok.keys import KeyLadder
+
+    return KeyLadder(vault=open_vault(paths))
+
+
+def _store(store: KeyStore, paths: "Paths") -> "KeyringStore | Vault":
+    from byok.keys.keyring_store import KeyringStore
+
+    return KeyringStore() if store is KeyStore.KEYRING else open_vault(paths)

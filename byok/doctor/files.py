@@ -96,7 +96,7 @@ def _files_in(paths: Paths, folder: Path) -> Iterator[Path]:
     """Give byok's files in a folder that hold what is private, but for the token."""
     known = (
         *(paths.config, paths.log, paths.provider_data, paths.profiles, paths.models),
-        *(paths.database, paths.vectors, paths.vault),
+        *(paths.database, paths.vectors, paths.vault, paths.vault_key),
     )
     yield from (file for file in known if file.is_file() and folder in file.parents)
 

@@ -30,7 +30,9 @@ class NotedLadder(KeyLadder):
     """Key sources that are asked once for each key; `seconds` says how long it took."""
 
     def __init__(self, around: Surroundings) -> None:
-        vault = Vault(around.paths.vault, around.environ)
+        vault = Vault(
+            around.paths.vault, around.environ, key_file=around.paths.vault_key
+        )
         super().__init__(environ=around.environ, vault=vault)
         self._locks: defaultdict[KeyWanted, threading.Lock] = defaultdict(
             threading.Lock

@@ -123,21 +123,24 @@ class KeyLadder:
             ConfigError: a named source failed, or its value cannot be a key.
         """
         tried: list[str] = []
-        unread: list[str] = []
-        for source, value in self._rungs(wanted, unread, stores):
+        failed: dict[str, ByokError] = {}
+        for source, value in self._rungs(wanted, failed, stores):
             if value.strip():
                 return FoundKey(_clean(value, source), source)
             tried.append(source)
         cure = f"Run: byok keys set {wanted.title}"
+        if self.vault is not None and self.vault.label in failed:
+            cure = failed[self.vault.label].hint or cure  # the key may be in there
         if wanted.named_env:
             cure = (
                 f"Set the variable {wanted.named_env}, or remove it from the settings."
             )
+        unread = tuple(f"{label} ({error})" for label, error in failed.items())
         raise KeyMissing(
             f"No key was found for {wanted.title} ({wanted.origin}); "
             f"looked in: {', '.join((*tried, *unread))}.",
             hint=cure,
-            unread=tuple(unread),
+            unread=unread,
         )
 
     def loose_source(self, wanted: KeyWanted) -> str:
@@ -155,7 +158,7 @@ class KeyLadder:
         return wanted.own_env if self._environ.get(wanted.own_env, "").strip() else ""
 
     def _rungs(
-        self, wanted: KeyWanted, unread: list[str], stores: bool
+        self, wanted: KeyWanted, failed: dict[str, ByokError], stores: bool
     ) -> Iterator[tuple[str, str]]:
         if wanted.named_env:
             yield wanted.named_env, self._environ.get(wanted.named_env, "")
@@ -174,7 +177,7 @@ class KeyLadder:
             try:
                 yield store.label, store.get(wanted.entry) or ""
             except ByokError as error:
-                unread.append(f"{store.label} ({error})")
+                failed[store.label] = error
 
 
 def _clean(value: str, source: str) -> str:

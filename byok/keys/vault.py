@@ -1,12 +1,18 @@
 """An encrypted file for keys, for machines without a keyring; only on request.
 
 AES-256-GCM under a key that scrypt (n=2^17, r=8, p=1) derives from a passphrase. The
-passphrase comes from `BYOK_VAULT_PASSPHRASE`, or from the file that
-`BYOK_VAULT_KEY_FILE` names.
+passphrase comes from `BYOK_VAULT_PASSPHRASE`, from the file that `BYOK_VAULT_KEY_FILE`
+names, from byok's own key file, or from a person at a terminal.
+
+byok's own key file holds a random passphrase and has mode 600. It needs nobody to type
+anything, so that services can open the vault. It protects the keys where only the vault
+file leaks, as in a copy or a log; not from somebody who can read both files.
 """
 
 import base64
+import contextlib
 import os
+import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +20,7 @@ from typing import Any
 import orjson
 
 from byok.errors import ConfigError
-from byok.platform.paths import check_private, write_private
+from byok.platform.paths import check_private, create_private, write_private
 
 _N, _R, _P = 2**17, 8, 1
 _SALT, _NONCE, _KEY = 16, 12, 32
@@ -30,10 +36,12 @@ class Vault:
         path: Path,
         environ: Mapping[str, str] = os.environ,
         ask: Callable[[], str] | None = None,
+        key_file: Path | None = None,
     ) -> None:
         self._path = path
         self._environ = environ
         self._ask = ask
+        self._key_file = key_file
         self._asked = ""
         self._derived = (b"", "", b"")  # salt, passphrase, key: scrypt is slow
 
@@ -64,6 +72,35 @@ class Vault:
             return False
         self._write(keys)
         return True
+
+    def open(self) -> bool:
+        """Open the vault, asking for its passphrase if need be; False if there is none.
+
+        Raises:
+            ConfigError: as for get.
+        """
+        if not self._path.exists():
+            return False
+        self._read()
+        return True
+
+    def create_key_file(self) -> None:
+        """Create byok's own key file, which opens the vault without a passphrase.
+
+        An existing vault has its passphrase already and gets no key file.
+
+        Raises:
+            ConfigError: the vault exists and does not open without a person.
+        """
+        if self._key_file is None or self._key_file.exists():
+            return
+        if self._path.exists():
+            raise ConfigError(
+                "The encrypted file exists already and has a passphrase.",
+                hint="Use its passphrase: --store vault.",
+            )
+        with contextlib.suppress(FileExistsError):  # made by another byok just now
+            create_private(self._key_file, f"{secrets.token_urlsafe(32)}\n")
 
     def _read(self) -> dict[str, str]:
         check_private(self._path)
@@ -110,15 +147,9 @@ class Vault:
         if phrase := self._environ.get("BYOK_VAULT_PASSPHRASE", ""):
             return phrase
         if name := self._environ.get("BYOK_VAULT_KEY_FILE", ""):
-            file = Path(name)
-            try:
-                check_private(file, "It must belong to you only, and be no link.")
-                phrase = file.read_text(encoding="utf-8").strip()
-            except (OSError, UnicodeDecodeError) as error:
-                raise ConfigError("BYOK_VAULT_KEY_FILE cannot be read") from error
-            if phrase:
-                return phrase
-            raise ConfigError("BYOK_VAULT_KEY_FILE is empty")
+            return _read_key_file(Path(name), "BYOK_VAULT_KEY_FILE")
+        if self._key_file is not None and os.path.lexists(self._key_file):
+            return _read_key_file(self._key_file, str(self._key_file))
         if self._ask is not None and not self._asked:
             self._asked = self._ask()
         if self._asked:
@@ -127,6 +158,17 @@ class Vault:
             "the vault is locked",
             hint="Set BYOK_VAULT_PASSPHRASE or BYOK_VAULT_KEY_FILE.",
         )
+
+
+def _read_key_file(file: Path, title: str) -> str:
+    try:
+        check_private(file, "It must belong to you only, and be no link.")
+        phrase = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{title} cannot be read") from error
+    if phrase:
+        return phrase
+    raise ConfigError(f"{title} is empty")
 
 
 def _cipher() -> tuple[type[Exception], Any]:

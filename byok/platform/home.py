@@ -48,6 +48,7 @@ OWN_NAMES = {
         "data.db-wal",
         "index",
         "vault.json",
+        "vault.key",
         "vectors",
         "vectors.db",
         "vectors.db-shm",

@@ -135,6 +135,11 @@ class Paths:
         """The encrypted keys, if the user chose to have this file."""
         return self.data_dir / "vault.json"
 
+    @property
+    def vault_key(self) -> Path:
+        """The key file that opens the encrypted keys, if the user chose to have it."""
+        return self.data_dir / "vault.key"
+
 
 def find_paths(environ: Mapping[str, str] = os.environ) -> Paths:
     """Return the paths of this user.

@@ -1,7 +1,7 @@
 """Say where the key of each upstream is looked for, and where it was found."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from byok.config import Settings, UpstreamSettings
@@ -85,9 +85,17 @@ def team_keys_wanted(settings: Settings) -> tuple[KeyWanted, KeyWanted]:
     return KeyWanted(TEAM_INDEX, url), KeyWanted(TEAM_INDEX, url, label=TEAM_SALT)
 
 
-def make_ladder(paths: Paths, environ: Mapping[str, str] = os.environ) -> KeyLadder:
-    """Return the key sources of this user, in the order in which they are searched."""
-    return KeyLadder(environ=environ, vault=Vault(paths.vault, environ))
+def make_ladder(
+    paths: Paths,
+    environ: Mapping[str, str] = os.environ,
+    ask: Callable[[], str] | None = None,
+) -> KeyLadder:
+    """Return the key sources of this user, in the order in which they are searched.
+
+    `ask` asks a person for the passphrase of the vault.
+    """
+    vault = Vault(paths.vault, environ, ask, key_file=paths.vault_key)
+    return KeyLadder(environ=environ, vault=vault)
 
 
 def make_key(ladder: KeyLadder, redactor: Redactor, *wanted: KeyWanted) -> AnyKey:

@@ -12,9 +12,10 @@ from byok.cli.asker import Asker, NobodyAsker, YesAsker
 from byok.cli.init_key import find_models
 from byok.config import UpstreamSettings, load_settings
 from byok.dialects.presets import OPENAI_CHAT, PRESETS, Preset
-from byok.errors import ByokError, ConfigError, UpstreamError
+from byok.errors import ByokError, ConfigError, KeyMissing, UpstreamError
 from byok.keys import KeyLadder, fingerprint
 from byok.keys.keyring_store import KeyringStore
+from byok.keys.vault import Vault
 from byok.platform.paths import find_paths
 from byok.setup.candidate import Candidate, FoundBy
 from tests.fakes.answers import ScriptedPerson
@@ -68,13 +69,19 @@ def candidate(url: str, source: str = "", **fields: object) -> Candidate:
     return Candidate("vendor", section, url, FoundBy.NAME, key_source=source)
 
 
+def new_vault() -> Vault:
+    paths = find_paths()
+    return Vault(paths.vault, {}, key_file=paths.vault_key)
+
+
 def find(
     one: Candidate, asker: Asker, ring: FakeRing | None = None, **environ: str
 ) -> list[str]:
     store = store_of(ring or FakeRing())
     ladder = KeyLadder(environ=environ, keyring=store)
     settings = load_settings(find_paths().config)
-    return [model.id for model in find_models(one, settings, ladder, store, asker)]
+    models = find_models(one, settings, ladder, store, asker, new_vault())
+    return [model.id for model in models]
 
 
 def test_a_key_of_the_environment_is_used(vendor: Vendor) -> None:
@@ -111,19 +118,27 @@ def test_nothing_is_stored_after_ctrl_c(vendor: Vendor) -> None:
     assert (ring.kept, vendor.keys) == ({}, [])
 
 
-def test_without_a_keyring_no_key_is_asked_for(vendor: Vendor) -> None:
-    person, settings = ScriptedPerson(KEY), load_settings(find_paths().config)
-    store = KeyringStore()  # the null backend
-    with pytest.raises(ConfigError, match="no OS keyring") as caught:
-        find_models(
-            candidate(vendor.url),
-            settings,
-            KeyLadder(environ={}, keyring=store),
-            store,
-            person,
-        )
-    assert person.asked == []
-    assert "--store vault" in caught.value.hint
+def test_without_a_keyring_a_person_chooses_a_store_before_typing_the_key(
+    vendor: Vendor,
+) -> None:
+    settings, store = load_settings(find_paths().config), KeyringStore()  # null backend
+
+    def find_with(person: ScriptedPerson) -> list[str]:
+        ladder = KeyLadder(environ={}, keyring=store, vault=new_vault())
+        one = candidate(vendor.url)
+        models = find_models(one, settings, ladder, store, person, new_vault())
+        return [model.id for model in models]
+
+    neither = ScriptedPerson("3", KEY)
+    with pytest.raises(KeyMissing) as caught:
+        find_with(neither)
+    assert len(neither.asked) == 1  # not for the key
+    assert "BYOK_KEY_VENDOR" in caught.value.hint
+    assert "byok keys set vendor --store key-file" in caught.value.hint
+    assert not find_paths().vault_key.exists()
+    assert find_with(ScriptedPerson("x", "1", KEY)) == ["m"]
+    entry = f"vendor@{vendor.url.removesuffix('/v1')}"
+    assert new_vault().get(entry) == KEY  # as a service or a restart reads it
 
 
 @pytest.mark.parametrize("asker", [NOBODY, YesAsker()])

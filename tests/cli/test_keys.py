@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from byok.keys import fingerprint
 from byok.keys import vault as vault_module
 from byok.platform.paths import find_paths
+from byok.wiring.key_sources import make_ladder
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.official import TOKEN, FakeOfficial, whole
@@ -108,6 +110,44 @@ def test_keys_ask_for_no_passphrase_without_a_terminal(cli: Cli) -> None:
     message, cure, _ = done.err.splitlines()
     assert message == "byok: the vault is locked"
     assert "BYOK_VAULT_PASSPHRASE" in cure
+
+
+def test_a_machine_without_a_keyring_needs_no_passphrase_with_a_key_file(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vault_module, "_N", 2**8)
+    refused = cli("keys", "set", "openai", stdin=f"{KEY}\n")
+    assert (refused.code, refused.out) == (78, "")
+    assert "byok keys set openai --store key-file" in refused.err
+    assert "BYOK_KEY_OPENAI" in refused.err
+    paths = find_paths()
+    assert not paths.vault.exists()
+    stored = cli("keys", "set", "openai", "--store", "key-file", stdin=f"{KEY}\n")
+    assert (stored.code, stored.err) == (0, "")
+    if os.name == "posix":
+        assert paths.vault_key.stat().st_mode & 0o777 == 0o600
+    again = cli("keys", "set", "groq", stdin=f"{KEY}-2\n")  # the store that works here
+    assert (again.code, again.err) == (0, "")
+    rows = json.loads(cli("keys", "list", "--json").out)
+    found = {row["upstream"]: row["source"] for row in rows}
+    assert found == {"groq": "vault", "openai": "vault"}
+    vault = make_ladder(paths, {}).vault  # as a daemon without variables reads it
+    assert vault is not None
+    assert vault.get("openai@https://api.openai.com") == KEY
+
+
+@pytest.mark.usefixtures("vault")
+def test_a_key_file_never_replaces_the_passphrase_of_a_vault(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli("keys", "set", "openai", "--store", "vault", stdin=f"{KEY}\n")
+    monkeypatch.setenv("BYOK_VAULT_PASSPHRASE", "")
+    refused = cli("keys", "set", "groq", "--store", "key-file", stdin=f"{KEY}\n")
+    assert refused.code == 78
+    assert not find_paths().vault_key.exists()
+    tried = cli("keys", "test", "openai")
+    assert "BYOK_VAULT_PASSPHRASE" in tried.err
+    assert "Run: byok keys set" not in tried.err
 
 
 async def test_the_running_daemon_is_asked_for_its_keys(
