@@ -63,6 +63,7 @@ class Sender:
         """
         head = partial(self._head, api, headers, has_content=content is not None)
         response = await self._caller.call(self._url(api, path), content, head, key)
+        del content  # many megabytes, and the answer may take minutes
         try:
             if not response.is_success:
                 raise await self._refusal(api, response)

@@ -29,6 +29,11 @@ class Route:
     ca_file: str = ""
 
 
+# What responses have as their request: httpx would keep the real one, with its body,
+# as long as the answer takes, and uses it only in the errors of its client.
+_WITHOUT_BODY = httpx.Request("POST", "http://upstream.invalid")
+
+
 class Transports:
     """Creates and keeps the transports. Close it when done."""
 
@@ -97,6 +102,7 @@ class _Resolver(aiohttp.ThreadedResolver):
 class _Transport(AiohttpTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         response = await super().handle_async_request(request)
+        response.request = _WITHOUT_BODY
         if isinstance(response.stream, AiohttpResponseStream):
             response.stream = Body(response.stream._aiohttp_response)
         return response

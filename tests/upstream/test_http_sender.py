@@ -1,6 +1,7 @@
 """One exchange with an upstream: headers, deadlines, the breaker."""
 
 import asyncio
+import sys
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -167,3 +168,18 @@ async def test_any_number_of_paths_may_be_asked(
             pass
     assert fake.paths[-1] == "models/299:stream"
     assert fake.queries[-1] == "alt=sse"
+
+
+async def test_the_body_of_a_request_is_released_once_it_is_sent(
+    transports: Transports,
+) -> None:
+    async with FakeUpstream() as fake:
+        fake.play(Script([b"data: 1\n\n"], end="hang"))
+        asked = sender(transports, fake.url)
+        content = b'{"messages": "%s"}' % (b"x" * 500_000)
+        before = sys.getrefcount(content)
+        sending = asked.open("chat/completions", content)
+        async with sending as response:
+            assert sys.getrefcount(content) == before
+            await anext(response.aiter_raw())
+            assert sys.getrefcount(content) == before
