@@ -202,6 +202,7 @@ class ChatRequest:
             the client.
         notes: what the prompt or the tools had to leave out, for the log.
         silent: a background job of the client that no user sees.
+        has_others: other models stand ready, so that a busy one is waited for briefly.
         agent: the model works on its own, with tools.
         verbatim: the answer becomes code or text of the user exactly as it is.
         client_parallel_tools: the client accepts several tool calls in one turn.
@@ -224,6 +225,7 @@ class ChatRequest:
     prompt: str = ""
     notes: tuple[str, ...] = ()
     silent: bool = False
+    has_others: bool = False
     agent: bool = False
     verbatim: bool = False
     client_parallel_tools: bool = False

@@ -101,12 +101,14 @@ class Notice:
 
     `code` is the error code of a failure; without one, the sentence is only
     information. `at_once`: it tells what byok is doing now, so the user should see it
-    before the answer begins.
+    before the answer begins. `is_restart`: the model begins again, and the thoughts
+    that it has shown so far are void.
     """
 
     text: str
     code: str = ""
     at_once: bool = False
+    is_restart: bool = False
 
 
 @dataclass(slots=True)
@@ -142,6 +144,20 @@ def shows_answer(events: Iterable[StreamEvent]) -> bool:
 def begins_answer(batch: Iterable[StreamEvent]) -> bool:
     """Tell whether an answer begins or ends with the events of a network read."""
     return shows_answer(batch) or any(isinstance(event, Finish) for event in batch)
+
+
+def is_thinking(events: Iterable[StreamEvent]) -> bool:
+    """Tell whether of an answer the events are only thoughts.
+
+    Thoughts are no answer: after them the question can be asked again, with a notice
+    that makes them void. What ends a block of them (`provider_data`) must not have been
+    handed on, because the client would send it back.
+    """
+    return not any(
+        isinstance(event, Finish)
+        or (_is_part(event) and not isinstance(event, ThinkingDelta))
+        for event in events
+    )
 
 
 def _is_part(event: StreamEvent) -> bool:

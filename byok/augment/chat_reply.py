@@ -127,6 +127,9 @@ class ChatReply:
                 return self._take_call(event)
             case ToolCallDelta():
                 pass  # the assembler turns it into a ToolCall
+            case Notice(is_restart=True) if self._thinking:
+                self._thinking.clear()
+                return self.feed(event)
             case Notice(text=text, at_once=True) if self._may_tell_now:
                 return (chunk(f"{NOTICE}{' '.join(text.split())}\n\n"),)
             case _:

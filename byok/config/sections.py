@@ -93,6 +93,12 @@ class UpstreamSettings(_RequestDefaults):
         ge=0,
         description="Idle timeout in seconds; 0: default, longer for local servers.",
     )
+    patience: float = Field(
+        300,
+        ge=0,
+        description="Seconds that a chat waits in all while the upstream is overloaded "
+        "or limits requests; background jobs at most 60, completions 0.",
+    )
     context_window: int = Field(
         0, ge=0, description="Context window in tokens, output included; 0: detect it."
     )

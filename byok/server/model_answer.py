@@ -119,6 +119,8 @@ class ModelAnswer:
                 record.usage = event
             elif type(event) is Notice:
                 self._note(event)
+                if collector and event.is_restart:
+                    collector.note(event)
             elif collector and type(event) in _COLLECTED:
                 collector.note(event)
                 if type(event) is ToolCall:

@@ -28,7 +28,7 @@ from byok.chat import (
     ToolCall,
     ToolResult,
 )
-from byok.events import StreamEvent, ThinkingDelta, ToolCallPlace
+from byok.events import Notice, StreamEvent, ThinkingDelta, ToolCallPlace
 from byok.wire.json_body import parse_json, write_json
 
 LONGEST_ENTRY = 4 * 2**20  # bytes; a longer one is not kept
@@ -112,6 +112,8 @@ class CallDataCollector:
                     self._placed.pop(event.id) if known else self._take_place()
                 )
                 self._add(CallData(place, tuple(thinking), event.provider_data), event)
+            case Notice(is_restart=True):
+                self._text, self._thinking = [], []
             case _:
                 pass
 

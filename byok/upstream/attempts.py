@@ -1,7 +1,5 @@
 """The attempts at one request: repeated as long as nothing of an answer was shown."""
 
-import random
-
 from byok.chat import ChatRequest
 from byok.dialects.base import UpstreamRequest
 from byok.errors import UpstreamEmpty, UpstreamError
@@ -10,9 +8,10 @@ from byok.events import (
     FinishReason,
     Notice,
     StreamEvent,
+    ThinkingDelta,
     Usage,
     begins_answer,
-    shows_answer,
+    is_thinking,
 )
 from byok.record import current_record
 from byok.stage import Stage
@@ -20,9 +19,9 @@ from byok.toolcalls.text_calls.reader import TextCallReader
 from byok.toolcalls.text_calls.syntaxes import SYNTAXES
 from byok.upstream.http_call import RequestKey
 from byok.upstream.prompt_changes import PromptChanges
-from byok.upstream.reasons import another_key_notice, waiting_notice
+from byok.upstream.reasons import another_key_notice, restart_notice
 from byok.upstream.remedies import RequestRemedies
-from byok.upstream.retry import RetryPolicy, rest_of_key
+from byok.upstream.retry import Patience, rest_of_key
 
 _FORGOTTEN = ChatRequest(())
 
@@ -31,8 +30,9 @@ class Attempts:
     """One request to a model: what is sent next, and what was held back so far.
 
     `sent` and `content` are the request and its body, `key` is the one to use. `begun`:
-    a part of the answer was handed on, so there is no further attempt. `may_be_empty`
-    accepts an answer without a word; after tool results every answer may be one.
+    more than thoughts of the answer was handed on, so there is no further attempt.
+    `may_be_empty` accepts an answer without a word; after tool results every answer may
+    be one.
     """
 
     def __init__(
@@ -41,17 +41,16 @@ class Attempts:
         chat: ChatRequest,
         remedies: RequestRemedies,
         key: RequestKey,
-        retry: RetryPolicy,
+        patience: Patience,
         prompts: PromptChanges,
         *,
         may_be_empty: bool = False,
     ) -> None:
         self._name = name
         self._chat = chat
-        self._retry = retry
+        self._patience = patience
         self._prompts = prompts
         self._may_be_empty = may_be_empty or not chat.is_question
-        self._number = 1
         self._held: list[StreamEvent] = []
         self._told: list[Notice] = []  # with the answer
         self.key = key
@@ -59,6 +58,9 @@ class Attempts:
         self.sent: UpstreamRequest
         self.content: bytes
         self._write()
+        self._is_accepted = False  # events of this attempt were handed on
+        self._ends_thought = False  # one that is held back
+        self.has_thought = False  # thoughts were handed on
         self.begun = False
 
     def reader(self) -> Stage[bytes, StreamEvent]:
@@ -77,16 +79,33 @@ class Attempts:
         Raises:
             UpstreamEmpty: the answer ends without a word, and may not.
         """
+        if self.has_thought and len(batch) == 1 and not self._held:
+            event = batch[0]
+            if type(event) is ThinkingDelta and event.provider_data is None:
+                return batch
         self._held += batch
         if not begins_answer(batch):
             return []
-        is_blank = not shows_answer(batch) and batch[-1] == Finish(FinishReason.STOP)
+        if is_thinking(batch):
+            self._ends_thought = self._ends_thought or any(map(_has_data, batch))
+            if self._ends_thought:
+                return []
+            self.has_thought = True
+            return self._accept()
+        is_blank = batch[-1] == Finish(FinishReason.STOP) and is_thinking(batch[:-1])
         if is_blank and not self._may_be_empty:
             raise UpstreamEmpty("its answer was empty.", retryable=True)
         self.begun = True
         self._note_prompt()
         self._chat, self.content = _FORGOTTEN, b""  # they may be large
         self.remedies.remember()
+        return self._accept()
+
+    def _accept(self) -> list[StreamEvent]:
+        """Return what was held back, with the notices of this attempt before it."""
+        if self._is_accepted:
+            return self.take_held()
+        self._is_accepted = True
         notices = map(Notice, self.sent.notices)
         return [*self._told, *notices, *self.take_held()]
 
@@ -102,6 +121,18 @@ class Attempts:
         """
         if self.begun:
             return None
+        seconds = self._plan(error)
+        if seconds is not None:
+            if self.has_thought:
+                self._held.append(restart_notice(self._name, error))
+            self._is_accepted = self._ends_thought = self.has_thought = False
+        return seconds
+
+    def explain(self, error: UpstreamError) -> UpstreamError:
+        """Return the error with which the last attempt failed, for the user."""
+        return error if self.begun else self._patience.explain(error)
+
+    def _plan(self, error: UpstreamError) -> float | None:
         if found := self.remedies.find(error, self._chat, self.sent):
             self.remedies = found
             self._keep_usage()
@@ -112,11 +143,11 @@ class Attempts:
             self._told = [another_key_notice(self._name, error)]
             self._keep_usage()
             return 0.0
-        seconds = self._retry.wait(error, self._number, random.random())  # noqa: S311
+        seconds = self._patience.plan_wait(error)
         if seconds is not None:
-            self._number += 1
             self._may_be_empty = True  # the second empty answer is passed on
-            self._keep_usage(waiting_notice(self._name, error, seconds))
+            notice = self._patience.write_notice(self._name, error, seconds)
+            self._keep_usage(notice)
         return seconds
 
     def _note_prompt(self) -> None:
@@ -132,3 +163,7 @@ class Attempts:
     def _keep_usage(self, notice: Notice | None = None) -> None:
         usage = [event for event in self._held if isinstance(event, Usage)]
         self._held = [*usage, notice] if notice else [*usage]
+
+
+def _has_data(event: StreamEvent) -> bool:
+    return isinstance(event, ThinkingDelta) and event.provider_data is not None

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import random
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 
@@ -38,7 +39,7 @@ from byok.upstream.model_facts import KnownModels
 from byok.upstream.profiles import Profiles
 from byok.upstream.prompt_changes import PromptChanges
 from byok.upstream.remedies import Remedies
-from byok.upstream.retry import RetryPolicy, rest_of_key
+from byok.upstream.retry import Patience, patience_of, rest_of_key
 from byok.upstream.spec import UpstreamSpec
 from byok.upstream.timeouts import Watch
 from byok.upstream.transport import Transports, body_of
@@ -74,14 +75,16 @@ class HttpUpstream:
         keys: UpstreamKeys,
         *,
         profiles: Profiles | None = None,
-        retry: RetryPolicy | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
+        luck: Callable[[], float] = random.random,
     ) -> None:
         self._spec = spec
         self._keys = keys
         self._sender = Sender(spec, transports, keys)
-        self._retry = retry or RetryPolicy()
         self._sleep = sleep
+        self._clock = clock
+        self._luck = luck
         self.remedies = Remedies(spec, profiles)
         self._prompts = PromptChanges()
         self._has_listed = False  # for the sake of a window
@@ -123,7 +126,9 @@ class HttpUpstream:
             chat,
             self.remedies.begin(self.known.facts(model), fim),
             self._keys.begin(chat.conversation),
-            self._retry,
+            self._patience(
+                patience_of(chat, self._spec.patience), has_others=chat.has_others
+            ),
             self._prompts,
             may_be_empty=fim is not None,
         )
@@ -135,7 +140,7 @@ class HttpUpstream:
                         if attempts.begun:
                             yield batch
                         elif first := attempts.take(batch):
-                            self.known.learn(attempts.remedies.learned_facts())
+                            self._learn(attempts)
                             yield first
                 return
             except UpstreamError as error:
@@ -146,9 +151,10 @@ class HttpUpstream:
                 if held := attempts.take_held():
                     yield held
                 if seconds is None:
-                    raise
-                if seconds:
-                    await self._sleep(seconds)
+                    if (explained := attempts.explain(error)) is error:
+                        raise
+                    raise explained from error
+                await self._pause(seconds)
 
     @asynccontextmanager
     async def _answer(
@@ -245,7 +251,10 @@ class HttpUpstream:
                 hint="Choose a model of an upstream that has.",
                 status=422,
             )
-        attempt, key = 1, self._keys.begin()
+        key = self._keys.begin()
+        seconds = 0.0 if path == "completions" else self._spec.patience
+        # Who asks for vectors has a patience of his own.
+        patience = self._patience(seconds, has_others=path == "embeddings")
         async with AsyncExitStack() as stack:
             while True:
                 current_record().note_attempt(content)
@@ -256,21 +265,28 @@ class HttpUpstream:
                 except UpstreamError as error:
                     if _replaces(key, error):
                         continue
-                    if not await self._waits(error, attempt):
+                    wait = patience.plan_wait(error)
+                    if wait is None:
                         error.upstream = self.name
                         if hint := missing_path_hint(error, path):
                             raise error.with_hint(hint) from error
-                        raise
-                    attempt += 1
+                        if (explained := patience.explain(error)) is error:
+                            raise
+                        raise explained from error
+                    await self._sleep(wait)
             spec = self._spec
             reads = pass_on(response, spec.name, api.base_url, spec.timeouts)
             async with aclosing(reads):
                 yield ForwardedResponse(describing_headers(response), reads)
 
-    async def _waits(self, error: UpstreamError, attempt: int) -> bool:
-        """Wait before the next attempt; False if there is none."""
-        seconds = self._retry.wait(error, attempt, random.random())  # noqa: S311
-        if seconds is None:
-            return False
-        await self._sleep(seconds)
-        return True
+    def _learn(self, attempts: Attempts) -> None:
+        """Keep what an answer shows of its model, once it has begun."""
+        if attempts.begun:
+            self.known.learn(attempts.remedies.learned_facts())
+
+    async def _pause(self, seconds: float) -> None:
+        if seconds:
+            await self._sleep(seconds)
+
+    def _patience(self, seconds: float, *, has_others: bool = False) -> Patience:
+        return Patience(seconds, self._clock, self._luck, has_others=has_others)

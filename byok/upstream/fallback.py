@@ -1,16 +1,20 @@
 """Fallback: where the chosen model cannot answer, others do that the user named.
 
-Another model is asked only while nothing of an answer was shown, and only for failures
+Another model is asked only while no more than thoughts was shown, and only for failures
 that another upstream need not have: one that cannot be reached, is overloaded, at a
 limit, without a valid key or the model, or has too small a window. What is wrong with
 the request itself would be refused elsewhere too.
+
+Where all of them fail, and one of them only for a while, that one is waited for, as if
+it stood alone: a list of models must not make an upstream less patient.
 """
 
 import logging
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
+from dataclasses import replace
 
-from byok.chat import ChatRequest
+from byok.chat import ChatRequest, Role
 from byok.errors import (
     ByokError,
     ConfigError,
@@ -19,11 +23,12 @@ from byok.errors import (
     UpstreamError,
     UpstreamRefused,
 )
-from byok.events import Notice, StreamEvent, begins_answer
+from byok.events import Notice, StreamEvent, begins_answer, is_thinking
 from byok.record import current_record
 from byok.upstream.base import NO_HEADERS, ForwardedResponse, Upstream
 from byok.upstream.fallback_memory import FallbackMemory, Topic
 from byok.upstream.reasons import reason_of
+from byok.upstream.retry import passes
 from byok.upstream.router import Destination
 
 _log = logging.getLogger(__name__)
@@ -94,24 +99,35 @@ class FallbackUpstream:
     ) -> AsyncGenerator[list[StreamEvent], None]:
         """See Upstream.stream; the model is that of `now`."""
         del model
+        if not self._memory.stays(self._topic, continues=_continues(chat)):
+            self.now = self.chain[0]
         failures = _Failures()
-        for asked in self._order():
-            begun = False
+        brief = replace(chat, has_others=True)
+        for asked, is_last in self._order(failures):
+            begun = is_named = False
             try:
-                stream = self._ask(asked, chat, failures)
+                sent = chat if is_last else brief
+                stream = self._ask(asked, sent, failures)
+                del sent
                 async with aclosing(stream) as batches:
                     async for batch in batches:
                         if not begun and begins_answer(batch):
-                            begun = True
-                            chat = _FORGOTTEN  # it may be large
-                            self._stay()
-                            batch = [*failures.notices(asked), *batch]
+                            if not is_named:
+                                batch = [*failures.notices(asked), *batch]
+                                is_named = True
+                            if is_thinking(batch):
+                                failures.has_thoughts = True
+                            else:
+                                begun = True
+                                chat = brief = _FORGOTTEN  # they may be large
+                                self._stay()
                         yield batch
                 return
             except ByokError as error:
                 if begun or not (failures.first or helps_elsewhere(error)):
                     raise
                 failures.add(asked, error)
+                self._memory.note_failure(asked.model_id, error)
         raise failures.summary()
 
     def serves(self, path: str, model: str) -> bool:
@@ -128,19 +144,24 @@ class FallbackUpstream:
         """See Upstream.models."""
         return await self._asked.models()
 
-    def _order(self) -> Iterator[Destination]:
-        """Give who is asked now, then the others, the chosen one first."""
+    def _order(self, failures: "_Failures") -> Iterator[tuple[Destination, bool]]:
+        """Give whom to ask: who is asked now, the others, at last who is only busy.
+
+        Each comes with whether it is waited for with all patience.
+        """
         first = self.now
-        yield first
-        yield from (asked for asked in self.chain if asked is not first)
+        for asked in (first, *(asked for asked in self.chain if asked is not first)):
+            yield asked, False
+        if (busy := failures.find_busy()) is not None:
+            yield busy, True
 
     def _ask(
         self, asked: Destination, chat: ChatRequest, failures: "_Failures"
     ) -> AsyncGenerator[list[StreamEvent], None]:
         if failures.first:
             _log.warning("asking %.120s: %s", asked.model_id, failures.log_text)
-            record = current_record()
-            record.upstream, record.model = asked.upstream.name, asked.model
+        record = current_record()
+        record.upstream, record.model = asked.upstream.name, asked.model
         self.now = asked
         return asked.upstream.stream(chat, asked.model)
 
@@ -149,11 +170,17 @@ class FallbackUpstream:
         self._memory.keep(self._topic, "" if chosen else self.now.model_id)
 
 
+def _continues(chat: ChatRequest) -> bool:
+    """Tell whether a request only brings the results of tools."""
+    return bool(chat.messages) and chat.messages[-1].role is not Role.USER
+
+
 class _Failures:
-    """Who was asked in vain, and why."""
+    """Who was asked in vain, and why; `has_thoughts`: some of theirs were shown."""
 
     def __init__(self) -> None:
         self._made: list[tuple[Destination, ByokError]] = []
+        self.has_thoughts = False
 
     @property
     def first(self) -> ByokError | None:
@@ -172,15 +199,20 @@ class _Failures:
         if not self._made:
             return []
         asked, error = self._made[0]
-        return [
-            Notice(
-                f"{answering.model_id} answers instead of {asked.model_id}: "
-                f"{reason_of(error)}."
-            )
-        ]
+        void, self.has_thoughts = self.has_thoughts, False
+        if answering is asked:
+            text = f"{asked.model_id} was asked again: {reason_of(error)}."
+            return [Notice(text, is_restart=True)] if void else []
+        text = f"{answering.model_id} answers instead of {asked.model_id}: "
+        return [Notice(f"{text}{reason_of(error)}.", is_restart=void)]
+
+    def find_busy(self) -> Destination | None:
+        """Return the first one that will answer again by itself."""
+        return next((asked for asked, error in self._made if passes(error)), None)
 
     def summary(self) -> ByokError:
-        """Return the first error, with what became of the others."""
-        (_, error), *others = self._made
+        """Return the chosen one's last error, with what became of the others."""
+        last = {asked.model_id: (asked, error) for asked, error in self._made}
+        (_, error), *others = last.values()
         told = "; ".join(f"{a.model_id}: {reason_of(e)}" for a, e in others)
         return error.with_hint(f"{error.hint} The others failed too: {told}.".strip())

@@ -1,6 +1,5 @@
 """Why an upstream did not answer, in words for the user that repeat none of its own."""
 
-from byok.dialects.rate_limits import wait_in_words
 from byok.errors import (
     ByokError,
     ConfigError,
@@ -14,7 +13,6 @@ from byok.errors import (
 )
 from byok.events import Notice
 
-_LONG = 3.0  # seconds that a user may take for a slow answer
 _KINDS = {
     RefusalKind.AUTH: "it does not accept the key",
     RefusalKind.CONTEXT_LENGTH: "the conversation is too long for it",
@@ -54,14 +52,13 @@ def reason_of(error: ByokError) -> str:
             return "it failed"
 
 
+def restart_notice(name: str, error: ByokError) -> Notice:
+    """Return what the user reads when a model that was thinking begins again."""
+    reason = reason_of(error)
+    told = f"{name} stopped while it was thinking: {reason}. It is asked again."
+    return Notice(told, at_once=True, is_restart=True)
+
+
 def another_key_notice(name: str, error: ByokError) -> Notice:
     """Return what the user is told when another key is used."""
     return Notice(f"{name}: {reason_of(error)}, so another one of your keys is used.")
-
-
-def waiting_notice(name: str, error: ByokError, seconds: float) -> Notice | None:
-    """Return what the user is told before a wait for an upstream, if it is long."""
-    if seconds <= _LONG:
-        return None
-    wait = wait_in_words(seconds)
-    return Notice(f"{name}: {reason_of(error)}, waiting {wait}.", at_once=True)

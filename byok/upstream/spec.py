@@ -8,6 +8,7 @@ from byok.dialects.base import Codec, Dialect
 from byok.dialects.fim.modes import FimMode
 from byok.dialects.model_facts import ModelFacts
 from byok.upstream.http_call import Callee
+from byok.upstream.retry import PATIENCE
 from byok.upstream.timeouts import REMOTE, Timeouts
 from byok.upstream.transport import Route
 
@@ -32,6 +33,8 @@ class UpstreamSpec:
         name: the name in the settings.
         apis: all of one origin; the first is used unless a model needs another one.
         timeouts: of its requests.
+        patience: how many seconds a chat waits for it in all, while it is overloaded or
+            limits requests.
         breaker_pause: seconds for which the circuit breaker stays open.
         query: parameters that are added to every URL.
         headers: further headers of every request.
@@ -48,6 +51,7 @@ class UpstreamSpec:
     name: str
     apis: tuple[Api, ...]
     timeouts: Timeouts = REMOTE
+    patience: float = PATIENCE
     breaker_pause: float = 30.0
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)

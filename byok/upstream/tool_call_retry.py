@@ -16,6 +16,7 @@ from byok.errors import UpstreamError
 from byok.events import (
     Finish,
     FinishReason,
+    Notice,
     StreamEvent,
     TextDelta,
     ThinkingDelta,
@@ -136,6 +137,8 @@ class _Answer:
                 case _:
                     if isinstance(event, ThinkingDelta):
                         self._said.append(event)
+                    elif isinstance(event, Notice) and event.is_restart:
+                        self._said.clear()
                     out += self._assembler.feed(event)
         return out
 

@@ -56,6 +56,7 @@ def make_spec(name: str, settings: UpstreamSettings, common: Settings) -> Upstre
         apis=apis,
         query=settings.query,
         timeouts=timeouts,
+        patience=settings.patience,
         # A local server may be started at any moment, so its pause is short.
         breaker_pause=_LOCAL_PAUSE if local else _REMOTE_PAUSE,
         headers={**chat.headers, **settings.headers},

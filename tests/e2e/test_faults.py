@@ -323,12 +323,12 @@ def refusal(status: int, body: bytes = b'{"error": {"message": "no"}}') -> Scrip
         pytest.param(refusal(400), "upstream_refused", 1, id="400"),
         pytest.param(refusal(401), "upstream_auth", 1, id="401"),
         pytest.param(refusal(404), "upstream_not_found", 1, id="404"),
-        pytest.param(refusal(500), "upstream_failed", 2, id="500"),
-        pytest.param(refusal(502, b"<html>Bad</html>"), "upstream_failed", 3, id="502"),
-        pytest.param(refusal(503, b""), "upstream_failed", 3, id="503-empty"),
+        pytest.param(refusal(500), "upstream_failed", 1, id="500"),
+        pytest.param(refusal(502, b"<html>Bad</html>"), "upstream_failed", 1, id="502"),
+        pytest.param(refusal(503, b""), "upstream_failed", 1, id="503-empty"),
         pytest.param(refusal(401, b"\xff\x00{"), "upstream_auth", 1, id="401-garbage"),
-        pytest.param(Script(before_head=True), "upstream_cut", 3, id="resets"),
-        pytest.param(Script([]), "upstream_empty", 2, id="empty"),
+        pytest.param(Script(before_head=True), "upstream_cut", 2, id="resets"),
+        pytest.param(Script([]), "upstream_empty", 1, id="empty"),
     ],
 )
 @pytest.mark.case("F09")
@@ -462,7 +462,7 @@ async def test_retries_end_when_the_client_leaves(
 ) -> None:
     busy = Script([b"{}"], status, {**JSON, "Retry-After": "0.2"})
     fake.play(busy)
-    async with running(settings_for(fake.url)) as editor:
+    async with running(settings_for(fake.url, patience=300)) as editor:
         async with asking(editor) as client:
             await asyncio.wait_for(fake.reached.wait(), 5)
             fake.reached.clear()

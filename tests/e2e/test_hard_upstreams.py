@@ -169,12 +169,12 @@ IN_AN_HOUR = formatdate(4102444800, usegmt=True)
     [
         case_param(busy(429, "3600"), 429, 1, id="F09-429-in-an-hour"),
         case_param(busy(429, IN_AN_HOUR), 429, 1, id="F09-429-at-a-date"),
-        case_param(busy(429, "0"), 429, 3, id="F09-429-at-once"),
-        case_param(busy(500, "0"), 422, 2, id="F09-500"),
-        case_param(busy(502, "0"), 422, 3, id="F09-502"),
-        case_param(busy(503, "0"), 422, 3, id="F09-503"),
-        case_param(busy(504, "0"), 422, 3, id="F09-504"),
-        case_param(busy(529, "0"), 422, 3, id="F09-529"),
+        case_param(busy(429, "0"), 429, 1, id="F09-429-at-once"),
+        case_param(busy(500, "0"), 422, 1, id="F09-500"),
+        case_param(busy(502, "0"), 422, 1, id="F09-502"),
+        case_param(busy(503, "0"), 422, 1, id="F09-503"),
+        case_param(busy(504, "0"), 422, 1, id="F09-504"),
+        case_param(busy(529, "0"), 422, 1, id="F09-529"),
         case_param(busy(400, ""), 422, 1, id="F09-400"),
     ],
 )

@@ -10,7 +10,6 @@ from byok.dialects.openai_chat.quirks import DEFAULT, Quirks
 from byok.errors import KeyMissing, UpstreamError, UpstreamRefused
 from byok.events import Finish, FinishReason, StreamEvent, TextDelta
 from byok.upstream.client import HttpUpstream
-from byok.upstream.retry import RetryPolicy
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Transports
@@ -67,8 +66,9 @@ class Asker:
             UpstreamSpec("fake", (Api(OpenAIChat(quirks), url), *others), **fields),
             transports,
             self.key,
-            retry=RetryPolicy(),
             sleep=self._sleep,
+            clock=lambda: sum(self.slept),
+            luck=lambda: 1.0,
         )
 
     async def _sleep(self, seconds: float) -> None:

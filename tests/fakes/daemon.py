@@ -149,8 +149,9 @@ def parts_of(
 
 
 def settings_for(url: str, **fields: Any) -> dict[str, Any]:
-    """Settings with one upstream called fake."""
-    return {"upstreams": {"fake": {"base_url": url, "timeout": 5, **fields}}}
+    """Settings with one upstream called fake, for which nobody waits."""
+    section = {"base_url": url, "timeout": 5, "patience": 0, **fields}
+    return {"upstreams": {"fake": section}}
 
 
 async def check_alive(editor: Editor, fake: FakeUpstream) -> None:

@@ -25,7 +25,7 @@ from byok.upstream.attempts import Attempts
 from byok.upstream.http_call import RequestKey
 from byok.upstream.prompt_changes import PromptChanges
 from byok.upstream.remedies import Remedies
-from byok.upstream.retry import RetryPolicy
+from byok.upstream.retry import Patience
 from byok.upstream.spec import Api, UpstreamSpec
 from tests.fakes.asker import Key
 from tests.fakes.upstream import answer
@@ -51,7 +51,7 @@ def attempts(
         chat,
         remedies,
         key or Key(),
-        RetryPolicy(),
+        Patience(300.0, lambda: 0.0, lambda: 1.0),
         prompts or PromptChanges(),
         may_be_empty=may_be_empty,
     )

@@ -22,7 +22,6 @@ from byok.record import RequestRecord, begin_record, current_record
 from byok.upstream.client import HttpUpstream
 from byok.upstream.demo import DemoUpstream
 from byok.upstream.embeddings import EmbeddingModel
-from byok.upstream.retry import RetryPolicy
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports
 from tests.fakes.asker import PATIENT, Key
@@ -45,9 +44,7 @@ class Asker:
         self.slept: list[float] = []
         self.key = Key("sk-secret-of-the-test-0123456789")
         spec = UpstreamSpec("fake", (Api(OpenAIChat(), url),), timeouts=PATIENT)
-        upstream = HttpUpstream(
-            spec, transports, self.key, retry=RetryPolicy(), sleep=self._sleep
-        )
+        upstream = HttpUpstream(spec, transports, self.key, sleep=self._sleep)
         self.ask = EmbeddingModel(
             upstream, "tiny-embed", seconds=seconds, sleep=self._sleep
         )

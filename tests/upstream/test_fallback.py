@@ -2,11 +2,12 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
-from byok.chat import ChatRequest, Message, Role, TextPart
+from byok.chat import ChatRequest, Message, Role, TextPart, ToolResult
 from byok.errors import (
     BadRequest,
     ByokError,
@@ -26,6 +27,7 @@ from byok.events import (
     Notice,
     StreamEvent,
     TextDelta,
+    ThinkingDelta,
     Usage,
 )
 from byok.purposes import Purpose
@@ -37,6 +39,7 @@ from tests.fakes.clock import Clock
 from tests.fakes.scripted import Answer, Scripted, said
 
 CHAT = ChatRequest((Message(Role.USER, (TextPart("Hi?"),)),))
+RESULTS = ChatRequest((Message(Role.TOOL, (ToolResult("c", "view", "x"),)),))
 TALK: Topic = (Purpose.CHAT, "c-1", "byok:a:m")
 STOP = Finish(FinishReason.STOP)
 BUSY = UpstreamRefused("It said sk-1.", kind=RefusalKind.OVERLOADED, hint="Wait.")
@@ -63,7 +66,8 @@ class Chain:
     """Upstreams a, b and c; each gives the answers that a test put there."""
 
     def __init__(self, **scripts: list[Answer | ByokError]) -> None:
-        self.memory = FallbackMemory(Clock())
+        self.clock = Clock()
+        self.memory = FallbackMemory(self.clock)
         self.upstreams = {
             name: Scripted(partial(self._answer, script), name)
             for name, script in scripts.items()
@@ -71,7 +75,7 @@ class Chain:
 
     @staticmethod
     def _answer(script: list[Answer | ByokError], chat: ChatRequest) -> Answer:
-        assert chat is CHAT
+        assert replace(chat, has_others=False) in (CHAT, RESULTS)
         given = script.pop(0) if len(script) > 1 else script[0]
         if isinstance(given, ByokError):
             raise given
@@ -81,8 +85,10 @@ class Chain:
         chain = [Destination(upstream, "m") for upstream in self.upstreams.values()]
         return FallbackUpstream(chain, self.memory, topic)
 
-    async def ask(self, topic: Topic = TALK) -> list[StreamEvent]:
-        stream = self.upstream(topic).stream(CHAT, "m")
+    async def ask(
+        self, topic: Topic = TALK, chat: ChatRequest = CHAT
+    ) -> list[StreamEvent]:
+        stream = self.upstream(topic).stream(chat, "m")
         return [event async for batch in stream for event in batch]
 
     @property
@@ -140,10 +146,10 @@ async def test_fallback_helps_where_another_upstream_may_answer(
     assert chain.asked == {"a": 1, "b": int(helps)}
 
 
-async def test_fallback_is_told_once_and_the_conversation_stays() -> None:
+async def test_fallback_is_told_once_and_the_turn_stays() -> None:
     chain = Chain(a=[BUSY], b=[said()])
     assert await chain.ask() == [HERE, TextDelta("Fine."), STOP]
-    assert await chain.ask() == [TextDelta("Fine."), STOP]
+    assert await chain.ask(chat=RESULTS) == [TextDelta("Fine."), STOP]
     assert chain.asked == {"a": 1, "b": 2}
     assert await chain.ask((Purpose.CHAT, "c-2", "byok:a:m")) == [
         HERE,
@@ -152,11 +158,44 @@ async def test_fallback_is_told_once_and_the_conversation_stays() -> None:
     ]
 
 
+async def test_the_next_message_of_the_user_goes_to_the_chosen_model() -> None:
+    chain = Chain(a=[BUSY, said("Back.")], b=[said()])
+    await chain.ask()
+    assert await chain.ask() == [TextDelta("Back."), STOP]
+    assert await chain.ask(chat=RESULTS) == [TextDelta("Back."), STOP]
+    assert chain.asked == {"a": 3, "b": 1}
+
+
+async def test_the_next_message_stays_while_the_chosen_model_asked_for_time() -> None:
+    limit = UpstreamRefused("No.", kind=RefusalKind.RATE_LIMIT, retry_after=600.0)
+    chain = Chain(a=[limit, said("Back.")], b=[said()])
+    await chain.ask()
+    assert await chain.ask() == [TextDelta("Fine."), STOP]
+    chain.clock.now += 601
+    assert await chain.ask() == [TextDelta("Back."), STOP]
+
+
+async def test_fallback_voids_the_thoughts_of_who_failed() -> None:
+    chain = Chain(a=[BUSY], b=[said()])
+    thought = ThinkingDelta("Hm")
+    chain.upstreams["a"] = Broken("a", [thought])
+    void = replace(HERE, is_restart=True)
+    assert await chain.ask() == [thought, void, TextDelta("Fine."), STOP]
+
+
+async def test_who_is_only_busy_is_waited_for_when_the_others_fail() -> None:
+    busy = refused(RefusalKind.OVERLOADED, retryable=True)
+    chain = Chain(a=[busy, said("Late.")], b=[ConnectFailed("No.")])
+    assert await chain.ask() == [TextDelta("Late."), STOP]
+    patient = [chat.has_others for chat, _ in chain.upstreams["a"].asked]
+    assert patient == [True, False]
+
+
 async def test_fallback_comes_back_when_the_other_fails_too() -> None:
     chain = Chain(a=[BUSY, said("Back.")], b=[said(), ConnectFailed("No.")])
     await chain.ask()
     back = Notice("byok:a:m answers instead of byok:b:m: it cannot be reached.")
-    assert (await chain.ask())[:2] == [back, TextDelta("Back.")]
+    assert (await chain.ask(chat=RESULTS))[:2] == [back, TextDelta("Back.")]
     assert await chain.ask() == [TextDelta("Back."), STOP]
     assert chain.asked == {"a": 3, "b": 2}
 

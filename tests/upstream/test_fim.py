@@ -14,7 +14,6 @@ from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.errors import UpstreamError
 from byok.events import StreamEvent, TextDelta
 from byok.upstream.client import HttpUpstream
-from byok.upstream.retry import RetryPolicy
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports
 from tests.fakes.asker import Key
@@ -51,9 +50,7 @@ class Asked:
         codecs = {mode: CODECS[mode] for mode in modes or ALL}
         api = Api(OpenAIChat(), fake.url)
         spec = UpstreamSpec("fake", (api,), fim=codecs, **fields)
-        self.upstream = HttpUpstream(
-            spec, self.transports, Key("sk-1"), retry=RetryPolicy(tries=0)
-        )
+        self.upstream = HttpUpstream(spec, self.transports, Key("sk-1"))
 
     async def ask(self, model: str = "m", chat: ChatRequest = CHAT) -> str:
         events: list[StreamEvent] = []

@@ -15,7 +15,7 @@ from byok.errors import (
     UpstreamTimeout,
 )
 from byok.events import Notice
-from byok.upstream.reasons import another_key_notice, reason_of, waiting_notice
+from byok.upstream.reasons import another_key_notice, reason_of
 
 SECRET = "sk-1 in the upstream's own words"
 
@@ -37,14 +37,6 @@ SECRET = "sk-1 in the upstream's own words"
 )
 def test_the_reason_is_in_words_of_byok(error: ByokError, reason: str) -> None:
     assert reason_of(error) == reason
-
-
-def test_a_long_wait_is_told_at_once() -> None:
-    error = UpstreamRefused("x", kind=RefusalKind.RATE_LIMIT)
-    assert waiting_notice("groq", error, 3.0) is None
-    assert waiting_notice("groq", error, 19.5) == Notice(
-        "groq: its rate limit is reached, waiting 20 s.", at_once=True
-    )
 
 
 def test_another_key_is_told_without_any_name_of_keys() -> None:

@@ -1,7 +1,10 @@
 """The table of repetitions: what is sent again, how often, and after how long."""
 
+from dataclasses import replace
+
 import pytest
 
+from byok.chat import ChatRequest, FimRequest
 from byok.errors import (
     ConnectFailed,
     RefusalKind,
@@ -12,9 +15,30 @@ from byok.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from byok.upstream.retry import RetryPolicy, rest_of_key
+from byok.upstream.retry import Patience, patience_of, rest_of_key
+from tests.fakes.clock import Clock
 
-POLICY = RetryPolicy(tries=2, first_wait=0.5, longest_backoff=8.0, longest_wait=30.0)
+MANY = 9  # of the tries of a test: as often as the patience allows
+
+
+class Waiter:
+    """The patience of one request, with a clock that only its waits move."""
+
+    def __init__(
+        self, seconds: float = 300.0, luck: float = 1.0, **fields: bool
+    ) -> None:
+        self.clock = Clock()
+        self.patience = Patience(seconds, self.clock, lambda: luck, **fields)
+
+    def waits(self, error: UpstreamError, tries: int = 99) -> list[float]:
+        """Fail again and again; give the waits until the patience ends."""
+        waits: list[float] = []
+        while len(waits) < tries:
+            if (seconds := self.patience.plan_wait(error)) is None:
+                break
+            waits.append(seconds)
+            self.clock.now += seconds
+        return waits
 
 
 def refused(
@@ -38,25 +62,27 @@ def refused(
     [
         pytest.param(ConnectFailed("No."), 2, id="no connection"),
         pytest.param(UpstreamUnreachable("No."), 2, id="a connection lost"),
-        pytest.param(UpstreamTimeout("No."), 0, id="silence: it may be paid"),
+        pytest.param(UpstreamTimeout("No."), 1, id="silence once"),
         pytest.param(UpstreamUnreachable("No.", retryable=False), 0, id="no trust"),
-        pytest.param(refused(429), 2, id="429"),
+        pytest.param(refused(429), MANY, id="429"),
         pytest.param(refused(429, retryable=False), 0, id="429 for want of money"),
         pytest.param(refused(500), 1, id="500 once"),
-        pytest.param(refused(502), 2, id="502"),
-        pytest.param(refused(503), 2, id="503"),
-        pytest.param(refused(504), 2, id="504"),
-        pytest.param(refused(529), 2, id="529"),
+        pytest.param(refused(502), MANY, id="502"),
+        pytest.param(refused(503), MANY, id="503"),
+        pytest.param(refused(504), MANY, id="504"),
+        pytest.param(refused(529), MANY, id="529"),
         pytest.param(refused(501), 0, id="501"),
         pytest.param(refused(400, retryable=False), 0, id="400"),
         pytest.param(refused(401, retryable=False), 0, id="401"),
         pytest.param(refused(408), 0, id="408"),
-        pytest.param(refused(520), 2, id="520"),
+        pytest.param(refused(520), MANY, id="520"),
         pytest.param(refused(0), 1, id="an error inside a stream"),
         pytest.param(refused(0, retryable=False), 0, id="a bad request in a stream"),
-        pytest.param(refused(0, kind=RefusalKind.OVERLOADED), 2, id="overload in it"),
-        pytest.param(refused(0, kind=RefusalKind.RATE_LIMIT), 2, id="a limit in it"),
-        pytest.param(refused(400, kind=RefusalKind.LOADING), 2, id="a model loads"),
+        pytest.param(
+            refused(0, kind=RefusalKind.OVERLOADED), MANY, id="overload in it"
+        ),
+        pytest.param(refused(0, kind=RefusalKind.RATE_LIMIT), MANY, id="a limit in it"),
+        pytest.param(refused(400, kind=RefusalKind.LOADING), MANY, id="a model loads"),
         pytest.param(UpstreamGarbled("No.", retryable=True), 1, id="a cut answer"),
         pytest.param(UpstreamEmpty("No.", retryable=True), 1, id="an empty answer"),
         pytest.param(UpstreamGarbled("No."), 0, id="no answer of a model"),
@@ -65,8 +91,7 @@ def refused(
 )
 @pytest.mark.case("F09")
 def test_retry_count_depends_on_the_failure(error: UpstreamError, times: int) -> None:
-    waits = [POLICY.wait(error, attempt, 0.5) for attempt in range(1, 5)]
-    assert [wait is not None for wait in waits] == [n < times for n in range(4)]
+    assert len(Waiter().waits(error, MANY)) == times
 
 
 @pytest.mark.parametrize(
@@ -88,23 +113,51 @@ def test_a_key_rests_after_a_refusal_of_its_own(
     assert rest_of_key(ConnectFailed("No.")) is None
 
 
-def test_retry_delay_doubles_up_to_a_limit_with_jitter() -> None:
-    policy = RetryPolicy(tries=9, first_wait=0.5, longest_backoff=3.0)
-    error = refused(503)
-    assert [policy.wait(error, n, 1.0) for n in range(1, 6)] == [0.5, 1, 2, 3, 3]
-    assert policy.wait(error, 1, 0.0) == 0
-    assert policy.wait(error, 2, 0.25) == 0.25
+def test_waits_double_up_to_half_a_minute_and_end_with_the_patience() -> None:
+    waits = Waiter().waits(refused(503))
+    assert waits[:8] == [0.5, 1, 2, 4, 8, 16, 30, 30]
+    assert sum(waits) == 300
+    assert Waiter(luck=0.5).waits(refused(503), 3) == [0.25, 0.5, 1]
+
+
+def test_waits_are_shorter_where_other_models_are_left_or_nobody_waits() -> None:
+    busy, lost = refused(503), UpstreamUnreachable("No.", code="upstream_cut")
+    assert Waiter(has_others=True).waits(busy) == [0.5, 1]
+    assert Waiter(has_others=True).waits(UpstreamTimeout("No.")) == []
+    assert Waiter(60).waits(UpstreamTimeout("No.")) == []
+    assert Waiter(0).waits(busy) == []
+    assert Waiter(0).waits(lost) == [0.0]
+
+
+def test_patience_depends_on_who_waits() -> None:
+    chat = ChatRequest(())
+    assert patience_of(chat, 900) == 900
+    assert patience_of(replace(chat, silent=True), 900) == 60
+    assert patience_of(replace(chat, fim=FimRequest("a", "b")), 900) == 0
 
 
 def test_retry_of_a_lost_connection_is_at_once_the_first_time() -> None:
     lost = UpstreamUnreachable("No.", code="upstream_cut")
-    assert [POLICY.wait(lost, n, 1.0) for n in (1, 2, 3)] == [0.0, 1.0, None]
+    assert Waiter().waits(lost) == [0.0, 1.0]
 
 
 @pytest.mark.parametrize(
-    ("asked", "wait"), [(0.0, 0.0), (7.0, 7.0), (30.0, 30.0), (30.1, None)]
+    ("asked", "waits"),
+    [(0.0, 2), (7.0, 2), (150.0, 2), (151.0, 1), (300.0, 1), (300.1, 0)],
 )
 @pytest.mark.case("F09")
-def test_retry_after_is_kept_or_passed_on(asked: float, wait: float | None) -> None:
-    assert POLICY.wait(refused(429, asked), 1, 0.5) == wait
-    assert POLICY.wait(refused(429, asked), 3, 0.5) is None
+def test_retry_after_is_kept_up_to_the_patience(asked: float, waits: int) -> None:
+    waited = Waiter().waits(refused(429, asked), 2)
+    assert len(waited) == waits
+    assert all(seconds >= asked for seconds in waited)
+
+
+def test_few_notices_cover_a_long_wait() -> None:
+    waiter, told = Waiter(), []
+    while (seconds := waiter.patience.plan_wait(refused(503))) is not None:
+        notice = waiter.patience.write_notice("groq", refused(503), seconds)
+        told += [notice.text] if notice else []
+        waiter.clock.now += seconds
+    assert told[0] == "groq: it answered 503, waiting up to 30 s."
+    assert 2 <= len(told) <= 5
+    assert "5 min" in waiter.patience.explain(refused(503)).hint

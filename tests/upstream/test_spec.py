@@ -43,7 +43,7 @@ def test_a_url_is_the_dialects() -> None:
 def test_http_knows_the_address_and_the_timeouts() -> None:
     route = Route("http://proxy:1")
     timeouts = Timeouts(first_byte=7)
-    callee = UpstreamSpec("box", (CHAT,), timeouts, 3, route=route).callee
+    callee = UpstreamSpec("box", (CHAT,), timeouts, breaker_pause=3, route=route).callee
     assert (callee.name, callee.base_url) == ("box", "https://h/v1")
     assert callee.timeouts == timeouts
     assert (callee.breaker_pause, callee.route) == (3, route)

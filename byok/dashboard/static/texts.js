@@ -731,6 +731,8 @@ const TEXTS = {
     "系统消息的开头；客户端自带时不使用。"],
   "settings.about.context_window": ["Context window in tokens, output included; 0: detect it.",
     "上下文窗口的 token 数，含输出；0：自动探测。"],
+  "settings.about.patience": ["Seconds that a chat waits in all while the upstream is overloaded or limits requests; background jobs at most 60, completions 0.",
+    "上游过载或限流时，对话总共等待的秒数；后台任务最多 60 秒，补全不等待。"],
   "settings.about.timeout": ["Idle timeout in seconds; 0: default, longer for local servers.",
     "空闲超时（秒）；0：默认值，本地服务器更长。"],
   "settings.about.effort": ["How much to reason: none, minimal, low, medium, high, xhigh, max.",
