@@ -38,13 +38,17 @@ class ThinkingDelta:
 
 @dataclass(slots=True)
 class ToolCallDelta:
-    """A fragment of a tool call; `index` is None if the upstream sent none."""
+    """A fragment of a tool call; `index` is None if the upstream sent none.
+
+    `is_printed`: the model printed the call into its text, and this is all of it.
+    """
 
     index: int | None = None
     id: str = ""
     name: str = ""
     arguments: str = ""
     provider_data: ProviderData | None = None
+    is_printed: bool = False
 
 
 @dataclass(slots=True)

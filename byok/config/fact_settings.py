@@ -1,8 +1,8 @@
 """The section with what the user knows about one model of an upstream."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from byok.config import values
 from byok.config.section import SettingsSection
@@ -43,10 +43,8 @@ class FactSettings(SettingsSection):
     dialect: Annotated[str, AfterValidator(values.dialect)] = Field(
         "", description="The only API protocol in which it takes tools."
     )
-    tool_syntax: str = Field(
-        "",
-        pattern="^(?:|off|hermes|kimi|deepseek|glm|minimax|llama|mistral)$",
-        description="Read tool calls out of its text: a family, or off.",
+    printed_calls: bool | None = Field(
+        None, description="Read tool calls that it prints as text."
     )
     price_input: _Dollars = Field(None, description="US dollars per million tokens.")
     price_output: _Dollars = Field(None, description="The same, of the answer.")
@@ -56,6 +54,17 @@ class FactSettings(SettingsSection):
     price_cache_write: _Dollars = Field(
         None, description="The same, of what is written to it."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_former_settings(cls, given: Any) -> Any:
+        """Read `tool_syntax`, which named a family of forms, or "off" for none."""
+        if not (isinstance(given, dict) and isinstance(given.get("tool_syntax"), str)):
+            return given
+        kept = {name: value for name, value in given.items() if name != "tool_syntax"}
+        if given["tool_syntax"] == "off":
+            kept.setdefault("printed_calls", False)
+        return kept
 
     def as_facts(self, model: str) -> ModelFacts:
         """Return the facts about a model that are set."""

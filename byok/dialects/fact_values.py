@@ -99,7 +99,7 @@ _READERS: Mapping[str, _Reader] = {
     "replay": _read_replay,
     "empty_reasoning": read_flag,
     "dialect": _read_name,
-    "tool_syntax": _read_name,
+    "printed_calls": read_flag,
     "family": _read_name,
     "price": _read_price,
 }

@@ -223,8 +223,8 @@ _LLAMA = (
 )
 # Bedrock serves Claude in its own API only, and names it like this.
 _BEDROCKS = _row(r"(?:[a-z]+\.)?anthropic\.claude", dialect=ANTHROPIC)
-# The rows, by how the names of each vendor's models begin. The last one says how hosts
-# leave tool calls in the text, and the name of the family.
+# The rows, by how the names of each vendor's models begin. The last one says the name
+# of the family, where prompts differ by it.
 FAMILIES: Mapping[tuple[str, ...], tuple[Family, ...]] = {
     ("gpt", "chat", "codex", "computer", *(f"o{n}" for n in range(1, 10))): (
         *_GPT,
@@ -232,22 +232,18 @@ FAMILIES: Mapping[tuple[str, ...], tuple[Family, ...]] = {
     ),
     ("claude",): (*_CLAUDE, _row("", family="claude")),
     ("gem",): (*_GEMINI, _row(r"gemini", family="gemini")),
-    ("deepseek",): (*_DEEPSEEK, _row("", tool_syntax="deepseek", family="deepseek")),
-    ("kimi",): (*_KIMI, _row("", tool_syntax="kimi", family="kimi")),
-    ("glm",): (*_GLM, _row("", tool_syntax="glm", family="glm")),
-    ("minimax",): (*_MINIMAX, _row("", tool_syntax="minimax")),
+    ("deepseek",): (*_DEEPSEEK, _row("", family="deepseek")),
+    ("kimi",): (*_KIMI, _row("", family="kimi")),
+    ("glm",): (*_GLM, _row("", family="glm")),
+    ("minimax",): _MINIMAX,
     ("mimo",): _MIMO,
     ("grok",): _GROK,
     (
         *("mistral", "magistral", "ministral", "codestral", "devstral", "pixtral"),
         *("mixtral", "open-mi"),
-    ): (*_MISTRAL, _row("", tool_syntax="mistral")),
-    ("qwen", "qwq", "qvq", "codeqwen"): (
-        *_QWEN,
-        _row("", tool_syntax="hermes", family="qwen"),
-    ),
-    ("hermes", "nous-hermes"): (_row(r"(?:nous-)?hermes", tool_syntax="hermes"),),
-    ("llama", "codellama", "code-llama"): (*_LLAMA, _row("", tool_syntax="llama")),
+    ): _MISTRAL,
+    ("qwen", "qwq", "qvq", "codeqwen"): (*_QWEN, _row("", family="qwen")),
+    ("llama", "codellama", "code-llama"): _LLAMA,
 }
 
 

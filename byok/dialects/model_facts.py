@@ -50,8 +50,8 @@ class ModelFacts:
         replay: which of its earlier reasoning must be sent back.
         empty_reasoning: where that is unknown, an empty one must be sent.
         dialect: the only dialect in which it can be asked with tools.
-        tool_syntax: the family of markers in which its host may leave tool calls in
-            the text, see `toolcalls/text_calls/`; `off` for none.
+        printed_calls: tool calls that are printed as text are read; unless it is
+            false, they are.
         price: its prices.
         loaded_window: the part of the window with which a local server has loaded it,
             or is set up to load it.
@@ -74,7 +74,7 @@ class ModelFacts:
     replay: Replay | None = None
     empty_reasoning: bool | None = None
     dialect: str = ""
-    tool_syntax: str = ""
+    printed_calls: bool | None = None
     price: Price | None = None
     loaded_window: int = 0
     token_memory: int = 0

@@ -12,7 +12,11 @@ first one, count indexes from 1, leave them out or repeat them, and send several
 calls in one delta. A fragment belongs to the call with its id, else to the one with its
 index, else to the last one. A new id at a known index opens a new call only if it
 brings a name. Widely used decoders concatenate repeated names (`viewview`); here names
-are joined only while the result begins the name of an offered tool.
+are joined only while the result begins the name of an offered tool. A name in a known
+wrapping (`functions.view`) is that of the only offered tool that it can mean.
+
+Some hosts give a call and leave its text in the answer as well. Such a printed call
+(`printed/`) is made only if the same one was not given.
 
 What breaks if this changes: joining by index alone merges parallel calls of servers
 that repeat an index; joining by id alone loses the fragments without one; passing calls
@@ -36,6 +40,7 @@ from byok.events import (
 )
 from byok.toolcalls.memory import is_memory_tool, memory_supply
 from byok.toolcalls.mode import RepairMode
+from byok.toolcalls.names import ToolNames
 from byok.toolcalls.notices import (
     cut_notice,
     incomplete_notice,
@@ -43,12 +48,13 @@ from byok.toolcalls.notices import (
     too_many_notice,
 )
 from byok.toolcalls.repair import Repair, Unrepairable, repair_arguments
-from byok.wire.json_body import is_object
+from byok.wire.json_body import is_object, parse_json
 from byok.wire.surrogates import join_surrogates
 
 MAX_CALLS = 64
 MAX_ARGUMENT_CHARS = 1024 * 1024
 _MOST_LOOKS = 1000  # real calls need a handful; keeps the work linear
+_LONGEST_RULE = 80
 
 
 @dataclass(slots=True)
@@ -61,6 +67,7 @@ class _OpenCall:
     provider_data: ProviderData | None = None
     place_id: str = ""  # the final id, once its place was announced
     looks: int = 0  # how often the text was joined to see whether it is complete
+    is_printed: bool = False
 
     @property
     def text(self) -> str:
@@ -107,6 +114,7 @@ class ToolCallAssembler:
         on_drop: Callable[[str], None] = lambda name: None,
     ) -> None:
         self._schemas = {tool.name: tool.parameters for tool in tools}
+        self._names = ToolNames({name: name for name in self._schemas})
         self._new_id = new_id
         self._mode = mode
         self._supply = memory_supply(user_text)
@@ -163,7 +171,7 @@ class ToolCallAssembler:
             if len(self._calls) == MAX_CALLS:
                 self._too_many = True
                 return
-            call = _OpenCall()
+            call = _OpenCall(is_printed=delta.is_printed)
             self._calls.append(call)
             self.unplaced.append(call)
         elif delta.arguments and self._is_repeat(call, delta):
@@ -243,10 +251,17 @@ class ToolCallAssembler:
                 self._on_drop(call.name)
             yield cut_notice(_names_of_cut(calls))
             return
-        for call in calls:
-            whole = self._whole(call)
+        wholes = [(call, self._whole(call)) for call in calls]
+        given = [
+            whole
+            for call, whole in wholes
+            if isinstance(whole, ToolCall) and not call.is_printed
+        ]
+        for call, whole in wholes:
             if isinstance(whole, Notice):
                 self._on_drop(call.name)
+            elif call.is_printed and any(_is_same(whole, other) for other in given):
+                continue
             yield whole
         self.others = len(calls) - len(self.broken)
         if self._too_many:
@@ -255,8 +270,12 @@ class ToolCallAssembler:
     def _whole(self, call: _OpenCall) -> ToolCall | Notice:
         if not call.name or call.size > MAX_ARGUMENT_CHARS:
             return incomplete_notice([call.name])
+        before, found = call.text, ["printed as text"] if call.is_printed else []
+        may_rename = self._mode is not RepairMode.OFF and call.name not in self._schemas
+        if may_rename and (name := self._names.find(call.name)):
+            found.append(f"called {call.name}"[:_LONGEST_RULE])
+            call.name = name
         schema = self._schemas.get(call.name)
-        before = call.text
         try:
             arguments, rules = repair_arguments(
                 before,
@@ -270,7 +289,7 @@ class ToolCallAssembler:
             raw = self._close_call(call, before)
             self.broken.append(BrokenCall(raw, str(error), error.at))
             return invalid_notice(call.name)
-        if rules:
+        if rules := [*found, *rules]:
             rule = "; ".join(dict.fromkeys(rules))
             self._on_repair(Repair(call.name, before, arguments, rule))
         return self._close_call(call, arguments)
@@ -284,6 +303,17 @@ class ToolCallAssembler:
             wanted = self._new_id()
         self._taken.add(wanted)
         return wanted
+
+
+def _is_same(one: ToolCall, other: ToolCall) -> bool:
+    """Tell whether two calls are of the same tool with the same arguments."""
+    if one.name != other.name:
+        return False
+    texts = (one.arguments, other.arguments)
+    first, second = (
+        parse_json(text.encode("utf-8", "surrogatepass")) for text in texts
+    )
+    return bool(first == second)
 
 
 def _another(call: _OpenCall, delta: ToolCallDelta) -> bool:

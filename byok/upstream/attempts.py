@@ -15,8 +15,7 @@ from byok.events import (
 )
 from byok.record import current_record
 from byok.stage import Stage
-from byok.toolcalls.text_calls.reader import TextCallReader
-from byok.toolcalls.text_calls.syntaxes import SYNTAXES
+from byok.toolcalls.printed.reader import PrintedCallReader
 from byok.upstream.http_call import RequestKey
 from byok.upstream.prompt_changes import PromptChanges
 from byok.upstream.reasons import another_key_notice, restart_notice
@@ -67,11 +66,10 @@ class Attempts:
         """Return a new reader of the answer, also for tool calls in its text."""
         sent, chat = self.sent, self._chat
         first = self.remedies.codec.reader(sent)
-        syntax = SYNTAXES.get(self.remedies.facts.tool_syntax)
-        if syntax is None or not chat.tools:
+        if self.remedies.facts.printed_calls is False or not chat.tools:
             return first
         schemas = {tool.name: tool.parameters for tool in chat.tools}
-        return TextCallReader(first, syntax, schemas, sent.tool_names)
+        return PrintedCallReader(first, schemas, sent.tool_names)
 
     def take(self, batch: list[StreamEvent]) -> list[StreamEvent]:
         """Take the events of a network read; return what is handed on, at first [].

@@ -90,6 +90,15 @@ class Lenient:
             self._skip()
         return values
 
+    def value_at(self, at: int) -> tuple[Any, int]:
+        """Read the value that begins at an index; return it, and the index of its end.
+
+        Raises:
+            BrokenJson: it is something else, or it was cut.
+        """
+        self._at = at
+        return self._value(0), self._at
+
     def _value(self, depth: int) -> Any:
         if depth > MAX_DEPTH:
             raise self._syntax_error("nested too deeply")
@@ -252,6 +261,15 @@ def parse_lenient(text: str) -> tuple[Any, list[str]]:
     """
     reader = Lenient(text)
     return reader.document(), reader.rules
+
+
+def parse_prefix(text: str, at: int) -> tuple[Any, int]:
+    """Return the value that begins at an index of a text, and the index of its end.
+
+    Raises:
+        BrokenJson: it is not a value, or the text ends within it (`cut`).
+    """
+    return Lenient(text).value_at(at)
 
 
 def parse_run(text: str) -> tuple[list[Any], list[str]]:

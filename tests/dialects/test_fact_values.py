@@ -36,7 +36,7 @@ ALL = ModelFacts(
     replay=Replay.TOOL_TURNS,
     empty_reasoning=True,
     dialect="openai_responses",
-    tool_syntax="hermes",
+    printed_calls=False,
     family="qwen",
     price=Price(1.25, 10.0, 0.0, None),
 )

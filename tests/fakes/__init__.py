@@ -25,6 +25,8 @@ Upstreams and services
     scripted         an upstream in memory that answers by a function
     lister           an upstream that only lists models; canned HTTP answers
     replay           the server that replays recorded streams
+    printed_forms    tool calls as models print them, and what they mean
+    prose_about_calls   answers that show tool calls without making one
     literal_agent    a model that does what its system message says, word by word
     llama            what the model of a real llama-server answers
     official         the official service, which refuses what a test does not expect

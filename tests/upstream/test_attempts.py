@@ -40,11 +40,11 @@ def attempts(
     may_be_empty: bool = False,
     prompts: PromptChanges | None = None,
     key: RequestKey | None = None,
-    syntax: str = "",
+    printed_calls: bool | None = None,
     tools: tuple[ToolDefinition, ...] = (),
 ) -> Attempts:
     spec = UpstreamSpec("groq", (Api(OpenAIChat(DEFAULT), "http://127.0.0.1:1/v1"),))
-    remedies = Remedies(spec).begin(ModelFacts("m", tool_syntax=syntax))
+    remedies = Remedies(spec).begin(ModelFacts("m", printed_calls=printed_calls))
     chat = ChatRequest(messages or (ASKED,), tools, conversation="c")
     return Attempts(
         "groq",
@@ -171,19 +171,13 @@ IN_TEXT = '<tool_call>{"name": "NAME", "arguments": {}}</tool_call>'
 
 
 @pytest.mark.parametrize(
-    ("syntax", "tools", "is_call"),
-    [
-        ("hermes", (LOOK,), True),
-        ("hermes", (), False),
-        ("off", (LOOK,), False),
-        ("", (LOOK,), False),
-        ("kimi", (LOOK,), False),
-    ],
+    ("printed_calls", "tools", "is_call"),
+    [(None, (LOOK,), True), (None, (), False), (False, (LOOK,), False)],
 )
-def test_tool_calls_in_text_are_read_where_the_facts_say_so(
-    syntax: str, tools: tuple[ToolDefinition, ...], *, is_call: bool
+def test_printed_calls_are_read_unless_the_facts_forbid_it(
+    printed_calls: bool | None, tools: tuple[ToolDefinition, ...], *, is_call: bool
 ) -> None:
-    one = attempts(syntax=syntax, tools=tools)
+    one = attempts(printed_calls=printed_calls, tools=tools)
     text = IN_TEXT.replace("NAME", next(iter(one.sent.tool_names), "look"))
     events = [*drain(one.reader(), answer(text))]
     calls = [event for event in events if isinstance(event, ToolCallDelta)]

@@ -1,0 +1,251 @@
+"""Tool calls that models print as text: each form is read, and none is invented."""
+
+import itertools
+import json
+import random
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+
+from byok.chat import ToolCall, ToolDefinition
+from byok.errors import UpstreamGarbled
+from byok.events import (
+    Finish,
+    FinishReason,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    Usage,
+)
+from byok.toolcalls.assemble import ToolCallAssembler
+from byok.toolcalls.printed.grammar import first_mark
+from byok.toolcalls.printed.reader import PrintedCallReader
+from tests.fakes.linear import check_linear
+from tests.fakes.printed_forms import FORMS, TOOLS, Calls
+from tests.fakes.prose_about_calls import ANNOUNCEMENTS, ANSWERS, INTRODUCTIONS, REMARKS
+
+STOP = FinishReason.STOP
+VIEW = '{"name": "view", "arguments": {"path": "README.md"}}'
+
+
+class Words:
+    """A dialect whose bytes are the text of the answer, or its reasoning."""
+
+    def __init__(self, kind: type[StreamEvent], reason: FinishReason) -> None:
+        self._kind, self._reason = kind, reason
+
+    def feed(self, data: bytes, /) -> Iterator[StreamEvent]:
+        if data == b"!":
+            raise UpstreamGarbled("broken")
+        yield self._kind(data.decode())  # type: ignore[call-arg, arg-type]
+
+    def flush(self) -> Iterator[StreamEvent]:
+        yield Usage(1, 2)
+        yield Finish(self._reason)
+
+
+def make_reader(
+    kind: type[StreamEvent] = TextDelta, reason: FinishReason = STOP
+) -> PrintedCallReader:
+    return PrintedCallReader(Words(kind, reason), TOOLS, {name: name for name in TOOLS})
+
+
+def read(
+    *pieces: str,
+    kind: type[StreamEvent] = TextDelta,
+    reason: FinishReason = STOP,
+) -> tuple[str, Calls]:
+    """Return the text and the calls of an answer that comes in these pieces."""
+    stage = make_reader(kind, reason)
+    events = [event for piece in pieces for event in stage.feed(piece.encode())]
+    events += stage.flush()
+    assert events[-1] == Finish(reason)
+    return text_of(events), [
+        (event.name, json.loads(event.arguments))
+        for event in events
+        if isinstance(event, ToolCallDelta)
+    ]
+
+
+def text_of(events: Iterable[StreamEvent]) -> str:
+    return "".join(event.text for event in events if isinstance(event, TextDelta))
+
+
+def cut(text: str, draw: random.Random) -> list[str]:
+    places = sorted(draw.sample(range(len(text) + 1), min(5, len(text))))
+    return [text[a:b] for a, b in zip([0, *places], [*places, None], strict=True)]
+
+
+def test_each_form_is_read_however_it_is_cut() -> None:
+    draw = random.Random(1)
+    wrong = {}
+    for name, (text, calls) in FORMS.items():
+        ways = [[text], [*text], cut(text, draw), cut(text, draw)]
+        results = [read(*pieces) for pieces in ways]
+        if any(found != calls or said.strip() for said, found in results):
+            wrong[name] = results
+    assert len(FORMS) >= 65
+    assert wrong == {}
+
+
+def test_each_form_is_read_out_of_reasoning_if_nothing_else_was_said() -> None:
+    found = {n: read(text, kind=ThinkingDelta)[1] for n, (text, _) in FORMS.items()}
+    assert found == {name: calls for name, (_, calls) in FORMS.items()}
+
+
+def test_no_call_is_made_of_an_answer_that_was_cut_off() -> None:
+    """By the limit of its length, or of a call that is not complete."""
+    reasons = (FinishReason.LENGTH, FinishReason.CONTENT_FILTER)
+    for name, (text, _) in FORMS.items():
+        for reason in reasons:
+            assert read(text, reason=reason) == (text, []), name
+        if "without arguments" not in name:
+            half = text[: len(text) * 2 // 3]
+            assert read(half) == (half, []), name
+
+
+def test_no_call_is_invented_in_prose() -> None:
+    """200 answers that show calls: documentation, reviews, tests, questions."""
+    draw = random.Random(2)
+    made = []
+    for answer in ANSWERS:
+        if any(
+            read(*pieces) != (answer, []) for pieces in ([answer], cut(answer, draw))
+        ):
+            made.append(answer)
+    forms = [*FORMS.items()]
+    for place, lead in enumerate(INTRODUCTIONS):
+        for _, (text, _) in forms[place % 6 :: 6]:
+            for answer in (f"{lead}\n\n{text}", f"{lead}\n\n```\n{text}\n```"):
+                if read(answer) != (answer, []):
+                    made.append(answer)
+            answer = f"{text}\n\n{REMARKS[place % len(REMARKS)]}"
+            if read(answer)[1]:
+                made.append(answer)
+    assert len(ANSWERS) + len(INTRODUCTIONS) >= 200
+    assert made == []
+
+
+def test_an_agent_may_say_what_it_does_before_a_marked_call() -> None:
+    marked = {name: form for name, form in FORMS.items() if first_mark(form[0])}
+    wanted = ("tool_call (Hermes, Qwen)", "Kimi K2", "Qwen3-Coder", "Claude", "GLM 4.5")
+    lost = [
+        (name, lead)
+        for name in wanted
+        for lead in ANNOUNCEMENTS
+        if read(f"{lead}\n\n{marked[name][0]}") != (f"{lead}\n\n", marked[name][1])
+    ]
+    assert lost == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        VIEW.replace("view", "unknown-tool"),
+        VIEW.replace('"path"', '"file"'),
+        VIEW.replace('"README.md"', "[1]"),
+        VIEW[:-1],
+        f"<tool_call>{VIEW.replace('view', 'other')}</tool_call>",
+        f"{VIEW} {VIEW.replace('view', 'other')}",
+        "{}",
+        '{"path": "README.md"}',
+        "view the file",
+    ],
+)
+def test_what_is_no_complete_valid_call_of_an_offered_tool_stays_text(
+    text: str,
+) -> None:
+    assert read(text) == (text, [])
+    assert read(*text) == (text, [])
+
+
+def test_a_call_inside_the_arguments_of_another_is_its_content() -> None:
+    inner = f"<tool_call>{VIEW}</tool_call>"
+    arguments = {"path": "a.md", "content": f"Call it so:\n{inner}\n"}
+    outer = json.dumps({"name": "save-file", "arguments": arguments})
+    for text in (outer, f"<tool_call>{outer}</tool_call>"):
+        assert read(text) == ("", [("save-file", arguments)])
+
+
+def test_text_passes_at_once_unless_it_may_become_a_call() -> None:
+    stage = make_reader()
+    words = "The function is defined in `reader.py`. "
+    assert text_of(stage.feed(words.encode())) == words
+    assert text_of(stage.feed(b"a < b and c[0]")) != ""
+
+
+def test_text_that_was_held_back_is_given_when_the_answer_breaks() -> None:
+    stage = make_reader()
+    events = [*stage.feed(b'<tool_call>{"name')]
+    with pytest.raises(UpstreamGarbled):
+        for event in stage.feed(b"!"):
+            events.append(event)
+    assert text_of(events) == '<tool_call>{"name'
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *("<tool_call>{", "[TOOL_", "<function=view><parameter=path>", "Action: ", "{"),
+        *(f"<tool_call>{VIEW}</tool_call>x", "view(path=", "\n```\n", f"{VIEW}\n"),
+    ],
+)
+def test_text_full_of_marks_takes_linear_time(piece: str) -> None:
+    def run(size: int) -> None:
+        text = piece * (size // len(piece))
+        assert read(*(text[n : n + 2000] for n in range(0, len(text), 2000)))[1] == []
+
+    check_linear(run, 60_000)
+
+
+# --- what the assembler makes of them ---
+
+
+def assemble(*deltas: ToolCallDelta) -> list[tuple[str, Any]]:
+    tools = [ToolDefinition(name, "", schema) for name, schema in TOOLS.items()]
+    numbers = itertools.count()
+    stage = ToolCallAssembler(tools, new_id=lambda: f"id{next(numbers)}")
+    events = [event for delta in deltas for event in stage.feed(delta)]
+    events += stage.feed(Finish(FinishReason.TOOL_CALLS))
+    return [
+        (event.name, json.loads(event.arguments))
+        for event in events
+        if isinstance(event, ToolCall)
+    ]
+
+
+def test_a_call_that_came_as_such_and_as_text_is_made_once() -> None:
+    path = '{"path": "README.md"}'
+    given = ToolCallDelta(0, "c1", "view", path)
+    printed = ToolCallDelta(1000, "", "view", '{ "path":"README.md" }', is_printed=True)
+    other = ToolCallDelta(1001, "", "view", '{"path": "b.py"}', is_printed=True)
+    call = ("view", {"path": "README.md"})
+    assert assemble(given, printed) == [call]
+    assert assemble(printed) == [call]
+    assert assemble(given, printed, other) == [call, ("view", {"path": "b.py"})]
+
+
+def test_names_in_wrappings_are_those_of_the_only_tool_that_fits() -> None:
+    path = '{"path": "a"}'
+    names = {
+        **dict.fromkeys(
+            [
+                *("functions.view", "View", "default_api.view", "view", "tools.view"),
+                *("view<|channel|>commentary", "functions.view:0", "VIEW"),
+            ],
+            "view",
+        ),
+        "save_file": "save-file",
+        "functions.SaveFile": "save-file",
+        "functions.open": "functions.open",
+        "viewer": "viewer",  # none fits
+    }
+    arguments = {"save-file": '{"path": "a", "content": "b"}'}
+    found = {
+        name: [call for call, _ in assemble(ToolCallDelta(0, "c", name, given))]
+        for name, wanted in names.items()
+        for given in [arguments.get(wanted, path)]
+    }
+    assert found == {name: [wanted] for name, wanted in names.items()}
