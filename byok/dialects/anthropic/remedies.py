@@ -30,6 +30,9 @@ _LEAST_ANSWER = 1024  # tokens; with less room the conversation must be cut
 _UNSIGNED = re.compile(r"expected `?thinking|must start with a thinking")
 _BUDGET = re.compile(r"thinking\.type\.enabled|budget_tokens|(?:use|only) .*adaptive")
 _ADAPTIVE = re.compile(r"adaptive(?!\.)")
+_ALWAYS = re.compile(
+    r"thinking\.type\.disabled|between_tools|thinking.{0,60}disabl|disabl.{0,40}thinking"
+)
 _PREFILL = re.compile(r"prefill|must end with a user message")
 _FORCED = re.compile(r"tool_choice|forc\w+ tool")
 _FORMAT = re.compile(
@@ -82,6 +85,28 @@ def _as_budget(body: Json, _: Remedy) -> Body:
     if budget < _LEAST_ANSWER or _has_results_at_end(body):
         return body
     return {**body, "thinking": {"type": "enabled", "budget_tokens": budget}}
+
+
+def _find_always(refused: RefusedRequest) -> tuple[str, str] | None:
+    """Find what a model that cannot stop thinking takes instead: its least thinking."""
+    text = refused.text.lower()
+    if _thinking_type(refused.body) != "disabled" or not _ALWAYS.search(text):
+        return None
+    if "between_tools" in text:
+        return ("between_tools", "")
+    return ("effort" if "output_config.effort" in text else "", "")
+
+
+def _think_least(body: Json, remedy: Remedy) -> Body:
+    """Change only requests that were not to think: others keep their thinking."""
+    if _thinking_type(body) != "disabled":
+        return dict(body)
+    if remedy.what == "between_tools":
+        return {**body, "thinking": {"type": "between_tools"}}
+    body = drop_parameter(body, "thinking")
+    if remedy.what != "effort" or has_parameter(body, "output_config.effort"):
+        return body
+    return set_parameter(body, "output_config.effort", "low")
 
 
 def _has_results_at_end(body: Json) -> bool:
@@ -146,6 +171,7 @@ REMEDIES: RemedyTable = {
     "budget": RemedyRow(
         _when(_ADAPTIVE, lambda body: _thinking_type(body) == "adaptive"), _as_budget
     ),
+    "always thinks": RemedyRow(_find_always, _think_least),
     "format": RemedyRow(
         _when(_FORMAT, lambda body: has_parameter(body, "output_config.format")),
         lambda body, _: format_as_words(dict(body)),

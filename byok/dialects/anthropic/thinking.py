@@ -3,7 +3,8 @@
 Newer models decide themselves how much to think (`adaptive`, steered by `effort`),
 older ones get a budget of tokens (the API's guide, "Thinking"). With thinking, the API
 refuses sampling parameters and a forced tool; with a budget also a turn of tool calls
-that does not begin with a thinking block.
+that does not begin with a thinking block. From Claude 5 on, a request without the field
+`thinking` thinks: where no thinking is wanted, it must be `disabled`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,6 +28,7 @@ _SMALLEST_BUDGET = 1024  # tokens that the API accepts
 _LEAST_ANSWER = 2048  # tokens; with fewer, thinking would leave no answer
 _THOUGHTS = ("thinking", "redacted_thinking")
 _RESULTS = {"tool_result"}
+_TOO_MUCH = ("xhigh", "max")  # efforts with which thinking cannot be disabled
 _NO_ROOM = "The model did not think, because max_tokens leaves no room for it."
 _FORCED = "The model did not think, because a tool call was demanded."
 _UNSIGNED = (
@@ -74,29 +76,32 @@ def _choose(
     if not facts.thinking:
         is_lost = effort not in ("", "none")
         return Reasoning({}, (unsent_effort(effort),) if is_lost else ())
-    graded = nearest_effort(effort, facts.efforts) if effort != "none" else ""
-    output = {"output_config": {"effort": graded}} if graded else {}
     if facts.adaptive_thinking:
-        return _adaptive(chat, facts, most, output)
-    return _budget(chat, most, messages, output)
+        return _adaptive(chat, facts, most)
+    return _budget(chat, most, messages, _graded(effort, facts.efforts))
 
 
-def _adaptive(
-    chat: ChatRequest, facts: ModelFacts, most: int, output: Json
-) -> Reasoning:
+def _graded(effort: str, efforts: Iterable[str]) -> Json:
+    """Return the parameter for the nearest accepted effort, if one is wanted."""
+    graded = nearest_effort(effort, efforts) if effort != "none" else ""
+    return {"output_config": {"effort": graded}} if graded else {}
+
+
+def _adaptive(chat: ChatRequest, facts: ModelFacts, most: int) -> Reasoning:
     """Let the model decide; without a wish for effort, wishes that exclude it count."""
     sampling = chat.sampling
-    if sampling.effort == "none":
-        return Reasoning({"thinking": {"type": "disabled"}}, is_off=True)
-    if chat.tool_choice.use is ToolUse.REQUIRED:
-        return Reasoning(output, (_FORCED,) if sampling.effort else ())
+    is_forced = chat.tool_choice.use is ToolUse.REQUIRED
     is_sampled = (sampling.temperature, sampling.top_p) != (None, None)
     is_unasked = chat.silent or (is_sampled and facts.sampling is not False)
-    if most < _LEAST_ANSWER or (is_unasked and not sampling.effort):
-        return Reasoning(output)
+    is_off = is_forced or most < _LEAST_ANSWER or (is_unasked and not sampling.effort)
+    if is_off or sampling.effort == "none":
+        is_lost = is_forced and sampling.effort not in ("", "none")
+        output = _graded(sampling.effort, set(facts.efforts).difference(_TOO_MUCH))
+        fields = {"thinking": {"type": "disabled"}, **output}
+        return Reasoning(fields, (_FORCED,) if is_lost else (), is_off=True)
     # Newer models leave the text out unless it is asked for.
     thinking = {"type": "adaptive", "display": "summarized"}
-    return Reasoning({"thinking": thinking, **output})
+    return Reasoning({"thinking": thinking, **_graded(sampling.effort, facts.efforts)})
 
 
 def _budget(

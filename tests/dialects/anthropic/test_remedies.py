@@ -119,9 +119,34 @@ def test_adaptive_thinking_becomes_a_budget_where_it_is_not_taken() -> None:
     assert change_body(REMEDIES, plain, [Remedy("budget")])[0] == plain
 
 
-def test_thinking_that_cannot_be_switched_off_stays() -> None:
-    text = '"thinking.type.disabled" is not supported for this model.'
-    assert "thinking" not in after(asked("none", facts=ADAPTIVE), text)[0]
+ALWAYS = (
+    '"thinking.type.disabled" is not supported for this model. Use '
+    '"thinking.type.adaptive" and "output_config.effort" to control thinking behavior.'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        (ALWAYS, {"output_config": {"effort": "low"}}),
+        ('"thinking.type.disabled" is not supported for this model.', {}),
+        (
+            '"thinking.type.disabled" is not supported for this model. Use '
+            '"thinking.type.between_tools" instead.',
+            {"thinking": {"type": "between_tools"}},
+        ),
+    ],
+    ids=["effort", "unnamed", "between_tools"],
+)
+def test_a_model_that_always_thinks_thinks_least_where_it_should_not(
+    text: str, fields: dict[str, Any]
+) -> None:
+    sent = asked("none", facts=ADAPTIVE)
+    names = ("thinking", "output_config")
+    assert {k: v for k, v in after(sent, text)[0].items() if k in names} == fields
+    # What one background job taught takes no thinking from the chats.
+    remedy, chat = find(sent.body, text), asked("", facts=ADAPTIVE).body
+    assert remedy and change_body(REMEDIES, chat, [remedy])[0] == chat
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from tests.fakes.messages_api import (
 )
 
 EFFORTS = ("low", "medium", "high")
+EFFORTS_5 = (*EFFORTS, "xhigh", "max")
 GRADED = ModelFacts("m", thinking=True, adaptive_thinking=True, efforts=EFFORTS)
 NEXT = ToolCall("toolu_2", "view", "{}")
 TOOL = ToolDefinition("view", "See.", {"type": "object"})
@@ -68,7 +69,8 @@ def test_without_effort_a_model_that_decides_itself_is_told_not_to_think() -> No
 )
 def test_thinking_that_nobody_asked_for_makes_way(fields: dict[str, Any]) -> None:
     facts = ModelFacts("m", thinking=True, adaptive_thinking=True, sampling=True)
-    assert thinking(asked(facts, **fields)) is None
+    assert thinking(asked(facts, **fields)) == "disabled"
+    assert "output_config" not in asked(facts, **fields).body
 
 
 def test_with_an_effort_the_temperature_makes_way_and_it_is_said_once() -> None:
@@ -82,7 +84,11 @@ def test_with_an_effort_the_temperature_makes_way_and_it_is_said_once() -> None:
 
 def test_a_demanded_call_excludes_thinking() -> None:
     sent = asked(GRADED, "high", **FORCED)
-    assert thinking(sent) is None
+    assert thinking(sent) == "disabled"
+    assert sent.body["output_config"] == {"effort": "high"}
+    wide = ModelFacts("m", thinking=True, adaptive_thinking=True, efforts=EFFORTS_5)
+    body = asked(wide, "max", **FORCED).body  # refused with more than "high"
+    assert body["output_config"] == {"effort": "high"}
     assert "because a tool call was demanded" in sent.notices[0]
     assert asked(ADAPTIVE, **FORCED).notices == ()
     older = asked(BUDGET, "high", **FORCED)
