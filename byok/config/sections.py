@@ -91,7 +91,8 @@ class UpstreamSettings(_RequestDefaults):
     timeout: float = Field(
         0,
         ge=0,
-        description="Idle timeout in seconds; 0: default, longer for local servers.",
+        description="Idle timeout in seconds; 0: default, longer for local servers "
+        "and models that reason.",
     )
     patience: float = Field(
         300,

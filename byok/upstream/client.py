@@ -41,7 +41,7 @@ from byok.upstream.prompt_changes import PromptChanges
 from byok.upstream.remedies import Remedies
 from byok.upstream.retry import Patience, patience_of, rest_of_key
 from byok.upstream.spec import UpstreamSpec
-from byok.upstream.timeouts import Watch
+from byok.upstream.timeouts import Timeouts, Watch
 from byok.upstream.transport import Transports, body_of
 from byok.wire.inflate import with_inflate
 
@@ -162,13 +162,20 @@ class HttpUpstream:
     ) -> AsyncIterator[AsyncGenerator[list[StreamEvent], None]]:
         """Send a request once; give the events of its answer."""
         sent, remedies = attempts.sent, attempts.remedies
+        timeouts = self._spec.timeouts_for(remedies.facts)
         current_record().note_attempt(attempts.content)
         async with self._sender.open(
-            remedies.api, sent.path, attempts.content, sent.headers, attempts.key
+            remedies.api,
+            sent.path,
+            attempts.content,
+            sent.headers,
+            attempts.key,
+            timeouts=timeouts,
         ) as response:
             encoding = response.headers.get("content-encoding", "")
             stage = with_inflate(encoding, attempts.reader())
-            async with aclosing(self._batches(response, stage)) as batches:
+            batches = self._batches(response, stage, timeouts)
+            async with aclosing(batches):
                 yield batches
 
     async def window(self, model: str) -> int:
@@ -199,7 +206,10 @@ class HttpUpstream:
         return [model.id for model in found]
 
     async def _batches(
-        self, response: httpx.Response, stage: Stage[bytes, StreamEvent]
+        self,
+        response: httpx.Response,
+        stage: Stage[bytes, StreamEvent],
+        timeouts: Timeouts,
     ) -> AsyncGenerator[list[StreamEvent], None]:
         """Yield the events of each network read that completes any.
 
@@ -208,7 +218,7 @@ class HttpUpstream:
         lost: UpstreamUnreachable | None = None
         body, size = body_of(response), 0
         read = current_record().tap_reads(body.read)
-        with Watch(self._spec.timeouts, body.abort) as watch:
+        with Watch(timeouts, body.abort) as watch:
             try:
                 with translate_errors(self._spec.api.base_url):
                     while data := await read():

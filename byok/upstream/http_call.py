@@ -89,11 +89,12 @@ class Caller:
         content: bytes | None,
         head: Callable[[str], httpx.Headers],
         source: KeySource | None = None,
+        timeouts: Timeouts | None = None,
     ) -> httpx.Response:
         """Send a request and return the response, with any status. Close it when done.
 
         With content it is a POST, else a GET; `head` returns the headers for a key,
-        which comes from `source` where the request has one of its own.
+        which comes from `source` where the request has one of its own, as `timeouts`.
         After a 401 the key is looked up again, and the request repeated if it changed.
 
         Raises:
@@ -101,8 +102,9 @@ class Caller:
             NotReady: the circuit breaker is open.
         """
         source = source or self._key
+        timeouts = timeouts or self._callee.timeouts
         key = await source.get()
-        response = await self._send(url, content, head(key))
+        response = await self._send(url, content, head(key), timeouts)
         if response.status_code != 401:
             return response
         source.forget()
@@ -114,16 +116,24 @@ class Caller:
         if other == key:
             return response
         await hang_up(response)
-        return await self._send(url, content, head(other))
+        return await self._send(url, content, head(other), timeouts)
 
     async def _send(
-        self, url: httpx.URL, content: bytes | None, headers: httpx.Headers
+        self,
+        url: httpx.URL,
+        content: bytes | None,
+        headers: httpx.Headers,
+        timeouts: Timeouts,
     ) -> httpx.Response:
         async with self._breaker.attempt():
-            return await self._exchange(url, content, headers)
+            return await self._exchange(url, content, headers, timeouts)
 
     async def _exchange(
-        self, url: httpx.URL, content: bytes | None, headers: httpx.Headers
+        self,
+        url: httpx.URL,
+        content: bytes | None,
+        headers: httpx.Headers,
+        timeouts: Timeouts,
     ) -> httpx.Response:
         callee = self._callee
         try:
@@ -134,14 +144,14 @@ class Caller:
                     headers=headers,
                     # A stream spares httpx the headers that aiohttp adds anyway.
                     stream=httpx.ByteStream(content or b""),
-                    extensions={"timeout": {"connect": callee.timeouts.connect}},
+                    extensions={"timeout": {"connect": timeouts.connect}},
                 )
                 request.read()
                 if tap := current_record().head_tap:
                     line = f"{request.method} {url}"
                     tap.take_head(Hop.TO_UPSTREAM, _head(line, headers))
                 transport = self._transports.by(callee.route)
-                async with asyncio.timeout(callee.timeouts.first_byte):
+                async with asyncio.timeout(timeouts.first_byte):
                     response = await transport.handle_async_request(request)
         except TimeoutError as error:
             raise too_slow(NOT_BEGUN) from error

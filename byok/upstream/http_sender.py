@@ -18,6 +18,7 @@ from byok.upstream.failures import translate_errors
 from byok.upstream.http_body import hang_up, read_limited
 from byok.upstream.http_call import Caller, KeySource, redirect_error
 from byok.upstream.spec import Api, UpstreamSpec
+from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Transports
 from byok.wire.json_body import parse_json
 
@@ -51,18 +52,21 @@ class Sender:
         content: bytes | None = None,
         headers: Mapping[str, str] = _NO_HEADERS,
         key: KeySource | None = None,
+        *,
+        timeouts: Timeouts | None = None,
     ) -> AsyncIterator[httpx.Response]:
         """Send a request, and yield its response if the status is 200 to 299.
 
-        With content it is a POST of JSON, else a GET. `headers` and `key` are those of
-        this request alone.
+        With content it is a POST of JSON, else a GET. `headers`, `key` and `timeouts`
+        are those of this request alone.
 
         Raises:
             UpstreamError: no connection, no response head in time, or another status.
             NotReady: the circuit breaker is open.
         """
         head = partial(self._head, api, headers, has_content=content is not None)
-        response = await self._caller.call(self._url(api, path), content, head, key)
+        url = self._url(api, path)
+        response = await self._caller.call(url, content, head, key, timeouts)
         del content  # many megabytes, and the answer may take minutes
         try:
             if not response.is_success:

@@ -9,7 +9,7 @@ from byok.dialects.fim.modes import FimMode
 from byok.dialects.model_facts import ModelFacts
 from byok.upstream.http_call import Callee
 from byok.upstream.retry import PATIENCE
-from byok.upstream.timeouts import REMOTE, Timeouts
+from byok.upstream.timeouts import REASONING, REMOTE, Timeouts
 from byok.upstream.transport import Route
 
 
@@ -33,6 +33,7 @@ class UpstreamSpec:
         name: the name in the settings.
         apis: all of one origin; the first is used unless a model needs another one.
         timeouts: of its requests.
+        reasoning_timeouts: of chats with models that reason.
         patience: how many seconds a chat waits for it in all, while it is overloaded or
             limits requests.
         breaker_pause: seconds for which the circuit breaker stays open.
@@ -51,6 +52,7 @@ class UpstreamSpec:
     name: str
     apis: tuple[Api, ...]
     timeouts: Timeouts = REMOTE
+    reasoning_timeouts: Timeouts = REASONING
     patience: float = PATIENCE
     breaker_pause: float = 30.0
     query: Mapping[str, str] = field(default_factory=dict)
@@ -74,6 +76,10 @@ class UpstreamSpec:
     def api(self) -> Api:
         """The API that is used unless a model needs another one."""
         return self.apis[0]
+
+    def timeouts_for(self, facts: ModelFacts) -> Timeouts:
+        """Return the timeouts of a chat with a model."""
+        return self.reasoning_timeouts if facts.thinking else self.timeouts
 
     def find_api(self, dialect: str) -> Api | None:
         """Return the API of a dialect, named as in the registry, or None."""

@@ -1,7 +1,8 @@
 """Timeouts of an upstream: connecting, the first byte, idle time, the whole answer.
 
 A local model answers only after it has read the whole prompt, so local servers get more
-time; many send the head of their answer long before. Comments of a stream (": keep
+time; many send the head of their answer long before. So does a model that reasons: many
+APIs send nothing while it thinks. Comments of a stream (": keep
 waiting") keep a connection from being idle, but not for ever.
 """
 
@@ -48,6 +49,7 @@ class Timeouts:
 
 
 REMOTE = Timeouts()
+REASONING = Timeouts(first_byte=600.0, idle=300.0)
 LOCAL = Timeouts(first_byte=600.0, idle=300.0, comments_only=1800.0, total=7200.0)
 
 

@@ -26,7 +26,7 @@ from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.restoring import RestoringUpstream
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.summaries import Summarise
-from byok.upstream.timeouts import LOCAL, REMOTE
+from byok.upstream.timeouts import LOCAL, REASONING, REMOTE
 from byok.upstream.transport import Route, Transports
 from byok.urls import is_loopback
 from byok.wiring.apis import apis_of
@@ -48,14 +48,15 @@ def make_spec(name: str, settings: UpstreamSettings, common: Settings) -> Upstre
     apis = apis_of(settings)
     local = is_loopback(apis[0].base_url)
     proxy = "" if local else settings.proxy or network.proxy
-    timeouts = LOCAL if local else REMOTE
+    timeouts, reasoning = (LOCAL, LOCAL) if local else (REMOTE, REASONING)
     if settings.timeout:
-        timeouts = timeouts.with_idle(settings.timeout)
+        timeouts = reasoning = timeouts.with_idle(settings.timeout)
     return UpstreamSpec(
         name=name,
         apis=apis,
         query=settings.query,
         timeouts=timeouts,
+        reasoning_timeouts=reasoning,
         patience=settings.patience,
         # A local server may be started at any moment, so its pause is short.
         breaker_pause=_LOCAL_PAUSE if local else _REMOTE_PAUSE,

@@ -235,6 +235,16 @@ async def test_a_timeout_is_retried_once_before_anything_was_shown(
     assert len(fake.requests) == requests
 
 
+async def test_a_model_that_reasons_may_be_silent_for_longer(
+    fake: FakeUpstream, transports: Transports
+) -> None:
+    fake.play(Script([0.4, delta(content="Hi."), 0.4, delta(finish="stop"), DONE]))
+    brief = Timeouts(first_byte=0.1, idle=0.1)
+    facts = {"m": ModelFacts("m", thinking=True)}
+    assert await Asker(transports, fake.url, timeouts=brief, facts=facts).ask() == HI
+    assert len(fake.requests) == 1
+
+
 @pytest.mark.parametrize(
     ("header", "slept"),
     [("7", [7.0]), ("2", [2.0]), ("0", []), (formatdate(0, usegmt=True), [])],

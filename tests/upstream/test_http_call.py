@@ -42,10 +42,15 @@ class Line:
         )
         self.url = url
 
-    async def call(self, path: str = "x", content: bytes | None = b"{}") -> int:
+    async def call(
+        self,
+        path: str = "x",
+        content: bytes | None = b"{}",
+        timeouts: Timeouts | None = None,
+    ) -> int:
         """Return the status."""
         url = httpx.URL(f"{self.url}/{path}")
-        response = await self.caller.call(url, content, head)
+        response = await self.caller.call(url, content, head, timeouts=timeouts)
         await hang_up(response)
         return response.status_code
 
@@ -83,6 +88,13 @@ async def test_http_call_times_out_without_a_response_head(
     with pytest.raises(UpstreamUnreachable, match="begin to answer") as caught:
         await Line(transports, fake.url).call("models", None)
     assert caught.value.code == "upstream_timeout"
+
+
+async def test_http_call_may_have_timeouts_of_its_own(
+    fake: FakeUpstream, transports: Transports
+) -> None:
+    fake.models_delay = 0.5
+    assert await Line(transports, fake.url).call("models", None, Timeouts()) == 200
 
 
 async def test_http_call_circuit_breaker_opens_and_lets_a_probe_through(

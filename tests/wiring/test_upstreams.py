@@ -18,7 +18,7 @@ from byok.upstream.profiles import Profiles
 from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.router import Destination
 from byok.upstream.summaries import Summariser
-from byok.upstream.timeouts import LOCAL, REMOTE, Timeouts
+from byok.upstream.timeouts import LOCAL, REASONING, REMOTE, Timeouts
 from byok.upstream.transport import Route
 from byok.wiring.key_sources import key_wanted, official_wanted
 from byok.wiring.upstreams import make_official, make_spec, make_upstream
@@ -59,6 +59,8 @@ def test_how_an_upstream_is_reached(
     spec = make_spec("box", settings.upstreams["box"], settings)
     assert spec.route == Route(*route)
     assert spec.timeouts == patience
+    slow = REASONING if patience is REMOTE else patience
+    assert spec.timeouts_for(ModelFacts("m", thinking=True)) == slow
     assert (spec.breaker_pause < 10) is (patience is LOCAL)
 
 
