@@ -94,9 +94,13 @@ class Usage:
 
 @dataclass(slots=True)
 class Finish:
-    """The upstream reported the end of the turn."""
+    """The upstream reported the end of the turn.
+
+    `fills_window`: the limit that ended it is that of the context window.
+    """
 
     reason: FinishReason
+    fills_window: bool = field(default=False, compare=False, kw_only=True)
 
 
 @dataclass(slots=True)

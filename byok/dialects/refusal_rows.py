@@ -298,7 +298,11 @@ ROWS: tuple[RefusalRow, ...] = (
     ),
     (
         (r"tool_use_failed", r"did not call a tool", r"failed to call a function"),
-        Refusal(RefusalKind.TOOL_FAILED, "The model called a tool wrongly: ask again."),
+        Refusal(
+            RefusalKind.TOOL_FAILED,
+            "The model called a tool wrongly: try again, or choose another model.",
+            True,
+        ),
     ),
     (
         (r"unknown variant `image_url`",

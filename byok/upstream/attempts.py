@@ -2,7 +2,13 @@
 
 from byok.chat import ChatRequest
 from byok.dialects.base import UpstreamRequest
-from byok.errors import UpstreamEmpty, UpstreamError
+from byok.errors import (
+    ContextLengthExceeded,
+    RefusalKind,
+    UpstreamEmpty,
+    UpstreamError,
+    UpstreamRefused,
+)
 from byok.events import (
     Finish,
     FinishReason,
@@ -76,6 +82,8 @@ class Attempts:
 
         Raises:
             UpstreamEmpty: the answer ends without a word, and may not.
+            ContextLengthExceeded: it does because the context window is full.
+            UpstreamRefused: the model refuses to answer, and others can be asked.
         """
         if self.has_thought and len(batch) == 1 and not self._held:
             event = batch[0]
@@ -90,14 +98,41 @@ class Attempts:
                 return []
             self.has_thought = True
             return self._accept()
-        is_blank = batch[-1] == Finish(FinishReason.STOP) and is_thinking(batch[:-1])
-        if is_blank and not self._may_be_empty:
-            raise UpstreamEmpty("its answer was empty.", retryable=True)
+        if isinstance(end := batch[-1], Finish) and is_thinking(batch[:-1]):
+            self._check_blank(end)
         self.begun = True
         self._note_prompt()
         self._chat, self.content = _FORGOTTEN, b""  # they may be large
         self.remedies.remember()
         return self._accept()
+
+    def _check_blank(self, end: Finish) -> None:
+        """Check whether an answer may end without a word; say why, if it refuses.
+
+        Raises:
+            UpstreamError: see `take`.
+        """
+        if end.fills_window:
+            self._keep_usage()
+            raise ContextLengthExceeded(
+                "the conversation leaves it no room for an answer."
+            )
+        match end.reason:
+            case FinishReason.STOP if not self._may_be_empty:
+                raise UpstreamEmpty("its answer was empty.", retryable=True)
+            case FinishReason.CONTENT_FILTER:
+                refused = UpstreamRefused(
+                    "it refused to answer.",
+                    kind=RefusalKind.CONTENT_FILTER,
+                    hint="Say it differently, or choose another model.",
+                    upstream=self._name,
+                )
+                if self._chat.has_others:
+                    self._keep_usage()
+                    raise refused
+                self._held.insert(0, Notice(refused.sentence))
+            case _:
+                pass
 
     def _accept(self) -> list[StreamEvent]:
         """Return what was held back, with the notices of this attempt before it."""

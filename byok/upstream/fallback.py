@@ -2,7 +2,8 @@
 
 Another model is asked only while no more than thoughts was shown, and only for failures
 that another upstream need not have: one that cannot be reached, is overloaded, at a
-limit, without a valid key or the model, or has too small a window. What is wrong with
+limit, without a valid key or the model, has too small a window, refuses to answer, or
+calls a tool wrongly. What is wrong with
 the request itself would be refused elsewhere too.
 
 Where all of them fail, and one of them only for a while, that one is waited for, as if
@@ -36,6 +37,7 @@ _FORGOTTEN = ChatRequest(())
 _ELSEWHERE = frozenset(
     {
         RefusalKind.AUTH,
+        RefusalKind.CONTENT_FILTER,
         RefusalKind.CONTEXT_LENGTH,
         RefusalKind.FAILED,
         RefusalKind.LOADING,
@@ -46,6 +48,7 @@ _ELSEWHERE = frozenset(
         RefusalKind.RATE_LIMIT,
         RefusalKind.REDIRECT,
         RefusalKind.REGION,
+        RefusalKind.TOOL_FAILED,
         RefusalKind.WRONG_API,
     }
 )

@@ -15,6 +15,7 @@ from byok.events import Notice
 
 _KINDS = {
     RefusalKind.AUTH: "it does not accept the key",
+    RefusalKind.CONTENT_FILTER: "it refused to answer",
     RefusalKind.CONTEXT_LENGTH: "the conversation is too long for it",
     RefusalKind.FAILED: "it failed",
     RefusalKind.LOADING: "it loads its model",
@@ -25,6 +26,7 @@ _KINDS = {
     RefusalKind.RATE_LIMIT: "its rate limit is reached",
     RefusalKind.REDIRECT: "its address has changed",
     RefusalKind.REGION: "it does not serve this place",
+    RefusalKind.TOOL_FAILED: "it called a tool wrongly",
     RefusalKind.WRONG_API: "it serves the model by another API only",
 }
 

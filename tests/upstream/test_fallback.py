@@ -102,6 +102,7 @@ def refused(kind: RefusalKind, *, retryable: bool = False) -> UpstreamRefused:
 
 PASSING = {
     RefusalKind.AUTH,
+    RefusalKind.CONTENT_FILTER,
     RefusalKind.CONTEXT_LENGTH,
     RefusalKind.FAILED,
     RefusalKind.LOADING,
@@ -112,6 +113,7 @@ PASSING = {
     RefusalKind.RATE_LIMIT,
     RefusalKind.REDIRECT,
     RefusalKind.REGION,
+    RefusalKind.TOOL_FAILED,
     RefusalKind.WRONG_API,
 }
 

@@ -14,7 +14,7 @@ import pytest
 from byok.chat import ChatRequest, Message, Role, TextPart, ToolCall, ToolResult
 from byok.dialects.registry import DIALECTS
 from byok.errors import ByokError
-from byok.events import Notice, StreamEvent, TextDelta
+from byok.events import Finish, FinishReason, Notice, StreamEvent, TextDelta
 from byok.keys.ladder import KeyLadder, KeyWanted
 from byok.keys.lookup import UpstreamKey
 from byok.keys.pool import KeyPool
@@ -145,8 +145,9 @@ FAULTS = {
         "upstream_refused",
         elsewhere=False,
     ),
-    "filter": Fault(
-        refusal(400, "content_filter"), 1, "upstream_content_filter", elsewhere=False
+    "filter": Fault(refusal(400, "content_filter"), 1, "upstream_content_filter"),
+    "tool called wrongly": Fault(
+        refusal(400, "tool_use_failed"), 2, "upstream_tool_failed"
     ),
     "overload after text": Fault(
         in_stream("Overloaded", SAID),
@@ -371,13 +372,82 @@ async def test_outcome_of_an_overload_as_the_first_event_in_every_dialect(
     ]
 
 
+def stopped(reason: str, **delta: Any) -> Script:
+    """Script an answer of Anthropic's that stops for a reason, after no word."""
+    stop = {"stop_reason": reason, **delta}
+    return sse(
+        {"type": "message_start", "message": {"id": "m", "content": []}},
+        {"type": "message_delta", "delta": stop, "usage": {"output_tokens": 3}},
+        {"type": "message_stop"},
+    )
+
+
+THOUGHT = delta(reasoning_content="Hm")
+WHY = {"type": "refusal", "explanation": "It may do harm."}
+# The script, and the code with which the upstream fails; "" is an answer that ends.
+WORDLESS = {
+    "refusal": ("anthropic", stopped("refusal"), ""),
+    "refusal, why": ("anthropic", stopped("refusal", stop_details=WHY), ""),
+    "filter": ("openai_chat", Script(answer(finish="content_filter")), ""),
+    "filter, after thoughts": (
+        "openai_chat",
+        Script([THOUGHT, *answer(finish="content_filter")]),
+        "",
+    ),
+    "window": (
+        "anthropic",
+        stopped("model_context_window_exceeded"),
+        "context_length",
+    ),
+    "window of GLM, after thoughts": (
+        "openai_chat",
+        Script([THOUGHT, *answer(finish="model_context_window_exceeded")]),
+        "context_length",
+    ),
+}
+
+
+@pytest.mark.parametrize("messages", [(ASKED,), RESULTS], ids=["question", "results"])
+@pytest.mark.parametrize(("dialect", "script", "code"), WORDLESS.values(), ids=WORDLESS)
+async def test_an_answer_without_a_word_is_explained_or_given_by_another_model(
+    fake: FakeUpstream,
+    two: FakeUpstream,
+    transports: Transports,
+    dialect: str,
+    script: Script,
+    code: str,
+    messages: tuple[Message, ...],
+) -> None:
+    fake.play(script)
+    pair = Pair(transports, fake, two, dialect)
+    alone = await pair.ask(pair.alone, messages)
+    assert (alone.code, alone.text, pair.asked) == (code, "", (1, 0))
+    if not code:
+        assert alone.notices
+        assert alone.events[-1] == Finish(FinishReason.CONTENT_FILTER)
+    helped = await pair.ask(pair.falling_back(pair.alone), messages)
+    assert (helped.code, helped.text, pair.asked) == ("", "Two.", (2, 1))
+    assert helped.notices[-1].startswith("byok:two:n answers instead of byok:one:m: ")
+    ends = [event for event in helped.events if isinstance(event, Finish)]
+    assert ends == [Finish(FinishReason.STOP)]
+
+
+async def test_a_refusal_in_the_middle_of_an_answer_keeps_its_text(
+    fake: FakeUpstream, two: FakeUpstream, transports: Transports
+) -> None:
+    fake.play(answer("One", finish="content_filter"))
+    pair = Pair(transports, fake, two)
+    outcome = await pair.ask(pair.falling_back(pair.alone))
+    assert (outcome.code, outcome.text, pair.asked) == ("", "One", (1, 0))
+    assert outcome.events[-1] == Finish(FinishReason.CONTENT_FILTER)
+
+
 IN_STREAM: dict[int, dict[str, Any]] = {
     429: {"type": "rate_limit_error"},
     502: {},  # of a gateway, which has no streams
     503: {"code": 503, "status": "UNAVAILABLE"},
     529: {"type": "overloaded_error"},
 }
-THOUGHT = delta(reasoning_content="Hm")
 STATUSES, DURATIONS = tuple(IN_STREAM), (1, 2, 5, 20, 60, 240)
 
 

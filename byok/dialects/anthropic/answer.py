@@ -28,13 +28,14 @@ from byok.wire.json_body import parse_json, write_json
 from byok.wire.sse import ServerSentEvent
 from byok.wire.surrogates import SurrogateBuffer
 
+_WINDOW_EXCEEDED = "model_context_window_exceeded"
 _FINISH = {
     "end_turn": FinishReason.STOP,
     "stop_sequence": FinishReason.STOP,
     "pause_turn": FinishReason.STOP,
     "compaction": FinishReason.STOP,
     "max_tokens": FinishReason.LENGTH,
-    "model_context_window_exceeded": FinishReason.LENGTH,
+    _WINDOW_EXCEEDED: FinishReason.LENGTH,
     "tool_use": FinishReason.TOOL_CALLS,
     "refusal": FinishReason.CONTENT_FILTER,
 }
@@ -56,6 +57,7 @@ class AnthropicAnswer(AnswerReader[ServerSentEvent]):
         self._thoughts: dict[int, ThinkingBlock] = {}  # open blocks, by index
         self._calls: dict[int, Any] = {}  # input given with the block, by index
         self._finish: FinishReason | None = None
+        self._fills_window = False
         # Local servers leave a think block in the text; None once that is over.
         self._think: ThinkTags | None = ThinkTags(origin)
 
@@ -169,6 +171,7 @@ class AnthropicAnswer(AnswerReader[ServerSentEvent]):
         if not reason:
             return
         self._finish = _FINISH.get(reason, FinishReason.STOP)
+        self._fills_window = reason == _WINDOW_EXCEEDED
         details = message.get("stop_details")
         if isinstance(details, dict) and (why := _string(details.get("explanation"))):
             self._rest()
@@ -244,7 +247,8 @@ class AnthropicAnswer(AnswerReader[ServerSentEvent]):
         self._rest()
         if usage := self._usage.usage():
             self._out.append(usage)
-        self._out.append(Finish(self._finish or FinishReason.STOP))
+        finish = self._finish or FinishReason.STOP
+        self._out.append(Finish(finish, fills_window=self._fills_window))
 
 
 def _string(value: Any) -> str:

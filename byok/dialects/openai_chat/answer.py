@@ -20,7 +20,7 @@ from byok.dialects.openai_chat.fields import (
     string,
     texts,
 )
-from byok.dialects.openai_chat.finish import stricter_finish
+from byok.dialects.openai_chat.finish import WINDOW_EXCEEDED, stricter_finish
 from byok.dialects.openai_chat.reasoning import PARTS, ReasoningBlock
 from byok.dialects.openai_chat.strays import check_protocol, is_error
 from byok.dialects.openai_chat.usage import read_usage
@@ -50,6 +50,7 @@ class OpenAIAnswer(AnswerReader[ServerSentEvent]):
         self._text = SurrogateBuffer()
         self._thinking = SurrogateBuffer()
         self._finish: FinishReason | None = None
+        self._fills_window = False
         self._usage: Any = None
         self._block = ReasoningBlock()
         self._sources = SourceList()
@@ -94,7 +95,8 @@ class OpenAIAnswer(AnswerReader[ServerSentEvent]):
         self._out.extend(self._sources.take())
         if usage := read_usage(self._usage):
             self._out.append(usage)
-        self._out.append(Finish(self._finish or FinishReason.STOP))
+        finish = self._finish or FinishReason.STOP
+        self._out.append(Finish(finish, fills_window=self._fills_window))
 
     def _rest(self) -> None:
         self._close(whole=False)
@@ -142,6 +144,7 @@ class OpenAIAnswer(AnswerReader[ServerSentEvent]):
             self._usage = usage
         if reason := choice.get("finish_reason"):
             self._finish = stricter_finish(self._finish, reason)
+            self._fills_window = self._fills_window or reason == WINDOW_EXCEEDED
         if reason := choice.get("native_finish_reason"):
             self._finish = stricter_finish(self._finish, reason, only_length=True)
         if is_whole and self._finish is None:

@@ -6,6 +6,7 @@ from byok.dialects.openai_chat.strays import FAILED
 from byok.errors import UpstreamGarbled
 from byok.events import FinishReason
 
+WINDOW_EXCEEDED = "model_context_window_exceeded"  # of Z.ai
 _FINISH = {
     "stop": FinishReason.STOP,
     "end_turn": FinishReason.STOP,
@@ -14,7 +15,7 @@ _FINISH = {
     "length": FinishReason.LENGTH,
     "max_tokens": FinishReason.LENGTH,
     "max_output_tokens": FinishReason.LENGTH,
-    "model_context_window_exceeded": FinishReason.LENGTH,
+    WINDOW_EXCEEDED: FinishReason.LENGTH,
     "tool_calls": FinishReason.TOOL_CALLS,
     "tool_use": FinishReason.TOOL_CALLS,
     "function_call": FinishReason.TOOL_CALLS,
