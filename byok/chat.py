@@ -202,6 +202,7 @@ class ChatRequest:
             the client.
         notes: what the prompt or the tools had to leave out, for the log.
         silent: a background job of the client that no user sees.
+        whole: only a complete answer is of use, so nothing of it is shown before.
         has_others: other models stand ready, so that a busy one is waited for briefly.
         agent: the model works on its own, with tools.
         verbatim: the answer becomes code or text of the user exactly as it is.
@@ -225,6 +226,7 @@ class ChatRequest:
     prompt: str = ""
     notes: tuple[str, ...] = ()
     silent: bool = False
+    whole: bool = False
     has_others: bool = False
     agent: bool = False
     verbatim: bool = False

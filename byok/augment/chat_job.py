@@ -4,20 +4,22 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, ClassVar
 
-from byok.augment.chat_reply import ChatReply, chunk, collect
+from byok.augment.chat_reply import ChatReply, StopReason, chunk, collect
 from byok.augment.chat_request import decode_chat
+from byok.augment.endings import Endings
 from byok.augment.grounding import code_question
 from byok.augment.reply_job import DecodeState, Defaults, ReplyFacts, ReplyJob
-from byok.chat import ChatRequest, Json
+from byok.augment.text_reply import WholeText
+from byok.chat import ChatRequest, Json, ToolCall
 from byok.code_query import FileChunk
 from byok.errors import ByokError
-from byok.events import StreamEvent
+from byok.events import StreamEvent, ToolCallPlace
 
 
 class ChatLines(ChatReply):
     """LineReply with the chunks of one chat answer."""
 
-    keeps_part = True
+    keeps_part: ClassVar[bool] = True
     heartbeat: ClassVar[Json | None] = chunk()
 
     def __init__(self, chat: ChatRequest, facts: ReplyFacts) -> None:
@@ -31,11 +33,49 @@ class ChatLines(ChatReply):
         return {**chunk(), **self._facts.fields, "workspace_file_chunks": shown}
 
 
+class SilentLines(ChatLines):
+    """The chunks of a background job's answer, once it is whole.
+
+    Its client takes whatever comes for the result: a summary that replaces the history,
+    a prompt that replaces the user's. So an answer that is not whole is an error.
+    """
+
+    keeps_part = False
+
+    def __init__(self, chat: ChatRequest, facts: ReplyFacts) -> None:
+        super().__init__(chat, facts)
+        self._is_asked = bool(chat.messages)
+        self._answer = WholeText(Endings("", None))
+        self._held: list[Json] = []
+
+    def feed(self, event: StreamEvent, /) -> tuple[()]:
+        """Collect the chunks; a background job offers no tools to call."""
+        self._answer.feed(event)
+        if not isinstance(event, (ToolCall, ToolCallPlace)):
+            self._held += super().feed(event)
+        return ()
+
+    def flush(self) -> Iterator[Json]:
+        """Write the whole answer.
+
+        Raises:
+            UpstreamGarbled: the answer is cut or empty.
+        """
+        if self._is_asked:
+            self._answer.whole()
+        yield from self._held
+        yield from super().flush()
+
+    def fail(self, error: ByokError) -> Iterator[Json]:
+        """End a failed answer, without a part of its text."""
+        yield {**chunk(stop=StopReason.UNSPECIFIED), "error": self._facts.error(error)}
+
+
 class ChatObject:
     """ObjectReply with the chunks of one chat answer, joined."""
 
     def __init__(self, chat: ChatRequest, facts: ReplyFacts) -> None:
-        self._lines = ChatLines(chat, facts)
+        self._lines = _make_lines(chat, facts)
         self._found: list[Json] = [self._lines.first]
 
     @property
@@ -53,8 +93,8 @@ class ChatObject:
         yield self._join(self._lines.flush())
 
     def fail_whole(self, error: ByokError, /) -> Json:
-        """Return the answer so far; raise the error if there is none."""
-        if not self._lines.has_output:
+        """Return the answer so far; raise the error if there is none of use."""
+        if not (self._lines.keeps_part and self._lines.has_output):
             raise error
         return self._join(self._lines.fail(error))
 
@@ -67,7 +107,7 @@ def chat_lines(
 ) -> ReplyJob[ChatLines]:
     """Decode the body of /chat-stream."""
     chat = decode_chat(body, defaults, state)
-    return ReplyJob(chat, partial(ChatLines, chat), code_question(body, chat))
+    return ReplyJob(chat, partial(_make_lines, chat), code_question(body, chat))
 
 
 def chat_object(
@@ -76,6 +116,10 @@ def chat_object(
     """Decode the body of /chat."""
     chat = decode_chat(body, defaults, state)
     return ReplyJob(chat, partial(ChatObject, chat), code_question(body, chat))
+
+
+def _make_lines(chat: ChatRequest, facts: ReplyFacts) -> ChatLines:
+    return (SilentLines if chat.silent else ChatLines)(chat, facts)
 
 
 def _shown_chunk(part: FileChunk) -> Json:

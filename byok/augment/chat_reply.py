@@ -198,7 +198,7 @@ class ChatReply:
 
     def _note(self, notice: Notice) -> None:
         """Keep a notice once; an earlier answer of the turn may have brought it."""
-        if (notice.code or not self._silent) and notice not in self._notices:
+        if not self._silent and notice not in self._notices:
             self._notices.append(notice)
 
     def _think(self, event: ThinkingDelta) -> list[Json]:

@@ -71,6 +71,7 @@ def decode_chat(
         prompt=prompt.name if messages else "",
         notes=(*notes,),
         silent=silent,
+        whole=silent,
         agent=is_agent(body) and not silent,
         client_parallel_tools=flag(flags, "support_parallel_tool_use"),
         client_tool_use_start=flag(flags, "support_tool_use_start"),

@@ -17,6 +17,7 @@ from byok.augment.body import first_text, flag, items, mapping, text
 from byok.augment.frames import frame
 from byok.augment.guides import room_of
 from byok.augment.nodes import UserTurn
+from byok.augment.recorded_reply import drop_notices
 from byok.chat import Json, TextPart
 
 _ROOM = 8 * 2**20  # characters
@@ -173,7 +174,7 @@ def _memories_text(body: Json) -> str:
             for item in items(info, "items")
             if isinstance(item, (str, dict))
         )
-    return remembered
+    return drop_notices(remembered)
 
 
 def _open_file(body: Json) -> str:

@@ -104,7 +104,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         EndpointGroup.CHAT,
         Streamed(chat_lines),
         Purpose.CHAT,
-        "chat chunks",
+        "chat chunks; to a background job (`silent`) a whole answer or an error",
     ),
     Generate(
         "/chat", EndpointGroup.CHAT, Whole(chat_object), Purpose.CHAT, "one chat object"
@@ -114,14 +114,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         EndpointGroup.CHAT,
         Streamed(prompt_enhancer.decode),
         Purpose.ENHANCE,
-        "chat chunks whose text is the new prompt",
+        "chat chunks whose text is the new prompt, complete or an error",
     ),
     Generate(
         "/generate-commit-message-stream",
         EndpointGroup.EDIT,
         Streamed(commit_message.decode),
         Purpose.COMMIT,
-        "chat chunks whose text is the commit message",
+        "chat chunks whose text is the commit message, complete or an error",
     ),
     Generate(
         "/generate-conversation-title",

@@ -19,6 +19,8 @@ from byok.wire.json_body import is_object
 
 NOTICE = "[byok] "
 _AT_ONCE = re.compile(r"\A(?:\[byok\] [^\n]*\n\n)+")  # above the answer
+# Clients quote answers between tags, so a line may begin or end beside one.
+_OWN_LINES = re.compile(r"(?:^|(?<=>))[ \t]*\[byok\] (?:(?!</)[^\n])*\n?", re.MULTILINE)
 Block: TypeAlias = TextPart | ThinkingPart | ToolCall
 
 
@@ -82,6 +84,14 @@ def without_notices(said: str) -> str:
     if not any(line.startswith(NOTICE) for line in lines[kept:]):
         return said
     return "\n".join(lines[:kept])
+
+
+def drop_notices(text: str) -> str:
+    """Remove byok's own lines from a text that a background job's answer is part of.
+
+    Earlier versions of byok answered such jobs with them, and clients keep the answers.
+    """
+    return _OWN_LINES.sub("", text) if NOTICE in text else text
 
 
 def _divide(said: str, raw: Sequence[str]) -> list[str]:

@@ -94,8 +94,8 @@ class LineReply(_Reply, Protocol):
     """Stage[StreamEvent, Json] that writes the lines of a streamed reply.
 
     `first` comes before everything else, and `heartbeat` is sent during silence, if the
-    endpoint's format allows them. A truncated answer is used only if `keeps_part` is
-    set.
+    endpoint's format allows them. Unless it `keeps_part`, a part of an answer is of no
+    use: a failure is an HTTP status where one can still be sent.
     """
 
     @property

@@ -8,7 +8,7 @@ from html import escape
 from byok.augment.body import integer, objects, text
 from byok.augment.exchanges import HistoryItem, read_exchange
 from byok.augment.nodes import Result, UserTurn
-from byok.augment.recorded_reply import RecordedReply
+from byok.augment.recorded_reply import RecordedReply, drop_notices
 from byok.chat import Json, Part, TextPart
 from byok.truncate import truncate_middle
 
@@ -50,12 +50,14 @@ def render(node: Json, extra: list[HistoryItem]) -> str:
     """
     end = [read_exchange(item) for item in objects(node, "history_end")]
     values: dict[str, Callable[[], str]] = {
-        "summary": lambda: text(node, "summary_text"),
+        "summary": lambda: drop_notices(text(node, "summary_text")),
         "summarization_request_id": lambda: text(node, "summarization_request_id"),
         "beginning_part_dropped_num_exchanges": lambda: str(
             integer(node, "history_beginning_dropped_num_exchanges")
         ),
-        "middle_part_abridged": lambda: text(node, "history_middle_abridged_text"),
+        "middle_part_abridged": lambda: drop_notices(
+            text(node, "history_middle_abridged_text")
+        ),
         "end_part_full": lambda: "\n".join(_exchange(e) for e in [*end, *extra]),
     }
 

@@ -1,12 +1,12 @@
-"""Replies that consist of one text: streamed, or used only when whole."""
+"""Replies that consist of one text, which is used only when it is whole."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from byok.augment.chat_reply import STOP_REASONS, StopReason, chunk
+from byok.augment.chat_reply import StopReason, chunk
 from byok.augment.reply_job import ReplyFacts
 from byok.chat import Json
-from byok.errors import ByokError, UpstreamEmpty, UpstreamError, UpstreamGarbled
+from byok.errors import ByokError, UpstreamEmpty, UpstreamGarbled
 from byok.events import Finish, FinishReason, Notice, StreamEvent, TextDelta
 from byok.stage import Stage
 
@@ -22,87 +22,16 @@ def empty_answer_error() -> UpstreamEmpty:
 
 def was_cut(reason: FinishReason | None) -> UpstreamGarbled:
     """Return the error for an answer that ended too early."""
-    if reason is FinishReason.CONTENT_FILTER:
-        message, hint = "A content filter ended the model's answer.", ""
-    else:
-        message = "The model's answer was cut before its end."
-        hint = "Raise max_tokens, or ask about less code."
+    match reason:
+        case FinishReason.CONTENT_FILTER:
+            message, hint = "A content filter ended the model's answer.", ""
+        case FinishReason.TOOL_CALLS:
+            message = "The model called a tool instead of answering."
+            hint = "Try again, or another model."
+        case _:
+            message = "The model's answer was cut before its end."
+            hint = "Raise max_tokens, or ask about less."
     return UpstreamGarbled(message, code="upstream_cut", hint=hint)
-
-
-class TextLines:
-    """LineReply with cleaned text as chat chunks, without reasoning and tool calls.
-
-    byok's own notices never stand in the text, because the client uses all of it.
-    `instead` is the text to return if the answer failed before it began.
-    """
-
-    keeps_part = True
-    heartbeat: ClassVar[Json | None] = chunk()
-    omitted_tools = ()
-
-    def __init__(
-        self,
-        clean: Stage[str, str],
-        facts: ReplyFacts,
-        *,
-        asked: bool,
-        instead: str = "",
-    ) -> None:
-        self._clean = clean
-        self._facts = facts
-        self._asked = asked
-        self._instead = instead
-        self._said = False
-        self._finish: FinishReason | None = None
-        self._notice: Notice | None = None
-
-    @property
-    def first(self) -> Json:
-        """The chunk with the retrieval facts."""
-        return {**chunk(), **self._facts.fields}
-
-    def feed(self, event: StreamEvent, /) -> list[Json]:
-        """Write the chunks of one event."""
-        match event:
-            case TextDelta(text=text):
-                return self._chunks(self._clean.feed(text))
-            case Finish(reason=reason):
-                self._finish = reason
-            case Notice(code=code) if code:
-                self._notice = self._notice or event
-            case _:
-                pass
-        return []
-
-    def flush(self) -> list[Json]:
-        """Write the end of the answer.
-
-        Raises:
-            UpstreamGarbled: there was no text.
-        """
-        rest = self._chunks(self._clean.flush())
-        if self._asked and not self._said:
-            raise empty_answer_error()
-        last = chunk(stop=STOP_REASONS[self._finish or FinishReason.STOP])
-        if notice := self._notice:
-            error = UpstreamError(notice.text, code=notice.code)
-            last["error"] = self._facts.error(error)
-        return [*rest, last]
-
-    def fail(self, error: ByokError, /) -> list[Json]:
-        """End a failed answer; the text so far is kept."""
-        rest = self._chunks(self._clean.flush())
-        if self._instead and not self._said:
-            rest.append(chunk(self._instead))
-        broke = isinstance(error, UpstreamError)
-        stop = StopReason.UNSPECIFIED if broke else StopReason.END_TURN
-        return [*rest, {**chunk(stop=stop), "error": self._facts.error(error)}]
-
-    def _chunks(self, texts: Iterable[str]) -> list[Json]:
-        found: list[Json] = [chunk(text) for text in texts if text]
-        self._said = self._said or bool(found)
-        return found
 
 
 class WholeText:
@@ -114,14 +43,17 @@ class WholeText:
         self._clean = clean
         self._texts: list[str] = []
         self._finish: FinishReason | None = None
+        self._failure: Notice | None = None
 
-    def feed(self, event: StreamEvent, /) -> Iterable[Json]:
+    def feed(self, event: StreamEvent, /) -> tuple[()]:
         """Collect the text; nothing is written yet."""
         match event:
             case TextDelta(text=text):
                 self._texts += self._clean.feed(text)
             case Finish(reason=reason):
                 self._finish = reason
+            case Notice(code=code) if code:
+                self._failure = self._failure or event
             case _:
                 pass
         return ()
@@ -133,16 +65,66 @@ class WholeText:
             UpstreamGarbled: it is cut or empty.
         """
         if self._finish is not FinishReason.STOP:
-            raise was_cut(self._finish)
+            raise self._explain() or was_cut(self._finish)
         text = self.so_far()
         if not text.strip():
-            raise empty_answer_error()
+            raise self._explain() or empty_answer_error()
         return text
 
     def so_far(self) -> str:
         """Return the text, complete or not."""
         self._texts += self._clean.flush()
         return "".join(self._texts)
+
+    def _explain(self) -> UpstreamGarbled | None:
+        """Return the failure of which the answer itself tells, if it does."""
+        told = self._failure
+        return UpstreamGarbled(told.text, code=told.code) if told else None
+
+
+class TextLines(WholeText):
+    """LineReply with the cleaned text as one chat chunk, once it is whole.
+
+    The client puts the text into an input field, so there is nothing of byok's own in
+    it, and no part of an answer that failed. `instead` is what stands in the field: it
+    is the text where a failure can no longer be an HTTP status.
+    """
+
+    keeps_part = False
+    heartbeat: ClassVar[Json | None] = chunk()
+
+    def __init__(
+        self,
+        clean: Stage[str, str],
+        facts: ReplyFacts,
+        *,
+        asked: bool,
+        instead: str = "",
+    ) -> None:
+        super().__init__(clean)
+        self._facts = facts
+        self._asked = asked
+        self._instead = instead
+
+    @property
+    def first(self) -> Json:
+        """The chunk with the retrieval facts."""
+        return {**chunk(), **self._facts.fields}
+
+    def flush(self) -> Iterator[Json]:
+        """Write the answer.
+
+        Raises:
+            UpstreamGarbled: the text is cut or empty.
+        """
+        if self._asked:
+            yield chunk(self.whole())
+        yield chunk(stop=StopReason.END_TURN)
+
+    def fail(self, error: ByokError, /) -> Iterator[Json]:
+        """End a failed answer, without a part of its text."""
+        last = chunk(self._instead, stop=StopReason.UNSPECIFIED)
+        yield {**last, "error": self._facts.error(error)}
 
 
 class WholeObject(WholeText):

@@ -137,6 +137,7 @@ def _stream_opener(
         headers=headers,
         beat=timing.beat,
         head_after=timing.head_after,
+        late_head_after=timing.late_head_after,
         patience=timing.patience,
     )
 

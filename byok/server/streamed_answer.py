@@ -42,6 +42,8 @@ class StreamedAnswer:
         async with self.open_stream(self.exchange) as stream:
             stream.begin_with(self._line(self.reply.first))
             stream.beat_with(self._line(self.reply.heartbeat))
+            if not self.reply.keeps_part:
+                stream.delay_head()
             try:
                 await self._send_lines(stream)
             except ConnectionError:
@@ -85,7 +87,8 @@ class StreamedAnswer:
         if by_status and not stream.response.prepared:
             raise error
         end = self._lines(reply.fail(error))
-        if self.model_answer.has_lines and not reply.keeps_part:
+        has_begun = self.model_answer.has_lines or reply.first is not None
+        if has_begun and not reply.keeps_part:
             await stream.break_off(end)
         else:
             await stream.finish(end)

@@ -37,7 +37,7 @@ class Attempts:
     `sent` and `content` are the request and its body, `key` is the one to use. `begun`:
     more than thoughts of the answer was handed on, so there is no further attempt.
     `may_be_empty` accepts an answer without a word; after tool results every answer may
-    be one.
+    be one. Of an answer that must be whole nothing is handed on before its end.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class Attempts:
         self._patience = patience
         self._prompts = prompts
         self._may_be_empty = may_be_empty or not chat.is_question
+        self._is_whole = chat.whole
         self._held: list[StreamEvent] = []
         self._told: list[Notice] = []  # with the answer
         self.key = key
@@ -92,6 +93,11 @@ class Attempts:
         self._held += batch
         if not begins_answer(batch):
             return []
+        if self._is_whole:
+            current_record().note_first_byte()
+            if not isinstance(batch[-1], Finish):
+                return []
+            batch = self._held
         if is_thinking(batch):
             self._ends_thought = self._ends_thought or any(map(_has_data, batch))
             if self._ends_thought:
@@ -159,6 +165,8 @@ class Attempts:
             if self.has_thought:
                 self._held.append(restart_notice(self._name, error))
             self._is_accepted = self._ends_thought = self.has_thought = False
+        elif self._is_whole:
+            self._keep_usage()
         return seconds
 
     def explain(self, error: UpstreamError) -> UpstreamError:

@@ -50,10 +50,6 @@ def test_disabled_chat_stream_says_so_outside_of_the_models_words() -> None:
     assert (last["stop_reason"], last["error"]["request_id"]) == (1, "id-1")
 
 
-def test_disabled_prompt_enhancer_returns_the_users_prompt() -> None:
-    assert "".join(line["text"] for line in off("/prompt-enhancer").lines) == "Say it."
-
-
 def test_disabled_edit_file_returns_the_file_unchanged() -> None:
     [answer] = off("/agents/edit-file").lines
     assert (answer["modified_file_contents"], answer["is_error"]) == ("keep me", True)
@@ -61,7 +57,10 @@ def test_disabled_edit_file_returns_the_file_unchanged() -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/chat", "/edit", "/instruction-stream", "/smart-paste-stream"],
+    [
+        *("/chat", "/edit", "/instruction-stream", "/smart-paste-stream"),
+        *("/prompt-enhancer", "/generate-commit-message-stream"),
+    ],
 )
 def test_disabled_edit_is_refused(path: str) -> None:
     with pytest.raises(BadRequest) as caught:

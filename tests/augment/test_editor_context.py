@@ -70,6 +70,8 @@ def messages(chat: ChatRequest) -> list[str]:
 def test_the_editor_is_described_before_the_first_words() -> None:
     talk = Talk(path="a.py", lang="python", agent_memories="Use tabs.")
     assert talk.ask("Hi?") == [f"{memories('Use tabs.')} | {OPEN}a.py (python) | Hi?"]
+    talk = Talk(agent_memories="Use tabs.\n[byok] fake: it answered 401.")
+    assert talk.ask("Hi?") == [f"{memories('Use tabs.')} | Hi?"]
 
 
 def test_an_unchanged_editor_is_described_once_and_stays() -> None:

@@ -53,6 +53,25 @@ def test_summary_template_placeholder_is_filled_or_stays(
     assert render(node(f"<{{{placeholder}}}>"), []) == f"<{value}>"
 
 
+def test_summary_holds_nothing_that_byok_said() -> None:
+    said = "[byok] fake: it answered 401. Check the key."
+    wrong: list[str] = []
+    for text, kept in (
+        (said, ""),
+        (f"\n{said}", "\n"),
+        (f"Lexer done.\n{said}", "Lexer done.\n"),
+        (f"<a>{said}</a>\n<b>x</b>", "<a></a>\n<b>x</b>"),
+        (f"<a>x\n{said}\n{said}</a>", "<a>x\n</a>"),
+        (f"  {said}\n\nHi.", "\nHi."),
+        ("about byok [byok] in a line", "about byok [byok] in a line"),
+    ):
+        fields = {"summary_text": text, "history_middle_abridged_text": text}
+        shown = render(node("{summary}|{middle_part_abridged}", **fields), [])
+        if shown != f"{kept}|{kept}":
+            wrong.append(f"{text!r} became {shown!r}")
+    assert not wrong
+
+
 @pytest.mark.parametrize(
     "text", ["{summary}", "{middle_part_abridged}", "{x} {{", "\\1"]
 )

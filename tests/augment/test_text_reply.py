@@ -1,8 +1,8 @@
-"""Raw text as chunks; what is of use only when whole is held until it is."""
+"""Text that is of use only when it is whole is held until it is."""
 
 import pytest
 
-from byok.augment.chat_reply import chunk
+from byok.augment.chat_reply import StopReason, chunk
 from byok.augment.endings import Trimmed
 from byok.augment.reply_job import ReplyFacts
 from byok.augment.text_reply import TextLines, WholeObject, WholeText
@@ -17,49 +17,52 @@ def lines(*, asked: bool = True, instead: str = "") -> TextLines:
     return TextLines(Trimmed(), ReplyFacts("r", ("b",)), asked=asked, instead=instead)
 
 
-def test_text_leaves_as_it_comes_and_nothing_else_does() -> None:
+def test_text_leaves_when_it_is_whole_and_nothing_else_does() -> None:
     reply = lines()
     assert reply.first == {**chunk(), "unknown_blob_names": ["b"]}
-    assert reply.feed(ThinkingDelta("hm")) == []
-    assert reply.feed(TextDelta("\nOne ")) == [chunk("One")]
-    assert reply.feed(ToolCall("1", "x", "{}")) == reply.feed(Usage(1, 1)) == []
-    assert reply.feed(TextDelta("two\n")) == [chunk(" two")]
-    reply.feed(STOP)
-    [last] = reply.flush()
-    assert last["stop_reason"] == 1
-    assert "error" not in last
-
-
-def test_a_broken_answer_keeps_its_text_and_says_nothing_in_it() -> None:
-    reply = lines(instead="mine")
-    reply.feed(TextDelta("One"))
-    [last] = reply.fail(UpstreamGarbled("broke"))
-    assert (last["text"], last["stop_reason"]) == ("", 0)
-    assert last["error"]["message"] == "broke"
-
-
-def test_an_answer_that_never_began_is_the_users_own_text() -> None:
-    first, last = lines(instead="mine").fail(NotReady("stopping"))
-    assert (first["text"], last["stop_reason"]) == ("mine", 1)
-
-
-def test_text_reply_notices_stand_in_the_last_chunk() -> None:
-    reply = lines()
     for event in (
-        TextDelta("x"),
+        ThinkingDelta("hm"),
+        TextDelta("\nOne "),
+        ToolCall("1", "x", "{}"),
         Notice("By the way."),
-        Notice("Cut.", "cut"),
-        Notice("More.", "x"),
+        Usage(1, 1),
+        TextDelta("two\n"),
         STOP,
     ):
-        reply.feed(event)
-    [last] = reply.flush()
-    assert last["error"] == {"code": "cut", "message": "Cut.", "request_id": "r"}
+        assert not list(reply.feed(event))
+    said, last = reply.flush()
+    assert (said, last) == (chunk("One two"), chunk(stop=StopReason.END_TURN))
 
 
-def test_text_reply_that_is_empty_is_an_error_if_something_was_asked() -> None:
-    with pytest.raises(UpstreamGarbled):
-        lines().flush()
+def test_a_part_of_a_text_never_leaves() -> None:
+    for instead in ("mine", ""):
+        reply = lines(instead=instead)
+        assert not reply.keeps_part
+        reply.feed(TextDelta("One"))
+        [last] = reply.fail(UpstreamGarbled("broke"))
+        assert (last["text"], last["stop_reason"]) == (instead, 0)
+        assert last["error"]["message"] == "broke"
+
+
+def test_a_text_that_is_cut_or_empty_is_an_error_if_something_was_asked() -> None:
+    wrong: list[str] = []
+    for events, code in (
+        ((STOP,), "upstream_empty"),
+        ((TextDelta("x"),), "upstream_cut"),
+        ((TextDelta("x"), Finish(FinishReason.LENGTH)), "upstream_cut"),
+        ((TextDelta("x"), Finish(FinishReason.CONTENT_FILTER)), "upstream_cut"),
+        ((TextDelta("x"), Finish(FinishReason.TOOL_CALLS)), "upstream_cut"),
+        ((Notice("Filtered.", "filter"), Finish(FinishReason.LENGTH)), "filter"),
+        ((Notice("Lost.", "lost"), Notice("More.", "more"), STOP), "lost"),
+    ):
+        reply = lines()
+        for event in events:
+            reply.feed(event)
+        with pytest.raises(UpstreamGarbled) as caught:
+            list(reply.flush())
+        if caught.value.code != code:
+            wrong.append(f"{events}: {caught.value.code}")
+    assert not wrong
     assert [line["text"] for line in lines(asked=False).flush()] == [""]
 
 

@@ -125,7 +125,7 @@ async def test_a_near_cap_is_told_once_below_an_answer(fake: FakeUpstream) -> No
 
 
 REFUSED = {
-    "silent": ("/chat-stream", {"message": "x", "silent": True}, 200),
+    "silent": ("/chat-stream", {"message": "x", "silent": True}, 422),
     "whole": ("/chat", {"message": "x"}, 422),
     "edit": (
         "/instruction-stream",

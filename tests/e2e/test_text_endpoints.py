@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+from itertools import product
 from typing import Any
 
 import aiohttp
@@ -13,7 +14,16 @@ from tests.fakes.bodies import exchange
 from tests.fakes.cases import case_param
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.raw import check_error, connected, filled, request
-from tests.fakes.upstream import FakeUpstream, Script, answer, delta, event
+from tests.fakes.upstream import (
+    DONE,
+    FakeUpstream,
+    Script,
+    answer,
+    delta,
+    event,
+    refusal,
+    tool_answer,
+)
 
 EDIT = {
     "instruction": "raise",
@@ -38,6 +48,9 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 REPLACING = ("/instruction-stream", "/smart-paste-stream")
 BROKE = event({"error": {"message": "broke"}})
+RESTLESS = Timing(
+    beat=0.02, head_after=0.01, late_head_after=0.01, grace=0.1, last_words=0.2
+)
 
 
 async def ask(fake: FakeUpstream, path: str, **body: Any) -> Any:
@@ -158,19 +171,122 @@ async def test_text_replacement_that_breaks_off_is_no_whole_one(
     assert set(last["error"]) == {"code", "message", "request_id"}
 
 
-async def test_commit_message_that_breaks_off_is_kept(fake: FakeUpstream) -> None:
-    fake.play(Script([delta(content="Fix x"), BROKE]))
-    reply = await ask(fake, "/generate-commit-message-stream")
-    assert (reply.status, reply.text) == (200, "Fix x")
-    assert reply.last["stop_reason"] == 0
-    assert "broke" in reply.last["error"]["message"]
+SILENT = {
+    "/chat-stream": {"message": "Summarise.", "silent": True},
+    "/chat": {"message": "Summarise.", "silent": True},
+    "/prompt-enhancer": BODIES["/prompt-enhancer"],
+    "/generate-commit-message-stream": BODIES["/generate-commit-message-stream"],
+}
+FAILURES = {
+    "a wrong key": (Script([b"no"], 401), "upstream_auth"),
+    "a lasting limit": (refusal(429, "No.", {"Retry-After": "7200"}), "rate_limit"),
+    "an error": (Script([BROKE]), "upstream_failed"),
+    "an error in the answer": (
+        Script([delta(content="half"), 0.01, BROKE]),
+        "upstream_failed",
+    ),
+    "a cut": (Script([delta(content="half")]), "upstream_cut"),
+    "a lost connection": (Script([delta(content="half")], end="reset"), "upstream_cut"),
+    "too long": (Script(answer("half", finish="length")), "upstream_cut"),
+    "filtered": (Script(answer("half", finish="content_filter")), "upstream_cut"),
+    "only thoughts": (
+        Script([delta(reasoning_content="half"), delta(finish="stop"), DONE]),
+        "upstream_empty",
+    ),
+    "a call": (Script(tool_answer("view", "{}")), "upstream_cut"),
+}
 
 
-async def test_prompt_enhancer_never_loses_a_prompt(fake: FakeUpstream) -> None:
-    fake.play(Script([b"no"], 401))
-    reply = await ask(fake, "/prompt-enhancer")
-    assert (reply.status, reply.text) == (200, "mine")
-    assert reply.last["error"]["code"] == "upstream_auth"
+async def test_background_jobs_that_fail_are_errors_and_never_text(
+    fake: FakeUpstream,
+) -> None:
+    wrong: list[str] = []
+    async with running(settings_for(fake.url)) as editor:
+        for (name, (script, code)), (path, body) in product(
+            FAILURES.items(), SILENT.items()
+        ):
+            fake.play(script)
+            reply = await editor.post(path, body)
+            if not (
+                reply.status in (402, 422, 429, 503)
+                and code in reply.json["error"]["code"]
+                and b"half" not in reply.raw
+            ):
+                wrong.append(f"{name}, {path}: {reply.status} {reply.raw!r}")
+    assert not wrong
+
+
+async def test_background_jobs_send_their_whole_answer_and_no_call(
+    fake: FakeUpstream,
+) -> None:
+    call = tool_answer("view", "{}")[0]
+    fake.play([delta(reasoning_content="Hm."), *answer("All ", "of it.")[:2], call,
+               delta(finish="stop"), DONE])  # fmt: skip
+    async with running(settings_for(fake.url)) as editor:
+        for path, body in SILENT.items():
+            reply = await editor.post(path, body)
+            assert (reply.status, reply.text) == (200, "All of it.")
+            assert (reply.last["stop_reason"], reply.tool_uses) == (1, [])
+            assert "error" not in reply.last
+
+
+async def test_background_job_that_is_cut_is_asked_again_or_elsewhere(
+    fake: FakeUpstream,
+) -> None:
+    cut = Script([delta(content="half")], end="reset")
+    settings: dict[str, Any] = {
+        "upstreams": {
+            "fake": {"base_url": fake.url, "patience": 0},
+            "other": {"base_url": fake.url, "patience": 0},
+        },
+        "routing": {
+            "default": "byok:fake:a",
+            "fallback": {"small": ["byok:other:b"]},
+        },
+    }
+    async with running(settings) as editor:
+        for path, body in SILENT.items():
+            fake.requests.clear()
+            fake.reply = lambda sent: (
+                cut if sent["model"] == "a" else Script(answer("All."))
+            )
+            reply = await editor.post(path, body)
+            assert (reply.status, reply.text) == (200, "All.")
+            assert [sent["model"] for sent in fake.requests][-1] == "b"
+
+
+async def test_background_job_waits_without_a_byte_for_the_end(
+    fake: FakeUpstream,
+) -> None:
+    late = Timing(beat=0.01, head_after=0.01, grace=0.1, last_words=0.2)
+    fake.play(Script([0.1, delta(content="half"), 0.1, BROKE]))
+    async with running(settings_for(fake.url), timing=late) as editor:
+        for path, body in SILENT.items():
+            reply = await editor.post(path, body)
+            assert reply.status == 422, path
+            check_error(reply.json)
+
+
+async def test_background_job_that_fails_after_the_head_has_no_end(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(Script([delta(content="half"), 0.1, BROKE]))
+    async with running(settings_for(fake.url), timing=RESTLESS) as editor:
+        for path, body in SILENT.items():
+            if path == "/chat":
+                continue  # one object, whose status waits for it
+            got = b""
+            with pytest.raises(aiohttp.ClientError):
+                async with editor.http.post(
+                    editor.daemon.url + path,
+                    json=body,
+                    headers={"Authorization": f"Bearer {editor.token}"},
+                ) as response:
+                    async for line in response.content:
+                        got += line
+            said = "".join(json.loads(line)["text"] for line in got.splitlines())
+            assert said == ("mine" if path == "/prompt-enhancer" else "")
+            assert json.loads(got.splitlines()[-1])["error"]["code"]
 
 
 @pytest.mark.parametrize("path", ["/completion", "/chat-input-completion"])
@@ -228,9 +344,6 @@ async def test_demo_writes_nothing_into_the_users_code() -> None:
         changed = (await editor.post(path, BODIES[path])).json
     assert changed["modified_file_contents"] == "old\n"
     assert changed["is_error"] is True
-
-
-RESTLESS = Timing(beat=0.02, head_after=0.01, grace=0.1, last_words=0.2)
 
 
 async def test_heartbeats_are_sent_where_the_shape_has_room(fake: FakeUpstream) -> None:

@@ -38,6 +38,7 @@ RESULT = Message(Role.TOOL, (ToolResult("c", "view", ""),))
 def attempts(
     *messages: Message,
     may_be_empty: bool = False,
+    whole: bool = False,
     prompts: PromptChanges | None = None,
     key: RequestKey | None = None,
     printed_calls: bool | None = None,
@@ -45,7 +46,8 @@ def attempts(
 ) -> Attempts:
     spec = UpstreamSpec("groq", (Api(OpenAIChat(DEFAULT), "http://127.0.0.1:1/v1"),))
     remedies = Remedies(spec).begin(ModelFacts("m", printed_calls=printed_calls))
-    chat = ChatRequest(messages or (ASKED,), tools, conversation="c")
+    asked = messages or (ASKED,)
+    chat = ChatRequest(asked, tools, conversation="c", whole=whole)
     return Attempts(
         "groq",
         chat,
@@ -77,6 +79,16 @@ def test_an_answer_is_held_back_until_it_begins(
     assert [one.take(batch) for batch in reads] == given
     assert one.begun is bool(given[-1])
     assert bool(one.content) is not one.begun
+
+
+def test_an_answer_that_must_be_whole_is_held_back_until_its_end() -> None:
+    one = attempts(whole=True)
+    assert one.take([ThinkingDelta("a")]) == one.take([TextDelta("b")]) == []
+    assert one.recover(UpstreamRefused("No.", upstream_status=400)) is None
+    assert one.take_held() == []
+    one.take([Usage(3), TextDelta("b")])
+    assert one.take([STOP]) == [Usage(3), TextDelta("b"), STOP]
+    assert one.begun
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def decode(body: Json, defaults: Defaults, state: DecodeState) -> ReplyJob[TextL
         )
     ]
     blocks += [_counts(body), code("diff", shorten_diff(diff), "diff")]
-    chat = question(body, defaults, "commit", blocks)
+    chat = question(body, defaults, "commit", blocks, whole=True)
     return ReplyJob(chat, partial(_reply, True))
 
 

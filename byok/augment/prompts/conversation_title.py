@@ -35,7 +35,7 @@ def decode(
     blocks = [block for block in (conversation(body), newest) if block]
     if not blocks:
         return ReplyJob(NOTHING, partial(TitleObject, False))
-    chat = question(body, defaults, "title", blocks)
+    chat = question(body, defaults, "title", blocks, whole=True)
     return ReplyJob(chat, partial(TitleObject, True))
 
 

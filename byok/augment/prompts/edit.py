@@ -22,11 +22,14 @@ def decode(body: Json, defaults: Defaults, state: DecodeState) -> ReplyJob[Whole
     del state
     beside = text(body, "prefix"), text(body, "suffix")
     whole = cleaning_whole(body, selected_text(body), *beside)
-    return ReplyJob(build_question(body, defaults), partial(WholeObject, whole))
+    chat = build_question(body, defaults, whole=True)
+    return ReplyJob(chat, partial(WholeObject, whole))
 
 
-def build_question(body: Json, defaults: Defaults) -> ChatRequest:
-    """Return the request for the new selection."""
+def build_question(
+    body: Json, defaults: Defaults, *, whole: bool = False
+) -> ChatRequest:
+    """Return the request for the new selection; `whole`: see ChatRequest."""
     name, before, after = around(body)
     blocks = (
         conversation(body),
@@ -36,7 +39,7 @@ def build_question(body: Json, defaults: Defaults) -> ChatRequest:
         after,
         f"[what to do]\n{wish(body)}",
     )
-    return question(body, defaults, "edit", blocks)
+    return question(body, defaults, "edit", blocks, whole=whole)
 
 
 def clean(body: Json) -> Stage[str, str]:

@@ -61,7 +61,7 @@ def decode(body: Json, defaults: Defaults, state: DecodeState) -> ReplyJob[Edite
         f"[summary of the change]\n{summary}" if summary else "",
         f"[the change]\n{details}" if details else "",
     )
-    chat = question(body, defaults, "edit_file", blocks)
+    chat = question(body, defaults, "edit_file", blocks, whole=True)
     return ReplyJob(chat, partial(EditedFile, body, ""))
 
 

@@ -124,7 +124,7 @@ def decode(
         as_json("not to be changed", value(body, "blocked_locations")),
         f"[what the user wants]\n{wish}" if wish else "",
     )
-    return ReplyJob(question(body, defaults, "next_edit", blocks), reply)
+    return ReplyJob(question(body, defaults, "next_edit", blocks, whole=True), reply)
 
 
 def spot_of(body: Json) -> Spot:

@@ -91,7 +91,9 @@ def decode(body: Json, defaults: Defaults, state: DecodeState) -> ReplyJob[Candi
         as_json("uncommitted changes", value(body, "vcs_change")),
         f"[what the user wants]\n{wish}" if wish else "",
     )
-    return ReplyJob(question(body, defaults, "next_edit_place", blocks), reply)
+    return ReplyJob(
+        question(body, defaults, "next_edit_place", blocks, whole=True), reply
+    )
 
 
 def places_of(body: Json) -> list[Location]:

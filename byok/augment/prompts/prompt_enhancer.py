@@ -22,7 +22,7 @@ def decode(body: Json, defaults: Defaults, state: DecodeState) -> ReplyJob[TextL
     if not words:
         return ReplyJob(NOTHING, partial(_reply, ""))
     blocks = (conversation(body), f"[prompt to rewrite]\n{words}")
-    chat = question(body, defaults, "enhance", blocks)
+    chat = question(body, defaults, "enhance", blocks, whole=True)
     return ReplyJob(chat, partial(_reply, words))
 
 

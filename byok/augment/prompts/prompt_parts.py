@@ -26,11 +26,13 @@ def question(
     blocks: Iterable[str],
     values: Mapping[str, str] = _NO_VALUES,
     conditions: Sequence[str] = (),
+    *,
+    whole: bool = False,
 ) -> ChatRequest:
     """Return a request for one text, from a task (system) and its input (user).
 
     `prompt` is the name of the prompt that says the task; `values` are those of its
-    slots, and `conditions` those that hold.
+    slots, and `conditions` those that hold. `whole`: see ChatRequest.
     """
     told = defaults.render(prompt, values, conditions=conditions)
     guides = read_guides(body, defaults.fit.window)
@@ -52,6 +54,7 @@ def question(
         prompt=told.name,
         notes=tuple(filter(None, (told.note, guides.note))),
         silent=True,
+        whole=whole,
         verbatim=True,
         sampling=replace(defaults.sampling, temperature=cool),
     )

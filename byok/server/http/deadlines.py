@@ -37,6 +37,7 @@ class Timing:
 
     beat: float = 20.0  # silence before a heartbeat
     head_after: float = 5.0  # silence before the head of a stream
+    late_head_after: float = 45.0  # the same where a failure must be a status
     grace: float = 10.0  # how long streams may go on after SIGTERM
     drain: float = 600.0  # how long streams may go on beside a successor
     settle: float = 5.0  # for requests that no model answers yet, before the index ends

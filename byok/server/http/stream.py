@@ -2,7 +2,8 @@
 
 Errors. Once the head is out, the status is 200 for good. So the head waits for the
 first lines, and until then an error can still become an HTTP status. After `head_after`
-seconds it leaves with the line of retrieval facts, long before a client times out.
+seconds it leaves with the line of retrieval facts, long before a client times out, or
+after `late_head_after` where the failure of an answer must not look like an answer.
 
 Silence. Clients close a stream after 60 seconds without a byte, and a model may think
 for minutes. `beat` seconds after the last write a heartbeat is sent: an empty delta,
@@ -189,11 +190,13 @@ class LineStream(OpenStream):
         *,
         beat: float = 20.0,
         head_after: float = 5.0,
+        late_head_after: float = 45.0,
         patience: float = 30.0,
     ) -> None:
         super().__init__(exchange, headers, patience=patience)
         self._beat = beat
         self._head_after = head_after
+        self._late_head_after = late_head_after
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None  # of an answer that takes long
 
@@ -214,6 +217,10 @@ class LineStream(OpenStream):
     def beat_with(self, data: bytes) -> None:
         """Send another heartbeat, or none."""
         self._heartbeat = data
+
+    def delay_head(self) -> None:
+        """Keep an HTTP status possible as long as clients wait for a first byte."""
+        self._head_after = self._late_head_after
 
     def keep_alive(self) -> None:
         """Start to send the head and heartbeats in time."""

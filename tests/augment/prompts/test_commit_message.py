@@ -52,10 +52,10 @@ def test_commit_message_is_the_trimmed_answer() -> None:
     assert ran.text == "Fix x\n\n- y"
 
 
-def test_commit_message_that_is_cut_is_kept() -> None:
+def test_commit_message_that_is_cut_is_an_error() -> None:
     answer = events("Fix", finish=FinishReason.LENGTH)
     ran = streamed(decode, {"diff": DIFF}, answer)
-    assert (ran.text, ran.lines[-1]["stop_reason"]) == ("Fix", 2)
+    assert (ran.text, ran.lines[-1]["stop_reason"]) == ("", 0)
 
 
 def test_commit_message_that_is_empty_is_an_error() -> None:

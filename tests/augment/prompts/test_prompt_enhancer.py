@@ -46,10 +46,11 @@ def test_code_in_the_new_prompt_keeps_its_fence() -> None:
 
 
 def test_an_answer_that_fails_leaves_the_users_prompt() -> None:
-    ran = streamed(decode, BODY, events("", finish=FinishReason.CONTENT_FILTER))
-    assert ran.text == "make fares faster"
-    assert ran.lines[-1]["error"]["code"] == "upstream_empty"
-    assert ran.lines[-1]["error"]["request_id"] == "r-1"
+    for finish in (FinishReason.CONTENT_FILTER, FinishReason.LENGTH):
+        ran = streamed(decode, BODY, events("Make", finish=finish))
+        assert ran.text == "make fares faster"
+        assert ran.lines[-1]["error"]["code"] == "upstream_cut"
+        assert ran.lines[-1]["error"]["request_id"] == "r-1"
 
 
 def test_prompt_enhancer_with_nothing_to_rewrite_is_empty() -> None:
