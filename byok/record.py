@@ -81,7 +81,7 @@ class RequestRecord:
     what the client asked for, "" where it asked for no model. `upstream` and `model`
     are what was asked last; the official service is the upstream `official` without a
     model. `usage` are the tokens of the answer, `own_usage` those of byok's own
-    questions by upstream and model, and `uncounted` how many of these told none.
+    questions by upstream and model, and `uncounted` those asked that told none.
     `first_byte` is in seconds from the start to the upstream's first event, None
     without one. `attempts` counts requests to upstreams, `repairs` changed tool calls,
     `dropped_calls` those that were cut or no JSON object, and so not passed on;
@@ -112,7 +112,7 @@ class RequestRecord:
     first_byte: float | None = None
     usage: Usage | None = None
     own_usage: dict[tuple[str, str], Usage] | None = None
-    uncounted: int = 0
+    uncounted: list[tuple[str, str]] = field(default_factory=list)
     repairs: int = 0
     dropped_calls: int = 0
     tool_calls: list[str] = field(default_factory=list)

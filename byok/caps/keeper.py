@@ -82,39 +82,43 @@ class CapKeeper:
         model: str,
         *,
         tells: bool = False,
-        status: int = 422,
     ) -> Admitted:
         """Let a request begin, which counts it, or refuse it.
 
         `upstream` and `model` are those that it is for; the answer of one that `tells`
-        shows warnings to the user. `status` is that of a refusal: editors repeat chats
-        at 429.
+        shows warnings to the user.
         """
         if not self._caps or record.request_id in self._begun:
             return _FREELY
         day, talk = day_of(self._clock()), record.conversation
         await self._ledger.look_up(day, talk)
-        free = self._is_free(upstream, model)
-        near: list[tuple[Cap, Hashable, float]] = []
+        price = self._price_of(upstream, model)
+        free = price is not None and price.is_free
+        near: list[tuple[Cap, Hashable, str]] = []
         for cap in self._caps:
             if cap.period is Period.CONVERSATION and not talk:
                 continue
             of = day if cap.period is Period.DAY else talk
-            used = self._measure(cap, day, talk)
-            if used >= cap.most and not (free and cap.unit is Unit.DOLLARS):
-                return Admitted(cap.error(used, status))
+            if free and cap.unit is Unit.DOLLARS:
+                continue
+            used, unpriced = self._measure(cap, day, talk)
+            if used >= cap.most:
+                return Admitted(cap.error(used, unpriced))
             used += cap.unit is Unit.REQUESTS  # this one
             if cap.is_near(used):
-                near.append((cap, of, used))
+                near.append((cap, of, cap.warning(used, unpriced)))
         self._begun[record.request_id] = talk
         self._begun_in[talk] += 1
         return Admitted(warnings=self._warn(near, tells=tells))
 
-    def _measure(self, cap: Cap, day: date, talk: str) -> float:
+    def _measure(self, cap: Cap, day: date, talk: str) -> tuple[float, int]:
+        """Return how much of a cap is used, and the requests of unknown price."""
         if cap.period is Period.DAY:
-            return cap.measure(self._ledger.of_day(day), len(self._begun))
-        begun = self._begun_in.get(talk, 0)
-        return cap.measure(self._ledger.of_conversation(talk), begun)
+            spent, begun = self._ledger.of_day(day), len(self._begun)
+        else:
+            spent = self._ledger.of_conversation(talk)
+            begun = self._begun_in.get(talk, 0)
+        return cap.measure(spent, begun), spent.unpriced
 
     def request_started(self, record: RequestRecord, /) -> None:
         """Do nothing until the request ends."""
@@ -140,24 +144,19 @@ class CapKeeper:
         await self._ledger.look_up(day, "")
         rows = [
             cap.report(
-                self._measure(cap, day, "") if cap.period is Period.DAY else None
+                self._measure(cap, day, "")[0] if cap.period is Period.DAY else None
             )
             for cap in self._caps
         ]
         unpriced = self._ledger.of_day(day).unpriced
         return {"caps": rows, "unpriced": unpriced, "journal": self._journals}
 
-    def _is_free(self, upstream: str, model: str) -> bool:
-        price = self._price_of(upstream, model)
-        return price is not None and price.input == price.output == 0
-
     def _warn(
-        self, near: list[tuple[Cap, Hashable, float]], *, tells: bool
+        self, near: list[tuple[Cap, Hashable, str]], *, tells: bool
     ) -> tuple[str, ...]:
         """Warn once of each cap: in the log, and where the user sees it."""
         warnings: list[str] = []
-        for cap, of, used in near:
-            warning = cap.warning(used)
+        for cap, of, warning in near:
             if _is_new(self._logged, (cap, of)):
                 _log.warning("%s", warning)
             if tells and _is_new(self._told, (cap, of)):

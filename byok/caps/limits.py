@@ -7,6 +7,7 @@ from byok.caps.spent import Spent
 from byok.chat import Json
 from byok.config.spending_sections import CapSettings
 from byok.errors import BadRequest
+from byok.journal.cost import write_cost
 
 CAP_REACHED = "cap_reached"
 _SOON = 0.8  # the part of a cap at which the user is told
@@ -53,35 +54,36 @@ class Cap(NamedTuple):
         """Whether the user should know."""
         return used >= _SOON * self.most
 
-    def describe(self, used: float) -> str:
-        """Say how much is used."""
+    def describe(self, used: float, unpriced: int = 0) -> str:
+        """Say how much is used, and how many requests are not in it."""
         if self.unit is Unit.DOLLARS:
-            amounts = f"${used:,.2f} of ${self.most:,.2f}"
+            comma = "," if unpriced else ""
+            amounts = f"{write_cost(used, unpriced)}{comma} of ${self.most:,.2f}"
         else:
             amounts = f"{used:,.0f} of {self.most:,.0f} {self.unit}"
         when = "today" if self.period is Period.DAY else "in this conversation"
         return f"{amounts} {when}"
 
-    def warning(self, used: float) -> str:
+    def warning(self, used: float, unpriced: int = 0) -> str:
         """Say that the cap is near."""
         return (
-            f"byok's cap is near: {self.describe(used)}. Beyond it no model is asked "
-            f"({self.name} under [caps] in the settings)."
+            f"byok's cap is near: {self.describe(used, unpriced)}. Beyond it no model "
+            f"is asked ({self.name} under [caps] in the settings)."
         )
 
-    def error(self, used: float, status: int) -> BadRequest:
-        """Return the refusal of a request."""
+    def error(self, used: float, unpriced: int = 0) -> BadRequest:
+        """Return the refusal of a request: a status at which no SDK asks again."""
         other = (
             "wait until midnight"
             if self.period is Period.DAY
             else "begin a new conversation"
         )
         return BadRequest(
-            f"A cap of your settings is reached: {self.describe(used)}.",
+            f"A cap of your settings is reached: {self.describe(used, unpriced)}.",
             hint=f"Raise {self.name} under [caps] in config.toml, which counts at "
             f"once, or {other}. byok usage shows what was asked.",
             code=CAP_REACHED,
-            status=status,
+            status=402,
         )
 
     def report(self, used: float | None) -> Json:

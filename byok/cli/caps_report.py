@@ -8,20 +8,19 @@ def show_caps(answer: Json) -> None:
     """Print the caps, if there are any."""
     rows = answer.get("caps") or []
     for row in rows:
-        say(f"cap: {row['name']}: {_write(row)}")
+        say(f"cap: {row['name']}: {_write(row, answer.get('unpriced', 0))}")
     if rows and not answer["journal"]:
         say("cap: counted since the start of byok only, as the journal is off")
-    if answer.get("unpriced") and any(row["name"].startswith("usd") for row in rows):
-        say(
-            f"cap: {answer['unpriced']:,} requests of today do not count in US "
-            "dollars: their cost is unknown (byok usage)"
-        )
 
 
-def _write(row: Json) -> str:
-    def write(value: float) -> str:
-        return f"${value:,.2f}" if row["name"].startswith("usd") else f"{value:,}"
+def _write(row: Json, unpriced: int) -> str:
+    from byok.journal.cost import write_cost
 
+    in_dollars = row["name"].startswith("usd")
+    most = f"${row['most']:,.2f}" if in_dollars else f"{row['most']:,}"
     if row["used"] is None:
-        return f"{write(row['most'])} at most"
-    return f"{write(row['used'])} of {write(row['most'])} used"
+        return f"{most} at most"
+    if not in_dollars:
+        return f"{row['used']:,} of {most} used"
+    comma = "," if unpriced else ""
+    return f"{write_cost(row['used'], unpriced)}{comma} of {most} used"

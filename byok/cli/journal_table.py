@@ -61,13 +61,6 @@ def tell_damage(journal: Path) -> None:
         tell(f"byok: {journal} is shown without {damaged}.")
 
 
-def write_dollars(dollars: float) -> str:
-    """Write US dollars; small sums with more digits."""
-    if not dollars:
-        return "$0"
-    return f"${dollars:.4f}" if dollars < 1 else f"${dollars:,.2f}"
-
-
 def _cells(entry: "JournalEntry") -> dict[str, str]:
     asked = entry.attempts > 0  # else nobody could tell of tokens
     model = ":".join(part for part in (entry.upstream, entry.model) if part)
@@ -105,4 +98,6 @@ def _seconds(seconds: float) -> str:
 
 
 def _cost(entry: "JournalEntry") -> str:
+    from byok.journal.cost import write_dollars
+
     return _UNKNOWN if entry.cost is None else write_dollars(entry.cost)

@@ -38,7 +38,8 @@ def models(
 
     The window and the longest answer are in tokens, prices in US dollars per million
     tokens. The source of each fact is shown: settings, probe, refusal (an error of the
-    upstream), loaded model, server's list, model family, or byok's table of models.
+    upstream), loaded model, server's list, model family, byok's table of models, or
+    this machine, on which models are free.
 
     The running daemon is asked. With --upstream or --config, or if no daemon is
     running, the upstreams in the settings are asked.
@@ -113,6 +114,8 @@ def _price(facts: Mapping[str, Any]) -> str:
     both = [price.get(name) for name in ("input", "output")]
     if all(dollars is None for dollars in both):
         return ""
+    if not any(dollars is None or dollars for dollars in both):
+        return "free"
     return " / ".join("?" if dollars is None else f"{dollars:g}" for dollars in both)
 
 

@@ -91,6 +91,8 @@ def _show(by: GroupBy, rows: "list[UsageRow]", total: "UsageRow") -> None:
 
 
 def _cells(row: "UsageRow") -> tuple[str, ...]:
+    from byok.journal.cost import write_cost
+
     return (
         row.key or "(none)",
         f"{row.requests:,}",
@@ -98,23 +100,13 @@ def _cells(row: "UsageRow") -> tuple[str, ...]:
         f"{row.input_tokens:,}",
         _cache(row),
         f"{row.output_tokens:,}",
-        _cost(row),
+        write_cost(row.cost, row.unpriced),
     )
 
 
 def _cache(row: "UsageRow") -> str:
     unknown = row.input_tokens > 0 and not row.cache_input_tokens
     return "?" if unknown else f"{row.cache_read_tokens:,}"
-
-
-def _cost(row: "UsageRow") -> str:
-    from byok.cli.journal_table import write_dollars
-
-    if not row.unpriced:
-        return write_dollars(row.cost)
-    if row.unpriced == row.requests:
-        return "unknown"
-    return f"{write_dollars(row.cost)} + {row.unpriced:,} unknown"
 
 
 def _write_csv(by: GroupBy, rows: "list[UsageRow]") -> None:

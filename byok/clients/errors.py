@@ -81,6 +81,7 @@ def _kind(error: ByokError, kinds: dict[int, str]) -> str:
 _OPENAI = {
     400: _INVALID,
     401: "authentication_error",
+    402: "insufficient_quota",
     403: "permission_error",
     404: _INVALID,
     413: _INVALID,
@@ -89,6 +90,7 @@ _OPENAI = {
 }
 _ANTHROPIC = {
     **_OPENAI,
+    402: "billing_error",
     404: "not_found_error",
     413: "request_too_large",
     _OVERLOADED: "overloaded_error",

@@ -31,6 +31,14 @@ class Price:
     cache_read: float | None = None
     cache_write: float | None = None
 
+    @property
+    def is_free(self) -> bool:
+        """Whether no token costs anything."""
+        return self.input == self.output == 0
+
+
+FREE = Price(0.0, 0.0, 0.0, 0.0)
+
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
@@ -100,6 +108,7 @@ class FactSource(StrEnum):
     SERVER = "server's list"
     FAMILY = "model family"
     TABLE = "table"
+    LOCAL = "this machine"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from byok.record import RequestOutcome, RequestRecord
 PriceOf: TypeAlias = Callable[[str, str], Price | None]  # by upstream and model
 _MILLION = 1_000_000
 # Failures of an upstream that has made no token.
-_FREE = frozenset(
+FREE_FAILURES = frozenset(
     kind.__name__ for kind in (ConnectFailed, UpstreamRefused, ContextLengthExceeded)
 )
 
@@ -26,11 +26,15 @@ def cost_of(record: RequestRecord, price_of: PriceOf) -> float | None:
     """Return the US dollars that a request cost; None if any part is not known."""
     if not record.attempts:
         return 0.0
-    if not _is_counted(record):
-        return None
+    answering = record.upstream, record.model
     spent = [*(record.own_usage or {}).items()]
     if record.usage is not None:
-        spent.append(((record.upstream, record.model), record.usage))
+        spent.append((answering, record.usage))
+    if not _is_counted(record):
+        models = {answering, *record.uncounted, *dict(spent)}
+        return 0.0 if all(_is_free(price_of(*model)) for model in models) else None
+    if not spent and price_of(*answering) is None:
+        return None  # what failed is free, as a rule; nobody knows that of this model
     total = 0.0
     for asked, usage in spent:
         dollars = price_tokens(usage, price_of(*asked))
@@ -50,7 +54,26 @@ def _is_counted(record: RequestRecord) -> bool:
         return False  # an answer began, and broke off before its count
     if record.outcome is RequestOutcome.OK:
         return bool(record.own_usage)  # nothing but byok's own questions was asked
-    return record.error_class in _FREE
+    return record.error_class in FREE_FAILURES
+
+
+def _is_free(price: Price | None) -> bool:
+    return price is not None and price.is_free
+
+
+def write_dollars(dollars: float) -> str:
+    """Write US dollars; small sums with more digits."""
+    if not dollars:
+        return "$0"
+    return f"${dollars:.4f}" if dollars < 1 else f"${dollars:,.2f}"
+
+
+def write_cost(dollars: float, unpriced: int) -> str:
+    """Write a sum of costs; it has no part of the requests that are `unpriced`."""
+    if not unpriced:
+        return write_dollars(dollars)
+    unknown = f"{unpriced:,} request{'s' * (unpriced != 1)} of unknown price"
+    return f"{write_dollars(dollars)} + {unknown}" if dollars else unknown
 
 
 def price_tokens(usage: Usage, price: Price | None) -> float | None:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from byok.journal.cost import FREE_FAILURES
 from byok.journal.reader import read_journal
 from byok.journal.rows import select_rows
 
@@ -16,8 +17,9 @@ GROUPS = {
     "conversation": "conversation",
     "client": "client",
 }
-SUMS = """count(*), total(outcome = 'failed'),
-    total(input_tokens IS NULL AND cost IS NULL),
+_FREE = ", ".join(f"'{name}'" for name in sorted(FREE_FAILURES))
+SUMS = f"""count(*), total(outcome = 'failed'), total(input_tokens IS NULL
+        AND attempts > 0 AND (first_byte NOT NULL OR error_class NOT IN ({_FREE}))),
     total(input_tokens), total(output_tokens), total(cache_read_tokens),
     total(cache_written_tokens), total(cost), total(cost IS NULL),
     total(iif(cache_read_tokens IS NULL, 0, input_tokens))"""

@@ -67,7 +67,7 @@ class Translator:
         such a conversation is always translated.
 
         Raises:
-            BadRequest: the body asks for what byok cannot translate; 429, a cap is
+            BadRequest: the body asks for what byok cannot translate; 402, a cap is
                 reached.
         """
         destination = await self._router.choose_listed(first_text(body, "model"))
@@ -88,7 +88,7 @@ class Translator:
 
     async def _admit(self, exchange: HttpExchange, destination: Destination) -> None:
         name, model = destination.upstream.name, destination.model
-        admitted = await self._caps.admit(exchange.record, name, model, status=429)
+        admitted = await self._caps.admit(exchange.record, name, model)
         if admitted.refusal is not None:
             raise admitted.refusal
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from byok.dialects.default_models import choose_chat_model, choose_job_model
-from byok.dialects.model_facts import ModelFacts, Price, SourcedFacts
+from byok.dialects.model_facts import FREE, ModelFacts, Price, SourcedFacts
 from byok.errors import ConfigError, NotReady, UpstreamError
 from byok.model_ids import ListedModel
 from byok.purposes import Purpose
@@ -148,8 +148,14 @@ class Catalog:
         return known.sourced_facts(model) if known else SourcedFacts(ModelFacts(model))
 
     def price_of(self, name: str, model: str) -> Price | None:
-        """Return the prices of a model, or None; any upstream may be named."""
-        return self.facts_of(name, model).facts.price if name in self._entries else None
+        """Return the prices of a model, or None; any upstream may be named.
+
+        What answers inside byok, such as the demo, is free.
+        """
+        entry = self._entries.get(name)
+        if entry is not None and entry.known is None:
+            return FREE
+        return self.facts_of(name, model).facts.price
 
     def list_models(self) -> list[ListedModel]:
         """Return all models, in the order of the settings."""

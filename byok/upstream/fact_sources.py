@@ -1,10 +1,12 @@
 """Sources of model facts that need no request: settings, profiles, names, the table."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias
 
 from byok.dialects.families import family_facts
 from byok.dialects.model_facts import (
+    FREE,
     FactSource,
     ModelFacts,
     combine_facts,
@@ -30,6 +32,10 @@ def fact_sources(spec: UpstreamSpec, profiles: Profiles | None) -> tuple[Lookup,
         (FactSource.FAMILY, family_facts),
         (FactSource.TABLE, lambda model: packed_table().facts(spec.vendor, model)),
     )
+    if spec.is_local:
+        # A server here may pass questions on, so whoever names a price counts more.
+        free = partial(ModelFacts, price=FREE)
+        found = (*found, (FactSource.LOCAL, free))
     if profiles is None:
         return found
     key = spec.key

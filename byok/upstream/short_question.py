@@ -86,7 +86,8 @@ async def answer_of(
     )
     said, length, usage = list[str](), 0, Usage()
     record = current_record()
-    record.uncounted += 1
+    name = asked.upstream.name
+    record.uncounted.append((name, asked.model))
     async with aclosing(asked.upstream.stream(chat, asked.model)) as batches:
         async for batch in batches:
             for event in batch:
@@ -98,8 +99,8 @@ async def answer_of(
             if longest is not None and length >= longest:
                 break
     if usage != Usage():
-        record.uncounted -= 1
-        record.note_own_usage(asked.upstream.name, asked.model, usage)
+        record.uncounted.remove((name, asked.model))
+        record.note_own_usage(name, asked.model, usage)
     if not (answer := "".join(said).strip()):
-        raise UpstreamEmpty("it wrote nothing.", upstream=asked.upstream.name)
+        raise UpstreamEmpty("it wrote nothing.", upstream=name)
     return answer[:longest]

@@ -11,6 +11,7 @@ from byok.upstream.http_call import Callee
 from byok.upstream.retry import PATIENCE
 from byok.upstream.timeouts import REASONING, REMOTE, Timeouts
 from byok.upstream.transport import Route
+from byok.urls import is_loopback
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,11 @@ class UpstreamSpec:
     def key(self) -> str:
         """The name in files, which distinguishes upstreams of the same name."""
         return f"{self.name}@{self.api.base_url}"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it runs on this machine."""
+        return is_loopback(self.api.base_url)
 
     @property
     def api(self) -> Api:

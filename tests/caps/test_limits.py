@@ -40,10 +40,18 @@ def test_a_cap_says_what_is_used_and_what_to_do(
 ) -> None:
     assert cap.measure(SPENT, begun=1) == used
     assert told in cap.warning(used)
-    error = cap.error(used, 422)
+    error = cap.error(used)
     assert told in str(error)
-    assert (error.code, error.status, error.retryable) == ("cap_reached", 422, False)
+    assert (error.code, error.status, error.retryable) == ("cap_reached", 402, False)
     assert f"Raise {cap.name} under [caps]" in error.hint
+
+
+def test_a_cap_in_dollars_says_what_is_not_known() -> None:
+    cap = Cap(Unit.DOLLARS, Period.DAY, 5)
+    told = "$1.20 + 61 requests of unknown price, of $5.00 today"
+    assert told in cap.warning(1.2, 61)
+    assert told in str(cap.error(1.2, 61))
+    assert "$0" not in cap.warning(0.0, 61)
 
 
 def test_a_cap_is_near_from_four_fifths_on() -> None:

@@ -21,15 +21,15 @@ def test_without_caps_nothing_is_said(capsys: pytest.CaptureFixture[str]) -> Non
 def test_caps_and_what_does_not_count(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [
         {"name": "requests_per_day", "most": 1000, "used": 12},
-        {"name": "usd_per_day", "most": 5.0, "used": 0.5},
+        {"name": "usd_per_day", "most": 5.0, "used": 1.5},
         {"name": "tokens_per_conversation", "most": 10_000, "used": None},
     ]
     lines = told(capsys, caps=rows, unpriced=3, journal=False)
     assert lines[:3] == [
         "cap: requests_per_day: 12 of 1,000 used",
-        "cap: usd_per_day: $0.50 of $5.00 used",
+        "cap: usd_per_day: $1.50 + 3 requests of unknown price, of $5.00 used",
         "cap: tokens_per_conversation: 10,000 at most",
     ]
     assert "journal is off" in lines[3]
-    assert lines[4].startswith("cap: 3 requests of today do not count")
-    assert len(told(capsys, caps=rows[:1], unpriced=3)) == 1
+    [line] = told(capsys, caps=[{**rows[1], "used": 0.0}], unpriced=1)
+    assert line == "cap: usd_per_day: 1 request of unknown price, of $5.00 used"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.cli.journal_table import show_entries, write_dollars
+from byok.cli.journal_table import show_entries
 from byok.journal.entry import JournalEntry
 from byok.journal.reading import StoredEntry
 from tests.fakes.journal_entries import entry
@@ -112,11 +112,3 @@ def test_only_a_wide_terminal_shows_tools(
     header, line = capsys.readouterr().out.splitlines()
     assert ("tools" in header) == wide
     assert len(line) <= columns
-
-
-@pytest.mark.parametrize(
-    ("dollars", "text"),
-    [(0.0, "$0"), (0.00012, "$0.0001"), (0.5, "$0.5000"), (1234.5, "$1,234.50")],
-)
-def test_dollars_have_the_digits_that_matter(dollars: float, text: str) -> None:
-    assert write_dollars(dollars) == text

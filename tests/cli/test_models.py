@@ -21,6 +21,9 @@ def cells(out: str) -> list[str]:
     return row.split()
 
 
+FREE = ("free", "(this", "machine)")
+
+
 async def test_models_are_those_of_the_running_daemon_and_not_of_the_settings(
     cli: Cli, fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -36,14 +39,14 @@ async def test_models_are_those_of_the_running_daemon_and_not_of_the_settings(
         with daemon_thread(upstream=fake.url):
             before, err = listed()
             assert (before.split("\n")[1].split(), err) == (
-                ["custom", "first", "default"],
+                ["custom", "first", "default", *FREE],
                 "",
             )
             fake.models = ["another"]  # what it offers now is told
             return listed()
 
     after, err = await asyncio.to_thread(both)
-    assert (cells(after), err) == (["custom", "another", "default"], "")
+    assert (cells(after), err) == (["custom", "another", "default", *FREE], "")
 
 
 def test_the_demo_offers_its_one_model(cli: Cli) -> None:
@@ -112,9 +115,9 @@ async def test_the_models_of_an_upstream_are_listed(
     assert (done.code, done.err) == (0, NOT_RUNNING)
     rows = [line.split() for line in done.out.splitlines()[1:]]
     assert sorted(rows) == [
-        ["fake", "one"],
-        ["fake", "two/three:free", "default"],
-        ["fake", "x[/y]"],
+        ["fake", "one", *FREE],
+        ["fake", "two/three:free", "default", *FREE],
+        ["fake", "x[/y]", *FREE],
     ]
 
 

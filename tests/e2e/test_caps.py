@@ -125,22 +125,22 @@ async def test_a_near_cap_is_told_once_below_an_answer(fake: FakeUpstream) -> No
 
 
 REFUSED = {
-    "silent": ("/chat-stream", {"message": "x", "silent": True}, 422),
-    "whole": ("/chat", {"message": "x"}, 422),
+    "silent": ("/chat-stream", {"message": "x", "silent": True}, 402),
+    "whole": ("/chat", {"message": "x"}, 402),
     "edit": (
         "/instruction-stream",
         {"instruction": "x", "selected_text": "a", "path": "a.py"},
-        422,
+        402,
     ),
     "openai": (
         "/v1/chat/completions",
         {"model": "m", "messages": [{"role": "user", "content": "x"}]},
-        429,
+        402,
     ),
     "openai stream": (
         "/v1/chat/completions",
         {"model": "m", "stream": True, "messages": [{"role": "user", "content": "x"}]},
-        429,
+        402,
     ),
     "anthropic": (
         "/v1/messages",
@@ -149,7 +149,7 @@ REFUSED = {
             "max_tokens": 9,
             "messages": [{"role": "user", "content": "x"}],
         },
-        429,
+        402,
     ),
 }
 
@@ -165,8 +165,11 @@ async def test_every_kind_of_request_is_refused_before_a_model_is_asked(
     assert len(fake.requests) == 1
     assert reply.status == status
     assert is_refused(reply)
-    if status == 429:
-        assert reply.json["error"]["type"] == "rate_limit_error"
+    kind = {
+        "/v1/messages": "billing_error",
+        "/v1/chat/completions": "insufficient_quota",
+    }
+    assert reply.json["error"].get("type") == kind.get(path)
 
 
 async def test_an_sdk_does_not_ask_again_at_a_cap(fake: FakeUpstream) -> None:
@@ -182,10 +185,13 @@ async def test_an_sdk_does_not_ask_again_at_a_cap(fake: FakeUpstream) -> None:
             max_retries=3,
             http_client=openai.DefaultAsyncHttpxClient(trust_env=False),
         ) as client:
-            with pytest.raises(openai.RateLimitError, match="cap of your settings"):
+            with pytest.raises(
+                openai.APIStatusError, match="cap of your settings"
+            ) as e:
                 await client.chat.completions.create(
                     model="m", messages=[{"role": "user", "content": "x"}]
                 )
+    assert e.value.status_code == 402
     assert records.errors == ["", "cap_reached"]
 
 
@@ -249,6 +255,24 @@ async def test_32_streams_at_a_cap_of_tokens_exceed_it_by_their_own(
     assert is_refused(last)
 
 
+async def test_a_cap_in_dollars_does_not_stop_a_model_on_this_machine(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(HI)
+    settings = capped(fake, usd_per_day=0.001)
+    priced = {"price_input": 2, "price_output": 10}
+    settings["upstreams"]["fake"]["facts"] = {"m": priced}
+    async with running(settings, clock=NOON) as editor:
+        paid = [await editor.chat(model="byok:fake:m") for _ in range(2)]
+        local = [await editor.chat(model="byok:fake:here") for _ in range(2)]
+        status = (await editor.post("/byok/daemon")).json["caps"]
+    assert [is_refused(reply) for reply in (*paid, *local)] == [
+        *(False, True),
+        *(False, False),
+    ]
+    assert status["unpriced"] == 0
+
+
 async def test_midnight_begins_a_new_day(fake: FakeUpstream) -> None:
     fake.play(HI)
     _, midnight = bounds_of(day_of(NOW))
@@ -289,7 +313,7 @@ async def test_a_days_cap_holds_over_a_restart(
     assert b"3 of 3 requests today" in over.body
     assert len(fake.requests) == 3
     assert "cap: requests_per_day: 3 of 3 used\n" in told
-    assert "cap: 1 requests of today do not count" in told  # the cancelled one
+    assert "+ 1 request of unknown price, of $1.00 used" in told  # the cancelled one
     assert status["caps"][1]["used"] == pytest.approx(2 * 0.00209)
     async with serving(home, env=env) as program:
         again = await ask(program)

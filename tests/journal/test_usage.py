@@ -31,7 +31,12 @@ def path(tmp_path: Path) -> Path:
                 outcome="cancelled",
             ),
             PLAIN._replace(
-                outcome="failed", cost=0.0, input_tokens=None, output_tokens=None
+                outcome="failed",
+                error_class="UpstreamRefused",
+                first_byte=None,
+                cost=0.0,
+                input_tokens=None,
+                output_tokens=None,
             ),
             PLAIN._replace(model="", upstream="official", cost=None),
         ],

@@ -59,7 +59,7 @@ async def test_a_conversation_is_found_and_told_as_a_timeline(page: Page) -> Non
     assert "byok keys set NAME" in await turns.nth(2).locator("code").all_inner_texts()
     sums = await page.locator("dl.facts").inner_text()
     assert re.search(r"Turns\s+3\s+Failed\s+1\s", sums)
-    assert "1 requests of unknown cost" in sums
+    assert "1 requests of unknown price" in sums
     assert await axe(page) == ""
     await page.get_by_role("link", name="All conversations").click()
     await expect(page.locator("tbody tr")).to_have_count(2)
@@ -179,7 +179,10 @@ async def test_what_nobody_told_is_not_shown_as_nothing(page: Page) -> None:
     assert "0 / 0" not in row
     await open_panel(page, "conversations/c0ffee-1")
     sums = " ".join((await page.locator("dl.facts").inner_text()).split())
-    assert "Tokens in – From the cache – Tokens out – Cost unknown" in sums
+    assert (
+        "Tokens in – From the cache – Tokens out – Cost 2 requests of unknown price"
+        in sums
+    )
 
 
 async def test_what_was_said_of_a_panel_is_gone_with_it(page: Page) -> None:

@@ -101,7 +101,7 @@ async def test_charts_are_drawn_and_said(page: Page) -> None:
     )
     found = await figures(page)
     assert found["Requests"] == "40"
-    assert found["Cost"] == "$10.00\nplus 20 requests of unknown cost"
+    assert found["Cost"] == "$10.00 + 20 requests of unknown price"
     assert found["Failed"] == "20\n50%"
     await expect(page.locator("progress")).to_have_attribute("max", "100")
 

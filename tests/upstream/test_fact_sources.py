@@ -2,7 +2,13 @@
 
 from pathlib import Path
 
-from byok.dialects.model_facts import FactSource, ModelFacts, combine_facts
+from byok.dialects.model_facts import (
+    FREE,
+    FactSource,
+    ModelFacts,
+    Price,
+    combine_facts,
+)
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.upstream.fact_sources import fact_sources
 from byok.upstream.profiles import Profile, Profiles
@@ -34,3 +40,19 @@ def test_the_user_counts_more_than_a_probe_and_a_probe_more_than_a_name(
 def test_without_profiles_the_other_sources_remain() -> None:
     sources = [source for source, _ in fact_sources(SPEC, None)]
     assert sources == [FactSource.USER, FactSource.FAMILY, FactSource.TABLE]
+
+
+def test_a_model_on_this_machine_is_free_unless_somebody_names_a_price() -> None:
+    named = ModelFacts("paid", price=Price(1.0, 2.0))
+    listed = (FactSource.SERVER, named)
+    for url, model, more, free in (
+        ("http://127.0.0.1:1/v1", "m", (), True),
+        ("http://localhost:1/v1", "m", (), True),
+        ("http://127.0.0.1:1/v1", "paid", (), False),
+        ("http://127.0.0.1:1/v1", "m", (listed,), False),
+        ("https://h/v1", "m", (), False),
+    ):
+        spec = UpstreamSpec("box", (Api(OpenAIChat(), url),), facts={"paid": named})
+        layers = [(source, find(model)) for source, find in fact_sources(spec, None)]
+        known = combine_facts(model, [*layers, *more]).facts
+        assert (known.price == FREE) is free, (url, model)

@@ -77,7 +77,7 @@ async def test_short_question_ends_in_time_and_closes_the_stream() -> None:
     with pytest.raises(UpstreamTimeout, match=r"box: .*within 0\.01 s"):
         await question(box)("i", "t", seconds=0.01, longest=7)
     assert box.closed == 1
-    assert (record.own_usage, record.uncounted) == (None, 1)
+    assert (record.own_usage, record.uncounted) == (None, [("box", "tiny")])
 
 
 async def test_short_question_is_noted_in_the_record_of_its_request() -> None:
@@ -92,7 +92,7 @@ async def test_short_question_is_noted_in_the_record_of_its_request() -> None:
     record = await asyncio.ensure_future(two_questions())
     assert record.model_id == "byok:box:tiny"
     assert record.own_usage == {("box", "tiny"): Usage(1400, 4)}
-    assert (record.usage, record.uncounted) == (None, 0)
+    assert (record.usage, record.uncounted) == (None, [])
 
 
 async def test_short_question_passes_on_that_nobody_may_be_asked() -> None:

@@ -21,15 +21,14 @@ export function askedOther(request) {
 export const tokensOf = ({ input_tokens: input, output_tokens: output }) =>
   (input || output ? `${short(input)} / ${short(output)}` : "–");
 
-// Return the cost of a sum, or null if that of every request is unknown.
-export const costOf = (sums) =>
-  (sums.requests > 0 && sums.unpriced === sums.requests ? null : sums.cost);
+// Return the cost of a sum, or null if nothing is known to have cost anything.
+export const costOf = ({ cost, unpriced }) => (unpriced && !cost ? null : cost);
 
-// Return the cost of a sum in words: only a part where that of some requests is unknown.
-export function costText(sums) {
-  const cost = costOf(sums);
-  return cost !== null && sums.unpriced ? t("request.cost.part", { cost: dollars(cost) })
-    : dollars(cost);
+// Return the cost of a sum in words, with the requests that have no part in it.
+export function costText({ cost, unpriced }) {
+  if (!unpriced) return dollars(cost);
+  const unknown = t("request.cost.unknown", { count: number(unpriced) });
+  return cost ? `${dollars(cost)} + ${unknown}` : unknown;
 }
 
 // Return the address of a conversation's timeline.

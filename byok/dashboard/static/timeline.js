@@ -79,15 +79,13 @@ class Turns {
 }
 
 function sumsOf(sums) {
-  const unpriced = sums.unpriced < sums.requests && sums.unpriced > 0
-    ? ` (${t("timeline.unpriced", { count: number(sums.unpriced) })})` : "";
   return facts([
     [t("conversations.turns"), number(sums.requests)],
     [t("conversations.failed"), number(sums.failed)],
     [t("request.in"), number(sums.input_tokens || null)],
     [t("request.cached"), number(sums.cache_read_tokens)],
     [t("request.out"), number(sums.input_tokens ? sums.output_tokens : null)],
-    [t("request.cost"), `${costText(sums)}${unpriced}`],
+    [t("request.cost"), costText(sums)],
     [t("conversations.repairs"), number(sums.repairs + sums.dropped_calls)],
     [t("timeline.first"), time(sums.first)],
     [t("timeline.last"), time(sums.last)],

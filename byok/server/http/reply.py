@@ -6,7 +6,6 @@ from aiohttp.web import Response
 
 from byok.clients.errors import anthropic_error, openai_error, status_of
 from byok.errors import (
-    BadRequest,
     ByokError,
     NotAllowed,
     UpstreamError,
@@ -84,8 +83,6 @@ def error_response(
         response.headers["Retry-After"] = str(round(error.retry_after))
     elif error.status == 503:
         response.headers["Retry-After"] = "2"
-    elif status == 429 and isinstance(error, BadRequest):
-        response.headers["X-Should-Retry"] = "false"  # else SDKs wait and ask again
     unread = error.status in (400, 408, 413) and not isinstance(error, UpstreamError)
     if unread or isinstance(error, NotAllowed):
         response.force_close()  # the body is not worth reading, a stranger no place

@@ -7,6 +7,7 @@ import {
 } from "../dom.js";
 import { dollars, duration, number, percent, time } from "../format.js";
 import { follow, renderAgain } from "../refresh.js";
+import { costText } from "../requests.js";
 import { t, textOr } from "../texts.js";
 import { modelsTable } from "./models-table.js";
 import { requestsTable } from "./requests-table.js";
@@ -119,19 +120,22 @@ function officialText(official) {
 
 function capsText({ caps, unpriced }) {
   if (!caps.length) return t("overview.caps-none");
-  const left = unpriced ? t("overview.unpriced", { count: number(unpriced) }) : "";
-  return [caps.map(capLine), left ? h("p", { class: "quiet" }, left) : null];
+  return caps.map((cap) => capLine(cap, unpriced));
 }
 
-function capLine({ name, most, used }) {
-  const amount = (value) => (name.startsWith("usd") ? dollars(value) : number(value));
+function capLine({ name, most, used }, unpriced) {
+  const inDollars = name.startsWith("usd");
+  const amount = inDollars ? dollars : number;
   const title = textOr(`cap.${name}`, name);
   if (used === null) {
     return h("div", {}, t("overview.cap-each", { title, most: amount(most) }));
   }
   const tone = used >= most ? "bad" : used >= 0.8 * most ? "warn" : "good";
   return h("div", {}, badge(tone, percent(used / most)), " ",
-    t("overview.cap-used", { title, used: amount(used), most: amount(most) }));
+    t("overview.cap-used", {
+      title, most: amount(most),
+      used: inDollars ? costText({ cost: used, unpriced }) : amount(used),
+    }));
 }
 
 async function upstreamsBlock(body, signal, tools, onModels) {

@@ -5,7 +5,7 @@ import { createChart } from "../charts.js";
 import { errorBox, h, replace, section, table } from "../dom.js";
 import { dollars, number, percent, short } from "../format.js";
 import { follow } from "../refresh.js";
-import { costOf } from "../requests.js";
+import { costOf, costText } from "../requests.js";
 import { t } from "../texts.js";
 import * as charts from "./usage-charts.js";
 
@@ -87,8 +87,6 @@ function show({ parts, drawn, chosen }, series, byDay) {
 function showFigures(part, series) {
   const { total } = series;
   const failed = total.requests ? percent(total.failed / total.requests) : "";
-  const unpriced = total.unpriced
-    ? t("usage.figure.unpriced", { count: number(total.unpriced) }) : "";
   const figure = (name, value, note = "") => h("div", {}, h("dt", {}, t(`usage.figure.${name}`)),
     h("dd", {}, h("span", { class: "figure" }, value),
       note ? h("span", { class: "quiet" }, note) : null));
@@ -98,7 +96,7 @@ function showFigures(part, series) {
       figure("in", short(total.input_tokens)),
       figure("out", short(total.output_tokens)),
       figure("cache", charts.cacheText(total)),
-      figure("cost", dollars(costOf(total)), unpriced),
+      figure("cost", costText(total)),
       figure("failed", number(total.failed), failed)),
     series.keeps ? null : h("p", {}, t("usage.off")),
     total.requests ? null : h("p", { class: "empty" }, t("usage.empty")));
@@ -126,18 +124,20 @@ function fill(part, title, rows, total, first) {
 function showCaps(part, { caps, unpriced, journal }) {
   if (!caps.length) return replace(part);
   replace(part, section(t("usage.caps"),
-    h("ul", { class: "caps" }, caps.map(showCap)),
-    journal ? null : h("p", { class: "quiet" }, t("usage.cap.off")),
-    unpriced ? h("p", { class: "quiet" }, t("usage.cap.unpriced", { count: number(unpriced) }))
-      : null));
+    h("ul", { class: "caps" }, caps.map((cap) => showCap(cap, unpriced))),
+    journal ? null : h("p", { class: "quiet" }, t("usage.cap.off"))));
 }
 
 // `used` is null for a cap of each conversation.
-function showCap({ name, most, used }) {
-  const write = name.startsWith("usd") ? dollars : number;
+function showCap({ name, most, used }, unpriced) {
+  const inDollars = name.startsWith("usd");
+  const write = inDollars ? dollars : number;
   const title = t(`cap.${name}`);
   if (used === null) return h("li", {}, title, " ", t("usage.cap.most", { most: write(most) }));
   return h("li", {}, h("span", {}, title),
     h("progress", { max: most, value: Math.min(used, most), "aria-label": title }),
-    h("span", {}, t("usage.cap.used", { used: write(used), most: write(most) })));
+    h("span", {}, t("usage.cap.used", {
+      most: write(most),
+      used: inDollars ? costText({ cost: used, unpriced }) : write(used),
+    })));
 }
