@@ -13,9 +13,10 @@ Flag: TypeAlias = bool | int | str
 
 ON, OFF = "0.0.0", ""
 
-# What byok serves today decides what is on; the comment says why a flag is off.
+# What byok serves today decides what is on; the comment says why a flag is off. Where
+# the official service answers too (`merging.py`), a table counts for the endpoints that
+# byok serves; APPEARANCE and CLIENT_TOOLS concern the client alone.
 CHAT: dict[str, Flag] = {
-    "vscode_min_version": OFF,
     "enable_chat": True,
     "enable_chat_with_tools": True,
     "vscode_chat_with_tools_min_version": ON,
@@ -26,12 +27,10 @@ CHAT: dict[str, Flag] = {
     "vscode_support_tool_use_start_min_version": ON,
     "enable_parallel_tools": True,
     "beachhead_enable_parallel_tool_execution": True,
-    "enable_grouped_tools": True,
     "beachhead_enable_sub_agent_tool": True,
     "vscode_task_list_min_version": ON,
     "agent_max_iterations": 200,
     "agent_chat_model": "",
-    "agent_report_streamed_chat_every_chunk": 0,
     "retry_chat_stream_timeouts": True,
     "enable_editable_history": True,
     "vscode_editable_history_min_version": ON,
@@ -42,13 +41,21 @@ CHAT: dict[str, Flag] = {
     "vscode_show_thinking_summary_min_version": ON,
     "vscode_personalities_min_version": OFF,
     "enable_summary_titles": True,
-    "vscode_new_threads_menu_min_version": ON,
-    "enable_new_threads_list": True,
-    "enable_bulk_delete_threads": True,
     "vscode_share_min_version": OFF,  # a share link would need a server
     "enable_exchange_storage": True,
     "enable_tool_use_state_storage": True,
+    "enable_prompt_enhancer": True,  # newer clients enhance through a silent chat
+    "vscode_sources_min_version": OFF,
+    "vscode_external_sources_in_chat_min_version": OFF,
+    "enable_context_canvas": False,
     "vscode_rich_checkpoint_info_min_version": ON,
+}
+APPEARANCE: dict[str, Flag] = {
+    "vscode_min_version": OFF,
+    "enable_grouped_tools": True,
+    "vscode_new_threads_menu_min_version": ON,
+    "enable_new_threads_list": True,
+    "enable_bulk_delete_threads": True,
     "vscode_design_system_rich_text_editor_min_version": ON,
     "enable_intersection_observer_manager": True,
 }
@@ -75,10 +82,13 @@ EDITING: dict[str, Flag] = {
     "vscode_next_edit_min_version": OFF,  # see pauses()
     "vscode_next_edit_bottom_panel_min_version": OFF,
     "vscode_generate_commit_message_min_version": ON,
+}
+COMPLETION: dict[str, Flag] = {
     "enable_chat_input_inline_completion": False,
     "enable_completion_file_edit_events": True,
     "bypass_language_filter": True,
-    "enable_prompt_enhancer": True,  # newer clients enhance through a silent chat
+}
+CLIENT_TOOLS: dict[str, Flag] = {
     "agent_edit_tool_enable_fuzzy_matching": True,
     "agent_edit_tool_show_result_snippet": True,
     "agent_edit_tool_instructions_reminder": True,
@@ -105,9 +115,6 @@ CONTEXT: dict[str, Flag] = {
     "enable_codebase_indexing": True,
     "codebase_indexing_enabled": True,
     "enable_workspace_index": True,
-    "vscode_sources_min_version": OFF,
-    "vscode_external_sources_in_chat_min_version": OFF,
-    "enable_context_canvas": False,
 }
 GUIDELINES: dict[str, Flag] = {
     "enable_guidelines": True,
@@ -124,6 +131,7 @@ QUIET: dict[str, Flag] = {
     "cli_enable_sentry": False,
     "beachhead_enable_sentry": False,
     "enable_hindsight": False,
+    "agent_report_streamed_chat_every_chunk": 0,
     "fraud_sign_endpoints": False,
     "vscode_background_agents_min_version": OFF,
     "enable_tenant_level_tool_permissions": False,
@@ -144,5 +152,6 @@ def pauses(*, chat_input: bool, next_edit: bool) -> dict[str, Flag]:
 
 
 FLAGS: dict[str, Flag] = {
-    **CHAT, **SUMMARY, **EDITING, **CONTEXT, **GUIDELINES, **QUIET,
+    **CHAT, **APPEARANCE, **SUMMARY, **EDITING, **COMPLETION, **CLIENT_TOOLS, **CONTEXT,
+    **GUIDELINES, **QUIET,
 }  # fmt: skip

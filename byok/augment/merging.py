@@ -1,7 +1,7 @@
 """Merge byok's models into the official service's reply of /get-models.
 
 byok announces what byok serves: its models, and each flag that makes a client use a
-group of endpoints that does not go to the service.
+group of endpoints, or not, where that group does not go to the service.
 """
 
 import contextlib
@@ -9,6 +9,7 @@ import math
 from collections.abc import Collection, Iterable
 from typing import Any
 
+from byok.augment import flags
 from byok.augment.body import mapping, objects, text
 from byok.chat import Json
 from byok.errors import UpstreamGarbled
@@ -26,14 +27,10 @@ _FLAGS: dict[EndpointGroup, tuple[str, ...]] = {
         "enable_hindsight",
         "agent_report_streamed_chat_every_chunk",
     ),
-    EndpointGroup.CHAT: (
-        "agent_chat_model",
-        "vscode_share_min_version",
-        "enable_context_canvas",
-        "vscode_sources_min_version",
-        "vscode_external_sources_in_chat_min_version",
-    ),
-    EndpointGroup.CONTEXT: ("enable_commit_indexing", "max_upload_size_bytes"),
+    EndpointGroup.CHAT: (*flags.CHAT, *flags.SUMMARY, *flags.GUIDELINES),
+    EndpointGroup.EDIT: (*flags.EDITING,),
+    EndpointGroup.COMPLETION: (*flags.COMPLETION,),
+    EndpointGroup.CONTEXT: (*flags.CONTEXT,),
     EndpointGroup.AGENTS: (
         "vscode_background_agents_min_version",
         "enable_tenant_level_tool_permissions",
@@ -58,15 +55,15 @@ def merge_models(official: Json, ours: Json, groups: Collection[EndpointGroup]) 
     names = {model["name"] for model in ours["models"]}
     theirs = objects(official, "models") if with_theirs else []
     kept = [m for m in theirs if text(m, "name") and text(m, "name") not in names]
-    flags = _flags(official["feature_flags"], ours["feature_flags"], groups)
+    merged = _flags(official["feature_flags"], ours["feature_flags"], groups)
     if with_theirs:
-        flags |= _registries(official["feature_flags"], ours["feature_flags"])
+        merged |= _registries(official["feature_flags"], ours["feature_flags"])
     return {
         **ours,
         **official,
         "default_model": ours["default_model"],
         "models": [*ours["models"], *kept],
-        "feature_flags": flags,
+        "feature_flags": merged,
     }
 
 

@@ -101,6 +101,16 @@ def test_merged_get_models_takes_all_else_from_the_service() -> None:
         ("enable_hindsight", True, EndpointGroup.TELEMETRY),
         ("agent_chat_model", "sonnet", EndpointGroup.CHAT),
         ("enable_context_canvas", True, EndpointGroup.CHAT),
+        ("enable_agent_mode", False, EndpointGroup.CHAT),
+        ("vscode_agent_mode_min_version", "", EndpointGroup.CHAT),
+        ("enable_agent_auto_mode", False, EndpointGroup.CHAT),
+        ("history_summary_min_version", "", EndpointGroup.CHAT),
+        ("memories_params", "{}", EndpointGroup.CHAT),
+        ("enable_prompt_enhancer", False, EndpointGroup.CHAT),
+        ("vscode_generate_commit_message_min_version", "", EndpointGroup.EDIT),
+        ("vscode_next_edit_min_version", "0.0.0", EndpointGroup.EDIT),
+        ("bypass_language_filter", False, EndpointGroup.COMPLETION),
+        ("max_trackable_file_count", 0, EndpointGroup.CONTEXT),
         ("enable_commit_indexing", True, EndpointGroup.CONTEXT),
         ("vscode_background_agents_min_version", "1.0.0", EndpointGroup.AGENTS),
         ("notification_polling_interval_ms", 1000, EndpointGroup.ACCOUNT),
@@ -116,6 +126,12 @@ def test_merged_flag_that_needs_a_group_is_the_services_only_with_it(
     assert (
         merge_models(answer, OURS, set(EndpointGroup))["feature_flags"][flag] == theirs
     )
+
+
+def test_merged_flags_of_the_client_alone_are_the_services() -> None:
+    theirs = {"vscode_min_version": "9.9.9", "agent_edit_tool_max_lines": 7}
+    merged = merge_models(official(**theirs), OURS, ())
+    assert {name: merged["feature_flags"][name] for name in theirs} == theirs
 
 
 @pytest.mark.parametrize("flag", ["vscode_sentry_rate", "new_telemetry_endpoint"])
