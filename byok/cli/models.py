@@ -62,6 +62,10 @@ def show(answer: Mapping[str, Any]) -> None:
     """Print the table, what failed, and what table of known models is meant."""
     rows = [*_rows(answer)]
     say_table(*_COLUMNS, rows=rows)
+    for row in answer.get("substitutes", ()):
+        tell(f"byok: {row['model']} answers instead of the unknown {row['asked']!r}.")
+        if row["alias"]:
+            tell(f"To choose, set under [routing.aliases]: {row['alias']}")
     for failure in answer["failures"].values():
         tell(f"byok: {failure}")
     if any(f"({FactSource.TABLE}" in cell for row in rows for cell in row):

@@ -65,10 +65,15 @@ def effort(value: str) -> str:
     return value
 
 
+def is_alias(name: str) -> bool:
+    """Tell whether a name may be an alias."""
+    return bool(_ALIAS.match(name))
+
+
 def aliases(given: dict[str, str]) -> dict[str, str]:
     """Check names for models: an alias stands for a whole id, not for another alias."""
     for name, model in given.items():
-        if not _ALIAS.match(name):
+        if not is_alias(name):
             raise ValueError("a name must be of letters, digits, '.', '_' and '-'")
         if split_id(model) is None:
             raise ValueError("must stand for models like byok:<upstream>:<model>")
@@ -78,7 +83,7 @@ def aliases(given: dict[str, str]) -> dict[str, str]:
 def model_ids(given: list[str]) -> list[str]:
     """Check models whose upstreams must be plain to see: whole ids, or aliases."""
     for model in given:
-        if split_id(model) is None and not _ALIAS.match(model):
+        if split_id(model) is None and not is_alias(model):
             raise ValueError("must be models like byok:<upstream>:<model>, or aliases")
     return given
 

@@ -8,8 +8,10 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import dropwhile, takewhile, zip_longest
+from typing import NamedTuple, Self
 
-from byok.dialects.families import family_name
+from byok.dialects.families import FAMILIES, family_name
 from byok.dialects.fim.modes import FimMode
 from byok.dialects.fim.profiles import fim_profile_of
 from byok.dialects.fim.templates import template_of
@@ -25,6 +27,12 @@ _NO_CHAT = re.compile(
     r"embed|rerank|whisper|tts|dall-e|moderation|transcri|image|audio|speech|realtime"
     r"|guard|bge-|davinci|babbage|sora|veo|imagen|ocr|lyria|robotics|compound|orpheus",
     re.IGNORECASE,
+)
+# Words, sizes as one word, and each part of a version.
+_NAME = re.compile(r"\d+(?:\.\d+)?[bk](?![a-z])|[a-z]+|\d+")
+_NICKNAMES = dict.fromkeys(("sonnet", "opus", "haiku"), "claude")
+_NO_FAMILY = frozenset(
+    ("auto", "best", "chat", "default", "fast", "inherit", "latest", "model", "smart")
 )
 
 
@@ -181,6 +189,60 @@ def choose_job_model(
             return found or next(filling, "") or _best(patterns.small, talking)
         case _:
             return ""
+
+
+def find_closest(wanted: str, models: Sequence[str]) -> int | None:
+    """Return the index of the model of the same family whose name is closest, or None.
+
+    Of a family are models whose vendor calls them so, as sonnet4.5 and claude-haiku-4.
+    The closest has most words in common, then the nearest version (the newest, where
+    none is wanted), and fewest words of its own, which often mean a smaller model.
+    """
+    asked = _ModelName.parse(wanted)
+    if not asked.family:
+        return None
+
+    def distance(index: int) -> tuple[float, ...]:
+        own = named[index]
+        major, *minor = (
+            abs(a - b) if asked.version else -b
+            for a, b in zip_longest(asked.version, own.version or (0,), fillvalue=0)
+        )
+        shared = len(asked.words & own.words)
+        return -shared, major, len(own.words) - shared, *minor, *[0] * (4 - len(minor))
+
+    names = map(_ModelName.parse, models)
+    named = {
+        index: name
+        for index, name in enumerate(names)
+        if name.family == asked.family and not _NO_CHAT.search(models[index])
+    }
+    return min(named, key=distance, default=None)
+
+
+class _ModelName(NamedTuple):
+    """A model's name: its family ("" for none), words and version."""
+
+    family: str
+    words: frozenset[str]
+    version: tuple[int, ...]
+
+    @classmethod
+    def parse(cls, model: str) -> Self:
+        name = family_name(model)
+        tokens: list[str] = _NAME.findall(name)
+        words = [token for token in tokens if not token.isdecimal() and len(token) > 1]
+        first = words[0] if words else ""
+        own = first if len(first) > 2 else ""
+        known = (starts[0] for starts in FAMILIES if name.startswith(starts))
+        family = _NICKNAMES.get(first) or next(known, own)
+        numbers = dropwhile(lambda token: not token.isdecimal(), tokens)
+        version = takewhile(lambda t: t.isdecimal() and len(t) < 4, numbers)
+        return cls(
+            "" if first in _NO_FAMILY else family,
+            frozenset(words),
+            tuple(map(int, version)),
+        )
 
 
 def _is_no_chat(model: ModelFacts) -> bool:

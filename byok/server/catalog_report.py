@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import date
 
 from byok.chat import Json
+from byok.config.values import is_alias
 from byok.dialects.fact_values import write_facts
 from byok.model_ids import ListedModel
 from byok.purposes import Purpose
@@ -11,6 +12,7 @@ from byok.upstream.model_table import packed_table
 from byok.wiring.services import Services
 
 _SECONDS = 15.0  # for the lists
+_LONGEST_NAME = 80
 _JOBS = (Purpose.COMMIT, Purpose.TITLE, Purpose.COMPLETION)
 
 
@@ -38,6 +40,10 @@ def known_catalog(services: Services) -> Json:
         "jobs": _jobs(services),
         "models": [_row(services, model) for model in listed],
         "failures": failures,
+        "substitutes": [
+            _substitute(services.redactor(name), model)
+            for name, model in services.router.substitutes.items()
+        ],
         "table": {
             "source": table.source,
             "date": table.day.isoformat(),
@@ -54,6 +60,12 @@ def _jobs(services: Services) -> Mapping[str, str]:
         or services.router.default_for(purpose).id
         for purpose in _JOBS
     }
+
+
+def _substitute(name: str, model: str) -> Json:
+    """Say who answers instead of an unknown model, and how to choose that oneself."""
+    alias = f'"{name}" = "{model}"' if is_alias(name) else ""
+    return {"asked": name[:_LONGEST_NAME], "model": model, "alias": alias}
 
 
 def _row(services: Services, model: ListedModel) -> Json:

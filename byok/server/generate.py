@@ -42,7 +42,7 @@ from byok.upstream.chat_places import ChatPlaces
 from byok.upstream.router import Destination
 
 _log = logging.getLogger(__name__)
-_MAX_TOLD, _MAX_TOLD_MODELS, _MAX_SHOWN = 60, 1000, 80
+_MAX_TOLD = 60
 R = TypeVar("R", bound=LineReply | ObjectReply)
 
 
@@ -86,7 +86,6 @@ class Generator:
         self._caps = caps
         self._told_nodes: set[int] = set()
         self._told_notes: set[tuple[str, str]] = set()  # by model
-        self._told_models: set[tuple[str, str]] = set()  # by conversation
 
     async def understand(
         self, row: Generate, body: Json, exchange: HttpExchange, run: Runner
@@ -141,10 +140,7 @@ class Generator:
             reply,
             exchange.record,
             self._tools,
-            notices=(
-                *(self._notices(destination, body) if is_chat else ()),
-                *map(Notice, admitted.warnings),
-            ),
+            notices=map(Notice, admitted.warnings),
             refusal=admitted.refusal,
         )
         return answer, reply
@@ -164,19 +160,6 @@ class Generator:
             file = await self._context.text_of(name)
             return {**body, "target_file_content": file}
         return body
-
-    def _notices(self, destination: Destination, body: Json) -> tuple[Notice, ...]:
-        """Say once in a conversation that another model answers than the chosen one."""
-        told = (first_text(body, "conversation_id"), destination.instead_of)
-        silent = flag(body, "silent")
-        if not destination.instead_of or silent or told in self._told_models:
-            return ()
-        if len(self._told_models) > _MAX_TOLD_MODELS:
-            self._told_models.clear()
-        self._told_models.add(told)
-        wanted = self._tools.redactor(destination.instead_of)[:_MAX_SHOWN]
-        model = destination.model_id
-        return (Notice(f"byok does not know the model {wanted!r}: {model} answers."),)
 
     def _log_notes(self, destination: Destination, notes: Iterable[str]) -> None:
         """Log once a model what its prompt or its tools had to leave out."""

@@ -1,10 +1,11 @@
 """Routing: from the model id that a client sends to an upstream and its model."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from byok.dialects.default_models import find_closest
 from byok.model_ids import MAX_ID_LENGTH, PREFIX, ListedModel, split_id
 from byok.purposes import Purpose
 from byok.upstream.base import Upstream
@@ -12,7 +13,7 @@ from byok.upstream.catalog import Catalog
 from byok.upstream.unconfigured import UnconfiguredUpstream
 
 _log = logging.getLogger(__name__)
-_MAX_REMEMBERED = 1000
+_MAX_REMEMBERED = 100
 PLACEHOLDER = "default"
 NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 _FIRST_LIST_SECONDS = 2.0  # for lists that are on their way
@@ -22,7 +23,7 @@ _FIRST_LIST_SECONDS = 2.0  # for lists that are on their way
 class Destination:
     """The upstream and model that a request goes to.
 
-    `instead_of` is the requested id, if it is unknown and the default model answers.
+    `instead_of` is the requested id, if it is unknown and another model answers.
     """
 
     upstream: Upstream
@@ -38,8 +39,10 @@ class Destination:
 class Router:
     """Chooses upstream and model by the model id that a client sends.
 
-    `byok:<upstream>:<model>` goes to that upstream or nowhere, an alias to its model;
-    whatever else is unknown is the default model.
+    `byok:<upstream>:<model>` goes to that upstream or nowhere, an alias to its model.
+    Agents give their helpers other names, such as sonnet4.5: the model of that family
+    whose name is closest answers, else the default model. `substitutes` are the names
+    that were asked for, with the ids of who answers.
     """
 
     def __init__(
@@ -48,12 +51,15 @@ class Router:
         catalog: Catalog,
         default: str = "",
         aliases: Mapping[str, str] = NO_ALIASES,
+        local: Collection[str] = (),
     ) -> None:
+        """Take what there is; `local` are the names of upstreams on this machine."""
         self._upstreams = upstreams
         self._catalog = catalog
         self._aliases = aliases
         self._default = self.resolve(default)
-        self._logged: set[str] = set()
+        self._local = local
+        self.substitutes: dict[str, str] = {}
 
     def list_models(self) -> list[ListedModel]:
         """Return the aliases, and the models of all upstreams as far as known."""
@@ -79,12 +85,14 @@ class Router:
             return nowhere
         found, instead_of = self._find(model_id), ""
         if found is None:
-            self._log_unknown(model_id)
             await self._look_up_default()
-            found = self.default()
+            default = self.default()
+            found = default if model_id == default.model else self._closest(model_id)
             instead_of = "" if model_id == found.model else model_id[:MAX_ID_LENGTH]
         if self._is_placeholder(found):
             found = ListedModel(found.upstream, await self._some_model(found.upstream))
+        if instead_of:
+            self._note_substitute(instead_of, found)
         return Destination(self._upstreams[found.upstream], found.model, instead_of)
 
     async def choose_listed(self, model_id: str) -> Destination:
@@ -160,13 +168,30 @@ class Router:
         known = self._catalog.models_of(found.upstream)
         return found.model == PLACEHOLDER and PLACEHOLDER not in known
 
-    def _log_unknown(self, model_id: str) -> None:
-        model_id = model_id[:MAX_ID_LENGTH]
-        if (
-            not model_id
-            or model_id in self._logged
-            or len(self._logged) > _MAX_REMEMBERED
-        ):
+    def _closest(self, name: str) -> ListedModel:
+        """Return the model that comes closest to an unknown name, else the default.
+
+        Code of who has chosen a model on this machine stays on it.
+        """
+        default = self.default()
+        if not name or len(name) > MAX_ID_LENGTH:
+            return default
+        models = [
+            model
+            for model in self.list_models()
+            if default.upstream not in self._local or model.upstream in self._local
+        ]
+        models.sort(key=lambda model: model.upstream != default.upstream)
+        index = find_closest(name, [model.label for model in models])
+        return default if index is None else replace(models[index], alias="")
+
+    def _note_substitute(self, name: str, found: ListedModel) -> None:
+        """Log once who answers instead of an unknown model, and how to choose it."""
+        if name in self.substitutes or len(self.substitutes) >= _MAX_REMEMBERED:
             return
-        self._logged.add(model_id)
-        _log.info("unknown model %.80r: using the default model", model_id)
+        self.substitutes[name] = found.id
+        _log.info(
+            "unknown model %.80r: %s answers; to choose, set under [routing.aliases]: "
+            "%.80r = %r",
+            *(name, found.id, name, found.id),
+        )

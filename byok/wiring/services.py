@@ -164,14 +164,12 @@ class _ServicesFactory:
         upstreams = {name: pooled[name].upstream for name in selection.upstreams}
         catalog = self._make_catalog(selection, pooled)
         default = default_id(selection, settings, self._model)
+        local = local_upstreams(selection.upstreams)
         router = self._pool.router = Router(
-            upstreams, catalog, default, settings.routing.aliases
+            upstreams, catalog, default, settings.routing.aliases, local
         )
         fallbacks = self._pool.fallbacks = Fallbacks(
-            router,
-            settings.routing.fallback.for_purpose,
-            local_upstreams(selection.upstreams),
-            self._fallback_memory,
+            router, settings.routing.fallback.for_purpose, local, self._fallback_memory
         )
         official = make_official(
             settings, self._transports, keys[OFFICIAL], self._redactor

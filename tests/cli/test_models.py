@@ -59,6 +59,7 @@ def test_the_demo_offers_its_one_model(cli: Cli) -> None:
         "jobs": dict.fromkeys(("commit", "title", "completion"), "byok:demo:echo"),
         "models": ["byok:demo:echo"],
         "failures": {},
+        "substitutes": [],
         "facts": {"byok:demo:echo": {"sources": {}}},
     }
 
@@ -72,6 +73,7 @@ def answer(**facts: Any) -> dict[str, Any]:
         "jobs": {"commit": "byok:a:m", "completion": "byok:a:n"},
         "models": [{**row, "facts": facts, "sources": sources}],
         "failures": {},
+        "substitutes": [],
         "table": {"source": "A list 1.0", "date": "2026-01-01", "stale": True},
     }
 
@@ -103,6 +105,21 @@ def test_facts_stand_with_where_they_are_known_from(
     assert re.split(r" {2,}", row.strip()) == ["a", "m", "commits", *shown]
     table = "table: A list 1.0, published on 2026-01-01.\n"
     assert err == (table if "table" in row else "")
+
+
+def test_unknown_models_stand_with_who_answers_and_the_line_to_write(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    line = '"sonnet4.5" = "byok:a:m"'
+    rows = [
+        {"asked": "sonnet4.5", "model": "byok:a:m", "alias": line},
+        {"asked": "a b\x1b[31m", "model": "byok:a:m", "alias": ""},
+    ]
+    show({**answer(), "substitutes": rows})
+    err = capsys.readouterr().err
+    assert line in err
+    assert err.count("[routing.aliases]") == 1
+    assert "\x1b" not in err
 
 
 async def test_the_models_of_an_upstream_are_listed(

@@ -5,6 +5,7 @@ import pytest
 from byok.dialects.default_models import (
     choose_chat_model,
     choose_job_model,
+    find_closest,
     patterns_of,
 )
 from byok.dialects.model_facts import ModelFacts
@@ -114,3 +115,41 @@ def test_every_vendor_has_patterns(vendor: str) -> None:
     patterns = patterns_of(vendor)
     assert patterns.chat
     assert PRESETS[vendor].local == (not patterns.small) or vendor in ("stepfun",)
+
+
+CLOSEST = {
+    "sonnet4.5": "claude-sonnet-4-5-20250929",
+    "sonnet": "claude-sonnet-4-5-20250929",
+    "haiku4.5": "claude-3-5-haiku-latest",
+    "claude-3-7-sonnet": "claude-sonnet-4-5-20250929",
+    "claude-sonnet-4": "anthropic/claude-sonnet-4",
+    "opus4.1": "claude-opus-4-5-20251101",
+    "gpt5": "gpt-5.1",
+    "gpt-5-nano": "gpt-5.1",
+    "gpt-5.1-codex-max": "gpt-5.1-codex",
+    "o4-mini": "gpt-5-mini",
+    "gemini": "gemini-2.5-pro",
+    "gemini-3-flash": "gemini-2.5-flash",
+    "qwen2.5-coder:32b": "qwen2.5-coder:7b",
+    "GLM-4.5-air": "glm-4.6",
+    **dict.fromkeys(("", "auto", "default", "chat", "x", "1", "-", "mymodel"), ""),
+    **dict.fromkeys(("devstral", "embedding", "text"), ""),
+}
+
+
+def test_the_closest_model_is_of_the_same_family() -> None:
+    models = [
+        *("gpt-5-mini", "gpt-5.1-codex", "gpt-5.1", "text-embedding-3-large"),
+        *("claude-opus-4-5-20251101", "claude-3-5-haiku-latest"),
+        *("anthropic/claude-sonnet-4", "claude-sonnet-4-5-20250929"),
+        *("gemini-embedding-001", "gemini-2.5-pro", "gemini-2.5-flash"),
+        *("qwen3-coder:30b", "qwen2.5-coder:7b", "glm-4.6"),
+    ]
+    wrong: list[str] = []
+    for wanted, model in CLOSEST.items():
+        index = find_closest(wanted, models)
+        found = "" if index is None else models[index]
+        if found != model:
+            wrong.append(f"{wanted!r}: {found!r} instead of {model!r}")
+    assert not wrong
+    assert find_closest("sonnet4.5", []) is None

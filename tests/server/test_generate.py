@@ -1,5 +1,7 @@
 """Bodies become questions for a model, or are answered without one."""
 
+import logging
+
 import pytest
 
 from byok.events import Finish, FinishReason
@@ -56,20 +58,24 @@ async def test_generate_refuses_a_model_of_a_removed_upstream(
     assert fake.requests == []
 
 
-async def test_generate_reports_a_substituted_model_once_a_conversation(
-    fake: FakeUpstream,
+async def test_a_substituted_model_is_said_once_and_in_no_conversation(
+    fake: FakeUpstream, caplog: pytest.LogCaptureFixture
 ) -> None:
-    said = "byok does not know the model 'claude-x': byok:fake:fake-model answers."
-    async with running(settings_for(fake.url)) as editor:
-        first = [
-            await editor.chat(model="claude-x", conversation_id="a", silent=silent)
-            for silent in (True, False, False)
+    caplog.set_level(logging.INFO, "byok.upstream.router")
+    settings = settings_for(fake.url, models=["qwen3", "claude-sonnet-4-5"])
+    async with running(settings) as editor:
+        replies = [
+            await editor.chat(model=model, conversation_id=conversation)
+            for model in ("sonnet4.5", "glm-9")
+            for conversation in "ab"
         ]
-        other = await editor.post(
-            "/chat", {"message": "Hi?", "model": "claude-x", "conversation_id": "b"}
-        )
-        unnamed = await editor.chat(conversation_id="c")
-    assert [said in reply.text for reply in first] == [False, True, False]
-    assert other.json["text"].endswith(f"\n[byok] {said}")
-    assert "error" not in first[1].last and "error" not in other.json
-    assert "[byok]" not in unnamed.text
+        told = (await editor.post("/byok/catalog")).json["substitutes"]
+    assert [reply.text for reply in replies] == ["Hi."] * 4
+    asked = [sent["model"] for sent in fake.requests]
+    assert asked == [*["claude-sonnet-4-5"] * 2, *["qwen3"] * 2]
+    sonnet, glm = "byok:fake:claude-sonnet-4-5", "byok:fake:qwen3"
+    assert told == [
+        {"asked": "sonnet4.5", "model": sonnet, "alias": f'"sonnet4.5" = "{sonnet}"'},
+        {"asked": "glm-9", "model": glm, "alias": f'"glm-9" = "{glm}"'},
+    ]
+    assert caplog.text.count("sonnet4.5") == 2  # the name, and the alias to write

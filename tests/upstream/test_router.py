@@ -22,18 +22,20 @@ class House:
         folder: Path,
         default: str = "",
         aliases: Mapping[str, str] = NO_ALIASES,
+        local: tuple[str, ...] = (),
+        second: tuple[str, ...] = ("m2",),
         **first: str,
     ) -> None:
         self.first, self.second = Lister("one", "m1"), Lister("two", "m2", "m3")
         self.catalog = Catalog(
             [
                 CatalogEntry(self.first, model=first.get("model", "")),
-                CatalogEntry(self.second, models=("m2",)),
+                CatalogEntry(self.second, models=second),
             ],
             folder / "models.json",
         )
         upstreams = {"one": self.first, "two": self.second}
-        self.router = Router(upstreams, self.catalog, default, aliases)
+        self.router = Router(upstreams, self.catalog, default, aliases, local)
 
     async def choose(self, model_id: str) -> tuple[str, str]:
         choice = await self.router.choose(model_id)
@@ -88,6 +90,30 @@ async def test_router_refuses_a_model_of_an_unconfigured_upstream(
         assert refusal.code == MODEL_NOT_FOUND
         assert "[upstreams.three]" in refusal.hint
     assert house.first.asked + house.second.asked == 0
+
+
+async def test_router_chooses_the_closest_model_for_a_name_of_its_family(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "byok.upstream.router")
+    models = ("claude-opus-4-5", "claude-sonnet-4-5")
+    house = House(tmp_path, model="top", second=models)
+    for _ in range(2):
+        assert await house.choose("sonnet4.5") == ("two", "claude-sonnet-4-5")
+    assert await house.choose("llama9") == ("one", "top")
+    assert house.router.substitutes == {
+        "sonnet4.5": "byok:two:claude-sonnet-4-5",
+        "llama9": "byok:one:top",
+    }
+    logged = [r.getMessage() for r in caplog.records if "sonnet4.5" in r.getMessage()]
+    assert len(logged) == 1
+    assert "'sonnet4.5' = 'byok:two:claude-sonnet-4-5'" in logged[0]
+    for local, upstream in (("one",), "one"), (("one", "two"), "two"):
+        house = House(tmp_path, model="top", second=models, local=local)
+        assert (await house.choose("sonnet4.5"))[0] == upstream
+    mine = {"my-sonnet": "byok:one:tuned"}
+    house = House(tmp_path, model="top", second=models, aliases=mine)
+    assert await house.choose("my-sonnet") == ("one", "tuned")
 
 
 async def test_router_reports_a_substituted_model(

@@ -160,6 +160,8 @@ const TEXTS = {
     "尚无请求，或请求日志已关闭（journal.keep_days = 0）。"],
   "models.filter": ["Find a model", "查找模型"],
   "models.count": ["{shown} of {count} models", "共 {count} 个模型，显示 {shown} 个"],
+  "models.substitute": ["is no model that byok knows, so this one answers:", "是未知模型，由此模型回答："],
+  "models.alias": ["To choose, set under [routing.aliases]:", "如需指定，请在 [routing.aliases] 中设置："],
   "models.more": ["Show more", "显示更多"],
   "models.window": ["Context window", "上下文窗口"],
   "models.answer": ["Longest answer", "最长回答"],

@@ -28,6 +28,7 @@ export function modelsTable(catalog) {
   };
   show(FEW);
   return [
+    catalog.substitutes.map(substitute),
     h("div", { class: "filter" },
       h("label", { for: "model-filter" }, t("models.filter")),
       h("input", { id: "model-filter", type: "search", autocomplete: "off", maxlength: "200",
@@ -37,6 +38,12 @@ export function modelsTable(catalog) {
     h("p", {}, more),
     h("p", { class: "quiet" }, t("models.table", catalog.table),
       catalog.table.stale ? ` ${t("models.stale")}` : "")];
+}
+
+// Say who answers instead of a model that a client named and nobody knows.
+function substitute({ asked, model, alias }) {
+  return h("p", {}, badge("warn", asked), " ", t("models.substitute"), " ", h("code", {}, model),
+    alias ? [" ", t("models.alias"), " ", h("code", {}, alias)] : null);
 }
 
 function columns(catalog) {
