@@ -28,7 +28,7 @@ from byok.server.http.large import LargeBodies
 from byok.server.model_lists import ModelLists
 from byok.server.official import Relay
 from byok.server.openai_api import ListModels
-from byok.server.routes import Row, find_row
+from byok.server.routes import Row, check_body, find_row
 from byok.server.served_by import Elsewhere, choose_where, longest_body
 from byok.threads import Runner
 
@@ -86,6 +86,7 @@ class Endpoints:
         """Read the body, and let whoever answers understand it."""
         raw = await read_body(exchange.request, limit, self._body_gap)
         body = await run(partial(parse_request, raw))
+        check_body(row, body)
         _note(exchange, raw, body)
         self._handlers.note(row, exchange, body)
         elsewhere = choose_where(self._settings, row, body)

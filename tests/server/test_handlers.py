@@ -53,6 +53,29 @@ class Seen:
 
 
 SILENT = {"message": "Hi", "silent": True}
+OLLAMA = {"model": "m", "messages": [{"role": "user", "content": "Hi?"}]}
+
+
+async def test_requests_in_other_apis_get_a_404_and_are_no_chats() -> None:
+    seen = Seen()
+    async with running(upstream="demo", observers=[seen]) as editor:
+        replies = [
+            await editor.post("/api/chat", OLLAMA),
+            await editor.post("/api/generate", {"model": "m", "prompt": "Hi?"}),
+            await editor.post("/v1beta/models/g:generateContent", {"contents": []}),
+        ]
+        url = f"{editor.daemon.url}/api/tags"
+        headers = {"Authorization": f"Bearer {editor.token}"}
+        async with editor.http.get(url, headers=headers) as response:
+            assert response.status == 404
+            assert "/v1" in (await response.json())["error"]["hint"]
+        mine = await editor.post("/api/chat", {"message": "Hi?", "messages": []})
+    for reply in replies:
+        assert (reply.status, reply.json["error"]["code"]) == (404, "not_found")
+        assert "/v1" in reply.json["error"]["hint"]
+    assert mine.json["text"]
+    assert [record.purpose for record in seen.records] == [*[""] * 4, "chat"]
+    assert [record.model for record in seen.records[:4]] == [""] * 4
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,35 @@ def test_routes_answer_an_unknown_path_in_a_way_that_calms_clients(
     assert find_row(raw) == (answer, False)
 
 
+def test_routes_of_other_apis_are_refused_with_a_cure() -> None:
+    wrong: list[str] = []
+    for raw in (
+        "/api/tags",
+        "/api/generate",
+        "/api/show?x=y",
+        "/ollama/api/version",
+        "/v1beta/models",
+        "/v1beta/models/gemini-3:streamGenerateContent?alt=sse",
+        "/v1/models/gemini-3:generateContent",
+        "/models/gemini-3:countTokens",
+        "/v1/projects/p/locations/l/publishers/google/models/g:generateContent",
+        "/openai/deployments/gpt/chat/completions?api-version=1",
+        "/x/chat/completions",
+        "/v1/threads",
+    ):
+        try:
+            wrong.append(f"{raw}: {find_row(raw)}")
+        except BadRequest as error:
+            if (error.status, error.code) != (
+                404,
+                "not_found",
+            ) or "/v1" not in error.hint:
+                wrong.append(f"{raw}: {error!r}")
+    assert not wrong
+    for raw in ("/v1/models/qwen:7b", "/api/chat", "/openai/v1/chat/completions"):
+        find_row(raw)
+
+
 @given(st.text(max_size=60))
 def test_routes_any_text_is_a_row_or_not_found(text: str) -> None:
     try:
