@@ -38,7 +38,7 @@ from byok.events import (
     ToolCallDelta,
     ToolCallPlace,
 )
-from byok.toolcalls.memory import is_memory_tool, memory_supply
+from byok.toolcalls.memory import memory_supply, memory_tools
 from byok.toolcalls.mode import RepairMode
 from byok.toolcalls.names import ToolNames
 from byok.toolcalls.notices import (
@@ -113,8 +113,10 @@ class ToolCallAssembler:
         on_repair: Callable[[Repair], None] = lambda repair: None,
         on_drop: Callable[[str], None] = lambda name: None,
     ) -> None:
+        tools = [*tools]
         self._schemas = {tool.name: tool.parameters for tool in tools}
         self._names = ToolNames({name: name for name in self._schemas})
+        self._memory_tools = memory_tools(tools)
         self._new_id = new_id
         self._mode = mode
         self._supply = memory_supply(user_text)
@@ -281,7 +283,7 @@ class ToolCallAssembler:
                 before,
                 schema,
                 mode=self._mode,
-                supply=self._supply if is_memory_tool(call.name) else None,
+                supply=self._supply if call.name in self._memory_tools else None,
             )
         except Unrepairable as error:
             if error.cut:

@@ -52,7 +52,7 @@ class Repair:
     rule: str
 
 
-# Another source for missing required properties: (arguments, schema) -> additions.
+# Another source for required properties: (arguments, schema) -> those to set.
 Supply: TypeAlias = Callable[[Mapping[str, Any], Json], Mapping[str, Any]]
 
 
@@ -79,7 +79,7 @@ def repair_arguments(
     """Return the JSON text of an object, and the rules that were applied.
 
     With `schema` None (the tool was not offered) only the syntax is repaired. `supply`
-    may return values for missing required properties.
+    may return values for required properties that are missing or blank.
 
     Raises:
         Unrepairable: the text is cut, or is not a JSON object, or would have to be

@@ -565,6 +565,9 @@ def test_repair_modes_reach_tool_call_repair() -> None:
 def test_a_memory_tool_call_gets_the_users_words(mode: RepairMode) -> None:
     ((_, _, text),) = calls(Delta(0, "x", "remember"), user_text="Tabs!", mode=mode)
     assert json.loads(text)["memory"].startswith("Tabs!\n")
+    blank = Delta(0, "x", "remember", '{"memory": ""}')
+    ((_, _, text),) = calls(blank, user_text="Tabs!", mode=mode)
+    assert json.loads(text)["memory"].startswith("Tabs!\n")
     ((_, _, other),) = calls(Delta(0, "x", "view"), user_text="Tabs!")
     assert other == "{}"
 
