@@ -24,18 +24,6 @@ _NO_REMOTE_AGENTS = {
     "max_remote_agents": 0,
     "max_active_remote_agents": 0,
 }
-_CLOUD_AGENT = {
-    "agent": {
-        "agent_id": "",
-        "agent_name": "",
-        "status": "ACTIVE",
-        "capabilities": [],
-        "created_at": "1970-01-01T00:00:00Z",
-        "updated_at": "1970-01-01T00:00:00Z",
-        "tags": [],
-        "session_config": {},
-    }
-}
 _SWALLOWED: Mapping[EndpointGroup, tuple[str, ...]] = {
     EndpointGroup.TELEMETRY: (
         "/record-session-events",
@@ -58,7 +46,6 @@ _SWALLOWED: Mapping[EndpointGroup, tuple[str, ...]] = {
     ),
     EndpointGroup.CHAT: ("/save-chat",),
     EndpointGroup.ACCOUNT: (
-        "/user-secrets/upsert",
         "/user-secrets/delete",
         "/notifications/mark-as-read",
         "/notifications/mark-read",
@@ -80,11 +67,6 @@ _SWALLOWED: Mapping[EndpointGroup, tuple[str, ...]] = {
         "/remote-agents/resume-hint",
         "/remote-agents/generate-summary",
         "/remote-agents/add-ssh-key",
-        "/cloud-agents/agents/send-message",
-        "/cloud-agents/agents/rename",
-        "/cloud-agents/agents/delete",
-        "/cloud-agents/agents/update-session-config",
-        "/cloud-agents/agents/update-tags",
     ),
 }
 
@@ -229,12 +211,6 @@ QUIET: tuple[ConstantReply, ...] = (
         group=EndpointGroup.AGENTS,
     ),
     ConstantReply(
-        "/cloud-agents/agents/create", _CLOUD_AGENT, group=EndpointGroup.AGENTS
-    ),
-    ConstantReply(
-        "/cloud-experts/experts/create-agent", _CLOUD_AGENT, group=EndpointGroup.AGENTS
-    ),
-    ConstantReply(
         "/cloud-agents/agents/get-messages",
         {"messages": []},
         group=EndpointGroup.AGENTS,
@@ -246,6 +222,10 @@ QUIET: tuple[ConstantReply, ...] = (
     ),
 )
 
+# Writes of settings that live in the official service, by a part of their paths.
+SETTINGS_WRITES = tuple(
+    f"/settings/{verb}-" for verb in ("upsert", "create", "update", "set", "save")
+)
 # Families whose exact names were never recorded: (part or end of the path, answer).
 CONTAINING: tuple[tuple[str, Json], ...] = (("/settings/", {"configs": []}),)
 ENDING: tuple[tuple[str, Json], ...] = (

@@ -89,7 +89,7 @@ class Refused:
     """Refuse, because an empty reply would do harm or make the client wait."""
 
     path: str
-    group: EndpointGroup
+    group: EndpointGroup | None
     reason: str
     status: int = 422
 
@@ -97,6 +97,13 @@ class Refused:
 Endpoint: TypeAlias = Generate | Local | ConstantReply | Refused
 
 _NO_REMOTE = "byok runs no remote agents."
+_NO_CLOUD = "byok runs no cloud agents."
+_NO_SECRETS = (
+    "byok stores no secrets for clients: byok keys set stores those of upstreams."
+)
+NO_SETTINGS = (
+    "byok stores no settings for clients: write them in the client's own files."
+)
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     Generate(
@@ -242,5 +249,18 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Refused("/remote-agents/create", EndpointGroup.AGENTS, _NO_REMOTE, status=403),
     Refused("/remote-agents/chat", EndpointGroup.AGENTS, _NO_REMOTE, status=403),
+    *(
+        Refused(path, EndpointGroup.AGENTS, _NO_CLOUD, status=403)
+        for path in (
+            "/cloud-agents/agents/create",
+            "/cloud-agents/agents/send-message",
+            "/cloud-agents/agents/rename",
+            "/cloud-agents/agents/delete",
+            "/cloud-agents/agents/update-session-config",
+            "/cloud-agents/agents/update-tags",
+            "/cloud-experts/experts/create-agent",
+        )
+    ),
+    Refused("/user-secrets/upsert", EndpointGroup.ACCOUNT, _NO_SECRETS, status=403),
     *QUIET,
 )

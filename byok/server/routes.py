@@ -7,8 +7,13 @@ Clients resolve paths against bases of their own making, so `//x`, `/api/x`,
 import re
 from typing import TypeAlias
 
-from byok.augment.constant_replies import CONTAINING, ENDING, ConstantReply
-from byok.augment.endpoints import ENDPOINTS, Endpoint
+from byok.augment.constant_replies import (
+    CONTAINING,
+    ENDING,
+    SETTINGS_WRITES,
+    ConstantReply,
+)
+from byok.augment.endpoints import ENDPOINTS, NO_SETTINGS, Endpoint, Refused
 from byok.chat import Json
 from byok.errors import BadRequest
 from byok.server.openai_api import (
@@ -90,7 +95,9 @@ def _not_served(api: str) -> BadRequest:
     )
 
 
-def _unknown(path: str) -> ConstantReply:
+def _unknown(path: str) -> ConstantReply | Refused:
+    if any(part in path for part in SETTINGS_WRITES):
+        return Refused(path, None, NO_SETTINGS, status=403)
     for prefix, body in CONTAINING:
         if prefix in path:
             return ConstantReply(path, body)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.augment.constant_replies import ConstantReply
-from byok.augment.endpoints import ENDPOINTS
+from byok.augment.endpoints import ENDPOINTS, Refused
 from byok.errors import BadRequest
 from byok.server.routes import find_row
 
@@ -81,6 +81,23 @@ def test_routes_answer_an_unknown_path_in_a_way_that_calms_clients(
     raw: str, answer: ConstantReply
 ) -> None:
     assert find_row(raw) == (answer, False)
+
+
+def test_routes_refuse_to_write_what_byok_does_not_keep() -> None:
+    wrong: list[str] = []
+    for path in (
+        "/settings/upsert-mcp-configs",
+        "/api/settings/upsert-mcp-server",
+        "/settings/update-x",
+        "/user-secrets/upsert",
+        "/cloud-agents/agents/create",
+        "/cloud-agents/agents/send-message",
+        "/cloud-experts/experts/create-agent",
+    ):
+        row, _ = find_row(path)
+        if not isinstance(row, Refused) or row.status != 403 or not row.reason:
+            wrong.append(f"{path}: {row}")
+    assert not wrong
 
 
 def test_routes_of_other_apis_are_refused_with_a_cure() -> None:
