@@ -172,7 +172,7 @@ class ToolSettings(SettingsSection):
         1,
         ge=0,
         le=5,
-        description="Retries per turn for a tool call that is not valid JSON.",
+        description="Retries per turn for a tool call that is invalid JSON or was lost.",
     )
 
 

@@ -155,6 +155,11 @@ class ToolCallAssembler:
             call.place_id = self._unique(call.id)
         return [ToolCallPlace(call.place_id) for call in begun]
 
+    @property
+    def has_hidden_call(self) -> bool:
+        """Whether calls have begun of which nothing was passed on, not even a place."""
+        return bool(self._calls) and not any(call.place_id for call in self._calls)
+
     def flush(self) -> Iterator[StreamEvent]:
         """Yield a Notice that names the open calls, if no Finish event came."""
         if calls := self._take_calls():

@@ -54,10 +54,10 @@ def reason_of(error: ByokError) -> str:
             return "it failed"
 
 
-def restart_notice(name: str, error: ByokError) -> Notice:
-    """Return what the user reads when a model that was thinking begins again."""
+def restart_notice(name: str, error: ByokError, doing: str = "thinking") -> Notice:
+    """Return what the user reads when a model begins again; `doing` is what it did."""
     reason = reason_of(error)
-    told = f"{name} stopped while it was thinking: {reason}. It is asked again."
+    told = f"{name} stopped while it was {doing}: {reason}. It is asked again."
     return Notice(told, at_once=True, is_restart=True)
 
 

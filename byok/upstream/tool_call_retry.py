@@ -1,15 +1,18 @@
-"""Retries of tool calls that are not JSON: the model is asked again.
+"""Retries of tool calls that are not JSON or were lost: the model is asked again.
 
 An agent stops if a tool call is dropped. So the model is asked again: it sees its
-answer and the error, and its second answer continues the first one. A call that was cut
-off is not retried: it would be cut off again. Nor is an answer that also had a valid
-call: the agent continues with that one's result, and a second answer might repeat the
-call.
+answer and the error, and its second answer continues the first one. Where the
+connection was lost inside a call, the same question is asked again if the client has
+seen nothing of the call: calls are handed on at the end of an answer. A call that the
+output limit cut off is not retried: it would be cut off again. Nor is an answer that
+also had a valid call: the agent continues with that one's result, and a second answer
+might repeat the call.
 """
 
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from dataclasses import replace
 
 from byok.chat import ChatRequest
 from byok.errors import UpstreamError
@@ -25,6 +28,7 @@ from byok.events import (
 )
 from byok.toolcalls.assemble import ToolCallAssembler
 from byok.toolcalls.correction import Unsaid, answer_parts, correction_request
+from byok.upstream.reasons import restart_notice
 from byok.upstream.router import Destination
 
 _log = logging.getLogger(__name__)
@@ -60,9 +64,14 @@ async def stream_whole_calls(
                         out += answer.end
                     begun = begun or shows_answer(out)
                     yield out
-            if not answer.end and (rest := answer.rest()):
+            if rest := answer.rest():
                 yield rest
         except UpstreamError as error:
+            if left and (notice := answer.explain_loss(name, error)):
+                shown, spent = shown + answer.visible_text, answer.spent
+                _log.info("asking %s again: a tool call was lost", name)
+                yield [notice]
+                continue
             if begun or not end:
                 if spent:
                     yield [spent]
@@ -104,6 +113,19 @@ class _Answer:
         self.correction: ChatRequest | None = None
         self._finish: FinishReason | None = None
 
+    def explain_loss(self, name: str, error: UpstreamError) -> Notice | None:
+        """Return the notice before a lost answer is asked for again, None if it is not.
+
+        Thoughts that are signed are not void: the client has them, and sends them back.
+        """
+        if not (error.retryable and self._assembler.has_hidden_call):
+            return None
+        thoughts = (said for said in self._said if isinstance(said, ThinkingDelta))
+        is_void = not any(thought.provider_data for thought in thoughts)
+        return replace(
+            restart_notice(name, error, "calling a tool"), is_restart=is_void
+        )
+
     @property
     def visible_text(self) -> str:
         """The text that the user sees."""
@@ -143,7 +165,7 @@ class _Answer:
         return out
 
     def rest(self) -> list[StreamEvent]:
-        """Return the remaining events of an answer without an end."""
+        """Return the remaining events; there are some only without an end."""
         return list(self._assembler.flush())
 
     def asks_again(self, chat: ChatRequest) -> bool:

@@ -156,6 +156,22 @@ async def test_tool_call_that_came_in_part_is_never_passed_on(
     assert reply.last["stop_reason"] != 3
 
 
+@pytest.mark.parametrize("end", ["eof", "reset"])
+@pytest.mark.case("F04")
+async def test_f04_a_tool_call_that_was_lost_is_asked_for_again(
+    fake: FakeUpstream, end: str
+) -> None:
+    said = delta(content="I look.")
+    whole = tool_answer("view", '{"path": "a"}')
+    fake.play(Script([said, CALL_OPEN], end=end), [said, *whole])
+    async with running(settings_for(fake.url)) as editor:
+        reply = await asyncio.wait_for(editor.chat(tool_definitions=[VIEW]), 10)
+    assert [use["input_json"] for use in reply.tool_uses] == ['{"path": "a"}']
+    assert text_of(reply) == "I look."
+    assert (reply.last["stop_reason"], len(fake.requests)) == (3, 2)
+    assert "error" not in reply.last
+
+
 @pytest.mark.case("F04")
 async def test_f04_finish_without_done_is_success(fake: FakeUpstream) -> None:
     check_ended(await chat(fake, answer("Whole.")[:-1]), "Whole.")

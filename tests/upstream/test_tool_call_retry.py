@@ -10,6 +10,8 @@ from byok.augment.history import call_ids
 from byok.chat import (
     ChatRequest,
     Message,
+    Origin,
+    ProviderData,
     Role,
     TextPart,
     ToolCall,
@@ -195,6 +197,51 @@ async def test_nothing_is_asked_again_where_the_tool_was_not_offered() -> None:
     for one in (chat, ChatRequest(CHAT.messages)):
         [*_, end] = await Play(calling(BROKEN)).turn(one)
         assert isinstance(end[1], Notice)
+
+
+class Breaking(Answer):
+    """An answer whose connection is lost after its last event but the end."""
+
+    error: UpstreamError = UpstreamUnreachable("gone")
+
+    def __iter__(self):  # type: ignore[no-untyped-def]
+        yield from self[:-1]
+        raise self.error
+
+
+HALF = ToolCallDelta(0, "c0", "grep", '{"regex": "a')
+SIGNED = ThinkingDelta("Hm", ProviderData(Origin("d", "u", "m"), {"signature": "s"}))
+SAID = TextDelta("I search.")
+
+
+@pytest.mark.parametrize(
+    ("before", "is_restart"),
+    [([], True), ([ThinkingDelta("Hm")], True), ([SAID], True), ([SIGNED], False)],
+    ids=["nothing", "thoughts", "text", "signed thoughts"],
+)
+async def test_a_call_that_was_lost_on_the_way_is_asked_for_again(
+    before: list[StreamEvent], is_restart: bool
+) -> None:
+    lost = Breaking([*([event] for event in before), [HALF], [DONE]])
+    play = Play(lost, calling(GOOD, text="I search."))
+    out = [event for batch in await play.turn() for event in batch]
+    assert play.model.chats == [CHAT, CHAT]
+    assert out[: len(before)] == before
+    assert [e.is_restart for e in out if isinstance(e, Notice)] == [is_restart]
+    assert [e for e in out if isinstance(e, TextDelta)] == [SAID]
+    assert out[-2:] == [ToolCall("c0", "grep", GOOD), DONE]
+
+
+async def test_a_lost_call_is_not_asked_for_without_end_or_twice() -> None:
+    lost = Breaking([[HALF], [DONE]])
+    refused = Breaking([[HALF], [DONE]])
+    refused.error = UpstreamRefused("no", upstream_status=400)
+    placed = Breaking([[HALF], [SAID], [DONE]])  # the client has a place for it
+    spoken = Breaking([[SAID], [DONE]])
+    for answers, again in (([lost], 0), ([lost, lost], 1), ([refused], 1),
+                           ([placed], 1), ([spoken], 1)):  # fmt: skip
+        with pytest.raises(UpstreamError):
+            await Play(*answers).turn(again=again)
 
 
 async def test_a_failed_tool_call_retry_leaves_the_first_answer(
