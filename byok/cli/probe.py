@@ -159,8 +159,11 @@ class _Run:
         from byok.upstream.probe.run import estimate_cost
 
         cost = estimate_cost(cases, prober.facts.facts.price)
-        price = "its price is unknown"
-        if cost.dollars is not None:
+        if cost.dollars is None:
+            price = "its price is unknown"
+        elif not cost.dollars:
+            price = "they are free"
+        else:
             source = prober.facts.sources["price"]
             price = f"${cost.dollars:.3f} by the prices of the {source}"
         tell(

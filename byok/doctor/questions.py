@@ -57,8 +57,12 @@ async def check_streaming(around: Surroundings, name: str) -> CheckResult:
     answer = await _answer(around, name)
     if answer.error or not answer.text:
         raise CannotCheck("there was no answer")
-    if answer.reads > 1:
+    if answer.is_streamed:
         return good(f"{answer.reads} pieces, the first after {answer.first:.1f} s")
+    if answer.is_streamed is None:
+        raise CannotCheck(
+            "this machine is too busy to tell whether the answer came in pieces"
+        )
     return doubtful(
         "the answer came in one piece",
         "Does a proxy or gateway before the model collect answers? Let it stream",

@@ -41,7 +41,7 @@ async def test_a_probe_writes_a_table_and_a_profile(
     done = await asyncio.to_thread(cli, "probe", *what, "--yes")
     assert done.code == 0, done.err
     assert "box/m in openai_chat: at most" in done.err
-    assert "its price is unknown" in done.err
+    assert "they are free" in done.err
     assert "without reasoning  refused" in done.out
     assert "replay = tool_turns" in done.out
     profiles = Profiles(find_paths().profiles)

@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,9 @@ from byok.record import RequestRecord, begin_record
 from byok.toolcalls.assemble import ToolCallAssembler
 from byok.upstream.client import HttpUpstream
 
+_STEP, _KEPT = 0.01, 100  # seconds between two looks at the clock; looks
+_TOO_LATE = 0.03  # seconds in which no answer of thirty numbers is written
+
 
 @dataclass(slots=True)
 class ProbeAnswer:
@@ -31,7 +35,8 @@ class ProbeAnswer:
 
     `refusals` are those that byok met on the way, and `error` is set if there was no
     answer. `parts` are the blocks of the answer. `reads` counts the network reads that
-    brought text or reasoning.
+    brought text or reasoning, and `late` is by how many seconds this process was late
+    shortly before the first of them.
     """
 
     parts: tuple[Part, ...] = ()
@@ -39,6 +44,7 @@ class ProbeAnswer:
     refusals: list[UpstreamError] = field(default_factory=list)
     error: ByokError | None = None
     reads: int = 0
+    late: float = 0.0
     requests: int = 0
     first: float = 0.0
     seconds: float = 0.0
@@ -47,6 +53,16 @@ class ProbeAnswer:
     def text(self) -> str:
         """The visible text."""
         return "".join(p.text for p in self.parts if isinstance(p, TextPart))
+
+    @property
+    def is_streamed(self) -> bool | None:
+        """Whether the answer came in pieces; None if nobody can tell.
+
+        Where this process did not run in between, pieces arrive together, too.
+        """
+        if self.reads > 1:
+            return True
+        return None if self.late > _TOO_LATE else False
 
     @property
     def calls(self) -> list[ToolCall]:
@@ -117,23 +133,56 @@ class Prober:
         self._refusals.clear()
         began = self._clock()
         self._upstream.known.assume(**assumed)
+        watch = LatenessWatch(self._clock)
+        watching = asyncio.ensure_future(watch.run())
         try:
             async with asyncio.timeout(self._seconds):
                 async for batch in self._upstream.stream(chat, self.model):
                     if collected.take(batch):
+                        if not answer.reads:
+                            answer.first = self._clock() - began
+                            answer.late = watch.lateness()
                         answer.reads += 1
-                        answer.first = answer.first or self._clock() - began
         except TimeoutError:
             answer.error = UpstreamTimeout("it did not end its answer in time.")
         except ByokError as error:
             answer.error = error
         finally:
+            watching.cancel()
             self._upstream.known.assume()
         answer.seconds = self._clock() - began
         answer.refusals = [*self._refusals]
         answer.requests = record.attempts
         answer.parts, answer.usage = collected.parts(), collected.usage
         return answer
+
+
+class LatenessWatch:
+    """Measures by how much a process is late because others have the processors."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._clock = clock
+        self._sleep = sleep
+        self._last = clock()
+        self._late: deque[tuple[float, float]] = deque(maxlen=_KEPT)  # when, how much
+
+    async def run(self) -> None:
+        """Measure until the task is cancelled."""
+        while True:
+            await self._sleep(_STEP)
+            now = self._clock()
+            self._late.append((now, now - self._last - _STEP))
+            self._last = now
+
+    def lateness(self) -> float:
+        """Return the longest lateness of the last second, in seconds."""
+        now = self._clock()
+        recent = [late for when, late in self._late if now - when < 1.0]
+        return max(0.0, now - self._last - _STEP, *recent)
 
 
 class _Collected:

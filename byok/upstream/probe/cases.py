@@ -45,7 +45,7 @@ async def try_answer(prober: Prober, state: ProbeState) -> Finding:
         return failure(answer)
     state.thinks = answer.thinks
     remarks = [
-        f"{answer.reads} pieces" if answer.reads > 1 else "in one piece",
+        _pieces(answer),
         f"the first after {answer.first:.1f} s",
         "tokens counted" if answer.usage else "tokens not counted",
     ]
@@ -54,6 +54,16 @@ async def try_answer(prober: Prober, state: ProbeState) -> Finding:
     facts = {"thinking": True} if answer.thinks else {}
     outcome = YES if answer.text.strip() else NO
     return Finding(outcome, ", ".join(remarks), facts, (answer,))
+
+
+def _pieces(answer: ProbeAnswer) -> str:
+    match answer.is_streamed:
+        case True:
+            return f"{answer.reads} pieces"
+        case False:
+            return "in one piece"
+        case None:
+            return "in one piece or in several, as this machine was busy"
 
 
 async def try_reasoning(prober: Prober, state: ProbeState) -> Finding:

@@ -1,15 +1,20 @@
 """What is noted of an answer: its parts, refusals, tokens and times."""
 
+import asyncio
+
+import pytest
+
 from byok.chat import TextPart, ThinkingPart, ToolCall
 from byok.dialects.registry import DIALECTS
 from byok.errors import RefusalKind, UpstreamRefused, UpstreamTimeout
 from byok.events import Usage
 from byok.upstream.client import HttpUpstream
 from byok.upstream.probe import questions
-from byok.upstream.probe.asking import ProbeAnswer, Prober
+from byok.upstream.probe.asking import LatenessWatch, ProbeAnswer, Prober
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports
 from tests.fakes.asker import PATIENT, Key
+from tests.fakes.clock import Clock
 from tests.fakes.probed import ProbedModel
 from tests.fakes.upstream import FakeUpstream, Script, refusal
 
@@ -25,7 +30,7 @@ async def test_an_answer_is_noted_with_its_parts(
     assert (answer.text, answer.thinks, answer.requests) == ("1 2 3", True, 1)
     assert answer.usage is not None
     assert (answer.error, answer.refusal, answer.refusals) == (None, None, [])
-    assert answer.reads > 1
+    assert answer.reads
     assert 0 < answer.first < answer.seconds
     assert prober.dialect == "openai_chat"
 
@@ -98,3 +103,35 @@ async def test_ways_around_refusals_are_kept_from_the_first_question_only(
     assert (await prober.ask(chat)).refusal
     assert (await prober.ask_first(chat)).refusal
     assert (await prober.ask(chat)).refusal is None
+
+
+def test_a_busy_machine_never_makes_a_stream_one_piece() -> None:
+    wrong: list[str] = []
+    for reads, late, streamed in (
+        (2, 0.0, True),
+        (2, 9.0, True),
+        (1, 0.0, False),
+        (1, 0.1, None),
+    ):
+        answer = ProbeAnswer(reads=reads, late=late)
+        if answer.is_streamed is not streamed:
+            wrong.append(f"{answer}: {answer.is_streamed}")
+    assert not wrong
+
+
+async def test_lateness_is_what_a_sleep_took_too_long() -> None:
+    clock = Clock()
+    lags = iter((0.0, 0.0, 0.4, 0.0))
+
+    async def sleep(seconds: float) -> None:
+        lag = next(lags, None)
+        if lag is None:
+            raise asyncio.CancelledError
+        clock.now += seconds + lag
+
+    watch = LatenessWatch(clock, sleep)
+    with pytest.raises(asyncio.CancelledError):
+        await watch.run()
+    assert watch.lateness() == pytest.approx(0.4)
+    clock.now += 2
+    assert watch.lateness() == pytest.approx(2 - 0.01)  # it has not run since
