@@ -9,8 +9,11 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def is_loopback(url: str) -> bool:
-    """Tell an address of this machine; odd spellings do not count."""
-    return (urlsplit(url).hostname or "") in _LOOPBACK
+    """Tell an address of this machine; odd spellings and broken ones do not count."""
+    try:
+        return (urlsplit(url).hostname or "") in _LOOPBACK
+    except ValueError:
+        return False
 
 
 def is_link_local(host: str) -> bool:
