@@ -205,8 +205,8 @@ def _prospect(error: UpstreamError) -> _Prospect:
         case UpstreamRefused(kind=kind, upstream_status=status):
             if kind in _PASSING_KIND or status in _PASSING_STATUS:
                 return _Prospect.PASSES
-            if kind is RefusalKind.TOOL_FAILED:
+            if kind is RefusalKind.TOOL_FAILED or status in _ONCE_STATUS:
                 return _Prospect.BROKEN
-            return _Prospect.BROKEN if status in _ONCE_STATUS else _Prospect.NONE
+            return _Prospect.NONE
         case _:
             return _Prospect.NONE

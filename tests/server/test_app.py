@@ -119,7 +119,7 @@ async def test_access_log_shows_the_upstream_request(
     failed = Script([b"{}"], 503, kind)
     fake.play(streamed, failed, streamed, streamed, whole)
     openai = {"messages": [], "model": "byok:fake:m"}
-    async with running(settings_for(fake.url)) as editor:
+    async with running(settings_for(fake.url, patience=60)) as editor:
         await editor.chat()
         await editor.chat()
         await editor.post("/v1/chat/completions", {**openai, "stream": True})

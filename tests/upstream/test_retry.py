@@ -15,7 +15,7 @@ from byok.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from byok.upstream.retry import Patience, patience_of, rest_of_key
+from byok.upstream.retry import Patience, passes, patience_of, rest_of_key
 from tests.fakes.clock import Clock
 
 MANY = 9  # of the tries of a test: as often as the patience allows
@@ -83,6 +83,7 @@ def refused(
         ),
         pytest.param(refused(0, kind=RefusalKind.RATE_LIMIT), MANY, id="a limit in it"),
         pytest.param(refused(400, kind=RefusalKind.LOADING), MANY, id="a model loads"),
+        pytest.param(refused(400, kind=RefusalKind.TOOL_FAILED), 1, id="a bad call"),
         pytest.param(UpstreamGarbled("No.", retryable=True), 1, id="a cut answer"),
         pytest.param(UpstreamEmpty("No.", retryable=True), 1, id="an empty answer"),
         pytest.param(UpstreamGarbled("No."), 0, id="no answer of a model"),
@@ -161,3 +162,18 @@ def test_few_notices_cover_a_long_wait() -> None:
     assert told[0] == "groq: it answered 503, waiting up to 30 s."
     assert 2 <= len(told) <= 5
     assert "5 min" in waiter.patience.explain(refused(503)).hint
+    broken = refused(500)
+    assert waiter.patience.explain(broken) is broken
+
+
+def test_a_notice_names_the_time_that_the_upstream_asks_for() -> None:
+    limit = refused(429, 35.0)
+    notice = Waiter().patience.write_notice("groq", limit, 35.0)
+    assert notice is not None
+    assert "35 s" in notice.text
+    assert Waiter().patience.write_notice("groq", limit, 2.0) is None
+
+
+def test_load_and_limits_pass_and_other_failures_do_not() -> None:
+    assert passes(refused(429))
+    assert not any(map(passes, (refused(400), UpstreamTimeout("No."), ValueError())))
