@@ -113,6 +113,11 @@ class UpstreamSettings(_RequestDefaults):
         "needed.",
     )
     cache: bool = Field(True, description="Ask the API to cache the prompt.")
+    long_cache: bool = Field(
+        False,
+        description="Ask it to keep the prompt for as long as it can: Claude an hour, "
+        "at twice the price of a write; OpenAI a day.",
+    )
     ca_file: str = Field("", description="As in [network], for this upstream.")
     proxy: _Proxy = Field("", description="As in [network], for this upstream.")
     allow_insecure_http: bool = Field(
@@ -172,7 +177,7 @@ class ToolSettings(SettingsSection):
         1,
         ge=0,
         le=5,
-        description="Retries per turn for a tool call that is invalid JSON or was lost.",
+        description="Retries per turn for a call that is invalid JSON or was lost.",
     )
 
 

@@ -62,6 +62,7 @@ class Target:
         facts: what is known about it so far.
         origin: only provider data of this origin may be sent back to the model.
         cache: ask for prompt caching where the protocol has a field for it.
+        long_cache: ask for the longest time that it offers.
         num_ctx: the context window in tokens with which a local server shall load the
             model; 0 for the server's own.
     """
@@ -71,6 +72,7 @@ class Target:
     facts: ModelFacts = UNKNOWN_MODEL
     origin: Origin = NO_ORIGIN
     cache: bool = True
+    long_cache: bool = False
     num_ctx: int = 0
 
 

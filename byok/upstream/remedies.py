@@ -227,7 +227,13 @@ class RequestRemedies:
             num_ctx = self.all.sizes.choose(chat, self.facts)
         origin = Origin(self.api.dialect.name, spec.name, self.facts.id)
         target = Target(
-            self.facts.id, self._extra_body, self.facts, origin, spec.cache, num_ctx
+            self.facts.id,
+            self._extra_body,
+            self.facts,
+            origin,
+            cache=spec.cache,
+            long_cache=spec.long_cache,
+            num_ctx=num_ctx,
         )
         rewritten, request = write_request(
             self.codec, chat, target, self.made, self.new

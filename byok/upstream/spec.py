@@ -41,7 +41,7 @@ class UpstreamSpec:
         query: parameters that are added to every URL.
         headers: further headers of every request.
         extra_body: further fields of every request in the first dialect.
-        cache: ask for prompt caching.
+        cache: ask for prompt caching; `long_cache`: for as long as the API offers.
         num_ctx: the context window for a local server to load models with; 0 if byok
             decides.
         route: proxy and certificates.
@@ -60,6 +60,7 @@ class UpstreamSpec:
     headers: Mapping[str, str] = field(default_factory=dict)
     extra_body: Json = field(default_factory=dict)
     cache: bool = True
+    long_cache: bool = False
     num_ctx: int = 0
     route: Route = field(default_factory=Route)
     vendor: str = ""

@@ -64,8 +64,7 @@ async def stream_whole_calls(
                         out += answer.end
                     begun = begun or shows_answer(out)
                     yield out
-            if rest := answer.rest():
-                yield rest
+            yield answer.rest()
         except UpstreamError as error:
             if left and (notice := answer.explain_loss(name, error)):
                 shown, spent = shown + answer.visible_text, answer.spent

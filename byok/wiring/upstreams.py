@@ -63,6 +63,7 @@ def make_spec(name: str, settings: UpstreamSettings, common: Settings) -> Upstre
         headers={**chat.headers, **settings.headers},
         extra_body={**chat.extra_body, **settings.extra_body},
         cache=settings.cache,
+        long_cache=settings.long_cache,
         num_ctx=settings.num_ctx,
         route=Route(proxy, settings.ca_file or network.ca_file),
         vendor=find_preset(settings.type, apis[0].base_url),

@@ -53,11 +53,12 @@ def encode(
     *messages: Message,
     facts: ModelFacts = UNKNOWN_MODEL,
     cache: bool = False,
+    long_cache: bool = False,
     extra: dict[str, Any] | None = None,
     **fields: Any,
 ) -> UpstreamRequest:
     """Encode a conversation; more than one call at a time is accepted."""
-    target = Target("m", extra or {}, facts, HERE, cache)
+    target = Target("m", extra or {}, facts, HERE, cache, long_cache)
     fields = {"client_parallel_tools": True, **fields}
     return write_request(AnthropicMessages(), ChatRequest(messages, **fields), target)[
         1

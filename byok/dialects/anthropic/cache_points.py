@@ -9,6 +9,9 @@ turn that added more gets a third one at its beginning, where the last request e
 Bedrock and Vertex know the points of blocks, but not the field at the top (the same
 page, "Automatic caching"). There the last two messages of the user have points instead:
 the last request ended at the first of the two.
+
+What is cached is kept for five minutes, or for an hour with a `ttl` in each point, for
+twice the price of a write (the same page, "1-hour cache duration").
 """
 
 import re
@@ -21,14 +24,17 @@ from byok.dialects.remedies import Body, RefusedRequest, Remedy, RemedyRow
 FIELD = "cache_control"
 _LOOKBACK = 20
 _EPHEMERAL = {"type": "ephemeral"}
+_LONG = {**_EPHEMERAL, "ttl": "1h"}
 _AT_TOP = "top"
+_TTL = "ttl"
 _PARTS = ("system", "tools", "messages")
 _PLACE = re.compile(rf"\b({'|'.join(_PARTS)})\b\S*{FIELD}")
 
 
-def ask_for_cache(body: Json) -> Body:
-    """Set all points of a body that has none."""
-    return {**_mark_turn(_mark_prefix(body)), FIELD: _EPHEMERAL}
+def ask_for_cache(body: Json, is_long: bool = False) -> Body:
+    """Set all points of a body that has none; `is_long` asks for an hour."""
+    marked = {**_mark_turn(_mark_prefix(body)), FIELD: _EPHEMERAL}
+    return _set_points(marked, _LONG) if is_long else marked
 
 
 def cache_row() -> RemedyRow:
@@ -39,6 +45,8 @@ def cache_row() -> RemedyRow:
 def _find(refused: RefusedRequest) -> tuple[str, str] | None:
     if FIELD not in refused.text:
         return None
+    if _TTL in refused.text and _set_points(refused.body, _EPHEMERAL) != refused.body:
+        return (_TTL, "")
     place = _PLACE.search(refused.text)
     if place and _has_points(refused.body, place[1]):
         return (place[1], "")
@@ -49,6 +57,8 @@ def _find(refused: RefusedRequest) -> tuple[str, str] | None:
 
 def _remove(body: Json, remedy: Remedy) -> Body:
     """Remove the points of a part of the body, or all of them if no part is named."""
+    if remedy.what == _TTL:
+        return _set_points(body, _EPHEMERAL)
     if remedy.what == _AT_TOP:
         if FIELD not in body:
             return dict(body)
@@ -67,9 +77,19 @@ def _has_points(body: Json, part: str) -> bool:
     return _change_blocks(body, part, _without_point) != body
 
 
-def _change_blocks(
-    body: Json, part: str, change: Callable[[Json], dict[str, Any]]
-) -> Body:
+def _set_points(body: Json, point: Json) -> Body:
+    """Return a body whose points all are `point`."""
+
+    def change(block: Json) -> Json:
+        return {**block, FIELD: point} if FIELD in block else block
+
+    changed = dict(change(body))
+    for part in _PARTS:
+        changed = _change_blocks(changed, part, change)
+    return changed
+
+
+def _change_blocks(body: Json, part: str, change: Callable[[Json], Json]) -> Body:
     """Return a body with changed blocks in `system`, `tools` or `messages`."""
     items = body.get(part)
     if not isinstance(items, list):

@@ -43,7 +43,7 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     if output:
         body["output_config"] = {**body.get("output_config", {}), **output}
     if target.cache:
-        body = ask_for_cache(body)
+        body = ask_for_cache(body, target.long_cache)
     body.update(target.extra_body)
     first = notices if chat.is_first_turn else ()
     return UpstreamRequest(

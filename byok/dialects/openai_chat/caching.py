@@ -14,6 +14,7 @@ from byok.dialects.openai_chat.quirks import CacheForm, Quirks
 from byok.dialects.prompt_cache_key import prompt_cache_key
 
 _POINT = {"cache_control": {"type": "ephemeral"}}
+_LONG_POINT = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
 
 
 def add_caching(
@@ -24,17 +25,20 @@ def add_caching(
         return {}
     messages = body["messages"]
     is_claude = quirks.cache is CacheForm.CLAUDE and "claude" in target.model.lower()
+    point = _LONG_POINT if is_claude and target.long_cache else _POINT
     if is_claude:
-        body.update(_POINT)
+        body.update(point)
     if is_claude or quirks.cache is CacheForm.PARTS:
         ends = [n for n, m in enumerate(messages) if m["role"] == "system"][-1:]
         if not is_claude:
             ends += [len(messages) - 1]
         for place in ends:
-            messages[place] = _mark(messages[place])
+            messages[place] = _mark(messages[place], point)
     key = prompt_cache_key(chat)
     if key and quirks.cache_key:
         body[quirks.cache_key] = key
+        if target.long_cache:
+            body["prompt_cache_retention"] = "24h"
     return {quirks.cache_header: key} if key and quirks.cache_header else {}
 
 
@@ -49,11 +53,11 @@ def mark_last_questions(body: Json) -> dict[str, Any]:
     return {**kept, "messages": messages}
 
 
-def _mark(message: dict[str, Any]) -> dict[str, Any]:
+def _mark(message: dict[str, Any], point: Json = _POINT) -> dict[str, Any]:
     """Put a cache point at the end of a message's content."""
     content = message["content"]
     if isinstance(content, str) and content:
         content = [{"type": "text", "text": content}]
     if not isinstance(content, list) or not content:
         return message
-    return {**message, "content": [*content[:-1], {**content[-1], **_POINT}]}
+    return {**message, "content": [*content[:-1], {**content[-1], **point}]}

@@ -58,6 +58,8 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
         body["text"] = {"format": _json_format(chat.json_answer)}
     if target.cache and (key := prompt_cache_key(chat)):
         body["prompt_cache_key"] = key
+        if target.long_cache:
+            body["prompt_cache_retention"] = "24h"
     body.update(target.extra_body)
     return UpstreamRequest(
         "responses",

@@ -16,6 +16,12 @@ def test_the_point_is_behind_the_system_prompt_or_else_behind_the_tools() -> Non
     assert ask_for_cache({"messages": []}) == {"messages": [], **POINT}
 
 
+def test_a_long_cache_has_its_time_in_every_point() -> None:
+    point = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    asked = ask_for_cache(BODY, is_long=True)
+    assert asked == {**BODY, "system": [{**SYSTEM[0], **point}], **point}
+
+
 def test_a_turn_of_many_blocks_has_a_point_where_the_last_request_ended() -> None:
     def messages(calls: int) -> list[dict[str, Any]]:
         return [

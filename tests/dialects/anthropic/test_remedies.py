@@ -224,3 +224,14 @@ def test_only_the_cache_points_that_are_refused_are_taken_away() -> None:
     assert find(body, "cache_control: Extra inputs", (first, second, third)) is None
     assert body["messages"] == encode(said(Role.SYSTEM, "x"), *turns).body["messages"]
     assert find(encode(user("?")).body, text) is None
+
+
+def test_where_an_hour_is_refused_the_points_stay_without_it() -> None:
+    turns = (said(Role.SYSTEM, "x"), user("?"))
+    sent = encode(*turns, cache=True, long_cache=True)
+    text = "system.0.cache_control.ephemeral.ttl: Extra inputs are not permitted"
+    found = find(sent.body, text)
+    assert found
+    body, _ = change_body(REMEDIES, sent.body, [found])
+    assert body == encode(*turns, cache=True).body != sent.body
+    assert find(body, "cache_control: no ttl here", (found,)) != found

@@ -34,6 +34,17 @@ def test_cache_control_of_claude_is_at_the_top_and_behind_the_system() -> None:
     assert points(sent) == [0]
 
 
+def test_a_long_cache_is_asked_for_in_each_vendors_words() -> None:
+    sent = body("system", "user")
+    claude = Target("anthropic/claude-opus-5", long_cache=True)
+    add_caching(sent, ChatRequest(()), claude, QUIRKS["openrouter"])
+    assert sent["cache_control"] == {**POINT, "ttl": "1h"}
+    sent = body("user")
+    chat = ChatRequest((), conversation="c")
+    add_caching(sent, chat, Target("gpt-5.6", long_cache=True), QUIRKS["openai"])
+    assert sent["prompt_cache_retention"] == "24h"
+
+
 def test_cache_control_of_dashscope_is_behind_the_system_and_at_the_end() -> None:
     sent = body("system", "user", "assistant", "user")
     add_caching(sent, ChatRequest(()), Target("qwen3-max"), QUIRKS["dashscope"])

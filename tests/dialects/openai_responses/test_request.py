@@ -171,6 +171,8 @@ def test_the_system_prompt_says_json_where_it_must() -> None:
 def test_a_conversation_has_a_key_for_the_cache() -> None:
     chat = replace(ASKED, conversation="c1")
     assert body_of(chat)["prompt_cache_key"]
+    assert "prompt_cache_retention" not in body_of(chat)
+    assert body_of(chat, long_cache=True)["prompt_cache_retention"] == "24h"
     assert "prompt_cache_key" not in body_of(chat, cache=False)
 
 
