@@ -13,6 +13,7 @@ from byok.daemon.instance import only_instance
 from byok.platform.paths import find_paths
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.patience import PATIENCE
 from tests.fakes.program import run_byok, serving
 from tests.fakes.rows import daemon_rows
 
@@ -44,7 +45,7 @@ def test_stop_ends_the_daemon_and_waits_for_that() -> None:
         assert done.stdout == f"byok has ended (pid {process.pid}).\n"
         with only_instance(find_paths()):  # its lock is free
             pass
-        out, err = process.communicate(timeout=10)
+        out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (0, "")
     assert "Traceback" not in err
 
@@ -140,5 +141,5 @@ def _answers() -> bool:
         b'{"message": "x"}',
         {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         return "no model" in json.load(answer)["text"]

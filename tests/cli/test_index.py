@@ -15,6 +15,7 @@ from byok.routing import Service
 from tests.fakes.build_states import space
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.patience import PATIENCE
 from tests.fakes.project import make_project
 
 
@@ -191,7 +192,7 @@ async def test_index_wait_that_is_interrupted_says_what_goes_on(
     waiting = asyncio.ensure_future(
         wait_for(client, [space("indexing")], no_wait=False)
     )
-    await asyncio.wait_for(busy.asked.wait(), 5)
+    await asyncio.wait_for(busy.asked.wait(), PATIENCE)
     waiting.cancel()  # as asyncio.run does at Ctrl-C
     with pytest.raises(asyncio.CancelledError):
         await waiting

@@ -12,6 +12,7 @@ import pytest
 from byok.platform.paths import find_paths
 from tests.fakes.commands import Cli
 from tests.fakes.journal_entries import entry, write_journal
+from tests.fakes.patience import PATIENCE
 from tests.fakes.program import ROOT
 
 CHATS = [
@@ -98,7 +99,7 @@ def test_log_follows_until_it_is_interrupted(journal: Path) -> None:
         write_journal(journal, [entry(request_id="anew")])
         third = json.loads(process.stdout.readline())
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
         process.communicate()

@@ -23,6 +23,7 @@ from byok.server.run import Daemon
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.owner import token_for
+from tests.fakes.patience import PATIENCE
 from tests.fakes.process import children_of
 from tests.fakes.program import ROOT
 from tests.fakes.project import make_project
@@ -50,7 +51,7 @@ async def connected(*arguments: str | Path, cwd: Path = ROOT) -> AsyncIterator[C
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         cwd=cwd,
     )
-    async with asyncio.timeout(60), Client(stdio_client(server)) as client:
+    async with asyncio.timeout(PATIENCE), Client(stdio_client(server)) as client:
         yield client
 
 
@@ -87,7 +88,7 @@ async def post(daemon: Daemon, path: str, body: object = None) -> bytes:
 
 async def complete(daemon: Daemon) -> None:
     """Wait until the daemon has indexed everything."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while True:
             spaces = json.loads(await post(daemon, "/byok/index/status"))["workspaces"]
             if spaces and all(w["phase"] == "complete" for w in spaces):
@@ -144,7 +145,7 @@ async def test_a_second_process_starts_the_daemon_and_both_are_answered(
                 first = await asked(two)
                 assert not first.is_error
                 assert "bakery/oven.py" in text_of(first)
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(PATIENCE):
                     while "plain text search" in text_of(await asked(two)):
                         await asyncio.sleep(0.1)
                 assert "bakery/oven.py" in text_of(await asked(one))
@@ -291,7 +292,7 @@ def test_mcp_answers_bad_lines_and_prints_nothing_else(project: Path) -> None:
             told = json.loads(process.stdout.readline())
             found.append(told.get("error", {}).get("code"))
         assert found == expected
-        out, err = process.communicate(timeout=15)
+        out, err = process.communicate(timeout=PATIENCE)
         assert (process.returncode, out) == (0, b"")
         assert b"Traceback" not in err
 

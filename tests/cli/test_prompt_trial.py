@@ -11,6 +11,7 @@ import pytest
 
 from tests.fakes.commands import Cli
 from tests.fakes.literal_agent import Habit, LiteralAgent
+from tests.fakes.patience import PATIENCE
 from tests.fakes.process import KEY, configure
 from tests.fakes.program import ROOT
 from tests.fakes.upstream import FakeUpstream
@@ -159,10 +160,10 @@ async def test_a_trial_that_is_interrupted_ends_cleanly(
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    await asyncio.wait_for(fake.reached.wait(), 30)
+    await asyncio.wait_for(fake.reached.wait(), PATIENCE)
     assert len([*left.iterdir()]) == 1
     process.send_signal(number)
-    out, err = await asyncio.wait_for(process.communicate(), 30)
+    out, err = await asyncio.wait_for(process.communicate(), PATIENCE)
     assert process.returncode == code, err
     assert b"0 of 0" in out
     assert b"interrupted" in err

@@ -18,6 +18,7 @@ from byok.daemon.instance import only_instance
 from byok.platform.paths import find_paths
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.patience import PATIENCE
 from tests.fakes.program import ROOT, serving
 from tests.fakes.upstream import FakeUpstream
 
@@ -37,12 +38,12 @@ def test_one_line_on_stdout_then_it_serves_until_a_signal(
     env = {"BYOK_OF_ANOTHER_PROGRAM": "x"}
     with serving("--upstream", "demo", "--port", "0", env=env) as (process, line):
         url = url_of(line)
-        with urllib.request.urlopen(f"{url}/health", timeout=5) as answer:
+        with urllib.request.urlopen(f"{url}/health", timeout=PATIENCE) as answer:
             assert json.load(answer) == {"status": "ok"}
         facts = json.loads(find_paths().daemon.read_text())
         assert (facts["pid"], facts["port"]) == (process.pid, int(url.split(":")[2]))
         process.send_signal(number)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (0, "")
     assert "upstream: demo (chosen by --upstream)" in err
     assert "watch:    byok dashboard\n" in err
@@ -112,7 +113,7 @@ async def test_sighup_reloads_keys_and_ends_nothing(
         key.write_text("second-key-of-all")
         assert await key_sent(url) == "Bearer first-key-of-all"
         process.send_signal(signal.SIGHUP)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while await key_sent(url) != "Bearer second-key-of-all":
                 await asyncio.sleep(0.02)
         assert process.poll() is None
@@ -125,7 +126,7 @@ def _chat(url: str) -> None:
         b'{"message": "x"}',
         {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=5) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         answer.read()
 
 
@@ -136,7 +137,7 @@ def test_token_that_was_rotated_counts_at_once(cli: Cli) -> None:
         )
         request.add_header("Content-Type", "application/json")
         try:
-            with urllib.request.urlopen(request, timeout=5) as answer:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
                 return int(answer.status)
         except urllib.error.HTTPError as error:
             with error:
@@ -217,7 +218,7 @@ def test_serve_script_runs_byok_in_another_virtual_environment(tmp_path: Path) -
     ) as (process, line):
         url_of(line)
         process.terminate()
-        err = process.communicate(timeout=20)[1]
+        err = process.communicate(timeout=PATIENCE)[1]
     assert (process.returncode, "BYOK_VENV" in err) == (0, False)
 
 
@@ -230,7 +231,7 @@ async def test_serve_uses_the_upstream_of_the_settings(
         with serving("--port", "0", "--model", "big") as (process, line):
             url_of(line)
             process.terminate()
-            return process.communicate(timeout=20)[1]
+            return process.communicate(timeout=PATIENCE)[1]
 
     err = await asyncio.to_thread(introduction)
     assert "upstream: fake (first of the settings)" in err

@@ -13,6 +13,7 @@ from byok.daemon.instance import Instance
 from byok.daemon.token import read_token
 from byok.platform.paths import find_paths
 from tests.fakes.daemon import Answer, Editor, running
+from tests.fakes.patience import PATIENCE
 
 NONCE = "0123456789abcdef"
 
@@ -124,5 +125,5 @@ async def test_challenge_never_shows_the_token_to_a_squatter(
         body = b'{"instance":"a","proof":"' + b"0" * 64 + b'"}'
         head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body)
         await loop.sock_sendall(connection, head + body)
-        assert not await asyncio.wait_for(asking, 5)
+        assert not await asyncio.wait_for(asking, PATIENCE)
     assert b"the-token-itself" not in seen

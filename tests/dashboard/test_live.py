@@ -9,6 +9,7 @@ from byok.dialects.model_facts import Price
 from byok.events import Usage
 from byok.record import Hop, RequestRecord
 from byok.redact import Redactor
+from tests.fakes.patience import PATIENCE
 
 
 def make_live(every: float = 60) -> LiveRequests:
@@ -157,11 +158,11 @@ async def test_of_too_many_watchers_the_oldest_ends() -> None:
                 await reader.wait(60)
 
     tasks = [asyncio.ensure_future(look()) for _ in range(MOST_READERS + 2)]
-    await asyncio.wait_for(asyncio.gather(*tasks[:2]), 5)
+    await asyncio.wait_for(asyncio.gather(*tasks[:2]), PATIENCE)
     ends = [reader.end for reader in readers]
     assert ends == [LiveEnd.REPLACED] * 2 + [None] * MOST_READERS
     live.close()
-    await asyncio.wait_for(asyncio.gather(*tasks), 5)
+    await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE)
     assert {reader.end for reader in readers[2:]} == {LiveEnd.STOPPING}
 
 

@@ -3,6 +3,7 @@
 import asyncio
 
 from byok.dashboard.pulse import Pulse
+from tests.fakes.patience import PATIENCE
 
 
 async def test_many_notes_are_one_act_and_none_is_none() -> None:
@@ -14,11 +15,11 @@ async def test_many_notes_are_one_act_and_none_is_none() -> None:
     for _ in range(10):
         pulse.note()
         assert pulse.due
-    await asyncio.wait_for(acted.acquire(), 5)
+    await asyncio.wait_for(acted.acquire(), PATIENCE)
     assert not pulse.due
     assert acted.locked()  # it acted once
     pulse.note()
-    await asyncio.wait_for(acted.acquire(), 5)
+    await asyncio.wait_for(acted.acquire(), PATIENCE)
 
 
 async def test_a_pulse_that_was_stopped_does_not_act() -> None:

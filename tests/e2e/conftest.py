@@ -12,6 +12,7 @@ import pytest
 from tests.fakes.daemon import Editor, running
 from tests.fakes.llama import MODEL
 from tests.fakes.official import FakeOfficial
+from tests.fakes.patience import PATIENCE
 from tests.fakes.replay import answering, replaying
 
 # Before a test starts, the environment is cleaned.
@@ -62,7 +63,7 @@ async def llama() -> str:
         pytest.skip("no llama-server: set BYOK_LLAMA_SERVER to the address of one")
     try:
         async with (
-            asyncio.timeout(10),
+            asyncio.timeout(PATIENCE),
             aiohttp.ClientSession() as http,
             http.get(f"{LLAMA}/v1/models") as response,
         ):

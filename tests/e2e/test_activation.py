@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.patience import PATIENCE
 from tests.fakes.process import READY
 from tests.fakes.program import run_byok
 from tests.fakes.raw import connected, filled, request
@@ -26,7 +27,6 @@ from tests.fakes.service_manager import (
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="systemd is Linux only")
 SERVE = ("-m", "byok", "serve", "--upstream", "demo")
 CHAT = request(body=json.dumps({"message": "Hello!"}).encode())
-SECONDS = 30.0
 
 
 @asynccontextmanager
@@ -54,7 +54,7 @@ async def process(
 async def is_ready(started: asyncio.subprocess.Process) -> int:
     """Wait for the line that says that it listens; return the port."""
     assert started.stdout is not None
-    line = await asyncio.wait_for(started.stdout.readline(), SECONDS)
+    line = await asyncio.wait_for(started.stdout.readline(), PATIENCE)
     match = READY.fullmatch(line)
     assert match, line
     return int(match[1])
@@ -69,7 +69,7 @@ async def chat(port: int, home: Path, host: str = "127.0.0.1") -> str:
     token = (home / "state/token").read_text().strip()
     async with connected(port, host) as client:
         await client.send(filled(CHAT, port, token))
-        answer = await client.answer(SECONDS)
+        answer = await client.answer(PATIENCE)
     assert answer.status == 200
     return str(answer.json["text"])
 
@@ -87,13 +87,13 @@ async def test_daemon_answers_on_passed_sockets_also_who_came_before_it(
             await early.send(filled(CHAT, port, token))
             async with process(launch(handles, *SERVE), home, handles=handles) as run:
                 assert await is_ready(run) == port
-                answer = await early.answer(SECONDS)
+                answer = await early.answer(PATIENCE)
                 assert "Hello!" in answer.json["text"]
                 for host in ("127.0.0.1", "::1"):
                     assert "Hello!" in await chat(port, home, host)
                 assert (facts(home)["port"], facts(home)["pid"]) == (port, run.pid)
                 run.send_signal(signal.SIGTERM)
-                assert await asyncio.wait_for(run.wait(), SECONDS) == 0
+                assert await asyncio.wait_for(run.wait(), PATIENCE) == 0
             with closing(socket.create_connection(("127.0.0.1", port), 5)):
                 pass  # it waits for the next daemon, as the socket is still open
 
@@ -125,7 +125,7 @@ async def test_restart_keeps_the_passed_sockets_and_the_service_manager(
             told = [(await manager.next())[0] for _ in range(4)]
             new = f"MAINPID={after['pid']}"
             assert told == ["READY=1", "RELOADING=1", new, "READY=1"]
-            assert await asyncio.wait_for(run.wait(), SECONDS) == 0
+            assert await asyncio.wait_for(run.wait(), PATIENCE) == 0
             stopped = await asyncio.to_thread(
                 run_byok, "stop", env={"BYOK_HOME": str(home)}
             )
@@ -159,7 +159,7 @@ async def test_wrong_descriptors_end_the_start_with_a_cure(tmp_path: Path) -> No
     with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as udp:
         handles = [udp.fileno()]
         async with process(launch(handles, *SERVE), home, handles=handles) as run:
-            out, err = await asyncio.wait_for(run.communicate(), SECONDS)
+            out, err = await asyncio.wait_for(run.communicate(), PATIENCE)
     assert (run.returncode, out) == (69, b"")
     assert b"not a TCP socket" in err
     assert b"byok service install" in err
@@ -180,7 +180,7 @@ async def test_systemd_passes_sockets_that_byok_takes(tmp_path: Path) -> None:
     async with process(command, home) as run:
         assert run.stderr is not None
         for _ in addresses:
-            await asyncio.wait_for(run.stderr.readline(), SECONDS)
+            await asyncio.wait_for(run.stderr.readline(), PATIENCE)
         assert "Hello!" in await chat(port, home, "::1")
         assert await is_ready(run) == port
         assert facts(home)["pid"] == run.pid

@@ -17,6 +17,7 @@ from byok.record import RequestRecord
 from tests.fakes.clock import Clock
 from tests.fakes.daemon import Answer, Editor, running, settings_for
 from tests.fakes.journal_entries import NOW
+from tests.fakes.patience import PATIENCE
 from tests.fakes.process import HELD, Program, configure, serving
 from tests.fakes.program import ROOT
 from tests.fakes.raw import RawAnswer, connected, request
@@ -58,8 +59,8 @@ async def cancel(program: Program, fake: FakeUpstream) -> None:
     fake.reached.clear()
     async with connected(program.port) as connection:
         await connection.send(program.filled(_chat("cancelled")))
-        await asyncio.wait_for(fake.reached.wait(), 10)
-    await asyncio.wait_for(fake.hung_up.wait(), 10)
+        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
+    await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
 
 
 def _chat(conversation: str) -> bytes:

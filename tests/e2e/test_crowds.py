@@ -14,6 +14,7 @@ import pytest
 from byok.daemon.token import rotate_token
 from byok.server.http.deadlines import Timing
 from tests.fakes.daemon import running, settings_for
+from tests.fakes.patience import PATIENCE
 from tests.fakes.process import Program, configure, serving
 from tests.fakes.raw import RawConnection, connected, filled, request
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta
@@ -58,10 +59,10 @@ async def test_hundreds_that_say_half_are_closed_and_keep_nobody_waiting(
             for connection in half_open:
                 await connection.send(filled(half, port, editor.token))
             for _ in range(5):
-                reply = await asyncio.wait_for(editor.chat("Still there?"), 5)
+                reply = await asyncio.wait_for(editor.chat("Still there?"), PATIENCE)
                 assert reply.last["stop_reason"] == 1
             ends = [closed(connection) for connection in half_open]
-            assert all(await asyncio.wait_for(asyncio.gather(*ends), 8))
+            assert all(await asyncio.wait_for(asyncio.gather(*ends), PATIENCE))
 
 
 @pytest.mark.case("B94")
@@ -92,7 +93,7 @@ async def test_requests_that_wait_behind_a_slow_one_are_not_begun(
         one = filled(request(body=b'{"message": "x"}'), port, editor.token)
         async with connected(port) as connection:
             await connection.send(one * 50)
-            await asyncio.wait_for(fake.reached.wait(), 5)
+            await asyncio.wait_for(fake.reached.wait(), PATIENCE)
             await asyncio.sleep(0.1)
             assert len(fake.requests) == 1
             texts = [(await connection.answer()).json["text"] for _ in range(50)]
@@ -158,7 +159,7 @@ async def test_clients_that_do_not_read_stop_the_upstream_and_not_the_daemon(
         async with crowd(program.port, size) as clients:
             for client in clients:
                 await client.send(program.filled(CHAT))
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE):
                 await flood.stuck()
             assert flood.taken < size * 500
             assert program.rss - before < size * 20 * MIB
@@ -185,7 +186,7 @@ async def test_more_connections_than_files_are_turned_away_quietly(
             assert 40 <= served <= 80  # the other half is for upstreams
         assert len(program.err.splitlines()) < served * 4 + 50
         assert b"accept" not in program.err
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while not await _served(program):
                 pass
         await program.check_well()
@@ -218,7 +219,7 @@ async def test_without_a_file_left_the_upstream_is_said_to_be_away(
     fake.play(*[Script([delta(content="One")], end="hang")] * 3, answer("Hi."))
     async with running(settings_for(fake.url)) as editor:
         held = [asyncio.ensure_future(editor.chat()) for _ in range(3)]
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while fake.open < len(held):  # so that no connection is left over
                 await asyncio.sleep(0.01)
         await editor.post("/find-missing")  # but one to the daemon
@@ -259,7 +260,7 @@ async def test_large_bodies_in_little_memory_do_not_end_the_daemon(
 
         async def ask() -> int:
             with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-                return (await program.ask(large, 20)).status
+                return (await program.ask(large)).status
             return 0  # the connection was closed in the middle
 
         statuses = await asyncio.gather(*(ask() for _ in range(6)))
@@ -296,7 +297,7 @@ async def test_after_many_broken_exchanges_nothing_stays_open(
             await asyncio.gather(*(leave(program, one) for one in data))
         fake.play(answer("Hi."))
         await program.check_well()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while len(list(files.iterdir())) > before + 2:
                 await asyncio.sleep(0.05)
         assert fake.open == 0

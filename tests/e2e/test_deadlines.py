@@ -6,6 +6,7 @@ import pytest
 
 from byok.server.http.deadlines import Timing
 from tests.fakes.daemon import running, settings_for
+from tests.fakes.patience import PATIENCE
 from tests.fakes.raw import connected, filled, request
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta
 
@@ -68,5 +69,5 @@ async def test_deadline_of_a_client_that_does_not_read(
     ):
         asked = request(target=b"/chat-stream", body=b'{"message": "Flood."}')
         await connection.send(filled(asked, editor.daemon.port, editor.token))
-        await asyncio.wait_for(fake.hung_up.wait(), 10)
+        await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
         assert (await editor.chat("And now?")).text == "Fine."

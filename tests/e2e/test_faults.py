@@ -16,6 +16,7 @@ from byok.server.http.deadlines import Timing
 from byok.wire.sse import SSEDecoder
 from tests.fakes.cases import case_param
 from tests.fakes.daemon import Answer, Editor, running, settings_for
+from tests.fakes.patience import PATIENCE
 from tests.fakes.raw import RawConnection, connected, filled, request
 from tests.fakes.upstream import (
     DONE,
@@ -63,7 +64,7 @@ async def chat(fake: FakeUpstream, script: Script | list[bytes]) -> Answer:
     """Play a script to one chat."""
     fake.play(script)
     async with running(settings_for(fake.url)) as editor:
-        return await asyncio.wait_for(editor.chat(tool_definitions=[VIEW]), 10)
+        return await asyncio.wait_for(editor.chat(tool_definitions=[VIEW]), PATIENCE)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +166,7 @@ async def test_f04_a_tool_call_that_was_lost_is_asked_for_again(
     whole = tool_answer("view", '{"path": "a"}')
     fake.play(Script([said, CALL_OPEN], end=end), [said, *whole])
     async with running(settings_for(fake.url)) as editor:
-        reply = await asyncio.wait_for(editor.chat(tool_definitions=[VIEW]), 10)
+        reply = await asyncio.wait_for(editor.chat(tool_definitions=[VIEW]), PATIENCE)
     assert [use["input_json"] for use in reply.tool_uses] == ['{"path": "a"}']
     assert text_of(reply) == "I look."
     assert (reply.last["stop_reason"], len(fake.requests)) == (3, 2)
@@ -363,7 +364,7 @@ async def test_upstream_that_is_down_is_reported_in_one_sentence() -> None:
         sock.bind(("127.0.0.1", 0))  # bound, but nobody listens
         url = f"http://127.0.0.1:{sock.getsockname()[1]}/v1"
         async with running(settings_for(url)) as editor:
-            reply = await asyncio.wait_for(editor.chat(), 10)
+            reply = await asyncio.wait_for(editor.chat(), PATIENCE)
     check_failed(reply, "upstream_connect")
     assert url in reply.text
 
@@ -377,7 +378,7 @@ async def test_upstream_timeout_of_one_that_hangs(
 ) -> None:
     fake.play(Script(pieces, end="hang"))
     async with running(settings_for(fake.url, timeout=1)) as editor:
-        reply = await asyncio.wait_for(editor.chat(), 20)
+        reply = await asyncio.wait_for(editor.chat(), PATIENCE)
     check_failed(reply, "upstream_timeout")
     assert text_of(reply) == text
     assert len(fake.requests) == 1
@@ -424,12 +425,12 @@ async def test_disconnect_releases_the_upstream_within_half_a_second(
 ) -> None:
     fake.play(script)
     async with running(settings_for(fake.url)) as editor, asking(editor) as client:
-        await asyncio.wait_for(fake.reached.wait(), 5)
+        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
         if script.end == "hang":
             while b"One" not in await client.line():
                 pass
         client.abort()
-        await asyncio.wait_for(fake.hung_up.wait(), 5)
+        await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
 
 
 @pytest.mark.case("F15")
@@ -446,7 +447,7 @@ async def test_disconnect_releases_the_upstream_while_heartbeats_are_sent(
         while beats < 3:
             beats += b'"text":""' in await client.line()
         client.abort()
-        await asyncio.wait_for(fake.hung_up.wait(), 5)
+        await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
 
 
 @pytest.mark.case("F15")
@@ -459,7 +460,7 @@ async def test_f15_disconnect_in_the_queue_never_reaches_the_upstream(
         running({**settings_for(fake.url), "limits": limits}) as editor,
         asking(editor) as inside,
     ):
-        await asyncio.wait_for(fake.reached.wait(), 5)
+        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
         async with asking(editor) as queued:
             while (await editor.chat()).status != 503:
                 pass  # until the room is full
@@ -467,7 +468,7 @@ async def test_f15_disconnect_in_the_queue_never_reaches_the_upstream(
         fake.reached.clear()
         async with asking(editor):  # takes the chair that is free again
             inside.abort()
-            await asyncio.wait_for(fake.reached.wait(), 5)
+            await asyncio.wait_for(fake.reached.wait(), PATIENCE)
     assert len(fake.requests) == 2
 
 
@@ -480,7 +481,7 @@ async def test_retries_end_when_the_client_leaves(
     fake.play(busy)
     async with running(settings_for(fake.url, patience=300)) as editor:
         async with asking(editor) as client:
-            await asyncio.wait_for(fake.reached.wait(), 5)
+            await asyncio.wait_for(fake.reached.wait(), PATIENCE)
             fake.reached.clear()
             client.abort()
         with pytest.raises(TimeoutError):

@@ -24,6 +24,7 @@ from tests.fakes.asker import Key
 from tests.fakes.cases import case_param
 from tests.fakes.certificates import certificate, resolve_here, secure
 from tests.fakes.daemon import Answer, running, settings_for
+from tests.fakes.patience import PATIENCE
 from tests.fakes.process import Program, configure, serving
 from tests.fakes.raw import put, request
 from tests.fakes.upstream import (
@@ -60,7 +61,7 @@ async def test_tls_certificate_that_nobody_trusts_is_refused(tmp_path: Path) -> 
         secure(file, "model.test") as (upstream, url),
         running(settings_for(url)) as editor,
     ):
-        reply = await asyncio.wait_for(editor.chat(), 5)
+        reply = await asyncio.wait_for(editor.chat(), PATIENCE)
     assert reply.last["error"]["code"] == "upstream_tls"
     assert upstream.requests == []
 
@@ -78,7 +79,7 @@ async def test_tls_certificate_that_is_trusted_counts_for_its_own_name_only(
             assert (await editor.chat()).text == "Hi."
         other = url.replace("model.test", "other.test")
         async with running(settings_for(other, **trusted)) as editor:
-            reply = await asyncio.wait_for(editor.chat(), 5)
+            reply = await asyncio.wait_for(editor.chat(), PATIENCE)
     assert reply.last["error"]["code"] == "upstream_tls"
     assert len(upstream.requests) == 1
 
@@ -87,7 +88,7 @@ async def test_tls_certificate_that_is_trusted_counts_for_its_own_name_only(
 @pytest.mark.case("F01")
 async def test_dns_failure_is_reported() -> None:
     async with running(settings_for("https://model.invalid/v1")) as editor:
-        reply = await asyncio.wait_for(editor.chat(), 12)
+        reply = await asyncio.wait_for(editor.chat(), PATIENCE)
     assert reply.last["error"]["code"] == "upstream_connect"
     assert "model.invalid" in reply.text
 
@@ -213,7 +214,7 @@ async def test_sse_comments_without_end_are_given_up(fake: FakeUpstream) -> None
     drip = [piece for _ in range(400) for piece in (b": wait\n\n", 0.02)]
     fake.play(Script([delta(content="One"), *drip], end="hang"))
     patience = Timeouts(first_byte=5, idle=2, comments_only=0.3)
-    text, error = await asyncio.wait_for(told(fake.url, patience), 5)
+    text, error = await asyncio.wait_for(told(fake.url, patience), PATIENCE)
     assert (text, error.code) == ("One", "upstream_timeout")
     assert len(fake.requests) == 1
 
@@ -230,7 +231,7 @@ async def test_sse_comments_before_an_answer_are_ignored(fake: FakeUpstream) -> 
 async def test_answer_without_end_is_limited(fake: FakeUpstream) -> None:
     drip = [piece for _ in range(400) for piece in (delta(content="a"), 0.02)]
     fake.play(Script(drip))
-    text, error = await asyncio.wait_for(told(fake.url, Timeouts(total=0.4)), 5)
+    text, error = await asyncio.wait_for(told(fake.url, Timeouts(total=0.4)), PATIENCE)
     assert error.code == "upstream_timeout"
     assert set(text) == {"a"}
 
@@ -250,7 +251,7 @@ async def test_connection_that_is_never_answered_is_given_up() -> None:
     server = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
     async with server, running(settings_for(url, model="m", timeout=0.3)) as editor:
-        refused = await asyncio.wait_for(put(editor, CHAT), 5)
+        refused = await asyncio.wait_for(put(editor, CHAT), PATIENCE)
     assert (refused.status, refused.code) == (422, "upstream_timeout")
     assert asked <= 2  # the chat, and the list of models
 
@@ -261,7 +262,7 @@ async def test_idle_timeout_after_five_events_keeps_their_text(
 ) -> None:
     fake.play(Script([delta(content=f"{n} ") for n in range(5)], end="hang"))
     async with running(settings_for(fake.url, timeout=1)) as editor:
-        reply = await asyncio.wait_for(editor.chat(), 20)
+        reply = await asyncio.wait_for(editor.chat(), PATIENCE)
     assert reply.text.startswith("0 1 2 3 4 \n[byok] fake: ")
     assert reply.last["error"]["code"] == "upstream_timeout"
     assert len(fake.requests) == 1
@@ -354,7 +355,7 @@ async def test_giant_event_is_cut_and_costs_little_memory(
         fake.play(Script(pieces, headers=headers))
         before, stop = program.rss, asyncio.Event()
         measuring = asyncio.ensure_future(memory(program, stop))
-        reply = await program.ask(CHAT, 30)
+        reply = await program.ask(CHAT)
         stop.set()
         assert reply.json["error"]["code"] == code
         assert await measuring - before < 40 * MIB

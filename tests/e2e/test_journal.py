@@ -14,6 +14,7 @@ import pytest
 from byok.journal.reading import last_entries
 from tests.fakes.disk import fill, mounted
 from tests.fakes.journal_entries import rows_of
+from tests.fakes.patience import PATIENCE
 from tests.fakes.process import HELD, Program, configure, serving, starting
 from tests.fakes.program import ROOT
 from tests.fakes.raw import RawAnswer, connected, request
@@ -44,8 +45,8 @@ async def cancel(program: Program, fake: FakeUpstream) -> None:
     async with connected(program.port) as connection:
         sent = request(target=b"/chat-stream", body=data)
         await connection.send(program.filled(sent))
-        await asyncio.wait_for(fake.reached.wait(), 10)
-    await asyncio.wait_for(fake.hung_up.wait(), 10)
+        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
+    await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
 
 
 def byok(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -131,7 +132,7 @@ async def test_journal_survives_a_kill_in_the_middle(
     journal = home / "state" / "journal.db"
     async with serving(home) as program:
         await ask(program, "/chat-stream", conversation_id="written")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while not last_entries(journal, 1):
                 await asyncio.sleep(0.05)
         await cancel(program, fake)
@@ -193,7 +194,7 @@ async def test_journal_is_written_by_one_daemon_only(
     async with serving(home) as program:
         await ask(program, "/chat-stream")
         async with starting(home) as second:
-            assert await asyncio.wait_for(second.process.wait(), 20) == 75
+            assert await asyncio.wait_for(second.process.wait(), PATIENCE) == 75
         await ask(program, "/chat-stream")
         await program.ended(signal.SIGTERM)
     assert len(shown(home)) == 2

@@ -22,6 +22,7 @@ from tests.fakes.official import (
     between,
     whole,
 )
+from tests.fakes.patience import PATIENCE
 from tests.fakes.secret_forms import forms
 from tests.fakes.upstream import FakeUpstream, Script
 
@@ -404,10 +405,10 @@ async def test_official_disconnect_reaches_the_service(
     official.expect(path, BODY, script, silent=silent)
     async with between(official, fake, CHAT) as editor:
         asking = asyncio.ensure_future(editor.post(path, raw=BODY))
-        await asyncio.wait_for(official.reached.wait(), 5)
+        await asyncio.wait_for(official.reached.wait(), PATIENCE)
         await asyncio.sleep(0.05)
         asking.cancel()
-        await asyncio.wait_for(official.hung_up.wait(), 5)
+        await asyncio.wait_for(official.hung_up.wait(), PATIENCE)
     assert fake.requests == []
 
 
@@ -423,10 +424,10 @@ async def test_official_stream_ends_when_the_daemon_stops(
         }
         url = f"{editor.daemon.url}/chat-stream"
         async with editor.http.post(url, data=BODY, headers=headers) as response:
-            line = await asyncio.wait_for(response.content.readline(), 10)
+            line = await asyncio.wait_for(response.content.readline(), PATIENCE)
             assert line == LINES[0]
-            await asyncio.wait_for(editor.daemon.stop(), 10)
-            await asyncio.wait_for(official.hung_up.wait(), 10)
+            await asyncio.wait_for(editor.daemon.stop(), PATIENCE)
+            await asyncio.wait_for(official.hung_up.wait(), PATIENCE)
             with pytest.raises(aiohttp.ClientPayloadError):
                 await response.read()
 

@@ -20,6 +20,7 @@ from tests.fakes.official import (
     told,
     whole,
 )
+from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream, Script, answer
 
 BODY = json.dumps(
@@ -124,7 +125,7 @@ async def test_official_completion_that_is_slow_is_not_waited_for(
     official.expect("/completion", BODY, Script([b'{"text":', 60.0, b'"x"}']))
     groups = {"completion": "official"}
     async with between(official, fake, groups, timing=HASTY) as editor:
-        got = await asyncio.wait_for(editor.post("/completion", raw=BODY), 20)
+        got = await asyncio.wait_for(editor.post("/completion", raw=BODY), PATIENCE)
     assert "completion_items" in got.json
 
 

@@ -13,6 +13,7 @@ from tests.fakes.official import (
     told,
     whole,
 )
+from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream, Script
 
 THEIRS: dict[str, Any] = {
@@ -112,7 +113,7 @@ async def test_official_model_list_that_fails_leaves_byoks_own(
     groups = {"models": "official", "chat": "official"}
     async with between(official, fake, groups, timing=HASTY) as editor:
         await editor.services.catalog.settle(5)
-        got = await asyncio.wait_for(editor.post("/get-models"), 10)
+        got = await asyncio.wait_for(editor.post("/get-models"), PATIENCE)
         own = await editor.post("/byok/catalog")
     assert {m["name"] for m in got.json["models"]} == {
         m["id"] for m in own.json["models"]
@@ -126,7 +127,7 @@ async def test_official_model_list_timeout(
 ) -> None:
     official.expect("/get-models", silent=True)
     async with between(official, fake, {"models": "official"}, timing=HASTY) as editor:
-        got = await asyncio.wait_for(editor.post("/get-models"), 10)
+        got = await asyncio.wait_for(editor.post("/get-models"), PATIENCE)
         again = await editor.post("/get-models")
     assert got.json["default_model"] == again.json["default_model"] == "byok:fake:m"
     assert official.paths == ["/get-models"], "it is not waited for twice"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.daemon import Editor, running, settings_for
+from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import (
     DONE,
     FakeUpstream,
@@ -110,7 +111,7 @@ async def test_openai_client_gets_the_first_words_before_the_last(
 ) -> None:
     fake.play(Script([delta(content="One")], end="hang"))
     async with await client.chat.completions.create(**ASK, stream=True) as stream:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             chunk = await anext(aiter(stream))
     assert chunk.choices[0].delta.content == "One"
 
@@ -367,7 +368,7 @@ async def test_openai_client_cancel_disconnects_from_the_upstream(
     stream = await client.chat.completions.create(**ASK, stream=True)
     await anext(aiter(stream))
     await stream.close()
-    await asyncio.wait_for(fake.hung_up.wait(), 5)
+    await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
 
 
 async def test_openai_client_cancel_before_the_answer_disconnects_too(
@@ -375,10 +376,10 @@ async def test_openai_client_cancel_before_the_answer_disconnects_too(
 ) -> None:
     fake.play(Script([5.0], headers=JSON))
     asking = asyncio.ensure_future(ASKS["chat"](client))
-    await asyncio.wait_for(fake.reached.wait(), 5)
+    await asyncio.wait_for(fake.reached.wait(), PATIENCE)
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
-    await asyncio.wait_for(fake.hung_up.wait(), 5)
+    await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
 
 
 @pytest.mark.parametrize("end", ["reset", "hang"])

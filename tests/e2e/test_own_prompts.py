@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from byok.prompts.shipped import shipped_prompts
+from tests.fakes.patience import PATIENCE
 from tests.fakes.process import Program, configure, serving, starting
 from tests.fakes.program import run_byok
 from tests.fakes.raw import request
@@ -87,7 +88,7 @@ async def test_a_reload_takes_changed_prompts_and_keeps_them_from_broken_ones(
 
 async def logged(program: Program, words: str) -> None:
     """Wait until the daemon has written something to its log."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while words not in program.log_file.read_text():
             await asyncio.sleep(0.02)
 
@@ -112,7 +113,7 @@ async def test_changed_settings_take_changed_prompts(
     async with serving(home) as program:
         write(home, "Mine, second.")
         configure(home, fake.url, "[chat]\ncontext_chars = 5000\n")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             while not (await system_of(program, fake)).startswith("Mine, second."):
                 await asyncio.sleep(0.1)
 

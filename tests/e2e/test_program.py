@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.patience import PATIENCE
 from tests.fakes.process import (
     HELD,
     KEY,
@@ -29,7 +30,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 
 async def written(program: Program, words: bytes) -> None:
     """Wait until the daemon has written something to stderr."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while words not in program.err:
             await asyncio.sleep(0.02)
 
@@ -71,6 +72,7 @@ async def test_sigterm_twice_ends_32_streams_at_once_with_a_last_line(
         tasks = await streams(program, fake)
         program.process.send_signal(signal.SIGTERM)
         await written(program, b"stopping")
+        # Less than the time that one signal would leave them.
         code, _, _ = await asyncio.wait_for(program.ended(signal.SIGTERM), 8)
         replies = await asyncio.gather(*tasks)
         program.check_log()
@@ -113,7 +115,7 @@ async def test_sigint_while_starting_ends_it_and_frees_the_lock(
 ) -> None:
     home = tmp_path / "home"
     async with starting(home, "--upstream", "demo") as program:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while not (home / "state" / "daemon.lock").exists():
                 await asyncio.sleep(0.01)
         code, _, _ = await program.ended(signal.SIGINT)
@@ -219,7 +221,7 @@ async def test_closed_stdout_and_stderr_change_nothing(
         await program.check_well()
         assert b"POST /chat 200" in program.log_file.read_bytes()
         program.process.send_signal(signal.SIGTERM)
-        await asyncio.wait_for(program.process.wait(), 10)
+        await asyncio.wait_for(program.process.wait(), PATIENCE)
     assert not (home / "state" / "daemon.json").exists()
 
 
@@ -237,7 +239,7 @@ async def test_start_without_stdout_and_stderr(
         serve, cwd=ROOT, stdout=asyncio.subprocess.DEVNULL
     )
     try:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE):
             while not facts.exists():
                 assert process.returncode is None
                 await asyncio.sleep(0.02)
@@ -245,7 +247,7 @@ async def test_start_without_stdout_and_stderr(
         health = request(method=b"GET", target=b"/health", token=b"", body=b"")
         assert (await ask(port, filled(health, port, ""))).status == 200
         process.terminate()
-        assert await asyncio.wait_for(process.wait(), 10) == 0
+        assert await asyncio.wait_for(process.wait(), PATIENCE) == 0
     finally:
         if process.returncode is None:
             process.kill()

@@ -26,6 +26,7 @@ from tests.fakes.asker import Key
 from tests.fakes.bodies import call_node, exchange, result_node
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.llama import GREETING, MODEL, settings
+from tests.fakes.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 PARAMETERS = {
@@ -202,11 +203,11 @@ async def test_real_llama_stops_when_the_client_leaves(llama: str, path: str) ->
         headers = {"Authorization": f"Bearer {editor.token}"}
         url = editor.daemon.url + path
         response = await editor.http.post(url, json=body, headers=headers)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             assert await response.content.readany()
         assert await busy(editor, llama)
         response.close()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while await busy(editor, llama):
                 await asyncio.sleep(0.02)
 

@@ -12,6 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from tests.fakes.patience import PATIENCE
 from tests.fakes.process import Program, configure, serving
 from tests.fakes.program import run_byok
 from tests.fakes.raw import RawAnswer, connected, request
@@ -23,7 +24,6 @@ pytestmark = [
 ]
 WORDS = [f"word{number} " for number in range(40)]
 CHAT = request(target=b"/chat-stream", body=b'{"message": "Count."}')
-SECONDS = 60.0
 
 
 def slow_answer(pause: float = 0.1) -> Script:
@@ -53,7 +53,7 @@ async def byok(home: Path, *words: str) -> tuple[int, str]:
 async def stream(program: Program) -> RawAnswer:
     async with connected(program.port) as connection:
         await connection.send(program.filled(CHAT))
-        return await connection.answer(SECONDS)
+        return await connection.answer(PATIENCE)
 
 
 def check_whole(answer: RawAnswer) -> None:
@@ -70,7 +70,7 @@ async def knock(program: Program, until: asyncio.Event) -> int:
         health = request(
             method=b"GET", target=b"/health", token=b"", kind=b"", body=b""
         )
-        answer = await program.ask(health, SECONDS)
+        answer = await program.ask(health, PATIENCE)
         assert answer.status == 200
         count += 1
         await asyncio.sleep(0.005)
@@ -95,7 +95,7 @@ async def test_a_restart_loses_no_answer_and_refuses_no_connection(
         before, over = record(home), asyncio.Event()
         knocking = asyncio.ensure_future(knock(program, over))
         answers = [asyncio.ensure_future(stream(program)) for _ in range(20)]
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(PATIENCE):
             while fake.open < 20:
                 await asyncio.sleep(0.02)
         code, told = await byok(home, "restart")
@@ -109,14 +109,14 @@ async def test_a_restart_loses_no_answer_and_refuses_no_connection(
         over.set()
         assert await knocking > 10
         assert program.process.returncode is None  # whoever started byok sees it run
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(PATIENCE):
             # Those that ended in the former process count, too, once it has ended.
             while await used_requests(program) != 21:
                 await asyncio.sleep(0.05)
         assert (await byok(home, "restart"))[0] == 0
         check_whole(await stream(program))
         assert (await byok(home, "stop"))[0] == 0
-        assert await asyncio.wait_for(program.process.wait(), SECONDS) == 0
+        assert await asyncio.wait_for(program.process.wait(), PATIENCE) == 0
     program.check_log()
 
 
@@ -129,12 +129,12 @@ async def test_answers_that_a_signal_cuts_during_a_restart_say_so(
     fake.play(Script([delta(content="One")], end="hang"))
     async with serving(home) as program:
         cut = asyncio.ensure_future(stream(program))
-        await asyncio.wait_for(fake.reached.wait(), SECONDS)
+        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
         assert (await byok(home, "restart"))[0] == 0
         program.process.send_signal(signal.SIGTERM)
         last = json.loads((await cut).body.splitlines()[-1])
         assert (last["stop_reason"], last["error"]["code"]) == (0, "shutting_down")
-        assert await asyncio.wait_for(program.process.wait(), SECONDS) == 0
+        assert await asyncio.wait_for(program.process.wait(), PATIENCE) == 0
         with socket.socket() as free:  # nobody is left there
             free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             free.bind(("127.0.0.1", program.port))
@@ -164,17 +164,17 @@ async def test_a_restart_that_fails_changes_nothing(
         )
         try:
             assert process.stdout is not None
-            assert await asyncio.wait_for(process.stdout.readline(), SECONDS)
+            assert await asyncio.wait_for(process.stdout.readline(), PATIENCE)
             program = Program(process, home, own, b"")
             before = record(home)
             answer = asyncio.ensure_future(stream(program))
-            await asyncio.wait_for(fake.reached.wait(), SECONDS)
+            await asyncio.wait_for(fake.reached.wait(), PATIENCE)
             (home / "config.toml").write_text(f"{settings}[server]\nport = {port}\n")
             code, told = await byok(home, "restart")
             assert (code, "goes on" in told) == (69, True)
             check_whole(await answer)
             assert record(home) == before
-            await program.ask(CHAT, SECONDS)
+            await program.ask(CHAT, PATIENCE)
         finally:
             process.terminate()
             await process.communicate()
@@ -199,9 +199,9 @@ async def test_settings_that_need_a_restart_get_one_that_nobody_notices(
         made = await program.ask(request(target=b"/byok/dashboard-code"))
         _, opened = await ask_page("sign-in", "", code=made.json["code"])
         answer = asyncio.ensure_future(stream(program))
-        await asyncio.wait_for(fake.reached.wait(), SECONDS)
+        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
         configure(home, fake.url, "[limits]\nstreams = 7\n")
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(PATIENCE):
             while record(home)["instance"] in ("", before["instance"]):
                 await asyncio.sleep(0.05)
         check_whole(await answer)

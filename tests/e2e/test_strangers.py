@@ -10,6 +10,7 @@ import pytest
 
 from byok.server.http.deadlines import Timing
 from tests.fakes.daemon import Editor, running
+from tests.fakes.patience import PATIENCE
 from tests.fakes.raw import RawConnection, ask, connected, filled, request
 
 PLACES = 512
@@ -147,7 +148,7 @@ async def flooded(editor: Editor, data: bytes) -> AsyncIterator[set[RawConnectio
 @pytest.mark.case("B111")
 async def test_who_connects_again_and_again_keeps_nobody_out(data: bytes) -> None:
     async with running(upstream="demo") as editor, flooded(editor, data) as opened:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             while len(opened) <= PLACES:
                 await check_served(editor, 1)
         await check_served(editor)

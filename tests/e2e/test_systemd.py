@@ -20,11 +20,11 @@ from byok.service.base import Command
 from byok.service.choose import make_launch
 from byok.service.runner import run
 from byok.service.systemd import Systemd
+from tests.fakes.patience import PATIENCE
 from tests.fakes.program import ROOT, run_byok
 from tests.fakes.project import make_project
 from tests.fakes.raw import ask, filled, request
 
-SECONDS = 60.0
 # A transient unit has them otherwise, or not at all.
 LEFT_OUT = ("Exec", "Environment", "Restart", "Timeout", "WorkingDirectory")
 
@@ -85,13 +85,13 @@ def service(home: Path, *, sandbox: bool) -> Iterator[str]:
                 *options(home, sandbox=sandbox),
                 *(*command, "--upstream", "demo"),
             ),
-            seconds=SECONDS,
+            seconds=PATIENCE,
         )
     )
     try:
         yield unit
     finally:
-        run(Command(("systemctl", "--user", "stop", unit), seconds=SECONDS))
+        run(Command(("systemctl", "--user", "stop", unit), seconds=PATIENCE))
 
 
 @pytest.mark.parametrize("sandbox", [True, False])
@@ -107,7 +107,7 @@ async def test_daemon_works_under_the_options_of_the_unit(
         port = json.loads((home / "state/daemon.json").read_bytes())["port"]
         token = (home / "state/token").read_text().strip()
         hello = filled(request(body=b'{"message": "Hello!"}'), port, token)
-        assert "Hello!" in (await ask(port, hello, SECONDS)).json["text"]
+        assert "Hello!" in (await ask(port, hello, PATIENCE)).json["text"]
         env = {"BYOK_HOME": str(home)}
         added = run_byok("index", "add", project, env=env)
         assert "files indexed" in added.stdout, added.stderr
@@ -136,7 +136,7 @@ def test_session_bus_is_within_reach_of_the_sandbox(home: Path) -> None:
         ["systemd-run", *ways, *given, *list_names, *call],
         capture_output=True,
         text=True,
-        timeout=SECONDS,
+        timeout=PATIENCE,
         check=False,
     )
     if done.returncode == 226:

@@ -13,6 +13,7 @@ from byok.server.http.deadlines import Timing
 from tests.fakes.bodies import exchange
 from tests.fakes.cases import case_param
 from tests.fakes.daemon import Editor, running, settings_for
+from tests.fakes.patience import PATIENCE
 from tests.fakes.raw import check_error, connected, filled, request
 from tests.fakes.upstream import (
     DONE,
@@ -79,9 +80,11 @@ async def test_text_streams_send_the_first_words_before_the_last(
                 json=EDIT,
                 headers={"Authorization": f"Bearer {editor.token}"},
             ),
-            5,
+            PATIENCE,
         )
-        lines = [await asyncio.wait_for(response.content.readline(), 5) for _ in "12"]
+        lines = [
+            await asyncio.wait_for(response.content.readline(), PATIENCE) for _ in "12"
+        ]
         response.close()
     assert json.loads(lines[0])["replacement_start_line"] == 2
     assert json.loads(lines[1])["replacement_text"] == "one = 2;"
@@ -381,9 +384,9 @@ async def test_text_endpoint_disconnect_releases_the_upstream(
     ):
         raw = request(target=path.encode(), body=json.dumps(BODIES[path]).encode())
         await client.send(filled(raw, editor.daemon.port, editor.token))
-        await asyncio.wait_for(fake.reached.wait(), 5)
+        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
         client.abort()
-        await asyncio.wait_for(fake.hung_up.wait(), 5)
+        await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
 
 
 FIELDS = [

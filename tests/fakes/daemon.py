@@ -150,7 +150,7 @@ def parts_of(
 
 def settings_for(url: str, **fields: Any) -> dict[str, Any]:
     """Settings with one upstream called fake, for which nobody waits."""
-    section = {"base_url": url, "timeout": 5, "patience": 0, **fields}
+    section = {"base_url": url, "timeout": 60, "patience": 0, **fields}
     return {"upstreams": {"fake": section}}
 
 

@@ -15,8 +15,7 @@ from byok.index.parse.prepare import prepare
 from byok.index.store.store import Store
 from byok.index.types import ParseJob, ParseOutcome, Phase
 from byok.index.versions import MAX_BYTES
-
-SECONDS = 20.0
+from tests.fakes.patience import PATIENCE
 
 
 class InlineWorkers:
@@ -37,7 +36,7 @@ class InlineWorkers:
             if self.failures:
                 self.failures -= 1
                 raise OSError("no process can be started")
-            self.gate.wait(SECONDS)
+            self.gate.wait(PATIENCE)
             self.prepared.append(job.path)
             yield outcome(job)
 
@@ -95,7 +94,7 @@ def written(root: Path, files: dict[str, str]) -> Path:
 
 
 async def until(
-    holds: Callable[[], bool | Awaitable[bool]], seconds: float = SECONDS
+    holds: Callable[[], bool | Awaitable[bool]], seconds: float = PATIENCE
 ) -> None:
     """Wait until something holds; fails after some seconds."""
     async with asyncio.timeout(seconds):

@@ -24,12 +24,13 @@ from playwright.async_api import (
 from byok.daemon.challenge import derive_owner_token
 from byok.daemon.token import read_token
 from byok.platform.paths import find_paths
+from tests.fakes.patience import PATIENCE
 
 Language: TypeAlias = Literal["en", "zh"]
 Theme: TypeAlias = Literal["auto", "light", "dark"]
 
 STATIC = Path(__file__).parents[2] / "byok" / "dashboard" / "static"
-SECONDS = 15_000  # a patience in ms: tests also run where a machine is busy
+SECONDS = PATIENCE * 1000  # in ms, as Playwright counts
 # A report of the policy is an error of the console in Chromium; this says it again, in
 # case that a later one does not.
 _INIT = """
@@ -171,6 +172,7 @@ async def visiting(
         reduced_motion="reduce",
     )
     context.set_default_timeout(SECONDS)
+    expect.set_options()
     await context.add_init_script(_INIT % (language, theme))
     watch = Watch(url)
     context.on("page", watch.follow)
@@ -195,7 +197,7 @@ async def sign_in(page: Page, url: str) -> None:
     """Open the page, enter a code, and wait until it shows the first panel."""
     await page.goto(f"{url}/ui/")
     await type_code(page, await make_code(url))
-    await expect(page.locator("#nav a[aria-current]")).to_be_visible(timeout=SECONDS)
+    await expect(page.locator("#nav a[aria-current]")).to_be_visible()
 
 
 async def open_panel(page: Page, address: str) -> None:
@@ -205,13 +207,13 @@ async def open_panel(page: Page, address: str) -> None:
         await page.locator(f'#nav a[href="#/{name}"]').click()
     else:
         await page.evaluate("(address) => { location.hash = `#/${address}`; }", address)
-    await expect(page.locator(f".panel.{name}")).to_be_attached(timeout=SECONDS)
+    await expect(page.locator(f".panel.{name}")).to_be_attached()
     await settle(page)
 
 
 async def settle(page: Page, quiet: float = 0.15) -> None:
     """Wait until a panel has shown something, and nothing changes for a moment."""
-    await expect(page.locator(".panel > *").first).to_be_attached(timeout=SECONDS)
+    await expect(page.locator(".panel > *").first).to_be_attached()
     before = ""
     for _ in range(40):
         now = await page.locator("#main").inner_html()

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from byok.daemon import challenge
+from tests.fakes.patience import PATIENCE
 from tests.fakes.program import ROOT
 from tests.fakes.raw import RawAnswer, ask, connected, filled, request
 from tests.fakes.upstream import FakeUpstream, Script, delta
 
 KEY = "canary/key+0123456789-ABC_def.ghi="
 READY = re.compile(rb"byok is listening on http://127\.0\.0\.1:(\d+)\n")
-# A fraction of a second on an idle machine; tests also run where it is not.
-CONTROL_SECONDS = 10.0
 _LIMITED = """
 import os, resource, sys
 for pair in sys.argv[1].split():
@@ -55,7 +54,9 @@ class Program:
     def owner_token(self) -> str:
         """What byok's own commands send to this daemon."""
         secret = (self.home / "state" / "owner-secret").read_text("ascii").strip()
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection(
+            "127.0.0.1", self.port, timeout=PATIENCE
+        )
         body, kind = b'{"nonce": "0123456789abcdef"}', "application/json"
         connection.request("POST", challenge.PATH, body, {"Content-Type": kind})
         instance = json.loads(connection.getresponse().read())["instance"]
@@ -79,14 +80,14 @@ class Program:
         owner = self.owner_token if b"OWNER" in data else ""
         return filled(data, self.port, self.token, owner)
 
-    async def ask(self, data: bytes, patience: float = 10) -> RawAnswer:
+    async def ask(self, data: bytes, patience: float = PATIENCE) -> RawAnswer:
         """Send one request on a connection of its own."""
         return await ask(self.port, self.filled(data), patience)
 
     async def check_well(self) -> None:
         """It answers a chat at once, and wrote no traceback and no secret."""
         chat = request(body=json.dumps({"message": "Still there?"}).encode())
-        answer = await self.ask(chat, CONTROL_SECONDS)
+        answer = await self.ask(chat)
         assert (answer.status, answer.json["stop_reason"]) == (200, 1)
         self.check_log()
 
@@ -104,7 +105,7 @@ class Program:
         """Send signals; return exit code, stdout and stderr."""
         for number in numbers:
             self.process.send_signal(number)
-        out, _ = await asyncio.wait_for(self.process.communicate(), 15)
+        out, _ = await asyncio.wait_for(self.process.communicate(), PATIENCE)
         assert self.process.returncode is not None
         return self.process.returncode, self.ready + (out or b""), self.err
 
@@ -159,7 +160,9 @@ async def serving(
         home, *arguments, env=env, cwd=cwd, limits=limits, stderr=stderr
     ) as program:
         assert program.process.stdout is not None
-        program.ready = await asyncio.wait_for(program.process.stdout.readline(), 20)
+        program.ready = await asyncio.wait_for(
+            program.process.stdout.readline(), PATIENCE
+        )
         match = READY.fullmatch(program.ready)
         assert match, (program.ready, program.err)
         program.port = int(match[1])
@@ -201,10 +204,10 @@ async def streams(
     async def one() -> RawAnswer:
         async with connected(program.port) as connection:
             await connection.send(program.filled(STREAM))
-            return await connection.answer(20)
+            return await connection.answer()
 
     tasks = [asyncio.ensure_future(one()) for _ in range(size)]
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while fake.open < size:
             await asyncio.sleep(0.02)
     return tasks

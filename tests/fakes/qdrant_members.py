@@ -15,6 +15,7 @@ from byok.embeddings.types import SpaceName
 from byok.upstream.transport import Route, Transports
 from tests.fakes.asker import Key
 from tests.fakes.clock import Clock
+from tests.fakes.patience import PATIENCE
 
 if TYPE_CHECKING:
     from qdrant_client import AsyncQdrantClient
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 SALT = "a salt that the whole team has"
 SPACE = SpaceName("fake-embed", 8, "1")
-_PATIENCE = 60.0  # seconds; the tests are not about time
 
 
 def key(text: str) -> bytes:
@@ -85,11 +85,11 @@ class Team:
             usual = partial(self._transports.by, Route())
             connect = connect_to(self.url, lambda: transport or usual())
         source = api_key if isinstance(api_key, Key) else Key(api_key)
-        server = TeamServer(connect, source, seconds=_PATIENCE)
+        server = TeamServer(connect, source, seconds=PATIENCE)
         pause = Pause(clock=self.clock, draw=lambda: 1.0)
         place = TeamPlace(self.url, self.name, writes, searches)
         salts = salt if isinstance(salt, Key) else Key(salt)
-        made = TeamIndex(place, server, salts, pause=pause, question_seconds=_PATIENCE)
+        made = TeamIndex(place, server, salts, pause=pause, question_seconds=PATIENCE)
         made.use(space, embed("probe", model=model, dimensions=space.dimensions))
         self._members.append(made)
         return made

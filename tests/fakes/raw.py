@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from tests.fakes.daemon import Editor
-
-PATIENCE = 10.0
+from tests.fakes.patience import PATIENCE
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from typing import Any
 
 import aiohttp
 
+from tests.fakes.patience import PATIENCE
+
 
 @contextmanager
 def replaying(shared: Path) -> Iterator[str]:
@@ -33,8 +35,8 @@ def replaying(shared: Path) -> Iterator[str]:
 
 
 async def answering(url: str) -> None:
-    """Wait until a server answers, at most 20 s."""
-    async with aiohttp.ClientSession() as http, asyncio.timeout(20):
+    """Wait until a server answers."""
+    async with aiohttp.ClientSession() as http, asyncio.timeout(PATIENCE):
         while True:
             try:
                 async with http.get(url):

@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from tempfile import TemporaryDirectory
 from typing import Self
 
+from tests.fakes.patience import PATIENCE
 from tests.fakes.program import ROOT
 
 # Moves what it inherited to the numbers from 3 on, then becomes the program.
@@ -38,7 +39,7 @@ class ServiceManager:
         self._socket.bind(self.address)
         self._socket.setblocking(False)
 
-    async def next(self, patience: float = 20) -> list[str]:
+    async def next(self, patience: float = PATIENCE) -> list[str]:
         """Return the lines of the next message."""
         loop = asyncio.get_running_loop()
         waiting = loop.sock_recv(self._socket, 4096)

@@ -31,6 +31,7 @@ from byok.index.types import (
 )
 from byok.index.uploads import Uploads
 from byok.index.versions import blob_name
+from tests.fakes.patience import PATIENCE
 
 FACTS = FileFacts(1, 2, 3, 4)
 PLENTY = 2**40
@@ -135,7 +136,7 @@ async def uploading(
     store_bytes: int = PLENTY,
     free_bytes: int = 0,
     workers: type = PlainWorkers,
-    patience: float = 5.0,
+    patience: float = PATIENCE,
     first_pause: float = 0.05,
 ) -> AsyncIterator[tuple[Uploads, Store]]:
     """Run uploads with everything below them; what is waiting is indexed at the end."""

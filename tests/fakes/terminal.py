@@ -10,9 +10,9 @@ import termios
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
+from tests.fakes.patience import PATIENCE
 from tests.fakes.program import ROOT
 
-_SECONDS = 60.0
 _QUIET = 0.5  # seconds
 
 
@@ -45,10 +45,10 @@ class Typist:
         """Return the exit code, after all that was shown."""
         while self._read_more():
             pass
-        return self.process.wait(_SECONDS)
+        return self.process.wait(PATIENCE)
 
     def _read_more(self) -> bool:
-        ready, _, _ = select.select([self._handle], [], [], _SECONDS)
+        ready, _, _ = select.select([self._handle], [], [], PATIENCE)
         assert ready, f"nothing more was shown: {self.shown}"
         try:
             data = os.read(self._handle, 65536)

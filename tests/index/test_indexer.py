@@ -14,7 +14,8 @@ from byok.index.types import (
     UploadTask,
     WorkspaceTask,
 )
-from tests.fakes.engines import SECONDS, until
+from tests.fakes.engines import until
+from tests.fakes.patience import PATIENCE
 
 
 class Shelf:
@@ -63,7 +64,7 @@ class Hands:
 
     def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[ParseOutcome]:
         for job in jobs:
-            self.gate.wait(SECONDS)
+            self.gate.wait(PATIENCE)
             self.contents.append(job.content)
             yield ParseOutcome(job, Prepared(b"n", 1))
 
@@ -296,7 +297,7 @@ async def test_indexer_close_ends_after_the_batch_at_hand(
     closing = threading.Thread(target=indexer.close)
     closing.start()
     hands.gate.set()
-    closing.join(SECONDS)
+    closing.join(PATIENCE)
     assert not closing.is_alive()
     assert len(shelf.paths) < 1000
     assert not any(thread.name == "indexer" for thread in threading.enumerate())

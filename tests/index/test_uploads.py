@@ -16,6 +16,7 @@ from byok.index.types import IndexTask, ParseJob, ParseOutcome, Prepared
 from byok.index.uploads import Missing, Uploads
 from byok.index.versions import MAX_BYTES
 from tests.fakes.disk import fill, mounted
+from tests.fakes.patience import PATIENCE
 from tests.fakes.stores import PlainWorkers, check, of_file, upload, uploading, words
 
 A = upload("src/a.py", "alpha = common\n")
@@ -66,7 +67,7 @@ async def test_upload_paths_of_excessive_length_are_refused_at_once(
 ) -> None:
     async with uploading(tmp_path) as (uploads, store):
         sent = [upload("_credentials" * 80_000, "x"), upload("a/" * 500_000, "y")]
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             names = await uploads.upload(sent)
         assert names == [one.name for one in sent]
         assert await uploads.find_missing(names) == NOTHING_MISSING
@@ -91,7 +92,7 @@ async def test_upload_is_unsearchable_only_while_work_goes_on(
         blobs = await uploads.resolve("", [A.name, B.name], [])
         assert (blobs.unknown, blobs.pending) == ([], 2)
         go.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while (await uploads.find_missing([A.name, B.name])) != NOTHING_MISSING:
                 pass
         assert store.index.chunks == 2
@@ -356,7 +357,7 @@ async def test_a_flood_of_unknown_names_stays_small_and_keeps_no_upload_out(
 
 async def searchable(uploads: Uploads, names: list[bytes]) -> None:
     """Wait until all are found; the indexer may be in a pause after a failure."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while (missing := await uploads.find_missing(names)).nonindexed:
             await asyncio.sleep(0.02)
     assert missing == NOTHING_MISSING

@@ -13,6 +13,7 @@ import pytest
 from byok.errors import ByokError
 from byok.mcp.server import serve
 from byok.mcp.stdio import Descriptors
+from tests.fakes.patience import PATIENCE
 from tests.fakes.program import ROOT
 
 HELLO = {
@@ -51,7 +52,7 @@ class Exchange:
 
     async def __aexit__(self, *_: object) -> None:
         os.close(self.write_end)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await self._serving
         for end in (self.source, self.read_end):
             os.close(end)
@@ -62,7 +63,7 @@ class Exchange:
 
     async def heard(self) -> Any:
         while b"\n" not in self._kept:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE):
                 more = await asyncio.to_thread(os.read, self.read_end, 65536)
             assert more, "the server has ended"
             self._kept += more

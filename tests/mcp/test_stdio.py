@@ -13,6 +13,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest, JSONRPCResponse
 
 from byok.mcp.stdio import Descriptors, Incoming, Outgoing, streams
+from tests.fakes.patience import PATIENCE
 from tests.fakes.program import ROOT
 
 PING = b'{"jsonrpc":"2.0","id":%d,"method":"ping"}\n'
@@ -52,7 +53,7 @@ async def connected() -> AsyncIterator[tuple[Client, Incoming, Outgoing]]:
     client = Client()
     try:
         async with (
-            asyncio.timeout(10),
+            asyncio.timeout(PATIENCE),
             streams(client.own, client.end) as (incoming, outgoing),
         ):
             yield client, incoming, outgoing

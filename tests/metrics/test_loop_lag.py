@@ -4,6 +4,7 @@ import asyncio
 import time
 
 from byok.metrics.loop_lag import LoopLag
+from tests.fakes.patience import PATIENCE
 
 
 async def test_a_blocked_loop_shows_and_stop_ends_it() -> None:
@@ -11,7 +12,7 @@ async def test_a_blocked_loop_shows_and_stop_ends_it() -> None:
     lag.start()
     lag.start()  # as after a reload
     time.sleep(0.05)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while not lag.seen.total:
             await asyncio.sleep(0)
     assert lag.seen.total >= 0.04

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from byok.platform.programs import clean_environment, find_program, kill_group
+from tests.fakes.patience import PATIENCE
 
 
 def planted(folder: Path, name: str = "tool", mode: int = 0o755) -> Path:
@@ -146,7 +147,7 @@ def test_process_group_is_killed_with_its_children(tmp_path: Path) -> None:
         start_new_session=True,
     )
     kill_group(pipe.pid)
-    output, _ = pipe.communicate(timeout=10)  # the child held the pipe
+    output, _ = pipe.communicate(timeout=PATIENCE)  # the child held the pipe
     assert output == b""
     assert pipe.returncode != 0
 

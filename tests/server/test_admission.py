@@ -8,6 +8,7 @@ from byok.server.admission import Admission
 from byok.server.conversations import Conversations
 from byok.server.http.gate import Gate
 from tests.fakes.daemon import running, settings_for
+from tests.fakes.patience import PATIENCE
 from tests.fakes.raw import check_error
 from tests.fakes.upstream import FakeUpstream, Script, delta
 
@@ -21,7 +22,7 @@ async def test_admission_refuses_a_stream_beyond_the_limit(
     limits = {"streams": 1, "waiting": 0}
     async with running({**settings_for(fake.url), "limits": limits}) as editor:
         first = asyncio.ensure_future(editor.chat())
-        await asyncio.wait_for(fake.reached.wait(), 5)
+        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
         refused = await editor.chat()
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)

@@ -29,6 +29,7 @@ from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard
 from byok.server.run import listening
 from tests.fakes.daemon import Editor, parts_of, running, settings_for
+from tests.fakes.patience import PATIENCE
 from tests.fakes.raw import check_error, connected, filled, put, request
 from tests.fakes.upstream import DONE, FakeUpstream, Script, answer, delta, event
 
@@ -199,7 +200,7 @@ def closed_app(folder: Path) -> App:
 
 async def test_health_waits_for_nothing(tmp_path: Path) -> None:
     app = closed_app(tmp_path)
-    response = await asyncio.wait_for(app(asked("GET", "/health")), 5)
+    response = await asyncio.wait_for(app(asked("GET", "/health")), PATIENCE)
     assert response.status == 200
 
 
@@ -215,11 +216,13 @@ async def test_early_requests_wait_until_the_endpoints_are_ready(
     done, _ = await asyncio.wait({early}, timeout=0.02)
     assert not done
     app.open(answer)
-    assert (await asyncio.wait_for(early, 5)).status == 204
+    assert (await asyncio.wait_for(early, PATIENCE)).status == 204
 
 
 async def test_early_requests_without_the_token_do_not_wait(tmp_path: Path) -> None:
-    response = await asyncio.wait_for(closed_app(tmp_path)(asked("POST", "/chat")), 5)
+    response = await asyncio.wait_for(
+        closed_app(tmp_path)(asked("POST", "/chat")), PATIENCE
+    )
     assert response.status == 401
 
 
@@ -229,7 +232,7 @@ async def test_early_requests_are_refused_when_the_start_fails(tmp_path: Path) -
     early = asyncio.ensure_future(app(asked("POST", "/chat", token)))
     await asyncio.sleep(0)
     app.close()
-    response = await asyncio.wait_for(early, 5)
+    response = await asyncio.wait_for(early, PATIENCE)
     assert (response.status, response.headers["Retry-After"]) == (503, "2")
 
 
@@ -347,9 +350,9 @@ async def test_observer_reads_how_a_request_failed(fake: FakeUpstream) -> None:
     fake.play(Script([delta(content="One")], end="hang"))
     async with watched(fake) as (editor, watcher):
         cut = asyncio.ensure_future(editor.chat())
-        await asyncio.wait_for(fake.reached.wait(), 5)
+        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
         cut.cancel()
-        await asyncio.wait_for(fake.hung_up.wait(), 5)
+        await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
         bad = await editor.post("/chat", raw=b"{")
         fake.play(Script([delta(content="One")]))
         await editor.chat()

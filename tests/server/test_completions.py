@@ -19,6 +19,7 @@ from byok.upstream.demo import DemoUpstream
 from byok.upstream.router import Router
 from byok.wiring.services import Services
 from tests.fakes.daemon import Answer, Editor, parts_of, running, settings_for
+from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta, event
 
 BODY = {"prompt": "def f():\n    ", "suffix": "\n", "path": "a.py"}
@@ -46,8 +47,8 @@ async def test_completion_leaves_the_upstream_when_enough_came(
 ) -> None:
     fake.play(Script([delta(content="return 1\n\n\ndef g():\n    ")], end="hang"))
     async with running(settings(fake, timeout_ms=60_000)) as editor:
-        reply = await asyncio.wait_for(complete(editor), 5)
-        await asyncio.wait_for(fake.hung_up.wait(), 5)
+        reply = await asyncio.wait_for(complete(editor), PATIENCE)
+        await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
     assert reply.json["text"] == "return 1"
 
 
@@ -55,7 +56,7 @@ async def test_completion_deadline_gives_whole_lines(fake: FakeUpstream) -> None
     fake.play(ENDLESS, Script([delta(content="a(")], end="hang"))
     async with running(settings(fake, timeout_ms=200)) as editor:
         whole = await complete(editor)
-        await asyncio.wait_for(fake.hung_up.wait(), 5)
+        await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
         none = await complete(editor, path="b.py")
     assert (whole.status, whole.json["text"]) == (200, "a()\n    b()")
     assert (none.status, none.json["completion_items"]) == (200, [])
@@ -78,10 +79,10 @@ async def test_completion_is_superseded_by_a_newer_one_of_the_same_file(
     fake.play(ENDLESS, answer("b()"))
     async with running(settings(fake, timeout_ms=60_000)) as editor:
         older = asked_at(editor, fake)
-        await asyncio.wait_for(fake.reached.wait(), 5)
+        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
         newer = await complete(editor, "x = ")
-        outdated = await asyncio.wait_for(older, 5)
-        await asyncio.wait_for(fake.hung_up.wait(), 5)
+        outdated = await asyncio.wait_for(older, PATIENCE)
+        await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
     assert (newer.status, newer.json["text"]) == (200, "b()")
     assert (outdated.status, outdated.json["completion_items"]) == (200, [])
 
@@ -103,7 +104,7 @@ async def test_completion_of_another_editor_or_file_goes_on(
         first = asked_at(
             editor, fake, **({"headers": {}} if "headers" in other else {})
         )
-        await asyncio.wait_for(fake.reached.wait(), 5)
+        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
         second = await complete(editor, "x = ", **other)
         assert (await first).json["text"] == "a()\n    b()"
     assert second.json["text"] == "c()"
@@ -153,8 +154,8 @@ async def test_a_completion_does_not_queue(fake: FakeUpstream) -> None:
     limits = {"streams": 1, "waiting": 5, "wait_seconds": 60}
     async with running({**settings(fake), "limits": limits}) as editor:
         chat = asyncio.ensure_future(editor.chat())
-        await asyncio.wait_for(fake.reached.wait(), 5)
-        reply = await asyncio.wait_for(complete(editor), 5)
+        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
+        reply = await asyncio.wait_for(complete(editor), PATIENCE)
         chat.cancel()
         await asyncio.gather(chat, return_exceptions=True)
     assert (reply.status, reply.json["completion_items"]) == (200, [])
@@ -167,9 +168,9 @@ async def test_completion_ends_with_an_answer_when_the_daemon_stops(
     fake.play(ENDLESS)
     async with running(settings(fake, timeout_ms=60_000)) as editor:
         task = asked_at(editor, fake)
-        await asyncio.wait_for(fake.reached.wait(), 5)
+        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
         await editor.daemon.hurry()
-        reply = await asyncio.wait_for(task, 5)
+        reply = await asyncio.wait_for(task, PATIENCE)
     assert (reply.status, reply.json["completion_items"]) == (200, [])
 
 
@@ -243,7 +244,7 @@ async def test_a_probe_neither_repeats_nor_ends_a_completion(
         await complete(editor)
         assert (await complete(editor, probe_only=True)).json["text"] == ""
         slow = asked_at(editor, fake, suffix="\n#")
-        await asyncio.wait_for(fake.reached.wait(), 5)
+        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
         await complete(editor, probe_only=True)
         assert (await slow).json["text"] == "a()"
 

@@ -12,6 +12,7 @@ from byok.config import Settings, load_settings
 from byok.errors import BadRequest, ConfigError
 from byok.redact import Redactor
 from byok.server.control import Control, Source, needs_restart
+from tests.fakes.patience import PATIENCE
 
 LOOK = 0.02
 
@@ -28,7 +29,7 @@ class Used:
         self.ports.put_nowait(settings.server.port)
 
     async def next(self) -> int:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             return await self.ports.get()
 
 
@@ -96,7 +97,7 @@ async def test_config_file_that_is_lost_leaves_the_settings_in_force(
             file.unlink()
         else:
             write(file, "")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while not control.status()["error"]:
                 await asyncio.sleep(0)
         assert "is gone or empty" in control.status()["error"]
@@ -104,7 +105,7 @@ async def test_config_file_that_is_lost_leaves_the_settings_in_force(
         assert used.ports.empty()
         write(file, "[server]\nport = 9002\n")
         assert await used.next() == 9002
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while control.status()["error"]:
                 await asyncio.sleep(0)
 
@@ -135,14 +136,14 @@ async def test_config_file_with_an_error_changes_nothing_until_corrected(
 ) -> None:
     async with following(control):
         write(file, "[server\n")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while not control.status()["error"]:
                 await asyncio.sleep(0)
         assert "is not valid TOML" in control.status()["error"]
         assert used.ports.empty()
         write(file, "[server]\nport = 9001\n")
         assert await used.next() == 9001
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while control.status()["error"]:
                 await asyncio.sleep(0)
     assert "the previous settings stay in use" in caplog.text
@@ -155,7 +156,7 @@ async def test_config_file_is_used_once_its_permissions_are_right(
     async with following(control):
         file.write_text("[server]\nport = 9001\n")
         file.chmod(0o666)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while "can be changed by other users" not in control.status()["error"]:
                 await asyncio.sleep(0)
         file.chmod(0o600)
@@ -301,7 +302,7 @@ async def test_a_change_whose_reader_left_is_taken_by_the_watcher(
     control.on_change(hang)
     write(file, "[server]\nport = 9001\n")
     reading = asyncio.ensure_future(control.reload())
-    await asyncio.wait_for(begun.wait(), 5)
+    await asyncio.wait_for(begun.wait(), PATIENCE)
     reading.cancel()
     await asyncio.wait([reading])
     control.on_change(used)

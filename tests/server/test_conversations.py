@@ -10,6 +10,7 @@ from byok.augment.conversation import Place
 from byok.errors import BadRequest
 from byok.server.conversations import Conversations
 from tests.fakes.daemon import Editor, running, settings_for
+from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta
 
 HISTORY = [{"request_id": "r1", "request_message": "Hi", "response_text": "Hello."}]
@@ -110,7 +111,7 @@ async def test_conversation_turn_that_ends_slowly_can_be_cancelled_twice() -> No
             try:
                 await asyncio.Event().wait()
             finally:
-                await asyncio.wait_for(leaves.wait(), 5)
+                await asyncio.wait_for(leaves.wait(), PATIENCE)
 
     old = asyncio.ensure_future(slow())
     await settled()
@@ -140,7 +141,7 @@ async def both(editor: Editor, fake: FakeUpstream, **second: object) -> list[str
     """Ask twice in one conversation, the second before the first is answered."""
     fields = {"conversation_id": "c", "chat_history": HISTORY}
     first = asyncio.ensure_future(editor.chat("one", **fields))
-    await asyncio.wait_for(fake.reached.wait(), 5)
+    await asyncio.wait_for(fake.reached.wait(), PATIENCE)
     answers = [editor.chat("two", **{**fields, **second}), first]
     two, one = await asyncio.gather(*answers)
     return [one.text, two.text]
@@ -162,10 +163,10 @@ async def test_independent_questions_of_one_conversation_do_not_wait(
     fake.play(Script([delta(content="1")], end="hang"))
     async with running(settings_for(fake.url)) as editor:
         first = asyncio.ensure_future(editor.chat("one", conversation_id="c"))
-        await asyncio.wait_for(fake.reached.wait(), 5)
+        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
         fake.play(answer("2nd"))
         second = editor.chat("two", conversation_id="c", chat_history=[])
-        assert (await asyncio.wait_for(second, 5)).text == "2nd"
+        assert (await asyncio.wait_for(second, PATIENCE)).text == "2nd"
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
 
@@ -184,7 +185,7 @@ async def test_conversation_turn_that_waits_keeps_no_place_from_others(
                     editor.chat(conversation_id="c", chat_history=history)
                 )
             )
-        await asyncio.wait_for(fake.reached.wait(), 5)
+        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
         fake.play(answer("other"))
         assert (await editor.chat("other", conversation_id="d")).text == "other"
         for turn in turns:
@@ -198,6 +199,6 @@ async def test_conversation_turn_asked_again_disconnects_the_old_one(
     fake.play(Script([delta(content="1")], end="hang"), answer("2nd"))
     async with running(settings_for(fake.url)) as editor:
         old, new = await both(editor, fake)
-        await asyncio.wait_for(fake.hung_up.wait(), 5)
+        await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
     assert new == "2nd"
     assert old.startswith("1\n[byok] A newer request in this conversation")

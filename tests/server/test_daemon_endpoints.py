@@ -9,6 +9,7 @@ import pytest
 from byok.config import Settings
 from byok.platform.paths import find_paths
 from tests.fakes.daemon import Answer, Editor, running, settings_for
+from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta
 
 KEY = "sk-of-the-daemon-0123456789"
@@ -34,7 +35,7 @@ async def test_the_daemon_tells_how_many_requests_its_journal_lost() -> None:
         assert (await editor.post("/byok/daemon")).json["journal"] == {"lost": 0}
         for _ in range(2):
             await editor.chat("Hi.")
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             told: dict[str, int] = {}
             while told != {"lost": 2}:
                 await asyncio.sleep(0.01)
@@ -107,10 +108,10 @@ async def test_daemon_reload_keeps_open_streams_on_their_upstream(
             if path.startswith("/v1"):
                 body = {"model": "m", "stream": True, "messages": []}
             asking = asyncio.ensure_future(editor.post(path, body))
-            await asyncio.wait_for(fake.reached.wait(), 5)
+            await asyncio.wait_for(fake.reached.wait(), PATIENCE)
             await use(editor, settings_for(other.url, model="n"))
             assert (await editor.chat("Who?")).text == "New."
-            old = await asyncio.wait_for(asking, 10)
+            old = await asyncio.wait_for(asking, PATIENCE)
     assert other.requests[0]["model"] == "n"
     assert told(old) == "One old."
 
@@ -134,11 +135,11 @@ async def test_daemon_reload_keeps_the_order_of_conversation_turns(
         history = [{"request_message": "0", "response_text": "Zero."}]
         asking = editor.chat("A", conversation_id="c", chat_history=history)
         first = asyncio.ensure_future(asking)
-        await asyncio.wait_for(fake.reached.wait(), 5)
+        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
         await use(editor, settings_for(fake.url, model="m", timeout=9))
         history = [*history, {"request_message": "A", "response_text": "One."}]
         second = editor.chat("B", conversation_id="c", chat_history=history)
-        assert (await asyncio.wait_for(second, 10)).text == "Two."
+        assert (await asyncio.wait_for(second, PATIENCE)).text == "Two."
         assert first.done()
         assert (await first).text == "One."
 

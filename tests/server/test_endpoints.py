@@ -6,6 +6,7 @@ import logging
 import pytest
 
 from tests.fakes.daemon import running, settings_for
+from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream
 
 
@@ -15,7 +16,7 @@ async def test_get_models_answers_at_once_although_the_upstream_is_slow(
     fake.models_delay = 60
     settings = settings_for(fake.url, models=["by-hand", "also-by-hand"])
     async with running(settings) as editor:
-        reply = await asyncio.wait_for(editor.post("/get-models"), 10)
+        reply = await asyncio.wait_for(editor.post("/get-models"), PATIENCE)
     names = [model["name"] for model in reply.json["models"]]
     assert names == ["byok:fake:by-hand", "byok:fake:also-by-hand"]
     assert reply.json["default_model"] == "byok:fake:by-hand"
@@ -26,7 +27,7 @@ async def test_get_models_answers_at_once_although_no_model_is_known(
 ) -> None:
     fake.models_delay = 60
     async with running(settings_for(fake.url)) as editor:
-        reply = await asyncio.wait_for(editor.post("/get-models"), 10)
+        reply = await asyncio.wait_for(editor.post("/get-models"), PATIENCE)
     assert [m["name"] for m in reply.json["models"]] == ["byok:fake:default"]
 
 

@@ -11,6 +11,7 @@ from byok.chat import Origin, ProviderData
 from byok.server.http.deadlines import Timing
 from byok.wire.encrypted_content import write_encrypted
 from tests.fakes.daemon import Answer, Editor, running, settings_for
+from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream, Script, answer, dead_url, delta, refusal
 
 CHAT = "/v1/chat/completions"
@@ -228,7 +229,7 @@ async def test_openai_forward_idle_timeout_ends_a_stream(fake: FakeUpstream) -> 
     async with running(settings_for(fake.url, timeout=0.2)) as editor:
         got = await editor.post(CHAT)
     assert b"upstream_timeout" in got.raw
-    assert fake.open == 0 or await asyncio.wait_for(fake.hung_up.wait(), 5)
+    assert fake.open == 0 or await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
 
 
 async def _begun(editor: Editor) -> Any:
@@ -246,7 +247,7 @@ async def test_openai_forward_disconnect_frees_the_upstream(fake: FakeUpstream) 
         response = await _begun(editor)
         assert await response.content.readany()
         response.close()
-        await asyncio.wait_for(fake.hung_up.wait(), 5)
+        await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
 
 
 @pytest.mark.case("F39")
@@ -267,7 +268,7 @@ async def test_openai_forward_counts_against_the_limit(fake: FakeUpstream) -> No
     settings = settings_for(fake.url) | {"limits": {"streams": 1, "waiting": 0}}
     async with running(settings) as editor:
         first = asyncio.ensure_future(_begun(editor))
-        await asyncio.wait_for(fake.reached.wait(), 5)
+        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
         got = await editor.post(CHAT)
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)

@@ -13,6 +13,7 @@ from byok.record import RequestRecord
 from byok.server.run import listening
 from tests.fakes.daemon import Editor, parts_of, running
 from tests.fakes.official import ENVIRON, NDJSON, FakeOfficial, whole
+from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import Script
 
 
@@ -28,11 +29,11 @@ async def test_official_overload_of_byok_is_not_reported_as_the_services_failure
             {**settings, "limits": limits}, upstream="demo", environ=ENVIRON
         ) as editor:
             first = asyncio.ensure_future(editor.post("/chat-stream"))
-            await asyncio.wait_for(official.reached.wait(), 5)
+            await asyncio.wait_for(official.reached.wait(), PATIENCE)
             second = await editor.post("/chat-stream")
             credit = await editor.post("/get-credit-info")
             first.cancel()
-            await asyncio.wait_for(official.hung_up.wait(), 5)
+            await asyncio.wait_for(official.hung_up.wait(), PATIENCE)
     assert (second.status, second.json["error"]["code"]) == (503, "too_many_streams")
     assert credit.status == 200, "byok's own answer needs no place"
     assert "does not answer" not in caplog.text

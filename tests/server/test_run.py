@@ -17,6 +17,7 @@ from byok.server.http.sockets import listen
 from byok.server.run import listening
 from byok.wiring.services import Services
 from tests.fakes.daemon import parts_of, running, settings_for
+from tests.fakes.patience import PATIENCE
 from tests.fakes.program import ROOT
 from tests.fakes.raw import ask, connected, filled, request
 from tests.fakes.upstream import FakeUpstream, Script, delta
@@ -50,8 +51,8 @@ async def test_shutdown_lets_a_short_stream_end(
     fake.play(Script([delta(content="One"), 0.1, delta("stop", content=" two.")]))
     async with running(settings_for(fake.url), timing=PATIENT) as editor:
         asking = asyncio.ensure_future(editor.chat())
-        await asyncio.wait_for(fake.reached.wait(), 5)
-        await asyncio.wait_for(editor.daemon.stop(), 5)
+        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
+        await asyncio.wait_for(editor.daemon.stop(), PATIENCE)
         reply = await asking
     assert (reply.text, reply.last["stop_reason"]) == ("One two.", 1)
     assert "error" not in reply.last
@@ -64,9 +65,9 @@ async def test_shutdown_is_reported_in_a_cut_answer(
     fake.play(Script([], end="hang"))
     async with running(settings_for(fake.url)) as editor:
         asking = asyncio.ensure_future(editor.post(path, {"message": "x"}))
-        await asyncio.wait_for(fake.reached.wait(), 5)
+        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
         await editor.daemon.stop()
-        reply = await asyncio.wait_for(asking, 5)
+        reply = await asyncio.wait_for(asking, PATIENCE)
     if path == "/chat":
         assert reply.status == 503
         assert reply.json["error"]["code"] == "shutting_down"
@@ -82,11 +83,11 @@ async def test_shutdown_gives_every_open_stream_its_last_line(
     fake.play(Script([delta(content="One")], end="hang"))
     async with running(settings_for(fake.url)) as editor:
         asking = [asyncio.ensure_future(editor.chat()) for _ in range(32)]
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while fake.open < len(asking):
                 await asyncio.sleep(0.01)
         await editor.daemon.stop()
-        replies = await asyncio.wait_for(asyncio.gather(*asking), 5)
+        replies = await asyncio.wait_for(asyncio.gather(*asking), PATIENCE)
     assert {reply.last["error"]["code"] for reply in replies} == {"shutting_down"}
 
 
@@ -98,7 +99,7 @@ async def test_shutdown_refuses_waiting_requests(
     limits = {"streams": 1, "waiting": 1}
     async with running({**settings_for(fake.url), "limits": limits}) as editor:
         first = asyncio.ensure_future(editor.chat())
-        await asyncio.wait_for(fake.reached.wait(), 5)
+        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
         port = editor.daemon.port
         async with connected(port) as second:
             chat = request(target=b"/chat-stream", body=b'{"message":"x"}')
@@ -195,7 +196,7 @@ class Opening:
 async def test_start_answers_health_while_services_are_opened() -> None:
     opening = Opening()
     serving = asyncio.ensure_future(opening.run())
-    await asyncio.wait_for(opening.begun.wait(), 10)
+    await asyncio.wait_for(opening.begun.wait(), PATIENCE)
     async with connected(opening.port) as client:
         await client.send(opening.filled(request(body=b'{"message":"x"}')))
         health = await ask(opening.port, opening.filled(HEALTH))
@@ -203,13 +204,13 @@ async def test_start_answers_health_while_services_are_opened() -> None:
         opening.go_on.set_result(None)
         assert (await client.answer()).json["stop_reason"] == 1
     opening.stop.set()
-    await asyncio.wait_for(serving, 5)
+    await asyncio.wait_for(serving, PATIENCE)
 
 
 async def test_start_failure_of_services_ends_the_daemon_and_frees_the_port() -> None:
     opening = Opening()
     serving = asyncio.ensure_future(opening.run())
-    await asyncio.wait_for(opening.begun.wait(), 10)
+    await asyncio.wait_for(opening.begun.wait(), PATIENCE)
     async with connected(opening.port) as client:
         await client.send(opening.filled(request()))
         health = await ask(opening.port, opening.filled(HEALTH))
@@ -218,6 +219,6 @@ async def test_start_failure_of_services_ends_the_daemon_and_frees_the_port() ->
         refused = await client.answer()
     assert (refused.status, refused.code) == (503, "shutting_down")
     with pytest.raises(ConfigError, match="no such upstream"):
-        await asyncio.wait_for(serving, 5)
+        await asyncio.wait_for(serving, PATIENCE)
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection("127.0.0.1", opening.port)

@@ -14,6 +14,7 @@ from byok.platform.paths import find_paths
 from byok.server.run import Daemon
 from byok.server.until_signal import Serving
 from tests.fakes.daemon import parts_of, settings_for
+from tests.fakes.patience import PATIENCE
 from tests.fakes.raw import connected, filled, request
 from tests.fakes.service_manager import ServiceManager
 from tests.fakes.upstream import FakeUpstream, Script
@@ -33,9 +34,9 @@ async def test_shutdown_by_a_signal(number: signal.Signals) -> None:
 
     parts = parts_of(upstream="demo")
     serving = asyncio.ensure_future(Serving().run(*parts, on_ready))
-    await asyncio.wait_for(ready.wait(), 5)
+    await asyncio.wait_for(ready.wait(), PATIENCE)
     os.kill(os.getpid(), number)
-    await asyncio.wait_for(serving, 5)
+    await asyncio.wait_for(serving, PATIENCE)
     gc.unfreeze()
 
 
@@ -45,12 +46,12 @@ async def test_shutdown_at_once_by_a_second_signal(fake: FakeUpstream) -> None:
     ready: asyncio.Future[Daemon] = asyncio.get_running_loop().create_future()
     parts = parts_of(settings_for(fake.url))
     serving = asyncio.ensure_future(Serving().run(*parts, ready.set_result))
-    port = (await asyncio.wait_for(ready, 5)).port
+    port = (await asyncio.wait_for(ready, PATIENCE)).port
     token = find_paths().token.read_text().strip()
     async with connected(port) as connection:
         chat = request(target=b"/chat-stream", body=b'{"message":"x"}')
         await connection.send(filled(chat, port, token))
-        await asyncio.wait_for(fake.reached.wait(), 5)
+        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
         os.kill(os.getpid(), signal.SIGTERM)
         await asyncio.sleep(0)
         os.kill(os.getpid(), signal.SIGTERM)
@@ -71,12 +72,12 @@ async def test_service_manager_is_told_of_start_reload_and_end(
     activation = Activation(notifier=Notifier(service_manager.address))
     run = Serving(activation).run(*parts_of(upstream="demo"), ready.set_result)
     serving = asyncio.ensure_future(run)
-    daemon = await asyncio.wait_for(ready, 10)
+    daemon = await asyncio.wait_for(ready, PATIENCE)
     os.kill(os.getpid(), signal.SIGHUP)
     told = [await service_manager.next() for _ in range(3)]
     os.kill(os.getpid(), signal.SIGTERM)
     told.append(await service_manager.next())
-    await asyncio.wait_for(serving, 10)
+    await asyncio.wait_for(serving, PATIENCE)
     gc.unfreeze()
     assert told[0] == ["READY=1", f"STATUS=listening on {daemon.url}"]
     assert [lines[0] for lines in told[1:]] == ["RELOADING=1", "READY=1", "STOPPING=1"]

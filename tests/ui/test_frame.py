@@ -8,7 +8,6 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from tests.fakes.daemon import Editor
-from tests.fakes.engines import SECONDS
 from tests.fakes.pages import (
     axe,
     open_panel,
@@ -18,6 +17,7 @@ from tests.fakes.pages import (
     signed_in,
     visiting,
 )
+from tests.fakes.patience import PATIENCE
 
 # Each language, theme and kind of layout: axe is what costs most here.
 LOOKS = [(1280, "light", "en"), (360, "dark", "zh")]
@@ -90,7 +90,7 @@ async def test_a_panel_asks_only_while_it_is_seen(
             await page.wait_for_timeout(50)
             return [line for line in watch.requests if "/ui/api/" in line]
 
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(PATIENCE):
             while len(await count(20)) > 10:
                 pass  # as long as files are indexed, their number is asked for
         await page.evaluate(_HIDE, True)

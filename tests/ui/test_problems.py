@@ -12,7 +12,7 @@ from byok.journal.entry import JournalEntry
 from byok.platform.paths import find_paths
 from tests.fakes.daemon import Editor
 from tests.fakes.journal_entries import entry, write_journal
-from tests.fakes.pages import SECONDS, axe, open_panel, settle
+from tests.fakes.pages import axe, open_panel, settle
 from tests.fakes.upstream import FakeUpstream, refusal
 
 HOUR = 3600
@@ -133,11 +133,11 @@ async def test_what_fails_now_comes_by_itself(
     fake.play(refusal(401, "no such key"))
     await editor.chat(conversation_id="c0ffee")
     errors = page.locator("article")
-    await expect(errors).to_have_count(1, timeout=SECONDS)
+    await expect(errors).to_have_count(1)
     assert "upstream_auth" in await errors.first.inner_text()
     await errors.first.locator("summary").click()
     await errors.first.get_by_role("link", name="c0ffee").click()
     turns = page.locator("ol.turns > li")
     await expect(turns).to_have_count(1)
     await editor.chat(conversation_id="c0ffee")
-    await expect(turns).to_have_count(2, timeout=SECONDS)
+    await expect(turns).to_have_count(2)

@@ -8,7 +8,7 @@ from aiohttp import web
 from playwright.async_api import Browser, expect
 
 from tests.fakes.daemon import running
-from tests.fakes.pages import SECONDS, make_code, type_code, visiting
+from tests.fakes.pages import make_code, type_code, visiting
 
 _WORKER = """
 addEventListener("install", () => skipWaiting());
@@ -66,5 +66,5 @@ async def test_a_service_worker_of_another_program_is_ended(
         async with running({"server": {"port": port}}, upstream="demo"):
             await page.goto(f"{url}/ui/")
             await type_code(page, await make_code(url))
-            await expect(page.locator("#sign-out")).to_be_visible(timeout=2 * SECONDS)
+            await expect(page.locator("#sign-out")).to_be_visible()
             assert await page.evaluate(_COUNT) == 0

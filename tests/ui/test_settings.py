@@ -13,6 +13,7 @@ from byok.errors import ConfigError
 from byok.platform.paths import find_paths
 from tests.fakes.daemon import Editor
 from tests.fakes.pages import axe, open_panel
+from tests.fakes.patience import PATIENCE
 from tests.fakes.ring import FakeRing, store_of
 from tests.fakes.settings_daemon import running_on_file, write_settings
 from tests.fakes.settings_panel import (
@@ -120,7 +121,7 @@ async def test_what_needs_a_restart_says_so(page: Page, editor: Editor) -> None:
     await expect(box).to_contain_text("retrieval.mode")
     await box.get_by_role("button", name="Restart byok").click()
     await expect(box).to_contain_text("on another port")
-    await asyncio.wait_for(editor.daemon.control.ending.wait(), 15)
+    await asyncio.wait_for(editor.daemon.control.ending.wait(), PATIENCE)
     assert editor.daemon.control.again
 
 

@@ -11,7 +11,7 @@ from playwright.async_api import Page, expect
 from byok.client_settings.setting import MISSING, find_value
 from byok.platform.paths import find_paths
 from tests.fakes.daemon import Editor
-from tests.fakes.pages import SECONDS, open_panel
+from tests.fakes.pages import open_panel
 from tests.fakes.settings_daemon import running_on_file, write_settings
 from tests.fakes.settings_panel import control, save, text_for
 from tests.fakes.upstream import FakeUpstream
@@ -61,7 +61,7 @@ async def save_as_shown(page: Page, file: Path, last: str) -> None:
     """
     before = file.read_bytes().decode("utf-8-sig").split("\r\n")
     lines = page.locator(".changes .lines")
-    await expect(lines).to_contain_text(last, timeout=SECONDS)
+    await expect(lines).to_contain_text(last)
     shown = (await lines.text_content() or "").splitlines()
     await save(page)
     assert file.read_bytes().startswith(b"\xef\xbb\xbf# mine\r\n")

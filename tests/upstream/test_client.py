@@ -24,6 +24,7 @@ from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Transports
 from tests.fakes.asker import CHAT, HI, OK, Asker, Key
 from tests.fakes.lister import Canned
+from tests.fakes.patience import PATIENCE
 from tests.fakes.trial_dialect.dialect import TrialDialect
 from tests.fakes.upstream import (
     DONE,
@@ -340,7 +341,7 @@ async def test_an_endless_answer_ends_at_the_size_limit(
     said = sum(len(e.text) for e in events if isinstance(e, TextDelta))
     assert MAX_ANSWER_BYTES - 4 * 2**20 < said < MAX_ANSWER_BYTES
     assert error.code == "upstream_event_too_large"
-    await asyncio.wait_for(fake.hung_up.wait(), 5)
+    await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
 
 
 # Keys
@@ -522,7 +523,7 @@ async def test_closing_the_stream_disconnects(fake: FakeUpstream, asker: Asker) 
     stream = asker.upstream.stream(CHAT, "m")
     assert await anext(stream) == [TextDelta("One")]
     await stream.aclose()
-    await asyncio.wait_for(fake.hung_up.wait(), 5)
+    await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
 
 
 @pytest.mark.parametrize(
@@ -533,11 +534,11 @@ async def test_cancelling_the_reader_disconnects(
 ) -> None:
     fake.play(Script(pieces, end="hang"))
     reading = asyncio.ensure_future(asker.ask())
-    await asyncio.wait_for(fake.reached.wait(), 5)
+    await asyncio.wait_for(fake.reached.wait(), PATIENCE)
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
-    await asyncio.wait_for(fake.hung_up.wait(), 5)
+    await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
 
 
 async def test_a_finished_answer_keeps_the_connection(

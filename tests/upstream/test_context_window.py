@@ -38,6 +38,7 @@ from byok.window.compaction import Plan, plan
 from byok.window.estimate import weigh, weigh_tools
 from byok.window.summary_message import summary_of
 from tests.fakes.histories import PNG, agent, results, rules_broken_by, step, user
+from tests.fakes.patience import PATIENCE
 from tests.fakes.scripted import Answer, Scripted, said, too_long
 
 SYSTEM = Message(Role.SYSTEM, (TextPart("Be exact. " * 20),))
@@ -707,7 +708,7 @@ async def test_context_window_summariser_does_not_recurse() -> None:
 
     model = Model(2 * K)
     upstream = WindowedUpstream(model, Summariser("", nobody), WindowSource(2 * K))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         async for _ in upstream.stream(chat(100), "m"):
             pass
     assert len(model.taken) == 2, "a summary, then the conversation"

@@ -26,6 +26,7 @@ from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports
 from tests.fakes.asker import PATIENT, Key
 from tests.fakes.embedding_server import JSON, EmbeddingServer, vector_of
+from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import Script, dead_url
 
 TEXTS = ["red fox", "blue fish"]
@@ -255,7 +256,7 @@ async def test_a_question_that_is_not_waited_for_leaves_the_server(
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while server.open:
             await asyncio.sleep(0.01)
 

@@ -13,6 +13,7 @@ from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Route, Transports
 from tests.fakes.asker import Key
 from tests.fakes.clock import Clock
+from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream, Script, dead_url
 
 
@@ -163,4 +164,4 @@ async def test_http_call_disconnects_when_left(
 ) -> None:
     fake.play(Script([b"data: x\n\n"], end="hang"))
     assert await Line(transports, fake.url).call() == 200
-    await asyncio.wait_for(fake.hung_up.wait(), 5)
+    await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)

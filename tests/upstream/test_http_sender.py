@@ -18,6 +18,7 @@ from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Transports
 from tests.fakes.asker import Key
+from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream, Script
 
 HASTY = Timeouts(first_byte=0.2, idle=0.2)
@@ -87,7 +88,7 @@ async def test_http_sender_reports_a_refusal_without_body_by_its_status(
     fake: FakeUpstream, transports: Transports
 ) -> None:
     fake.play(Script([b'{"error":'], status=503, end="hang"))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         error = await refused(sender(transports, fake.url))
     assert isinstance(error, UpstreamRefused)
     assert error.upstream_status == 503

@@ -20,6 +20,7 @@ from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Transports
 from tests.fakes.asker import Key
 from tests.fakes.official import JSON, NDJSON, TOKEN, FakeOfficial, whole
+from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import Script
 
 
@@ -158,7 +159,7 @@ async def test_official_first_byte_timeout(
     official.expect("/chat", b"{}", Script([], headers=NDJSON, end="hang"))
     error = await failure(asker, 0.1)
     assert (error.code, str(error)) == ("upstream_timeout", str(too_late()))
-    await asyncio.wait_for(official.hung_up.wait(), 5)
+    await asyncio.wait_for(official.hung_up.wait(), PATIENCE)
 
 
 async def test_official_idle_timeout(official: FakeOfficial, asker: Asker) -> None:

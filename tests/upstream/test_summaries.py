@@ -12,6 +12,7 @@ from byok.upstream.router import Destination
 from byok.upstream.summaries import Summariser
 from byok.window.transcript import outline
 from tests.fakes.histories import agent
+from tests.fakes.patience import PATIENCE
 from tests.fakes.scripted import Answer, Scripted, said, too_long
 
 DROPPED = agent(5, 900)
@@ -184,7 +185,7 @@ async def test_summary_that_takes_too_long_is_cancelled() -> None:
                 self.closed += 1
 
     silent = Silent()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         summary = await bench.make(Destination(silent, "m"), DROPPED, ROOM, LONGEST)
     assert summary == outline(DROPPED, LONGEST)
     assert silent.closed == 1

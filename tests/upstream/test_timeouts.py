@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from byok.upstream.timeouts import LOCAL, REMOTE, Timeouts, Watch
+from tests.fakes.patience import PATIENCE
 
 LONG = 60.0
 
@@ -58,7 +59,7 @@ async def test_idle_timeout_counts_from_the_first_event() -> None:
     with Watch(Timeouts(first_byte=LONG, idle=0.05), aborted.set) as watch:
         watch.note_bytes(has_event=False)
         watch.note_bytes(has_event=True)
-        await asyncio.wait_for(aborted.wait(), 5)
+        await asyncio.wait_for(aborted.wait(), PATIENCE)
     assert "silent in the middle" in str(watch.failure)
 
 
@@ -66,7 +67,7 @@ async def test_first_byte_timeout_counts_until_the_first_event() -> None:
     aborted = asyncio.Event()
     with Watch(Timeouts(first_byte=0.1, idle=0.01), aborted.set) as watch:
         watch.note_bytes(has_event=False)
-        await asyncio.wait_for(aborted.wait(), 5)
+        await asyncio.wait_for(aborted.wait(), PATIENCE)
     assert "did not begin to answer" in str(watch.failure)
 
 

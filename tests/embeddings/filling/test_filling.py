@@ -17,6 +17,7 @@ from byok.index.engine import ContextEngine
 from byok.index.store.chunk_index import View
 from byok.index.types import Span
 from tests.fakes.engines import complete, engine, until, written
+from tests.fakes.patience import PATIENCE
 from tests.fakes.stores import upload, view
 from tests.fakes.vectors import FakeEmbedder, vector
 
@@ -333,7 +334,7 @@ async def test_closing_ends_a_request_at_once(tmp_path: Path) -> None:
         run.embedder.gate.clear()
         run.filling.start()
         await until(lambda: run.filling.status.state is EmbeddingState.FILLING)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await run.filling.close()
         assert run.embedder.asked == []
 

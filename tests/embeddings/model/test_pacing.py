@@ -6,6 +6,7 @@ import pytest
 
 from byok.embeddings.model.pacing import Priority, Rest
 from byok.errors import NotReady, RefusalKind, UpstreamRefused, UpstreamUnreachable
+from tests.fakes.patience import PATIENCE
 
 GONE = UpstreamUnreachable("it is gone.", upstream="box", hint="Start it.")
 NO_KEY = UpstreamRefused("no key.", kind=RefusalKind.AUTH)
@@ -32,13 +33,13 @@ async def test_code_waits_for_questions_and_for_other_code() -> None:
 
 async def test_a_question_does_not_wait_for_code() -> None:
     priority = Priority()
-    async with priority.filling(), asyncio.timeout(10), priority.question():
+    async with priority.filling(), asyncio.timeout(PATIENCE), priority.question():
         pass
 
 
 async def test_endless_questions_do_not_stop_code() -> None:
     priority = Priority(patience=0.01)
-    async with priority.question(), asyncio.timeout(10), priority.filling():
+    async with priority.question(), asyncio.timeout(PATIENCE), priority.filling():
         pass
 
 
@@ -50,7 +51,7 @@ async def test_code_that_was_cancelled_lets_others_in() -> None:
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-    async with asyncio.timeout(10), priority.filling():
+    async with asyncio.timeout(PATIENCE), priority.filling():
         pass
 
 

@@ -22,6 +22,7 @@ from byok.retrieval.scope import select_scope
 from tests.fakes.engines import complete, engine, project, until
 from tests.fakes.inner_model import InnerModel
 from tests.fakes.machines import Machine
+from tests.fakes.patience import PATIENCE
 from tests.fakes.qdrant_members import Team
 from tests.fakes.qdrant_server import Fault, QdrantServer, answer, cut
 from tests.fakes.repository import git
@@ -63,7 +64,7 @@ async def until_filled(session: Session) -> None:
 
 
 async def ask(session: Session, made: ContextEngine, question: str) -> NearChunks:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while (find := await session.begin(question)) is None:
             await asyncio.sleep(0.01)
     scope = await select_scope(made, BlobNames(), [])

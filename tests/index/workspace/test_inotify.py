@@ -10,12 +10,14 @@ from queue import SimpleQueue
 
 import pytest
 
+from tests.fakes.patience import PATIENCE
+
 if sys.platform != "linux":
     pytest.skip("only Linux has these watches", allow_module_level=True)
 
 from byok.index.workspace import inotify
 from byok.index.workspace.inotify import FolderWatches
-from tests.fakes.engines import SECONDS, written
+from tests.fakes.engines import written
 
 Told = frozenset[str] | None
 
@@ -29,7 +31,7 @@ class Followed:
         self.told: SimpleQueue[Told | Exception] = SimpleQueue()
         self.thread = threading.Thread(target=self._run)
         self.thread.start()
-        assert self.told.get(timeout=SECONDS) == frozenset()
+        assert self.told.get(timeout=PATIENCE) == frozenset()
 
     def _run(self) -> None:
         try:
@@ -51,14 +53,14 @@ class Followed:
         """Return what was told of up to some path."""
         found: set[str] = set()
         while last not in found:
-            told = self.told.get(timeout=SECONDS)
+            told = self.told.get(timeout=PATIENCE)
             assert isinstance(told, frozenset)
             found |= told
         return found
 
     def close(self) -> None:
         self.watches.close()
-        self.thread.join(SECONDS)
+        self.thread.join(PATIENCE)
         assert not self.thread.is_alive()
 
 
@@ -141,7 +143,7 @@ def test_inotify_reports_names_that_are_no_text(at: Followed) -> None:
 def test_inotify_reports_a_root_that_vanishes(at: Followed) -> None:
     at.enter("", "src")
     at.root.rename(at.root.with_name("q"))
-    assert isinstance(at.told.get(timeout=SECONDS), FileNotFoundError)
+    assert isinstance(at.told.get(timeout=PATIENCE), FileNotFoundError)
     at.enter("src")
     at.watches.keep({""}, ())
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from byok.index.workspace.watch import Changes, Watcher
-from tests.fakes.engines import SECONDS
+from tests.fakes.patience import PATIENCE
 from tests.fakes.watching import PlayedWatches
 
 GBK = b"\xd6\xd0\xce\xc4.txt"
@@ -22,7 +22,7 @@ GBK = b"\xd6\xd0\xce\xc4.txt"
 async def first(watcher: Watcher, count: int) -> list[Any]:
     """Return the first changes of a watcher, entering the root at each look."""
     found: list[Any] = []
-    async with asyncio.timeout(SECONDS), aclosing(watcher.changes()) as changes:
+    async with asyncio.timeout(PATIENCE), aclosing(watcher.changes()) as changes:
         async for one in changes:
             found.append(one.paths)
             if one.paths is None:
@@ -43,7 +43,7 @@ def telling(
 
 async def test_watch_reports_a_saved_file_by_its_path(tmp_path: Path) -> None:
     watcher = Watcher(tmp_path, lambda path: path.endswith(".py"))
-    async with asyncio.timeout(SECONDS), aclosing(watcher.changes()) as changes:
+    async with asyncio.timeout(PATIENCE), aclosing(watcher.changes()) as changes:
         assert (await anext(changes)).paths is None
         watcher.enter("")
         (tmp_path / "a.log").write_text("x")
@@ -57,7 +57,7 @@ async def test_watch_batches_saves_that_follow_at_once_up_to_a_limit(
 ) -> None:
     events = PlayedWatches()
     watcher = Watcher(
-        tmp_path, lambda path: True, quiet=SECONDS, longest=1.0, watches=events
+        tmp_path, lambda path: True, quiet=PATIENCE, longest=1.0, watches=events
     )
     for n in range(30):
         events.told("a.py", f"b{n % 2}.py")
@@ -67,7 +67,7 @@ async def test_watch_batches_saves_that_follow_at_once_up_to_a_limit(
 async def test_watch_batch_ends_when_nothing_more_comes(tmp_path: Path) -> None:
     events = PlayedWatches(frozenset({"a"}), frozenset({"b"}))
     watcher = Watcher(
-        tmp_path, lambda path: True, quiet=0.1, longest=SECONDS, watches=events
+        tmp_path, lambda path: True, quiet=0.1, longest=PATIENCE, watches=events
     )
     assert await first(watcher, 2) == [None, {"a", "b"}]
 
@@ -90,7 +90,7 @@ async def test_a_folder_that_vanishes_and_comes_back_is_watched_again(
     root = tmp_path / "p"
     root.mkdir()
     watcher = Watcher(root, lambda path: True, poll_seconds=0.01)
-    async with asyncio.timeout(SECONDS), aclosing(watcher.changes()) as changes:
+    async with asyncio.timeout(PATIENCE), aclosing(watcher.changes()) as changes:
         assert await anext(changes) == Changes(None)
         watcher.enter("")
         shutil.rmtree(root)
@@ -124,7 +124,7 @@ async def test_watch_limit_is_reported_however_long_the_walk_before_it_takes(
     events = PlayedWatches()
     events.error = OSError(errno.ENOSPC, "no more watches")
     watcher = telling(tmp_path, events, notes, pause=0.01)
-    async with asyncio.timeout(SECONDS), aclosing(watcher.changes()) as changes:
+    async with asyncio.timeout(PATIENCE), aclosing(watcher.changes()) as changes:
         for _ in range(3):
             await anext(changes)
             await asyncio.sleep(0.02)  # a walk longer than the pause
@@ -139,7 +139,7 @@ async def test_watch_failure_after_a_long_time_begins_the_count_anew(
     notes: list[str] = []
     events = PlayedWatches()
     watcher = telling(tmp_path, events, notes, pause=0.01)
-    async with asyncio.timeout(SECONDS), aclosing(watcher.changes()) as changes:
+    async with asyncio.timeout(PATIENCE), aclosing(watcher.changes()) as changes:
         for _ in range(3):
             await anext(changes)
             watcher.enter("")
@@ -170,7 +170,7 @@ async def test_watch_note_is_removed_when_events_come_again(tmp_path: Path) -> N
 
 async def test_watch_ignores_a_name_that_is_no_text(tmp_path: Path) -> None:
     watcher = Watcher(tmp_path, lambda path: path == "a.py")
-    async with asyncio.timeout(SECONDS), aclosing(watcher.changes()) as changes:
+    async with asyncio.timeout(PATIENCE), aclosing(watcher.changes()) as changes:
         assert (await anext(changes)).paths is None
         watcher.enter("")
         (Path(bytes(tmp_path).decode()) / GBK.decode(errors="surrogateescape")).touch()
@@ -221,7 +221,7 @@ def test_the_systems_own_limit_of_watches_is_survived(tmp_path: Path) -> None:
         (tmp_path / str(n)).mkdir()
     done = subprocess.run(
         [*LIMIT, sys.executable, "-c", LIMITED, tmp_path],
-        cwd=Path(__file__).parents[3], capture_output=True, text=True, timeout=SECONDS,
+        cwd=Path(__file__).parents[3], capture_output=True, text=True, timeout=PATIENCE,
         check=False,
     )  # fmt: skip
     assert done.stdout == "[None, None, None]\n", done.stderr

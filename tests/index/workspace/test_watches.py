@@ -11,7 +11,7 @@ import pytest
 from watchfiles import Change
 
 from byok.index.workspace.watches import TreeWatch, watches_of
-from tests.fakes.engines import SECONDS
+from tests.fakes.patience import PATIENCE
 
 Told = frozenset[str] | None | Exception
 
@@ -28,7 +28,7 @@ def following(watch: TreeWatch) -> tuple[threading.Thread, "SimpleQueue[Told]"]:
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert told.get(timeout=SECONDS) == frozenset()
+    assert told.get(timeout=PATIENCE) == frozenset()
     return thread, told
 
 
@@ -39,9 +39,9 @@ def test_watches_report_any_change_by_its_path(tmp_path: Path) -> None:
     watch.keep({""}, ())
     thread, told = following(watch)
     (tmp_path / "src" / "a.py").write_text("x")
-    assert told.get(timeout=SECONDS) == frozenset({"src/a.py"})
+    assert told.get(timeout=PATIENCE) == frozenset({"src/a.py"})
     watch.close()
-    thread.join(SECONDS)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
 
 
@@ -55,9 +55,9 @@ def test_watches_report_a_root_that_vanishes_as_an_error() -> None:
         yield {(Change.deleted, "/p")}
 
     thread, told = following(TreeWatch(root, events))
-    assert told.get(timeout=SECONDS) == frozenset({"a"})
-    assert isinstance(told.get(timeout=SECONDS), FileNotFoundError)
-    thread.join(SECONDS)
+    assert told.get(timeout=PATIENCE) == frozenset({"a"})
+    assert isinstance(told.get(timeout=PATIENCE), FileNotFoundError)
+    thread.join(PATIENCE)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="others watch whole trees")

@@ -38,6 +38,7 @@ from tests.fakes.cases import case_param
 from tests.fakes.clock import Clock
 from tests.fakes.daemon import QUICK, Editor, parts_of, running, settings_for
 from tests.fakes.dashboard import make_code, signed_in
+from tests.fakes.patience import PATIENCE
 from tests.fakes.raw import RawAnswer, check_error, connected, filled, put, request
 from tests.fakes.upstream import FakeUpstream
 
@@ -596,7 +597,7 @@ async def test_a_stream_has_the_headers_of_the_page_too() -> None:
             pairs = [(name.lower(), text) for name, text in response.headers.items()]
             check_page(RawAnswer(response.status, pairs, b""))
             await page.call("sign-out")
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE):
                 assert b'"session"' in await response.read()
 
 
@@ -635,7 +636,7 @@ class Front:
         return asyncio.ensure_future(self._app(sent))
 
     async def status(self, path: str, method: str = "POST") -> int:
-        return (await asyncio.wait_for(self.ask(path, method), 5)).status
+        return (await asyncio.wait_for(self.ask(path, method), PATIENCE)).status
 
 
 async def test_early_requests_of_the_page_wait_for_the_services(tmp_path: Path) -> None:
@@ -650,7 +651,7 @@ async def test_early_requests_of_the_page_wait_for_the_services(tmp_path: Path) 
         return {"body": asked.body}
 
     front.dashboard.open(lambda: {"name": answer})
-    assert (await asyncio.wait_for(early, 5)).status == 200
+    assert (await asyncio.wait_for(early, PATIENCE)).status == 200
     assert await front.status("/ui/api/other") == 404
 
 
@@ -680,7 +681,7 @@ async def test_handlers_are_made_when_a_page_first_asks_and_for_new_settings(
     await asyncio.to_thread(begun.wait, 5)
     front.dashboard.open(make)
     go_on.set()
-    assert (await asyncio.wait_for(asked, 5)).status == 200
+    assert (await asyncio.wait_for(asked, PATIENCE)).status == 200
     assert await front.status("/ui/api/former") == 404
     assert made == ["former", "new"]
 
@@ -692,7 +693,7 @@ async def test_early_requests_of_the_page_are_refused_when_the_start_fails(
     early = front.ask("/ui/api/name")
     await asyncio.sleep(0)
     front.dashboard.close()
-    refused = await asyncio.wait_for(early, 5)
+    refused = await asyncio.wait_for(early, PATIENCE)
     assert (refused.status, refused.headers["Retry-After"]) == (503, "2")
     assert refused.headers["Content-Security-Policy"] == CSP
 
@@ -716,7 +717,7 @@ async def test_a_failure_is_an_error_of_byoks_shape(
 
     front = Front(tmp_path)
     front.dashboard.open(lambda: {"name": fail})
-    answer = await asyncio.wait_for(front.ask("/ui/api/name"), 5)
+    answer = await asyncio.wait_for(front.ask("/ui/api/name"), PATIENCE)
     assert answer.headers["Content-Security-Policy"] == CSP
     whole = orjson.loads(getattr(answer, "body"))  # noqa: B009 - a Response in fact
     check_error(whole)

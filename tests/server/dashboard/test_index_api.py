@@ -11,6 +11,7 @@ import pytest
 from tests.fakes.daemon import running
 from tests.fakes.dashboard import Page, signed_in
 from tests.fakes.engines import written
+from tests.fakes.patience import PATIENCE
 from tests.fakes.project import make_project
 
 KEY = "sk-proj-Zk39fjQ0a8Zr1LmN7pQ2sT5uV8wX0yZ3"
@@ -24,7 +25,7 @@ async def searching(*roots: Path) -> AsyncIterator[Page]:
         page = await signed_in(editor)
         for root in roots:
             await page.call("index-add", {"root": str(root)})
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while not is_complete(await page.call("index"), len(roots)):
                 await asyncio.sleep(0.05)
         yield page

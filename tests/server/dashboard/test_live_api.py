@@ -17,6 +17,7 @@ from byok.server.http.deadlines import Timing
 from byok.server.http.stream import OpenStream
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.dashboard import Page, signed_in
+from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream, Script, delta
 
 
@@ -28,7 +29,7 @@ class Stream:
 
     async def line(self) -> Any:
         """Return the next line, {} for one that only keeps the stream alive."""
-        raw = await asyncio.wait_for(self.response.content.readline(), 10)
+        raw = await asyncio.wait_for(self.response.content.readline(), PATIENCE)
         assert raw.endswith(b"\n")
         return json.loads(raw)
 
@@ -42,7 +43,7 @@ class Stream:
 
     async def last(self) -> Any:
         """Read until the end; return the last line."""
-        text = await asyncio.wait_for(self.response.text(), 10)
+        text = await asyncio.wait_for(self.response.text(), PATIENCE)
         return json.loads(text.splitlines()[-1])
 
 
@@ -137,7 +138,7 @@ async def test_the_stop_of_the_daemon_is_told_and_not_held_up() -> None:
     async with running(upstream="demo", timing=patient) as editor:
         page = await signed_in(editor)
         async with looking(page) as stream:
-            await asyncio.wait_for(editor.daemon.stop(), 10)
+            await asyncio.wait_for(editor.daemon.stop(), PATIENCE)
             assert await stream.last() == {"end": "stopping"}
         async with looking_too_late(page) as stream:
             assert await stream.last() == {"end": "stopping"}
@@ -205,7 +206,7 @@ async def test_a_page_that_does_not_read_is_hung_up_on_when_the_daemon_stops(
         page = await signed_in(editor)
         async with looking(page) as stream:
             await editor.chat()
-            await asyncio.wait_for(editor.daemon.stop(), 10)
+            await asyncio.wait_for(editor.daemon.stop(), PATIENCE)
             with pytest.raises(aiohttp.ClientError):
                 await stream.last()
 

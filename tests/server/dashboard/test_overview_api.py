@@ -10,6 +10,7 @@ from byok.server.dashboard.endpoint import PageRequest
 from byok.server.dashboard.overview_api import make_overview_handlers
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.dashboard import Page, signed_in
+from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ KEY = "sk-of-the-overview-0123456789"
 
 async def settled(page: Page, body: dict[str, Any] | None = None) -> dict[str, Any]:
     """Return the first upstream once it is asked no more."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while True:
             found = (await page.call("upstreams", body))["upstreams"][0]
             body = None

@@ -11,6 +11,7 @@ from aiohttp.web import BaseRequest
 
 from byok.errors import BadRequest
 from byok.server.http.body import parse_request, read_body
+from tests.fakes.patience import PATIENCE
 
 
 def posted(
@@ -51,7 +52,7 @@ async def test_a_body_of_just_the_limit_is_read() -> None:
 async def test_body_reading_stops_at_the_size_limit() -> None:
     endless = posted(b"{}", b" " * 9, ends=False)
     with pytest.raises(BadRequest) as caught:
-        await asyncio.wait_for(read_body(endless, 10), 5)
+        await asyncio.wait_for(read_body(endless, 10), PATIENCE)
     assert (caught.value.status, caught.value.code) == (413, "body_too_large")
 
 

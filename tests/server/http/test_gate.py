@@ -8,13 +8,14 @@ import pytest
 
 from byok.errors import NotReady
 from byok.server.http.gate import Gate
+from tests.fakes.patience import PATIENCE
 
 T = TypeVar("T")
 
 
 def soon(work: Awaitable[T]) -> Awaitable[T]:
     """Wait for something that must happen, but not for ever."""
-    return asyncio.wait_for(work, 5)
+    return asyncio.wait_for(work, PATIENCE)
 
 
 class Visitor:
@@ -57,7 +58,7 @@ async def test_gate_without_a_queue_refuses_at_once() -> None:
     gate = Gate(streams=1, waiting=5, seconds=60)
     async with gate.enter(wait=False):
         with pytest.raises(NotReady, match="Too many"):
-            async with asyncio.timeout(5), gate.enter(wait=False):
+            async with asyncio.timeout(PATIENCE), gate.enter(wait=False):
                 pass
 
 
@@ -151,7 +152,7 @@ async def test_gate_stop_can_be_hurried() -> None:
             try:
                 await asyncio.Event().wait()
             finally:
-                await asyncio.wait_for(leaves.wait(), 5)
+                await asyncio.wait_for(leaves.wait(), PATIENCE)
 
     answer = asyncio.ensure_future(slow())
     await turns()
@@ -165,7 +166,7 @@ async def test_gate_stop_can_be_hurried() -> None:
 
 async def test_gate_stop_is_quick_without_requests() -> None:
     gate = Gate(streams=1, waiting=0, seconds=5)
-    await asyncio.wait_for(gate.stop(grace=60), 5)
+    await asyncio.wait_for(gate.stop(grace=60), PATIENCE)
     with pytest.raises(NotReady, match="shutting down"):
         async with gate.enter():
             pass

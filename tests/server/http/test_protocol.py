@@ -8,6 +8,7 @@ import pytest
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
 from byok.server.http.protocol import HttpServer, note_token
+from tests.fakes.patience import PATIENCE
 from tests.fakes.raw import ask, check_answer, connected
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -95,9 +96,9 @@ async def test_http_protocol_cancels_the_handler_when_the_client_leaves() -> Non
     async with serving(handler) as port:
         async with connected(port) as connection:
             await connection.send(GET)
-            await asyncio.wait_for(handler.begun.wait(), 5)
+            await asyncio.wait_for(handler.begun.wait(), PATIENCE)
             connection.abort()
-        await asyncio.wait_for(handler.cancelled.wait(), 5)
+        await asyncio.wait_for(handler.cancelled.wait(), PATIENCE)
 
 
 @pytest.mark.case("F17")

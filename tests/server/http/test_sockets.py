@@ -11,6 +11,7 @@ import pytest
 import byok
 from byok.errors import CannotStart
 from byok.server.http.sockets import listen
+from tests.fakes.patience import PATIENCE
 
 
 def _has_ipv6() -> bool:
@@ -70,7 +71,7 @@ def test_socket_accepts_on_either_address(
     host: str, family: socket.AddressFamily
 ) -> None:
     with listening(0) as sockets, closing(socket.socket(family)) as client:
-        client.settimeout(5)
+        client.settimeout(PATIENCE)
         client.connect((host, sockets[0].getsockname()[1]))
 
 

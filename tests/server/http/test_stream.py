@@ -9,6 +9,7 @@ import pytest
 from byok.augment.chat_reply import chunk
 from byok.server.http.deadlines import Timing
 from tests.fakes.daemon import Editor, running, settings_for
+from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta
 
 RESTLESS = Timing(beat=0.02, head_after=0.01, grace=0.1, last_words=0.2)
@@ -22,7 +23,7 @@ async def _asked(editor: Editor) -> Any:
             json={"message": "x"},
             headers={"Authorization": f"Bearer {editor.token}"},
         ),
-        5,
+        PATIENCE,
     )
 
 
@@ -42,7 +43,7 @@ async def test_a_silent_upstream_gives_a_head_and_heartbeats(
         assert response.status == 200
         assert response.headers["Content-Type"].startswith("application/x-ndjson")
         for _ in range(4):
-            line = await asyncio.wait_for(response.content.readline(), 5)
+            line = await asyncio.wait_for(response.content.readline(), PATIENCE)
             assert json.loads(line) == chunk()
         response.close()
 
