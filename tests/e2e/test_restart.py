@@ -16,6 +16,7 @@ from tests.fakes.patience import PATIENCE
 from tests.fakes.process import Program, configure, serving
 from tests.fakes.program import run_byok
 from tests.fakes.raw import RawAnswer, connected, request
+from tests.fakes.second_user import besieging
 from tests.fakes.upstream import DONE, FakeUpstream, Script, delta
 
 pytestmark = [
@@ -118,6 +119,23 @@ async def test_a_restart_loses_no_answer_and_refuses_no_connection(
         assert (await byok(home, "stop"))[0] == 0
         assert await asyncio.wait_for(program.process.wait(), PATIENCE) == 0
     program.check_log()
+
+
+@pytest.mark.case("B162")
+async def test_a_second_user_never_gets_the_port_during_a_restart(
+    tmp_path: Path, fake: FakeUpstream
+) -> None:
+    home = tmp_path / "home"
+    configure(home, fake.url)
+    async with serving(home) as program:
+        with besieging(program.port) as siege:
+            for _ in range(2):
+                code, told = await byok(home, "restart")
+                assert code == 0, told
+        await program.check_well()
+        assert (await byok(home, "stop"))[0] == 0
+    assert siege.tries > 100
+    assert siege.taken == 0
 
 
 @pytest.mark.case("F71")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from byok.augment.endpoints import ENDPOINTS
+from tests.fakes.patience import PATIENCE
 
 _NOBODY = 65534
 _THIEF = """
@@ -142,3 +143,55 @@ def squatting(log: Path) -> Iterator[int]:
     finally:
         process.kill()
         process.communicate()
+
+
+_BESIEGER = """
+import socket, sys, threading, time
+port, over, taken, tries = int(sys.argv[1]), threading.Event(), 0, 0
+threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
+print("begun", flush=True)
+while not over.is_set():
+    for option in (None, socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+        for address in ("127.0.0.1", "0.0.0.0"):
+            with socket.socket() as sock:
+                if option:
+                    sock.setsockopt(socket.SOL_SOCKET, option, 1)
+                tries += 1
+                try:
+                    sock.bind((address, port))
+                    sock.listen()
+                    taken += 1
+                except OSError:
+                    pass
+    time.sleep(0.002)
+print(tries, taken)
+"""
+
+
+class Siege:
+    """How often the second user tried to get a port, and how often it got it."""
+
+    tries = 0
+    taken = 0
+
+
+@contextmanager
+def besieging(port: int) -> Iterator[Siege]:
+    """Let the second user try to get a port, all the time until the block ends."""
+    python, other = _find_python()
+    siege = Siege()
+    with subprocess.Popen(
+        [*python, "-I", "-c", _BESIEGER, str(port)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd="/",
+        env={},
+        **other,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n"
+        try:
+            yield siege
+        finally:
+            out, _ = process.communicate(timeout=PATIENCE)
+            siege.tries, siege.taken = map(int, out.split())
