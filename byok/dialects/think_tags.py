@@ -14,6 +14,7 @@ from byok.events import Finish, StreamEvent, TextDelta, ThinkingDelta
 _MOST_BLANK = 1024
 _PAIRS = (
     ("<think>", "</think>"),
+    ("<seed:think>", "</seed:think>"),  # Seed-OSS
     ("◁think▷", "◁/think▷"),  # Kimi's SGLang builds
     ("[THINK]", "[/THINK]"),  # Magistral
     ("<thought>", "</thought>"),  # Gemini's thoughts in its OpenAI-compatible API

@@ -6,7 +6,7 @@ chat template (`view<|channel|>commentary`), another case (`View`).
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 _LONGEST = 256  # characters; longer ones are no names
 _BEFORE = (
@@ -58,11 +58,6 @@ class ToolNames:
         """Tell whether a text may be the beginning of a tool's name."""
         bare = _fold(_SPACES.sub("", text, count=1))
         return any(name.startswith(bare) for name in self._beginnings)
-
-
-def same_names(names: Iterable[str]) -> ToolNames:
-    """Return the finder for tools whose names were sent as they are."""
-    return ToolNames({name: name for name in names})
 
 
 def _unwrap(name: str) -> str:

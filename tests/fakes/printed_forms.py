@@ -555,6 +555,49 @@ FORMS: dict[str, tuple[str, Calls]] = {
     "parameters= (GPT 5.4)": ('view(parameters={"path": "README.md"})', VIEW),
     "Call: (NexusRaven)": ('Call: view(path="README.md")<bot_end>', VIEW),
     "JavaScript": ('functions.view({path: "README.md", line: 3})', LINE),
+    "arguments beside the name": (
+        '<tool_call>{"name": "view", "path": "README.md"}</tool_call>',
+        VIEW,
+    ),
+    "parameters around all of them": (
+        "<function=view><parameters><parameter=path>README.md</parameter></parameters>"
+        "</function>",
+        VIEW,
+    ),
+    "code tags (SmolLM3)": ('<code>\nview(path="README.md")\n</code>', VIEW),
+    # marks of a call around broken or incomplete ones
+    "TOOL_CALLS and a space (Mistral 7B v0.3)": (
+        '[TOOL_CALLS] [{"name": "view", "arguments": {"path": "README.md"}, '
+        '"id": "Ab1Cd2Ef3"}]</s>',
+        VIEW,
+    ),
+    "a bracket too few before the closing tag": (
+        '<tool_call>\n{"name": "save-file", "arguments": {"path": "a.py", "content": '
+        "\"if a < b:\\n    f('x')\\n\"}\n</tool_call>",
+        SAVE,
+    ),
+    "function= without its closing tag": ('<function=view>{"path": "README.md"}', VIEW),
+    "function= that is opened twice (Llama 3.3)": (
+        '<function=view>{"path": "README.md", "line": 3}<function>',
+        LINE,
+    ),
+    "function= that is not closed (Llama 3.3)": (
+        '<function=view{"path": "README.md"}</function>',
+        VIEW,
+    ),
+    "harmony, all marks lost": (
+        'assistantcommentary to=functions.view json{"path": "README.md"}',
+        VIEW,
+    ),
+    "unused tokens (openPangu)": (
+        '[unused11][{"name": "view", "arguments": {"path": "README.md"}}][unused12]',
+        VIEW,
+    ),
+    "tool_call and the end of a turn (EXAONE 4)": (
+        '<tool_call>{"name": "view", "arguments": {"path": "README.md"}}</tool_call>'
+        "[|endofturn|]",
+        VIEW,
+    ),
     # Gemma
     "Gemma 4": (
         '<|tool_call>call:view{line:3,path:<|"|>README.md<|"|>}<tool_call|>',

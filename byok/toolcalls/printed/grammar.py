@@ -43,8 +43,8 @@ def _words(text: str) -> tuple[str, ...]:
 
 # Words that may stand before a name, between it and the arguments, and behind a call.
 _BEFORE_NAME = _words(
-    "to=|assistant|commentary|analysis|json|code|functools|await |print(|>>>"
-    "|✿function✿:"
+    "to=|assistant|assistantcommentary|assistantanalysis|commentary|analysis|json|code"
+    "|functools|await |print(|>>>|✿function✿:"
     "|function call|tool call|called function|calling|action:|tool:|function:|call:"
     "|tool call:|function call:|tool name:|function name:"
 )
@@ -52,7 +52,7 @@ _BEFORE_ARGUMENTS = _words(
     "(json):|(json)|(json|json|code|commentary|=>|->|:|=|✿args✿:|action input:"
     "|arguments:|args:|parameters:|input:|tool input:|with args:|with arguments:"
 )
-_BEHIND_CALL = _words(",|;|observation:|✿return✿:|✿return✿")
+_BEHIND_CALL = _words(",|;|observation:|✿return✿:|✿return✿|✿result✿:|✿result✿")
 
 # Keys of JSON objects: of the name, of the arguments, of calls inside, and others.
 _NAME_KEYS = _words(
@@ -89,18 +89,19 @@ _SPECIAL = (
 )
 _MARKS = re.compile(
     rf"(?:\s+|{_SPECIAL}|{_M3}|(?:```|~~~)[\w+-]*"
-    rf"|</?{_NAMESPACE}(?:{_HOLDER}|{_PARTS}){_SUFFIX}\s*>|<\|(?:open"
-    rf"|close)\|>\w+<\|sep\|>"
-    r"|</?(?:s|eos|end_of_turn|end_of_sentence|seed:eos|bot_end|think)>)++"
-    r"|\[/?(?=[A-Za-z_]*(?:tool|call|args|func|action))(?!call_id)[A-Za-z_]+\]",
+    rf"|</?{_NAMESPACE}(?:{_HOLDER}|{_PARTS}){_SUFFIX}\s*>"
+    r"|<\|(?:open|close)\|>\w+<\|sep\|>"
+    r"|</?(?:s|eos|end_of_turn|end_of_sentence|seed:eos|bot_end|think|code)>"
+    r"|\[/?(?=[A-Za-z_]*(?:tool|call|args|func|action))(?!call_id)[A-Za-z_]+\]"
+    r"|\[unused\d+\]|\[\|[a-z]+\|\])++",
     re.IGNORECASE,
 )
 _DELIMITER = re.compile(
     rf"\s*(?:{_SPECIAL}|{_M3}|<\|open\|>|</?{_NAMESPACE}(?!tools>){_HOLDER}[\s=>:]"
     r"|\[/?(?=[A-Z_]*(?:TOOL|CALL|ARGS))[A-Z_]+\]|```(?:tool|function|action)"
-    r"|functools\["
-    r"|>>>|✿|call:\w|(?:assistant |commentary )?\s*to=|Action:|\[?called function"
-    r"|function call<)",
+    r"|functools\[|\[unused\d+\]"
+    r"|>>>|✿|call:\w|(?:assistant ?)?(?:commentary |analysis )?\s*to=|Action:"
+    r"|\[?called function|function call<)",
     re.IGNORECASE,
 )
 _TAG = re.compile(
@@ -132,6 +133,12 @@ _DEBRIS = re.compile(
 )  # GPT leaves some with a leaked call
 _DEBRIS_BEHIND = re.compile(r"(?<=\})[^\x00-\x7f\u2000-\u206f\u3000-\u303f]{1,20}\s*\Z")
 _SPACE = re.compile(r"\s*")
+# Llama 3 also writes `<function=view{"path": "a"}</function>`.
+_OPEN_FUNCTION = re.compile(r"<function=(?=[\w.-]+\s*[=(]?\s*\{)")
+# What ends a call behind JSON whose last brackets are missing, or may be half of it.
+_END_OF_CALL = re.compile(r"\s*(?:</|<[|｜]|\[/)")
+_HALF_END = re.compile(r"\s*[<\[]\Z")
+_BRACKET = re.compile(r"\"(?:[^\"\\]++|\\.)*+\"|[{}\[\]]", re.DOTALL)
 _KEYWORD = re.compile(r"([\w-]+)\s*[=:]\s*")
 _LIST_OF_OBJECTS = re.compile(r"\[\s*[{\[]")
 _OPENERS = re.compile(r"[\s\[{]{0,64}")
@@ -432,10 +439,25 @@ class _Reading:
         try:
             value, self._at = parse_prefix(self._text, self._at)
         except BrokenJson as error:
-            if error.cut:
+            if error.cut or _HALF_END.match(self._text, error.at):
                 raise Unfinished from None
-            raise NotCalls(error.at) from None
+            if _END_OF_CALL.match(self._text, error.at) is None:
+                raise NotCalls(error.at) from None
+            value = self._unclosed(error.at)
         return value
+
+    def _unclosed(self, end: int) -> Any:
+        """Read a JSON value that lacks its last brackets before the end of the call."""
+        text, self._at = self._text[self._at : end].rstrip(), end
+        if text.endswith(","):
+            raise NotCalls(end)  # more was to come
+        closers: list[str] = []
+        for found in _BRACKET.finditer(text):
+            if found[0] in ("{", "["):
+                closers.append("}" if found[0] == "{" else "]")
+            elif found[0] in ("}", "]") and (not closers or closers.pop() != found[0]):
+                raise NotCalls(end)
+        return self._parse(text + "".join(reversed(closers)))
 
     def _can_hold_call(self) -> bool:
         """Tell by its first keys whether a JSON value may stand for calls."""
@@ -468,10 +490,8 @@ class _Reading:
             not isinstance(value, dict)
             or "description" in value
             or value.get("content")
-        ):
-            raise NotCalls(
-                self._at
-            )  # with a description it is the definition of a tool
+        ):  # with a description it is the definition of a tool
+            raise NotCalls(self._at)
         for key in _INNER_KEYS:
             if isinstance(value.get(key), (list, dict)):
                 self._check_other_keys(value, key)
@@ -639,6 +659,10 @@ class _Reading:
 
     def _tagged_call(self) -> list[PrintedCall]:
         """Read a tag that names a tool, with everything up to its end."""
+        if opening := _OPEN_FUNCTION.match(self._text, self._at):
+            self._at = opening.end()
+            self._is_begun = True
+            return []  # the name follows
         tag = self._tag()
         if tag.is_closing:
             raise NotCalls(self._at)
@@ -673,13 +697,16 @@ class _Reading:
     def _tagged_arguments(self, name: str, closer: str) -> dict[str, Any]:
         """Read keys and values up to the tag that closes `closer`.
 
-        Without a closer, they end where something else begins.
+        Without a closer, or with an object, they end where something else begins.
         """
         found: dict[str, Any] = {}
+        is_object = False
         while True:
             self._skip_parts(name)
             if self._is_at_end():
-                if closer or self._tools.fit(name, found, is_plain=False) is None:
+                if (closer and not is_object) or self._tools.fit(
+                    name, found, is_plain=False
+                ) is None:
                     raise Unfinished
                 return found
             if tag := self._argument_tag(name):
@@ -687,9 +714,11 @@ class _Reading:
             elif not closer:
                 return found
             elif self._text[self._at] == "{" and not found:
-                found = self._object()
+                found, is_object = self._object(), True
             elif (end := self._tag()).is_closing and end.name == closer:
                 self._at = end.end
+                return found
+            elif is_object:
                 return found
             else:
                 raise self._mismatch()

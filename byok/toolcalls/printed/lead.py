@@ -10,6 +10,8 @@ one. So behind other text the rule is strict (its reasons are in docs/DECISIONS.
   model says that it acts, or does not speak of calls at all.
 - Forms without such a mark (JSON, code) count only behind a short text which says that
   the model looks, searches or runs now.
+- A text that is all reasoning between tags, or lacks only the opening one (which some
+  servers put into the prompt), is no text before the calls.
 
 Words are known in English and Chinese, in which agents mostly speak. Words of other
 languages are missed on the safe side: calls behind them stay text.
@@ -24,6 +26,9 @@ _LINE_SIZE = 16  # characters of a line that say whether it is a fence or a head
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _SENTENCE = re.compile(r"(?:[.!?](?=\s)|[。！？])")
 _ENDS = (*".!?…。！？", ".)", '."', "!*", ".*")
+_OPENS_THOUGHTS = re.compile(r"<(?:[a-z]+:)?(?:think|thinking|thought)>")
+_CLOSES_THOUGHTS = re.compile(r"</(?:[a-z]+:)?(?:think|thinking|thought)>\s*\Z")
+_LONGEST_TAG = 32
 _STRAY_WORD = re.compile(r"(?:\A|\n)(?:count|court|call|course)\s*\Z")  # Claude's
 _INTENT = (
     r"(?:\bI(?:['’]ll| will| am going to|['’]m going to| need to| should| must| want to"
@@ -111,6 +116,7 @@ class Lead:
         self._line = ""  # the beginning of the last line
         self._fence = ""  # the mark that opened the code fence, "" outside of one
         self._has_structure = False
+        self._opens_later = False  # reasoning, behind other text
         self.is_blank = True
         self.has_calls = False
 
@@ -132,6 +138,8 @@ class Lead:
         if self.is_blank or (needs_mark and not mark):
             return self.is_blank
         self._look()
+        if not self._opens_later and _CLOSES_THOUGHTS.search(self._tail):
+            return True
         tail, line = self._tail, self._tail.rpartition("\n")[2]
         is_code = self._fence or _FENCE.match(self._line) or line.startswith("    ")
         if self.has_calls or is_code or line.count("`") % 2:
@@ -155,6 +163,13 @@ class Lead:
         """Take in the pieces that came since the last time."""
         text = "".join(self._pieces)
         self._pieces, self._pending = [], 0
+        before = self._tail[-_LONGEST_TAG:]  # it may hold half of a tag
+        for tag in _OPENS_THOUGHTS.finditer(before + text):
+            is_first = (
+                self._size <= len(before) and not tag.string[: tag.start()].strip()
+            )
+            if tag.end() > len(before) and not is_first:
+                self._opens_later = True
         self._size += len(text)
         self._tail = (self._tail + text)[-_KEPT:]
         first, *lines = text.split("\n")

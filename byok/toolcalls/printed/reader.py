@@ -51,14 +51,15 @@ def _beginning_of(words: Iterable[str]) -> str:
 
 
 # Where calls may begin: a mark anywhere, the rest at the beginning of a line.
-_HAS_PLACE = re.compile(r"[<\[\n\]]")
+_may_have_place = re.compile(r"[<\[\n\]]").search
+_MANY = 64  # pieces of text that passed, until the lead learns of them
 _LINE = r"[{\[`~✿]|" + _beginning_of(
     ("to=", "assistant to=", "commentary to=", "functools[", "Action:", "call:", ">>>")
 )
 _PLACE = re.compile(
     rf"<(?=[|｜]|/?[\w:.-]{{0,40}}?(?i:{HOLDER_WORDS})|/?[\w:.-]{{0,40}}\Z)"
     r"|\[(?=/?(?:[A-Z]{3}|tool)|/?[A-Z]{0,2}\Z|/?to{0,2}\Z)|\](?=<\]|<?\Z)"
-    rf"|(?<=\n) {{0,3}}(?={_LINE})"
+    rf"|\n(?P<line> {{0,3}}(?={_LINE}))"
 )
 _LINE_PLACE = re.compile(rf" {{0,3}}(?={_LINE})")
 
@@ -92,8 +93,12 @@ class PrintedCallReader:
         try:
             events = self._first.feed(data)
             if type(events) is list and len(events) == 1:  # a stream has one at a time
-                [event] = events
-                if type(event) is TextDelta and self._text.passes(event.text):
+                event, quiet = events[0], self._text.quiet
+                if type(event) is TextDelta:
+                    text = event.text
+                    if quiet is None or len(quiet) >= _MANY or _may_have_place(text):
+                        return self._text.feed(text)
+                    quiet.append(text)
                     return events
             self._take_all(events)
         except Exception as error:
@@ -191,33 +196,34 @@ class PrintedText:
         self._calls: list[PrintedCall] = []  # in what is held, if it is complete
         self._work = _MOST_WORK
         self._lead = Lead()
+        self._passed: list[str] = []  # pieces that the lead does not know yet
+        # The same, while a piece that has no `_may_have_place` in it only has to be
+        # appended to pass; else None.
+        self.quiet: list[str] | None = None
         self._begins_line = True  # the text so far ends where a line begins
 
     @property
     def is_blank(self) -> bool:
         """Whether nothing but white space was passed on, and nothing is held back."""
+        self._follow()
         return self._lead.is_blank and not self._held
-
-    def passes(self, text: str) -> bool:
-        """Follow a piece of the text if it cannot begin calls; tell whether so."""
-        if self._held or self._begins_line or _HAS_PLACE.search(text) is not None:
-            return False
-        self._lead.add(text)
-        return True
 
     def feed(self, text: str) -> list[StreamEvent]:
         """Follow a piece of the text; return what can no longer belong to calls."""
-        if self.passes(text):
-            return [TextDelta(text)]
+        if len(self._passed) >= _MANY:
+            self._follow()
         may_begin = self._work > 0 and self._next_place(text, 0) is not None
         if not self._held and not may_begin:
             self._pass_on(text)
-            return [TextDelta(text)]
-        self._held.append(TextDelta(text))
-        self._pieces.append(text)
-        self._size += len(text)
-        is_due = self._size >= self._next_look or (self._calls and not text.isspace())
-        return self._look() if is_due else []
+            out: list[StreamEvent] = [TextDelta(text)]
+        else:
+            self._held.append(TextDelta(text))
+            self._pieces.append(text)
+            self._size += len(text)
+            is_due = self._calls and not text.isspace()
+            out = self._look() if is_due or self._size >= self._next_look else []
+        self.quiet = None if self._held or self._begins_line else self._passed
+        return out
 
     def keep_behind(self, event: StreamEvent) -> list[StreamEvent]:
         """Keep an event that is no text behind the text before it."""
@@ -277,6 +283,7 @@ class PrintedText:
                 return False
         self._work -= len(text)
         mark = first_mark(text) or ""
+        self._follow()
         if not self._lead.allows(mark, needs_mark=self._needs_mark):
             self._work -= _LEAST_WORK
             return False
@@ -288,19 +295,32 @@ class PrintedText:
 
     def _next_place(self, text: str, start: int) -> int | None:
         """Return the first place at or behind `start` where calls may begin."""
-        begins_line = not start and self._begins_line
-        if begins_line and (self._lead.is_blank or _LINE_PLACE.match(text)):
-            return 0
-        found = _PLACE.search(text, start)
-        return found.start() if found else None
+        if not start and self._begins_line:
+            if self._lead.is_blank:
+                self._follow()
+            if self._lead.is_blank or _LINE_PLACE.match(text):
+                return 0
+        found = _PLACE.search(text, max(0, start - 1))
+        while found:
+            place = found.start(found.lastgroup or 0)
+            if place >= start:
+                return place
+            found = _PLACE.search(text, found.start() + 1)
+        return None
 
     def _pass_on(self, text: str) -> None:
         """Note a text that is no call."""
         if text:
-            self._lead.add(text)
-            _before, breaks, line = text.rpartition("\n")
-            begins = self._begins_line or bool(breaks)
-            self._begins_line = begins and not line.strip(" ")
+            self._passed.append(text)
+            at = text.rfind("\n")
+            if at >= 0 or self._begins_line:
+                self._begins_line = not text[at + 1 :].strip(" ")
+
+    def _follow(self) -> None:
+        """Tell the lead what passed."""
+        if self._passed:
+            self._lead.add("".join(self._passed))
+            self._passed.clear()
 
     def _give(self, size: int) -> list[StreamEvent]:
         """Return so many characters of what is held, with the events between them."""

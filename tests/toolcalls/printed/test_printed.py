@@ -36,10 +36,11 @@ class Words:
     def __init__(self, kind: type[StreamEvent], reason: FinishReason) -> None:
         self._kind, self._reason = kind, reason
 
-    def feed(self, data: bytes, /) -> Iterator[StreamEvent]:
-        if data == b"!":
+    def feed(self, data: bytes, /) -> list[StreamEvent]:
+        if data == b"\0":
             raise UpstreamGarbled("broken")
-        yield self._kind(data.decode())  # type: ignore[call-arg, arg-type]
+        text = data.decode()
+        return [self._kind(text)]  # type: ignore[call-arg, arg-type]
 
     def flush(self) -> Iterator[StreamEvent]:
         yield Usage(1, 2)
@@ -131,34 +132,64 @@ def test_no_call_is_invented_in_prose() -> None:
 def test_an_agent_may_say_what_it_does_before_a_marked_call() -> None:
     marked = {name: form for name, form in FORMS.items() if first_mark(form[0])}
     wanted = ("tool_call (Hermes, Qwen)", "Kimi K2", "Qwen3-Coder", "Claude", "GLM 4.5")
-    lost = [
-        (name, lead)
-        for name in wanted
-        for lead in ANNOUNCEMENTS
-        if read(f"{lead}\n\n{marked[name][0]}") != (f"{lead}\n\n", marked[name][1])
-    ]
+    draw = random.Random(3)
+    lost = []
+    for name in wanted:
+        text, calls = marked[name]
+        for lead in ANNOUNCEMENTS:
+            answer = f"{lead}\n\n{text}"
+            ways = ([answer], cut(answer, draw))
+            if any(read(*pieces) != (f"{lead}\n\n", calls) for pieces in ways):
+                lost.append((name, lead))
     assert lost == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        VIEW.replace("view", "unknown-tool"),
-        VIEW.replace('"path"', '"file"'),
-        VIEW.replace('"README.md"', "[1]"),
-        VIEW[:-1],
-        f"<tool_call>{VIEW.replace('view', 'other')}</tool_call>",
-        f"{VIEW} {VIEW.replace('view', 'other')}",
-        "{}",
-        '{"path": "README.md"}',
-        "view the file",
-    ],
+def test_reasoning_in_the_text_is_no_text_before_a_call() -> None:
+    """Servers leave it there, and lose its opening tag with the prompt."""
+    call = f"<tool_call>{VIEW}</tool_call>"
+    thoughts = "The user wants this:\n```\nview a tool\n```\nSo I read the file."
+    for lead in (
+        f"{thoughts}\n</think>\n\n",
+        f"<think>{thoughts}</think>",
+        f"\n<thinking>\n{thoughts * 100}\n</thinking>\n",
+    ):
+        for pieces in ([lead + call], [*lead, call]):
+            assert read(*pieces) == (lead, [("view", {"path": "README.md"})])
+    shown = f"The model answers:\n\n<think>\n{thoughts}\n</think>\n\n{call}"
+    assert read(shown) == (shown, [])
+
+
+NO_CALLS = (
+    VIEW.replace("view", "unknown-tool"),
+    VIEW.replace("view", "view" * 100),
+    VIEW.replace('"path"', '"file"'),
+    VIEW.replace('"README.md"', "[1]"),
+    VIEW.replace('"README.md"', '"a", "line": 1e999'),
+    VIEW.replace('"README.md"', '"a", "line": NaN'),
+    VIEW[:-1],
+    '{"name": "view", "path": "README.md"}',
+    f"<tool_call>{VIEW.replace('view', 'other')}</tool_call>",
+    f"<tool_call>{VIEW[:-2]},</tool_call>",
+    f"<tool_call>{VIEW[:-3]}</tool_call>",
+    '<function=view>{"path": "README',
+    '<function=view>{"path": "a"} and more',
+    "<function=view><parameter=path>a</parameter><parameter=path>b</parameter>"
+    "</function>",
+    "<tool_call>view\n<arg_key>path</arg_key>\n<arg_key>a</arg_key></tool_call>",
+    "[view(path='a', path='b')]",
+    "[view(path='a'; line=3)]",
+    '<tool_call>save_file(path=\'a\', content="""x</tool_call>',
+    '<tool_call>save_file(path=\'a\', content="""x\\n""")</tool_call>',
+    f"{VIEW} {VIEW.replace('view', 'other')}",
+    "{}",
+    '{"path": "README.md"}',
+    "view the file",
 )
-def test_what_is_no_complete_valid_call_of_an_offered_tool_stays_text(
-    text: str,
-) -> None:
-    assert read(text) == (text, [])
-    assert read(*text) == (text, [])
+
+
+def test_what_is_no_complete_valid_call_of_an_offered_tool_stays_text() -> None:
+    made = [t for t in NO_CALLS if read(t) != (t, []) or read(*t) != (t, [])]
+    assert made == []
 
 
 def test_a_call_inside_the_arguments_of_another_is_its_content() -> None:
@@ -180,7 +211,7 @@ def test_text_that_was_held_back_is_given_when_the_answer_breaks() -> None:
     stage = make_reader()
     events = [*stage.feed(b'<tool_call>{"name')]
     with pytest.raises(UpstreamGarbled):
-        for event in stage.feed(b"!"):
+        for event in stage.feed(b"\0"):
             events.append(event)
     assert text_of(events) == '<tool_call>{"name'
 
