@@ -51,7 +51,7 @@ async def hasty_editor(replay: str) -> AsyncIterator[Editor]:
 async def replayed(replay: str, timeout: float) -> AsyncIterator[Editor]:
     """Run a daemon on the replay server; `timeout` is its limit of silence."""
     await answering(f"{replay}/_faults")
-    upstream = {"base_url": f"{replay}/v1", "timeout": timeout}
+    upstream = {"base_url": f"{replay}/v1", "timeout": timeout, "patience": 2}
     async with running({"upstreams": {"replay": upstream}}) as editor:
         yield editor
 

@@ -55,7 +55,8 @@ async def client_of(editor: Editor, **options: Any) -> AsyncIterator[Any]:
 @pytest.fixture
 async def client(fake: FakeUpstream) -> AsyncIterator[Any]:
     """A client of a daemon whose upstream plays a script."""
-    async with running(settings_for(fake.url)) as editor, client_of(editor) as made:
+    settings = settings_for(fake.url, patience=60)
+    async with running(settings) as editor, client_of(editor) as made:
         yield made
 
 

@@ -115,8 +115,10 @@ NOT_RUN = {
     "scripts/install": "links into a home (tests/platform/test_installation.py)",
     'claude mcp add byok -- byok mcp -w "$PWD"': "needs that program",
     "byok keys set NAME": "needs the keyring of a desktop",
+    "byok keys set NAME --store key-file": "asks for a key (tests/cli/test_keys.py)",
     "byok keys set official": "needs the keyring of a desktop",
     "byok keys set openai/work": "needs the keyring of a desktop",
+    "byok probe": "asks models (tests/cli/test_probe.py)",
     "byok probe UPSTREAM/MODEL": "asks a model (tests/cli/test_probe.py)",
     "byok keys test NAME": "asks a vendor with a key of it",
     "byok keys set openrouter && byok serve --upstream openrouter": (
