@@ -197,6 +197,7 @@ class ChatRequest:
         messages: the conversation; empty if there is nothing to answer.
         tools: the tools that the model may call.
         own_words: the user's newest words, without any context.
+        user_texts: what the user wrote in each turn, without any context.
         question: the user's words in this request; "" if it only brings tool results.
         prompt: the name of the prompt that says what the model is to do, "" for that of
             the client.
@@ -222,6 +223,7 @@ class ChatRequest:
     messages: tuple[Message, ...]
     tools: tuple[ToolDefinition, ...] = ()
     own_words: str = ""
+    user_texts: tuple[str, ...] = ()
     question: str = ""
     prompt: str = ""
     notes: tuple[str, ...] = ()

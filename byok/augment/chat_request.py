@@ -51,6 +51,7 @@ def decode_chat(
     if defaults.compact_tools:
         tools, note = shorten_descriptions(tools)
         notes += [note] if note else []
+    user_texts = _user_texts(exchanges, current)
     messages: tuple[Message, ...] = ()
     if not idle:
         system = system_text(
@@ -66,7 +67,8 @@ def decode_chat(
     return ChatRequest(
         messages,
         tools=tools,
-        own_words=_own_words(exchanges, current),
+        own_words=user_texts[-1] if user_texts else "",
+        user_texts=user_texts,
         question="" if current.results else current.words,
         prompt=prompt.name if messages else "",
         notes=(*notes,),
@@ -135,9 +137,10 @@ def _after_summary(
     return exchanges, current
 
 
-def _own_words(exchanges: list[HistoryItem], current: UserTurn) -> str:
-    turns = [current, *(e.turn for e in reversed(exchanges))]
-    return next((turn.words for turn in turns if turn.words), "")
+def _user_texts(exchanges: list[HistoryItem], current: UserTurn) -> tuple[str, ...]:
+    """Return what the user wrote in each turn, the oldest first."""
+    turns = (*(exchange.turn for exchange in exchanges), current)
+    return tuple(turn.words for turn in turns if turn.words)
 
 
 def _is_idle(exchanges: list[HistoryItem], current: UserTurn) -> bool:

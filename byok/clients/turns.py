@@ -43,7 +43,12 @@ class Turns:
         self._ids: set[str] = set()
         self._numbers: dict[str, int] = {}  # of the last one of each id that repeats
         self._ended = False  # results came: the next answer is another turn
-        self.own_words = ""
+        self.user_texts: list[str] = []
+
+    @property
+    def own_words(self) -> str:
+        """Return the user's newest words."""
+        return self.user_texts[-1] if self.user_texts else ""
 
     def add_system(self, text: str) -> None:
         """Add instructions; behind the first message they become words of the user.
@@ -61,8 +66,7 @@ class Turns:
         """Add text and images of the user."""
         said: list[Part] = []
         said += (p for p in parts if not isinstance(p, TextPart) or p.text)
-        words = [p.text for p in said if isinstance(p, TextPart)]
-        self.own_words = words[-1] if words else self.own_words
+        self.user_texts += (p.text for p in said if isinstance(p, TextPart))
         self._add(Role.USER, said)
 
     def add_answer(self, parts: Iterable[TextPart | ThinkingPart | ToolCall]) -> None:

@@ -118,7 +118,7 @@ class ConversationFitter:
     ) -> Compaction:
         """Compact a conversation further, and remember it; not if it cannot fit."""
         now = known.apply(body)
-        made = await run(partial(plan, now, room, self._weigh, chat.own_words))
+        made = await run(partial(plan, now, room, self._weigh, chat.user_texts))
         if made is None or made.weight > room:
             return known
         summary = ""

@@ -1,10 +1,11 @@
 """Plan how a conversation that is too long is made to fit.
 
 Why in two steps: most of a long agent conversation is tool output that the model has
-used already. So the middles of old results go first; the user's words and the calls
-stay. Only if that is not enough, the oldest steps are replaced by a summary. The user's
-last request follows it word for word, because a summary loses just the detail that the
-task depends on.
+used already. So the middles of old results go first, then all of them but a line that
+tells how the call ended; the user's words and the calls stay. Only if that is not
+enough, the oldest steps are replaced by a summary. The user's last request, and all
+that the user wrote while the agent worked on it, follow word for word, because a
+summary loses just the detail that the task depends on.
 
 Why down to a low-water mark (60 % of the room): a change at the beginning of a prompt
 invalidates the upstream's prompt cache, and the whole prompt is paid in full again.
@@ -22,14 +23,14 @@ gives the next turn another prefix. Weights are bytes, not tokens (`estimate.py`
 ratio is learned per model (`limits.py`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from byok.chat import Message, Part, Role, ToolResult
+from byok.chat import Message, Part, Role, ToolCall, ToolResult
 from byok.truncate import fair_share, truncate_middle
 from byok.window.cutting import cut_points, newest_from, question_before, task_of
 from byok.window.estimate import Weigh, weigh_images
-from byok.window.shorten import LEVELS, shorten, without_images
+from byok.window.shorten import LEVELS, without_images
 from byok.window.summary_message import summary_message
 
 LOW_WATER = 0.6  # of the room
@@ -65,9 +66,11 @@ class Plan:
 
 
 def plan(
-    body: Sequence[Message], room: int, weigh: Weigh, own_words: str = ""
+    body: Sequence[Message], room: int, weigh: Weigh, user_texts: Collection[str] = ()
 ) -> Plan | None:
     """Plan how to reduce a conversation to its low-water mark; `room` is in bytes.
+
+    `user_texts` is what the user wrote in each turn.
 
     Returns None if nothing can be done: nobody has answered yet, or nothing is old.
     """
@@ -80,7 +83,7 @@ def plan(
     front = _NO_FRONT
     if draft.total > low:
         old = [point for point in points if point <= newest]
-        front = _leave_out(draft, old, room, own_words)
+        front = _leave_out(draft, old, room, user_texts)
     if draft.weight(front.cut) + front.weight > room:
         between = draft.weight(front.cut, newest)
         draft.cap_results(newest, low - front.weight - between)
@@ -113,7 +116,7 @@ def _leave_out(
     draft: "_Draft",
     points: Sequence[int],
     room: int,
-    own_words: str,
+    user_texts: Collection[str],
 ) -> _Front:
     """Find the first cut point after which the rest fits, and the new beginning."""
     front, low = _NO_FRONT, int(room * LOW_WATER)
@@ -121,7 +124,7 @@ def _leave_out(
     for _ in range(2):  # the weight of the task depends on the cut
         later = [point for point in points if point >= front.cut]
         cut = draft.cut(later, low - added)
-        task = task_of(draft.messages[:cut], own_words, room // _SHARE)
+        task = task_of(draft.messages[:cut], user_texts, room // _SHARE)
         weight = draft.weigh(summary_message("", task))
         added = _longest_summary(room) + weight
         front = _Front(cut, task, added)
@@ -148,13 +151,14 @@ class _Draft:
         The last question is kept: everything after it refers to it.
         """
         question = question_before(self.messages, stop)
-        for head, tail in LEVELS:
-            for place in range(stop):
+        for shorten in LEVELS:
+            calls: dict[str, ToolCall] = {}
+            for place, message in enumerate(self.messages[:stop]):
                 if self.total <= low:
                     return
-                if place == question:
-                    continue
-                self.put(place, shorten(self.messages[place], head, tail))
+                calls |= {p.id: p for p in message.parts if isinstance(p, ToolCall)}
+                if place != question:
+                    self.put(place, shorten(message, calls))
 
     def put(self, place: int, message: Message) -> None:
         """Replace a message if the new one is lighter: a mark may outweigh a cut."""

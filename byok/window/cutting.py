@@ -4,7 +4,7 @@ A cut lies before an assistant message. So results stay with their calls, and th
 message that is put in front can be a user message, which every upstream accepts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import accumulate, pairwise
 
 from byok.chat import ImagePart, Message, Part, Role, TextPart
@@ -14,6 +14,7 @@ from byok.window.shorten import NO_IMAGE
 from byok.window.summary_message import without_summary
 
 _NEWEST = 0.25  # share of the room for the newest messages
+_LEAST_TEXT = 200  # characters of each text of the user that is kept
 _LAST_WORDS = 0.5  # a larger share if that includes the user's last words
 
 
@@ -50,27 +51,35 @@ def is_question(body: Sequence[Message], place: int) -> bool:
 
 
 def task_of(
-    dropped: Sequence[Message], own_words: str, longest: int
+    dropped: Sequence[Message], user_texts: Collection[str], longest: int
 ) -> tuple[Part, ...]:
     """Return the user's last request among the dropped messages, word for word.
 
-    Words of the user that came along with tool results are found by `own_words`. Only
-    very long texts are cut, in the middle; images are kept if there is room.
+    What the user wrote while the agent worked on it follows: words beside tool results,
+    which `user_texts` tells from the context that an editor sends there. Only very long
+    texts are cut, in the middle; images are kept if there is room, and of very many
+    parts the newest.
     """
     start = max(question_before(dropped, len(dropped)), 0)
     parts = list(without_summary(dropped[start])) if dropped else []
-    lines = frozenset(own_words.split("\n"))
+    whole = {text.strip() for text in user_texts}
+    lines = {line.strip() for text in user_texts for line in text.split("\n")}
     for before, message in pairwise(dropped[start:]):
         if message.role is Role.USER and before.role is Role.TOOL:
             parts += (
                 p
                 for p in message.parts
-                if isinstance(p, TextPart) and p.text.strip()
-                if p.text.strip().partition("\n")[0] in lines  # cheap, so first
-                if p.text.strip() in own_words
+                if isinstance(p, TextPart) and (said := p.text.strip())
+                if said in whole
+                or (
+                    said.partition("\n")[0].strip() in lines  # cheap, so first
+                    and any(said in text for text in user_texts)
+                )
             )
+    most = max(longest // _LEAST_TEXT, 2)
+    parts = parts[:1] + parts[1:][-(most - 1) :]
     texts = [len(p.text) for p in parts if isinstance(p, TextPart)]
-    cap = max(fair_share(texts, longest), 200)
+    cap = max(fair_share(texts, longest), _LEAST_TEXT)
     images = sum(isinstance(p, ImagePart) for p in parts)
     return tuple(
         TextPart(truncate_middle(p.text, cap))

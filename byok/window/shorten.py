@@ -1,8 +1,10 @@
-"""Shorten what is needed least: retrieved code, middles of old results, images."""
+"""Shorten what is needed least: retrieved code, old tool results, images."""
 
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from byok.chat import (
     ContextPart,
@@ -11,36 +13,122 @@ from byok.chat import (
     Part,
     Role,
     TextPart,
+    ToolCall,
     ToolResult,
 )
-from byok.truncate import fair_share, keep_ends, truncate_middle
+from byok.truncate import fair_share, truncate_middle
+from byok.wire.json_body import parse_json
 
 NO_IMAGE = TextPart("[a picture stood here; it was left out to save room]")
-# Characters kept at both ends, in the order in which room is sought. The end of a
-# result may hold the id by which a client finds the whole of it.
-LEVELS = ((1500, 500), (100, 300))
+_ENDS = (1500, 500)  # characters of an old result that are kept first
 _WORTH_SHOWING = 1000  # bytes of code
 
+_LINES = "\n[… {} lines were left out here to save room …]\n"
+_LINES_LEFT_OUT = re.compile(r"\[… (\d{1,9}) lines were left out here to save room …\]")
+_OUTLINE = re.compile(r"\[.*; the rest was left out to save room\]")
+_SHORT = 200  # characters: such a result says as much as a line about it
+_LONGEST_ARGUMENT, _LONGEST_ERROR = 100, 200  # characters
+_ARGUMENTS = (
+    *("path", "file_path", "filePath", "target_file", "filename"),
+    *("command", "cmd", "query", "information_request", "pattern", "url"),
+)
+_COMMANDS = ("command", "cmd")
+_EXIT_CODE = re.compile(
+    r"(?:return-code>|exit(?:ed with)?[ -](?:code|status):?)\s*(-?\d{1,9})", re.I
+)
+_REFERENCE = re.compile(r"reference[-_ ]?id:?\s*\S{1,100}", re.I)
+_AT_AN_END = 300  # characters: there stand exit codes, and the id of the whole result
 
-def shorten(message: Message, head: int, tail: int) -> Message:
-    """Shorten a tool result, or remove the images of a user message or a result.
+# Shortens a message with the help of the calls before it.
+Shorten: TypeAlias = Callable[[Message, Mapping[str, ToolCall]], Message]
+
+
+def keep_ends_of_results(message: Message, _: Mapping[str, ToolCall]) -> Message:
+    """Leave out the middles of a message's tool results, and its images.
 
     A message with nothing to shorten is returned as the same object.
     """
+    return _replace_parts(message, _keep_ends)
+
+
+def outline_results(message: Message, calls: Mapping[str, ToolCall]) -> Message:
+    """Replace tool results by one line each: tool, main argument and outcome.
+
+    `calls` has the calls by their ids. Short results stay, and so does what already is
+    such a line: a second compaction leaves it byte for byte.
+    """
+    return _replace_parts(message, lambda r: _outline(r, calls.get(r.call_id)))
+
+
+LEVELS: tuple[Shorten, ...] = (keep_ends_of_results, outline_results)
+"""In the order in which room is sought."""
+
+
+def _replace_parts(
+    message: Message, shorter: Callable[[ToolResult], ToolResult]
+) -> Message:
     if message.role not in (Role.TOOL, Role.USER):
         return message
-    parts = tuple(_shorter(part, head, tail) for part in message.parts)
+    parts = tuple(_shorter(part, shorter) for part in message.parts)
     return message if parts == message.parts else replace(message, parts=parts)
 
 
-def _shorter(part: Part, head: int, tail: int) -> Part:
+def _shorter(part: Part, shorter: Callable[[ToolResult], ToolResult]) -> Part:
     if isinstance(part, ImagePart):
         return NO_IMAGE
-    if isinstance(part, ToolResult):
-        part = without_images(part)
-        content = keep_ends(part.content, head, tail)
-        return part if content is part.content else replace(part, content=content)
-    return part
+    return shorter(without_images(part)) if isinstance(part, ToolResult) else part
+
+
+def _keep_ends(result: ToolResult) -> ToolResult:
+    text, (head, tail) = result.content, _ENDS
+    if len(text) <= head + tail + _SHORT:
+        return result
+    note = _LINES.format(text.count("\n", head, len(text) - tail))
+    return replace(result, content=text[:head] + note + text[-tail:])
+
+
+def _outline(result: ToolResult, call: ToolCall | None) -> ToolResult:
+    text = result.content
+    if len(text) <= _SHORT or _OUTLINE.fullmatch(text):
+        return result
+    key, argument = _main_argument(call)
+    shown = f"{result.name} {argument}".strip()
+    outcome = _outcome(result, is_command=key in _COMMANDS)
+    if found := _REFERENCE.findall(text[-_AT_AN_END:]):
+        outcome += f"; {' '.join(found[-1].split())}"
+    line = f"[{shown}: {outcome}; the rest was left out to save room]"
+    return replace(result, content=line)
+
+
+def _main_argument(call: ToolCall | None) -> tuple[str, str]:
+    """Return the name and the value, as one line, of what a call is about."""
+    try:
+        given = parse_json(call.arguments.encode("utf-8", "replace")) if call else {}
+    except ValueError:  # byok passes on what a model wrote, whatever it is
+        given = {}
+    items = given.items() if isinstance(given, dict) else ()
+    texts = {key: " ".join(v.split()) for key, v in items if isinstance(v, str)}
+    key = next((key for key in (*_ARGUMENTS, *texts) if texts.get(key)), "")
+    return key, _cut_line(texts.get(key, ""), _LONGEST_ARGUMENT)
+
+
+def _outcome(result: ToolResult, *, is_command: bool) -> str:
+    """Return how a call ended: its error, or its exit code and number of lines."""
+    text = result.content
+    if result.is_error:
+        first = next((line for line in text.splitlines() if line.strip()), "")
+        return f"error: {_cut_line(' '.join(first.split()), _LONGEST_ERROR)}"
+    lines = text.count("\n") + (not text.endswith("\n"))
+    for number in _LINES_LEFT_OUT.findall(text):
+        lines += int(number) - 2  # the note stands on a line of its own
+    ends = f"{text[:_AT_AN_END]}\n{text[-_AT_AN_END:]}"
+    code = _EXIT_CODE.search(ends) if is_command else None
+    ended = f"exit code {code[1]}" if code and int(code[1]) else "ok"
+    return f"{ended}, {lines} line{'s' if lines > 1 else ''}"
+
+
+def _cut_line(line: str, longest: int) -> str:
+    return line if len(line) <= longest else f"{line[:longest]}…"
 
 
 def without_images(result: ToolResult) -> ToolResult:

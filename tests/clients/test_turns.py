@@ -68,6 +68,7 @@ def test_turns_results_stand_behind_their_calls() -> None:
         ("assistant", "Done."),
     ]
     assert turns.own_words == "Wait."
+    assert turns.user_texts == ["Hi.", "Wait."]
 
 
 def test_turns_parallel_calls_with_results_between_are_two_turns() -> None:

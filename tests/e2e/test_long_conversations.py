@@ -86,7 +86,6 @@ async def test_context_window_of_32k_with_400_exchanges() -> None:
     assert course.cuts <= 15
     assert len(upstream.asked_summaries) <= course.cuts
     assert statistics.fmean(course.shares) > 0.85
-    assert all(share == 1 or share < 0.5 for share in course.shares)
 
 
 @pytest.mark.parametrize("configured", [0, 8192])
@@ -99,6 +98,24 @@ async def test_context_window_is_learned_and_kept_to(configured: int) -> None:
     assert upstream.overflows == (0 if configured else 1)
     assert 0 < course.cuts <= 6
     assert len(upstream.asked_summaries) >= 1
+
+
+async def test_what_the_user_says_to_a_working_agent_outlives_what_is_cut() -> None:
+    """Several times, beside results, where the editor sends its own context, too."""
+    said = [f"Wait: keep test {n} as it is,\nand say why." for n in range(3)]
+    async with WindowedUpstream(8192) as upstream:
+        settings = section(upstream, context_window=8192)
+        async with running(settings, environ=KEY) as editor:
+            talk = Talk(30, 3000)
+            for place, words in zip((3, 9, 15), said, strict=True):
+                talk.history[place]["request_message"] = words
+            course = await go(editor, upstream, talk, 12)
+    check(course, upstream)
+    assert upstream.asked_summaries
+    for body in upstream.taken:
+        texts = [m["content"] or "" for m in body["messages"] if m["role"] == "user"]
+        assert [w for w in said if not any(w in text for text in texts)] == []
+    assert course.cuts <= 6
 
 
 @pytest.mark.parametrize(
@@ -147,12 +164,12 @@ async def test_context_window_summary_by_the_small_model_that_may_fail() -> None
         settings = section(upstream, context_window=8192)
         settings["routing"] = {"models": {"small": "byok:fake:tiny"}}
         async with running(settings, environ=KEY) as editor:
-            await go(editor, upstream, Talk(30, 3000), 1)
+            await go(editor, upstream, Talk(80, 3000), 1)
             [asked] = upstream.asked_summaries
             assert asked["model"] == "tiny"
             assert TASK in asked["messages"][-1]["content"]
             upstream.summary = ""
-            course = await go(editor, upstream, Talk(31, 3100), 1)
+            course = await go(editor, upstream, Talk(81, 3100), 1)
     check(course, upstream)
     assert "The assistant called these tools: view" in str(upstream.taken[-1])
 
@@ -161,7 +178,7 @@ async def test_context_window_of_an_edited_history_gets_no_stale_summary() -> No
     async with WindowedUpstream(8192) as upstream:
         settings = section(upstream, context_window=8192)
         async with running(settings, environ=KEY) as editor:
-            talk = Talk(30, 3000)
+            talk = Talk(80, 3000)
             await editor.post("/chat-stream", talk.body())
             upstream.summary = "Now in Zig."
             words = "Port the cron parser to Zig instead."

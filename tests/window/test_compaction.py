@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byok.chat import Message, Role, TextPart, ToolCall, ToolResult
-from byok.truncate import LEFT_OUT
 from byok.window.compaction import LOW_WATER, Plan, plan
 from byok.window.cutting import cut_points, newest_from
 from byok.window.estimate import weigh
@@ -37,8 +36,8 @@ def outcome(made: Plan, body: tuple[Message, ...]) -> tuple[Message, ...]:
     return (*made.front(summary, made.length), *body[made.length :])
 
 
-def planned(body: tuple[Message, ...], room: int, own_words: str = "") -> Plan:
-    made = plan(body, room, weigh, own_words)
+def planned(body: tuple[Message, ...], room: int, *user_texts: str) -> Plan:
+    made = plan(body, room, weigh, user_texts)
     assert made is not None
     return made
 
@@ -88,18 +87,15 @@ def test_compaction_touches_new_messages_last(
 
 @settings(max_examples=100)
 @given(histories(), ROOMS)
-def test_compaction_shortens_tool_results_only_in_the_middle(
+def test_compaction_says_of_each_shortened_result_that_it_is_one(
     body: tuple[Message, ...], room: int
 ) -> None:
     if made := plan(body, room, weigh):
         before = results(body)
         for call_id, content in results(outcome(made, body)).items():
             if content != before[call_id]:
-                head, note, tail = content.partition(LEFT_OUT)
-                assert note
-                assert before[call_id].startswith(head)
-                assert before[call_id].endswith(tail)
-                assert len(content) < len(before[call_id])
+                assert "left out" in content
+                assert len(content.encode()) < len(before[call_id].encode())
 
 
 @settings(max_examples=100)
@@ -185,7 +181,7 @@ def test_compaction_shortens_twice_before_it_leaves_anything_out() -> None:
     made = planned(body, 60_000)
     assert made.cut == 0
     sizes = [len(content) for content in results(made.messages).values()]
-    assert min(sizes) < 500 < 1900 < max(sizes)
+    assert min(sizes) < 100 < 1900 < max(sizes)
 
 
 def test_compaction_replaces_whole_steps_by_a_summary() -> None:
@@ -320,13 +316,38 @@ def test_compaction_counts_a_long_task_before_the_cut_is_known() -> None:
     assert room * 0.5 < made.weight <= room * LOW_WATER
 
 
-def test_compaction_keeps_user_messages_between_results() -> None:
-    words = Message(Role.USER, (TextPart("And keep the tests."),))
-    body = (*agent(30, 900), words, *agent(60, 900)[1:])
-    made = planned(body, 15_000, "And keep the tests.")
-    front = made.front("s", made.length)[0]
-    assert TextPart("And keep the tests.") in front.parts
-    assert TextPart("Port it.") in front.parts
+def interrupted(number: int, words: str) -> tuple[Message, ...]:
+    """A step whose result the user's words follow, beside context of the editor."""
+    context = TextPart("<context>Open: src/1.rs</context>")
+    said = Message(Role.USER, (context, TextPart(words)))
+    return (*step(number, "x" * 900), said)
+
+
+def test_compaction_keeps_all_that_the_user_wrote_between_results() -> None:
+    """Also in a second cut on top of the first, and not the editor's context."""
+    said = [f"And keep test {n}.\nNo, really." for n in range(6)]
+    body = agent(30, 900)
+    for n, words in enumerate(said):
+        body = (*body, *interrupted(100 + n, words), *agent(30, 900)[1:])
+    for more in range(3):
+        body = (*body, *agent(60, 900)[1:])
+        made = planned(body, 15_000, "Port it.", *said)
+        assert made.cut, more
+        body = outcome(made, body)
+        texts = [p.text for p in body[0].parts if isinstance(p, TextPart)]
+        assert texts[1:] == ["Port it.", *said]
+
+
+def test_compaction_bounds_what_is_kept_of_very_many_words() -> None:
+    said = [f"{n}: {'and this, ' * 30}" for n in range(300)]
+    body = agent(5, 900)
+    for n, words in enumerate(said):
+        body = (*body, *interrupted(100 + n, words))
+    made = planned((*body, *agent(60, 900)[1:]), 15_000, *said)
+    assert made.weight <= 15_000
+    texts = [p.text for p in made.task if isinstance(p, TextPart)]
+    assert texts[0] == "Port it."
+    assert texts[-1].startswith("299: ")
 
 
 def test_compaction_summarises_the_first_summary_in_a_second_cut() -> None:

@@ -63,36 +63,36 @@ def test_a_question_is_no_user_message_between_results() -> None:
 
 
 def test_a_task_is_the_last_question_word_for_word() -> None:
-    assert texts(task_of(TALK[:2], "", 5000)) == ["One?"]
-    assert texts(task_of(TALK[:5], "", 5000)) == ["Two?"]
-    assert task_of((), "", 5000) == ()
+    assert texts(task_of(TALK[:2], (), 5000)) == ["One?"]
+    assert texts(task_of(TALK[:5], (), 5000)) == ["Two?"]
+    assert task_of((), (), 5000) == ()
 
 
 def test_a_task_keeps_its_images_where_there_is_room() -> None:
     asked = Message(Role.USER, (TextPart("Like this:"), PNG))
-    assert task_of((asked, DONE), "", IMAGE_WEIGHT) == asked.parts
-    bare = task_of((asked, DONE), "", IMAGE_WEIGHT - 1)
+    assert task_of((asked, DONE), (), IMAGE_WEIGHT) == asked.parts
+    bare = task_of((asked, DONE), (), IMAGE_WEIGHT - 1)
     assert bare == (TextPart("Like this:"), NO_IMAGE)
 
 
 def test_a_task_includes_user_messages_that_came_with_results() -> None:
     dropped = (user("Port it."), *step(1, "r"), WITH_RESULTS, *step(2, "r"))
-    found = texts(task_of(dropped, "Faster, please", 5000))
+    found = texts(task_of(dropped, ["Faster, please"], 5000))
     assert found == ["Port it.", "Faster, please"]
-    assert texts(task_of(dropped, "Something else", 5000)) == ["Port it."]
+    assert texts(task_of(dropped, ["Something else"], 5000)) == ["Port it."]
 
 
 def test_a_cut_does_not_scan_endless_user_messages_for_each_result() -> None:
     def find(size: int) -> None:
         said = [m for n in range(size) for m in (*step(n, "r"), user(f"Not {n}."))]
-        task_of((user("Port it."), *said), "z" * 20_000 * size, 5000)
+        task_of((user("Port it."), *said), ["z" * 20_000 * size], 5000)
 
     check_linear(find, 400)
 
 
 def test_a_huge_task_keeps_its_small_parts_whole() -> None:
     words = "Explain this file."
-    [file, said] = texts(task_of((user("f" * 90_000, words), DONE), words, 5000))
+    [file, said] = texts(task_of((user("f" * 90_000, words), DONE), [words], 5000))
     assert said == words
     assert len(file) < 5000
     assert file.startswith("fff")
@@ -100,5 +100,5 @@ def test_a_huge_task_keeps_its_small_parts_whole() -> None:
 
 
 def test_a_task_survives_a_second_cut_without_the_old_summary() -> None:
-    first = summary_message("Long ago.", task_of(TALK[:5], "", 5000))
-    assert texts(task_of((first, *step(3, "r")), "", 5000)) == ["Two?"]
+    first = summary_message("Long ago.", task_of(TALK[:5], (), 5000))
+    assert texts(task_of((first, *step(3, "r")), (), 5000)) == ["Two?"]

@@ -1,4 +1,6 @@
-"""Only the middle goes, and only of what is old: results and pictures."""
+"""Only what is old is shortened: results and pictures."""
+
+import json
 
 import pytest
 from hypothesis import given
@@ -13,47 +15,105 @@ from byok.chat import (
     ToolCall,
     ToolResult,
 )
-from byok.truncate import LEFT_OUT
 from byok.window.shorten import (
     LEVELS,
     NO_IMAGE,
+    keep_ends_of_results,
     less_context,
-    shorten,
+    outline_results,
     shorter_system,
     without_context,
 )
 from tests.fakes.histories import PNG, user
 
 
-@pytest.mark.parametrize(("head", "tail"), LEVELS)
-def test_a_shortened_result_keeps_its_end_where_its_id_stands(
-    head: int, tail: int
-) -> None:
-    content = "begins " + "x" * 9000 + "\nreference id: 77"
+def call(**arguments: object) -> ToolCall:
+    return ToolCall("c", "view", json.dumps(arguments))
+
+
+def outlined(content: str, given: ToolCall | None = None, **fields: object) -> str:
+    """Return the line that replaces a result."""
+    result = ToolResult("c", "view", content, **fields)  # type: ignore[arg-type]
+    calls = {"c": given} if given else {}
+    [part] = outline_results(Message(Role.TOOL, (result,)), calls).parts
+    assert isinstance(part, ToolResult)
+    assert (part.call_id, part.name, part.is_error) == ("c", "view", result.is_error)
+    return part.content
+
+
+def test_the_ends_of_a_result_are_kept_first() -> None:
+    content = "begins " + "line\n" * 2000 + "reference id: 77"
     message = Message(Role.TOOL, (ToolResult("c", "view", content),))
-    cut = shorten(message, head, tail).parts[0]
+    [cut] = keep_ends_of_results(message, {}).parts
     assert isinstance(cut, ToolResult)
     assert (cut.call_id, cut.name) == ("c", "view")
     assert cut.content.startswith("begins ")
     assert cut.content.endswith("reference id: 77")
-    assert len(cut.content) == head + len(LEFT_OUT) + tail
+    assert 2000 < len(cut.content) < 2100
 
 
-def test_each_level_shortens_more_than_the_one_before() -> None:
-    totals = [head + tail for head, tail in LEVELS]
-    assert totals == sorted(totals, reverse=True)
-    assert 300 <= totals[-1] < totals[0] <= 2000
+_LINES = "x = 1\n" * 120
+_RAN = f"<return-code>\n2\n</return-code>\n{_LINES}"
+
+
+def test_a_line_tells_the_tool_its_argument_and_how_it_ended() -> None:
+    rows = [
+        (outlined(_LINES, call(path="a/b.rs")), "[view a/b.rs: ok, 120 lines; "),
+        (
+            outlined(_LINES, call(command="str_replace", path="a")),
+            "[view a: ok, 120 lines; ",
+        ),
+        (outlined("x" * 900, call(path="a")), "[view a: ok, 1 line; "),
+        (outlined(_RAN, call(command="make\n test")), "[view make test: exit code 2, "),
+        (outlined(_RAN, call(path="a")), "[view a: ok, 123 lines; "),
+        (outlined(_RAN.replace("2", "0"), call(command="make")), "[view make: ok, "),
+        (outlined(_LINES, call(path="a" * 900)), "[view " + "a" * 100 + "…: ok"),
+        (outlined(_LINES, call(strange="thing", n=1)), "[view thing: ok, "),
+        (outlined(_LINES, call(n=1)), "[view: ok, "),
+        (outlined(_LINES, ToolCall("c", "view", "{broken")), "[view: ok, "),
+        (outlined(_LINES), "[view: ok, "),
+        (
+            outlined(f"\n No such  file\n{_LINES}", call(path="a"), is_error=True),
+            "[view a: error: No such file; ",
+        ),
+        (
+            outlined(f"{_LINES}\nReference ID: 77", call(path="a")),
+            "[view a: ok, 122 lines; Reference ID: 77; ",
+        ),
+    ]
+    assert [line for line, begins in rows if not line.startswith(begins)] == []
+    assert [line for line, _ in rows if "\n" in line or len(line) > 200] == []
+
+
+def test_a_line_counts_the_lines_that_were_left_out_before() -> None:
+    whole = Message(Role.TOOL, (ToolResult("c", "view", _LINES * 9),))
+    cut = keep_ends_of_results(whole, {})
+    assert cut != whole
+    assert outline_results(cut, {}) == outline_results(whole, {})
+
+
+def test_shortening_twice_is_shortening_once() -> None:
+    """Else every compaction would change the beginning of the prompt again."""
+    for content in (_LINES * 9, _RAN * 9, "x" * 9000, "short"):
+        for is_error in (False, True):
+            given = ToolResult("c", "view", content, is_error=is_error)
+            once = Message(Role.TOOL, (given,))
+            for shorten in LEVELS:
+                once = shorten(once, {"c": call(path="a" * 90)})
+                assert shorten(once, {"c": call(path="a" * 90)}) is once
 
 
 def test_old_images_are_replaced_by_a_line() -> None:
     message = Message(Role.USER, (TextPart("Look:"), PNG, PNG))
-    assert shorten(message, 9, 9).parts == (TextPart("Look:"), NO_IMAGE, NO_IMAGE)
+    for shorten in LEVELS:
+        now = shorten(message, {}).parts
+        assert now == (TextPart("Look:"), NO_IMAGE, NO_IMAGE)
 
 
 def test_old_images_of_results_are_replaced_by_a_line() -> None:
     shown = ToolResult("c", "view", "Opened.", is_error=True, images=(PNG, PNG))
     content = f"Opened.\n{NO_IMAGE.text}"
-    cut = shorten(Message(Role.TOOL, (shown,)), *LEVELS[-1])
+    cut = LEVELS[-1](Message(Role.TOOL, (shown,)), {})
     assert cut.parts == (ToolResult("c", "view", content, is_error=True),)
 
 
@@ -71,7 +131,7 @@ def test_old_images_of_results_are_replaced_by_a_line() -> None:
     ids=["words", "an answer", "a call", "a short result", "the system message"],
 )
 def test_shortening_keeps_other_parts_the_same_object(message: Message) -> None:
-    assert shorten(message, *LEVELS[-1]) is message
+    assert all(shorten(message, {}) is message for shorten in LEVELS)
 
 
 QUESTION = TextPart("Why?")

@@ -53,6 +53,7 @@ def decode_message(body: Json) -> Question:
         turns.messages(),
         tools=tools.definitions,
         own_words=turns.own_words,
+        user_texts=tuple(turns.user_texts),
         question=turns.own_words,
         agent=bool(tools.definitions),
         client_parallel_tools=not flag(choice, "disable_parallel_tool_use"),

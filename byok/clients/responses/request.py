@@ -49,6 +49,7 @@ def decode_response(body: Json) -> Question:
         turns.messages(),
         tools=tools.definitions,
         own_words=turns.own_words,
+        user_texts=tuple(turns.user_texts),
         question=turns.own_words,
         agent=bool(tools.definitions),
         client_parallel_tools=flag(body, "parallel_tool_calls") is not False,
