@@ -24,7 +24,9 @@ from byok.retrieval.pack import (
 )
 
 HEADING = "The following code sections were retrieved:\n"
+ALL_FILES = "\nNo code was found for this request (no matches). The files here:\n"
 _OTHERS = "\nOther files that may be relevant:\n"
+FILES_FOUND = "\nFiles that may be relevant:\n"
 _NOTHING = "No code was found for this request (no matches).\n"
 _TOO_SHORT = "Code was found, but none of it fits into an answer of this length.\n"
 # A section that does not fit is cut if at least so many of its lines fit.
@@ -57,6 +59,7 @@ def render(
     *,
     find: FindSpots = find_nothing,
     heading: str = HEADING,
+    listed: str = FILES_FOUND,
 ) -> RenderedAnswer:
     """Write the answer, at most `limit` characters.
 
@@ -64,20 +67,21 @@ def render(
     shown; a note says so. Long lines are cut around what `find` finds. Notes get at
     most a third of the limit. The listed paths get a quarter. Code gets the rest and is
     cut at line ends. If nothing of a file fits, it is listed by its path, and the list
-    gets all that the code leaves.
+    gets all that the code leaves; `listed` heads a list that stands without code.
     """
     contents = [(file, lines_of(file)) for file in packed.files]
     gone = [file.path for file, lines in contents if lines is None]
     said = [*notes, _unreadable_note(gone)] if gone else list(notes)
     notes_text = _list_rows("\n", (f"{note}\n" for note in said), limit // 3)
-    others_text = _list_paths(packed.others, limit // 4)
+    others_text = _list_paths(_OTHERS, packed.others, limit // 4)
     room = limit - len(heading) - len(others_text) - len(notes_text)
     blocks, left = _fill(contents, room, find)
     start = heading if blocks else ""
     code = "".join(found.text for found in blocks)
-    if left:
+    if left or not blocks:
         room = limit - len(start) - len(code) - len(notes_text)
-        others_text = _list_paths([*left, *packed.others], room)
+        above = _OTHERS if blocks else listed
+        others_text = _list_paths(above, [*left, *packed.others], room)
     if not blocks and not others_text:
         start = _TOO_SHORT if left else _NOTHING
     text = (start + code + others_text + notes_text).removeprefix("\n")
@@ -151,8 +155,8 @@ def _rows(
     return [f"{n + 1:6d}\t{escape(line)}\n" for n, line in enumerate(shown, first)]
 
 
-def _list_paths(paths: Iterable[str], room: int) -> str:
-    return _list_rows(_OTHERS, map(PATH_LINE.format, paths), room)
+def _list_paths(heading: str, paths: Iterable[str], room: int) -> str:
+    return _list_rows(heading, map(PATH_LINE.format, paths), room)
 
 
 def _list_rows(heading: str, rows: Iterable[str], room: int) -> str:

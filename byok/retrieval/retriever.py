@@ -23,7 +23,7 @@ from byok.retrieval.model_aids import ModelAids
 from byok.retrieval.pack import MOST_FILES, Packed, pack
 from byok.retrieval.rank import RankedFile
 from byok.retrieval.ranker import Ranker, Ranking
-from byok.retrieval.render import render
+from byok.retrieval.render import ALL_FILES, FILES_FOUND, render
 from byok.retrieval.ripgrep import Ripgrep
 from byok.retrieval.scope import (
     Scope,
@@ -165,6 +165,7 @@ class Retriever:
             length,
             notes,
             find=find_terms(query.terms),
+            listed=FILES_FOUND if found else ALL_FILES,
         )
         return answer.text
 

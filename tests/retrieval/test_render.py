@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from byok.escapes import escape
 from byok.retrieval.pack import Packed, PackedFile, Section
-from byok.retrieval.render import render
+from byok.retrieval.render import ALL_FILES, render
 
 HEADING = "The following code sections were retrieved:\n"
 
@@ -152,10 +152,17 @@ def test_render_names_files_of_which_nothing_fits_the_best_first() -> None:
     packed = Packed((file("a.py", (0, 9)), file("b.py", (0, 9))), ("c.py",))
     answer = render(packed, lambda _: ["x" * 60] * 10, 300, ["One note."])
     assert answer.text == (
-        "Other files that may be relevant:\n"
-        "Path: a.py\nPath: b.py\nPath: c.py\n\nOne note.\n"
+        "Files that may be relevant:\nPath: a.py\nPath: b.py\nPath: c.py\n\nOne note.\n"
     )
     assert answer.shown == ()
+
+
+def test_render_heads_a_list_without_code_by_what_it_is() -> None:
+    packed = Packed((file("gone.py", (0, 9)),), ("a.py", "b.py"))
+    text = render(packed, lambda _: None, 500).text
+    assert text.startswith("Files that may be relevant:\nPath: a.py\nPath: b.py\n\n")
+    text = render(Packed((), ("a.py",)), lambda _: None, 500, listed=ALL_FILES).text
+    assert text.endswith("no matches). The files here:\nPath: a.py\n")
 
 
 def test_render_without_room_for_a_path_is_a_sentence() -> None:

@@ -583,4 +583,21 @@ async def test_a_question_without_words_lists_no_files(tmp_path: Path) -> None:
         assert "a.py" not in await asker.text("???", blobs=blobs)
         unmatched = await asker.text("where is the giraffe", blobs=blobs)
         assert "a.py" in unmatched and ".gitignore" not in unmatched
-        assert not unmatched.startswith("\n")
+        assert unmatched.startswith("No code was found")
+        assert "relevant" not in unmatched
+
+
+async def test_a_small_project_is_listed_as_what_it_is(tmp_path: Path) -> None:
+    root = tmp_path / "shop"
+    written(root, {"src/a.py": "lion = 1\n", "README.md": "A shop.\n"})
+    written(root, {".gitignore": "*.log\n", ".dockerignore": "dist\n"})
+    (root / "logo.png").write_bytes(bytes(range(256)) * 9)
+    (root / "tool.exe").write_bytes(bytes(900))
+    async with asking(tmp_path, root) as asker:
+        for query in ("where is the giraffe", "how does it work", "logo image"):
+            heading, *paths = (await asker.text(query)).splitlines()
+            assert "no matches" in heading
+            assert paths == ["Path: src/a.py", "Path: README.md"], query
+        for query in ("???", "!!! ...", "—"):
+            assert "Path:" not in await asker.text(query), query
+        assert "Path: .gitignore" in await asker.text("gitignore")
