@@ -130,4 +130,5 @@ Inputs and checks
     secret_forms     the ways a secret may be written
     linear           a check that work takes linear time
     cases            parameters for the cases of tests/cases.toml
+    patience         how long a test waits for what has to happen
 """
