@@ -207,9 +207,12 @@ async def _serve(
 
 def _introduce(services: "Services") -> None:
     """Print on stderr the default model, why it was chosen, and the next steps."""
+    from byok.upstream.router import PLACEHOLDER
+
     default = services.router.default()
     tell(f"upstream: {default.upstream} ({services.selection.reason})")
-    tell(f"model:    {default.model}")
+    by_list = default.model == PLACEHOLDER
+    tell(f"model:    {'from its list (byok models)' if by_list else default.model}")
     tell("connect:  byok connect vscode | jetbrains | cli | sdk")
     tell("token:    byok token")
     tell("watch:    byok dashboard")

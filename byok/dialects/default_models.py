@@ -4,6 +4,7 @@ A default is chosen only among the models that an upstream lists. A good one for
 answers an agent well and is not the dearest; one for small jobs is quick and cheap.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -185,10 +186,17 @@ def choose_job_model(
         case Purpose.COMPLETION:
             found = _best(patterns.completion, talking)
             fills = fim_profile_of(vendor).modes[0] is not FimMode.CHAT
-            filling = (m.id for m in talking if fills and template_of(m.id))
-            return found or next(filling, "") or _best(patterns.small, talking)
+            filling = [m.id for m in models if fills and template_of(m.id)]
+            quickest = min(filling, key=_billions, default="")
+            return found or quickest or _best(patterns.small, talking)
         case _:
             return ""
+
+
+def _billions(model: str) -> float:
+    """Return how many billions of parameters a name tells, infinity for none."""
+    told = re.search(r"(?<![\w.])(\d+(?:\.\d+)?)b(?![a-z0-9])", model.lower())
+    return float(told[1]) if told else math.inf
 
 
 def find_closest(wanted: str, models: Sequence[str]) -> int | None:

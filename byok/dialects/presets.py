@@ -194,8 +194,13 @@ def find_preset(kind: str, base_url: str) -> str:
     at = [n for n, p in PRESETS.items() if not p.local and p.is_at(base_url)]
     below = (n for n in at if base_url.startswith(PRESETS[n].base_url or "-"))
     # The ports of other local servers are common to many programs.
-    is_ollama = urlsplit(base_url).netloc in _OLLAMA_PLACES
+    is_ollama = is_ollama_here(base_url)
     return next(iter((*below, *at, OLLAMA if is_ollama else kind)))
+
+
+def is_ollama_here(url: str) -> bool:
+    """Tell the address at which Ollama listens on its own machine."""
+    return urlsplit(url).netloc in _OLLAMA_PLACES
 
 
 def vendor_of(kind: str, base_url: str) -> str:

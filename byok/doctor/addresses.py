@@ -115,7 +115,7 @@ def _no_connection(
             f"{place} did not take a connection in {CONNECT_SECONDS:g} s",
             "Does a firewall or a missing VPN keep this machine from it?",
         )
-    cure = "Start the model server, or correct base_url"
+    cure = "Start the model server (ollama serve, if it is Ollama), or correct base_url"
     if not is_loopback:
         cure = "Is it running, is base_url right, and is this machine online?"
     return wrong(f"nothing answers at {place}", cure)

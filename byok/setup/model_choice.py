@@ -61,7 +61,11 @@ def _small_jobs(chat: str, small: str) -> Iterator[ChosenModel]:
 def _completion(vendor: str, chat: str, model: str) -> ChosenModel:
     """Return the model for inline completions; its own one fills gaps, or is small."""
     purpose = Purpose.COMPLETION.value
-    if not model or model == chat:
+    if model and model == chat:
+        return ChosenModel(
+            purpose, "", "the model of chats, the quickest here with FIM"
+        )
+    if not model:
         return ChosenModel(
             purpose,
             "",

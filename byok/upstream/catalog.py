@@ -128,6 +128,16 @@ class Catalog:
         """Return the default model of an upstream, or ""."""
         return self._entries[name].default
 
+    def vendor_of(self, name: str) -> str:
+        """Return the preset whose models an upstream has."""
+        return self._entries[name].vendor
+
+    def is_empty(self, name: str) -> bool:
+        """Tell whether an upstream answered that it has no models, and none is set."""
+        entry = self._entries[name]
+        has_answered = entry.fetched > float("-inf") and not entry.failure
+        return has_answered and not entry.models
+
     def model_for(self, name: str, purpose: Purpose) -> str:
         """Return the model of an upstream for a purpose, by default that of chats."""
         return self._entries[name].model_for(purpose)

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import httpx
 
+from byok.dialects.presets import is_ollama_here
 from byok.dialects.refusals import class_of_words
 from byok.errors import (
     ConnectFailed,
@@ -115,6 +116,9 @@ def _why(error: aiohttp.ClientConnectorError, url: str) -> tuple[str, str]:
     if error.errno in _NO_WAY:
         why = f"the network of this machine does not reach {error.host}."
         return why, "Is it online, and in the VPN if it needs one?"
+    if is_ollama_here(url):
+        hint = "Start it with its app or by ollama serve; ollama.com has it."
+        return f"Ollama does not run: nothing answers at {url}.", hint
     return f"nothing answers at {url}.", "Is it running, and is base_url right?"
 
 

@@ -12,8 +12,8 @@ from byok.model_ids import split_id
 from byok.purposes import Purpose
 from byok.upstream.fallback import FallbackUpstream
 from byok.upstream.fallback_memory import FallbackMemory
+from byok.upstream.refusing import RefusingUpstream
 from byok.upstream.router import Destination, Router
-from byok.upstream.unconfigured import UnconfiguredUpstream
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Fallbacks:
         return Destination(upstream, upstream.now.model, chosen.instead_of)
 
     def _others(self, chosen: Destination, named: Sequence[str]) -> list[str]:
-        if not named or isinstance(chosen.upstream, UnconfiguredUpstream):
+        if not named or isinstance(chosen.upstream, RefusingUpstream):
             return []
         ids = list(dict.fromkeys(map(self.router.resolve, named)))
         others = [model for model in ids if model != chosen.model_id]

@@ -10,7 +10,10 @@ from byok.model_ids import MAX_ID_LENGTH, PREFIX, ListedModel, split_id
 from byok.purposes import Purpose
 from byok.upstream.base import Upstream
 from byok.upstream.catalog import Catalog
-from byok.upstream.unconfigured import UnconfiguredUpstream
+from byok.upstream.refusing import (
+    unconfigured_upstream,
+    upstream_without_models,
+)
 
 _log = logging.getLogger(__name__)
 _MAX_REMEMBERED = 100
@@ -90,7 +93,11 @@ class Router:
             found = default if model_id == default.model else self._closest(model_id)
             instead_of = "" if model_id == found.model else model_id[:MAX_ID_LENGTH]
         if self._is_placeholder(found):
-            found = ListedModel(found.upstream, await self._some_model(found.upstream))
+            name = found.upstream
+            found = ListedModel(name, await self._some_model(name))
+            if found.model == PLACEHOLDER and self._catalog.is_empty(name):
+                vendor = self._catalog.vendor_of(name)
+                return Destination(upstream_without_models(name, vendor), found.model)
         if instead_of:
             self._note_substitute(instead_of, found)
         return Destination(self._upstreams[found.upstream], found.model, instead_of)
@@ -157,7 +164,7 @@ class Router:
         """Return a refusing upstream for the id of one that is not configured."""
         if not (parts := split_id(model_id)) or parts[0] in self._upstreams:
             return None
-        return Destination(UnconfiguredUpstream(parts[0]), parts[1])
+        return Destination(unconfigured_upstream(parts[0]), parts[1])
 
     def _upstream_listing(self, model: str) -> ListedModel:
         """Find the upstream that lists a model, else the first one."""

@@ -32,11 +32,13 @@ def test_the_variables_are_read_in_their_order(tmp_path: Path) -> None:
 def test_a_name_is_looked_up_in_trusted_folders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "bin").mkdir()
-    mine = script(tmp_path / "bin", "ed", "")
-    script(tmp_path, "evil", "")
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{tmp_path}")
-    monkeypatch.chdir(tmp_path)
+    own, project = tmp_path / "bin", tmp_path / "project"
+    own.mkdir()
+    project.mkdir()
+    mine = script(own, "ed", "")
+    script(project, "evil", "")
+    monkeypatch.setenv("PATH", f"{own}{os.pathsep}{project}")
+    monkeypatch.chdir(project)
     assert find_editor({"EDITOR": "ed -w"}) == [str(mine), "-w"]
     with pytest.raises(BadRequest, match="evil, which was not found"):
         find_editor({"EDITOR": "evil"})

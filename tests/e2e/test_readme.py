@@ -63,7 +63,7 @@ COMMANDS = {
     "scripts/serve --upstream demo": SERVES,
     "byok serve": SERVES,
     "byok serve --ensure": SERVES,
-    "byok serve --upstream ollama --model qwen2.5-coder:14b": SERVES,
+    "byok serve --upstream ollama --model qwen3-coder:30b": SERVES,
     "byok serve --upstream http://127.0.0.1:9000/v1": SERVES,
     "byok serve --upstream http://127.0.0.1:4000/v1": SERVES,
     "byok serve --upstream ollama --workspace ~/src/project": SERVES,

@@ -10,6 +10,7 @@ from byok.chat import ChatRequest
 from byok.errors import MODEL_NOT_FOUND, BadRequest, UpstreamUnreachable
 from byok.model_ids import ListedModel
 from byok.upstream.catalog import Catalog, CatalogEntry
+from byok.upstream.refusing import RefusingUpstream
 from byok.upstream.router import NO_ALIASES, PLACEHOLDER, Destination, Router
 from tests.fakes.lister import Lister
 
@@ -165,6 +166,18 @@ async def test_router_keeps_a_placeholder_without_a_model_list(
     house = House(tmp_path)
     house.first.failure = UpstreamUnreachable("No.")
     assert await house.choose("") == ("one", PLACEHOLDER)
+
+
+async def test_router_invents_no_model_for_a_server_that_has_none(
+    tmp_path: Path,
+) -> None:
+    house = House(tmp_path)
+    house.first.listed = []
+    found = await house.router.choose("")
+    assert isinstance(found.upstream, RefusingUpstream)
+    house.first.listed = ["pulled"]
+    house.catalog.refresh(anew=True)
+    assert await house.choose("") == ("one", "pulled")
 
 
 async def test_router_accepts_a_model_with_a_placeholders_name(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ Its compatible API under /v1 has no field for the window, and silently leaves ou
 beginning of a prompt that exceeds it.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -33,6 +34,7 @@ from byok.events import StreamEvent
 from byok.stage import Stage, chain
 from byok.wire.json_lines import JsonLines
 
+_MISSING = re.compile(r"model ['\"]([\w./:-]{1,100})['\"] not found")
 _OTHER_PATHS = ("/v1", "/api")  # where users find other clients pointed to
 
 
@@ -82,8 +84,14 @@ class Ollama(Dialect):
         return headers | ({"Authorization": f"Bearer {key}"} if key else {})
 
     def refusal(self, response: ErrorResponse) -> UpstreamRefused:
-        """Decode `{"error": "text"}`."""
-        return refusal_of_response(response)
+        """Decode `{"error": "text"}`; a model that is not there can be pulled."""
+        error = refusal_of_response(response)
+        if missing := _MISSING.search(error.message):
+            return error.with_hint(
+                f"Get it on that machine with: ollama pull {missing[1]}. byok models "
+                "lists those that are there."
+            )
+        return error
 
     def models_path(self) -> str:
         """Return the path of the list of local models."""

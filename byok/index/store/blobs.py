@@ -157,8 +157,12 @@ def _put(
         blob_id = entry.id
         db.execute(
             "UPDATE blob SET path = ?, size = ?, state = ?, reason = ?, used = ?, "
-            "spans = iif(state = 1, spans, x'') WHERE id = ?",
-            (path, len(upload.content), state, reason, day, blob_id),
+            # A version of a workspace may be on its way into the index, with its spans.
+            "spans = iif(state IN (?, ?), spans, x'') WHERE id = ?",
+            (
+                *(path, len(upload.content), state, reason, day),
+                *(INDEXED, TO_INDEX, blob_id),
+            ),
         )
     if reason is None:
         hold(db, blob_id, upload.content)

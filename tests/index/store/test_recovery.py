@@ -409,6 +409,15 @@ TestLife.settings = settings(
 )
 
 
+def test_an_upload_of_a_file_that_is_just_being_indexed_keeps_its_place() -> None:
+    life = Life()
+    life.begin()
+    life.put_file(path="b.py", space=1, text="and\nthree\nlines")
+    life.upload(path="b.py", text="and\nthree\nlines")
+    life.flush()
+    life.teardown()
+
+
 @pytest.mark.case("F25")
 def test_recovery_after_a_crash_compares_each_document(tmp_path: Path) -> None:
     """As many documents as rows say, but of another blob."""

@@ -1,7 +1,8 @@
-"""The upstream of model ids whose upstream is not configured: it refuses requests.
+"""Upstreams that refuse requests: one that is not configured, one without a model.
 
 A request for one upstream is never sent to another one: the user may have chosen a
-local model so that no code leaves the machine.
+local model so that no code leaves the machine. Nor is a model invented for a server
+that has none.
 """
 
 import re
@@ -9,6 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from byok.chat import ChatRequest
+from byok.dialects.presets import OLLAMA
 from byok.errors import MODEL_NOT_FOUND, BadRequest
 from byok.events import StreamEvent
 from byok.upstream.base import NO_HEADERS, ForwardedResponse
@@ -16,13 +18,16 @@ from byok.upstream.base import NO_HEADERS, ForwardedResponse
 # What no section of the settings can be called is not repeated: it may be anything.
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _UNNAMED = "unknown"
+_SUGGESTED = "qwen3-coder:30b"  # it calls tools well
 
 
-class UnconfiguredUpstream:
-    """Upstream that is not configured."""
+class RefusingUpstream:
+    """Upstream that refuses every request."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name if _NAME.fullmatch(name) else _UNNAMED
+    def __init__(self, name: str, message: str, hint: str) -> None:
+        self._name = name
+        self._message = message
+        self._hint = hint
 
     @property
     def name(self) -> str:
@@ -59,10 +64,24 @@ class UnconfiguredUpstream:
 
     def _refusal(self, status: int) -> BadRequest:
         return BadRequest(
-            f"The chosen model belongs to the upstream {self._name!r}, which is not "
-            "configured.",
-            code=MODEL_NOT_FOUND,
-            hint="Choose another model (byok models lists them), or add "
-            f"[upstreams.{self._name}] to the settings.",
-            status=status,
+            self._message, code=MODEL_NOT_FOUND, hint=self._hint, status=status
         )
+
+
+def unconfigured_upstream(name: str) -> RefusingUpstream:
+    """Return the upstream of a model id whose upstream is not in the settings."""
+    name = name if _NAME.fullmatch(name) else _UNNAMED
+    return RefusingUpstream(
+        name,
+        f"The chosen model belongs to the upstream {name!r}, which is not configured.",
+        "Choose another model (byok models lists them), or add "
+        f"[upstreams.{name}] to the settings.",
+    )
+
+
+def upstream_without_models(name: str, vendor: str) -> RefusingUpstream:
+    """Return the upstream of a server that says it has no model."""
+    hint = f"Load one there, or name it as model under [upstreams.{name}]."
+    if vendor == OLLAMA:
+        hint = f"Get one on that machine, such as: ollama pull {_SUGGESTED}."
+    return RefusingUpstream(name, f"{name} has no model yet.", hint)

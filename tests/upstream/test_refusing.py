@@ -1,0 +1,34 @@
+"""Upstreams that refuse: they say what to do."""
+
+import pytest
+
+from byok.chat import ChatRequest
+from byok.errors import BadRequest
+from byok.upstream.refusing import unconfigured_upstream, upstream_without_models
+
+
+@pytest.mark.parametrize("name", ["x" * 33, "sk-Secret", "a b", ""])
+def test_unconfigured_upstream_hides_an_invalid_name(name: str) -> None:
+    assert unconfigured_upstream(name).name == "unknown"
+
+
+async def test_unconfigured_upstream_has_no_models() -> None:
+    assert await unconfigured_upstream("gone").models() == []
+
+
+def test_unconfigured_upstream_takes_what_it_refuses() -> None:
+    assert unconfigured_upstream("gone").serves("messages", "m")
+
+
+@pytest.mark.parametrize(
+    ("vendor", "cure"), [("ollama", "ollama pull"), ("vllm", "[upstreams.box]")]
+)
+async def test_a_server_without_models_gets_no_invented_one(
+    vendor: str, cure: str
+) -> None:
+    with pytest.raises(BadRequest) as caught:
+        async for _ in upstream_without_models("box", vendor).stream(
+            ChatRequest(()), "default"
+        ):
+            pass
+    assert cure in caught.value.hint
