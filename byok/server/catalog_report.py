@@ -9,6 +9,7 @@ from byok.dialects.fact_values import write_facts
 from byok.model_ids import ListedModel
 from byok.purposes import Purpose
 from byok.upstream.model_table import packed_table
+from byok.upstream.router import PLACEHOLDER
 from byok.wiring.services import Services
 
 _SECONDS = 15.0  # for the lists
@@ -27,7 +28,7 @@ def known_catalog(services: Services) -> Json:
     """List the models as far as they are known; nothing is asked."""
     default = services.router.default()
     listed = services.catalog.list_models()
-    if default not in listed:
+    if default not in listed and default.model != PLACEHOLDER:
         listed.insert(0, default)
     failures = {
         name: services.redactor(failure)
