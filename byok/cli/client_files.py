@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from byok.cli.asker import Asker
 from byok.cli.confirm import confirm
 from byok.cli.output import say, tell
 from byok.client_settings.client_kind import ClientKind
@@ -32,11 +33,23 @@ DryRunOption = Annotated[
 
 
 class Answer(NamedTuple):
-    """How a change is to be made: at once, not at all, or after a question."""
+    """How a change is to be made: at once, not at all, or after a question.
+
+    `asker` asks with yes as the proposal; without one, the proposal is no.
+    """
 
     yes: bool
     dry_run: bool
     command: str
+    asker: Asker | None = None
+
+    def allows(self, question: str) -> bool:
+        """Return whether the change may be made; ask if that is open."""
+        if self.yes:
+            return True
+        if self.asker:
+            return self.asker.confirm(question)
+        return confirm(question, self.command)
 
 
 def write_command(*words: str, **options: object) -> str:
@@ -83,7 +96,7 @@ def make_change(
         tell("Nothing was written.")
         return False
     verb = "Remove" if change.after is None else "Write"
-    if not (answer.yes or confirm(f"{verb} {path}?", answer.command)):
+    if not answer.allows(f"{verb} {path}?"):
         tell("Nothing was written.")
         return False
     connector.carry_out(change)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from byok.cli.ask import ask_daemon
+from byok.cli.asker import Asker
 from byok.cli.client_files import (
     Answer,
     ClientArgument,
@@ -81,9 +82,27 @@ def connect(
     )
     words = ("byok", "connect", client.value, "--write")
     command = write_command(*words, file=file, profile=profile, model=model)
-    answer = Answer(yes, dry_run, command)
-    _write(client, address, found, answer)
+    is_done = _write(client, address, found, Answer(yes, dry_run, command))
+    if not (is_done or dry_run):
+        raise typer.Exit(1)
     _advise(client, address, None if file else found.is_remote)
+
+
+def offer_connection(client: ClientKind, asker: Asker) -> bool:
+    """Show how a client is pointed at byok, ask, and do it; return whether it was done.
+
+    Raises:
+        ByokError: there is no daemon, or the settings cannot be changed.
+    """
+    from byok.client_settings.locations import find_location
+
+    address = _find_address(find_paths(), client, "", start=False)
+    found = find_location(client, find_machine(), "")
+    command = f"byok connect {client.value} --write"
+    is_done = _write(client, address, found, Answer(False, False, command, asker))
+    if is_done:
+        _advise(client, address, found.is_remote)
+    return is_done
 
 
 def _find_address(
@@ -129,7 +148,8 @@ def _write(
     address: "DaemonAddress",
     found: "FileLocation",
     answer: Answer,
-) -> None:
+) -> bool:
+    """Point a client at byok, or show how; return whether it points there now."""
     from byok.client_settings.settings_file import is_open_to_others
     from byok.redact import Redactor
 
@@ -139,11 +159,9 @@ def _write(
     path = change.file.path
     if not change.is_needed:
         say(f"{path} points at byok already.")
-        return
+        return True
     if not make_change(connector, change, redactor, answer):
-        if not answer.dry_run:
-            raise typer.Exit(1)
-        return
+        return False
     say(f"{path} points at byok. To undo it: byok disconnect {client}")
     if client.is_editor:
         tell("Then reload the editor's window.")
@@ -152,6 +170,7 @@ def _write(
             "Other users of this machine may read this file, which has byok's token "
             f"now. Unless its folder keeps them out: chmod 600 {shell_word(path)}"
         )
+    return True
 
 
 def _advise(

@@ -49,10 +49,14 @@ def init(
     daemon = run_daemon(paths, port, name, asker, can_install=can_install)
     if daemon is None:
         return
-    offer_editors(paths, f"http://127.0.0.1:{daemon.port}", asker)
+    is_connected = offer_editors(paths, f"http://127.0.0.1:{daemon.port}", asker)
     tell("Watch it at work in your browser: byok dashboard")
-    if not no_wait and sys.stdin.isatty():
+    if no_wait or not sys.stdin.isatty():
+        return
+    if is_connected:
         wait_for_first(paths, after, settings.journal.keep_days)
+    else:
+        tell("No editor is connected yet. byok runs, and waits for one.")
 
 
 def _settle(wanted: str, settings: "Settings", paths: "Paths", asker: "Asker") -> str:

@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-import typer
-
 from byok.cli.ask import ask_daemon
 from byok.cli.asker import Asker
 from byok.cli.client_files import find_machine, open_connector
@@ -21,27 +19,30 @@ _MOST_TROUBLES = 10
 _OTHERS = "Other clients: byok connect jetbrains | cli | sdk | codex | opencode ..."
 
 
-def offer_editors(paths: Paths, url: str, asker: Asker) -> None:
-    """Offer to point each editor that is installed at byok."""
+def offer_editors(paths: Paths, url: str, asker: Asker) -> bool:
+    """Offer to point each editor that is installed at byok; return whether one does."""
     if not asker.is_person:
         tell("Point your editor at it: byok connect vscode --write")
-        return
-    from byok.cli.connect import connect
+        return False
+    from byok.cli.connect import offer_connection
 
-    for client in _unconnected_editors(paths, url):
-        if not asker.confirm(f"Point {client.readable_name} at byok?"):
+    is_connected = False
+    for client, is_needed in _find_editors(paths, url):
+        if not is_needed:
+            say(f"{client.readable_name} points at byok already.")
+            is_connected = True
             continue
+        tell(f"{client.readable_name} would be pointed at byok so:")
         try:
-            connect(client, write=True)
-        except typer.Exit:
-            continue  # the user did not like the change
+            is_connected = offer_connection(client, asker) or is_connected
         except ByokError as error:
             fail(error)
     tell(_OTHERS)
+    return is_connected
 
 
-def _unconnected_editors(paths: Paths, url: str) -> "Iterable[ClientKind]":
-    """Give the editors that are there, and whose settings do not name byok yet."""
+def _find_editors(paths: Paths, url: str) -> "Iterable[tuple[ClientKind, bool]]":
+    """Give the editors that are there, and whether they have to be pointed at byok."""
     from byok.client_settings.locations import find_location
     from byok.client_settings.wanted_settings import DaemonAddress
     from byok.daemon.token import read_token
@@ -57,10 +58,7 @@ def _unconnected_editors(paths: Paths, url: str) -> "Iterable[ClientKind]":
         except ConfigError as error:
             fail(error)
             continue
-        if change.is_needed:
-            yield client
-        else:
-            say(f"{client.readable_name} points at byok already.")
+        yield client, change.is_needed
 
 
 def last_request(paths: Paths) -> int:

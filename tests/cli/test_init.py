@@ -88,10 +88,8 @@ def test_a_person_goes_from_nothing_to_a_connected_client(
         typist.type("y")
         typist.wait_for("Start byok now")
         typist.type("")
-        typist.wait_for("Waiting for its first request")
-        typist.interrupt()
         assert typist.wait_for_end() == 0
-    assert "goes on without waiting" in typist.shown
+    assert "No editor is connected" in typist.shown  # so nobody is waited for
     assert path.read_bytes().startswith(OLD)
     assert run_byok("status", env=environ).returncode == 0
 
@@ -135,6 +133,26 @@ def test_a_key_is_not_shown_and_not_asked_for_without_a_keyring(
         assert typist.wait_for_end() == 78
     assert "BYOK_KEY_OPENROUTER" in typist.shown
     assert not find_paths().config.exists()
+
+
+@needs_terminal
+def test_enter_at_each_question_leads_to_a_connected_editor(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    from tests.fakes.terminal import typing_to
+
+    editor = tmp_path / ".config" / "Code" / "User" / "settings.json"
+    editor.parent.mkdir(parents=True)
+    environ["XDG_CONFIG_HOME"] = str(tmp_path / ".config")
+    with typing_to("init", "--upstream", "demo", env=environ) as typist:
+        for question in ("Write", "Start byok now", str(editor)):
+            typist.wait_for(question)
+            typist.wait_for("?")
+            typist.type("")
+        typist.wait_for("Waiting for its first request")
+        typist.interrupt()
+        assert typist.wait_for_end() == 0
+    assert "127.0.0.1" in editor.read_text()
 
 
 async def test_what_init_wrote_answers(cli: Cli) -> None:

@@ -35,10 +35,13 @@ def editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def test_only_editors_that_are_there_are_offered(
     editor: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    person = ScriptedPerson(False)
-    offer_editors(find_paths(), URL, person)
-    assert person.asked == ["Point VS Code at byok?"]
-    assert not editor.exists()
+    with daemon_thread(upstream="demo") as daemon:
+        person = ScriptedPerson(False, True)
+        assert not offer_editors(find_paths(), daemon.url, person)
+        assert not editor.exists()
+        assert offer_editors(find_paths(), daemon.url, person)
+    assert len(person.asked) == 2
+    assert daemon.url in editor.read_text()
     assert "byok connect jetbrains" in capsys.readouterr().err
 
 
@@ -72,7 +75,7 @@ def test_an_editor_that_points_at_byok_is_not_asked_for(
     connector = open_connector(paths)
     connector.carry_out(connector.plan_connect(ClientKind.VSCODE, editor, address))
     person = ScriptedPerson()
-    offer_editors(paths, URL, person)
+    assert offer_editors(paths, URL, person)
     assert person.asked == []
     assert "VS Code points at byok already." in capsys.readouterr().out
 
