@@ -46,6 +46,7 @@ from byok.cli import (
     usage,
     version,
 )
+from byok.cli.help_page import arrange_help
 from byok.cli.output import fail
 from byok.errors import ByokError, ConfigError
 from byok.platform.file_errors import of_system
@@ -83,6 +84,7 @@ COMMANDS = (
 )
 for command in COMMANDS:
     command.register(app)
+arrange_help(app)
 
 
 def main() -> NoReturn:
