@@ -8,7 +8,7 @@ import typer
 from byok.cli.asker import Asker
 from byok.cli.output import say, say_table, tell
 from byok.dialects.model_facts import ModelFacts
-from byok.dialects.presets import find_preset
+from byok.dialects.presets import OLLAMA, SUGGESTED_MODEL, find_preset
 from byok.platform.paths import Paths
 from byok.setup.candidate import Candidate
 from byok.setup.model_choice import ChosenModel, choose_models
@@ -25,6 +25,8 @@ def choose_and_show(
         say_table("for", "model", "why", rows=rows)
     else:
         tell(f"{candidate.name} lists no models, so none is chosen.")
+        if vendor == OLLAMA:
+            tell(f"Get one, then run byok init again: ollama pull {SUGGESTED_MODEL}")
     return chosen
 
 

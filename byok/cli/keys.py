@@ -104,8 +104,9 @@ def list_keys(json: JsonOption = False, config: ConfigOption = None) -> None:
     for row in rows:
         if row["error"]:
             tell(f"byok: the key of {row['upstream']} cannot be used: {row['error']}")
-    for reason in answer["unread"]:
-        tell(f"byok: cannot read keys from the {reason}")
+    if not rows or any(row["source"] == "none" for row in rows):
+        for reason in answer["unread"]:  # a missing key may be there
+            tell(f"byok: cannot read keys from the {reason}")
 
 
 def test_key(name: NameArgument, config: ConfigOption = None) -> None:

@@ -9,6 +9,7 @@ OPENAI_CHAT = "openai_chat"
 OPENAI_RESPONSES = "openai_responses"
 GEMINI = "gemini"
 OLLAMA = "ollama"
+SUGGESTED_MODEL = "qwen3-coder:30b"  # of Ollama: it calls tools well
 _OLLAMA_PLACES = ("127.0.0.1:11434", "localhost:11434", "[::1]:11434")
 ANTHROPIC = "anthropic"
 # The path that is added to a base URL without one.

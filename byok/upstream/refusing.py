@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from byok.chat import ChatRequest
-from byok.dialects.presets import OLLAMA
+from byok.dialects.presets import OLLAMA, SUGGESTED_MODEL
 from byok.errors import MODEL_NOT_FOUND, BadRequest
 from byok.events import StreamEvent
 from byok.upstream.base import NO_HEADERS, ForwardedResponse
@@ -18,7 +18,6 @@ from byok.upstream.base import NO_HEADERS, ForwardedResponse
 # What no section of the settings can be called is not repeated: it may be anything.
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _UNNAMED = "unknown"
-_SUGGESTED = "qwen3-coder:30b"  # it calls tools well
 
 
 class RefusingUpstream:
@@ -83,5 +82,5 @@ def upstream_without_models(name: str, vendor: str) -> RefusingUpstream:
     """Return the upstream of a server that says it has no model."""
     hint = f"Load one there, or name it as model under [upstreams.{name}]."
     if vendor == OLLAMA:
-        hint = f"Get one on that machine, such as: ollama pull {_SUGGESTED}."
+        hint = f"Get one on that machine, such as: ollama pull {SUGGESTED_MODEL}."
     return RefusingUpstream(name, f"{name} has no model yet.", hint)
