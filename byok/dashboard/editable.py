@@ -119,6 +119,7 @@ UPSTREAM_KEYS = (
     "system_prompt",
     "context_window",
     "timeout",
+    "patience",
     "effort",
     "top_p",
     "models",

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from byok.daemon.token import read_token
 from byok.doctor import program, surroundings
 from byok.doctor.results import good
 from byok.keys import ladder
@@ -95,7 +96,8 @@ def test_a_port_that_a_stranger_has_is_named(cli: Cli) -> None:
 
 
 def test_a_token_that_others_may_read_is_named(cli: Cli) -> None:
-    token = cli("token").out.strip()
+    find_paths().state_dir.mkdir(parents=True)
+    token = read_token(find_paths().token)
     find_paths().token.chmod(0o644)
     done = cli("doctor", "--json")
     check_told(done, "token", "failure", "can be read", "chmod 600")
@@ -367,9 +369,9 @@ async def test_a_bundle_is_private_and_has_no_secret(
     monkeypatch.setenv("KEY_OF_BOX", KEY)
     monkeypatch.setenv("SOME_OTHER_TOKEN", "other-canary-0123456789")
     healthy(fake)
-    token = (await asyncio.to_thread(cli, "token")).out.strip()
     log = find_paths().log
     log.parent.mkdir(parents=True)
+    token = read_token(find_paths().token)
     quoted = "INFO byok.server.model_answer: tool call of save repaired (x): my code"
     log.write_text(f"key {KEY}\n{token} other-canary-0123456789\n{home}/x\n{quoted}\n")
     file = tmp_path / "bundle.zip"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from byok.daemon.token import read_token
 from tests.fakes.patience import PATIENCE
 from tests.fakes.process import READY
 from tests.fakes.program import run_byok
@@ -74,12 +75,18 @@ async def chat(port: int, home: Path, host: str = "127.0.0.1") -> str:
     return str(answer.json["text"])
 
 
+def make_token(home: Path) -> str:
+    """Make the clients' token of a daemon that has never run."""
+    (home / "state").mkdir(parents=True, mode=0o700)
+    home.chmod(0o700)
+    return read_token(home / "state" / "token")
+
+
 async def test_daemon_answers_on_passed_sockets_also_who_came_before_it(
     tmp_path: Path,
 ) -> None:
     home = tmp_path / "home"
-    run_byok("token", env={"BYOK_HOME": str(home)})
-    token = (home / "state/token").read_text().strip()
+    token = make_token(home)
     with loopback_sockets(socket.AF_INET, socket.AF_INET6) as sockets:
         port = sockets[0].getsockname()[1]
         handles = [sock.fileno() for sock in sockets]
@@ -171,7 +178,7 @@ async def test_wrong_descriptors_end_the_start_with_a_cure(tmp_path: Path) -> No
 )
 async def test_systemd_passes_sockets_that_byok_takes(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    run_byok("token", env={"BYOK_HOME": str(home)})
+    make_token(home)
     with loopback_sockets(socket.AF_INET, socket.AF_INET6) as sockets:
         port = sockets[0].getsockname()[1]
     addresses = [f"--listen={host}:{port}" for host in ("127.0.0.1", "[::1]")]

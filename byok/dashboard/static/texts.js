@@ -669,8 +669,9 @@ const TEXTS = {
   "settings.about.tools.repair": ["lossless: errors with one certain correction; fill: also add "
     + "empty values; off: nothing.",
     "lossless：只修正唯一确定的错误；fill：还会补上空值；off：不修正。"],
-  "settings.about.tools.ask_again": ["Retries per turn for a tool call that is not valid JSON.",
-    "工具调用不是有效 JSON 时，每轮重试的次数。"],
+  "settings.about.tools.ask_again": ["Retries per turn for a call that is invalid JSON "
+    + "or was lost.",
+    "工具调用不是有效 JSON 或中途丢失时，每轮重试的次数。"],
   "settings.about.retrieval.mode": ["auto, index only, or ripgrep only (a plain text search).",
     "auto、仅索引，或仅 ripgrep（纯文本搜索）。"],
   "settings.about.retrieval.rerank": ["off, or model: a model reranks the best files.",
@@ -728,10 +729,12 @@ const TEXTS = {
     "系统消息的开头；客户端自带时不使用。"],
   "settings.about.context_window": ["Context window in tokens, output included; 0: detect it.",
     "上下文窗口的 token 数，含输出；0：自动探测。"],
-  "settings.about.patience": ["Seconds that a chat waits in all while the upstream is overloaded or limits requests; background jobs at most 60, completions 0.",
+  "settings.about.patience": ["Seconds that a chat waits in all while the upstream is overloaded "
+    + "or limits requests; background jobs at most 60, completions 0.",
     "上游过载或限流时，对话总共等待的秒数；后台任务最多 60 秒，补全不等待。"],
-  "settings.about.timeout": ["Idle timeout in seconds; 0: default, longer for local servers.",
-    "空闲超时（秒）；0：默认值，本地服务器更长。"],
+  "settings.about.timeout": ["Idle timeout in seconds; 0: default, longer for local servers "
+    + "and models that reason.",
+    "空闲超时（秒）；0：默认值，本地服务器和推理模型更长。"],
   "settings.about.effort": ["How much to reason: none, minimal, low, medium, high, xhigh, max.",
     "推理强度：none、minimal、low、medium、high、xhigh、max。"],
   "settings.about.top_p": ["Nucleus sampling.",
