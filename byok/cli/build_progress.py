@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from byok.daemon_client.client import LocalClient
 
 _POLL_SECONDS = 0.2
-_DONE = ("complete", "workspace-too-large")
+_DONE = ("complete", "workspace-too-large", "folder-gone")
 _LEFT_OUT = {
     "ignored": "ignored",
     "secret": "private",

@@ -184,6 +184,7 @@ class Phase(StrEnum):
     INDEXING = "indexing"
     COMPLETE = "complete"
     TOO_LARGE = "workspace-too-large"
+    GONE = "folder-gone"
 
 
 # A commit with more files says nothing about any of them.

@@ -476,7 +476,7 @@ async def test_engine_follows_a_folder_that_vanished_and_came_back(
         [space] = made.workspaces
         root.rename(tmp_path / "away")
         await until(lambda: "its folder is gone" in space.status.note)
-        assert space.status.phase is Phase.COMPLETE
+        assert space.status.phase is Phase.GONE
         (tmp_path / "away" / "new.py").write_text("lynx")
         (tmp_path / "away").rename(root)
         await until(lambda: found(made, "new.py") == "lynx" and not space.status.note)

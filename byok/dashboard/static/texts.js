@@ -457,6 +457,7 @@ const TEXTS = {
   "index.phase.indexing": ["indexing", "索引中"],
   "index.phase.complete": ["complete", "已完成"],
   "index.phase.workspace-too-large": ["too large", "过大"],
+  "index.phase.folder-gone": ["folder is gone", "文件夹不存在"],
   "index.progress": ["Progress of {root}", "{root} 的进度"],
   "index.doing": ["{percent}: {done} of {files} files", "{percent}：{done} / {files} 个文件"],
   "index.files": ["{files} files", "{files} 个文件"],

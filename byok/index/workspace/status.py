@@ -38,7 +38,8 @@ class WorkspaceStatus:
     @property
     def percentage(self) -> float:
         """How much of what was queued is done."""
-        if self.phase is Phase.SCANNING and not self.was_complete:
+        is_new = self.phase is Phase.SCANNING and not self.was_complete
+        if is_new or self.phase is Phase.GONE:
             return 0.0
         return round(100.0 * self.done / self.queued, 1) if self.queued else 100.0
 
@@ -64,8 +65,8 @@ class WorkspaceStatus:
 
     def lose_folder(self) -> None:
         """Note that the folder is gone; what is known of it is kept."""
-        self.trouble = "its folder is gone"
-        self._enter(Phase.COMPLETE)
+        self.trouble = "its folder is gone; when it is back, byok follows it again"
+        self._enter(Phase.GONE)
 
     def report_failure(self, error: BaseException) -> None:
         """Note that the index may not be up to date."""

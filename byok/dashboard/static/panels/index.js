@@ -9,7 +9,7 @@ import { vectorsPart } from "./vectors.js";
 
 const PULSE = 2000; // ms, while something is being indexed and the page is seen
 const BUSY = ["scanning", "indexing"];
-const TONES = { complete: "good", "workspace-too-large": "bad" };
+const TONES = { complete: "good", "workspace-too-large": "bad", "folder-gone": "bad" };
 
 export async function open(root, rest, signal) {
   const view = { signal, cards: new Map(), timer: 0, said: "" };
