@@ -135,10 +135,9 @@ _DEBRIS_BEHIND = re.compile(r"(?<=\})[^\x00-\x7f\u2000-\u206f\u3000-\u303f]{1,20
 _SPACE = re.compile(r"\s*")
 # Llama 3 also writes `<function=view{"path": "a"}</function>`.
 _OPEN_FUNCTION = re.compile(r"<function=(?=[\w.-]+\s*[=(]?\s*\{)")
-# What ends a call behind JSON whose last brackets are missing, or may be half of it.
+# What ends a call behind JSON whose last bracket is missing, or may be half of it.
 _END_OF_CALL = re.compile(r"\s*(?:</|<[|｜]|\[/)")
 _HALF_END = re.compile(r"\s*[<\[]\Z")
-_BRACKET = re.compile(r"\"(?:[^\"\\]++|\\.)*+\"|[{}\[\]]", re.DOTALL)
 _KEYWORD = re.compile(r"([\w-]+)\s*[=:]\s*")
 _LIST_OF_OBJECTS = re.compile(r"\[\s*[{\[]")
 _OPENERS = re.compile(r"[\s\[{]{0,64}")
@@ -422,7 +421,11 @@ class _Reading:
     def _json_calls(self) -> list[PrintedCall]:
         if not self._can_hold_call():
             raise NotCalls(self._at)
-        value = self._json()
+        start = self._at
+        try:
+            value = self._json()
+        except NotCalls as error:
+            value = self._unclosed(start, error.at)
         self._may_have_surplus = True
         return self._from_json(value)
 
@@ -439,25 +442,27 @@ class _Reading:
         try:
             value, self._at = parse_prefix(self._text, self._at)
         except BrokenJson as error:
-            if error.cut or _HALF_END.match(self._text, error.at):
+            if error.cut:
                 raise Unfinished from None
-            if _END_OF_CALL.match(self._text, error.at) is None:
-                raise NotCalls(error.at) from None
-            value = self._unclosed(error.at)
+            raise NotCalls(error.at) from None
         return value
 
-    def _unclosed(self, end: int) -> Any:
-        """Read a JSON value that lacks its last brackets before the end of the call."""
-        text, self._at = self._text[self._at : end].rstrip(), end
-        if text.endswith(","):
-            raise NotCalls(end)  # more was to come
-        closers: list[str] = []
-        for found in _BRACKET.finditer(text):
-            if found[0] in ("{", "["):
-                closers.append("}" if found[0] == "{" else "]")
-            elif found[0] in ("}", "]") and (not closers or closers.pop() != found[0]):
-                raise NotCalls(end)
-        return self._parse(text + "".join(reversed(closers)))
+    def _unclosed(self, start: int, end: int) -> Any:
+        """Read a call that lacks its last bracket before a mark that ends calls.
+
+        The arguments are within it and must be closed, so that nothing of them can be
+        missing where a model stopped too early.
+        """
+        text = self._text[start:end].rstrip()
+        if text.endswith("}") and _HALF_END.match(self._text, end):
+            raise Unfinished
+        if not text.endswith("}") or not _END_OF_CALL.match(self._text, end):
+            raise NotCalls(end)
+        self._at = end
+        value = self._parse(text + "}")
+        if not isinstance(value, dict) or value.keys().isdisjoint(_ARGUMENT_KEYS):
+            raise NotCalls(end)
+        return value
 
     def _can_hold_call(self) -> bool:
         """Tell by its first keys whether a JSON value may stand for calls."""
@@ -570,8 +575,13 @@ class _Reading:
                 return found
 
     def _no_arguments(self, name: str, start: int) -> dict[str, Any]:
-        """Return {} for a tool that needs none, if a tag says that this is a call."""
+        """Return {} for a tool that needs none, if marks on both sides make it a call.
+
+        Without one behind it, the name may be half of another tool's.
+        """
         is_tagged = self._text[max(0, start - 80) : start].rstrip().endswith(">")
+        if self._text[start : self._at].rstrip()[-1:] not in (">", "]"):
+            raise self._mismatch()
         if is_tagged and self._tools.fit(name, {}, is_plain=False) is not None:
             return {}
         raise self._mismatch()
@@ -594,10 +604,8 @@ class _Reading:
         except NotCalls:
             self._at = start
             value = self._parse(self._bare_object())
-        if not isinstance(value, dict):
-            raise NotCalls(start)
         self._may_have_surplus = True
-        return value
+        return dict(value)
 
     def _bare_object(self) -> str:
         """Return an object with bare keys as JSON; Gemma has other quotation marks."""
@@ -697,21 +705,19 @@ class _Reading:
     def _tagged_arguments(self, name: str, closer: str) -> dict[str, Any]:
         """Read keys and values up to the tag that closes `closer`.
 
-        Without a closer, or with an object, they end where something else begins.
+        Without a closer, they end at any closing tag, and an object ends itself.
         """
         found: dict[str, Any] = {}
         is_object = False
         while True:
             self._skip_parts(name)
             if self._is_at_end():
-                if (closer and not is_object) or self._tools.fit(
-                    name, found, is_plain=False
-                ) is None:
+                if not is_object:
                     raise Unfinished
                 return found
             if tag := self._argument_tag(name):
                 self._read_argument(tag, found)
-            elif not closer:
+            elif not closer and self._text.startswith("</", self._at):
                 return found
             elif self._text[self._at] == "{" and not found:
                 found, is_object = self._object(), True

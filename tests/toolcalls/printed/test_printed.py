@@ -1,5 +1,6 @@
 """Tool calls that models print as text: each form is read, and none is invented."""
 
+import contextlib
 import itertools
 import json
 import random
@@ -107,6 +108,19 @@ def test_no_call_is_made_of_an_answer_that_was_cut_off() -> None:
             assert read(half) == (half, []), name
 
 
+def test_of_an_answer_that_stops_anywhere_only_complete_calls_are_made() -> None:
+    """Some hosts report a cut answer as whole, and show the token that ended it."""
+    wrong = []
+    for name, (text, calls) in FORMS.items():
+        ends = [end for end in range(1, len(text)) if not text[end - 1].isalpha()]
+        for end in ends:  # behind a letter, a cut never looks complete
+            for mark in ("", "<|im_end|>"):
+                _, made = read(text[:end] + mark)
+                if made != calls[: len(made)]:
+                    wrong.append((name, text[:end] + mark, made))
+    assert wrong == []
+
+
 def test_no_call_is_invented_in_prose() -> None:
     """200 answers that show calls: documentation, reviews, tests, questions."""
     draw = random.Random(2)
@@ -171,7 +185,22 @@ NO_CALLS = (
     f"<tool_call>{VIEW.replace('view', 'other')}</tool_call>",
     f"<tool_call>{VIEW[:-2]},</tool_call>",
     f"<tool_call>{VIEW[:-3]}</tool_call>",
+    # cut by the end of an answer that its host calls whole
+    '<tool_call>{"name": "view", "arguments": {"path": "a"</tool_call>',
+    '<tool_call>{"name": "view", "arguments": {"path": "a", "line": 12</tool_call>',
+    '<tool_call>{"name": "view", "arguments": {"path": "a", "ranges": [1</tool_call>',
+    '<tool_call>{"name": "view", "arguments": {"path": "a</tool_call>',
+    '<tool_call>{"name": "launch-process", "command": "a", "wait": true, "env": {}'
+    "</tool_call>",
+    '<tool_call>view{"path": "a", "line": 12</tool_call>',
+    'view({"path": "a"<|im_end|>',
+    '<tool_call>[{"name": "view", "arguments": {"path": "a"}}</tool_call>',
+    '<tool_call>{"name": "view", "arguments": {"path": "a"}<',
+    "<tool_call>read-terminal",
+    "<tool_call>view\n<arg_key>path</arg_key>\n<arg_value>a</arg_value>",
+    "<tool_call>view\n<arg_key>path</arg_key>\n<arg_value>a</arg_value><|im_end|>",
     '<function=view>{"path": "README',
+    '<tool_call>{"view": {"path": "a"}, "line": 3}</tool_call>',
     '<function=view>{"path": "a"} and more',
     "<function=view><parameter=path>a</parameter><parameter=path>b</parameter>"
     "</function>",
@@ -214,6 +243,68 @@ def test_text_that_was_held_back_is_given_when_the_answer_breaks() -> None:
         for event in stage.feed(b"\0"):
             events.append(event)
     assert text_of(events) == '<tool_call>{"name'
+
+
+class Reads:
+    """A dialect whose reads bring several events each; the last are those of its end.
+
+    An exception among them is raised in its place.
+    """
+
+    def __init__(self, *reads: list[StreamEvent | Exception]) -> None:
+        self._reads = iter(reads)
+
+    def feed(self, data: bytes, /) -> Iterator[StreamEvent]:
+        for event in next(self._reads):
+            if isinstance(event, Exception):
+                raise event
+            yield event
+
+    def flush(self) -> Iterator[StreamEvent]:
+        return self.feed(b"")
+
+
+def events_of(*reads: list[StreamEvent | Exception]) -> list[StreamEvent]:
+    """Return all events of an answer, up to the error that ends it."""
+    stage = PrintedCallReader(Reads(*reads), TOOLS, {name: name for name in TOOLS})
+    events: list[StreamEvent] = []
+    with contextlib.suppress(UpstreamGarbled):
+        for _ in reads[1:]:
+            events.extend(stage.feed(b""))
+        events.extend(stage.flush())
+    return events
+
+
+def test_several_events_of_one_read_keep_their_order() -> None:
+    half, call = VIEW[:20], ToolCallDelta(0, "c", "view", '{"path": "b"}')
+    usage, finish = Usage(1, 2), Finish(STOP)
+    words = "I look. "
+    ways: list[list[list[StreamEvent | Exception]]] = [
+        [[TextDelta(half), TextDelta(VIEW[20:]), usage], [finish]],
+        [[TextDelta(half)], [TextDelta(VIEW[20:]), usage, finish]],
+    ]
+    for reads in ways:
+        *others, made, end = events_of(*reads)
+        assert (others, end) == ([usage], finish)
+        assert isinstance(made, ToolCallDelta)
+    for thoughts in (VIEW, ""):  # a call that came as such is the only one
+        given: list[StreamEvent | Exception] = [ThinkingDelta(thoughts), call]
+        assert events_of([*given, finish], []) == [*given, finish]
+    assert events_of([TextDelta(words), usage, TextDelta("so.")], [finish]) == [
+        *(TextDelta(words), usage, TextDelta("so."), finish)
+    ]
+
+
+def test_text_that_was_held_back_is_given_wherever_the_answer_breaks() -> None:
+    held, broken = TextDelta(VIEW[:20]), UpstreamGarbled("broken")
+    ways: list[list[list[StreamEvent | Exception]]] = [
+        [[held, broken], []],
+        [[held], [broken]],
+        [[], [held, broken]],
+        [[held], []],
+    ]
+    for reads in ways:
+        assert events_of(*reads) == [held]
 
 
 @pytest.mark.parametrize(
