@@ -4,6 +4,7 @@ from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.models import DefaultPlaceholder
 
 # In the order in which a user meets them.
 GROUPS = {
@@ -24,7 +25,7 @@ class _Command(TyperCommand):
         return _hide_types_of_flags(super().get_params(ctx))
 
 
-class _Group(TyperGroup):
+class HelpGroup(TyperGroup):
     """The same for a command of commands."""
 
     def get_params(self, ctx: Any) -> Any:
@@ -41,7 +42,7 @@ def arrange_help(app: typer.Typer) -> None:
     for group in app.registered_groups:
         group.rich_help_panel = groups[str(group.name)]
     app.registered_commands.sort(key=lambda one: order.index(str(one.name)))
-    app.info.cls = _Group
+    app.info.cls = HelpGroup
     _use_classes(app)
 
 
@@ -49,9 +50,11 @@ def _use_classes(app: typer.Typer) -> None:
     for command in app.registered_commands:
         command.cls = _Command
     for group in app.registered_groups:
-        group.cls = _Group
-        if group.typer_instance is not None:
-            _use_classes(group.typer_instance)
+        below = group.typer_instance
+        if below is not None:
+            if isinstance(below.info.cls, DefaultPlaceholder):
+                below.info.cls = HelpGroup
+            _use_classes(below)
 
 
 def _hide_types_of_flags(params: Any) -> Any:

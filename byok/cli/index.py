@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from byok.cli.ask import folders, whole, with_client
 from byok.cli.build_progress import describe, is_settled, until_built, until_rebuilt
 from byok.cli.command_context import ConfigOption, JsonOption, load
 from byok.cli.embed import OFF, show_vectors
+from byok.cli.help_page import HelpGroup
 from byok.cli.output import say, say_json, say_table, say_text, tell
 from byok.routing import Service
 
@@ -28,7 +28,7 @@ NoWaitOption = Annotated[
 FolderArgument = Annotated[Path, typer.Argument(help="A folder.", metavar="DIR")]
 
 
-class _Group(TyperGroup):
+class _Group(HelpGroup):
     """Accepts `byok index --estimate DIR` for `byok index estimate DIR`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -92,8 +92,7 @@ HELP = {
 
 def commands(cli: Cli, name: str) -> list[str]:
     """Return the commands that the help of a group lists."""
-    _, _, listed = cli(*name.split(), "--help").out.partition("Commands")
-    return re.findall(r"^\W+([a-z]+) {2,}\S", listed, re.MULTILINE)
+    return re.findall(r"^│ ([a-z]+) {2,}\S", cli(*name.split(), "--help").out, re.M)
 
 
 @pytest.mark.parametrize("name", HELP, ids=lambda name: name or "byok")
