@@ -46,6 +46,7 @@ OWN_NAMES = {
         "data.db",
         "data.db-shm",
         "data.db-wal",
+        "data.db.lock",
         "index",
         "vault.json",
         "vault.key",

@@ -97,7 +97,7 @@ def check_migrated(folder: Path, made: Version1) -> None:
     assert len(copies(folder)) == was_old
     start(folder)
     left = sorted(path.name for path in folder.iterdir())
-    assert left == ["data.db", "index"], left
+    assert left == ["data.db", "data.db.lock", "index"], left
 
 
 def copies(folder: Path) -> list[Path]:

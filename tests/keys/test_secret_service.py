@@ -196,11 +196,11 @@ def no_library_warnings() -> Iterator[None]:
         gc.collect()
 
 
-def this_keyring() -> KeyringStore:
+def this_keyring(seconds: float = 60) -> KeyringStore:
     """Return the keyring of the test's own bus, not one that was found before."""
     from keyring.backends.SecretService import Keyring
 
-    return KeyringStore(seconds=2, choose=Keyring)
+    return KeyringStore(seconds=seconds, choose=Keyring)
 
 
 async def test_secret_service_key_of_the_dashboard_is_set_used_and_removed(
@@ -224,7 +224,7 @@ async def test_secret_service_that_is_locked_is_told_on_the_dashboard(
     write_settings(f'[upstreams.fake]\nbase_url = "{fake.url}"\nmodel = "m"\n')
     address = os.environ["DBUS_SESSION_BUS_ADDRESS"]
     with keyring_daemon(address, password=None):
-        async with running_on_file(keyring=this_keyring()) as editor:
+        async with running_on_file(keyring=this_keyring(seconds=2)) as editor:
             page = await signed_in(editor)
             answer = await page.raw(
                 "key-set", {"name": "fake", "key": KEY, "address": fake.url}

@@ -19,16 +19,21 @@ def translate_errors() -> Iterator[None]:
         yield
     except ValueError as error:
         if "LockBusy" in str(error):
-            raise IndexInUse(
-                "Another byok process is using the index.",
-                hint="Wait for it, or start the daemon (byok serve) so that all "
-                "commands share it.",
-            ) from error
+            raise index_in_use() from error
         raise _index_error("cannot be used", error) from error
     except BaseException as error:
         if type(error).__name__ == "PanicException":
             raise _index_error("is damaged", error) from error
         raise
+
+
+def index_in_use() -> IndexInUse:
+    """Return the error for an index that another process has."""
+    return IndexInUse(
+        "Another byok process is using the index.",
+        hint="Wait for it, or start the daemon (byok serve) so that all commands share "
+        "it.",
+    )
 
 
 def explain_failure(error: Exception) -> ByokError:

@@ -15,10 +15,13 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
+from filelock import FileLock, Timeout
+
 from byok.errors import DataDamaged, IndexFailed, NotReady
 from byok.index.store import blobs
 from byok.index.store.batches import Batches, Written
 from byok.index.store.database import Database, read_only, refuse_newer
+from byok.index.store.index_errors import index_in_use
 from byok.index.store.lexical import LexicalIndex
 from byok.index.store.tantivy_index import TantivyIndex
 from byok.index.types import IndexTask, ParseOutcome
@@ -27,6 +30,7 @@ from byok.platform.damage import is_damage, set_aside
 _log = logging.getLogger(__name__)
 _SPARE_BYTES = 512 * 2**20
 _LEAST_BYTES = 2**16
+_LOCK_SECONDS = 0.5  # a process just forked may still hold the lock for a moment
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -63,8 +67,10 @@ class Store:
         database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.story = ""  # what became of a damaged database, a sentence
         self.trouble: sqlite3.Error | None = None  # that only opening again can end
-        refuse_newer(database)
         with _sqlite_error(database), ExitStack() as opened:
+            self._lock = _take_lock(database)
+            opened.callback(self._lock.release)
+            refuse_newer(database)
             self.index = open_index(index)
             opened.callback(self.index.close)
             if damage:
@@ -259,6 +265,28 @@ class Store:
         with self._reading:
             self._reader.close()
         self.database.close(clean=clean)
+        self._lock.release()
+
+
+def _take_lock(database: Path) -> FileLock:
+    """Take the lock that says who may make, open, mend and replace the files.
+
+    SQLite and tantivy have locks too, but take them only once a file is there and open:
+    of two that make the files at the same time, one would call the other's damaged.
+
+    Raises:
+        IndexInUse: another process has it.
+        NotReady: it cannot be taken, such as in a folder that may not be written.
+    """
+    path = database.with_name(f"{database.name}.lock")
+    lock = FileLock(path, mode=0o600, thread_local=False)
+    try:
+        lock.acquire(timeout=_LOCK_SECONDS)
+    except Timeout as error:
+        raise index_in_use() from error
+    except OSError as error:
+        raise NotReady(f"{path} cannot be used: {error.strerror}.") from error
+    return lock
 
 
 def _is_corrupt(error: DataDamaged | sqlite3.DatabaseError) -> bool:

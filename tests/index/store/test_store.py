@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -80,6 +81,24 @@ def test_a_second_store_is_refused_and_harms_nothing(
     store.put([of_upload(blob_id, "a.py", A1)])
     store.flush()
     assert not list(tmp_path.glob("*.corrupt"))
+
+
+def test_of_many_that_make_the_files_at_once_one_has_them(tmp_path: Path) -> None:
+    def open_or_refuse(folder: Path) -> Store | None:
+        try:
+            return open_store(folder)
+        except IndexInUse:
+            return None
+
+    with ThreadPoolExecutor(4) as threads:
+        for number in range(8):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            made = list(threads.map(open_or_refuse, [folder] * 4))
+            [store] = filter(None, made)
+            keep(store)
+            store.close()
+            assert not [*folder.glob("*.corrupt"), *folder.glob("*.damaged*")]
 
 
 @pytest.mark.case("F36")
