@@ -88,15 +88,21 @@ class Daemon:
 
 @contextmanager
 def byok(
-    upstream: str, *, timeout: float = 0, **settings: Mapping[str, Any]
+    upstream: str,
+    *,
+    timeout: float = 0,
+    patience: float = 300,
+    **settings: Mapping[str, Any],
 ) -> Iterator[Daemon]:
     """Start byok in a home of its own.
 
-    `timeout` is its patience with the upstream, `settings` more sections of its config.
+    It waits `timeout` seconds for a silent upstream and `patience` seconds for a busy
+    one; `settings` are more sections of its config.
     """
     with tempfile.TemporaryDirectory(prefix="byok-bench-") as folder:
         home = Path(folder)
-        bench = {"base_url": f"{upstream}/v1", "model": "mock", "timeout": timeout}
+        waits = {"timeout": timeout, "patience": patience}
+        bench = {"base_url": f"{upstream}/v1", "model": "mock", **waits}
         sections = {"upstreams": {"bench": bench}, **settings}
         (home / "config.toml").write_text("".join(_toml(sections)), encoding="utf-8")
         (home / "config.toml").chmod(0o600)

@@ -154,7 +154,10 @@ async def soak(
     longest: int = 300,
 ) -> Outcome:
     """Run a third of L2 for long, on an upstream that breaks in many ways."""
-    with mock() as upstream, byok(upstream.url, timeout=SILENCE) as daemon:
+    with (
+        mock() as upstream,
+        byok(upstream.url, timeout=SILENCE, patience=SILENCE) as daemon,
+    ):
         traffic = Traffic(daemon.target, 0, random.Random(seed), longest)
         await traffic.run(seconds, streams, rate)
         return traffic.told(Outcome("soak"))
