@@ -1,7 +1,10 @@
 """byok models: the models of each upstream, what is known of them, and the defaults."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,11 +13,19 @@ from byok.cli.command_context import (
     ConfigOption,
     JsonOption,
     UpstreamOption,
+    load,
     with_services,
 )
-from byok.cli.output import say_json, say_table, tell
+from byok.cli.confirm import YesOption, confirm
+from byok.cli.output import count_noun, say, say_json, say_table, tell
 from byok.dialects.model_facts import FactSource
+from byok.errors import ByokError, ConfigError
+from byok.platform.file_errors import of_system
 from byok.routing import Service
+
+if TYPE_CHECKING:
+    from byok.upstream.model_table import Update
+    from byok.upstream.transport import Route
 
 _COLUMNS = ("upstream", "model", "used for", "window", "answer", "$ in / out")
 _SHORT = {
@@ -22,14 +33,20 @@ _SHORT = {
     FactSource.SERVER.value: "list",
     FactSource.FAMILY.value: "family",
 }
+_OFFER_DAYS = 7  # the age of the table from which an update is offered
+_MOST_SHOWN = 20
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="models")(models)
+    """Add the command group."""
+    group = typer.Typer()
+    group.callback(invoke_without_command=True)(models)
+    group.command(name="update")(update)
+    app.add_typer(group, name="models")
 
 
 def models(
+    context: typer.Context,
     upstream: UpstreamOption = "",
     json: JsonOption = False,
     config: ConfigOption = None,
@@ -46,6 +63,8 @@ def models(
     """
     from byok.server.catalog_report import catalog
 
+    if context.invoked_subcommand is not None:
+        return
     asked_for_others = bool(upstream or config)
     answer = None if asked_for_others else ask_daemon(Service.CATALOG)
     if answer is None:
@@ -70,7 +89,124 @@ def show(answer: Mapping[str, Any]) -> None:
         tell(f"byok: {failure}")
     if any(f"({FactSource.TABLE}" in cell for row in rows for cell in row):
         table = answer["table"]
-        tell(f"table: {table['source']}, published on {table['date']}.")
+        tell(f"table: {table['source']}, of {table['date']}.")
+    age = (date.today() - date.fromisoformat(answer["table"]["date"])).days
+    if age >= _OFFER_DAYS and any(
+        row[-1] != "free" and "free (" not in row[-1] for row in rows
+    ):
+        tell("For the windows and prices of newer models: byok models update")
+
+
+def update(
+    file: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Read a list from a file instead, and fetch nothing: models.dev's "
+            "api.json or LiteLLM's model_prices_and_context_window.json; repeatable."
+        ),
+    ] = None,
+    yes: YesOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Update byok's table of models: their windows, abilities and prices.
+
+    Two public lists are fetched, models.dev's and LiteLLM's, after you are asked.
+    Nothing of yours is sent. Where they disagree, the smaller window and the higher
+    price count; a single list that changes a fact boldly is not believed. byok uses
+    the table at once, also while it runs. If a list cannot be used, the table before
+    stays.
+    """
+    from byok.upstream.model_table import keep_lists
+
+    settings, paths = load(config)
+    if file:
+        contents = [_read_list(path) for path in file]
+    else:
+        from byok.upstream.transport import Route
+
+        _ask_to_fetch(yes=yes)
+        network = settings.network
+        contents = asyncio.run(_fetch(Route(network.proxy, network.ca_file)))
+    show_update(keep_lists(contents, date.today(), paths.known_models))
+
+
+def show_update(update: "Update") -> None:
+    """Print what is new, what changed, and what the lists do not agree on."""
+    total = sum(map(len, update.table.rows.values()))
+    say(f"byok knows {total:,} models now, by {update.table.source}.")
+    _say_some("new", update.new)
+    _say_some("changed", update.changed)
+    for doubt in update.doubts[:_MOST_SHOWN]:
+        one, other = (f"{value:,g}" for value in doubt.values)
+        say(
+            f"In doubt: the {doubt.fact} of {doubt.vendor}/{doubt.model}, {one} or "
+            f"{other}; byok uses {doubt.used:,g}."
+        )
+    if more := update.doubts[_MOST_SHOWN:]:
+        say(f"And {len(more)} more in doubt.")
+
+
+def _say_some(what: str, names: Sequence[str]) -> None:
+    if names:
+        more = ", ..." if len(names) > _MOST_SHOWN else ""
+        shown = ", ".join(names[:_MOST_SHOWN])
+        say(f"{count_noun(len(names), 'model')} {what}: {shown}{more}")
+
+
+def _ask_to_fetch(*, yes: bool) -> None:
+    from byok.dialects.model_lists import LISTS
+
+    urls = " and ".join(public.url for public in LISTS)
+    question = f"Fetch {urls}? Nothing of yours is sent."
+    if not (yes or confirm(question, "byok models update")):
+        raise typer.Exit(1)
+
+
+async def _fetch(route: "Route") -> list[bytes]:
+    """Fetch the lists; one is enough.
+
+    Raises:
+        ConfigError: none can be had.
+    """
+    from byok.dialects.model_lists import LISTS
+    from byok.upstream.model_table import fetch_list
+    from byok.upstream.transport import Transports
+
+    transports = Transports()
+    try:
+        fetched = await asyncio.gather(
+            *(fetch_list(public, transports, route) for public in LISTS),
+            return_exceptions=True,
+        )
+    finally:
+        await transports.close()
+    contents = []
+    for public, found in zip(LISTS, fetched, strict=True):
+        if isinstance(found, bytes):
+            contents.append(found)
+        elif isinstance(found, ByokError):
+            tell(f"byok: {public.name}: {found.sentence}")
+        else:
+            raise found
+    if not contents:
+        raise ConfigError(
+            "No list of models can be had; the table stays as it was.",
+            hint="Fetch one on another machine, then: byok models update --file FILE",
+        )
+    return contents
+
+
+def _read_list(path: Path) -> bytes:
+    from byok.upstream.model_table import MOST_BYTES
+
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise of_system(error) from error
+    if len(content) > MOST_BYTES:
+        raise ConfigError(f"{path} is larger than {MOST_BYTES // 2**20} MiB.")
+    return content
 
 
 def _report(answer: Mapping[str, Any]) -> dict[str, Any]:

@@ -122,7 +122,7 @@ def _facts_of(what: str) -> "ModelFacts":
     from byok.dialects.model_facts import FactSource, combine_facts
     from byok.model_ids import split_id
     from byok.upstream.fact_sources import fact_sources
-    from byok.upstream.model_table import packed_table
+    from byok.upstream.model_table import known_table
     from byok.upstream.profiles import Profiles
     from byok.wiring.upstreams import make_spec
 
@@ -132,7 +132,7 @@ def _facts_of(what: str) -> "ModelFacts":
     if parts := split_id(what):
         upstream, model = parts
     elif not model or upstream not in upstream_names(settings.upstreams):
-        table = packed_table().facts("", what)
+        table = known_table().facts("", what)
         layers = [(FactSource.FAMILY, family_facts(what)), (FactSource.TABLE, table)]
         return combine_facts(what, layers).facts
     spec = make_spec(*upstream_named(upstream, settings), settings)

@@ -26,7 +26,7 @@ from byok.doctor.upstream_access import (
 )
 from byok.errors import ByokError
 from byok.model_ids import split_id
-from byok.upstream.model_table import packed_table
+from byok.upstream.model_table import known_table
 
 _DEFAULT = "default"
 _LONGEST, _MOST_COMPARED = 100, 500
@@ -69,7 +69,7 @@ async def check_model(around: Surroundings, use: str) -> CheckResult:
     if _is_there(model, listed):
         return good(f"{model} of {name}")
     vendor = (await open_upstream(around, name)).spec.vendor
-    if model in section.models or model in packed_table().models_of(vendor):
+    if model in section.models or model in known_table().models_of(vendor):
         return good(f"{model} of {name}, which does not list it")
     if not listed:
         return skip(f"{model}: {name} lists no models")

@@ -30,6 +30,7 @@ OWN_NAMES = {
         "journal.db",
         "journal.db-shm",
         "journal.db-wal",
+        "known_models.json",
         "log",
         "models.json",
         "profiles.json",

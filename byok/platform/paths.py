@@ -81,6 +81,11 @@ class Paths:
         return self.state_dir / "models.json"
 
     @property
+    def known_models(self) -> Path:
+        """The table of known models that `byok models update` made."""
+        return self.state_dir / "known_models.json"
+
+    @property
     def provider_data(self) -> Path:
         """What upstreams want back with their tool calls."""
         return self.state_dir / "provider_data.db"

@@ -8,7 +8,7 @@ from byok.config.values import is_alias
 from byok.dialects.fact_values import write_facts
 from byok.model_ids import ListedModel
 from byok.purposes import Purpose
-from byok.upstream.model_table import packed_table
+from byok.upstream.model_table import known_table
 from byok.upstream.router import PLACEHOLDER
 from byok.wiring.services import Services
 
@@ -35,7 +35,7 @@ def known_catalog(services: Services) -> Json:
         for name in services.upstreams
         if (failure := services.catalog.state_of(name).failure)
     }
-    table = packed_table()
+    table = known_table()
     return {
         "default": default.id,
         "jobs": _jobs(services),

@@ -20,7 +20,7 @@ from byok.purposes import Purpose
 from byok.upstream.base import Upstream
 from byok.upstream.list_cache import read_lists, remember_lists
 from byok.upstream.model_facts import KnownModels
-from byok.upstream.model_table import packed_table
+from byok.upstream.model_table import known_table
 
 _log = logging.getLogger(__name__)
 _FRESH_SECONDS = 300.0
@@ -145,7 +145,7 @@ class Catalog:
     def presumed_default(self, name: str) -> str:
         """Return a good model of a vendor whose list cannot be had, or ""."""
         vendor = self._entries[name].vendor
-        presumed = map(ModelFacts, packed_table().models_of(vendor))
+        presumed = map(ModelFacts, known_table().models_of(vendor))
         return choose_chat_model(vendor, [*presumed])
 
     def facts_of(self, name: str, model: str) -> SourcedFacts:

@@ -11,7 +11,7 @@ from byok.dialects.model_facts import (
     ModelFacts,
     combine_facts,
 )
-from byok.upstream.model_table import packed_table
+from byok.upstream.model_table import known_table
 from byok.upstream.profiles import Profiles
 from byok.upstream.spec import UpstreamSpec
 
@@ -30,7 +30,7 @@ def fact_sources(spec: UpstreamSpec, profiles: Profiles | None) -> tuple[Lookup,
     found: tuple[Lookup, ...] = (
         (FactSource.USER, set_by_user),
         (FactSource.FAMILY, family_facts),
-        (FactSource.TABLE, lambda model: packed_table().facts(spec.vendor, model)),
+        (FactSource.TABLE, lambda model: known_table().facts(spec.vendor, model)),
     )
     if spec.is_local:
         # A server here may pass questions on, so whoever names a price counts more.

@@ -1,16 +1,59 @@
-"""The table of known models as the package has it, read when it is needed first."""
+"""The table of known models that is in use: the package's, or a newer one kept here.
+
+`byok models update` fetches public lists and keeps what they say beside byok's other
+files. Nothing else fetches them.
+"""
 
 import logging
-from collections.abc import Callable
-from functools import cache
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cache, lru_cache
 from importlib import resources
+from pathlib import Path
+from typing import Any
 
+import httpx
 import orjson
 
+from byok import __version__
 from byok.dialects.known_models import EMPTY_TABLE, ModelTable, read_table
+from byok.dialects.model_lists import (
+    Doubt,
+    PublicList,
+    Rows,
+    combine_lists,
+    read_list,
+    write_table,
+)
+from byok.errors import ConfigError, UpstreamRefused
+from byok.platform.paths import find_paths, write_private
+from byok.upstream.http_body import hang_up, read_limited
+from byok.upstream.http_call import Callee, Caller, redirect_error
+from byok.upstream.transport import Route, Transports
+from byok.wire.json_body import parse_json
 
 _log = logging.getLogger(__name__)
 _TABLE = "known_models.json"
+_LICENCE = "MIT: models.dev, and LiteLLM, Copyright (c) 2023 Berri AI"
+MOST_BYTES = 32 * 2**20  # of a list
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What an update changed: models by vendor, as `vendor/model`."""
+
+    table: ModelTable
+    new: list[str]
+    changed: list[str]
+    doubts: list[Doubt]
+
+
+def known_table() -> ModelTable:
+    """Return the table in use, which an update may change while byok runs."""
+    packed, kept = packed_table(), _kept_table(_kept_path(os.environ.get("BYOK_HOME")))
+    return kept if kept.day > packed.day else packed
 
 
 @cache
@@ -26,3 +69,86 @@ def load_table(read: Callable[[], bytes]) -> ModelTable:
     except (OSError, ValueError) as error:
         _log.warning("the table of known models is not used: %s", error)
         return EMPTY_TABLE
+
+
+async def fetch_list(public: PublicList, transports: Transports, route: Route) -> bytes:
+    """Fetch a public list; nothing but its address and byok's version is sent.
+
+    Raises:
+        ByokError: it cannot be had, or is larger than 32 MiB.
+    """
+    caller = Caller(Callee(public.name, public.url, route=route), transports, _NoKey())
+    headers = httpx.Headers({"User-Agent": f"byok/{__version__}"})
+    response = await caller.call(httpx.URL(public.url), None, lambda key: headers)
+    try:
+        if response.is_redirect:
+            raise redirect_error(response.status_code)
+        if not response.is_success:
+            raise UpstreamRefused(f"it answered {response.status_code}.")
+        return await read_limited(response, MOST_BYTES)
+    finally:
+        await hang_up(response)
+
+
+def keep_lists(contents: Sequence[bytes], today: date, path: Path) -> Update:
+    """Make a table of lists and of the one in use, and keep it as a file.
+
+    Raises:
+        ConfigError: one of them is no such list; nothing was changed.
+    """
+    lists: dict[str, Rows] = {}
+    for content in contents:
+        try:
+            name, rows = read_list(parse_json(content))
+        except (ValueError, RecursionError) as error:
+            raise ConfigError(f"A list of models cannot be used: {error}.") from error
+        lists[name] = rows
+    before = _plain(known_table())
+    rows, doubts = combine_lists([*lists.values()], before)
+    source = " and ".join(lists)
+    content = write_table(rows, source=source, licence=_LICENCE, day=today)
+    table = read_table(orjson.loads(content))
+    write_private(path, content)
+    new, changed = [], []
+    for vendor, models in _plain(table).items():
+        known = before.get(vendor, {})
+        for model, row in models.items():
+            if model not in known:
+                new.append(f"{vendor}/{model}")
+            elif row != known[model]:
+                changed.append(f"{vendor}/{model}")
+    return Update(table, new, changed, doubts)
+
+
+class _NoKey:
+    async def get(self) -> str:
+        return ""
+
+    def forget(self) -> None:
+        """Nothing is kept."""
+
+
+def _plain(table: ModelTable) -> dict[str, dict[str, Any]]:
+    return {vendor: {**models} for vendor, models in table.rows.items()}
+
+
+@cache
+def _kept_path(home: str | None) -> Path:
+    """Return where an updated table is kept; `home` is the value of BYOK_HOME."""
+    del home  # it is read again
+    return find_paths().known_models
+
+
+def _kept_table(path: Path) -> ModelTable:
+    try:
+        stat = path.stat()
+    except OSError:
+        return EMPTY_TABLE
+    return _read_kept(path, (stat.st_ino, stat.st_mtime_ns, stat.st_size))
+
+
+@lru_cache(maxsize=1)
+def _read_kept(path: Path, stamp: tuple[int, ...]) -> ModelTable:
+    """Read the file; it is read again when its `stamp` is another one."""
+    del stamp
+    return load_table(path.read_bytes)

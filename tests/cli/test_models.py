@@ -3,13 +3,19 @@
 import asyncio
 import json
 import re
+from datetime import date
+from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from byok.cli.models import show
+from byok.upstream.model_table import known_table
+from tests.dialects.test_model_lists import GEM, models_dev
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.program import run_byok
 from tests.fakes.upstream import FakeUpstream
 
 NOT_RUNNING = "byok is not running; this comes from the settings file.\n"
@@ -103,8 +109,43 @@ def test_facts_stand_with_where_they_are_known_from(
     out, err = capsys.readouterr()
     (_, row) = out.splitlines()
     assert re.split(r" {2,}", row.strip()) == ["a", "m", "commits", *shown]
-    table = "table: A list 1.0, published on 2026-01-01.\n"
-    assert err == (table if "table" in row else "")
+    assert ("A list 1.0" in err) == ("table" in row)
+
+
+@pytest.mark.parametrize(
+    ("day", "price", "offered"),
+    [
+        (date(2026, 1, 1), {"input": 2.0}, True),
+        (date(2026, 1, 1), {}, True),
+        (date(2026, 1, 1), {"input": 0.0, "output": 0.0}, False),
+        (date.today(), {"input": 2.0}, False),
+    ],
+)
+def test_an_old_table_offers_an_update_to_those_who_pay(
+    day: date, price: Any, offered: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = {"source": "A list 1.0", "date": day.isoformat(), "stale": False}
+    show({**answer(price=price), "table": table})
+    assert ("byok models update" in capsys.readouterr().err) == offered
+
+
+def test_facts_are_updated_from_a_file_and_used_at_once(tmp_path: Path) -> None:
+    listed = tmp_path / "api.json"
+    listed.write_bytes(orjson.dumps(models_dev(gem=GEM)))
+    done = run_byok("models", "update", "--file", listed)
+    assert done.returncode == 0, done.stderr
+    assert "gemini/gem" in done.stdout
+    assert known_table().facts("gemini", "gem").window == 900_000
+    assert known_table().facts("openai", "gpt-4o").window  # what byok knew stays
+    listed.write_text('{"google": {"models": {}}}')
+    assert run_byok("models", "update", "--file", listed).returncode == 78
+    assert known_table().facts("gemini", "gem").window == 900_000
+
+
+def test_nothing_is_fetched_without_a_yes() -> None:
+    done = run_byok("models", "update")
+    assert (done.returncode, done.stdout) == (78, "")
+    assert "--yes" in done.stderr
 
 
 def test_unknown_models_stand_with_who_answers_and_the_line_to_write(

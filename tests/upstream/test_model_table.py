@@ -1,11 +1,23 @@
-"""The table in the package: small, quick to read, and never the end of a request."""
+"""The table in use: quick to read, and never the end of a request."""
 
+from dataclasses import replace
 from importlib import resources
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from byok.dialects.known_models import EMPTY_TABLE
-from byok.upstream.model_table import load_table, packed_table
+from byok.dialects.model_lists import LISTS
+from byok.errors import ByokError
+from byok.upstream.model_table import (
+    MOST_BYTES,
+    fetch_list,
+    known_table,
+    load_table,
+    packed_table,
+)
+from byok.upstream.transport import Route, Transports
 
 
 def test_the_packed_table_knows_the_models_of_the_vendors() -> None:
@@ -28,3 +40,43 @@ def test_a_missing_table_counts_as_empty() -> None:
         raise FileNotFoundError("no table")
 
     assert load_table(missing) is EMPTY_TABLE
+
+
+def test_without_an_update_the_table_in_use_is_that_of_the_package() -> None:
+    assert known_table() is packed_table()
+
+
+async def fetch(answer: web.Response) -> bytes:
+    async def handle(request: web.Request) -> web.Response:
+        assert not {"Authorization", "Cookie"} & {*request.headers}
+        return answer
+
+    app = web.Application()
+    app.router.add_get("/api.json", handle)
+    transports = Transports()
+    async with TestServer(app) as server:
+        public = replace(LISTS[0], url=str(server.make_url("/api.json")))
+        try:
+            return await fetch_list(public, transports, Route())
+        finally:
+            await transports.close()
+
+
+async def test_a_list_is_fetched_with_nothing_of_the_users() -> None:
+    assert await fetch(web.Response(body=b"{}")) == b"{}"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        web.Response(status=302, headers={"Location": "/api.json"}),
+        web.Response(status=404),
+        web.Response(body=b" " * (MOST_BYTES + 1)),
+    ],
+    ids=["elsewhere", "missing", "too large"],
+)
+async def test_a_list_that_is_elsewhere_missing_or_too_large_is_refused(
+    answer: web.Response,
+) -> None:
+    with pytest.raises(ByokError):
+        await fetch(answer)
