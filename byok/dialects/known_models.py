@@ -1,8 +1,8 @@
 """The table of known models: what a public list says about the models of vendors.
 
-`byok/known_models.json` is written by `scripts/known_models`, a newer table by `byok
-models update`; model_lists.py explains the format. A window, a price or a cap belongs to the host that
-the row is about. What a model can do is the same on every host.
+`scripts/known_models` writes `byok/known_models.json`, and `byok models update` a
+newer table; model_lists.py explains the format. A window, a price or a cap belongs to
+the host that the row is about. What a model can do is the same on every host.
 """
 
 import re
