@@ -73,6 +73,7 @@ class EmbeddingService:
         self._session: Session | None = None
         self._error = ""
         self._changing = asyncio.Lock()
+        self._repair: asyncio.Future[None] | None = None
 
     # The life of a session
 
@@ -131,11 +132,19 @@ class EmbeddingService:
     ) -> "Session":
         embedder = await asyncio.to_thread(plan.make_embedder)  # may load numpy
         team = plan.make_team()  # its connections belong to this event loop
+        loop = asyncio.get_running_loop()
 
         def make() -> "Session":
             from byok.embeddings.session import open_session
 
-            return open_session(*self._files, engine, embedder, team, plan.redact)
+            return open_session(
+                *self._files,
+                engine,
+                embedder,
+                team,
+                plan.redact,
+                on_damage=lambda: loop.call_soon_threadsafe(self._open_again),
+            )
 
         return await asyncio.to_thread(make)
 
@@ -143,6 +152,14 @@ class EmbeddingService:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
+
+    def _open_again(self) -> None:
+        """Begin another session, which sets damaged files aside.
+
+        Once in a run of byok: vectors may cost money, and a bad disk stays bad.
+        """
+        if self._repair is None:
+            self._repair = asyncio.ensure_future(self._restart())
 
     def _may_send(self, target: EmbeddingTarget) -> bool:
         return self.consent.allows(target.host, target.model, is_local=target.is_local)

@@ -45,15 +45,18 @@ def open_session(
     embedder: Embedder,
     team: TeamVectors | None,
     redact: Callable[[str], str] = str,
+    *,
+    on_damage: Callable[[], object] = lambda: None,
 ) -> "Session":
     """Open the stored vectors; blocks, after a crash for a second per gigabyte.
 
-    `redact` removes the user's own keys from code before it is cut.
+    `redact` removes the user's own keys from code before it is cut; `on_damage` is
+    called as VectorStore says.
 
     Raises:
         ByokError: they cannot be used.
     """
-    store = VectorStore(vectors, index)
+    store = VectorStore(vectors, index, on_damage)
     return Session(store, engine, embedder, team, index=index, redact=redact)
 
 

@@ -113,6 +113,28 @@ async def test_what_words_find_is_joined_and_not_replaced(
         assert "Path: src/oven.py" in text
 
 
+def damage(vectors: Path, page: int) -> None:
+    """Overwrite a page of the database, as a failing disk does."""
+    with vectors.open("r+b") as file:
+        file.seek(4096 * page)
+        file.write(b"\xa5" * 4096)
+
+
+async def test_vectors_damaged_on_the_disk_are_made_anew_without_a_restart(
+    root: Path, server: EmbeddingServer
+) -> None:
+    vectors = find_paths().vectors
+    async with following(root, server):
+        pass
+    pages = vectors.stat().st_size // 4096
+    for page in range(1, pages):  # the first one says whose database it is
+        damage(vectors, page)
+        async with following(root, server) as editor:
+            assert "throttle = bucket" in await ask(editor, QUESTION)
+        for aside in vectors.parent.glob("vectors.db.damaged-*"):
+            aside.unlink()
+
+
 async def test_no_secret_of_a_file_is_sent(
     tmp_path: Path, server: EmbeddingServer
 ) -> None:

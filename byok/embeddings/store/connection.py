@@ -2,7 +2,7 @@
 
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,11 +17,18 @@ from byok.platform.damage import is_damage
 class Connection:
     """Lends the database to one thread after another."""
 
-    def __init__(self, path: Path, index: Path) -> None:
-        """Open or make the database; raises as `open_database` does."""
+    def __init__(
+        self, path: Path, index: Path, on_damage: Callable[[], object] = lambda: None
+    ) -> None:
+        """Open or make the database; raises as `open_database` does.
+
+        `on_damage` is called, by any thread, when it turns out to be damaged. Opening
+        it once more sets it aside.
+        """
         self._path = path
         self._lock = threading.RLock()
         self._is_damaged = False
+        self._on_damage = on_damage
         self._db = open_database(path, index)
 
     @contextmanager
@@ -35,7 +42,9 @@ class Connection:
             try:
                 yield self._db
             except sqlite3.DatabaseError as error:
-                self._is_damaged |= is_damage(error)
+                if is_damage(error) and not self._is_damaged:
+                    self._is_damaged = True
+                    self._on_damage()
                 raise
 
     @contextmanager

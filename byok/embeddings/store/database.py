@@ -49,19 +49,22 @@ def open_database(path: Path, index: Path) -> sqlite3.Connection:
     for end in _ENDS:
         check_plain(path.with_name(path.name + end))
     with translate_errors(path):
-        if path.exists() and not _is_whole(path):
-            set_aside(path, "it is damaged; vectors are made anew", most=_MOST_ASIDE)
-        if not path.exists():
-            _make(path)
-        db = _connect(path)
+        _set_aside_unless_whole(path)
         try:
-            uri = f"{index.absolute().as_uri()}?mode=ro"
-            db.execute("ATTACH ? AS data", (uri,))
-            db.execute("INSERT OR REPLACE INTO meta VALUES('open', 1)")
-        except BaseException:
-            db.close()
-            raise
-    return db
+            return _connect(path, index)
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            _log.warning("%s was closed well, but cannot be opened: %s", path, error)
+        _set_aside_unless_whole(path, trusts_note=False)
+        return _connect(path, index)
+
+
+def _set_aside_unless_whole(path: Path, *, trusts_note: bool = True) -> None:
+    if path.exists() and not _is_whole(path, trusts_note=trusts_note):
+        set_aside(path, "it is damaged; vectors are made anew", most=_MOST_ASIDE)
+    if not path.exists():
+        _make(path)
 
 
 def close_database(db: sqlite3.Connection, *, clean: bool = True) -> None:
@@ -129,8 +132,11 @@ def _is_full(path: Path, error: Exception) -> bool:
     return shutil.disk_usage(path.parent).free < _LEAST_BYTES
 
 
-def _is_whole(path: Path) -> bool:
-    """Tell whether a database can be used, without any change to it."""
+def _is_whole(path: Path, *, trusts_note: bool) -> bool:
+    """Tell whether a database can be used, without any change to it.
+
+    `trusts_note`: what notes that it was closed well is not read to its end.
+    """
     log = path.with_name(f"{path.name}-wal")
     plain = "" if log.exists() else "&immutable=1"  # no files beside it are made
     uri = f"{path.absolute().as_uri()}?mode=ro{plain}"
@@ -145,7 +151,7 @@ def _is_whole(path: Path) -> bool:
             if version > VERSION:
                 raise newer_data(path)
             row = db.execute("SELECT value FROM meta WHERE key = 'open'").fetchone()
-            if version == VERSION and row == (0,):
+            if trusts_note and version == VERSION and row == (0,):
                 return True
             checked = db.execute("PRAGMA quick_check(1)").fetchone()
             return bool(version == VERSION and checked == (b"ok",))
@@ -194,7 +200,8 @@ def _make(path: Path) -> None:
     new.replace(path)
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path, index: Path) -> sqlite3.Connection:
+    """Open both databases, and note that the one of vectors is open."""
     db = sqlite3.connect(
         f"{path.absolute().as_uri()}",
         uri=True,
@@ -205,6 +212,9 @@ def _connect(path: Path) -> sqlite3.Connection:
     try:
         for pragma in _PRAGMAS:
             db.execute(f"PRAGMA {pragma}")
+        uri = f"{index.absolute().as_uri()}?mode=ro"
+        db.execute("ATTACH ? AS data", (uri,))
+        db.execute("INSERT OR REPLACE INTO meta VALUES('open', 1)")
     except BaseException:
         db.close()
         raise

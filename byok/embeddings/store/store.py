@@ -36,11 +36,14 @@ READY_SHARE = 0.95
 class VectorStore:
     """Vectors by key, chunks by blob, and the search over them."""
 
-    def __init__(self, path: Path, index: Path) -> None:
+    def __init__(
+        self, path: Path, index: Path, on_damage: Callable[[], object] = lambda: None
+    ) -> None:
         """Open or make the files; `index` is the database of the open code index.
 
         Files of rows are in a folder beside `path` with its stem as name. A damaged
-        database is set aside, and everything is made anew.
+        database is set aside, and everything is made anew. `on_damage` is called, by
+        any thread, when it turns out to be damaged later; then open the files again.
 
         Raises:
             CannotStart: a later version of byok wrote them.
@@ -53,7 +56,7 @@ class VectorStore:
             raise ConfigError(f"{self._folder} is a link.", hint="Move it away.")
         self._open: dict[int, OpenSpace] = {}
         self._spaces: tuple[Space, ...] = ()
-        self._connection = Connection(path, index)
+        self._connection = Connection(path, index, on_damage)
         try:
             with self._connection.writing() as db:
                 make_private(self._folder)
