@@ -17,6 +17,7 @@ from byok.dialects.model_lists import (
     read_litellm,
     write_table,
 )
+from tests.fakes.model_lists import GEM, models_dev
 from tests.fakes.values import VALUES
 
 CHAT = {"mode": "chat", "litellm_provider": "openai"}
@@ -92,29 +93,6 @@ def test_what_nobody_asks_for_is_left_out(name: str, row: Any) -> None:
 def of_rows(rows: Rows) -> ModelTable:
     table = write_table(rows, source="s", licence="l", day=date(2026, 11, 1))
     return read_table(orjson.loads(table))
-
-
-def models_dev(**models: Any) -> dict[str, Any]:
-    """Return a list of models.dev's form, long enough to be believed."""
-    text = {"input": ["text"], "output": ["text"]}
-    many = {
-        f"m{n}": {"limit": {"context": 9000}, "modalities": text} for n in range(200)
-    }
-    return {"google": {"models": many | models}}
-
-
-GEM = {
-    "reasoning": True,
-    "reasoning_options": [
-        {"type": "toggle"},
-        {"type": "effort", "values": ["low", "x"]},
-    ],
-    "tool_call": True,
-    "temperature": False,
-    "modalities": {"input": ["text", "image"], "output": ["text"]},
-    "limit": {"context": 1_000_000, "input": 900_000, "output": 65_536},
-    "cost": {"input": 1.5, "output": 9, "cache_read": 0.15, "tiers": []},
-}
 
 
 def test_a_row_has_what_models_dev_knows() -> None:

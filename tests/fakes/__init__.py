@@ -24,6 +24,7 @@ Upstreams and services
     window           a strict upstream with a context window, and a long conversation
     scripted         an upstream in memory that answers by a function
     lister           an upstream that only lists models; canned HTTP answers
+    model_lists      public lists of models, in the forms of those who publish them
     replay           the server that replays recorded streams
     printed_forms    tool calls as models print them, and what they mean
     prose_about_calls   answers that show tool calls without making one
