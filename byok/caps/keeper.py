@@ -74,6 +74,7 @@ class CapKeeper:
         """Count anew from the journal, to which another process has written."""
         if self._caps and self._journals:
             self._ledger = Ledger(self._journal)
+            self._ledger.begin()
 
     async def admit(
         self,

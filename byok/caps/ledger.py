@@ -55,14 +55,21 @@ class Ledger:
         self._looking = asyncio.Lock()
         self._told = False
 
+    def begin(self) -> None:
+        """Take the first look now: what the journal does not have yet, is added here.
+
+        Blocks for a millisecond, so that no request ends in between.
+        """
+        self._last = self._try(partial(highest_number, self._journal)) or 0
+
     async def look_up(self, day: date, conversation: str) -> None:
         """Look up what earlier runs spent; reads the journal in a thread."""
         if not self._lacks(day, conversation):
             return
         async with self._looking:
             if self._last is None:
-                self._last = await self._read(partial(highest_number, self._journal))
-                self._last = self._last or 0
+                highest = partial(highest_number, self._journal)
+                self._last = await self._read(highest) or 0
             # What this run wrote of a conversation counts where it was forgotten here.
             known = conversation in self._conversations or not self._forgot
             account = self._day(day)
@@ -123,8 +130,11 @@ class Ledger:
         return Spent(*(await self._read(read) or JournalSums()))
 
     async def _read(self, read: Callable[[], T]) -> T | None:
+        return await asyncio.to_thread(self._try, read)
+
+    def _try(self, read: Callable[[], T]) -> T | None:
         try:
-            return await asyncio.to_thread(read)
+            return read()
         except (CannotStart, OSError) as error:
             level = logging.DEBUG if self._told else logging.WARNING
             _log.log(level, "caps count from now on, without earlier runs: %s", error)

@@ -62,6 +62,7 @@ class JournalWriter:
         self._limits = limits or WriterLimits()
         self._clock = clock
         self._waiting: deque[JournalEntry] = deque()
+        self._writing = 0  # entries that left the queue, and are not in the file yet
         self._wake, self._stop = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
         self._file = JournalConnection(path)
@@ -76,11 +77,11 @@ class JournalWriter:
     @property
     def waiting(self) -> int:
         """The number of entries that are still to be written."""
-        return len(self._waiting)
+        return len(self._waiting) + self._writing
 
     def add(self, entry: JournalEntry) -> None:
         """Take an entry; returns at once. For one thread."""
-        if self._stop.is_set() or self.waiting >= self._limits.waiting:
+        if self._stop.is_set() or len(self._waiting) >= self._limits.waiting:
             self._refused += 1
             return
         self._waiting.append(entry)
@@ -122,9 +123,11 @@ class JournalWriter:
     def _write_all(self) -> None:
         while self._waiting:
             size = min(len(self._waiting), self._limits.waiting)
+            self._writing = size
             batch = [self._waiting.popleft() for _ in range(size)]
             if not self._file.use(partial(self._insert, batch)):
                 self._failed += len(batch)
+            self._writing = 0
         if self._refused and not self._told:
             self._told = True
             _log.warning("requests ended faster than the journal could be written")

@@ -46,6 +46,17 @@ async def test_what_this_run_writes_does_not_count_twice(journal: Path) -> None:
     assert ledger.of_conversation("one") == Spent(2, 220, 0.5)
 
 
+async def test_a_request_that_ends_before_it_is_in_the_journal_counts(
+    journal: Path,
+) -> None:
+    write_journal(journal, [BEFORE])
+    ledger = Ledger(journal)
+    ledger.begin()
+    ledger.add(DAY, "one", ONE)
+    await ledger.look_up(DAY, "one")
+    assert ledger.of_day(DAY) == Spent(2, 220, 0.5)
+
+
 async def test_before_the_first_look_the_journal_counts_alone(journal: Path) -> None:
     ledger = Ledger(journal)
     ledger.add(DAY, "one", ONE)
