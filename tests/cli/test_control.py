@@ -13,7 +13,7 @@ from byok.daemon.instance import only_instance
 from byok.platform.paths import find_paths
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
-from tests.fakes.patience import PATIENCE
+from tests.fakes.patience import PATIENCE, START
 from tests.fakes.program import run_byok, serving
 from tests.fakes.rows import daemon_rows
 
@@ -74,7 +74,7 @@ async def test_stop_sends_nothing_to_what_does_not_prove_to_be_the_daemon(
 def test_restart_keeps_the_options_and_the_working_folder() -> None:
     with serving(*DEMO, "--model", "byok:demo:other") as (process, _):
         before = facts()
-        done = run_byok("restart", seconds=60)
+        done = run_byok("restart", seconds=START)
         assert (done.returncode, done.stderr) == (0, "")
         after = facts()
         assert after["instance"] != before["instance"]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from byok.daemon.token import read_token
-from tests.fakes.patience import PATIENCE
+from tests.fakes.patience import PATIENCE, START
 from tests.fakes.process import READY
 from tests.fakes.program import run_byok
 from tests.fakes.raw import connected, filled, request
@@ -55,7 +55,7 @@ async def process(
 async def is_ready(started: asyncio.subprocess.Process) -> int:
     """Wait for the line that says that it listens; return the port."""
     assert started.stdout is not None
-    line = await asyncio.wait_for(started.stdout.readline(), PATIENCE)
+    line = await asyncio.wait_for(started.stdout.readline(), START)
     match = READY.fullmatch(line)
     assert match, line
     return int(match[1])
@@ -187,7 +187,7 @@ async def test_systemd_passes_sockets_that_byok_takes(tmp_path: Path) -> None:
     async with process(command, home) as run:
         assert run.stderr is not None
         for _ in addresses:
-            await asyncio.wait_for(run.stderr.readline(), PATIENCE)
+            await asyncio.wait_for(run.stderr.readline(), START)
         assert "Hello!" in await chat(port, home, "::1")
         assert await is_ready(run) == port
         assert facts(home)["pid"] == run.pid

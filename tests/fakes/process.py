@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from byok.daemon import challenge
-from tests.fakes.patience import PATIENCE
+from tests.fakes.patience import PATIENCE, START
 from tests.fakes.program import ROOT
 from tests.fakes.raw import RawAnswer, ask, connected, filled, request
 from tests.fakes.upstream import FakeUpstream, Script, delta
@@ -160,9 +160,7 @@ async def serving(
         home, *arguments, env=env, cwd=cwd, limits=limits, stderr=stderr
     ) as program:
         assert program.process.stdout is not None
-        program.ready = await asyncio.wait_for(
-            program.process.stdout.readline(), PATIENCE
-        )
+        program.ready = await asyncio.wait_for(program.process.stdout.readline(), START)
         match = READY.fullmatch(program.ready)
         assert match, (program.ready, program.err)
         program.port = int(match[1])
