@@ -174,7 +174,9 @@ class _Run:
         if self._yes:
             return
         if not sys.stdin.isatty():
-            raise ConfigError("A probe costs tokens.", hint="Add --yes to start it.")
+            raise ConfigError(
+                "A probe sends the model many requests.", hint="Add --yes to start it."
+            )
         typer.confirm("Start?", abort=True, err=True)
 
 
