@@ -151,16 +151,31 @@ def _is_whole(path: Path, *, trusts_note: bool) -> bool:
             if version > VERSION:
                 raise newer_data(path)
             row = db.execute("SELECT value FROM meta WHERE key = 'open'").fetchone()
-            if trusts_note and version == VERSION and row == (0,):
+            if version != VERSION or not _has_all_columns(db):
+                return False
+            if trusts_note and row == (0,):
                 return True
             checked = db.execute("PRAGMA quick_check(1)").fetchone()
-            return bool(version == VERSION and checked == (b"ok",))
+            return bool(checked == (b"ok",))
     except UnicodeDecodeError:  # of a message about damage
         return False
     except sqlite3.DatabaseError as error:
         if is_damage(error) or error.sqlite_errorcode == sqlite3.SQLITE_ERROR:
             return False  # SQLITE_ERROR: a table is missing
         raise
+
+
+def _has_all_columns(db: sqlite3.Connection) -> bool:
+    """Tell whether no name of a column is damaged, which no check of SQLite finds."""
+    columns = (
+        "SELECT t.name, c.name FROM main.sqlite_master t, pragma_table_info(t.name) c "
+        "WHERE t.type = 'table'"
+    )
+    with closing(sqlite3.connect(":memory:")) as fresh:
+        fresh.text_factory = bytes
+        create_tables(fresh)
+        wanted = set(fresh.execute(columns))
+    return wanted <= set(db.execute(columns))
 
 
 def _refuse_foreign(path: Path, tables: int) -> bool:

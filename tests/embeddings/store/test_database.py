@@ -78,8 +78,15 @@ def drop_table(path: Path) -> None:
         db.execute("DROP TABLE meta")
 
 
+def misname_column(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("ALTER TABLE key RENAME COLUMN name TO nane")
+
+
 @pytest.mark.case("F51")
-@pytest.mark.parametrize("harm", [garble, cut, empty, drop_table, misname])
+@pytest.mark.parametrize(
+    "harm", [garble, cut, empty, drop_table, misname, misname_column]
+)
 def test_a_damaged_database_is_set_aside_and_begun_anew(
     tmp_path: Path, index: Path, harm: object
 ) -> None:
