@@ -91,9 +91,7 @@ def show(answer: Mapping[str, Any]) -> None:
         table = answer["table"]
         tell(f"table: {table['source']}, of {table['date']}.")
     age = (date.today() - date.fromisoformat(answer["table"]["date"])).days
-    if age >= _OFFER_DAYS and any(
-        row[-1] != "free" and "free (" not in row[-1] for row in rows
-    ):
+    if age >= _OFFER_DAYS and not all(row[-1].startswith("free") for row in rows):
         tell("For the windows and prices of newer models: byok models update")
 
 

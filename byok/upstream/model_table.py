@@ -53,7 +53,7 @@ class Update:
 def known_table() -> ModelTable:
     """Return the table in use, which an update may change while byok runs."""
     packed, kept = packed_table(), _kept_table(_kept_path(os.environ.get("BYOK_HOME")))
-    return kept if kept.day > packed.day else packed
+    return kept if kept.day >= packed.day else packed
 
 
 @cache
@@ -101,7 +101,10 @@ def keep_lists(contents: Sequence[bytes], today: date, path: Path) -> Update:
         try:
             name, rows = read_list(parse_json(content))
         except (ValueError, RecursionError) as error:
-            raise ConfigError(f"A list of models cannot be used: {error}.") from error
+            raise ConfigError(
+                f"A list of models cannot be used: {error}.",
+                hint="The table stays as it was. Try again later, or with --file FILE.",
+            ) from error
         lists[name] = rows
     before = _plain(known_table())
     rows, doubts = combine_lists([*lists.values()], before)

@@ -1,8 +1,10 @@
 """The table in use: quick to read, and never the end of a request."""
 
 from dataclasses import replace
+from datetime import timedelta
 from importlib import resources
 
+import orjson
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
@@ -10,14 +12,17 @@ from aiohttp.test_utils import TestServer
 from byok.dialects.known_models import EMPTY_TABLE
 from byok.dialects.model_lists import LISTS
 from byok.errors import ByokError
+from byok.platform.paths import find_paths
 from byok.upstream.model_table import (
     MOST_BYTES,
     fetch_list,
+    keep_lists,
     known_table,
     load_table,
     packed_table,
 )
 from byok.upstream.transport import Route, Transports
+from tests.fakes.model_lists import GEM, models_dev
 
 
 def test_the_packed_table_knows_the_models_of_the_vendors() -> None:
@@ -44,6 +49,16 @@ def test_a_missing_table_counts_as_empty() -> None:
 
 def test_without_an_update_the_table_in_use_is_that_of_the_package() -> None:
     assert known_table() is packed_table()
+
+
+@pytest.mark.parametrize(("days", "is_used"), [(-1, False), (0, True), (1, True)])
+def test_an_update_is_used_unless_the_package_is_newer(
+    days: int, *, is_used: bool
+) -> None:
+    content = orjson.dumps(models_dev(gem=GEM))
+    day = packed_table().day + timedelta(days)
+    keep_lists([content], day, find_paths().known_models)
+    assert ("gem" in known_table().models_of("gemini")) is is_used
 
 
 async def fetch(answer: web.Response) -> bytes:
