@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from byok.cli.ask import refuse_if_silent
-from byok.cli.caps_report import show_caps
 from byok.cli.command_context import JsonOption
 from byok.cli.control import EXIT_NOT_RUNNING
 from byok.cli.ensure_service import is_started_by_requests
@@ -16,6 +15,7 @@ from byok.cli.index import show_index
 from byok.cli.log import write_entry
 from byok.cli.output import count_noun, say, say_json
 from byok.errors import ByokError
+from byok.features import ROWS
 from byok.platform.paths import Paths, find_paths
 from byok.routing import Service
 
@@ -87,8 +87,8 @@ async def _ask_daemon(paths: Paths, daemon: "Instance") -> dict[str, Any]:
     """
     from byok.daemon_client.daemon import talking
 
-    answer: dict[str, Any] = {"model": "", "settings": {}, "official": {}, "caps": {}}
-    answer |= {"journal": {}, "index": None, "error": ""}
+    answer: dict[str, Any] = {"model": "", "settings": {}, "official": {}}
+    answer |= {"features": {}, "journal": {}, "index": None, "error": ""}
     try:
         async with talking(daemon, paths) as door:
             answer |= await door.answer(Service.DAEMON, {})
@@ -112,7 +112,7 @@ def _show(answer: dict[str, Any]) -> None:
     if answer["model"]:
         say(f"model: {answer['model']}")
     _show_settings(answer["settings"])
-    show_caps(answer["caps"])
+    _show_features(answer["features"])
     _show_lost(answer["journal"].get("lost", 0))
     if answer["official"].get("base_url"):
         _show_official(answer["official"])
@@ -123,6 +123,15 @@ def _show(answer: dict[str, Any]) -> None:
     else:
         say("index: nothing is indexed (byok index add DIR)")
     say("dashboard: byok dashboard opens it in your browser")
+
+
+def _show_features(status: dict[str, list[dict[str, Any]]]) -> None:
+    """Print what features show, each line with the feature's label."""
+    from byok.features.status import write_rows
+
+    for row in ROWS:
+        for line in write_rows(status.get(row.name, ())):
+            say(f"{row.label or row.name}: {line}")
 
 
 def _show_lost(count: int) -> None:

@@ -1,21 +1,29 @@
-"""The settings of the user: sections, sources, validation."""
+"""The settings of the user: sections, sources, validation.
 
-from byok.config.checking import (
-    check_files,
-    check_models,
-    check_settings,
-    chosen_models,
-)
-from byok.config.loading import (
-    example,
-    foreign_variables,
-    load_settings,
-    make_settings,
-)
-from byok.config.masking import mask_settings
-from byok.config.sections import DEFAULT_PORT, UpstreamSettings
-from byok.config.settings import Settings
-from byok.config.upstreams import upstream_named, upstream_names
+What is named here is imported when it is used: the sections of features need
+`byok.config.section`, and the settings as a whole need those sections.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from byok.config.checking import (
+        check_files,
+        check_models,
+        check_settings,
+        chosen_models,
+    )
+    from byok.config.loading import (
+        example,
+        foreign_variables,
+        load_settings,
+        make_settings,
+    )
+    from byok.config.masking import mask_settings
+    from byok.config.sections import DEFAULT_PORT, UpstreamSettings
+    from byok.config.settings import Settings
+    from byok.config.upstreams import upstream_named, upstream_names
 
 __all__ = [
     "DEFAULT_PORT",
@@ -33,3 +41,18 @@ __all__ = [
     "upstream_named",
     "upstream_names",
 ]
+_HOMES = {
+    "checking": ("check_files", "check_models", "check_settings", "chosen_models"),
+    "loading": ("example", "foreign_variables", "load_settings", "make_settings"),
+    "masking": ("mask_settings",),
+    "sections": ("DEFAULT_PORT", "UpstreamSettings"),
+    "settings": ("Settings",),
+    "upstreams": ("upstream_named", "upstream_names"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{home}"), name)
+    raise AttributeError(f"{__name__} has no {name}")

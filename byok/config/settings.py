@@ -1,9 +1,9 @@
 """All settings: their sources, and constraints between sections."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, create_model, model_validator
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -14,6 +14,7 @@ from pydantic_settings import (
 from byok.config import values
 from byok.config.embedding_sections import EmbeddingSettings
 from byok.config.routing_sections import RoutingSettings
+from byok.config.section import SettingsSection
 from byok.config.sections import (
     ChatSettings,
     CompletionSettings,
@@ -29,14 +30,16 @@ from byok.config.sections import (
     ToolSettings,
     UpstreamSettings,
 )
-from byok.config.spending_sections import CapSettings, LoopSettings
 from byok.dialects.presets import DEMO, PRESETS, preset_of
+from byok.features import ROWS
 from byok.routing import OFFICIAL
 from byok.urls import is_loopback
 
+S = TypeVar("S", bound=SettingsSection)
 
-class Settings(BaseSettings):
-    """All settings of a user, by section."""
+
+class _OwnSections(BaseSettings):
+    """The sections that belong to no feature."""
 
     model_config = SettingsConfigDict(
         env_prefix="BYOK_",
@@ -61,12 +64,37 @@ class Settings(BaseSettings):
     retrieval: RetrievalSettings = Field(default_factory=lambda: RetrievalSettings())
     embeddings: EmbeddingSettings = Field(default_factory=lambda: EmbeddingSettings())
     limits: LimitSettings = Field(default_factory=lambda: LimitSettings())
-    loops: LoopSettings = Field(default_factory=lambda: LoopSettings())
-    caps: CapSettings = Field(default_factory=lambda: CapSettings())
+
+
+if TYPE_CHECKING:
+    _Sections = _OwnSections
+else:
+    _kinds = {row.name: row.load_settings() for row in ROWS if row.settings}
+    _Sections = create_model(
+        "_Sections",
+        __base__=_OwnSections,
+        **{name: (kind, Field(default_factory=kind)) for name, kind in _kinds.items()},
+    )
+
+
+class Settings(_Sections):
+    """All settings of a user, by section; a feature's is found by its type."""
+
     journal: JournalSettings = Field(default_factory=lambda: JournalSettings())
     metrics: MetricsSettings = Field(default_factory=lambda: MetricsSettings())
     otel: OtelSettings = Field(default_factory=lambda: OtelSettings())
     log: LogSettings = Field(default_factory=lambda: LogSettings())
+
+    def section(self, kind: type[S]) -> S:
+        """Return the section of this type.
+
+        Raises:
+            TypeError: there is none.
+        """
+        for name in type(self).model_fields:
+            if isinstance(section := getattr(self, name), kind):
+                return section
+        raise TypeError(f"{kind.__name__} is no section of the settings")
 
     @model_validator(mode="before")
     @classmethod

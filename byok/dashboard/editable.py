@@ -7,6 +7,7 @@ plain http, names of secret files.
 
 from enum import StrEnum
 from functools import cache
+from operator import attrgetter
 from typing import Any, NamedTuple, get_args
 
 from pydantic import BaseModel
@@ -15,9 +16,9 @@ from pydantic.fields import FieldInfo
 from byok.client_settings.setting import SettingPath
 from byok.config import Settings, UpstreamSettings, values
 from byok.config.routing_sections import FallbackSettings, ModelSettings
-from byok.config.spending_sections import CapSettings, LoopSettings
 from byok.dialects.fim.modes import FimMode
 from byok.dialects.presets import DEMO, OPENAI_COMPATIBLE, PRESETS
+from byok.features import ROWS
 
 UPSTREAMS = "upstreams"
 
@@ -101,8 +102,11 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "tools": ("tools.repair", "tools.ask_again"),
     "retrieval": ("retrieval.mode", "retrieval.rerank"),
-    "caps": tuple(f"caps.{name}" for name in CapSettings.model_fields),
-    "loops": tuple(f"loops.{name}" for name in LoopSettings.model_fields),
+    **{
+        row.name: tuple(f"{row.name}.{key}" for key in row.load_settings().model_fields)
+        for row in sorted(ROWS, key=attrgetter("name"))
+        if row.settings and row.on_page
+    },
     "daemon": (
         "server.port",
         "log.level",

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,11 +14,11 @@ from byok.augment.completion.reply import CompletionObject
 from byok.augment.completion.shown import Shown
 from byok.augment.endpoints import Generate
 from byok.augment.reply_job import Decode, DecodeState, Defaults, ReplyFacts
-from byok.caps.keeper import CapKeeper
 from byok.chat import Json
 from byok.code_query import BlobNames
 from byok.config.sections import CompletionSettings
 from byok.errors import ByokError
+from byok.features.base import Asking, Verdict
 from byok.record import RequestRecord
 from byok.retrieval.code_context import CodeContext
 from byok.server.answerable import Answerable
@@ -87,7 +87,7 @@ class Completer:
         tools: AnswerTools,
         gate: Gate,
         settings: CompletionSettings,
-        caps: CapKeeper,
+        admit: Callable[[Asking], Awaitable[Verdict]],
     ) -> None:
         """Take what completions need; `defaults` are by endpoint and model."""
         self._models = models
@@ -97,7 +97,7 @@ class Completer:
         self._tools = tools
         self._gate = gate
         self._settings = settings
-        self._caps = caps
+        self._admit = admit
         self._shown = Shown()
         self._under_way: dict[Hashable, _UnderWay] = {}
         self._failures: dict[str, str] = {}  # upstream -> what was logged of it last
@@ -130,14 +130,14 @@ class Completer:
         session = exchange.request.headers.get(_SESSION, "")
         asker = (session, row.path, cursor.path) if session else request_id
         record, model = exchange.record, destination.model
-        admitted = await self._caps.admit(record, upstream, model)
+        verdict = await self._admit(Asking(record, upstream, model, job.chat))
         answer = ModelAnswer(
             destination,
             job.chat,
             reply,
             record,
             self._tools,
-            refusal=admitted.refusal,
+            refusal=verdict.refusal,
         )
         return PendingCompletion(
             self, record, answer, reply, upstream, asker, key, blobs

@@ -1,11 +1,12 @@
 """Composition of the server: each part gets what it uses of the services."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from byok.caps.keeper import CapKeeper
 from byok.dashboard.live import LiveRequests
+from byok.features.running import Features
 from byok.journal.journal import Journal
 from byok.routing import Service
 from byok.server.admission import Admission
@@ -41,20 +42,27 @@ class EndpointSet(NamedTuple):
     make_page: MakeHandlers
 
 
-def make_endpoints(
-    services: Services,
-    guard: Guard,
-    gate: Gate,
-    conversations: Conversations,
-    control: Control,
-    timing: Timing,
-    caps: CapKeeper,
-    live: LiveRequests,
-    journal: Journal,
-    make_code: Callable[[], str],
-) -> EndpointSet:
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What outlives the services, and so is the same for all of them.
+
+    `make_code` gives a code for the dashboard.
+    """
+
+    guard: Guard
+    gate: Gate
+    conversations: Conversations
+    control: Control
+    timing: Timing
+    features: Features
+    live: LiveRequests
+    journal: Journal
+    make_code: Callable[[], str]
+
+
+def make_endpoints(services: Services, frame: Frame) -> EndpointSet:
     """Build what answers requests with one set of services."""
-    settings = services.settings
+    settings, gate, timing = services.settings, frame.gate, frame.timing
     official = settings.routing.official
     models = ModelLists(services.catalog, services.router, settings.completion)
     relay = Relay(
@@ -63,8 +71,10 @@ def make_endpoints(
     grounding = Grounding(
         services.context, settings.chat, keeps_uploads=services.keeps_uploads
     )
-    admission = Admission(gate, conversations)
-    own = DaemonEndpoints(services, control, caps, journal, make_code)
+    admission = Admission(gate, frame.conversations)
+    own = DaemonEndpoints(
+        services, frame.control, frame.features, frame.journal, frame.make_code
+    )
     local: dict[Service, LocalHandler] = {
         Service.MODELS: models.for_editor,
         Service.OFFICIAL: relay.status,
@@ -73,30 +83,26 @@ def make_endpoints(
         **own.handlers,
     }
     handlers = Handlers(
-        _make_generator(services, grounding, admission, timing, caps),
-        _make_completer(services, grounding, gate, caps),
-        _make_translator(services, gate, admission, timing, caps),
+        _make_generator(services, grounding, admission, frame),
+        _make_completer(services, grounding, frame),
+        _make_translator(services, admission, frame),
         models,
         local,
         services.chat_places,
     )
     gap = timing.body_gap
-    endpoints = Endpoints(guard, official, handlers, models, relay, body_gap=gap)
+    endpoints = Endpoints(frame.guard, official, handlers, models, relay, body_gap=gap)
 
     def make_page() -> Mapping[str, PageHandler]:
         from byok.server.dashboard.api import make_page_handlers
 
-        return make_page_handlers(local, services, control, live)
+        return make_page_handlers(local, services, frame.control, frame.live)
 
     return EndpointSet(endpoints, make_page)
 
 
 def _make_generator(
-    services: Services,
-    grounding: Grounding,
-    admission: Admission,
-    timing: Timing,
-    caps: CapKeeper,
+    services: Services, grounding: Grounding, admission: Admission, frame: Frame
 ) -> Generator:
     return Generator(
         _make_chooser(services),
@@ -105,27 +111,23 @@ def _make_generator(
         grounding,
         _make_tools(services),
         admission,
-        _stream_opener(timing, LINES),
+        _stream_opener(frame.timing, LINES),
         services.shown,
         services.chat_places,
-        caps,
+        frame.features.admit,
     )
 
 
 def _make_translator(
-    services: Services,
-    gate: Gate,
-    admission: Admission,
-    timing: Timing,
-    caps: CapKeeper,
+    services: Services, admission: Admission, frame: Frame
 ) -> Translator:
     return Translator(
         services.router,
-        Forwarder(services.redactor, gate, patience=timing.patience),
+        Forwarder(services.redactor, frame.gate, patience=frame.timing.patience),
         _make_tools(services),
         admission,
-        _stream_opener(timing, EVENTS),
-        caps,
+        _stream_opener(frame.timing, EVENTS),
+        frame.features.admit,
     )
 
 
@@ -143,7 +145,7 @@ def _stream_opener(
 
 
 def _make_completer(
-    services: Services, grounding: Grounding, gate: Gate, caps: CapKeeper
+    services: Services, grounding: Grounding, frame: Frame
 ) -> Completer:
     return Completer(
         _make_chooser(services),
@@ -151,9 +153,9 @@ def _make_completer(
         services.context,
         grounding,
         _make_tools(services),
-        gate,
+        frame.gate,
         services.settings.completion,
-        caps,
+        frame.features.admit,
     )
 
 

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from byok import __version__
 from byok.augment.body import first_text
-from byok.caps.keeper import CapKeeper
 from byok.capture.recorder import DEFAULT_SECONDS
 from byok.chat import Json
 from byok.config import mask_settings
 from byok.errors import NO_UPSTREAM, BadRequest, ConfigError
+from byok.features.running import Features
 from byok.journal.journal import Journal
 from byok.routing import OFFICIAL, Service
 from byok.server.catalog_report import catalog
@@ -33,13 +33,13 @@ class DaemonEndpoints:
         self,
         services: Services,
         control: Control,
-        caps: CapKeeper,
+        features: Features,
         journal: Journal,
         make_code: Callable[[], str],
     ) -> None:
         """Take what is told of; `make_code` gives a code for the dashboard."""
         self._services = services
-        self._caps = caps
+        self._features = features
         self._journal = journal
         self._control = control
         self._make_code = make_code
@@ -68,7 +68,7 @@ class DaemonEndpoints:
             "reason": choice.reason,
             "model": self._services.router.default().id,
             "settings": self._control.status(),
-            "caps": await self._caps.status(),
+            "features": await self._features.status(),
             "journal": {"lost": self._journal.lost},
         }
 

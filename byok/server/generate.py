@@ -4,7 +4,7 @@ The second phase is a `StreamedAnswer` or a `WholeAnswer`.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -22,9 +22,9 @@ from byok.augment.reply_job import (
     ObjectReply,
     ReplyFacts,
 )
-from byok.caps.keeper import Admitted, CapKeeper
 from byok.chat import ChatRequest, Json
 from byok.events import Notice
+from byok.features.base import PASS, Asking, Verdict
 from byok.purposes import Purpose
 from byok.retrieval.code_context import CodeContext
 from byok.server.admission import Admission
@@ -71,7 +71,7 @@ class Generator:
         open_stream: Callable[[HttpExchange], LineStream],
         shown: ShownContext,
         places: ChatPlaces,
-        caps: CapKeeper,
+        admit: Callable[[Asking], Awaitable[Verdict]],
     ) -> None:
         """Take what answers need; `defaults`: by endpoint, model and conversation."""
         self._models = models
@@ -83,7 +83,7 @@ class Generator:
         self._open_stream = open_stream
         self._state = DecodeState(self._log_node, shown)
         self._places = places
-        self._caps = caps
+        self._admit = admit
         self._told_nodes: set[int] = set()
         self._told_notes: set[tuple[str, str]] = set()  # by model
 
@@ -125,10 +125,8 @@ class Generator:
         if job.chat.prompt:
             exchange.record.prompt = f"{job.chat.prompt}@{defaults.prompts.version}"
         self._log_notes(destination, job.chat.notes)
-        is_chat = request.row.purpose is Purpose.CHAT
-        tells = is_chat and not job.chat.silent
-        admitted = await self._admit(request, job.chat, tells=tells)
-        if admitted.refusal is None and not job.chat.ended:
+        verdict = await self._judge(request, job.chat)
+        if verdict.refusal is None and not job.chat.ended:
             ground = self._grounding.ground
             chat, facts = await ground(job, body, exchange.request_id, run)
         else:
@@ -140,19 +138,19 @@ class Generator:
             reply,
             exchange.record,
             self._tools,
-            notices=map(Notice, admitted.warnings),
-            refusal=admitted.refusal,
+            notices=map(Notice, verdict.notices),
+            refusal=verdict.refusal,
         )
         return answer, reply
 
-    async def _admit(
-        self, request: _Request, chat: ChatRequest, *, tells: bool
-    ) -> Admitted:
-        """Ask the caps, if a model is to be asked."""
+    async def _judge(self, request: _Request, chat: ChatRequest) -> Verdict:
+        """Ask the features, if a model is to be asked."""
         if not chat.messages or chat.ended:
-            return Admitted()
+            return PASS
         name, model = request.destination.upstream.name, request.destination.model
-        return await self._caps.admit(request.exchange.record, name, model, tells=tells)
+        shown = request.row.purpose is Purpose.CHAT and not chat.silent
+        record = request.exchange.record
+        return await self._admit(Asking(record, name, model, chat, shown))
 
     async def _with_file(self, body: Json) -> Json:
         """Add the file that a client uploaded but sent only a part of."""

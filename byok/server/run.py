@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from aiohttp.web import SockSite
 
-from byok.caps.keeper import CapKeeper
 from byok.capture.recorder import CaptureRecorder
 from byok.config import Settings
 from byok.daemon.challenge import answer_challenge, derive_owner_token
@@ -21,6 +20,8 @@ from byok.daemon.hardening import max_connections
 from byok.daemon.logs import set_level
 from byok.daemon.token import TokenCheck, renew_token
 from byok.dashboard.live import LiveRequests
+from byok.features.base import Site
+from byok.features.running import Features, start_features
 from byok.journal.journal import Journal
 from byok.observer import Observer, Observers
 from byok.platform.paths import Paths
@@ -56,8 +57,7 @@ class Daemon:
         sites: list[SockSite],
         timing: Timing,
         control: Control,
-        caps: CapKeeper,
-        journal: Journal,
+        features: Features,
         open_for: Callable[["Services"], None],
     ) -> None:
         self.services = services
@@ -66,8 +66,7 @@ class Daemon:
         self.port = front.port
         self.instance = front.instance
         self.sessions = front.dashboard.sessions
-        self._caps = caps
-        self._journal = journal
+        self._features = features
         self._front = front
         self._gate = front.gate
         self._sites = sites
@@ -127,10 +126,9 @@ class Daemon:
         await _wait_until(lambda: app.requests <= gate.answering, self._timing.settle)
         await self.services.context.give_up()
 
-    async def count_of_predecessor(self) -> None:
-        """Let caps count what the process before has written to the journal last."""
-        await _wait_until(lambda: not self._journal.waiting, self._timing.settle)
-        self._caps.read_again()
+    async def follow_predecessor(self) -> None:
+        """Let features count what the process before, which has ended, wrote last."""
+        await self._features.follow_predecessor(self._timing.settle)
 
     async def finish_answers(self) -> None:
         """Let the answers in progress end; those that take too long are cut."""
@@ -192,11 +190,17 @@ async def listening(
     """
     timing = timing or Timing()
     journal = Journal(paths.journal, redactor, clock=clock)
-    caps = CapKeeper(paths.journal, clock=clock)
+    features = start_features(Site(paths, redactor, clock))
     captures = CaptureRecorder(paths.captures, redactor)
     spans = Spans(redactor)
     live = LiveRequests(redactor, clock=clock)
-    told: list[Observer] = [caps, captures, spans, live, *observers]
+    told: list[Observer] = [
+        *features.observers,
+        captures,
+        spans,
+        live,
+        *observers,
+    ]
     front = _make_front(settings, paths, redactor, journal, told, timing, passed)
     front.gate.on_stop(live.close)
     source = source or Source(paths.config, lambda: settings)
@@ -206,17 +210,16 @@ async def listening(
         serve_http(front.server, front.sockets, timing.last_words / 2) as sites,
     ):
         opened.push_async_callback(asyncio.to_thread, journal.close)  # the last
+        opened.push_async_callback(asyncio.to_thread, features.close)
         opened.push_async_callback(asyncio.to_thread, captures.close)
         opened.push_async_callback(asyncio.to_thread, spans.close)
         opened.callback(front.metrics.close)
         try:
             await asyncio.to_thread(_import_endpoints)
             services = await opened.enter_async_context(open_services())
-            open_for = _opener(front, timing, control, journal, caps, spans, live)
+            open_for = _opener(front, timing, control, journal, features, spans, live)
             open_for(services)
-            daemon = Daemon(
-                *(services, front, sites, timing, control, caps, journal, open_for)
-            )
+            daemon = Daemon(services, front, sites, timing, control, features, open_for)
             control.on_change(daemon.use)
             captures.begin()
             yield daemon
@@ -276,7 +279,7 @@ def _opener(
     timing: Timing,
     control: Control,
     journal: Journal,
-    caps: CapKeeper,
+    features: Features,
     spans: Spans,
     live: LiveRequests,
 ) -> Callable[["Services"], None]:
@@ -284,36 +287,33 @@ def _opener(
 
     Conversations outlive the services, so that their turns keep their order.
     """
-    from byok.server.compose import make_endpoints
+    from byok.server.compose import Frame, make_endpoints
     from byok.server.conversations import Conversations
     from byok.wiring.tracing import configure_spans
 
-    conversations = Conversations()
+    frame = Frame(
+        front.guard,
+        front.gate,
+        Conversations(),
+        control,
+        timing,
+        features,
+        live,
+        journal,
+        front.dashboard.sessions.make_code,
+    )
 
     def open_for(services: "Services") -> None:
         front.metrics.configure(
             on=services.settings.metrics.enabled,
-            price_of=services.catalog.price_of,
+            price_of=services.price_of,
             ask_index=services.context.status,
         )
         configure_spans(spans, services)
-        answering = make_endpoints(
-            services,
-            front.guard,
-            front.gate,
-            conversations,
-            control,
-            timing,
-            caps,
-            live,
-            journal,
-            front.dashboard.sessions.make_code,
-        )
-        settings, price_of = services.settings, services.catalog.price_of
-        live.price_of = price_of
-        keep_days = settings.journal.keep_days
-        journal.configure(keep_days, price_of)
-        caps.configure(settings.caps, price_of, journals=keep_days > 0)
+        features.configure(services)
+        answering = make_endpoints(services, frame)
+        live.price_of = services.price_of
+        journal.configure(services.settings.journal.keep_days, services.price_of)
         front.app.open(answering.endpoints)
         front.dashboard.open(answering.make_page)
         services.catalog.refresh()

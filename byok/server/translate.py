@@ -2,15 +2,16 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
 from byok.augment.body import first_text
-from byok.caps.keeper import CapKeeper
+from byok.chat import ChatRequest
 from byok.clients.block_reply import ReplyHead
 from byok.clients.question import Question
 from byok.clients.whole_reply import WholeReply
+from byok.features.base import Asking, Verdict
 from byok.server.admission import Admission
 from byok.server.answerable import Answerable, ConstantAnswer
 from byok.server.forward import Forwarder
@@ -40,7 +41,7 @@ class Translator:
         tools: AnswerTools,
         admission: Admission,
         open_stream: Callable[[HttpExchange], LineStream],
-        caps: CapKeeper,
+        admit: Callable[[Asking], Awaitable[Verdict]],
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -49,7 +50,7 @@ class Translator:
         self._tools = tools
         self._admission = admission
         self._open_stream = open_stream
-        self._caps = caps
+        self._admit = admit
         self._clock = clock
         self._told: set[str] = set()
 
@@ -75,7 +76,7 @@ class Translator:
         own = upstream.serves(row.upstream_path, model) and not holds_encrypted(raw)
         if own or not isinstance(row, (Ask, CountTokens)):
             if not isinstance(row, CountTokens):
-                await self._admit(exchange, destination)
+                await self._judge(exchange, destination)
             return await self._forwarder.understand(
                 row, raw, body, exchange, run, destination
             )
@@ -83,14 +84,19 @@ class Translator:
         self._log_left_out(question)
         if isinstance(row, CountTokens):
             return ConstantAnswer({"input_tokens": estimate_tokens(question)})
-        await self._admit(exchange, destination)
+        await self._judge(exchange, destination, question.chat)
         return self._ask(row, question, exchange, destination)
 
-    async def _admit(self, exchange: HttpExchange, destination: Destination) -> None:
+    async def _judge(
+        self,
+        exchange: HttpExchange,
+        destination: Destination,
+        chat: ChatRequest | None = None,
+    ) -> None:
         name, model = destination.upstream.name, destination.model
-        admitted = await self._caps.admit(exchange.record, name, model)
-        if admitted.refusal is not None:
-            raise admitted.refusal
+        verdict = await self._admit(Asking(exchange.record, name, model, chat))
+        if verdict.refusal is not None:
+            raise verdict.refusal
 
     def _ask(
         self,

@@ -104,7 +104,7 @@ class Serving:
             return
         with contextlib.suppress(orjson.JSONDecodeError):  # it has ended already
             daemon.sessions.adopt(orjson.loads(before.state))
-        before.on_end(lambda: self._begin(daemon.count_of_predecessor()))
+        before.on_end(lambda: self._begin(daemon.follow_predecessor()))
 
     async def _end(self, daemon: Daemon) -> None:
         notifier = self._activation.notifier

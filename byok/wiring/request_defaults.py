@@ -7,6 +7,7 @@ from functools import partial
 from byok.augment.reply_job import Defaults
 from byok.chat import Sampling
 from byok.config import Settings, UpstreamSettings
+from byok.features.loops.settings import LoopSettings
 from byok.prompts.model_fit import FitMemory, ModelFit, find_fit
 from byok.prompts.prompt_set import PromptSet
 from byok.upstream.catalog import Catalog
@@ -49,7 +50,7 @@ class RequestDefaults:
             self.prompts,
             fit,
             compact_tools=chat.compact_tools and fit.is_small,
-            loops=self.settings.loops.limits,
+            loops=self.settings.section(LoopSettings).limits,
         )
 
     def _find_fit(self, upstream: str, model: str) -> ModelFit:

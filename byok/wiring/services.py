@@ -22,6 +22,7 @@ from byok.config import Settings, UpstreamSettings, check_models, check_settings
 from byok.dialects.presets import find_preset
 from byok.embeddings.consent import Consent
 from byok.embeddings.service import EmbeddingService
+from byok.journal.cost import PriceOf
 from byok.keys import KeyLadder
 from byok.keys.pool import AnyKey
 from byok.platform.paths import Paths
@@ -87,6 +88,11 @@ class Services:
             ConfigError: the settings cannot be used.
         """
         return await self.factory.make(settings, self.context)
+
+    @property
+    def price_of(self) -> PriceOf:
+        """What tells the price of a model, None if it is not known."""
+        return self.catalog.price_of
 
     @property
     def keeps_uploads(self) -> bool:

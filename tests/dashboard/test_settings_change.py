@@ -9,9 +9,9 @@ from byok.client_settings.setting import MISSING
 from byok.client_settings.toml_text import put
 from byok.config import Settings, check_settings, make_settings
 from byok.config.faults import SettingFault
-from byok.config.spending_sections import CapSettings
 from byok.dashboard.settings_change import Change, Tables, apply_changes, read_changes
 from byok.errors import BadRequest
+from byok.features.caps.settings import CapSettings
 from tests.fakes.own_settings import TEXTS
 
 FILE = Path("f")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from byok.caps.ledger import bounds_of, day_of
+from byok.features.caps.ledger import bounds_of, day_of
 from byok.record import RequestRecord
 from tests.fakes.clock import Clock
 from tests.fakes.daemon import Answer, Editor, running, settings_for
@@ -97,7 +97,7 @@ async def test_a_chat_over_a_cap_is_told_in_the_chat(fake: FakeUpstream) -> None
     fake.play(HI)
     async with running(capped(fake, tokens_per_day=2000), clock=NOON) as editor:
         replies = [await editor.chat(conversation_id="one") for _ in range(3)]
-        status = (await editor.post("/byok/daemon")).json["caps"]
+        status = (await editor.post("/byok/daemon")).json["features"]
     first, second, last = replies
     assert (first.text, second.text.startswith("Hi.")) == ("Hi.", True)
     assert len(fake.requests) == 2
@@ -266,12 +266,12 @@ async def test_a_cap_in_dollars_does_not_stop_a_model_on_this_machine(
     async with running(settings, clock=NOON) as editor:
         paid = [await editor.chat(model="byok:fake:m") for _ in range(2)]
         local = [await editor.chat(model="byok:fake:here") for _ in range(2)]
-        status = (await editor.post("/byok/daemon")).json["caps"]
+        [cap] = (await editor.post("/byok/daemon")).json["features"]["caps"]
     assert [is_refused(reply) for reply in (*paid, *local)] == [
         *(False, True),
         *(False, False),
     ]
-    assert status["unpriced"] == 0
+    assert cap["unpriced"] == 0
 
 
 async def test_midnight_begins_a_new_day(fake: FakeUpstream) -> None:
@@ -308,7 +308,7 @@ async def test_a_days_cap_holds_over_a_restart(
         last = await ask(program, "one")
         over = await ask(program, "two")
         told = byok(home, "status").stdout
-        status = json.loads(byok(home, "status", "--json").stdout)["caps"]
+        status = json.loads(byok(home, "status", "--json").stdout)["features"]
         await program.ended(signal.SIGTERM)
     assert b"Hi." in last.body
     assert b"3 of 3 requests today" in over.body

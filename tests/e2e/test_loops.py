@@ -162,6 +162,6 @@ async def test_an_ended_turn_counts_for_no_cap(fake: FakeUpstream) -> None:
         {**settings_for(fake.url), "caps": {"requests_per_day": 6}}
     ) as editor:
         last, steps = await Agent(editor, fail).turn("Look.")
-        caps = (await editor.post("/byok/daemon")).json["caps"]
+        [cap] = (await editor.post("/byok/daemon")).json["features"]["caps"]
     assert (steps, ENDED in last.text) == (6, True)
-    assert caps["caps"][0]["used"] == 6
+    assert cap["used"] == 6

@@ -81,7 +81,7 @@ async def knock(program: Program, until: asyncio.Event) -> int:
 async def used_requests(program: Program) -> int:
     """Return what the one cap of the daemon says is used."""
     told = (await program.ask(request(target=b"/byok/daemon"))).json
-    [cap] = told["caps"]["caps"]
+    [cap] = told["features"]["caps"]
     return int(cap["used"])
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from byok.caps.spent import Spent, spending_of
 from byok.errors import CannotStart
+from byok.features.caps.ledger import Spent, spending_of
 from byok.journal.sums import JournalSums, sum_conversation, sum_period
 from tests.fakes.journal_entries import NOW, entry, write_journal
 

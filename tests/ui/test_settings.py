@@ -10,6 +10,7 @@ import pytest_asyncio
 from playwright.async_api import Page, Route, expect
 
 from byok.errors import ConfigError
+from byok.features.loops.settings import LoopSettings
 from byok.platform.paths import find_paths
 from tests.fakes.daemon import Editor
 from tests.fakes.pages import axe, open_panel
@@ -101,7 +102,7 @@ async def test_a_list_is_made_empty_and_default_again(
     await expect(entries).to_have_attribute("placeholder", "")
     await save(page)
     assert file.read_text() == text_for(fake) + "\n[loops]\npolling = []\n"
-    assert editor.daemon.control.settings.loops.polling == []
+    assert editor.daemon.control.settings.section(LoopSettings).polling == []
     await expect(box).to_be_checked()
     await entries.fill("read-terminal")
     await expect(box).not_to_be_checked()

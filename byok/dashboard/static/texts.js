@@ -112,16 +112,18 @@ const TEXTS = {
   "overview.official-none": ["no address set; nothing is sent there", "未设置地址，不会向其发送任何内容"],
   "overview.official-groups": ["answers: {names}", "负责：{names}"],
   "overview.official-unused": ["not used", "未使用"],
-  "overview.caps": ["Caps", "用量上限"],
-  "overview.caps-none": ["none set", "未设置"],
-  "overview.cap-used": ["{title}: {used} of {most}", "{title}：{used} / {most}"],
-  "overview.cap-each": ["{title}: at most {most}", "{title}：最多 {most}"],
-  "cap.requests_per_day": ["Requests today", "今日请求数"],
-  "cap.tokens_per_day": ["Tokens today", "今日 token"],
-  "cap.usd_per_day": ["Dollars today", "今日费用"],
-  "cap.requests_per_conversation": ["Requests per conversation", "每个对话的请求数"],
-  "cap.tokens_per_conversation": ["Tokens per conversation", "每个对话的 token"],
-  "cap.usd_per_conversation": ["Dollars per conversation", "每个对话的费用"],
+  "status.none": ["nothing", "无"],
+  "status.none.caps": ["none set", "未设置"],
+  "status.caps.uncounted": ["The journal is off, so only requests since byok started are counted.",
+    "请求日志已关闭，仅统计 byok 启动以来的用量。"],
+  "meter.used-of": ["{title}: {used} of {most}", "{title}：{used} / {most}"],
+  "meter.each": ["{title}: at most {most}", "{title}：最多 {most}"],
+  "meter.requests_per_day": ["Requests today", "今日请求数"],
+  "meter.tokens_per_day": ["Tokens today", "今日 token"],
+  "meter.usd_per_day": ["Dollars today", "今日费用"],
+  "meter.requests_per_conversation": ["Requests per conversation", "每个对话的请求数"],
+  "meter.tokens_per_conversation": ["Tokens per conversation", "每个对话的 token"],
+  "meter.usd_per_conversation": ["Dollars per conversation", "每个对话的费用"],
   "overview.demo": ["The demo is no model: it repeats what you ask. To choose a model, run "
     + "byok init, or add an upstream under",
   "演示上游不是模型，只会重复你的问题。要选择模型，请运行 byok init，或在此添加上游："],
@@ -322,11 +324,8 @@ const TEXTS = {
   "usage.table.client": ["By client", "按客户端"],
   "usage.table.purpose": ["By purpose", "按用途"],
   "usage.table.day": ["By day", "按天"],
-  "usage.caps": ["Caps", "用量上限"],
-  "usage.cap.used": ["{used} of {most} used", "已用 {used}，上限 {most}"],
-  "usage.cap.most": ["at most {most}", "上限 {most}"],
-  "usage.cap.off": ["The journal is off, so only requests since byok started are counted.",
-    "请求日志已关闭，仅统计 byok 启动以来的用量。"],
+  "meter.used": ["{used} of {most} used", "已用 {used}，上限 {most}"],
+  "meter.most": ["at most {most}", "上限 {most}"],
 
   // panels/conversations.js
   "conversations.title": ["Conversations", "对话"],
@@ -886,7 +885,7 @@ export function language() {
 export const setLanguage = (name) => localStorage.setItem(KEY, name);
 
 // Return the text of a key, or what stands for it where there is none.
-export const textOr = (key, other) => (key in TEXTS ? t(key) : other);
+export const textOr = (key, other, values) => (key in TEXTS ? t(key, values) : other);
 
 // Return a text in the page's language.
 export function t(key, values = {}) {

@@ -41,7 +41,7 @@ async def test_the_state_tells_what_runs_and_since_when() -> None:
     assert state["seconds"] >= 0 < state["since"]
     assert state["capture"]["on"] is False
     assert state["official"]["base_url"] == ""
-    assert state["caps"]["caps"] == []
+    assert state["features"]["caps"] == []
     assert state["settings"]["restart"] == []
 
 

@@ -5,10 +5,10 @@ import { call, onEnd } from "../api.js";
 import {
   announce, badge, breakable, errorBox, facts, h, replace, table, toolSection,
 } from "../dom.js";
-import { dollars, duration, number, percent, time } from "../format.js";
+import { statusFacts } from "../feature-status.js";
+import { duration, number, time } from "../format.js";
 import { follow, renderAgain } from "../refresh.js";
-import { costText } from "../requests.js";
-import { t, textOr } from "../texts.js";
+import { t } from "../texts.js";
 import { modelsTable } from "./models-table.js";
 import { requestsTable } from "./requests-table.js";
 
@@ -98,7 +98,7 @@ function stateParts({ settings, ...state }) {
       [t("overview.settings"), h("code", {}, settings.file)],
       [t("overview.capture"), captureText(state.capture)],
       [t("overview.official"), officialText(state.official)],
-      [t("overview.caps"), capsText(state.caps)],
+      ...statusFacts(state.features),
     ])];
 }
 
@@ -116,26 +116,6 @@ function officialText(official) {
   return [h("code", {}, official.base_url), " ",
     names ? t("overview.official-groups", { names }) : t("overview.official-unused"),
     troubles.map(([what, why]) => h("p", { class: "trouble" }, badge("bad", what), " ", why))];
-}
-
-function capsText({ caps, unpriced }) {
-  if (!caps.length) return t("overview.caps-none");
-  return caps.map((cap) => capLine(cap, unpriced));
-}
-
-function capLine({ name, most, used }, unpriced) {
-  const inDollars = name.startsWith("usd");
-  const amount = inDollars ? dollars : number;
-  const title = textOr(`cap.${name}`, name);
-  if (used === null) {
-    return h("div", {}, t("overview.cap-each", { title, most: amount(most) }));
-  }
-  const tone = used >= most ? "bad" : used >= 0.8 * most ? "warn" : "good";
-  return h("div", {}, badge(tone, percent(used / most)), " ",
-    t("overview.cap-used", {
-      title, most: amount(most),
-      used: inDollars ? costText({ cost: used, unpriced }) : amount(used),
-    }));
 }
 
 async function upstreamsBlock(body, signal, tools, onModels) {

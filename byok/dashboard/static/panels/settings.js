@@ -2,7 +2,7 @@
 
 import { call } from "../api.js";
 import { announce, errorBox, h, replace } from "../dom.js";
-import { t } from "../texts.js";
+import { t, textOr } from "../texts.js";
 import { ChangesBar, showFaults } from "./settings/bar.js";
 import { conflictBox, differences } from "./settings/conflict.js";
 import { Draft } from "./settings/draft.js";
@@ -99,7 +99,7 @@ class View {
     const isOpen = OPEN.includes(name) || count > 0 || fields.some((one) => draft.fault(one.path));
     const isOfficial = name === "official" && fields[0].value; // it has an address
     return h("details", { class: "card group", open: isOpen, "data-group": name },
-      h("summary", {}, h("h2", {}, t(`settings.group.${name}`)), " ",
+      h("summary", {}, h("h2", {}, textOr(`settings.group.${name}`, name)), " ",
         count ? h("span", { class: "quiet" }, t("settings.count", { count })) : null),
       isOfficial ? this.keys.line("official") : null, h("div", { class: "fields" }, rows));
   }

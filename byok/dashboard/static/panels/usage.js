@@ -3,6 +3,7 @@
 import { call } from "../api.js";
 import { createChart } from "../charts.js";
 import { errorBox, h, replace, section, table } from "../dom.js";
+import { meterSections } from "../feature-status.js";
 import { dollars, number, percent, short } from "../format.js";
 import { follow } from "../refresh.js";
 import { costOf, costText } from "../requests.js";
@@ -24,7 +25,7 @@ const CHARTS = [
 export async function open(root, [range, by], signal) {
   const chosen = { range: Object.hasOwn(RANGES, range) ? range : "week",
     by: SPLITS.includes(by) ? by : "model" };
-  const parts = { trouble: h("div", {}), figures: section(t("usage.figures")), caps: h("div", {}),
+  const parts = { trouble: h("div", {}), figures: section(t("usage.figures")), meters: h("div", {}),
     charts: h("div", { class: "charts" }), groups: section(""), days: section("") };
   // What has nothing to show is not there: an empty chart says nothing.
   for (const name of ["figures", "charts", "groups", "days"]) parts[name].hidden = true;
@@ -33,7 +34,7 @@ export async function open(root, [range, by], signal) {
   parts.charts.append(...drawn.map(({ chart }) => chart.element));
   const state = { chosen, parts, drawn, turn: 0 };
   const load = (background) => refresh(state, signal, background);
-  replace(root, choices(chosen, () => load(false)), parts.trouble, parts.figures, parts.caps,
+  replace(root, choices(chosen, () => load(false)), parts.trouble, parts.figures, parts.meters,
     parts.charts, parts.groups, parts.days);
   await load(false);
   follow(() => load(true), signal, PAUSE);
@@ -65,7 +66,7 @@ async function refresh(state, signal, background) {
     if (turn !== state.turn || signal.aborted) return;
     replace(parts.trouble);
     show(state, series, byDay);
-    showCaps(parts.caps, daemon.caps);
+    replace(parts.meters, meterSections(daemon.features));
   } catch (error) {
     if (!signal.aborted && turn === state.turn) replace(parts.trouble, errorBox(error));
   }
@@ -119,25 +120,4 @@ function fill(part, title, rows, total, first) {
   ].map(([name, cell], place) => ({ title: name, cell, numeric: place > 0 }));
   replace(part, h("h2", {}, title), table(title, columns, rows, { empty: t("usage.empty") }));
   if (focused) part.querySelector(".scroll")?.focus({ preventScroll: true });
-}
-
-function showCaps(part, { caps, unpriced, journal }) {
-  if (!caps.length) return replace(part);
-  replace(part, section(t("usage.caps"),
-    h("ul", { class: "caps" }, caps.map((cap) => showCap(cap, unpriced))),
-    journal ? null : h("p", { class: "quiet" }, t("usage.cap.off"))));
-}
-
-// `used` is null for a cap of each conversation.
-function showCap({ name, most, used }, unpriced) {
-  const inDollars = name.startsWith("usd");
-  const write = inDollars ? dollars : number;
-  const title = t(`cap.${name}`);
-  if (used === null) return h("li", {}, title, " ", t("usage.cap.most", { most: write(most) }));
-  return h("li", {}, h("span", {}, title),
-    h("progress", { max: most, value: Math.min(used, most), "aria-label": title }),
-    h("span", {}, t("usage.cap.used", {
-      most: write(most),
-      used: inDollars ? costText({ cost: used, unpriced }) : write(used),
-    })));
 }

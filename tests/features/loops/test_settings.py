@@ -1,9 +1,9 @@
-"""The sections against surprises: what they refuse."""
+"""What the section [loops] refuses."""
 
 import pytest
 from pydantic import ValidationError
 
-from byok.config.spending_sections import CapSettings, LoopSettings
+from byok.features.loops.settings import LoopSettings
 from byok.loops.limits import LoopLimits
 
 
@@ -25,9 +25,3 @@ def test_a_model_is_told_before_a_turn_is_ended(
         return
     with pytest.raises(ValidationError, match=f"{kind}_end must be more than"):
         LoopSettings.model_validate(values)
-
-
-@pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), "much"])
-def test_a_cap_is_a_number_from_0(value: object) -> None:
-    with pytest.raises(ValidationError):
-        CapSettings.model_validate({"usd_per_day": value})

@@ -1,10 +1,11 @@
 """The caps of the settings, and their sentences."""
 
 import pytest
+from pydantic import ValidationError
 
-from byok.caps.limits import Cap, Period, Unit, list_caps
-from byok.caps.spent import Spent
-from byok.config.spending_sections import CapSettings
+from byok.features.caps.ledger import Spent
+from byok.features.caps.limits import Cap, Period, Unit, list_caps
+from byok.features.caps.settings import CapSettings
 
 SPENT = Spent(8, 5000, 1.5)
 
@@ -57,3 +58,9 @@ def test_a_cap_in_dollars_says_what_is_not_known() -> None:
 def test_a_cap_is_near_from_four_fifths_on() -> None:
     cap = Cap(Unit.TOKENS, Period.DAY, 100)
     assert [cap.is_near(used) for used in (79, 80, 100)] == [False, True, True]
+
+
+@pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), "much"])
+def test_a_cap_is_a_number_from_0(value: object) -> None:
+    with pytest.raises(ValidationError):
+        CapSettings.model_validate({"usd_per_day": value})

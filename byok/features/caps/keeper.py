@@ -6,61 +6,48 @@ all end, and the cap is exceeded by what they take, at most `limits.streams` of 
 """
 
 import logging
-import time
 from collections import Counter
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
 from datetime import date
-from pathlib import Path
 
-from byok.caps.ledger import Ledger, day_of
-from byok.caps.limits import Cap, Period, Unit, list_caps
-from byok.caps.spent import Spent, spending_of
-from byok.chat import Json
-from byok.config.spending_sections import CapSettings
-from byok.errors import BadRequest
+from byok.config.sections import JournalSettings
+from byok.features.base import PASS, Asking, Feature, Site, Supplies, Verdict
+from byok.features.caps.ledger import Ledger, Spent, day_of, spending_of
+from byok.features.caps.limits import Cap, Period, Unit, list_caps
+from byok.features.caps.settings import CapSettings
+from byok.features.status import StatusLine, StatusRow
 from byok.journal.cost import PriceOf, no_price
 from byok.journal.entry import make_entry
 from byok.record import RequestRecord
 
 _log = logging.getLogger(__name__)
 _MOST_TOLD = 1000
+_UNCOUNTED = StatusLine(
+    "counted since the start of byok only, as the journal is off", "caps.uncounted"
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
-    """Whether a request may begin: not with a `refusal`. The user sees `warnings`."""
+class CapKeeper(Feature):
+    """Admits requests to models, and counts what they took."""
 
-    refusal: BadRequest | None = None
-    warnings: tuple[str, ...] = ()
-
-
-_FREELY = Admitted()
-
-
-class CapKeeper:
-    """Admits requests to models, and as an observer counts what they took."""
-
-    def __init__(
-        self, journal: Path, *, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, site: Site) -> None:
         """Take the journal's file; without caps it is never read."""
-        self._journal = journal
-        self._clock = clock
+        self._journal = site.paths.journal
+        self._clock = site.clock
         self._caps: tuple[Cap, ...] = ()
         self._price_of: PriceOf = no_price
         self._journals = False
-        self._ledger = Ledger(journal)
+        self._ledger = Ledger(self._journal)
         self._begun: dict[str, str] = {}  # conversations by request
         self._begun_in: Counter[str] = Counter()
         self._told: set[tuple[Cap, Hashable]] = set()
         self._logged: set[tuple[Cap, Hashable]] = set()
 
-    def configure(
-        self, settings: CapSettings, price_of: PriceOf, *, journals: bool
-    ) -> None:
-        """Use these caps and prices from now on; `journals`: the journal is on."""
-        caps, had = list_caps(settings), self._caps
+    def configure(self, supplies: Supplies, /) -> None:
+        """Use these caps and prices from now on."""
+        settings = supplies.settings
+        caps, had = list_caps(settings.section(CapSettings)), self._caps
+        journals = settings.section(JournalSettings).keep_days > 0
         if caps and not had:
             self._ledger = Ledger(self._journal)
         if caps and not journals and (self._journals or not had):
@@ -68,32 +55,23 @@ class CapKeeper:
                 "the journal is off (journal.keep_days), so after a restart caps do "
                 "not know what was spent before"
             )
-        self._caps, self._price_of, self._journals = caps, price_of, journals
+        self._caps, self._price_of = caps, supplies.price_of
+        self._journals = journals
 
     def read_again(self) -> None:
-        """Count anew from the journal, to which another process has written."""
+        """Count anew from the journal, to which the process before has written."""
         if self._caps and self._journals:
             self._ledger = Ledger(self._journal)
             self._ledger.begin()
 
-    async def admit(
-        self,
-        record: RequestRecord,
-        upstream: str,
-        model: str,
-        *,
-        tells: bool = False,
-    ) -> Admitted:
-        """Let a request begin, which counts it, or refuse it.
-
-        `upstream` and `model` are those that it is for; the answer of one that `tells`
-        shows warnings to the user.
-        """
+    async def admit(self, asking: Asking, /) -> Verdict:
+        """Let a request begin, which counts it, or refuse it."""
+        record = asking.record
         if not self._caps or record.request_id in self._begun:
-            return _FREELY
+            return PASS
         day, talk = day_of(self._clock()), record.conversation
         await self._ledger.look_up(day, talk)
-        price = self._price_of(upstream, model)
+        price = self._price_of(asking.upstream, asking.model)
         free = price is not None and price.is_free
         near: list[tuple[Cap, Hashable, str]] = []
         for cap in self._caps:
@@ -104,13 +82,13 @@ class CapKeeper:
                 continue
             used, unpriced = self._measure(cap, day, talk)
             if used >= cap.most:
-                return Admitted(cap.error(used, unpriced))
+                return Verdict(cap.error(used, unpriced))
             used += cap.unit is Unit.REQUESTS  # this one
             if cap.is_near(used):
                 near.append((cap, of, cap.warning(used, unpriced)))
         self._begun[record.request_id] = talk
         self._begun_in[talk] += 1
-        return Admitted(warnings=self._warn(near, tells=tells))
+        return Verdict(notices=self._warn(near, shown=asking.shows_notices))
 
     def _measure(self, cap: Cap, day: date, talk: str) -> tuple[float, int]:
         """Return how much of a cap is used, and the requests of unknown price."""
@@ -120,9 +98,6 @@ class CapKeeper:
             spent = self._ledger.of_conversation(talk)
             begun = self._begun_in.get(talk, 0)
         return cap.measure(spent, begun), spent.unpriced
-
-    def request_started(self, record: RequestRecord, /) -> None:
-        """Do nothing until the request ends."""
 
     def request_finished(self, record: RequestRecord, /) -> None:
         """Count what a request took, also one that was cancelled."""
@@ -137,30 +112,31 @@ class CapKeeper:
             if spent != Spent():
                 self._ledger.add(day_of(entry.started), record.conversation, spent)
 
-    async def status(self) -> Json:
-        """Return the caps and what is used of them, for `byok status`."""
+    async def status(self) -> Sequence[StatusRow]:
+        """Return the caps and what is used of them."""
         if not self._caps:
-            return {"caps": [], "unpriced": 0, "journal": self._journals}
+            return ()
         day = day_of(self._clock())
         await self._ledger.look_up(day, "")
-        rows = [
-            cap.report(
-                self._measure(cap, day, "")[0] if cap.period is Period.DAY else None
+        unpriced = self._ledger.of_day(day).unpriced
+        rows: list[StatusRow] = [
+            cap.meter(
+                self._measure(cap, day, "")[0] if cap.period is Period.DAY else None,
+                unpriced,
             )
             for cap in self._caps
         ]
-        unpriced = self._ledger.of_day(day).unpriced
-        return {"caps": rows, "unpriced": unpriced, "journal": self._journals}
+        return rows if self._journals else [*rows, _UNCOUNTED]
 
     def _warn(
-        self, near: list[tuple[Cap, Hashable, str]], *, tells: bool
+        self, near: list[tuple[Cap, Hashable, str]], *, shown: bool
     ) -> tuple[str, ...]:
         """Warn once of each cap: in the log, and where the user sees it."""
         warnings: list[str] = []
         for cap, of, warning in near:
             if _is_new(self._logged, (cap, of)):
                 _log.warning("%s", warning)
-            if tells and _is_new(self._told, (cap, of)):
+            if shown and _is_new(self._told, (cap, of)):
                 warnings.append(warning)
         return tuple(warnings)
 

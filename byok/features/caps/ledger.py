@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from byok.caps.spent import Spent
 from byok.errors import CannotStart
+from byok.journal.entry import JournalEntry
 from byok.journal.reading import highest_number
 from byok.journal.sums import JournalSums, sum_conversation, sum_period
 
@@ -23,6 +23,36 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _MOST_DAYS = 32
 _MOST_CONVERSATIONS = 5000
+
+
+class Spent(NamedTuple):
+    """Sums of requests; `unpriced` are those whose cost is not among the `dollars`."""
+
+    requests: int = 0
+    tokens: int = 0
+    dollars: float = 0.0
+    unpriced: int = 0
+
+    def plus(self, other: "Spent") -> "Spent":
+        """Return both together."""
+        return Spent(
+            self.requests + other.requests,
+            self.tokens + other.tokens,
+            self.dollars + other.dollars,
+            self.unpriced + other.unpriced,
+        )
+
+
+def spending_of(entry: JournalEntry) -> Spent:
+    """Return what one request spent; the same rules as `journal/sums.py`."""
+    return Spent(
+        1 if entry.model and entry.attempts else 0,
+        (entry.input_tokens or 0) + (entry.output_tokens or 0),
+        entry.cost or 0.0,
+        1 if entry.model and entry.cost is None else 0,
+    )
+
+
 _NOTHING = Spent()
 
 

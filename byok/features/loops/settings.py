@@ -1,4 +1,4 @@
-"""The sections against surprises: loops of agents, and caps on what is spent."""
+"""The section [loops]."""
 
 from typing import Annotated, TypeAlias
 
@@ -8,8 +8,6 @@ from byok.config.section import SettingsSection
 from byok.loops.limits import POLLING, LoopLimits
 
 _Times: TypeAlias = Annotated[int, Field(ge=0, le=100_000)]
-_Count: TypeAlias = Annotated[int, Field(ge=0, le=10**15)]
-_Dollars: TypeAlias = Annotated[float, Field(ge=0, le=10**9, allow_inf_nan=False)]
 
 
 class LoopSettings(SettingsSection):
@@ -53,24 +51,3 @@ class LoopSettings(SettingsSection):
         """The limits of a turn."""
         values = self.model_dump()
         return LoopLimits(**{**values, "polling": frozenset(self.polling)})
-
-
-class CapSettings(SettingsSection):
-    """What may be spent in a day of this machine's clock, and in a conversation."""
-
-    requests_per_day: _Count = Field(0, description="Requests to models; 0: no limit.")
-    tokens_per_day: _Count = Field(
-        0, description="Tokens of prompts and answers, cached ones too; 0: no limit."
-    )
-    usd_per_day: _Dollars = Field(
-        0, description="US dollars, where prices are known; 0: no limit."
-    )
-    requests_per_conversation: _Count = Field(
-        0, description="Requests of one conversation; 0: no limit."
-    )
-    tokens_per_conversation: _Count = Field(
-        0, description="Tokens of one conversation; 0: no limit."
-    )
-    usd_per_conversation: _Dollars = Field(
-        0, description="US dollars of one conversation; 0: no limit."
-    )

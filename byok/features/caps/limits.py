@@ -3,10 +3,10 @@
 from enum import StrEnum
 from typing import NamedTuple
 
-from byok.caps.spent import Spent
-from byok.chat import Json
-from byok.config.spending_sections import CapSettings
 from byok.errors import BadRequest
+from byok.features.caps.ledger import Spent
+from byok.features.caps.settings import CapSettings
+from byok.features.status import Meter
 from byok.journal.cost import write_cost
 
 CAP_REACHED = "cap_reached"
@@ -86,9 +86,10 @@ class Cap(NamedTuple):
             status=402,
         )
 
-    def report(self, used: float | None) -> Json:
-        """Return the cap for `byok status`."""
-        return {"name": self.name, "most": self.most, "used": used}
+    def meter(self, used: float | None, unpriced: int) -> Meter:
+        """Return how much of it is used, for displays."""
+        in_dollars = self.unit is Unit.DOLLARS
+        return Meter(self.name, used, self.most, in_dollars, unpriced)
 
 
 def list_caps(settings: CapSettings) -> tuple[Cap, ...]:

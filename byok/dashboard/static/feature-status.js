@@ -1,0 +1,55 @@
+// How features stand: meters and lines, shown alike for all of them. What has no text here
+// is shown in the words of the daemon.
+
+import { badge, h, section } from "./dom.js";
+import { dollars, duration, number, percent } from "./format.js";
+import { costText } from "./requests.js";
+import { t, textOr } from "./texts.js";
+
+const titleOf = (feature) => textOr(`settings.group.${feature}`, feature);
+
+// Return pairs of a feature's title and its rows, short ones.
+export function statusFacts(features) {
+  return Object.entries(features).map(([feature, rows]) => [titleOf(feature),
+    rows.length ? rows.map((row) => h("div", {}, row.kind === "meter" ? meterLine(row) : line(row)))
+      : textOr(`status.none.${feature}`, t("status.none"))]);
+}
+
+// Return a section for each feature that has meters, with all of its rows.
+export function meterSections(features) {
+  return Object.entries(features)
+    .filter(([, rows]) => rows.some(({ kind }) => kind === "meter"))
+    .map(([feature, rows]) => section(titleOf(feature), h("ul", { class: "meters" },
+      rows.map((row) => h("li", {}, row.kind === "meter" ? meterBar(row) : line(row))))));
+}
+
+function line({ key, text, values, warns }) {
+  const shown = { ...values };
+  if (values.seconds !== undefined) shown.seconds = duration(values.seconds);
+  const words = textOr(`status.${key}`, text, shown);
+  return warns ? [badge("warn", textOr(`status.badge.${key}`, "!")), " ", words]
+    : h("span", { class: "quiet" }, words);
+}
+
+// `used` is null for what is counted elsewhere, such as in each conversation.
+function meterLine(meter) {
+  const { title, used, most } = amountsOf(meter);
+  if (meter.used === null) return t("meter.each", { title, most });
+  const part = meter.used / meter.most;
+  return [badge(part >= 1 ? "bad" : part >= 0.8 ? "warn" : "good", percent(part)), " ",
+    t("meter.used-of", { title, used, most })];
+}
+
+function meterBar(meter) {
+  const { title, used, most } = amountsOf(meter);
+  if (meter.used === null) return [title, " ", t("meter.most", { most })];
+  return [h("span", {}, title), h("progress", { max: meter.most,
+    value: Math.min(meter.used, meter.most), "aria-label": title }),
+    h("span", {}, t("meter.used", { used, most }))];
+}
+
+function amountsOf({ name, used, most, in_dollars: inDollars, unpriced }) {
+  const write = inDollars ? dollars : number;
+  return { title: textOr(`meter.${name}`, name), most: write(most),
+    used: inDollars ? costText({ cost: used, unpriced }) : write(used) };
+}

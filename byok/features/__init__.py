@@ -1,0 +1,49 @@
+"""The features, one row each; server, wiring and command line know only this list.
+
+The order is that of requests: the first row is asked first whether a model may be
+asked. A row imports nothing: settings are needed by every command, the running part by
+the daemon alone.
+"""
+
+from dataclasses import dataclass
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from byok.config.section import SettingsSection
+    from byok.features.base import Feature
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureRow:
+    """A feature: its name, and where its parts are, as `module:class` in its folder.
+
+    `name` is also that of its section in the settings, its folder and its command.
+    `running` is what runs in the daemon. `label` begins its lines in `byok status`.
+    `on_page`: its section is a group of the page's settings.
+    """
+
+    name: str
+    settings: str = ""
+    running: str = ""
+    label: str = ""
+    on_page: bool = True
+
+    def load_settings(self) -> "type[SettingsSection]":
+        """Return the class of its section in the settings."""
+        section: type[SettingsSection] = self._load(self.settings)
+        return section
+
+    def load_running(self) -> "type[Feature]":
+        """Return the class of what runs in the daemon."""
+        kind: type[Feature] = self._load(self.running)
+        return kind
+
+    def _load(self, place: str) -> Any:
+        return resolve_name(f"{__name__}.{self.name}.{place}")
+
+
+ROWS: list[FeatureRow] = [
+    FeatureRow("loops", "settings:LoopSettings"),
+    FeatureRow("caps", "settings:CapSettings", "keeper:CapKeeper", "cap"),
+]

@@ -1,0 +1,1 @@
+"""Loops of agents: when a model is told so, and when its turn is ended."""

@@ -1,0 +1,83 @@
+"""The features of a running daemon as one: what server and wiring know of them."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+
+from byok.chat import Json
+from byok.features import ROWS
+from byok.features.base import PASS, Asking, Feature, Site, Supplies, Verdict
+
+_PAUSE = 0.02
+
+
+class Features:
+    """All features by their names; a hook is called only where it is overridden."""
+
+    def __init__(self, running: Mapping[str, Feature]) -> None:
+        self._running = running
+        self._admitting = _overriding(running, Feature.admit)
+        hooks = (Feature.request_started, Feature.request_finished)
+        self.observers = _overriding(running, *hooks)
+
+    def configure(self, supplies: Supplies) -> None:
+        """Let all use other settings.
+
+        Raises:
+            ConfigError: one cannot use them.
+        """
+        for feature in self._running.values():
+            feature.configure(supplies)
+
+    async def admit(self, asking: Asking) -> Verdict:
+        """Ask each in turn; the first that refuses is the last."""
+        notices: tuple[str, ...] = ()
+        for feature in self._admitting:
+            verdict = await feature.admit(asking)
+            if verdict.refusal is not None:
+                return verdict
+            notices += verdict.notices
+        return Verdict(notices=notices) if notices else PASS
+
+    async def status(self) -> dict[str, list[Json]]:
+        """Return the rows of each that has something to show, as JSON."""
+        status = {name: await one.status() for name, one in self._running.items()}
+        return {
+            name: [row.encode() for row in rows]
+            for name, rows in status.items()
+            if rows is not None
+        }
+
+    async def follow_predecessor(self, seconds: float) -> None:
+        """Count what the process before, which has ended, wrote last.
+
+        For so many seconds this waits until what was finished here is written, too.
+        """
+        for _ in range(round(seconds / _PAUSE)):
+            if not any(feature.unwritten for feature in self._running.values()):
+                break
+            await asyncio.sleep(_PAUSE)
+        for feature in self._running.values():
+            feature.read_again()
+
+    def close(self) -> None:
+        """Close all, the last row first. Blocks for seconds."""
+        with ExitStack() as closing:
+            for feature in self._running.values():
+                closing.callback(feature.close)
+
+
+def start_features(site: Site) -> Features:
+    """Make every feature that has a running part."""
+    return Features({row.name: row.load_running()(site) for row in ROWS if row.running})
+
+
+def _overriding(
+    running: Mapping[str, Feature], *hooks: Callable[..., object]
+) -> list[Feature]:
+    """Return the features that override one of these hooks, in their order."""
+    return [
+        feature
+        for feature in running.values()
+        if any(getattr(type(feature), hook.__name__) is not hook for hook in hooks)
+    ]

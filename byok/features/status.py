@@ -1,0 +1,70 @@
+"""How a feature stands: meters and lines, which every display writes in its way.
+
+The page has a text for a meter's `name` and a line's `key` in each language, and shows
+the words given here where it has none.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TypeAlias
+
+from byok.chat import Json
+from byok.journal.cost import write_cost
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """How much of something is used, None for what is counted elsewhere.
+
+    `unpriced` requests are not in an amount of dollars.
+    """
+
+    name: str
+    used: float | None
+    most: float
+    in_dollars: bool = False
+    unpriced: int = 0
+
+    def encode(self) -> Json:
+        """Return the meter as JSON."""
+        return {"kind": "meter", **asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class StatusLine:
+    """A sentence; one that `warns` is not as it should be.
+
+    `values` are those of the page's text for the `key`: `seconds` is shown there as a
+    duration.
+    """
+
+    text: str
+    key: str = ""
+    values: Mapping[str, float | str] = field(default_factory=dict)
+    warns: bool = False
+
+    def encode(self) -> Json:
+        """Return the line as JSON."""
+        return {"kind": "line", **asdict(self)}
+
+
+StatusRow: TypeAlias = Meter | StatusLine
+
+
+def write_rows(rows: Iterable[Json]) -> list[str]:
+    """Write encoded rows as lines of text."""
+    return [
+        _write_meter(row) if row["kind"] == "meter" else str(row["text"])
+        for row in rows
+    ]
+
+
+def _write_meter(row: Json) -> str:
+    used, name = row["used"], row["name"]
+    most = f"${row['most']:,.2f}" if row["in_dollars"] else f"{row['most']:,}"
+    if used is None:
+        return f"{name}: {most} at most"
+    if not row["in_dollars"]:
+        return f"{name}: {used:,} of {most} used"
+    comma = "," if row["unpriced"] else ""
+    return f"{name}: {write_cost(used, row['unpriced'])}{comma} of {most} used"

@@ -1,0 +1,14 @@
+"""What a feature is configured with, for its tests: no services are opened."""
+
+from dataclasses import dataclass, field
+
+from byok.config import Settings
+from byok.journal.cost import PriceOf, no_price
+
+
+@dataclass(frozen=True)
+class GivenSupplies:
+    """Settings and prices that a test chooses."""
+
+    settings: Settings = field(default_factory=Settings)
+    price_of: PriceOf = no_price
