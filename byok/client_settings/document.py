@@ -1,22 +1,15 @@
-"""Set and remove settings in a text, and prove that nothing else changed."""
+"""Set all settings of a client in a text, and take them out again."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import orjson
 
 from byok.client_settings import jsonc, toml_text, yaml_text
-from byok.client_settings.setting import (
-    MISSING,
-    Leaf,
-    MissingValue,
-    Setting,
-    SettingPath,
-    SettingValue,
-    write_path,
-)
+from byok.client_settings.editor import TextEditor
+from byok.client_settings.setting import MISSING, Setting, SettingPath
 
 
 class TextFormat(StrEnum):
@@ -25,25 +18,6 @@ class TextFormat(StrEnum):
     JSONC = "jsonc"
     TOML = "toml"
     YAML = "yaml"
-
-
-class TextEditor(Protocol):
-    """What the modules for each format can do; all functions raise ValueError."""
-
-    def leaves(self, text: str) -> Iterator[Leaf]:
-        """Give all values without members, as they stand there."""
-
-    def read(self, text: str, path: SettingPath) -> Any | MissingValue:
-        """Return the value at a path, or MISSING."""
-
-    def put(self, text: str, path: SettingPath, value: SettingValue) -> str:
-        """Set a value, and create what contains it."""
-
-    def restore(self, text: str, path: SettingPath, base: str) -> str:
-        """Set the value that another text has at this path."""
-
-    def drop(self, text: str, path: SettingPath) -> str:
-        """Remove a value."""
 
 
 _EMPTY: tuple[Any, ...] = ({}, [], None)
@@ -56,10 +30,10 @@ class TakenOut(NamedTuple):
     changed: tuple[SettingPath, ...]
 
 
-EDITORS: dict[TextFormat, TextEditor] = {
-    TextFormat.JSONC: jsonc,
-    TextFormat.TOML: toml_text,
-    TextFormat.YAML: yaml_text,
+EDITORS = {
+    TextFormat.JSONC: TextEditor(jsonc),
+    TextFormat.TOML: TextEditor(toml_text),
+    TextFormat.YAML: TextEditor(yaml_text),
 }
 
 
@@ -69,17 +43,9 @@ def put_all(text: str, settings: Iterable[Setting], format: TextFormat) -> str:
     Raises:
         ValueError: the text cannot be read, or not be changed without other changes.
     """
-    editor, new = EDITORS[format], text
-    settings = tuple(settings)
-    # All are read before the first is put: to read each new text takes long.
-    lacking = [one for one in settings if editor.read(text, one.path) != one.value]
-    for setting in lacking:
-        new = editor.put(new, *setting)
-    _check(editor, text, new, [setting.path for setting in settings])
     for path, value in settings:
-        if editor.read(new, path) != value:
-            raise ValueError(f"{write_path(path)} could not be set")
-    return new
+        text = EDITORS[format].put(text, path, value)
+    return text
 
 
 def take_out(
@@ -97,8 +63,7 @@ def take_out(
         ValueError: as in `put_all`.
     """
     editor, new, changed = EDITORS[format], text, list[SettingPath]()
-    written = tuple(written)
-    for path, digests in reversed(written):
+    for path, digests in reversed(tuple(written)):
         value = editor.read(new, path)
         if value is MISSING:
             continue
@@ -108,7 +73,6 @@ def take_out(
             new = editor.restore(new, path, base)
         else:
             new = _drop_with_parents(editor, new, path, base)
-    _check(editor, text, new, [path for path, _ in written])
     return TakenOut(new, tuple(reversed(changed)))
 
 
@@ -134,31 +98,3 @@ def _drop_with_parents(
         elif former in _EMPTY:
             return editor.restore(text, parent, base)
     return text
-
-
-def _check(
-    editor: TextEditor, old: str, new: str, paths: Iterable[SettingPath]
-) -> None:
-    """Refuse a change of anything but these paths.
-
-    Raises:
-        ValueError: another value changed, or the new text cannot be read.
-    """
-    if _others(editor, old, paths) != _others(editor, new, paths):
-        raise ValueError("it could not be changed without changing other settings")
-
-
-def _others(editor: TextEditor, text: str, paths: Iterable[SettingPath]) -> list[Leaf]:
-    """Return the leaves that are neither at a path nor an empty object before one."""
-    return [
-        leaf
-        for leaf in editor.leaves(text)
-        if not any(_concerns(leaf, path) for path in paths)
-    ]
-
-
-def _concerns(leaf: Leaf, path: SettingPath) -> bool:
-    is_below = leaf.path[: len(path)] == path
-    return is_below or (
-        len(leaf.path) < len(path) and path[: len(leaf.path)] == leaf.path
-    )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, TypeAlias
 
 SettingPath: TypeAlias = tuple[str, ...]
-SettingValue: TypeAlias = str | list[str] | dict[str, str]
+SettingValue: TypeAlias = bool | int | float | str | list[str] | dict[str, str]
 MAX_DEPTH = 100
 
 
@@ -47,7 +47,13 @@ def find_value(given: Any, path: SettingPath) -> Any | MissingValue:
 
 
 def value_leaves(value: Any, path: SettingPath) -> Iterator[Leaf]:
-    """Give the leaves of a value of lists and mappings."""
+    """Give the leaves of a value of lists and mappings.
+
+    Raises:
+        ValueError: it is nested too deeply.
+    """
+    if len(path) > MAX_DEPTH:
+        raise ValueError("it is nested too deeply")
     below: list[tuple[str, Any]] = []
     if isinstance(value, dict):
         below = [(str(name), child) for name, child in value.items()]

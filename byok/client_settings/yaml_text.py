@@ -1,4 +1,4 @@
-"""Change single values of YAML, and nothing else in the text.
+"""Places of YAML: values at the top, and elements of lists at the top.
 
 PyYAML tells where each value stands. Libraries that write YAML with its comments write
 the whole text anew, and change blanks, quotes and long lines.
@@ -12,15 +12,14 @@ import orjson
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from byok.client_settings.bracketed import Edit, splice
 from byok.client_settings.setting import (
     MAX_DEPTH,
     MISSING,
     Leaf,
-    MissingValue,
     SettingPath,
     SettingValue,
     value_leaves,
-    write_path,
 )
 
 _MOST_NODES = 200_000  # with each alias counted as what it stands for
@@ -32,60 +31,73 @@ def leaves(text: str) -> Iterator[Leaf]:
     Raises:
         ValueError: the text cannot be read, here as in the other functions.
     """
+    yield from _all_leaves(text)
+
+
+@lru_cache(maxsize=4)  # the same text is read before and after a change
+def _all_leaves(text: str) -> tuple[Leaf, ...]:
     root = _compose(text)
     value = None if root is None else _construct(root)
-    if value is not None:
-        yield from value_leaves(value, ())
+    return () if value is None else tuple(value_leaves(value, ()))
 
 
-def read(text: str, path: SettingPath) -> Any | MissingValue:
+def read(text: str, path: SettingPath) -> Any:
     """Return the value at a path, or MISSING."""
-    node = _compose(text)
-    for name in path:
-        node = _child(node, name)
+    node = _find_node(_compose(text), path)
     return MISSING if node is None else _construct(node)
 
 
-def put(text: str, path: SettingPath, value: SettingValue) -> str:
-    """Set a value at the top, or an element of a list at the top.
+def read_raw(text: str, path: SettingPath) -> str | None:
+    """Return a value as it stands there, None if it does not; an element anew."""
+    node = _find_node(_root(text), path)
+    if node is None:
+        return None
+    if len(path) > 1:
+        return write_value(read(text, path))
+    return text[int(node.start_mark.index) : _end(text, node)]
+
+
+def write_value(value: SettingValue) -> str:
+    """Write a value as JSON, which is YAML too; a mapping as an element of a list."""
+    if not isinstance(value, dict):
+        return orjson.dumps(value).decode()
+    lines = [f"{name}: {orjson.dumps(text).decode()}\n" for name, text in value.items()]
+    return "- " + "  ".join(lines)
+
+
+def ways_to_put(text: str, path: SettingPath, raw: str) -> Iterator[str]:
+    """Give the text with a value at the top, or an element of a list at the top.
 
     Raises:
         ValueError: a name stands there twice, or it is written in one line.
     """
     root = _root(text)
     found = _child(root, path[0])
-    if len(path) == 1:
-        raw = orjson.dumps(value).decode()
-        return _put_line(text, root, path[0], found, raw)
-    if not isinstance(value, dict):
+    if len(path) == 1 and found is not None:
+        yield splice(text, [_replace(text, found, raw)])
+    elif len(path) == 1:
+        yield _append(text, root, f"{path[0]}: {raw}\n")
+    elif not raw.startswith("- "):
         raise ValueError("an element of a list must be a mapping")
-    return _put_element(text, root, path, found, value)
+    elif found is None:
+        yield _append(text, root, f"{path[0]}:\n{_indent(raw, 2)}")
+    elif _child(found, path[1]) is not None:
+        yield from ways_to_put(without_path(text, path), path, raw)
+    else:
+        yield splice(text, _append_element(text, root, path[0], raw))
 
 
-def restore(text: str, path: SettingPath, base: str) -> str:
-    """Set the value that another text has at this path, as it stands there."""
-    node: Node | None = _root(base)
-    for name in path:
-        node = _child(node, name)
-    if node is None:
-        raise ValueError(f"{write_path(path)} is not in the former text")
-    root = _root(text)
-    if len(path) == 1:
-        return _put_line(text, root, path[0], _child(root, path[0]), _raw(base, node))
-    value = read(base, path)
-    return _put_element(text, root, path, _child(root, path[0]), value)
-
-
-def drop(text: str, path: SettingPath) -> str:
+def without_path(text: str, path: SettingPath) -> str:
     """Take a value out, with its lines."""
     root = _root(text)
     if len(path) > 1:
-        return _drop_element(text, root, path)
-    if isinstance(root, MappingNode):
-        for key, value in root.value:
-            if key.value == path[0]:
-                return _cut_lines(text, key.start_mark.index, _end(text, value))
-    return text
+        return splice(text, _cut_element(text, root, path))
+    cuts = [
+        _cut_lines(text, key.start_mark.index, _end(text, value))
+        for key, value in (root.value if isinstance(root, MappingNode) else ())
+        if key.value == path[0]
+    ]
+    return splice(text, cuts[:1])
 
 
 def _compose(text: str) -> Node | None:
@@ -130,6 +142,12 @@ def _count(node: Node, known: dict[int, int], depth: int) -> int:
     return known[id(node)]
 
 
+def _find_node(node: Node | None, path: SettingPath) -> Node | None:
+    for name in path:
+        node = _child(node, name)
+    return node
+
+
 def _child(node: Node | None, name: str) -> Node | None:
     same: list[Node] = []
     if isinstance(node, MappingNode):
@@ -158,29 +176,16 @@ def _end(text: str, node: Node) -> int:
     return len("\n".join(lines))
 
 
-def _raw(text: str, node: Node) -> str:
-    start = int(node.start_mark.index)
-    return text[start : _end(text, node)]
-
-
-def _put_line(
-    text: str, root: Node | None, name: str, found: Node | None, raw: str
-) -> str:
-    if found is not None:
-        return _replace(text, int(found.start_mark.index), _end(text, found), raw)
-    return _append(text, root, f"{name}: {raw}\n")
-
-
-def _replace(text: str, start: int, end: int, raw: str) -> str:
+def _replace(text: str, node: Node, raw: str) -> Edit:
     """Replace a value; a block of text has the end of its line in it."""
+    start, end = int(node.start_mark.index), _end(text, node)
     if not raw:
-        return text[:start].rstrip(" ") + text[end:]
+        return Edit(len(text[:start].rstrip(" ")), end, "")
     if text[start:end].endswith("\n") and not raw.endswith("\n"):
         raw += "\n"
     elif raw.endswith("\n") and text[end : end + 1] == "\n":
         raw = raw[:-1]
-    gap = "" if text[start - 1 : start].isspace() else " "
-    return text[:start] + gap + raw + text[end:]
+    return Edit(start, end, raw if text[start - 1 : start].isspace() else f" {raw}")
 
 
 def _append(text: str, root: Node | None, new: str) -> str:
@@ -189,64 +194,53 @@ def _append(text: str, root: Node | None, new: str) -> str:
         raise ValueError("the whole file is no mapping")
     if root is not None and root.flow_style:
         raise ValueError("the whole file is written in braces")
-    indent = " " * root.start_mark.column if root else ""
     gap = "\n" if text and not text.endswith("\n") else ""
-    return text + gap + "".join(indent + line for line in new.splitlines(True))
+    return text + gap + _indent(new, root.start_mark.column if root else 0)
 
 
-def _put_element(
-    text: str, root: Node | None, path: SettingPath, found: Node | None, value: Any
-) -> str:
-    old = _child(found, path[1])
+def _indent(lines: str, width: int) -> str:
+    return "".join(" " * width + line for line in lines.splitlines(keepends=True))
+
+
+def _append_element(text: str, root: Node | None, name: str, raw: str) -> list[Edit]:
+    """Append an element to a list of lines, or to one that is empty."""
+    found = _child(root, name)
     if found is None:
-        return _append(text, root, f"{path[0]}:\n{_element(value, '  ')}")
+        return []
     if isinstance(found, SequenceNode) and found.value and not found.flow_style:
-        if old is not None:
-            text = _drop_element(text, root, path)
-            return put(text, path, value)
-        indent = " " * found.start_mark.column
-        return _insert_lines(text, _end(text, found), _element(value, indent))
+        lines = _indent(raw, found.start_mark.column)
+        return [_insert_lines(text, _end(text, found), lines)]
     if found.value and found.value not in ("null", "~"):
-        raise ValueError(f"{path[0]} is written in one line, not as a list of lines")
-    at = _colon(text, root, path[0])
-    text = (
-        text[:at]
-        + text[at : found.start_mark.index].rstrip(" ")
-        + text[_end(text, found) :]
-    )
-    return _insert_lines(text, at, _element(value, "  "))
+        raise ValueError(f"{name} is written in one line, not as a list of lines")
+    at, start = _colon(text, root, name), int(found.start_mark.index)
+    blanks = start - len(text[at:start].rstrip(" ")) - at
+    cut = Edit(start - blanks, _end(text, found), "")
+    return [cut, _insert_lines(text, cut.end, _indent(raw, 2))]
 
 
-def _element(value: dict[str, str], indent: str) -> str:
-    lines = [f"{name}: {orjson.dumps(text).decode()}" for name, text in value.items()]
-    return "".join(
-        f"{indent}{'  ' if at else '- '}{line}\n" for at, line in enumerate(lines)
-    )
-
-
-def _insert_lines(text: str, at: int, new: str) -> str:
+def _insert_lines(text: str, at: int, new: str) -> Edit:
     """Insert lines below the line of a place."""
     if text[at - 1 : at] == "\n":  # a block of text ends with its line
-        return text[:at] + new + text[at:]
+        return Edit(at, at, new)
     end = text.find("\n", at)
     if end < 0:
-        return f"{text}\n{new}"
-    return text[: end + 1] + new + text[end + 1 :]
+        return Edit(len(text), len(text), f"\n{new}")
+    return Edit(end + 1, end + 1, new)
 
 
-def _drop_element(text: str, root: Node | None, path: SettingPath) -> str:
+def _cut_element(text: str, root: Node | None, path: SettingPath) -> list[Edit]:
     found = _child(root, path[0])
     old = _child(found, path[1])
     if found is None or old is None:
-        return text
+        return []
     if found.flow_style:
         raise ValueError(f"{path[0]} is written in one line, not as a list of lines")
     dash = text.rindex("-", 0, old.start_mark.index)
     cut = _cut_lines(text, dash, _end(text, old))
     if len(found.value) > 1:
-        return cut
+        return [cut]
     at = _colon(text, root, path[0])
-    return f"{cut[:at]} []{cut[at:]}"
+    return [Edit(at, at, " []"), cut]
 
 
 def _colon(text: str, root: Node | None, name: str) -> int:
@@ -255,7 +249,7 @@ def _colon(text: str, root: Node | None, name: str) -> int:
     return text.index(":", keys[0].end_mark.index) + 1
 
 
-def _cut_lines(text: str, start: int, end: int) -> str:
+def _cut_lines(text: str, start: int, end: int) -> Edit:
     line = text.rfind("\n", 0, start) + 1
     stop = end if text[end - 1 : end] == "\n" else text.find("\n", end) + 1
-    return text[:line] + (text[stop:] if stop else "")
+    return Edit(line, stop or len(text), "")

@@ -8,9 +8,15 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from byok.chat import Json
+from byok.client_settings import toml_text
+from byok.client_settings.editor import TextEditor
 from byok.client_settings.encoding import decode_text, encode_text
-from byok.client_settings.setting import MISSING, MissingValue, SettingPath
-from byok.client_settings.toml_text import TomlValue, drop, put
+from byok.client_settings.setting import (
+    MISSING,
+    MissingValue,
+    SettingPath,
+    SettingValue,
+)
 from byok.config import values
 from byok.config.faults import SettingFault, faults_of
 from byok.config.loading import decode_settings
@@ -20,6 +26,7 @@ from byok.routing import OFFICIAL
 
 Tables: TypeAlias = Mapping[str, Any]  # of values, by name
 HEAD = "# Made by byok's dashboard. Every setting: byok config example\n"
+_TOML = TextEditor(toml_text)
 _MOST = 200  # changes at a time
 _LONGEST = 2000  # characters of a line
 _LONGEST_TEXT = 20_000
@@ -31,7 +38,7 @@ class Change(NamedTuple):
     """One change: a new value, or MISSING to take it out of the file."""
 
     path: SettingPath
-    value: TomlValue | MissingValue
+    value: SettingValue | MissingValue
 
 
 class Outcome(NamedTuple):
@@ -78,7 +85,7 @@ def _is_upstream(path: SettingPath) -> bool:
     return path[0] == UPSTREAMS and len(path) == 2
 
 
-def _read_value(path: SettingPath, row: dict[str, Any]) -> TomlValue | MissingValue:
+def _read_value(path: SettingPath, row: dict[str, Any]) -> SettingValue | MissingValue:
     """Return the value of a change.
 
     Raises:
@@ -102,7 +109,7 @@ def _check_name(name: str) -> None:
         raise ValueError("this name is reserved for the official service")
 
 
-def _convert(editable: Editable, value: Any) -> TomlValue:
+def _convert(editable: Editable, value: Any) -> SettingValue:
     match editable.kind:
         case FieldKind.SWITCH:
             if not isinstance(value, bool):
@@ -175,8 +182,8 @@ def apply_changes(
 
 def _write(text: str, change: Change) -> str:
     if isinstance(change.value, MissingValue):
-        return drop(text, change.path)
-    return put(text, change.path, change.value)
+        return _TOML.drop(text, change.path)
+    return _TOML.put(text, change.path, change.value)
 
 
 def _assign(

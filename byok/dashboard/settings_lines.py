@@ -5,17 +5,17 @@ not: an old key may stand in one.
 """
 
 import difflib
+import tomllib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from byok.chat import Json
 from byok.client_settings.encoding import decode_text
 from byok.client_settings.setting import SettingPath
-from byok.client_settings.toml_statements import (
+from byok.client_settings.toml_text import (
     KEY,
     NOTE,
     Statement,
-    read_statement,
     split_statements,
 )
 from byok.dashboard.editable import find_editable
@@ -71,7 +71,7 @@ def _is_editable(statement: Statement, redact: Callable[[str], str]) -> bool:
     table = statement.table
     return table is not None and all(
         find_editable(path) is not None and not hides_secret(value, redact)
-        for path, value in _leaves(read_statement(statement), table)
+        for path, value in _leaves(tomllib.loads(statement.text), table)
     )
 
 

@@ -4,6 +4,8 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from byok.client_settings import toml_text
+from byok.client_settings.editor import TextEditor
 from byok.client_settings.encoding import decode_text, encode_text
 from byok.client_settings.setting import (
     MISSING,
@@ -11,7 +13,6 @@ from byok.client_settings.setting import (
     SettingPath,
     find_value,
 )
-from byok.client_settings.toml_text import put
 from byok.config import Settings, UpstreamSettings, check_settings
 from byok.dialects.presets import OPENAI_COMPATIBLE
 from byok.errors import ConfigError
@@ -54,9 +55,9 @@ def plan_settings(
         wanted, kept = _split(given, name, _upstream_settings(name, section), models)
         if not wanted:
             return SettingsPlan(before, before or b"", kept)
-        new = text or _HEAD
+        new, editor = text or _HEAD, TextEditor(toml_text)
         for row in wanted:
-            new = put(new, *row)
+            new = editor.put(new, *row)
         _check(text, new)
     except ValueError as error:
         raise ConfigError(

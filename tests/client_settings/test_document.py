@@ -1,5 +1,7 @@
 """Settings put into a text and taken out, with proof."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from byok.client_settings import jsonc
@@ -10,6 +12,7 @@ from byok.client_settings.document import (
     take_out,
     value_digest,
 )
+from byok.client_settings.editor import TextEditor
 from byok.client_settings.setting import Setting, SettingPath
 from tests.fakes.settings_files import OPENCODE_FULL
 
@@ -63,30 +66,33 @@ def test_document_keeps_an_object_that_others_emptied() -> None:
     assert EDITORS[JSONC].read(taken.text, ()) == {"a": {}}
 
 
-def test_document_that_cannot_be_read_any_more_is_refused() -> None:
+def test_document_that_could_not_be_read_any_more_is_refused() -> None:
     """An alias of YAML to a value that byok replaces."""
     text = "model: &m gpt\nweak-model: *m\n"
-    with pytest.raises(ValueError, match="alias"):
+    with pytest.raises(ValueError, match="model"):
         put_all(text, [Setting(("model",), "x")], TextFormat.YAML)
 
 
-@pytest.mark.parametrize(
-    ("mends", "what"),
-    [("other", "without changing other settings"), ("none", "z could not be set")],
-)
-def test_document_trusts_no_editor(
-    monkeypatch: pytest.MonkeyPatch, mends: str, what: str
-) -> None:
+@pytest.mark.parametrize("result", ['{"a": 1, "b": 2, "z": "x"}', '{"a": 1}', '{"z"'])
+def test_editor_trusts_no_finder(result: str) -> None:
     class Clumsy:
         leaves, read = staticmethod(jsonc.leaves), staticmethod(jsonc.read)
-        restore, drop = staticmethod(jsonc.restore), staticmethod(jsonc.drop)
+        read_raw, write_value = (
+            staticmethod(jsonc.read_raw),
+            staticmethod(jsonc.write_value),
+        )
 
-        def put(self, text: str, path: SettingPath, value: object) -> str:
-            return jsonc.put(text, ("b",), "oops") if mends == "other" else text
+        def ways_to_put(self, text: str, path: SettingPath, raw: str) -> Iterator[str]:
+            yield result
 
-    monkeypatch.setitem(EDITORS, JSONC, Clumsy())
-    with pytest.raises(ValueError, match=what):
-        put_all('{"a": 1}', [Setting(("z",), "x")], JSONC)
+        def without_path(self, text: str, path: SettingPath) -> str:
+            return result
+
+    editor = TextEditor(Clumsy())
+    with pytest.raises(ValueError, match="z could not be set"):
+        editor.put('{"a": 1}', ("z",), "x")
+    with pytest.raises(ValueError, match="z could not be removed"):
+        editor.drop('{"a": 2, "z": "x"}', ("z",))
 
 
 def test_document_value_digest_depends_on_the_value_alone() -> None:

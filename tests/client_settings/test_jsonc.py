@@ -1,14 +1,20 @@
 """Single changes of JSON with comments."""
 
 import json
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byok.client_settings.jsonc import drop, leaves, put, read, restore
+from byok.client_settings import jsonc
+from byok.client_settings.editor import TextEditor
+from byok.client_settings.jsonc import leaves, read
 from byok.client_settings.setting import MISSING, Leaf, SettingPath
+from tests.fakes.settings_files import STRANGE
 
+EDITOR = TextEditor(jsonc)
+put, restore, drop = EDITOR.put, EDITOR.restore, EDITOR.drop
 BLANKS = st.sampled_from(
     ["", " ", "\n", "\n\t", "  \n    ", " // c: {,\n", "/* } */", "\n\n// a\n/* b\n*/ "]
 )
@@ -174,3 +180,60 @@ def test_jsonc_reads_values() -> None:
     assert read(text, ("a", "b")) == [1, None]
     assert read(text, ("c", "d")) is MISSING
     assert [leaf.text for leaf in leaves('{"a": {}, "b": [1, []]}')] == ["", "1", ""]
+
+
+PLAIN_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@settings(max_examples=40)
+@given(PLAIN_VALUES)
+def test_jsonc_reads_what_the_standard_library_writes(value: Any) -> None:
+    assert read(json.dumps(value, indent=1, ensure_ascii=False), ()) == value
+
+
+@pytest.mark.parametrize("text", ["", " \n\t", "// only this", "/* a */ // b\n"])
+def test_jsonc_without_a_value_is_no_node(text: str) -> None:
+    assert read(text, ()) is MISSING
+
+
+def test_jsonc_reads_comments_and_last_commas() -> None:
+    value = read(STRANGE, ())
+    assert value["regex"] == "^//.*/\\*$"
+    assert value["between"] == "x"
+    assert value["window.title"].endswith('"quoted" \\')
+    assert read("[1, /* , */ 2, // ,\n]", ()) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ('{"a": 1', "line 1: a comma or a closing bracket is missing"),
+        ('{\n"a": 1\n"b": 2}', "line 3: a comma or"),
+        ('{"a" 1}', "line 1: there is no colon"),
+        ("{a: 1}", "line 1: there is no name in quotes"),
+        ("{'a': 1}", "line 1: there is no name in quotes"),
+        ('{"a": }', "line 1: there is no value"),
+        ('{"a": 01}', "line 1: there is no value"),
+        ('{"a": 1.}', "line 1: there is no value"),
+        ('{"a": nul}', "line 1: there is no value"),
+        ('{"a": "b\n"}', "line 1: this text does not end"),
+        ("{/* for ever }", "line 1: there is no name"),
+        ('{"a": 1,, }', "line 1: there is no name"),
+        ("[,]", "line 1: there is no value"),
+        ("{} {}", "line 1: there is something behind"),
+        ('{"\\x": 1}', "line 1: a name has an escape"),
+        ("[" * 5000 + "]" * 5000, "line 1: it is nested too deeply"),
+    ],
+)
+def test_jsonc_that_cannot_be_read_is_told_with_its_line(text: str, what: str) -> None:
+    with pytest.raises(ValueError, match=what):
+        read(text, ())
+
+
+@pytest.mark.parametrize("text", ["/*" * 50_000, "/" * 200_000, '"\\' * 50_000])
+def test_jsonc_of_a_stranger_is_read_in_linear_time(text: str) -> None:
+    with pytest.raises(ValueError, match="line 1"):
+        read("{" + text, ())

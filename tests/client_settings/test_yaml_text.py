@@ -3,10 +3,14 @@
 import pytest
 import yaml
 
+from byok.client_settings import yaml_text
+from byok.client_settings.editor import TextEditor
 from byok.client_settings.setting import MISSING, SettingPath
-from byok.client_settings.yaml_text import drop, leaves, put, read, restore
+from byok.client_settings.yaml_text import leaves, read
 from tests.fakes.settings_files import AIDER_FULL, CONTINUE_FLUSH, CONTINUE_FULL
 
+EDITOR = TextEditor(yaml_text)
+put, restore, drop = EDITOR.put, EDITOR.restore, EDITOR.drop
 ITEM = ("models", "name=byok")
 MODEL = {"name": "byok", "model": "a: #b"}
 ADDED = '  - name: "byok"\n    model: "a: #b"\n'
