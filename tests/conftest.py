@@ -6,21 +6,28 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import folding
 from tests.fakes.upstream import FakeUpstream
 
-settings.register_profile(
-    "byok",
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-
+# How many examples a property is tried with; a test's own number counts if it is less.
+_EXAMPLES = {"byok": 20, "quick": 10, "thorough": 400}
+for _name, _most in _EXAMPLES.items():
+    settings.register_profile(
+        _name,
+        max_examples=_most,
+        deadline=None,
+        suppress_health_check=[
+            HealthCheck.too_slow,
+            HealthCheck.function_scoped_fixture,
+        ],
+    )
 settings.load_profile("byok")
 _NUMBERS = itertools.count()
 _REAL_CONNECT = socket.socket.connect
@@ -32,7 +39,7 @@ def shared_folder() -> Path:
     return Path(os.environ.get("BYOK_SHARED", str(beside)))
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Let the programs that tests start be interrupted, and `byok` be found.
 
     A background job of a shell ignores SIGINT, and so would all that it starts. Without
@@ -42,20 +49,24 @@ def pytest_configure() -> None:
     os.environ["PATH"] = os.pathsep.join((programs, os.environ.get("PATH", os.defpath)))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if config.getoption("quick"):
+        settings.load_profile("quick")
 
 
 # Here every test is slow: it starts programs, or serves as if it were one.
 _SLOW = ("tests/cli/", "tests/e2e/", "tests/mcp/", "tests/ui/")
 # What a test of a quick run may compute before it is named at the end, in seconds.
 _QUICK_SECONDS = 1.0
-_QUICK_EXAMPLES = 10
 _SETTINGS = "_hypothesis_internal_use_settings"  # there is no public name for it
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(
+    parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager
+) -> None:
     """Let a run write the golden files anew, or leave out what is slow."""
     parser.addoption("--update-golden", action="store_true", help="write tests/golden")
     parser.addoption("--quick", action="store_true", help="leave out slow tests")
+    pluginmanager.register(folding)
 
 
 def pytest_ignore_collect(
@@ -76,20 +87,20 @@ def pytest_collection_modifyitems(
     for item in items:
         if item.nodeid.startswith(_SLOW):
             item.add_marker(pytest.mark.slow)
+        _limit_examples(item)
     if config.getoption("quick"):
         slow = [item for item in items if item.get_closest_marker("slow")]
         config.hook.pytest_deselected(items=slow)
         items[:] = [item for item in items if not item.get_closest_marker("slow")]
-        for item in items:
-            _try_fewer_examples(item)
 
 
-def _try_fewer_examples(item: pytest.Item) -> None:
+def _limit_examples(item: pytest.Item) -> None:
     """Limit what Hypothesis tries; a test's own number would win over a profile's."""
     test = getattr(item, "obj", None)
     own = getattr(test, _SETTINGS, None)
-    if isinstance(own, settings) and own.max_examples > _QUICK_EXAMPLES:
-        setattr(test, _SETTINGS, settings(own, max_examples=_QUICK_EXAMPLES))
+    most = settings().max_examples
+    if isinstance(own, settings) and own.max_examples > most:
+        setattr(test, _SETTINGS, settings(own, max_examples=most))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -146,6 +157,17 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("homes")
 
 
+@pytest.fixture
+def before_row(homes: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Give each row of a folded case an empty home."""
+    return lambda: _choose_home(f"{homes}/{next(_NUMBERS)}-", monkeypatch)
+
+
+def _choose_home(own: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BYOK_HOME", f"{own}home")
+    monkeypatch.setenv("XDG_CONFIG_HOME", f"{own}settings")
+
+
 @pytest.fixture(autouse=True)
 def clean_environment(
     homes: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
@@ -162,14 +184,12 @@ def clean_environment(
         ours = name.startswith("BYOK_") and name != "BYOK_SHARED"
         if ours or name.endswith(("_API_KEY", "_TOKEN")):
             monkeypatch.delenv(name)
-    home = Path(f"{own}home")
-    monkeypatch.setenv("BYOK_HOME", str(home))
-    monkeypatch.setenv("XDG_CONFIG_HOME", f"{own}settings")
+    _choose_home(own, monkeypatch)
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     if "real_keyring" not in request.keywords:
         monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
     monkeypatch.setattr(socket.socket, "connect", _loopback_only)
-    yield home
+    yield Path(f"{own}home")
 
 
 def _loopback_only(sock: socket.socket, address: Any) -> Any:

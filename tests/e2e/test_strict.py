@@ -11,13 +11,12 @@ from tests.fakes.conversations import Conversation, conversations
 from tests.fakes.daemon import Answer, Editor, running
 from tests.fakes.strict import StrictUpstream
 
-MANY = 2000
-
 
 @pytest.mark.slow
 @pytest.mark.case("B89")
 async def test_strict_upstream_refuses_no_conversation_and_none_loses_a_word() -> None:
     loop = asyncio.get_running_loop()
+    limit = settings().max_examples
     async with StrictUpstream() as strict:
         section = {
             "type": "openai",
@@ -29,7 +28,7 @@ async def test_strict_upstream_refuses_no_conversation_and_none_loses_a_word() -
             {"upstreams": {"fake": section}}, environ={"BYOK_KEY_FAKE": "k"}
         ) as editor:
 
-            @settings(max_examples=MANY, print_blob=True)
+            @settings(max_examples=5 * limit, print_blob=True)
             @given(conversations())
             def ask_and_check(conversation: Conversation) -> None:
                 asking = _ask(editor, strict, conversation.body)
