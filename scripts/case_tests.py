@@ -1,22 +1,14 @@
-"""The cases of tests/cases.toml and the tests that show them, as pytest finds both."""
+"""The cases of tests/cases.toml, and the tests that show them, read from the source."""
 
-import contextlib
-import io
-import os
+import ast
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "tests" / "cases.toml"
 _SIGNS = ("mark.case(", "case_param(")
-_COLLECT = (
-    *("--collect-only", "-q", "--assert=plain"),
-    *("-p", "no:cacheprovider", "-p", "pytest_asyncio.plugin"),
-)
 
 
 class CasesError(Exception):
@@ -78,35 +70,71 @@ def joined(
 
 
 def collected() -> list[tuple[str, CaseTest]]:
-    """Let pytest collect the files that hold tests of cases.
-
-    Raises:
-        CasesError: they cannot be collected.
-    """
-    files = sorted(
-        path
-        for path in (ROOT / "tests").rglob("test_*.py")
-        if any(sign in path.read_text(encoding="utf-8") for sign in _SIGNS)
-    )
-    collector, printed = _Collector(), io.StringIO()
-    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # only what collecting needs
-    with contextlib.redirect_stdout(printed), contextlib.chdir(ROOT):
-        code = pytest.main([*_COLLECT, *map(str, files)], plugins=[collector])
-    if code:
-        raise CasesError(f"pytest collects nothing:\n{printed.getvalue()}")
-    return collector.found
+    """Read the files that hold tests of cases."""
+    found: list[tuple[str, CaseTest]] = []
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        text = path.read_text(encoding="utf-8")
+        if any(sign in text for sign in _SIGNS):
+            found += read_tests(path.relative_to(ROOT).as_posix(), text)
+    return found
 
 
-class _Collector:
-    def __init__(self) -> None:
-        self.found: list[tuple[str, CaseTest]] = []
+def read_tests(file: str, text: str) -> Iterator[tuple[str, CaseTest]]:
+    """Give each test of a file with its cases: its own, its table's, its file's."""
+    tree = ast.parse(text)
+    tables: dict[str, dict[str, str]] = {}
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                tables[name] = _read_cases([value], tables)
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                tables[name] = _read_cases([value], tables)
+            case _:
+                pass
+    whole = tables.get("pytestmark", {})
+    for node in tree.body:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                if node.name.startswith("test"):
+                    cases = _read_cases(node.decorator_list, tables) | whole
+                    for id, gap in cases.items():
+                        yield id, CaseTest(file, node.name, gap)
+            case _:
+                pass
 
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        for item in items:
-            xfail = item.get_closest_marker("xfail")
-            gap = xfail.kwargs.get("reason", "no reason given") if xfail else ""
-            file = item.path.relative_to(ROOT).as_posix()
-            name = getattr(item, "originalname", item.name)
-            for mark in item.iter_markers("case"):
-                for case in mark.args:
-                    self.found.append((case, CaseTest(file, name, gap)))
+
+def _read_cases(
+    expressions: Iterable[ast.expr], tables: Mapping[str, dict[str, str]]
+) -> dict[str, str]:
+    """Return the cases that expressions name, with why they do not hold yet."""
+    found: dict[str, str] = {}
+    for expression in expressions:
+        for node in ast.walk(expression):
+            match node:
+                case ast.Call(func=ast.Attribute(attr="case"), args=values):
+                    ids = [str(v.value) for v in values if isinstance(v, ast.Constant)]
+                    found |= dict.fromkeys(ids, _read_gap(expressions))
+                case ast.Call(func=ast.Name(id="case_param"), keywords=keywords):
+                    [id] = [k.value for k in keywords if k.arg == "id"]
+                    name = ast.literal_eval(_first_part(id)).partition("-")[0]
+                    found[name] = found.get(name) or _read_gap([node])
+                case ast.Name(id=name):
+                    found |= tables.get(name, {})
+                case _:
+                    pass
+    return found
+
+
+def _first_part(text: ast.expr) -> ast.expr:
+    return text.values[0] if isinstance(text, ast.JoinedStr) else text
+
+
+def _read_gap(expressions: Iterable[ast.expr]) -> str:
+    for expression in expressions:
+        for node in ast.walk(expression):
+            match node:
+                case ast.Call(func=ast.Attribute(attr="xfail"), keywords=[given]):
+                    return str(ast.literal_eval(given.value))
+                case _:
+                    pass
+    return ""

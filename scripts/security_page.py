@@ -1,6 +1,5 @@
 """docs/SECURITY.md: the threat model and the table of tested cases."""
 
-from collections import Counter
 from pathlib import Path
 
 from scripts.case_tests import Case, all_cases
@@ -35,10 +34,6 @@ def _count(cases: list[Case]) -> str:
 
 def _row(case: Case) -> str:
     expected = case.expected + "".join(f". **Known gap:** {gap}" for gap in case.gaps)
-    count = Counter((test.file, test.name) for test in case.tests)
-    names = [
-        f"[{name}](../{file})" + (f" ×{times}" if times > 1 else "")
-        for (file, name), times in count.items()
-    ]
+    names = dict.fromkeys(f"[{test.name}](../{test.file})" for test in case.tests)
     cells = (case.id, case.given, expected, "<br>".join(names))
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
