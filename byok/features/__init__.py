@@ -46,4 +46,5 @@ class FeatureRow:
 ROWS: list[FeatureRow] = [
     FeatureRow("loops", "settings:LoopSettings"),
     FeatureRow("caps", "settings:CapSettings", "keeper:CapKeeper", "cap"),
+    FeatureRow("live", running="requests:LiveRequests"),
 ]

@@ -12,6 +12,7 @@ from typing import Protocol
 from byok.chat import ChatRequest
 from byok.config.settings import Settings
 from byok.errors import ByokError
+from byok.features.feed import Feed
 from byok.features.status import StatusRow
 from byok.journal.cost import PriceOf
 from byok.platform.paths import Paths
@@ -105,12 +106,20 @@ class Feature:
         return None
 
     @property
+    def feed(self) -> Feed | None:
+        """What the page reads as it changes, by the feature's name."""
+        return None
+
+    @property
     def unwritten(self) -> int:
         """How many requests wait to be written to a file that other processes read."""
         return 0
 
     def read_again(self) -> None:
         """Read files anew: the process before, whose port this one has, has ended."""
+
+    def stop(self) -> None:
+        """End what pages read, and timers: the daemon stops. May be called twice."""
 
     def close(self) -> None:
         """Write what is left; in a thread, in the reverse order of the rows."""

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from byok.chat import Json
 from byok.features import ROWS
 from byok.features.base import PASS, Asking, Feature, Site, Supplies, Verdict
+from byok.features.feed import Feed
 
 _PAUSE = 0.02
 
@@ -48,6 +49,12 @@ class Features:
             if rows is not None
         }
 
+    @property
+    def feeds(self) -> dict[str, Feed]:
+        """What the page reads as it changes, by the features' names."""
+        feeds = {name: one.feed for name, one in self._running.items()}
+        return {name: feed for name, feed in feeds.items() if feed is not None}
+
     async def follow_predecessor(self, seconds: float) -> None:
         """Count what the process before, which has ended, wrote last.
 
@@ -59,6 +66,11 @@ class Features:
             await asyncio.sleep(_PAUSE)
         for feature in self._running.values():
             feature.read_again()
+
+    def stop(self) -> None:
+        """End what pages read, and all timers."""
+        for feature in self._running.values():
+            feature.stop()
 
     def close(self) -> None:
         """Close all, the last row first. Blocks for seconds."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from byok.dashboard.live import LiveRequests
 from byok.features.running import Features
 from byok.journal.journal import Journal
 from byok.routing import Service
@@ -46,7 +45,7 @@ class EndpointSet(NamedTuple):
 class Frame:
     """What outlives the services, and so is the same for all of them.
 
-    `make_code` gives a code for the dashboard.
+    `make_code` gives a code for the dashboard, `clock` seconds since 1970.
     """
 
     guard: Guard
@@ -55,9 +54,9 @@ class Frame:
     control: Control
     timing: Timing
     features: Features
-    live: LiveRequests
     journal: Journal
     make_code: Callable[[], str]
+    clock: Callable[[], float]
 
 
 def make_endpoints(services: Services, frame: Frame) -> EndpointSet:
@@ -96,7 +95,9 @@ def make_endpoints(services: Services, frame: Frame) -> EndpointSet:
     def make_page() -> Mapping[str, PageHandler]:
         from byok.server.dashboard.api import make_page_handlers
 
-        return make_page_handlers(local, services, frame.control, frame.live)
+        return make_page_handlers(
+            local, services, frame.control, frame.features, frame.clock
+        )
 
     return EndpointSet(endpoints, make_page)
 

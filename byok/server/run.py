@@ -19,7 +19,6 @@ from byok.daemon.challenge import answer_challenge, derive_owner_token
 from byok.daemon.hardening import max_connections
 from byok.daemon.logs import set_level
 from byok.daemon.token import TokenCheck, renew_token
-from byok.dashboard.live import LiveRequests
 from byok.features.base import Site
 from byok.features.running import Features, start_features
 from byok.journal.journal import Journal
@@ -193,16 +192,14 @@ async def listening(
     features = start_features(Site(paths, redactor, clock))
     captures = CaptureRecorder(paths.captures, redactor)
     spans = Spans(redactor)
-    live = LiveRequests(redactor, clock=clock)
     told: list[Observer] = [
         *features.observers,
         captures,
         spans,
-        live,
         *observers,
     ]
     front = _make_front(settings, paths, redactor, journal, told, timing, passed)
-    front.gate.on_stop(live.close)
+    front.gate.on_stop(features.stop)
     source = source or Source(paths.config, lambda: settings)
     control = Control(source, settings, front.instance, captures)
     async with (
@@ -217,13 +214,14 @@ async def listening(
         try:
             await asyncio.to_thread(_import_endpoints)
             services = await opened.enter_async_context(open_services())
-            open_for = _opener(front, timing, control, journal, features, spans, live)
+            open_for = _opener(front, timing, control, journal, features, spans, clock)
             open_for(services)
             daemon = Daemon(services, front, sites, timing, control, features, open_for)
             control.on_change(daemon.use)
             captures.begin()
             yield daemon
         finally:
+            features.stop()
             front.app.close()
             front.dashboard.close()
 
@@ -281,7 +279,7 @@ def _opener(
     journal: Journal,
     features: Features,
     spans: Spans,
-    live: LiveRequests,
+    clock: Callable[[], float],
 ) -> Callable[["Services"], None]:
     """Return what lets requests be answered by services; called again on reload.
 
@@ -298,9 +296,9 @@ def _opener(
         control,
         timing,
         features,
-        live,
         journal,
         front.dashboard.sessions.make_code,
+        clock,
     )
 
     def open_for(services: "Services") -> None:
@@ -312,7 +310,6 @@ def _opener(
         configure_spans(spans, services)
         features.configure(services)
         answering = make_endpoints(services, frame)
-        live.price_of = services.price_of
         journal.configure(services.settings.journal.keep_days, services.price_of)
         front.app.open(answering.endpoints)
         front.dashboard.open(answering.make_page)

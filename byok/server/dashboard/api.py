@@ -3,14 +3,14 @@
 from collections.abc import Awaitable, Callable, Mapping
 
 from byok.chat import Json
-from byok.dashboard.live import LiveRequests
+from byok.features.running import Features
 from byok.routing import Service
 from byok.server.control import Control
 from byok.server.dashboard.endpoint import PageHandler, PageRequest
+from byok.server.dashboard.feed_api import make_feed_handlers
 from byok.server.dashboard.index_api import make_index_handlers
 from byok.server.dashboard.journal_api import make_journal_handlers
 from byok.server.dashboard.keys_api import make_key_handlers
-from byok.server.dashboard.live_api import make_live_handlers
 from byok.server.dashboard.overview_api import make_overview_handlers
 from byok.server.dashboard.settings_api import make_settings_handlers
 from byok.server.dashboard.usage_api import make_usage_handlers
@@ -35,19 +35,23 @@ def make_page_handlers(
     local: Mapping[Service, LocalHandler],
     services: Services,
     control: Control,
-    live: LiveRequests,
+    features: Features,
+    clock: Callable[[], float],
 ) -> Mapping[str, PageHandler]:
-    """Return what answers each name; `local` is what answers commands."""
+    """Return what answers each name; `local` is what answers commands.
+
+    `clock` gives seconds since 1970.
+    """
     shared = {name: _share(local[service]) for name, service in _SHARED.items()}
     return {
         **shared,
-        **make_journal_handlers(services, live.now),
-        **make_live_handlers(live),
+        **make_journal_handlers(services, clock),
+        **make_feed_handlers(features.feeds),
         **make_overview_handlers(local, services, control),
         **make_index_handlers(services.context),
         **make_settings_handlers(services, control),
         **make_key_handlers(services, control),
-        **make_usage_handlers(services, live.now),
+        **make_usage_handlers(services, clock),
     }
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -15,10 +16,10 @@ from multidict import CIMultiDict
 
 from byok.chat import Json
 from byok.daemon.token import TokenCheck, read_token, rotate_token
-from byok.dashboard.live import LiveRequests
 from byok.dashboard.sessions import Sessions
 from byok.dashboard.static_files import static_files
 from byok.errors import BadRequest, NotReady, UpstreamRefused
+from byok.features.running import Features
 from byok.observer import Observers
 from byok.platform.paths import find_paths
 from byok.record import RequestRecord
@@ -549,11 +550,11 @@ async def test_an_upgrade_to_websocket_is_not_made() -> None:
 
 
 def all_names(editor: Editor) -> list[str]:
-    """Return what the page may ask for, but the stream, which has no end."""
+    """Return what the page may ask for, but the streams, which have no end."""
     services, control = editor.services, editor.daemon.control
     local = dict.fromkeys(Service, answer_nothing)
-    names = make_page_handlers(local, services, control, LiveRequests(Redactor()))
-    return sorted({*names} - {"live"})
+    names = make_page_handlers(local, services, control, Features({}), time.time)
+    return sorted(names)
 
 
 async def answer_nothing(body: Json) -> Json:

@@ -1,4 +1,4 @@
-"""Live requests for the page: a stream of lines, one batch a line.
+"""What the page reads as it changes: a stream of lines, one batch a line.
 
 The first line has all that is known, later ones what changed. One line without changes
 comes when nothing happened for a while, and the last one says why there are no more.
@@ -9,11 +9,11 @@ for when the daemon stops.
 import asyncio
 from collections.abc import Mapping
 from contextlib import ExitStack
+from functools import partial
 
 from aiohttp.web import StreamResponse
 
-from byok.dashboard.live import LiveRequests
-from byok.dashboard.live_reader import LiveEnd, LiveReader
+from byok.features.feed import Feed, FeedEnd, FeedReader
 from byok.server.dashboard.endpoint import PAGE_HEADERS, PageHandler, PageRequest
 from byok.server.http.stream import LINES, OpenStream
 from byok.wire.ndjson import encode_line
@@ -24,21 +24,21 @@ _LAST_WORDS = 0.3  # seconds for the last line, for one that does not read
 _HEADERS = {**LINES, "Cache-Control": "no-store", **PAGE_HEADERS}
 
 
-def make_live_handlers(live: LiveRequests) -> Mapping[str, PageHandler]:
-    """Return what streams live requests."""
+def make_feed_handlers(feeds: Mapping[str, Feed]) -> Mapping[str, PageHandler]:
+    """Return what streams each feed, by the same names."""
+    return {name: partial(_stream, feed) for name, feed in feeds.items()}
 
-    async def stream(asked: PageRequest) -> StreamResponse:
-        with live.open_reader() as reader:
-            opened = OpenStream(asked.exchange, _HEADERS, patience=_PATIENCE)
-            async with opened:
-                await _send(asked, live, reader, opened)
-            return opened.response
 
-    return {"live": stream}
+async def _stream(feed: Feed, asked: PageRequest) -> StreamResponse:
+    with feed.open_reader() as reader:
+        opened = OpenStream(asked.exchange, _HEADERS, patience=_PATIENCE)
+        async with opened:
+            await _send(asked, feed, reader, opened)
+        return opened.response
 
 
 async def _send(
-    asked: PageRequest, live: LiveRequests, reader: LiveReader, opened: OpenStream
+    asked: PageRequest, feed: Feed, reader: FeedReader, opened: OpenStream
 ) -> None:
     """Send lines until the session, the daemon or this stream's turn ends."""
     loop = asyncio.get_running_loop()
@@ -51,9 +51,9 @@ async def _send(
         left.callback(asked.on_end(reader.wake))
         changed = True
         while reader.end is None:
-            told = live.take(reader)._asdict() if changed else {}
+            told = feed.take(reader) if changed else {}
             await opened.write(encode_line(told))
             changed = await reader.wait(_BEAT)
             if not asked.is_open():
-                reader.finish(LiveEnd.SESSION)
+                reader.finish(FeedEnd.SESSION)
         await opened.finish(encode_line({"end": str(reader.end)}))

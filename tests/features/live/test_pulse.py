@@ -2,7 +2,7 @@
 
 import asyncio
 
-from byok.dashboard.pulse import Pulse
+from byok.features.live.pulse import Pulse
 from tests.fakes.patience import PATIENCE
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from byok.dashboard.live_rows import Counter, EndedRow, OpenRow
-from byok.dashboard.pulse import Pulse
 from byok.events import Usage
+from byok.features.live.pulse import Pulse
+from byok.features.live.rows import Counter, EndedRow, OpenRow
 from byok.journal.entry import make_entry
 from byok.record import Hop, RequestRecord
 from byok.redact import Redactor

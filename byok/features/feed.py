@@ -1,11 +1,15 @@
-"""One page that reads live requests: what it saw, and whether it still reads."""
+"""What the page reads as it changes: readers, and why one gets no more."""
 
 import asyncio
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from enum import StrEnum
+from typing import Protocol
+
+from byok.chat import Json
 
 
-class LiveEnd(StrEnum):
+class FeedEnd(StrEnum):
     """Why a page gets no more changes."""
 
     REPLACED = "replaced"  # too many others came
@@ -13,12 +17,12 @@ class LiveEnd(StrEnum):
     STOPPING = "stopping"
 
 
-class LiveReader:
+class FeedReader:
     """Waits for changes. `seen` is the last version that was taken, 0 for none."""
 
     def __init__(self) -> None:
         self.seen = 0
-        self.end: LiveEnd | None = None
+        self.end: FeedEnd | None = None
         self.on_end: Callable[[], None] | None = None
         self._woken = asyncio.Event()
 
@@ -26,7 +30,7 @@ class LiveReader:
         """Signal that there is something new."""
         self._woken.set()
 
-    def finish(self, why: LiveEnd) -> None:
+    def finish(self, why: FeedEnd) -> None:
         """End the reader; the first reason counts."""
         if self.end is None:
             self.end = why
@@ -43,3 +47,15 @@ class LiveReader:
             return False
         self._woken.clear()
         return True
+
+
+class Feed(Protocol):
+    """Something of which the page is sent what changes."""
+
+    def open_reader(self) -> AbstractContextManager[FeedReader]:
+        """Read until the block ends."""
+        ...
+
+    def take(self, reader: FeedReader, /) -> Json:
+        """Return what a reader has not seen."""
+        ...

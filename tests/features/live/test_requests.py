@@ -3,17 +3,20 @@
 import asyncio
 from typing import Any
 
-from byok.dashboard.live import MOST_ENDED, MOST_READERS, LiveRequests
-from byok.dashboard.live_reader import LiveEnd, LiveReader
 from byok.dialects.model_facts import Price
 from byok.events import Usage
+from byok.features.base import Site
+from byok.features.feed import FeedEnd, FeedReader
+from byok.features.live.requests import MOST_ENDED, MOST_READERS, LiveRequests
+from byok.platform.paths import find_paths
 from byok.record import Hop, RequestRecord
 from byok.redact import Redactor
+from tests.fakes.feature_supplies import GivenSupplies
 from tests.fakes.patience import PATIENCE
 
 
 def make_live(every: float = 60) -> LiveRequests:
-    return LiveRequests(Redactor(), every=every, clock=lambda: 5000.0)
+    return LiveRequests(Site(find_paths(), Redactor(), lambda: 5000.0), every=every)
 
 
 def begin(live: LiveRequests, name: str, **fields: Any) -> RequestRecord:
@@ -37,9 +40,9 @@ def pass_bytes(record: RequestRecord, data: bytes = b"four") -> None:
     record.tap(Hop.TO_CLIENT, data)
 
 
-def told(live: LiveRequests, reader: LiveReader) -> dict[str, Any]:
+def told(live: LiveRequests, reader: FeedReader) -> dict[str, Any]:
     """Take what is new, by request."""
-    rows: Any = live.take(reader).rows
+    rows: Any = live.take(reader)["rows"]
     assert len({row["request_id"] for row in rows}) == len(rows)
     return {row["request_id"]: row for row in rows}
 
@@ -54,7 +57,7 @@ async def test_a_watcher_is_first_told_of_all_that_is_open_or_ended() -> None:
     begin(live, "open")
     with live.open_reader() as reader:
         assert outcomes(told(live, reader)) == {"old": "ok", "open": "open"}
-        assert live.take(reader).rows == []
+        assert live.take(reader)["rows"] == []
 
 
 async def test_taps_are_only_attached_while_somebody_looks() -> None:
@@ -126,16 +129,16 @@ async def test_a_slow_reader_gets_each_request_once_as_it_is_now() -> None:
 async def test_who_missed_requests_is_told_everything_anew() -> None:
     live = make_live()
     with live.open_reader() as slow, live.open_reader() as quick:
-        assert live.take(slow).whole
-        assert live.take(quick).whole
+        assert live.take(slow)["whole"]
+        assert live.take(quick)["whole"]
         for number in range(MOST_ENDED + 1):
             end(live, begin(live, str(number)))
             if number == 100:
                 live.take(quick)
         again = live.take(slow)
-        assert (again.whole, len(again.rows)) == (True, MOST_ENDED)
+        assert (again["whole"], len(again["rows"])) == (True, MOST_ENDED)
         rest = live.take(quick)
-        assert (rest.whole, len(rest.rows)) == (False, 100)
+        assert (rest["whole"], len(rest["rows"])) == (False, 100)
 
 
 async def test_without_news_nobody_is_woken() -> None:
@@ -149,7 +152,7 @@ async def test_without_news_nobody_is_woken() -> None:
 
 
 async def test_of_too_many_watchers_the_oldest_ends() -> None:
-    live, readers = make_live(), list[LiveReader]()
+    live, readers = make_live(), list[FeedReader]()
 
     async def look() -> None:
         with live.open_reader() as reader:
@@ -160,26 +163,26 @@ async def test_of_too_many_watchers_the_oldest_ends() -> None:
     tasks = [asyncio.ensure_future(look()) for _ in range(MOST_READERS + 2)]
     await asyncio.wait_for(asyncio.gather(*tasks[:2]), PATIENCE)
     ends = [reader.end for reader in readers]
-    assert ends == [LiveEnd.REPLACED] * 2 + [None] * MOST_READERS
-    live.close()
+    assert ends == [FeedEnd.REPLACED] * 2 + [None] * MOST_READERS
+    live.stop()
     await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE)
-    assert {reader.end for reader in readers[2:]} == {LiveEnd.STOPPING}
+    assert {reader.end for reader in readers[2:]} == {FeedEnd.STOPPING}
 
 
 async def test_after_the_end_a_watcher_is_told_so_at_once() -> None:
     live = make_live()
-    live.close()
+    live.stop()
     with live.open_reader() as reader:
-        assert reader.end is LiveEnd.STOPPING
+        assert reader.end is FeedEnd.STOPPING
 
 
 async def test_the_cost_is_told_at_the_end_by_the_price_then_in_force() -> None:
     live = make_live()
-    live.price_of = lambda upstream, model: Price(1.0, 2.0)
+    live.configure(GivenSupplies(price_of=lambda upstream, model: Price(1.0, 2.0)))
     asked = begin(live, "r", attempts=1, upstream="u", model="m")
     asked.usage = Usage(1_000_000, 500_000)
     with live.open_reader() as reader:
         assert told(live, reader)["r"]["cost"] is None
         end(live, asked)
-        live.price_of = lambda upstream, model: None
+        live.configure(GivenSupplies())
         assert told(live, reader)["r"]["cost"] == 2.0

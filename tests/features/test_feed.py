@@ -2,11 +2,11 @@
 
 import asyncio
 
-from byok.dashboard.live_reader import LiveEnd, LiveReader
+from byok.features.feed import FeedEnd, FeedReader
 
 
 async def test_waiting_ends_with_news_once() -> None:
-    reader = LiveReader()
+    reader = FeedReader()
     reader.wake()
     reader.wake()
     assert await reader.wait(5)
@@ -14,12 +14,12 @@ async def test_waiting_ends_with_news_once() -> None:
 
 
 async def test_the_first_reason_ends_it_and_is_told_once() -> None:
-    told = list[LiveEnd | None]()
-    reader = LiveReader()
+    told = list[FeedEnd | None]()
+    reader = FeedReader()
     reader.on_end = lambda: told.append(reader.end)
     waiting = asyncio.ensure_future(reader.wait(60))
     await asyncio.sleep(0)
-    reader.finish(LiveEnd.REPLACED)
-    reader.finish(LiveEnd.STOPPING)
+    reader.finish(FeedEnd.REPLACED)
+    reader.finish(FeedEnd.STOPPING)
     assert await waiting
-    assert told == [LiveEnd.REPLACED]
+    assert told == [FeedEnd.REPLACED]

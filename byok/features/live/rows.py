@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from byok.chat import Json
-from byok.dashboard.pulse import Pulse
+from byok.features.live.pulse import Pulse
 from byok.journal.cost import no_price
 from byok.journal.entry import JournalEntry, make_entry
 from byok.record import Hop, RequestRecord

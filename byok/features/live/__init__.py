@@ -1,0 +1,1 @@
+"""Requests as they pass: the open ones, and the latest that ended."""
