@@ -34,7 +34,6 @@ class Service(StrEnum):
     CATALOG = "models of the upstreams"
     KEYS = "where keys come from"
     KEY_TEST = "test a key"
-    CAPTURE = "switch capturing on or off"
     RELOAD = "reload settings and keys"
     STOP = "stop or restart the daemon"
     DASHBOARD_CODE = "make a code for the dashboard"

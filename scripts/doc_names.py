@@ -15,6 +15,7 @@ import typer
 
 from byok.cli import app
 from byok.config import Settings
+from byok.server.routes import FEATURE_ENDPOINTS
 
 ROOT = Path(__file__).parent.parent
 _SOURCES = ("byok", "tools", "scripts")
@@ -84,7 +85,7 @@ def _exists(name: str, room: Path | None) -> bool:
         return all(part in _definitions() for part in parts)
     if " " in name or "…" in name:
         return True  # a message, or a command of another program
-    return _is_written(name)
+    return _is_written(name) or any(row.path == name for row in FEATURE_ENDPOINTS)
 
 
 def _is_file(name: str, room: Path | None) -> bool:

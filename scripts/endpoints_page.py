@@ -14,6 +14,7 @@ from byok.server.openai_api import (
     ListModels,
     OpenAIRoute,
 )
+from byok.server.routes import FEATURE_ENDPOINTS
 
 HEAD = """# Endpoints
 
@@ -52,6 +53,9 @@ Endpoints in no group are always answered by byok.
 """
 
 
+EVERY = (*ENDPOINTS, *FEATURE_ENDPOINTS)
+
+
 def page() -> str:
     """Return the whole page."""
     sections = (
@@ -63,7 +67,7 @@ def page() -> str:
     rows = [f"| `{row.path}` | {_openai(row)} |" for row in ROUTES]
     parts = [HEAD, OPENAI, "\n".join(rows) + "\n\n"]
     for title, kind in sections:
-        rows = [f"| `{r.path}` | {_answer(r)} |" for r in ENDPOINTS if type(r) is kind]
+        rows = [f"| `{r.path}` | {_answer(r)} |" for r in EVERY if type(r) is kind]
         parts.append(f"## {title}\n\n| path | answer |\n|---|---|\n")
         parts.append("\n".join(rows) + "\n\n")
     families = [f"| `…{p}…` | {_code(b)} |" for p, b in CONTAINING]
@@ -82,7 +86,7 @@ def _answer(row: Endpoint) -> str:
         case Local(answer=Service.MODELS):
             return "the models of all configured upstreams, and feature flags"
         case Local(answer=service):
-            return str(service.value)
+            return str(service)
         case Refused(status=status, reason=reason):
             return f"{status}: {reason}"
         case ConstantReply(stream=True, body=None):

@@ -82,7 +82,7 @@ def _streamed_failure(
             return Off([whole.fail_whole(error)])
 
 
-def _nothing(service: Service, group: EndpointGroup, body: Json) -> Json:
+def _nothing(service: str, group: EndpointGroup, body: Json) -> Json:
     match service:
         case Service.FIND_MISSING:
             return missing_reply((), ())

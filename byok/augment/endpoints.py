@@ -70,7 +70,7 @@ class Generate:
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """An endpoint that byok answers from its own state.
+    """An endpoint that byok answers from its own state: a Service, or a feature.
 
     `own` paths are byok's, for its command line and MCP server, and need the owner's
     token: the clients' token does not open them. They are in no group: they mean this
@@ -78,7 +78,7 @@ class Local:
     """
 
     path: str
-    answer: Service
+    answer: str
     group: EndpointGroup | None = None
     own: bool = False
     max_body: int = 2**20
@@ -220,7 +220,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Local("/byok/catalog", Service.CATALOG, own=True),
     Local("/byok/keys", Service.KEYS, own=True),
     Local("/byok/keys/test", Service.KEY_TEST, own=True),
-    Local("/byok/capture", Service.CAPTURE, own=True),
     Local("/byok/reload", Service.RELOAD, own=True),
     Local("/byok/stop", Service.STOP, own=True),
     Local("/byok/dashboard-code", Service.DASHBOARD_CODE, own=True),

@@ -12,7 +12,6 @@ from byok.cli.command_context import load
 from byok.cli.output import tell
 from byok.errors import NotReady
 from byok.platform.paths import Paths, find_paths
-from byok.routing import Service
 
 if TYPE_CHECKING:
     from byok.chat import Json
@@ -25,8 +24,8 @@ WorkspacesOption = Annotated[
 ]
 
 
-def ask_daemon(service: Service, body: "Json | None" = None) -> "Json | None":
-    """Return the answer of the running daemon; None if none is running.
+def ask_daemon(service: str, body: "Json | None" = None) -> "Json | None":
+    """Return what a Service or a feature answers; None if no daemon is running.
 
     Raises:
         ByokError: a daemon runs and does not answer, or its own error.

@@ -13,11 +13,10 @@ from byok.cli.confirm import YesOption, confirm
 from byok.cli.output import count_noun, say, say_json, say_table, say_text, tell
 from byok.errors import ConfigError
 from byok.platform.paths import find_paths
-from byok.routing import Service
 
 if TYPE_CHECKING:
-    from byok.capture.capture import Piece
-    from byok.capture.folder import CaptureFolder
+    from byok.features.capture.capture import Piece
+    from byok.features.capture.folder import CaptureFolder
 
 EXIT_NOT_RUNNING = 3
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -97,7 +96,7 @@ def show_capture(
     json: JsonOption = False,
 ) -> None:
     """Show what passed on each hop of a request, with times."""
-    from byok.capture.capture import write_piece
+    from byok.features.capture.capture import write_piece
 
     capture = open_folder().read(wanted)
     if json:
@@ -124,7 +123,7 @@ def clear(yes: YesOption = False) -> None:
 
 def open_folder() -> "CaptureFolder":
     """Return the folder of captures, without those that are too old."""
-    from byok.capture.folder import CaptureFolder
+    from byok.features.capture.folder import CaptureFolder
 
     folder = CaptureFolder(find_paths().captures)
     folder.tidy(time.time())
@@ -148,7 +147,7 @@ def parse_time(text: str) -> float:
 
 
 def _ask(body: dict[str, Any]) -> dict[str, Any]:
-    answer = ask_daemon(Service.CAPTURE, body)
+    answer = ask_daemon("capture", body)
     if answer is None:
         say("byok is not running, so nothing is captured. Start it: byok serve")
         raise typer.Exit(EXIT_NOT_RUNNING)

@@ -12,7 +12,7 @@ from byok.cli.output import say, say_json, tell
 from byok.errors import NotReady
 
 if TYPE_CHECKING:
-    from byok.capture.capture import Capture
+    from byok.features.capture.capture import Capture
     from byok.replay.turn import TurnDifference
 
 EXIT_DIFFERENT = 1
@@ -108,9 +108,8 @@ def _ask_again(capture: "Capture", model: str, *, yes: bool, json: bool) -> None
 def _wait_for(read: Any) -> Any:
     """Give the daemon a moment to write the new capture."""
     from byok.cli.ask import ask_daemon
-    from byok.routing import Service
 
-    ask_daemon(Service.CAPTURE)  # it answers once everything is written
+    ask_daemon("capture")  # it answers once everything is written
     return read()
 
 

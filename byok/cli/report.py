@@ -14,7 +14,7 @@ from byok.errors import ConfigError
 from byok.platform.paths import find_paths
 
 if TYPE_CHECKING:
-    from byok.capture.capture import Capture
+    from byok.features.capture.capture import Capture
 
 
 def register(app: typer.Typer) -> None:

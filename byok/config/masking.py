@@ -11,10 +11,9 @@ _USER = re.compile(r"(?<=://)[^/\s@]*@")
 def mask_settings(settings: Settings) -> dict[str, Any]:
     """Return the settings as JSON, without secrets."""
     shown = settings.model_dump(mode="json")
-    for section in (shown["chat"], *shown["upstreams"].values()):
-        for field in ("headers", "extra_body"):
-            section[field] = {name: "***" for name in section[field]}
-    shown["otel"]["headers"] = dict.fromkeys(shown["otel"]["headers"], "***")
+    for section in (*shown.values(), *shown["upstreams"].values()):
+        for field in {"headers", "extra_body"} & section.keys():
+            section[field] = dict.fromkeys(section[field], "***")
     for upstream in shown["upstreams"].values():
         upstream["query"] = {name: "***" for name in upstream["query"]}
         upstream["api_key_cmd"] = upstream["api_key_cmd"][:1]

@@ -240,17 +240,6 @@ class MetricsSettings(SettingsSection):
     enabled: bool = Field(False, description="Serve GET /metrics on byok's port.")
 
 
-class OtelSettings(SettingsSection):
-    """Spans of requests for OpenTelemetry: facts such as tokens, never any content."""
-
-    endpoint: Annotated[str, AfterValidator(values.official_url)] = Field(
-        "", description="OTLP/HTTP address of your collector; empty: no spans."
-    )
-    headers: Annotated[dict[str, str], AfterValidator(values.headers)] = Field(
-        {}, description="Headers of its requests, such as Authorization."
-    )
-
-
 class JournalSettings(SettingsSection):
     """The journal of requests: facts such as tokens and times, never any content."""
 

@@ -24,7 +24,6 @@ from byok.config.sections import (
     LogSettings,
     MetricsSettings,
     NetworkSettings,
-    OtelSettings,
     RetrievalSettings,
     ServerSettings,
     ToolSettings,
@@ -82,7 +81,6 @@ class Settings(_Sections):
 
     journal: JournalSettings = Field(default_factory=lambda: JournalSettings())
     metrics: MetricsSettings = Field(default_factory=lambda: MetricsSettings())
-    otel: OtelSettings = Field(default_factory=lambda: OtelSettings())
     log: LogSettings = Field(default_factory=lambda: LogSettings())
 
     def section(self, kind: type[S]) -> S:

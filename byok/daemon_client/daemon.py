@@ -23,12 +23,11 @@ from byok.errors import (
     NotReady,
 )
 from byok.platform.paths import Paths
-from byok.routing import Service
 
 if TYPE_CHECKING:
     import aiohttp
 
-_PATHS: Mapping[Service, str] = {
+_PATHS: Mapping[str, str] = {
     row.answer: row.path for row in ENDPOINTS if isinstance(row, Local) and row.own
 }
 # What the daemon says that its callers tell apart, by code.
@@ -72,14 +71,14 @@ class DaemonDoor:
     def __init__(self, session: "aiohttp.ClientSession") -> None:
         self._session = session
 
-    async def answer(self, service: Service, body: Json) -> Json:
-        """Send a request and return the answer.
+    async def answer(self, service: str, body: Json) -> Json:
+        """Send a request to a Service or a feature, and return the answer.
 
         Raises:
             NotReady: the daemon does not answer, is gone, or has another version.
             ByokError: as raised by the daemon.
         """
-        return await self._post(_PATHS[service], body)
+        return await self._post(_PATHS.get(service, f"/byok/{service}"), body)
 
     async def _post(self, path: str, body: Json) -> Json:
         import aiohttp

@@ -5,10 +5,10 @@ from typing import Any
 
 import orjson
 
-from byok.capture.capture import Capture, encode_capture
-from byok.capture.placeholders import hide_content
 from byok.chat import Json
 from byok.doctor.surroundings import Surroundings
+from byok.features.capture.capture import Capture, encode_capture
+from byok.features.capture.placeholders import hide_content
 from byok.routing import Service
 
 _README = """A report of byok {version} about one request ({id}).

@@ -20,7 +20,8 @@ class FeatureRow:
 
     `name` is also that of its section in the settings, its folder and its command.
     `running` is what runs in the daemon. `label` begins its lines in `byok status`.
-    `on_page`: its section is a group of the page's settings.
+    `on_page`: its section is a group of the page's settings. `answers` says what it
+    answers to a command at /byok/NAME, "" for nothing.
     """
 
     name: str
@@ -28,6 +29,7 @@ class FeatureRow:
     running: str = ""
     label: str = ""
     on_page: bool = True
+    answers: str = ""
 
     def load_settings(self) -> "type[SettingsSection]":
         """Return the class of its section in the settings."""
@@ -46,5 +48,11 @@ class FeatureRow:
 ROWS: list[FeatureRow] = [
     FeatureRow("loops", "settings:LoopSettings"),
     FeatureRow("caps", "settings:CapSettings", "keeper:CapKeeper", "cap"),
+    FeatureRow("otel", "settings:OtelSettings", "spans:Spans", on_page=False),
+    FeatureRow(
+        "capture",
+        running="recorder:CaptureRecorder",
+        answers="switch capturing on or off",
+    ),
     FeatureRow("live", running="requests:LiveRequests"),
 ]

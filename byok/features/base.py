@@ -5,11 +5,11 @@ A feature overrides the hooks that it needs; the others cost nothing. Hooks that
 that watch (`request_started`, `request_finished`) change no answer.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from byok.chat import ChatRequest
+from byok.chat import ChatRequest, Json
 from byok.config.settings import Settings
 from byok.errors import ByokError
 from byok.features.feed import Feed
@@ -43,6 +43,11 @@ class Supplies(Protocol):
     @property
     def price_of(self) -> PriceOf:
         """What tells the price of a model, None if it is not known."""
+        ...
+
+    @property
+    def presets(self) -> Mapping[str, str]:
+        """The vendors' names of the upstreams, by the names of these."""
         ...
 
 
@@ -100,6 +105,15 @@ class Feature:
 
     def request_finished(self, record: RequestRecord, /) -> None:
         """Read a record at its end, also a refused one: release what was reserved."""
+
+    async def answer(self, body: Json, /) -> Json:
+        """Answer what a command asks, at /byok/ and the feature's name.
+
+        Raises:
+            BadRequest: the body cannot be used.
+        """
+        del body
+        return {}
 
     async def status(self) -> Sequence[StatusRow] | None:
         """Return what `byok status` and the page show, None for nothing at all."""

@@ -1,7 +1,7 @@
 """The features of a running daemon as one: what server and wiring know of them."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 
 from byok.chat import Json
@@ -47,6 +47,15 @@ class Features:
             name: [row.encode() for row in rows]
             for name, rows in status.items()
             if rows is not None
+        }
+
+    @property
+    def handlers(self) -> dict[str, Callable[[Json], Awaitable[Json]]]:
+        """What answers commands, by what the rows say of that."""
+        return {
+            row.answers: self._running[row.name].answer
+            for row in ROWS
+            if row.answers and row.name in self._running
         }
 
     @property

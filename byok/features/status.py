@@ -34,8 +34,8 @@ class Meter:
 class StatusLine:
     """A sentence; one that `warns` is not as it should be.
 
-    `values` are those of the page's text for the `key`: `seconds` is shown there as a
-    duration.
+    `values` are those of the page's text for the `key`, which shows `seconds` as a
+    duration and `count` as a number.
     """
 
     text: str

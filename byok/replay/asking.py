@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from byok import __version__
-from byok.capture.capture import Capture
-from byok.capture.folder import CaptureFolder
 from byok.config import Settings
 from byok.daemon.token import read_token
 from byok.errors import BadRequest, ByokError
+from byok.features.capture.capture import Capture
+from byok.features.capture.folder import CaptureFolder
 from byok.keys import KeyLadder
 from byok.keys.variables import own_variable
 from byok.model_ids import ListedModel

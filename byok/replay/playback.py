@@ -11,8 +11,8 @@ from typing import NamedTuple
 import aiohttp
 import httpx
 
-from byok.capture.capture import Capture
 from byok.errors import UpstreamUnreachable
+from byok.features.capture.capture import Capture
 from byok.record import Hop
 from byok.upstream.transport import Body, Route, Transports
 

@@ -26,7 +26,7 @@ class CodeEndpoints:
 
     def __init__(self, context: CodeContext) -> None:
         self._context = context
-        self.handlers: Mapping[Service, Callable[[Json], Awaitable[Json]]] = {
+        self.handlers: Mapping[str, Callable[[Json], Awaitable[Json]]] = {
             Service.FIND_MISSING: self._find_missing,
             Service.BATCH_UPLOAD: self._batch_upload,
             Service.CHECKPOINT: self._checkpoint,

@@ -74,7 +74,7 @@ def make_endpoints(services: Services, frame: Frame) -> EndpointSet:
     own = DaemonEndpoints(
         services, frame.control, frame.features, frame.journal, frame.make_code
     )
-    local: dict[Service, LocalHandler] = {
+    local: dict[str, LocalHandler] = {
         Service.MODELS: models.for_editor,
         Service.OFFICIAL: relay.status,
         **CodeEndpoints(services.context).handlers,

@@ -1,4 +1,4 @@
-"""Control of the running daemon: its settings, captures, stop and restart."""
+"""Control of the running daemon: its settings, stop and restart."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from byok.capture.recorder import CaptureRecorder
 from byok.chat import Json
 from byok.config import Settings, check_settings, make_settings
 from byok.errors import BadRequest, ByokError, ConfigError
@@ -61,12 +60,10 @@ class Control:
         source: Source,
         settings: Settings,
         instance: str,
-        captures: CaptureRecorder,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.since = clock()  # when the daemon began
-        self.captures = captures
         self.source = source
         self._started = self.settings = settings
         self.instance = instance

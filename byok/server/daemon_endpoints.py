@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from byok import __version__
 from byok.augment.body import first_text
-from byok.capture.recorder import DEFAULT_SECONDS
 from byok.chat import Json
 from byok.config import mask_settings
 from byok.errors import NO_UPSTREAM, BadRequest, ConfigError
@@ -22,7 +21,6 @@ from byok.wiring.key_sources import key_wanted, list_keys, official_wanted
 from byok.wiring.services import Services
 
 _OFFICIAL_SECONDS = 12.0
-_CAPTURE_SECONDS = 5.0  # for what is still to be written
 _JSON = {"Content-Type": "application/json"}
 
 
@@ -43,7 +41,8 @@ class DaemonEndpoints:
         self._journal = journal
         self._control = control
         self._make_code = make_code
-        self.handlers: Mapping[Service, Callable[[Json], Awaitable[Json]]] = {
+        self.handlers: Mapping[str, Callable[[Json], Awaitable[Json]]] = {
+            **features.handlers,
             Service.DAEMON: self._daemon,
             Service.SETTINGS: self._settings,
             Service.CATALOG: lambda body: catalog(services),
@@ -51,7 +50,6 @@ class DaemonEndpoints:
             Service.KEY_TEST: lambda body: try_key(
                 services, first_text(body, "upstream")
             ),
-            Service.CAPTURE: self._capture,
             Service.RELOAD: self._reload,
             Service.STOP: self._stop,
             Service.DASHBOARD_CODE: self._dashboard_code,
@@ -75,24 +73,6 @@ class DaemonEndpoints:
     async def _settings(self, body: Json) -> Json:
         del body
         return mask_settings(self._services.settings)
-
-    async def _capture(self, body: Json) -> Json:
-        """Switch capturing on, off or neither, and tell how it stands."""
-        captures = self._control.captures
-        match body.get("switch", ""):
-            case "":
-                pass
-            case "off":
-                captures.switch_off()
-            case "on":
-                seconds = body.get("seconds", DEFAULT_SECONDS)
-                if type(seconds) not in (int, float) or not seconds >= 1:
-                    raise BadRequest("Capturing lasts at least a second.", status=422)
-                captures.switch_on(seconds)
-            case _:
-                raise BadRequest("Switch capturing on or off.", status=422)
-        await asyncio.to_thread(captures.wait, _CAPTURE_SECONDS)
-        return captures.status()
 
     async def _reload(self, body: Json) -> Json:
         del body

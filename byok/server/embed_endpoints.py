@@ -14,7 +14,7 @@ class EmbedEndpoints:
 
     def __init__(self, control: EmbeddingControl) -> None:
         self._control = control
-        self.handlers: Mapping[Service, Callable[[Json], Awaitable[Json]]] = {
+        self.handlers: Mapping[str, Callable[[Json], Awaitable[Json]]] = {
             Service.EMBED_STATUS: self._status,
             Service.EMBED_ESTIMATE: self._estimate,
             Service.EMBED_ENABLE: self._enable,

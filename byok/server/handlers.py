@@ -43,10 +43,10 @@ class Handlers:
         completer: Completer,
         translator: Translator,
         models: ModelLists,
-        local: Mapping[Service, LocalHandler],
+        local: Mapping[str, LocalHandler],
         places: ChatPlaces,
     ) -> None:
-        """Take the handlers; `local` are those of the Local rows."""
+        """Take the handlers; `local` are those of the Local rows, by their answers."""
         self._generator = generator
         self._completer = completer
         self._translator = translator

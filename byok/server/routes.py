@@ -13,9 +13,10 @@ from byok.augment.constant_replies import (
     SETTINGS_WRITES,
     ConstantReply,
 )
-from byok.augment.endpoints import ENDPOINTS, NO_SETTINGS, Endpoint, Refused
+from byok.augment.endpoints import ENDPOINTS, NO_SETTINGS, Endpoint, Local, Refused
 from byok.chat import Json
 from byok.errors import BadRequest
+from byok.features import ROWS
 from byok.server.openai_api import (
     ROUTES,
     ClientApi,
@@ -43,7 +44,12 @@ _FOREIGN = {
 _CHAT_FIELDS = frozenset(
     ("message", "nodes", "request_nodes", "structured_request_nodes", "chat_history")
 )
-_ROWS: dict[str, Row] = {row.path: row for row in (*ENDPOINTS, *ROUTES)}
+FEATURE_ENDPOINTS = tuple(
+    Local(f"/byok/{row.name}", row.answers, own=True) for row in ROWS if row.answers
+)
+_ROWS: dict[str, Row] = {
+    row.path: row for row in (*ENDPOINTS, *FEATURE_ENDPOINTS, *ROUTES)
+}
 
 
 def find_row(raw_path: str) -> tuple[Row, bool]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from aiohttp.web import SockSite
 
-from byok.capture.recorder import CaptureRecorder
 from byok.config import Settings
 from byok.daemon.challenge import answer_challenge, derive_owner_token
 from byok.daemon.hardening import max_connections
@@ -36,7 +35,6 @@ from byok.server.http.listener import serve_http
 from byok.server.http.protocol import HttpServer
 from byok.server.http.sockets import listen
 from byok.server.metrics import MetricsEndpoint
-from byok.tracing.spans import Spans
 
 if TYPE_CHECKING:
     from byok.wiring.services import Services
@@ -190,35 +188,25 @@ async def listening(
     timing = timing or Timing()
     journal = Journal(paths.journal, redactor, clock=clock)
     features = start_features(Site(paths, redactor, clock))
-    captures = CaptureRecorder(paths.captures, redactor)
-    spans = Spans(redactor)
-    told: list[Observer] = [
-        *features.observers,
-        captures,
-        spans,
-        *observers,
-    ]
+    told: list[Observer] = [*features.observers, *observers]
     front = _make_front(settings, paths, redactor, journal, told, timing, passed)
     front.gate.on_stop(features.stop)
     source = source or Source(paths.config, lambda: settings)
-    control = Control(source, settings, front.instance, captures)
+    control = Control(source, settings, front.instance)
     async with (
         AsyncExitStack() as opened,
         serve_http(front.server, front.sockets, timing.last_words / 2) as sites,
     ):
         opened.push_async_callback(asyncio.to_thread, journal.close)  # the last
         opened.push_async_callback(asyncio.to_thread, features.close)
-        opened.push_async_callback(asyncio.to_thread, captures.close)
-        opened.push_async_callback(asyncio.to_thread, spans.close)
         opened.callback(front.metrics.close)
         try:
             await asyncio.to_thread(_import_endpoints)
             services = await opened.enter_async_context(open_services())
-            open_for = _opener(front, timing, control, journal, features, spans, clock)
+            open_for = _opener(front, timing, control, journal, features, clock)
             open_for(services)
             daemon = Daemon(services, front, sites, timing, control, features, open_for)
             control.on_change(daemon.use)
-            captures.begin()
             yield daemon
         finally:
             features.stop()
@@ -278,7 +266,6 @@ def _opener(
     control: Control,
     journal: Journal,
     features: Features,
-    spans: Spans,
     clock: Callable[[], float],
 ) -> Callable[["Services"], None]:
     """Return what lets requests be answered by services; called again on reload.
@@ -287,7 +274,6 @@ def _opener(
     """
     from byok.server.compose import Frame, make_endpoints
     from byok.server.conversations import Conversations
-    from byok.wiring.tracing import configure_spans
 
     frame = Frame(
         front.guard,
@@ -307,7 +293,6 @@ def _opener(
             price_of=services.price_of,
             ask_index=services.context.status,
         )
-        configure_spans(spans, services)
         features.configure(services)
         answering = make_endpoints(services, frame)
         journal.configure(services.settings.journal.keep_days, services.price_of)

@@ -95,6 +95,14 @@ class Services:
         return self.catalog.price_of
 
     @property
+    def presets(self) -> Mapping[str, str]:
+        """The vendors' names of the upstreams, by the names of these."""
+        return {
+            name: find_preset(section.type, base_url_of(section)) or name
+            for name, section in self.selection.upstreams.items()
+        }
+
+    @property
     def keeps_uploads(self) -> bool:
         """Whether byok itself stores the code that clients upload."""
         where = self.settings.routing.official.where(EndpointGroup.CONTEXT)

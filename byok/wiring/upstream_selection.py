@@ -34,12 +34,12 @@ def values_to_hide(settings: Settings, selection: UpstreamSelection) -> Iterable
     Of the additions that is what looks generated and names no model: words such as
     "priority" must stay readable.
     """
-    yield from settings.chat.headers.values()
-    yield from settings.otel.headers.values()
-    for section in selection.upstreams.values():
-        yield from (*section.headers.values(), *section.query.values())
-        names = {section.model, *section.models}
-        for text in _texts_in(section.extra_body):
+    for _, section in settings:
+        yield from getattr(section, "headers", {}).values()
+    for upstream in selection.upstreams.values():
+        yield from (*upstream.headers.values(), *upstream.query.values())
+        names = {upstream.model, *upstream.models}
+        for text in _texts_in(upstream.extra_body):
             if text not in names and is_generated(text):
                 yield text
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from byok.capture.capture import Capture
-from byok.capture.folder import CaptureFolder
+from byok.features.capture.capture import Capture
+from byok.features.capture.folder import CaptureFolder
 from byok.platform.paths import find_paths
 from byok.record import Hop
 from tests.fakes.commands import Cli

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from byok.capture.capture import decode_capture
 from byok.daemon.token import read_token
+from byok.features.capture.capture import decode_capture
 from byok.platform.paths import find_paths
 from byok.record import Hop
 from tests.fakes.commands import Cli

@@ -1,7 +1,7 @@
 """The parts of a report about one request."""
 
-from byok.capture.capture import Capture, Piece, decode_capture
 from byok.doctor.request_report import write_parts
+from byok.features.capture.capture import Capture, Piece, decode_capture
 from byok.record import Hop
 from tests.fakes.doctors import surroundings
 

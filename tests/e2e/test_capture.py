@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from byok.capture.capture import Capture
-from byok.capture.folder import CaptureFolder
+from byok.features.capture.capture import Capture
+from byok.features.capture.folder import CaptureFolder
 from byok.record import Hop
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.patience import PATIENCE

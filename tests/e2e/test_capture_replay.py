@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from byok.capture.capture import Capture, encode_capture
-from byok.capture.folder import CaptureFolder
-from byok.capture.placeholders import hide_content
 from byok.config import load_settings
+from byok.features.capture.capture import Capture, encode_capture
+from byok.features.capture.folder import CaptureFolder
+from byok.features.capture.placeholders import hide_content
 from byok.platform.paths import find_paths
 from byok.record import Hop
 from byok.replay.asking import replay_recorded

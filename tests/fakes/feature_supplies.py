@@ -1,5 +1,6 @@
 """What a feature is configured with, for its tests: no services are opened."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from byok.config import Settings
@@ -12,3 +13,4 @@ class GivenSupplies:
 
     settings: Settings = field(default_factory=Settings)
     price_of: PriceOf = no_price
+    presets: Mapping[str, str] = field(default_factory=dict)

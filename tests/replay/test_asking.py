@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from byok.capture.capture import Capture, Piece
-from byok.capture.folder import CaptureFolder
 from byok.config import load_settings
 from byok.errors import BadRequest
+from byok.features.capture.capture import Capture, Piece
+from byok.features.capture.folder import CaptureFolder
 from byok.platform.paths import find_paths
 from byok.record import Hop
 from byok.replay.asking import (

@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from byok.capture.capture import Capture, Piece
+from byok.features.capture.capture import Capture, Piece
 from byok.record import Head, Hop
 from byok.replay.playback import PlaybackTransports
 from byok.upstream.transport import Route, body_of

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from byok.capture.recorder import CaptureRecorder
 from byok.config import Settings, load_settings
 from byok.errors import BadRequest, ConfigError
-from byok.redact import Redactor
 from byok.server.control import Control, Source, needs_restart
 from tests.fakes.patience import PATIENCE
 
@@ -33,10 +31,6 @@ class Used:
             return await self.ports.get()
 
 
-def no_captures(folder: Path) -> CaptureRecorder:
-    return CaptureRecorder(folder / "capture", Redactor())
-
-
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / "config.toml"
@@ -53,7 +47,6 @@ def control(file: Path, used: Used) -> Control:
         Source(file, lambda: load_settings(file)),
         Settings(),
         "me",
-        no_captures(file.parent),
     )
     control.on_change(used)
     return control
@@ -120,7 +113,7 @@ async def test_config_file_missing_at_restart_is_the_users_choice(
         lambda: load_settings(file),
         lambda settings: checked.append(settings.server.port),
     )
-    control = Control(source, load_settings(file), "me", no_captures(file.parent))
+    control = Control(source, load_settings(file), "me")
     control.on_change(used)
     file.unlink()
     with pytest.raises(ConfigError, match="gone or empty"):
@@ -233,7 +226,7 @@ async def test_restart_is_refused_with_options_that_no_longer_fit(
         raise ConfigError("There is no such folder.")
 
     source = Source(file, lambda: load_settings(file), check)
-    control = Control(source, Settings(), "me", no_captures(file.parent))
+    control = Control(source, Settings(), "me")
     await control.reload()
     with pytest.raises(ConfigError, match="no such folder"):
         await control.stop("me", again=True)

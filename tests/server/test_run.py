@@ -138,7 +138,7 @@ LATE = (
     "byok.upstream",
     "byok.toolcalls.r",
     "byok.metrics.page",
-    "byok.tracing.collector",
+    "byok.features.otel.collector",
     "opentelemetry",
 )
 IMPORTS = (

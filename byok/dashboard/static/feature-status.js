@@ -6,7 +6,8 @@ import { dollars, duration, number, percent } from "./format.js";
 import { costText } from "./requests.js";
 import { t, textOr } from "./texts.js";
 
-const titleOf = (feature) => textOr(`settings.group.${feature}`, feature);
+const titleOf = (feature) => textOr(`feature.${feature}`,
+  textOr(`settings.group.${feature}`, feature));
 
 // Return pairs of a feature's title and its rows, short ones.
 export function statusFacts(features) {
@@ -25,7 +26,8 @@ export function meterSections(features) {
 
 function line({ key, text, values, warns }) {
   const shown = { ...values };
-  if (values.seconds !== undefined) shown.seconds = duration(values.seconds);
+  if ("seconds" in values) shown.seconds = duration(values.seconds);
+  if ("count" in values) shown.count = number(values.count);
   const words = textOr(`status.${key}`, text, shown);
   return warns ? [badge("warn", textOr(`status.badge.${key}`, "!")), " ", words]
     : h("span", { class: "quiet" }, words);

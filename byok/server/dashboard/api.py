@@ -32,7 +32,7 @@ _SHARED = {
 
 
 def make_page_handlers(
-    local: Mapping[Service, LocalHandler],
+    local: Mapping[str, LocalHandler],
     services: Services,
     control: Control,
     features: Features,

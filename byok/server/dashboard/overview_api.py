@@ -26,7 +26,7 @@ from byok.wiring.services import Services
 
 
 def make_overview_handlers(
-    local: Mapping[Service, LocalHandler], services: Services, control: Control
+    local: Mapping[str, LocalHandler], services: Services, control: Control
 ) -> Mapping[str, PageHandler]:
     """Return what answers each name of the overview."""
 
@@ -37,7 +37,6 @@ def make_overview_handlers(
             "pid": os.getpid(),
             "since": control.since,
             "seconds": max(0.0, time.time() - control.since),
-            "capture": control.captures.status(),
             "official": await local[Service.OFFICIAL]({}),
         }
 

@@ -32,6 +32,7 @@ from byok.server.dashboard.endpoint import (
     PageHandler,
     PageRequest,
 )
+from byok.server.handlers import LocalHandler
 from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard
 from byok.server.run import listening
@@ -552,7 +553,7 @@ async def test_an_upgrade_to_websocket_is_not_made() -> None:
 def all_names(editor: Editor) -> list[str]:
     """Return what the page may ask for, but the streams, which have no end."""
     services, control = editor.services, editor.daemon.control
-    local = dict.fromkeys(Service, answer_nothing)
+    local: dict[str, LocalHandler] = dict.fromkeys(Service, answer_nothing)
     names = make_page_handlers(local, services, control, Features({}), time.time)
     return sorted(names)
 

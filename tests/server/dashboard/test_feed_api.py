@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 
 from byok.features.live.requests import MOST_READERS
+from byok.server.dashboard import feed_api
 from byok.server.dashboard.endpoint import PAGE_HEADERS
 from byok.server.http.deadlines import Timing
 from byok.server.http.stream import OpenStream

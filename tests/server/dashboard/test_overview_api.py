@@ -8,6 +8,7 @@ from byok.chat import Json
 from byok.routing import Service
 from byok.server.dashboard.endpoint import PageRequest
 from byok.server.dashboard.overview_api import make_overview_handlers
+from byok.server.handlers import LocalHandler
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.dashboard import Page, signed_in
 from tests.fakes.patience import PATIENCE
@@ -39,7 +40,7 @@ async def test_the_state_tells_what_runs_and_since_when() -> None:
         "chosen by --upstream",
     )
     assert state["seconds"] >= 0 < state["since"]
-    assert state["capture"]["on"] is False
+    assert state["features"]["capture"] == []
     assert state["official"]["base_url"] == ""
     assert state["features"]["caps"] == []
     assert state["settings"]["restart"] == []
@@ -116,7 +117,7 @@ async def test_a_keyring_that_waits_for_its_user_is_asked_by_one_at_a_time() -> 
         return {"keys": [], "unread": []}
 
     async with running(upstream="demo") as editor:
-        local = {Service.KEYS: look}
+        local: dict[str, LocalHandler] = {Service.KEYS: look}
         control = editor.daemon.control
         find = make_overview_handlers(local, editor.services, control)["keys"]
         asked = PageRequest(cast("HttpExchange", None), {}, bool, lambda end: end)

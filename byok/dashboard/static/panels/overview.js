@@ -96,16 +96,9 @@ function stateParts({ settings, ...state }) {
       [t("overview.default"), h("code", {}, breakable(state.model))],
       [t("overview.reason"), state.reason],
       [t("overview.settings"), h("code", {}, settings.file)],
-      [t("overview.capture"), captureText(state.capture)],
       [t("overview.official"), officialText(state.official)],
       ...statusFacts(state.features),
     ])];
-}
-
-function captureText(capture) {
-  if (!capture.on) return badge("quiet", t("overview.off"));
-  return [badge("warn", t("overview.on")), " ",
-    t("overview.capture-left", { time: duration(capture.seconds), count: number(capture.kept) })];
 }
 
 function officialText(official) {

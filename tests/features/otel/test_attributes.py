@@ -4,9 +4,9 @@ import pytest
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 
 from byok.events import Usage
+from byok.features.otel.spans import attributes_of, span_name
 from byok.record import RequestRecord
 from byok.redact import Redactor
-from byok.tracing.attributes import attributes_of, span_name
 from tests.fakes.clock import Clock
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.capture.capture import Capture, Piece
-from byok.capture.placeholders import hide_content, hide_text
+from byok.features.capture.capture import Capture, Piece
+from byok.features.capture.placeholders import hide_content, hide_text
 from byok.record import Head, Hop
 
 

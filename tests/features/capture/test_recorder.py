@@ -1,17 +1,25 @@
 """Capturing is switched on for a while, and keeps to its limits."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from byok.capture.capture import Capture
-from byok.capture.folder import CaptureFolder
-from byok.capture.recorder import LONGEST_SECONDS, CaptureLimits, CaptureRecorder
+from byok.features.base import Site
+from byok.features.capture.capture import Capture
+from byok.features.capture.folder import CaptureFolder
+from byok.features.capture.recorder import (
+    LONGEST_SECONDS,
+    CaptureLimits,
+    CaptureRecorder,
+)
+from byok.platform.paths import Paths
 from byok.record import Head, Hop, RequestRecord
 from byok.redact import Redactor
 from tests.fakes.clock import Clock
+from tests.fakes.feature_supplies import GivenSupplies
 
 Make = Callable[..., CaptureRecorder]
 
@@ -24,9 +32,8 @@ def clock() -> Clock:
 @pytest.fixture
 def make(tmp_path: Path, clock: Clock) -> Make:
     def make(**limits: int) -> CaptureRecorder:
-        folder = tmp_path / "capture"
-        chosen = CaptureLimits(**limits)
-        return CaptureRecorder(folder, Redactor(), chosen, clock=clock)
+        site = Site(Paths(tmp_path, tmp_path, tmp_path), Redactor(), time.time)
+        return CaptureRecorder(site, CaptureLimits(**limits), clock=clock)
 
     return make
 
@@ -61,10 +68,10 @@ def test_recorder_is_off_until_it_is_switched_on(
     recorder = make()
     assert not play(recorder, b"x")
     recorder.switch_on(60)
-    assert recorder.status()["on"]
+    assert recorder.describe()["on"]
     assert play(recorder, b"one", b"two")
     clock.now += 61
-    assert not recorder.status()["on"]
+    assert not recorder.describe()["on"]
     assert not play(recorder, b"x", number=2)
     recorder.switch_on(1e9)
     assert recorder.seconds_left == LONGEST_SECONDS
@@ -73,13 +80,13 @@ def test_recorder_is_off_until_it_is_switched_on(
     [capture] = contents(recorder, tmp_path)
     assert capture.text(Hop.TO_CLIENT) == "onetwo"
     assert capture.head(Hop.FROM_CLIENT) == Head("POST /chat")
-    assert recorder.status()["kept"] == 1
+    assert recorder.describe()["kept"] == 1
     recorder.close()
 
 
 def test_recorder_that_is_off_opens_nothing(make: Make, tmp_path: Path) -> None:
     recorder = make()
-    recorder.begin()
+    recorder.configure(GivenSupplies())
     play(recorder, b"x")
     recorder.close()
     assert not (tmp_path / "capture").exists()

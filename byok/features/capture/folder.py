@@ -10,8 +10,8 @@ import stat
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from byok.capture.capture import MAGIC, Capture, decode_capture, encode_capture
 from byok.errors import ConfigError
+from byok.features.capture.capture import MAGIC, Capture, decode_capture, encode_capture
 from byok.platform.paths import make_private, write_private
 
 KEPT_SECONDS = 86_400.0

@@ -2,8 +2,14 @@
 
 import pytest
 
-from byok.capture.capture import MAGIC, Capture, Piece, decode_capture, encode_capture
 from byok.errors import ByokError
+from byok.features.capture.capture import (
+    MAGIC,
+    Capture,
+    Piece,
+    decode_capture,
+    encode_capture,
+)
 from byok.record import Head, Hop
 
 CAPTURE = Capture(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.capture.spans import LONGEST_BASE64, find_spans
+from byok.features.capture.scrub import LONGEST_BASE64, find_spans
 from byok.redact import MARK, Redactor
 from tests.fakes.linear import check_linear
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.capture.scrub import RawPiece, scrub
+from byok.features.capture.scrub import RawPiece, scrub
 from byok.record import Head, Hop
 from byok.redact import MARK, Redactor
 from tests.fakes.secret_forms import forms

@@ -7,8 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from byok.config import mask_settings
-from byok.config.sections import OtelSettings
 from byok.errors import ConfigError
+from byok.features.otel.settings import OtelSettings
 from tests.fakes.collector import FakeCollector, values_of
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.upstream import FakeUpstream
@@ -65,7 +65,7 @@ async def test_off_is_the_default(fake: FakeUpstream) -> None:
 async def test_without_the_sdk_the_settings_are_refused(
     fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "byok.tracing.collector", None)
+    monkeypatch.setitem(sys.modules, "byok.features.otel.collector", None)
     async with FakeCollector() as collector:
         with pytest.raises(ConfigError, match="not installed"):
             async with running(sending_to(collector, fake)):
@@ -79,3 +79,19 @@ async def test_without_the_sdk_the_settings_are_refused(
 def test_spans_go_nowhere_unencrypted(endpoint: str) -> None:
     with pytest.raises(ValidationError):
         OtelSettings(endpoint=endpoint)
+
+
+async def test_the_provider_is_that_of_the_preset(fake: FakeUpstream) -> None:
+    upstream = {"type": "mistral", "base_url": fake.url, "timeout": 5}
+    async with FakeCollector() as collector:
+        settings = {
+            "upstreams": {"mine": upstream},
+            "otel": {"endpoint": collector.url},
+        }
+        environ = {"BYOK_KEY_MINE": "k" * 20, "MISTRAL_API_KEY": "k" * 20}
+        async with running(settings, environ=environ) as editor:
+            await editor.chat("Hello.")
+    [span] = collector.spans
+    found = values_of(span)
+    assert found["gen_ai.provider.name"] == "mistral_ai"
+    assert found["byok.upstream"] == "mine"

@@ -1,22 +1,27 @@
-"""Capturing as an observer of requests: switched on for a while, off after a restart.
+"""Capturing: switched on for a while, off after a restart.
 
 While it is off, a request costs one comparison, and a network read nothing more.
 """
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from byok.chat import Json
+from byok.errors import BadRequest
+from byok.features.base import Feature, Site, Supplies
+from byok.features.status import StatusLine
 from byok.record import Head, Hop, RequestRecord, current_attempt
-from byok.redact import Redactor
 
 if TYPE_CHECKING:
-    from byok.capture.writer import CaptureWriter
+    from byok.features.capture.writer import CaptureWriter
 
 DEFAULT_SECONDS = 600.0
 LONGEST_SECONDS = 86_400.0
+_WRITE_SECONDS = 5.0  # for what is still to be written
+_REPLAY = "byok-replay/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,30 +37,25 @@ class CaptureLimits:
     pieces: int = 200_000
 
 
-class CaptureRecorder:
-    """Observer: keeps the bytes of clients' requests while it is on.
+class CaptureRecorder(Feature):
+    """Keeps the bytes of clients' requests while it is on.
 
-    Requests whose client is `always` are kept at any time: they come from
-    `byok replay`, which compares what it captures.
+    Requests of `byok replay` are kept at any time: it compares what it captures.
     """
 
     def __init__(
         self,
-        folder: Path,
-        redactor: Redactor,
+        site: Site,
         limits: CaptureLimits | None = None,
         *,
-        always: str = "byok-replay/",
         clock: Callable[[], float] = time.monotonic,
-        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         """Open nothing yet."""
-        self._folder = folder
-        self._redactor = redactor
+        self._folder = site.paths.captures
+        self._redactor = site.redactor
         self.limits = limits or CaptureLimits()
-        self._always = always
         self._clock = clock
-        self._wall_clock = wall_clock
+        self._wall_clock = site.clock
         self._until = 0.0
         self._taps: dict[str, _RequestTap] = {}
         self._writer: CaptureWriter | None = None
@@ -75,9 +75,9 @@ class CaptureRecorder:
         """How long it stays on; 0 while it is off."""
         return max(0.0, self._until - self._clock()) if self._until else 0.0
 
-    def begin(self) -> None:
+    def configure(self, supplies: Supplies, /) -> None:
         """Delete what is left of earlier days, in the background."""
-        if self._folder.is_dir():
+        if self._writer is None and self._folder.is_dir():
             self._open_writer().start()
 
     def close(self) -> None:
@@ -85,7 +85,36 @@ class CaptureRecorder:
         if self._writer is not None:
             self._writer.close()
 
-    def status(self) -> dict[str, Any]:
+    async def answer(self, body: Json, /) -> Json:
+        """Switch capturing on, off or neither, and tell how it stands.
+
+        Raises:
+            BadRequest: 422, the body asks for something else.
+        """
+        match body.get("switch", ""):
+            case "":
+                pass
+            case "off":
+                self.switch_off()
+            case "on":
+                seconds = body.get("seconds", DEFAULT_SECONDS)
+                if type(seconds) not in (int, float) or not seconds >= 1:
+                    raise BadRequest("Capturing lasts at least a second.", status=422)
+                self.switch_on(seconds)
+            case _:
+                raise BadRequest("Switch capturing on or off.", status=422)
+        await asyncio.to_thread(self.wait, _WRITE_SECONDS)
+        return self.describe()
+
+    async def status(self) -> Sequence[StatusLine]:
+        """Return for how long it is on."""
+        if not (seconds := round(self.seconds_left)):
+            return ()
+        text = f"on for {seconds} more seconds, {self.kept} requests recorded"
+        values = {"seconds": seconds, "count": self.kept}
+        return (StatusLine(text, "capture.on", values, warns=True),)
+
+    def describe(self) -> dict[str, Any]:
         """Tell whether it is on, what was kept since the start, and what was lost."""
         writer = self._writer
         return {
@@ -108,7 +137,7 @@ class CaptureRecorder:
 
     def request_started(self, record: RequestRecord, /) -> "_RequestTap | None":
         """Return what takes the bytes of the request, None while it is off."""
-        if not self._until and not record.client.startswith(self._always):
+        if not self._until and not record.client.startswith(_REPLAY):
             return None
         if self._until and self._clock() >= self._until:
             self._until = 0.0
@@ -121,7 +150,7 @@ class CaptureRecorder:
         tap = self._taps.pop(record.request_id, None) if self._taps else None
         if tap is None:
             return
-        from byok.capture.writer import RawCapture
+        from byok.features.capture.writer import RawCapture
 
         writer = self._open_writer()
         if not record.is_of_client:
@@ -133,8 +162,8 @@ class CaptureRecorder:
 
     def _open_writer(self) -> "CaptureWriter":
         if self._writer is None:
-            from byok.capture.folder import CaptureFolder
-            from byok.capture.writer import CaptureWriter
+            from byok.features.capture.folder import CaptureFolder
+            from byok.features.capture.writer import CaptureWriter
 
             self._writer = CaptureWriter(
                 CaptureFolder(self._folder),
@@ -149,7 +178,7 @@ class _RequestTap:
     """Tap and HeadTap of one request: keeps what passes, within the limits."""
 
     def __init__(self, recorder: CaptureRecorder, clock: Callable[[], float]) -> None:
-        from byok.capture.scrub import RawPiece
+        from byok.features.capture.scrub import RawPiece
 
         self._make = RawPiece
         self._recorder = recorder

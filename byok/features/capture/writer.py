@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from byok import __version__
-from byok.capture.capture import Capture
-from byok.capture.folder import MOST_BYTES, CaptureFolder
-from byok.capture.scrub import RawPiece, scrub
+from byok.features.capture.capture import Capture
+from byok.features.capture.folder import MOST_BYTES, CaptureFolder
+from byok.features.capture.scrub import RawPiece, scrub
 from byok.redact import Redactor
 
 _log = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ report shows where a call was cut or how much was said, and not what.
 import re
 from collections.abc import Iterator
 
-from byok.capture.capture import Capture, Piece
-from byok.capture.json_strings import JsonString, find_strings
+from byok.features.capture.capture import Capture, Piece
+from byok.features.capture.json_strings import JsonString, find_strings
 from byok.record import Hop
 from byok.redact import MARK
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from byok.capture.capture import MAGIC, Capture
-from byok.capture.folder import KEPT_SECONDS, CaptureFolder
 from byok.errors import ConfigError
+from byok.features.capture.capture import MAGIC, Capture
+from byok.features.capture.folder import KEPT_SECONDS, CaptureFolder
 
 IDS = ["aaaa111111111111", "aaaa222222222222", "bbbb333333333333"]
 

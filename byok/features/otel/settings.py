@@ -1,0 +1,19 @@
+"""The section [otel]."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from byok.config import values
+from byok.config.section import SettingsSection
+
+
+class OtelSettings(SettingsSection):
+    """Spans of requests for OpenTelemetry: facts such as tokens, never any content."""
+
+    endpoint: Annotated[str, AfterValidator(values.official_url)] = Field(
+        "", description="OTLP/HTTP address of your collector; empty: no spans."
+    )
+    headers: Annotated[dict[str, str], AfterValidator(values.headers)] = Field(
+        {}, description="Headers of its requests, such as Authorization."
+    )
