@@ -15,7 +15,8 @@ ByokError                      .status for HTTP, .code for programs, .hint = wha
 │   └─ DaemonGone              the daemon that was asked has ended
 ├─ IndexInUse             422  another process has the index open
 ├─ IndexFailed            503  the index cannot be read or written
-│   └─ DiskFull           507  the index is whole, but nothing can be added
+│   ├─ DiskFull           507  the index is whole, but nothing can be added
+│   └─ IndexLacksMemory        the index is whole, but memory is too short for it
 └─ UpstreamError          422  no usable answer; never a 5xx, which SDKs repeat for ever
     ├─ UpstreamUnreachable     no connection, or it was lost
     │   ├─ ConnectFailed       no connection was established
@@ -172,6 +173,12 @@ class DiskFull(IndexFailed):
 
     status = 507
     code = "storage_full"
+
+
+class IndexLacksMemory(IndexFailed):
+    """The index is whole, but there is too little memory to use it."""
+
+    code = "no_memory"
 
 
 class UpstreamError(ByokError):

@@ -50,6 +50,7 @@ from byok.cli.help_page import arrange_help
 from byok.cli.output import fail
 from byok.errors import ByokError, ConfigError
 from byok.platform.file_errors import of_system
+from byok.platform.memory import fit_into_limit, lacks_memory, memory_is_short
 from byok.platform.paths import find_paths
 from byok.platform.programs import distrust
 
@@ -61,6 +62,7 @@ _EXITS = {
     "files": 71,
     "index_in_use": 75,
     "newer_data": 76,
+    "no_memory": 71,
     "passed_sockets": 69,
     "port": 69,
     "stranger_on_port": 69,
@@ -100,15 +102,27 @@ def main() -> NoReturn:
     # Only `serve` logs; the other commands print what they have to say.
     logging.getLogger("byok").addHandler(logging.NullHandler())
     distrust(_workspaces)
+    fit_into_limit()
     try:
         app(prog_name="byok")
-    except ByokError as error:
-        fail(error)
-        sys.exit(exit_code(error))
-    except OSError as error:
-        fail(of_system(error))
-        sys.exit(1)
+    except Exception as error:
+        failure = _explain(error)
+        if failure is None:
+            raise
+        fail(failure)
+        sys.exit(exit_code(failure))
     sys.exit(0)
+
+
+def _explain(error: Exception) -> ByokError | None:
+    """Return an error as one that people can act on; None for a mistake of byok's."""
+    if isinstance(error, ByokError):
+        return error
+    if lacks_memory(error):
+        failure = memory_is_short("this command")
+        logging.getLogger(__name__).error("%s", failure.sentence)
+        return failure
+    return of_system(error) if isinstance(error, OSError) else None
 
 
 def _workspaces() -> list[Path]:

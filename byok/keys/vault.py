@@ -20,6 +20,7 @@ from typing import Any
 import orjson
 
 from byok.errors import ConfigError
+from byok.platform.memory import explain_import
 from byok.platform.paths import check_private, create_private, write_private
 
 _N, _R, _P = 2**17, 8, 1
@@ -178,7 +179,8 @@ def _cipher() -> tuple[type[Exception], Any]:
             AESGCM,
         )
     except ImportError as error:
-        raise ConfigError(
+        raise explain_import(
+            error,
             "The vault needs the package cryptography.",
             hint="Run: byok upgrade --extra vault",
         ) from error

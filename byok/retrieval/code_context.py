@@ -51,6 +51,7 @@ from byok.code_query import (
 from byok.errors import BadRequest, ByokError, DataDamaged, IndexInUse
 from byok.index.options import IndexOptions
 from byok.platform.damage import is_damage
+from byok.platform.memory import has_room
 from byok.retrieval.model_aids import ModelAids, VectorSearch
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from byok.retrieval.retriever import Retriever
 
 _log = logging.getLogger(__name__)
+_INDEX_MIB = 400  # of addresses: where they are short, its threads end the process
 _SHOWN_NOTES = 3  # on ignore files of a workspace
 
 
@@ -187,11 +189,14 @@ class CodeContext:
             damage = await self._close_if_in_trouble()
             if self._open is None:
                 from byok.index.opening import open_engine
+                from byok.index.store.index_errors import lack_of_memory
                 from byok.platform.programs import find_program
                 from byok.retrieval.passages import PassageFinder
                 from byok.retrieval.retriever import Retriever
                 from byok.retrieval.ripgrep import Ripgrep
 
+                if not has_room(_INDEX_MIB):
+                    raise lack_of_memory()
                 engine = await self._stack.enter_async_context(
                     open_engine(
                         self._database, self._index, self._options, damage=damage

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
 from byok.daemon import challenge
-from byok.errors import ByokError, NotReady
+from byok.errors import ByokError
 from byok.observer import Observers
 from byok.record import CLIENT_GONE, Head, Hop, RequestRecord, begin_record
 from byok.redact import Redactor
@@ -33,7 +33,7 @@ from byok.server.http.reply import (
     COMMON,
     REQUEST_ID,
     body_bytes,
-    internal_error,
+    explain_failure,
     json_response,
 )
 from byok.server.http.user_agent import client_of
@@ -136,11 +136,8 @@ class App:
                 self._guard.count_refused(error)
         except (asyncio.CancelledError, ConnectionError):
             raise
-        except MemoryError:
-            failure = NotReady("Not enough memory for this request.", code="no_memory")
-        except Exception:
-            _log.exception("request %s failed", exchange.request_id)
-            failure = internal_error()
+        except Exception as error:
+            failure = explain_failure(error, exchange.request_id)
         return exchange.write_error(failure)
 
     async def _answer(self, exchange: HttpExchange) -> StreamResponse:

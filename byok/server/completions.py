@@ -25,7 +25,7 @@ from byok.server.answerable import Answerable
 from byok.server.grounding import Grounding
 from byok.server.http.exchange import HttpExchange
 from byok.server.http.gate import Gate
-from byok.server.http.reply import internal_error, json_response
+from byok.server.http.reply import explain_failure, json_response
 from byok.server.model_answer import AnswerTools, ModelAnswer
 from byok.server.target import ModelChooser
 from byok.threads import Runner
@@ -167,9 +167,9 @@ class Completer:
                 _log.warning("no completions from %s: %s", name, error.log_text)
             pending.record.note_error(error)
             pending.reply.fail_whole(error)
-        except Exception:
-            _log.exception("request %s failed", pending.record.request_id)
-            pending.reply.fail_whole(internal_error())
+        except Exception as error:
+            failure = explain_failure(error, pending.record.request_id)
+            pending.reply.fail_whole(failure)
 
     async def _in_time(self, pending: PendingCompletion) -> None:
         """Ask; stop at enough text, at the time limit or for a newer request."""

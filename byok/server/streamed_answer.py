@@ -1,6 +1,5 @@
 """A model's answer as a stream of lines, and how a failure appears in it."""
 
-import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -12,12 +11,10 @@ from byok.chat import Json
 from byok.errors import ByokError
 from byok.server.admission import Admission
 from byok.server.http.exchange import HttpExchange
-from byok.server.http.reply import internal_error
+from byok.server.http.reply import explain_failure
 from byok.server.http.stream import LineStream
 from byok.server.model_answer import ModelAnswer
 from byok.wire.ndjson import encode_line
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +46,7 @@ class StreamedAnswer:
             except ConnectionError:
                 raise  # the client is gone
             except Exception as error:
-                failure = self._failure(error)
+                failure = explain_failure(error, self.exchange.request_id)
                 if not (self.model_answer.begun or stream.response.prepared):
                     raise failure from error
                 if not self.model_answer.ended:  # a whole answer cannot fail any more
@@ -72,12 +69,6 @@ class StreamedAnswer:
                     await stream.write(self._lines(lines))
         if not model_answer.ended:
             model_answer.end()
-
-    def _failure(self, error: Exception) -> ByokError:
-        if isinstance(error, ByokError):
-            return error
-        _log.error("request %s failed", self.exchange.request_id, exc_info=error)
-        return internal_error()
 
     async def _end_broken(self, stream: LineStream, error: ByokError) -> None:
         """End a stream whose answer broke."""

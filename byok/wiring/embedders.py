@@ -8,7 +8,7 @@ from byok.embeddings.consent import Consent
 from byok.embeddings.model.prefixes import prefixes_of
 from byok.embeddings.model.prices import dollars_per_million
 from byok.embeddings.types import EmbeddingTarget
-from byok.errors import ConfigError
+from byok.platform.memory import explain_import, has_room, memory_is_short
 from byok.redact import Redactor
 from byok.upstream.base import Upstream
 from byok.upstream.embeddings import EmbeddingModel
@@ -18,6 +18,7 @@ from byok.wiring.upstreams import make_spec
 if TYPE_CHECKING:  # numpy is loaded where vectors are wanted only
     from byok.embeddings.model.embedder import ModelEmbedder
 
+_NUMPY_MIB = 150  # of addresses: where they are short, it ends the process
 _SECONDS = 60.0  # for one request; a slow model gets fewer texts with each
 _PORTS = {"http": 80, "https": 443}
 
@@ -66,11 +67,15 @@ def make_embedder(
 
     Raises:
         ConfigError: numpy is not installed.
+        NotReady: there is too little memory for it.
     """
+    if not has_room(_NUMPY_MIB):
+        raise memory_is_short("embeddings")
     try:
         from byok.embeddings.model.embedder import ModelEmbedder
     except ImportError as error:
-        raise ConfigError(
+        raise explain_import(
+            error,
             "Embeddings need numpy, which is not installed.",
             hint="Run: byok upgrade --extra embeddings",
         ) from error

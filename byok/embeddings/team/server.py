@@ -24,10 +24,15 @@ from byok.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
+from byok.platform.memory import explain_import
 
 if TYPE_CHECKING:
     from qdrant_client import AsyncQdrantClient
 
+_NOT_INSTALLED = (
+    "A team's index needs the package qdrant-client, which is not installed.",
+    "Run: byok upgrade --extra qdrant",
+)
 _T = TypeVar("_T")
 Connect: TypeAlias = Callable[[], Awaitable["AsyncQdrantClient"]]
 
@@ -120,14 +125,14 @@ def connect_to(
         ConfigError: the client library is not installed.
     """
     if find_spec("qdrant_client") is None:
-        raise _not_installed()
+        raise ConfigError(_NOT_INSTALLED[0], hint=_NOT_INSTALLED[1])
 
     def with_key(api_key: Callable[[], str]) -> Connect:
         async def connect() -> "AsyncQdrantClient":
             try:
                 module = await asyncio.to_thread(import_module, "qdrant_client")
-            except ImportError:  # of a part of it, such as gRPC
-                raise _not_installed() from None
+            except ImportError as error:  # of a part of it, such as gRPC
+                raise explain_import(error, *_NOT_INSTALLED) from error
             port = httpx.URL(url).port or (443 if url.startswith("https:") else 80)
             client: AsyncQdrantClient = module.AsyncQdrantClient(
                 url=url,
@@ -144,13 +149,6 @@ def connect_to(
         return connect
 
     return with_key
-
-
-def _not_installed() -> ConfigError:
-    return ConfigError(
-        "A team's index needs the package qdrant-client, which is not installed.",
-        hint="Run: byok upgrade --extra qdrant",
-    )
 
 
 async def _run(request: Awaitable[_T], seconds: float) -> _T:

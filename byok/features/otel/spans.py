@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from byok.config.sections import NetworkSettings
-from byok.errors import ConfigError
 from byok.escapes import escape
 from byok.events import Usage
 from byok.features.base import Feature, Site, Supplies
 from byok.features.otel.settings import OtelSettings
 from byok.journal.cost import PriceOf, cost_of
+from byok.platform.memory import explain_import
 from byok.record import RequestOutcome, RequestRecord
 
 if TYPE_CHECKING:
@@ -111,7 +111,8 @@ def _open(
     try:
         from byok.features.otel.collector import Collector, open_provider
     except ImportError as error:
-        raise ConfigError(
+        raise explain_import(
+            error,
             "[otel] needs OpenTelemetry's SDK, which is not installed.",
             hint="Run: byok upgrade --extra otel",
         ) from error

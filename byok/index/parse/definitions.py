@@ -16,6 +16,7 @@ from typing import NamedTuple
 from tree_sitter import Language, Node, Parser, Query, QueryCursor, Tree
 
 from byok.index.parse.queries import QUERIES
+from byok.platform.memory import lacks_memory
 
 _DECLARATOR_DEPTH = 8
 _SCRIPT = re.compile(rb"<script\b([^>]{0,500}+)>", re.I)
@@ -100,7 +101,9 @@ def _order(one: Definition) -> tuple[int, int, str, str]:
 def _grammar(language: str) -> tuple[Parser, Query] | None:
     try:
         loaded = _load(language)
-    except (ImportError, LookupError, ValueError):
+    except (ImportError, LookupError, ValueError) as error:
+        if lacks_memory(error):  # the next process may have more
+            raise MemoryError from error
         return None
     return Parser(loaded), Query(loaded, QUERIES[language])
 

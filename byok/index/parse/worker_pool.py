@@ -36,6 +36,7 @@ from byok.index.types import (
     ParseOutcome,
     SkipReason,
 )
+from byok.platform.memory import speaks_of_memory
 
 _log = logging.getLogger(__name__)
 BATCH_FILES = 64
@@ -281,7 +282,8 @@ class Pool:
         if batch:
             self._todo.appendleft(batch)
         self._losses[culprit.key] += 1
-        if not (at_fault or _has_crashed(code) or self._losses[culprit.key] >= _TRIES):
+        at_fault = at_fault or (_has_crashed(code) and not speaks_of_memory(said))
+        if not (at_fault or self._losses[culprit.key] >= _TRIES):
             self._todo.appendleft([culprit])
             return []
         if culprit.plain:

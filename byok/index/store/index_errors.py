@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from byok.errors import ByokError, DiskFull, IndexFailed, IndexInUse
+from byok.errors import ByokError, DiskFull, IndexFailed, IndexInUse, IndexLacksMemory
+from byok.platform.memory import MEMORY_HINT, lacks_memory, speaks_of_memory
 
 _LONGEST = 150  # of its own words
 # Of tantivy on Unix and on Windows, of Python, of SQLite.
@@ -40,7 +41,16 @@ def explain_failure(error: Exception) -> ByokError:
     """Return why nothing can be indexed, and what to do, without names of classes."""
     if isinstance(error, ByokError):
         return error
+    if lacks_memory(error):
+        return lack_of_memory()
     return _index_error("cannot be used", error)
+
+
+def lack_of_memory() -> IndexLacksMemory:
+    """Return the error for an index that byok has too little memory to use."""
+    return IndexLacksMemory(
+        "byok has too little memory for the code index.", hint=MEMORY_HINT
+    )
 
 
 def _index_error(how: str, error: BaseException) -> IndexFailed:
@@ -49,4 +59,6 @@ def _index_error(how: str, error: BaseException) -> IndexFailed:
             "The disk is full; the index cannot be written.",
             hint="Free some disk space.",
         )
+    if speaks_of_memory(str(error)):
+        return lack_of_memory()
     return IndexFailed(f"The index {how}: {str(error)[:_LONGEST]}.", hint=_MEND)

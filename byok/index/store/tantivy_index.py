@@ -33,7 +33,7 @@ from pathlib import Path
 import tantivy
 from tantivy import Occur, Query
 
-from byok.errors import DiskFull, IndexFailed
+from byok.errors import DiskFull, IndexFailed, IndexLacksMemory
 from byok.index.store import segments
 from byok.index.store.chunk_index import CANDIDATES, ChunkScore, View
 from byok.index.store.index_errors import translate_errors
@@ -67,7 +67,7 @@ class TantivyIndex:
         Raises:
             IndexInUse: another process writes to it.
             ConfigError: the folder is not byok's own.
-            DiskFull: the index stays as it is.
+            DiskFull, IndexLacksMemory: the index stays as it is.
         """
         segments.check_folder(folder)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ class TantivyIndex:
         self.was_new = not (folder / "meta.json").exists()
         try:
             self._open()
-        except DiskFull:
+        except (DiskFull, IndexLacksMemory):
             raise
         except IndexFailed as error:
             _set_aside(folder, error)
@@ -182,7 +182,7 @@ class TantivyIndex:
                 writer.rollback()  # `delete_all_documents` leaves those out
                 writer.delete_all_documents()
             self.commit()
-        except DiskFull:
+        except (DiskFull, IndexLacksMemory):
             raise
         except IndexFailed as error:
             self.close()

@@ -1,5 +1,6 @@
 """Whole HTTP responses: JSON objects and errors."""
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from aiohttp.web import Response
@@ -12,6 +13,7 @@ from byok.errors import (
     UpstreamRefused,
 )
 from byok.platform.installation import make_pasteable
+from byok.platform.memory import lacks_memory, memory_is_short
 from byok.redact import Redactor
 from byok.server.openai_api import ClientApi
 from byok.wire.ndjson import encode_line
@@ -19,6 +21,7 @@ from byok.wire.ndjson import encode_line
 if TYPE_CHECKING:
     from byok.chat import Json
 
+_log = logging.getLogger(__name__)
 REQUEST_ID = "X-Request-Id"  # what names a request in its answer and in the log
 COMMON = {
     "Server": "byok",
@@ -87,6 +90,18 @@ def error_response(
     if unread or isinstance(error, NotAllowed):
         response.force_close()  # the body is not worth reading, a stranger no place
     return response
+
+
+def explain_failure(error: Exception, request_id: str) -> ByokError:
+    """Return what a client is told of any error; the log has what is byok's fault."""
+    if isinstance(error, ByokError):
+        return error
+    if lacks_memory(error):
+        failure = memory_is_short("this request")
+        _log.warning("request %s: %s", request_id, failure.sentence)
+        return failure
+    _log.error("request %s failed", request_id, exc_info=error)
+    return internal_error()
 
 
 def internal_error() -> ByokError:

@@ -177,11 +177,12 @@ def test_worker_pool_ends_a_process_whose_timer_does_not(
 
 
 @pytest.mark.case("F21")
+@pytest.mark.parametrize("how", ["killed", "no room"])
 def test_worker_pool_tries_a_file_again_whose_process_others_ended(
-    tmp_path: Path,
+    how: str, tmp_path: Path
 ) -> None:
     """The system ends processes when memory is short, and people do."""
-    path = f"killed twice {tmp_path / 'marker'}"
+    path = f"{how} twice {tmp_path / 'marker'}"
     with pool(target=f"{NASTY}:nasty") as workers:
         found = by_path(list(workers.prepare(named("a", path, "b"))))
     assert (tmp_path / "marker").read_text() == "xxx"
