@@ -3,6 +3,7 @@
 import gc
 import io
 import logging
+import socket
 import sys
 from collections.abc import Iterator
 
@@ -10,6 +11,14 @@ import pytest
 
 from byok.cli import main
 from tests.fakes.commands import Cli, Done
+
+
+@pytest.fixture
+def unused_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let byok's port be one where nobody listens, whoever has the usual one."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("BYOK_SERVER__PORT", str(sock.getsockname()[1]))
 
 
 @pytest.fixture

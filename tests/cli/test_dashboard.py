@@ -105,6 +105,7 @@ def test_in_a_container_the_command_says_how_the_page_is_reached(
     assert f"if port {daemon.port} is forwarded" in done.err
 
 
+@pytest.mark.usefixtures("unused_port")
 def test_without_a_daemon_the_command_says_how_to_start_it(cli: Cli) -> None:
     done = cli("dashboard", "--link")
     assert (done.code, done.out) == (1, "")

@@ -394,6 +394,7 @@ async def test_a_bundle_is_private_and_has_no_secret(
     assert "exists already" in again.err
 
 
+@pytest.mark.usefixtures("unused_port")
 async def test_a_bundle_that_cannot_be_written_costs_no_result(
     cli: Cli, fake: FakeUpstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,8 @@ import pytest
 from byok.platform.paths import find_paths
 from tests.fakes.commands import Cli
 
+pytestmark = pytest.mark.usefixtures("unused_port")
+
 
 def test_the_token_and_a_newline_are_printed_and_nothing_else(cli: Cli) -> None:
     done = cli("token")

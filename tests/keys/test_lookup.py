@@ -1,10 +1,14 @@
 """A key is looked up once, kept out of logs, and looked up anew when refused."""
 
+from pathlib import Path
+
 import pytest
 
 from byok.errors import KeyMissing
+from byok.keys import vault as vault_module
 from byok.keys.ladder import KeyLadder, KeyWanted
 from byok.keys.lookup import UpstreamKey
+from byok.keys.vault import Vault
 from byok.redact import Redactor
 from tests.fakes.ring import FakeRing, store_of
 
@@ -36,6 +40,32 @@ async def test_key_lookup_is_repeated_after_a_refused_key() -> None:
     environ["BYOK_KEY_BOX"] = "another-0123456789"
     key.forget()
     assert await key.get() == "another-0123456789"
+
+
+@pytest.mark.parametrize("preset_env", ["OPENAI_API_KEY", ""])
+async def test_a_key_stored_in_the_encrypted_file_later_is_found_without_a_restart(
+    preset_env: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vault_module, "_N", 2**8)  # cheap
+    place, key_file = tmp_path / "vault.json", tmp_path / "vault.key"
+
+    def opened() -> Vault:
+        return Vault(place, {}, key_file=key_file)
+
+    ladder = KeyLadder(environ={}, keyring=store_of(FakeRing()), vault=opened())
+    key = UpstreamKey(ladder, KeyWanted("box", URL, preset_env), Redactor())
+    if preset_env:
+        with pytest.raises(KeyMissing):
+            await key.get()
+    else:
+        assert await key.get() == ""  # it may need none: the refusal tells
+        key.forget()
+    for value in (KEY, "another-0123456789"):
+        other_process = opened()
+        other_process.create_key_file()
+        other_process.set(key.wanted.entry, value)
+        assert await key.get() == value
+        key.forget()
 
 
 async def test_key_lookup_is_optional_for_an_upstream_without_keys() -> None:
