@@ -2,12 +2,12 @@
 
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-_BUSY_SECONDS = 2.0
+from byok.storage.database import open_unchanged
+
 _STEPS = 100_000  # of SQLite's machine, between two looks at the clock
 _ROWS = 1_000_000  # of files, at most
 
@@ -23,21 +23,11 @@ class WorkspaceFiles(NamedTuple):
     folders: int
 
 
-@contextmanager
-def read_database(file: Path) -> Iterator[sqlite3.Connection]:
-    """Open a database that may be in use; raises SQLite's errors."""
-    log = file.with_name(f"{file.name}-wal")
-    plain = "" if log.exists() else "&immutable=1"  # no files beside it are made
-    uri = f"{file.absolute().as_uri()}?mode=ro{plain}"
-    with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as db:
-        yield db
-
-
 def find_damage(file: Path, seconds: float) -> str:
     """Return what is wrong with a database, "" if nothing was found in time."""
     deadline = time.monotonic() + seconds
     try:
-        with read_database(file) as db:
+        with closing(open_unchanged(file)) as db:
             db.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
             row = db.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.OperationalError as error:
@@ -49,7 +39,7 @@ def find_damage(file: Path, seconds: float) -> str:
 
 def workspaces_in(file: Path) -> list[str]:
     """Return the folders that were declared with `byok index add`."""
-    with read_database(file) as db:
+    with closing(open_unchanged(file)) as db:
         rows = db.execute("SELECT root FROM workspace WHERE kept ORDER BY id")
         return [root for (root,) in rows]
 
@@ -64,7 +54,7 @@ def files_of(file: Path, root: str) -> WorkspaceFiles:
         "JOIN workspace w ON w.id = f.workspace_id "
         "LEFT JOIN blob b ON b.id = f.blob_id WHERE w.root = ? LIMIT ?"
     )
-    with read_database(file) as db:
+    with closing(open_unchanged(file)) as db:
         for path, reason in db.execute(sql, (root, _ROWS)):
             if reason:
                 skipped[reason] = skipped.get(reason, 0) + 1

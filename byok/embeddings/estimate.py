@@ -1,7 +1,7 @@
 """What filling would send, estimated from the rows of the index: no file is read."""
 
 from byok.embeddings.recipe import is_embedded
-from byok.index.store.database import INDEXED
+from byok.index.store.schema import INDEXED
 from byok.index.store.store import Store
 
 _SPAN_BYTES = 12

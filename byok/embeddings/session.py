@@ -26,9 +26,9 @@ from byok.embeddings.types import (
 from byok.errors import ByokError, ConfigError, NotReady
 from byok.index.engine import ContextEngine
 from byok.index.store.chunk_index import View
-from byok.index.store.database import today
 from byok.index.types import State
 from byok.retrieval.model_aids import FindNear, NearChunks
+from byok.storage.database import today
 
 if TYPE_CHECKING:
     from byok.embeddings.store.spaces import Space

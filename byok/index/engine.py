@@ -16,7 +16,6 @@ from byok.index.options import IndexOptions
 from byok.index.outdated import index_outdated, retry_crashers
 from byok.index.store import workspaces
 from byok.index.store.batches import Written
-from byok.index.store.database import today
 from byok.index.store.eviction import tidy
 from byok.index.store.store import Store
 from byok.index.types import CommitHistory, Phase, State, UploadTask
@@ -24,6 +23,7 @@ from byok.index.uploads import Uploads
 from byok.index.workspace.serial_tasks import SerialTasks
 from byok.index.workspace.sync import Synchroniser
 from byok.index.workspace.workspace import Workspace
+from byok.storage.database import today
 
 _log = logging.getLogger(__name__)
 _UNUSED_DAYS = 30

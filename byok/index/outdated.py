@@ -10,8 +10,8 @@ import sqlite3
 
 from byok.errors import NotReady
 from byok.index.indexer import Indexer
-from byok.index.store.database import INDEXED
 from byok.index.store.recovery import find_outdated, note_index_version
+from byok.index.store.schema import INDEXED
 from byok.index.store.store import Store
 from byok.index.types import UploadTask
 

@@ -17,12 +17,13 @@ from byok.index.indexer import Indexer
 from byok.index.store import blobs, checkpoints
 from byok.index.store.blobs import Known
 from byok.index.store.chunk_index import View
-from byok.index.store.database import NAMED, TO_INDEX, select_in, today
 from byok.index.store.eviction import count_bytes, evict
+from byok.index.store.schema import NAMED, TO_INDEX
 from byok.index.store.store import Store
 from byok.index.types import SkipReason, UploadTask
 from byok.index.versions import MAX_BYTES, is_path
 from byok.index.workspace.adopt import adopt
+from byok.storage.database import select_in, today
 
 _log = logging.getLogger(__name__)
 _SETS_KEPT = 8

@@ -15,12 +15,12 @@ from typing import TypeVar
 
 from byok.errors import CannotStart
 from byok.journal.rows import whole_row
-from byok.journal.schema import VERSION, show_requests, version_of
-from byok.platform.damage import is_plain
+from byok.journal.schema import JOURNAL, show_requests
+from byok.storage.damage import is_plain
+from byok.storage.database import open_unchanged, version_of
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
-_BUSY_SECONDS = 2.0
 _TRIES = 5  # to read what its writer opens or closes in this moment
 # How requests are read, until damage is no longer met: all; only those that are whole;
 # these without the indexes, which takes long where there are many.
@@ -94,11 +94,7 @@ def _read(
 ) -> T:
     db, version = _open_to_read(path)
     with closing(db):
-        if version > VERSION:
-            raise newer_data(path)
-        if not version:
-            return nothing
-        if shown is not _ALL or version < VERSION:  # until the daemon writes
+        if shown is not _ALL or version < JOURNAL.version:  # until the daemon writes
             show_requests(db, version, *shown)
         return read(db)
 
@@ -124,29 +120,20 @@ def _open_to_read(path: Path) -> tuple[sqlite3.Connection, int]:
         sqlite3.DatabaseError: it cannot be read.
     """
     for left in range(_TRIES - 1, -1, -1):
-        # Without its log a journal is at rest, and no files beside it need be made.
-        plain = "" if path.with_name(f"{path.name}-wal").exists() else "&immutable=1"
-        uri = f"{path.absolute().as_uri()}?mode=ro{plain}"
-        db = sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)
+        db = open_unchanged(path)
         db.text_factory = _read_text
         try:
-            return db, version_of(db)
+            return db, version_of(db, path, JOURNAL)
         except sqlite3.DatabaseError:
             db.close()
             if not left:
                 raise
+        except CannotStart:
+            db.close()
+            raise
     raise AssertionError("the last try returns or raises")
 
 
 def _read_text(stored: bytes) -> str:
     """Return a text; what a damaged file has in it need not be UTF-8."""
     return stored.decode("utf-8", "replace")
-
-
-def newer_data(path: Path) -> CannotStart:
-    """Return the error of a journal that a later version wrote."""
-    return CannotStart(
-        f"The journal {path} was written by a later version of byok.",
-        code="newer_data",
-        hint="Use that version, or move the file away.",
-    )

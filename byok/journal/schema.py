@@ -1,19 +1,14 @@
 """The tables of the journal, its version, and the steps from older versions.
 
-A new version is a new row of `MIGRATIONS`, the new text of `CREATE` and its `VERSION`.
-All steps run in one transaction with the number of the version, so a kill leaves the
-old version or the new one. Released steps are never edited. Who reads a file before its
-writer has brought it to the newest version sees the new columns with their defaults.
+Who reads a file before its writer has brought it to the newest version sees the new
+columns with their defaults.
 """
 
 import sqlite3
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import NamedTuple
+from contextlib import closing
 
-from byok.journal.entry import JournalEntry
+from byok.storage.kind import DatabaseKind, Policy, sql_step
 
-VERSION = 2
 # What was mended on a request's way. The index holds rows that fulfil exactly these
 # words, so queries must use them too.
 MENDED = (
@@ -27,9 +22,7 @@ _INDEXES_2 = (
     "CREATE INDEX request_model ON request (upstream, model, started) "
     "WHERE model <> ''",
 )
-APPLICATION = 0x62796F6B  # marks the file as byok's: "byok" in ASCII
-CREATE = (
-    """CREATE TABLE request (
+_TABLES = """CREATE TABLE request (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     request_id TEXT NOT NULL,
     started REAL NOT NULL,
@@ -59,66 +52,33 @@ CREATE = (
     tool_calls TEXT NOT NULL DEFAULT '',
     loop TEXT NOT NULL DEFAULT '',
     prompt_change TEXT NOT NULL DEFAULT ''
-)""",
-    "CREATE INDEX request_started ON request (started)",
-    "CREATE INDEX request_conversation ON request (conversation, started) "
-    "WHERE conversation <> ''",
-    *_INDEXES_2,
-)
+);
+CREATE INDEX request_started ON request (started);
+CREATE INDEX request_conversation ON request (conversation, started)
+    WHERE conversation <> ''"""
 
-
-class JournalStep(NamedTuple):
-    """The step to version `to` from the one before.
-
-    `columns` are those that it adds, with the SQL of what older rows have in them.
-    """
-
-    to: int
-    statements: Sequence[str]
-    columns: Mapping[str, str] = MappingProxyType({})
-
-
-MIGRATIONS: tuple[JournalStep, ...] = (
-    JournalStep(
-        2,
-        (
+JOURNAL = DatabaseKind(
+    ";".join((_TABLES, *_INDEXES_2)),
+    version=2,
+    policy=Policy.HELP,
+    pragmas=(
+        "busy_timeout = 2000",
+        "synchronous = NORMAL",
+        "cache_size = -500",
+        "journal_size_limit = 4194304",
+    ),
+    steps=(
+        sql_step(
+            2,
             "ALTER TABLE request ADD COLUMN tool_calls TEXT NOT NULL DEFAULT ''",
             "ALTER TABLE request ADD COLUMN loop TEXT NOT NULL DEFAULT ''",
             "ALTER TABLE request ADD COLUMN prompt_change TEXT NOT NULL DEFAULT ''",
             *_INDEXES_2,
         ),
-        MappingProxyType({"tool_calls": "''", "loop": "''", "prompt_change": "''"}),
     ),
+    application=0x62796F6B,
+    shrinks=True,
 )
-
-
-def version_of(db: sqlite3.Connection) -> int:
-    """Return the version of a journal, 0 for an empty file.
-
-    Raises:
-        sqlite3.DatabaseError: it is no database, or another program's.
-    """
-    owner, version = _pragma(db, "application_id"), _pragma(db, "user_version")
-    try:
-        table = db.execute("SELECT 1 FROM sqlite_master").fetchone()
-    except UnicodeDecodeError as error:  # in SQLite's message, which quotes the file
-        raise sqlite3.DatabaseError("malformed database schema") from error
-    if owner == APPLICATION and version > 0:
-        return version
-    if owner or version or table:
-        raise sqlite3.DatabaseError("it belongs to another program")
-    return 0
-
-
-def check_columns(db: sqlite3.Connection) -> None:
-    """Check that every column is there.
-
-    Raises:
-        sqlite3.DatabaseError: one is missing.
-    """
-    there = {row[1] for row in db.execute("PRAGMA table_info(request)")}
-    if missing := {"id", *JournalEntry._fields} - there:
-        raise sqlite3.DatabaseError(f"it lacks {', '.join(sorted(missing))}")
 
 
 def show_requests(
@@ -131,43 +91,23 @@ def show_requests(
     Raises:
         sqlite3.DatabaseError: it cannot be read.
     """
-    added = [
-        f"{default} AS {name}"
-        for step in MIGRATIONS
-        if step.to > version
-        for name, default in step.columns.items()
-    ]
+    added = list[str]()
+    if version < JOURNAL.version:
+        with closing(sqlite3.connect(":memory:")) as new:
+            JOURNAL.create_tables(new)
+            there = _defaults(db)
+            added = [
+                f"{default} AS {name}"
+                for name, default in _defaults(new).items()
+                if name not in there
+            ]
     columns = ", ".join(("*", *added))
     # A name is looked for among temporary views first, which are not in the file.
     source = f"SELECT {columns} FROM main.request {hint}"  # noqa: S608 - our own words
     db.execute(f"CREATE TEMP VIEW request AS SELECT * FROM ({source}) WHERE {where}")  # noqa: S608
 
 
-def migrate(
-    db: sqlite3.Connection,
-    steps: Sequence[JournalStep] = MIGRATIONS,
-    newest: int = VERSION,
-) -> None:
-    """Create the tables, or bring those of an older version to the newest.
-
-    Raises:
-        sqlite3.Error: everything stays as it was.
-    """
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        version = version_of(db)
-        older = [step for step in steps if step.to > version]
-        for step in older if version else [JournalStep(newest, CREATE)]:
-            for statement in step.statements:
-                db.execute(statement)
-        db.execute(f"PRAGMA application_id = {APPLICATION}")
-        db.execute(f"PRAGMA user_version = {newest}")
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
-
-
-def _pragma(db: sqlite3.Connection, name: str) -> int:
-    return int(db.execute(f"PRAGMA {name}").fetchone()[0])
+def _defaults(db: sqlite3.Connection) -> dict[str, str]:
+    """Return the columns, each with the SQL of its default."""
+    columns = "SELECT name, dflt_value FROM pragma_table_info('request', 'main')"
+    return dict(db.execute(columns))

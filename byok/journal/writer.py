@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
-from byok.journal.connection import JournalConnection
 from byok.journal.entry import JournalEntry
-from byok.journal.file import check_rows
+from byok.journal.file import check_rows, journal_file
 from byok.journal.retention import tidy
+from byok.storage.migration import transaction
 
 _log = logging.getLogger(__name__)
 _INSERT = (
@@ -65,7 +65,7 @@ class JournalWriter:
         self._writing = 0  # entries that left the queue, and are not in the file yet
         self._wake, self._stop = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
-        self._file = JournalConnection(path)
+        self._file = journal_file(path)
         self._tidy_at = 0.0
         self._told = False
 
@@ -171,12 +171,6 @@ class JournalWriter:
 
 def _insert(db: sqlite3.Connection, rows: Sequence[tuple[object, ...]]) -> bool:
     """Write rows, all or none; True as a sign that it was done."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(db):
         db.executemany(_INSERT, rows)
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
     return True

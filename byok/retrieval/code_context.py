@@ -50,9 +50,9 @@ from byok.code_query import (
 )
 from byok.errors import BadRequest, ByokError, DataDamaged, IndexInUse
 from byok.index.options import IndexOptions
-from byok.platform.damage import is_damage
 from byok.platform.memory import has_room
 from byok.retrieval.model_aids import ModelAids, VectorSearch
+from byok.storage.damage import is_damage
 
 if TYPE_CHECKING:
     from byok.index.engine import ContextEngine

@@ -21,7 +21,7 @@ from byok.index.contents import Contents, Entry
 from byok.index.engine import ContextEngine
 from byok.index.files.text import line_starts, lines_in
 from byok.index.store.chunk_index import View
-from byok.index.store.database import NAMED
+from byok.index.store.schema import NAMED
 from byok.index.types import SkipReason
 from byok.retrieval import query as queries
 from byok.retrieval.attached import Attached, max_attached, render_attached

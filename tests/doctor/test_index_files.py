@@ -1,6 +1,7 @@
 """Reading the database from outside."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -8,10 +9,10 @@ import pytest
 from byok.doctor.index_files import (
     files_of,
     find_damage,
-    read_database,
     workspaces_in,
 )
-from byok.index.store.schema import create_tables
+from byok.index.store.schema import INDEX
+from byok.storage.database import open_unchanged
 
 ROOT = "/w/bakery"
 ROWS = [
@@ -28,7 +29,7 @@ ROWS = [
 def database(tmp_path: Path) -> Path:
     file = tmp_path / "data.db"
     db = sqlite3.connect(file)
-    create_tables(db)
+    INDEX.create_tables(db)
     db.execute("INSERT INTO workspace(id, root, kept) VALUES(1, ?, 1)", (ROOT,))
     db.execute("INSERT INTO workspace(id, root, kept) VALUES(2, '/w/once', 0)")
     db.executemany("INSERT INTO file VALUES(1, ?, 1, 1, 1, 1, NULL, ?)", ROWS)
@@ -48,7 +49,7 @@ def test_files_skipped_ones_and_folders_are_counted(database: Path) -> None:
 def test_nothing_can_be_written_and_nothing_is_left_beside(database: Path) -> None:
     before = database.read_bytes()
     with (
-        read_database(database) as db,
+        closing(open_unchanged(database)) as db,
         pytest.raises(sqlite3.OperationalError, match="readonly"),
     ):
         db.execute("DELETE FROM workspace")

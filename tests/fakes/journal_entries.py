@@ -1,13 +1,16 @@
 """Journals with entries, and what is written in one."""
 
 import sqlite3
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from byok.journal.entry import JournalEntry
+from byok.journal.file import salvage_rows
+from byok.journal.schema import JOURNAL
 from byok.journal.writer import JournalWriter, WriterLimits
+from byok.storage.database import open_or_begin_anew
 
 NOW = 1_767_268_800.0  # noon of a day in January, UTC
 # What version 1 of byok's journal wrote, word by word.
@@ -94,6 +97,14 @@ def write_journal(path: Path, entries: Iterable[JournalEntry]) -> Path:
     writer.close()
     assert writer.lost == 0
     return path
+
+
+@contextmanager
+def opened_journal(path: Path) -> Iterator[sqlite3.Connection]:
+    """Lend the connection of the journal's writer."""
+    database = open_or_begin_anew(path, JOURNAL, salvage_rows)
+    with closing(database):
+        yield database.connection
 
 
 def write_version_1(path: Path, entries: Iterable[JournalEntry]) -> Path:

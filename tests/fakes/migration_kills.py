@@ -23,10 +23,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
 
-from byok.index.store import database, migrations, old_copy
 from byok.index.store.blobs import content_of, find_known
 from byok.index.store.checkpoints import members_of
 from byok.index.store.store import Store
+from byok.storage import database, kind, migration
 from tests.fakes.stores import check, open_store
 from tests.fakes.version_1 import (
     ALIAS,
@@ -38,7 +38,7 @@ from tests.fakes.version_1 import (
     write_version_1,
 )
 
-_WATCHED = {m.__file__ for m in (database, migrations, old_copy)}
+_WATCHED = {m.__file__ for m in (database, kind, migration)}
 
 
 class Killer:
@@ -195,7 +195,7 @@ def at_random(folder: Path, kills: int, megabytes: int = 0, seed: int = 1) -> st
 def _version(folder: Path) -> int:
     uri = f"file:{folder / 'data.db'}?mode=ro"  # so that it changes nothing
     with closing(sqlite3.connect(uri, uri=True)) as db:
-        return migrations.version_of(db)
+        return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
 def main(arguments: list[str]) -> None:

@@ -13,9 +13,9 @@ from byok.index.parse.prepare import prepare
 from byok.index.store import blobs
 from byok.index.store.batches import Batches
 from byok.index.store.chunk_index import ChunkIndex, ChunkScore, View
-from byok.index.store.database import INDEXED, Database
 from byok.index.store.lexical import LexicalIndex
 from byok.index.store.packing import unpack_spans
+from byok.index.store.schema import INDEX, INDEXED
 from byok.index.store.store import Store
 from byok.index.store.tantivy_index import TantivyIndex
 from byok.index.types import (
@@ -31,6 +31,7 @@ from byok.index.types import (
 )
 from byok.index.uploads import Uploads
 from byok.index.versions import blob_name
+from byok.storage.database import Database
 from tests.fakes.patience import PATIENCE
 
 FACTS = FileFacts(1, 2, 3, 4)
@@ -102,14 +103,14 @@ class Opened:
     ) -> None:
         folder.mkdir(exist_ok=True)
         self.index = open_index(folder / "index")
-        self.database = Database(folder / "data.db")
+        self.database = Database(folder / "data.db", INDEX)
         self.batches = Batches(self.database, self.index)
         self.batches.recover()
 
     def abandon(self) -> None:
         """Let go as a killed process does: nothing is finished."""
         self.index.close()
-        self.database._db.close()
+        self.database.connection.close()
 
     def close(self) -> None:
         self.batches.flush()

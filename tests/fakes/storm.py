@@ -21,7 +21,7 @@ from byok.index.engine import ContextEngine
 from byok.index.files.roots import rules_of
 from byok.index.files.scan import Counters, walk
 from byok.index.options import IndexOptions
-from byok.index.store.database import INDEXED
+from byok.index.store.schema import INDEXED
 from byok.index.types import FoundFile
 from byok.index.versions import blob_name
 from tests.fakes.engines import complete, engine, written

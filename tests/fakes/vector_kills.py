@@ -164,7 +164,7 @@ def look(folder: Path) -> tuple[float, set[str]]:
     finally:
         for opened in store._open.values():
             opened.close()
-        store._connection.close(clean=False)
+        store._database.close(clean=False)
     return seconds, keys
 
 

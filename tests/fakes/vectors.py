@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from byok.embeddings.recipe import key_of
 from byok.embeddings.types import Key, SpaceName
-from byok.index.store.database import INDEXED
 from byok.index.store.packing import pack_spans
-from byok.index.store.schema import create_tables
+from byok.index.store.schema import INDEX, INDEXED
 from byok.index.types import Span
 
 SPACE = SpaceName("model", 16, "1")
@@ -52,7 +51,7 @@ class Rows:
     def __init__(self, path: Path) -> None:
         self.path = path
         with closing(sqlite3.connect(path)) as db:
-            create_tables(db)
+            INDEX.create_tables(db)
             db.execute("PRAGMA journal_mode = WAL")
 
     @classmethod

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from byok.errors import CannotStart
-from byok.journal.file import open_journal
 from byok.journal.reader import read_journal
 from byok.journal.reading import last_entries
-from byok.journal.schema import VERSION
+from byok.journal.schema import JOURNAL
 from tests.fakes.journal_entries import (
     entry,
+    opened_journal,
     rows_of,
     write_journal,
     write_version_1,
@@ -30,18 +30,23 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "state" / "journal.db"
 
 
+def open_and_close(path: Path) -> None:
+    with opened_journal(path):
+        pass
+
+
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
 @posix
 def test_a_journal_is_for_its_owner_only(path: Path) -> None:
-    with closing(open_journal(path)) as db:
+    with opened_journal(path) as db:
         db.execute("DELETE FROM request")
         beside = [path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-shm")]
         assert [mode(file) for file in beside] == [0o600] * 3
     path.chmod(0o644)
-    open_journal(path).close()
+    open_and_close(path)
     assert mode(path) == 0o600
 
 
@@ -52,7 +57,7 @@ def test_a_link_is_not_followed(path: Path, tmp_path: Path) -> None:
     path.parent.mkdir()
     path.symlink_to(target)
     with pytest.raises(OSError, match=r"journal\.db"):
-        open_journal(path)
+        open_and_close(path)
     assert target.read_bytes() == b""
 
 
@@ -62,7 +67,7 @@ def test_what_is_no_file_is_left_alone(path: Path, kind: str) -> None:
     path.parent.mkdir()
     path.mkdir() if kind == "folder" else os.mkfifo(path)
     with pytest.raises(OSError, match=r"directory|plain file"):
-        open_journal(path)
+        open_and_close(path)
     assert list(path.parent.iterdir()) == [path]
 
 
@@ -85,10 +90,11 @@ def without_a_column(path: Path) -> None:
     [
         lambda path: path.write_bytes(b"no database at all" * 500),
         lambda path: path.write_bytes(b"SQLite format 3\0"),
+        lambda path: path.write_bytes(b""),
         foreign,
         without_a_column,
     ],
-    ids=["text", "header only", "another program's", "without a column"],
+    ids=["text", "header only", "empty", "another program's", "without a column"],
 )
 @pytest.mark.case("F60")
 def test_an_unusable_file_is_put_aside_whole(
@@ -98,7 +104,7 @@ def test_an_unusable_file_is_put_aside_whole(
     assert callable(spoil)
     spoil(path)
     before = path.read_bytes()
-    open_journal(path).close()
+    open_and_close(path)
     write_journal(path, [entry()])
     assert len(rows_of(path)) == 1
     assert path.with_name("journal.db.damaged-1").read_bytes() == before
@@ -107,11 +113,11 @@ def test_an_unusable_file_is_put_aside_whole(
 
 def test_what_is_planted_in_the_file_cannot_call_functions(path: Path) -> None:
     called = list[int]()
-    with closing(open_journal(path)) as db:
+    with opened_journal(path) as db:
         db.create_function("spy", 0, lambda: called.append(1))
         db.execute("CREATE TRIGGER t AFTER DELETE ON request BEGIN SELECT spy(); END")
     write_journal(path, [entry()])
-    with closing(open_journal(path)) as db:
+    with opened_journal(path) as db:
         db.create_function("spy", 0, lambda: called.append(1))
         with pytest.raises(sqlite3.OperationalError, match="unsafe use of spy"):
             db.execute("DELETE FROM request")
@@ -122,46 +128,37 @@ def test_files_put_aside_replace_no_others(path: Path) -> None:
     path.parent.mkdir()
     for number in range(9):
         path.write_text(f"{number}" * 1000)
-        open_journal(path).close()
+        open_and_close(path)
     kept = [path.with_name(f"journal.db.damaged-{n}") for n in range(1, 10)]
     assert [file.read_text()[0] for file in kept] == list("012345678")
     path.write_text("x" * 1000)
     with pytest.raises(OSError, match="9 damaged ones lie beside it"):
-        open_journal(path)
+        open_and_close(path)
     assert path.read_text() == "x" * 1000
 
 
 def test_the_log_of_a_deleted_journal_is_not_played_into_a_new_one(
     path: Path,
 ) -> None:
-    db = open_journal(path)
-    db.execute("DELETE FROM request")
-    log = path.with_name("journal.db-wal").read_bytes()
-    assert log
-    db.close()
+    with opened_journal(path) as db:
+        db.execute("DELETE FROM request")
+        log = path.with_name("journal.db-wal").read_bytes()
+        assert log
     path.unlink()
     path.with_name("journal.db-wal").write_bytes(log)
-    open_journal(path).close()
+    open_and_close(path)
     assert rows_of(path) == []
     assert path.with_name("journal.db.damaged-1-wal").read_bytes() == log
-
-
-def test_an_empty_file_becomes_a_journal(path: Path) -> None:
-    path.parent.mkdir()
-    path.touch()
-    open_journal(path).close()
-    assert rows_of(path) == []
-    assert [file.name for file in path.parent.iterdir()] == ["journal.db"]
 
 
 @pytest.mark.case("F60")
 def test_a_later_versions_file_is_left_alone(path: Path) -> None:
     write_journal(path, [entry()])
     with closing(sqlite3.connect(path)) as db:
-        db.execute(f"PRAGMA user_version = {VERSION + 1}")
+        db.execute(f"PRAGMA user_version = {JOURNAL.version + 1}")
     before = path.read_bytes()
     with pytest.raises(CannotStart, match="later version") as caught:
-        open_journal(path)
+        open_and_close(path)
     assert caught.value.code == "newer_data"
     with pytest.raises(CannotStart, match="later version"):
         count(path)
@@ -205,12 +202,14 @@ def test_reading_makes_no_file(path: Path) -> None:
 
 
 def test_reading_sees_what_a_running_writer_has_written(path: Path) -> None:
-    with closing(open_journal(path)) as writer:
+    with opened_journal(path) as writer:
         writer.execute("CREATE TABLE other (a)")
         assert count(path, "other") == 0
 
 
-@pytest.mark.parametrize("content", [b"no database at all" * 500, b"SQLite format 3\0"])
+@pytest.mark.parametrize(
+    "content", [b"no database at all" * 500, b"SQLite format 3\0", b""]
+)
 def test_a_damaged_journal_cannot_be_read_and_stays(path: Path, content: bytes) -> None:
     path.parent.mkdir()
     path.write_bytes(content)

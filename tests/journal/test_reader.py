@@ -13,9 +13,8 @@ import pytest
 
 from byok.errors import CannotStart
 from byok.journal.buckets import Step
-from byok.journal.connection import JournalConnection
 from byok.journal.conversations import latest_conversations, sum_requests
-from byok.journal.file import check_rows
+from byok.journal.file import check_rows, journal_file
 from byok.journal.problems import find_problems
 from byok.journal.reader import left_out
 from byok.journal.reading import (
@@ -195,7 +194,7 @@ def test_of_a_table_all_pages_but_the_damaged_one_are_kept(tmp_path: Path) -> No
     path.write_bytes(content)
     with pytest.raises(CannotStart):
         last_entries(path, 999)
-    with closing(JournalConnection(path)) as connection:
+    with closing(journal_file(path)) as connection:
         connection.use(check_rows)
     kept = [one.number for one in last_entries(path, 999)]
     assert 200 - 15 < len(kept) < 200
@@ -243,6 +242,6 @@ def test_a_schema_that_cannot_even_be_quoted_is_damage(path: Path) -> None:
         path.write_bytes(content.replace(text, b"\xc2" * len(text), 1))
         with pytest.raises(CannotStart, match="schema"):
             last_entries(path, 1)
-        with closing(JournalConnection(path)) as connection:
+        with closing(journal_file(path)) as connection:
             assert connection.use(lambda db: True)
         path.with_name("journal.db.damaged-1").unlink()

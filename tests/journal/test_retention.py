@@ -2,14 +2,12 @@
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from byok.journal.file import open_journal
 from byok.journal.retention import STEP, tidy
-from tests.fakes.journal_entries import NOW, entry, write_journal
+from tests.fakes.journal_entries import NOW, entry, opened_journal, write_journal
 
 DAY = 86_400
 NO_LIMIT = 2**60
@@ -42,7 +40,7 @@ def finish(
 def days_left(path: Path, days: Sequence[int], now: int, keep_days: int) -> list[float]:
     """Write a request of each day, tidy as if it were day `now`; give those left."""
     write_journal(path, [entry(started=NOW + day * DAY) for day in days])
-    with closing(open_journal(path)) as db:
+    with opened_journal(path) as db:
         for _ in finish(db, now=NOW + now * DAY, keep_days=keep_days):
             pass
         rows = db.execute("SELECT started FROM request ORDER BY id").fetchall()
@@ -81,7 +79,7 @@ def test_rare_requests_do_not_stay_for_ever(path: Path) -> None:
 
 def test_a_step_is_small(path: Path) -> None:
     write_journal(path, [entry(started=NOW) for _ in range(3 * STEP + 7)])
-    with closing(open_journal(path)) as db:
+    with opened_journal(path) as db:
         left = [*finish(db, now=NOW + 2 * DAY, keep_days=1)]
     assert left[:4] == [2 * STEP + 7, STEP + 7, 7, 0]
 
@@ -91,7 +89,7 @@ def test_the_oldest_go_where_the_journal_is_too_large(path: Path) -> None:
     write_journal(path, entries)
     full = path.stat().st_size
     limit = full // 4
-    with closing(open_journal(path)) as db:
+    with opened_journal(path) as db:
         left = [*finish(db, most_bytes=limit)]
         newest = db.execute("SELECT max(id), min(id) FROM request").fetchone()
     assert newest == (10_000, 10_001 - left[-1])
@@ -100,5 +98,5 @@ def test_the_oldest_go_where_the_journal_is_too_large(path: Path) -> None:
 
 
 def test_there_is_nothing_to_do_in_an_empty_journal(path: Path) -> None:
-    with closing(open_journal(path)) as db:
+    with opened_journal(path) as db:
         assert [*finish(db, most_bytes=0)] == [0]

@@ -12,11 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from byok.journal.file import open_journal
 from byok.journal.retention import STEP
 from byok.journal.writer import JournalWriter
 from tests.fakes.disk import fill, mounted
-from tests.fakes.journal_entries import NOW, QUICK, entry, rows_of, write_journal
+from tests.fakes.journal_entries import (
+    NOW,
+    QUICK,
+    entry,
+    opened_journal,
+    rows_of,
+    write_journal,
+)
 from tests.fakes.program import ROOT
 
 DAY = 86_400
@@ -79,7 +85,7 @@ def test_a_full_queue_drops_what_comes_and_says_so_once(
     path.parent.mkdir()
     limits = replace(QUICK, waiting=10)
     with (
-        closing(open_journal(path)) as other,
+        opened_journal(path) as other,
         closing(JournalWriter(path, str, limits)) as writer,
     ):
         other.execute("BEGIN IMMEDIATE")  # the writer waits for this

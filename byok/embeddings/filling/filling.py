@@ -27,7 +27,7 @@ from byok.embeddings.store.spaces import Space
 from byok.embeddings.store.store import VectorStore
 from byok.embeddings.types import Embedder, EmbeddingState, TeamVectors
 from byok.errors import ByokError
-from byok.index.store.database import today
+from byok.storage.database import today
 
 if TYPE_CHECKING:
     from byok.index.engine import ContextEngine

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from byok.embeddings.types import EmbeddingState, Key
-from byok.index.store.database import INDEXED, TO_INDEX, select_in
+from byok.index.store.schema import INDEXED, TO_INDEX
+from byok.storage.database import select_in
 
 if TYPE_CHECKING:
     from byok.embeddings.store.spaces import Space

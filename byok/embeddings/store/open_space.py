@@ -13,6 +13,7 @@ from byok.embeddings.store.quantise import Quantised, take
 from byok.embeddings.store.rows_file import BLOCK, RowsFile, is_own
 from byok.embeddings.store.spaces import Space
 from byok.embeddings.types import Key
+from byok.storage.migration import transaction
 
 _log = logging.getLogger(__name__)
 
@@ -132,16 +133,10 @@ class OpenSpace:
         )
         self._file.make_room(count * BLOCK)
         wrong = [n for n in range(count) if known.get(n) != self._file.crc_of(n)]
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
+        with transaction(self._db):
             for number in wrong:
                 self._rewrite(number)
             self._store_checksums()
-            self._db.execute("COMMIT")
-        except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
         if len(wrong) > 1:
             _log.info("%d of %d blocks of vectors were copied again", len(wrong), count)
 

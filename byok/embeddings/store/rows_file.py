@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from byok.embeddings.numeric import np
 from byok.embeddings.store.database import check_plain
-from byok.platform.damage import set_aside
+from byok.storage.damage import set_aside
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

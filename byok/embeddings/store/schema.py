@@ -5,13 +5,7 @@ difference of sets: keys of listed chunks without a vector in a space. Nothing e
 says how far filling has come, and nothing can disagree with it after a crash.
 """
 
-import sqlite3
-
-VERSION = 1
-"""Of the tables, as `PRAGMA user_version`."""
-
-APPLICATION = 0x62796F76
-"""`PRAGMA application_id`: proves that a file is byok's own."""
+from byok.storage.kind import DatabaseKind, Policy
 
 # The place of a vector is its row in the file that is scanned (`rows_file.py`). Id and
 # place are one number, so that a block of rows is a range of ids.
@@ -20,7 +14,7 @@ PLACE_BITS = 32
 FILLING, READY, LEFT = 0, 1, 2
 """States of a space; a space that is LEFT is removed step by step."""
 
-SCHEMA = """
+_TABLES = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE space(
     id INTEGER PRIMARY KEY AUTOINCREMENT,  -- never given twice: files are named by it
@@ -83,13 +77,15 @@ CREATE TABLE block(                        -- checksums of whole blocks of rows 
 """
 
 
-def create_tables(db: sqlite3.Connection) -> None:
-    """Make the tables of a new database, in one transaction."""
-    db.execute("PRAGMA auto_vacuum = INCREMENTAL")
-    db.executescript(
-        f"BEGIN;{SCHEMA};PRAGMA application_id = {APPLICATION};"
-        f"PRAGMA user_version = {VERSION};COMMIT"
-    )
+VECTORS = DatabaseKind(
+    _TABLES,
+    version=1,
+    policy=Policy.CACHE,
+    pragmas=("synchronous = FULL", "cache_size = -8000"),
+    application=0x62796F76,
+    notes_end=True,
+    shrinks=True,
+)
 
 
 def first_id(space_id: int) -> int:

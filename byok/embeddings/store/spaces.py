@@ -9,7 +9,7 @@ from byok.embeddings.numeric import np
 from byok.embeddings.store.quantise import cosine
 from byok.embeddings.store.schema import FILLING, LEFT, READY, first_id
 from byok.embeddings.types import SpaceName
-from byok.index.store.database import today
+from byok.storage.database import today
 
 if TYPE_CHECKING:
     from byok.embeddings.types import Vectors

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from byok.embeddings.store import listings, spaces, tidy, vector_rows
-from byok.embeddings.store.connection import Connection
+from byok.embeddings.store.database import VectorDatabase
 from byok.embeddings.store.listings import FillProgress, ListedBlob
 from byok.embeddings.store.open_space import OpenSpace, remove_files, size_of
 from byok.embeddings.store.quantise import normalise, quantise, take
@@ -56,24 +56,24 @@ class VectorStore:
             raise ConfigError(f"{self._folder} is a link.", hint="Move it away.")
         self._open: dict[int, OpenSpace] = {}
         self._spaces: tuple[Space, ...] = ()
-        self._connection = Connection(path, index, on_damage)
+        self._database = VectorDatabase(path, index, on_damage)
         try:
-            with self._connection.writing() as db:
+            with self._database.writing() as db:
                 make_private(self._folder)
                 listings.forget_gone(db)
                 listings.forget_empty(db)
             self._forget(())
         except BaseException:
-            self._connection.close(clean=False)
+            self._database.close(clean=False)
             raise
 
     def close(self) -> None:
         """Close the files; blocks until the work at hand is done."""
-        with self._connection.reading():
+        with self._database.reading():
             for opened in self._open.values():
                 opened.close()
             self._open.clear()
-        self._connection.close()
+        self._database.close()
 
     # Questions
 
@@ -124,7 +124,7 @@ class VectorStore:
         A model whose vector for the probe text changed has a new one; then vectors of
         the old one that no good probe confirmed since are deleted.
         """
-        with self._connection.writing() as db:
+        with self._database.writing() as db:
             found = spaces.find_space(db, name, probe)
             for other in spaces.all_spaces(db):
                 if other.name == name and other != found:
@@ -137,7 +137,7 @@ class VectorStore:
         return made
 
     def _read_spaces(self) -> None:
-        with self._connection.reading() as db:
+        with self._database.reading() as db:
             self._spaces = tuple(spaces.all_spaces(db))
 
     def _drop_unchecked(self, db: sqlite3.Connection, space: Space) -> None:
@@ -149,7 +149,7 @@ class VectorStore:
 
     def open_space(self, space: Space) -> OpenSpace:
         """Have a space ready for searches and vectors; reads its whole file once."""
-        with self._connection.reading() as db:
+        with self._database.reading() as db:
             opened = self._open.get(space.id)
             if opened is not None and opened.is_short:
                 opened.close()
@@ -166,7 +166,7 @@ class VectorStore:
         others = [other for other in self._spaces if other.id != space.id]
         if progress.share < READY_SHARE or (space.is_ready and not others):
             return space.is_ready
-        with self._connection.writing() as db:
+        with self._database.writing() as db:
             spaces.set_ready(db, space)
             spaces.leave(db, others)
         self._forget(others)
@@ -175,12 +175,12 @@ class VectorStore:
     def clear(self) -> None:
         """Have all vectors of all spaces removed; `tidy` does it step by step."""
         every = self._spaces
-        with self._connection.writing() as db:
+        with self._database.writing() as db:
             spaces.leave(db, every)
         self._forget(every)
 
     def _forget(self, some: Iterable[Space]) -> None:
-        with self._connection.reading():
+        with self._database.reading():
             for space in some:
                 if opened := self._open.pop(space.id, None):
                     opened.close()
@@ -191,24 +191,24 @@ class VectorStore:
 
     def look(self, recipe: str, is_embedded: Callable[[str], bool]) -> int:
         """Compare the listing with the blobs of the index; return how many wait."""
-        with self._connection.writing() as db:
+        with self._database.writing() as db:
             gone = listings.forget_gone(db)
             waiting = listings.list_new(db, recipe, is_embedded)
-        with self._connection.reading():
+        with self._database.reading():
             for opened in self._open.values():
                 opened.forget(gone)
         return waiting
 
     def index_version(self) -> int:
         """Return a number that changes whenever the index may have changed."""
-        with self._connection.reading() as db:
+        with self._database.reading() as db:
             return int(db.execute("PRAGMA data.data_version").fetchone()[0])
 
     def plan(
         self, recipe: str, asked: Collection[int] = (), limit: int = 1024
     ) -> list[ListedBlob]:
         """Return blobs whose chunks are not listed yet: asked ones first, then new."""
-        with self._connection.reading() as db:
+        with self._database.reading() as db:
             return listings.plan(db, recipe, asked, limit)
 
     def plan_missing(
@@ -216,7 +216,7 @@ class VectorStore:
     ) -> list[ListedBlob]:
         """Return listed blobs that lack a vector in a space, in the same order."""
         recipe = space.name.recipe
-        with self._connection.reading() as db:
+        with self._database.reading() as db:
             return listings.plan_missing(db, recipe, space.id, asked, limit)
 
     def list_chunks(
@@ -224,11 +224,11 @@ class VectorStore:
     ) -> set[Key]:
         """Note the keys of blobs' chunks, by ordinal; return those without a vector."""
         recipe = space.name.recipe
-        with self._connection.writing() as db:
+        with self._database.writing() as db:
             fresh = listings.list_chunks(db, recipe, blobs)
             every = [key for keys in blobs.values() for _, key in keys]
             absent = set(listings.absent_keys(db, space.id, every))
-        with self._connection.reading():
+        with self._database.reading():
             for opened in self._open.values():
                 if opened.space.name.recipe == recipe:
                     opened.forget(fresh)
@@ -246,7 +246,7 @@ class VectorStore:
         """
         rows = quantise(vectors)
         opened = self.open_space(space)
-        with self._connection.writing() as db:
+        with self._database.writing() as db:
             ids = vector_rows.ids_of_keys(db, listings.absent_keys(db, space.id, keys))
             at = {key: place for place, key in enumerate(keys)}
             good = {key: i for key, i in ids.items() if rows.usable[at[key]]}
@@ -261,24 +261,24 @@ class VectorStore:
 
     def _show(self, opened: OpenSpace) -> None:
         try:
-            with self._connection.reading():
+            with self._database.reading():
                 opened.show()
         except BaseException:  # the database has them: the file is compared again
-            with self._connection.reading():
+            with self._database.reading():
                 self._open.pop(opened.space.id, None)
                 opened.close()
             raise
 
     def vectors_of(self, space: Space, keys: Iterable[Key]) -> dict[Key, "Vectors"]:
         """Return the vectors of those keys that have one, each (dimensions,)."""
-        with self._connection.reading() as db:
+        with self._database.reading() as db:
             return vector_rows.vectors_of(db, space.id, space.name.dimensions, keys)
 
     # Telling
 
     def progress(self, space: Space) -> FillProgress:
         """Return how far a space is filled; counts rows, for milliseconds."""
-        with self._connection.reading() as db:
+        with self._database.reading() as db:
             chunks, refused = listings.count(db, space.name.recipe, space.id)
             embedded = self.open_space(space).matrix.chunks
         return FillProgress(chunks, embedded, refused)
@@ -295,7 +295,7 @@ class VectorStore:
 
         `day` is counted since 1970. Vectors stay for two weeks without a chunk.
         """
-        with self._connection.writing() as db:
+        with self._database.writing() as db:
             is_more = tidy.tidy(db, day)
-        with self._connection.reading() as db:
+        with self._database.reading() as db:
             return tidy.give_back(db) or is_more

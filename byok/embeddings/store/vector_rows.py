@@ -11,7 +11,7 @@ from byok.embeddings.store.quantise import Quantised, checksum
 from byok.embeddings.store.rows_file import BLOCK
 from byok.embeddings.store.schema import PLACE_BITS, first_id
 from byok.embeddings.types import Key
-from byok.index.store.database import select_in
+from byok.storage.database import select_in
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -36,9 +36,9 @@ from typing import NamedTuple
 from byok.errors import IndexFailed
 from byok.index.store import recovery
 from byok.index.store.chunk_index import remove_all
-from byok.index.store.database import INDEXED, NAMED, TO_INDEX, TO_REMOVE, Database
 from byok.index.store.lexical import LexicalIndex
 from byok.index.store.packing import pack_spans
+from byok.index.store.schema import INDEXED, NAMED, TO_INDEX, TO_REMOVE
 from byok.index.types import (
     FileFacts,
     IndexTask,
@@ -48,6 +48,7 @@ from byok.index.types import (
     UploadTask,
     WorkspaceTask,
 )
+from byok.storage.database import Database
 
 _log = logging.getLogger(__name__)
 _UNREAD = FileFacts(-1, 0, 0, 0)

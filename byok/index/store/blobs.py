@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from byok.code_query import Upload
-from byok.index.store.database import INDEXED, NAMED, TO_INDEX, TO_REMOVE, select_in
+from byok.index.store.schema import INDEXED, NAMED, TO_INDEX, TO_REMOVE
 from byok.index.types import SkipReason
 from byok.index.versions import blob_name
+from byok.storage.database import select_in
 
 _log = logging.getLogger(__name__)
 _LEVEL = 1  # against 6: twice as fast, a tenth larger

@@ -5,7 +5,8 @@ import sqlite3
 
 from byok.index.store import checkpoints
 from byok.index.store.batches import Batches
-from byok.index.store.database import INDEXED, NAMED, Database
+from byok.index.store.schema import INDEXED, NAMED
+from byok.storage.database import Database
 
 _log = logging.getLogger(__name__)
 _LIVE_DAYS = 30

@@ -5,14 +5,8 @@ import sqlite3
 from collections.abc import Collection, Iterable
 
 from byok.index.store.chunk_index import ChunkIndex, remove_all
-from byok.index.store.database import (
-    INDEXED,
-    NAMED,
-    TO_INDEX,
-    TO_REMOVE,
-    Database,
-    select_in,
-)
+from byok.index.store.schema import INDEXED, NAMED, TO_INDEX, TO_REMOVE
+from byok.storage.database import Database, select_in
 
 _log = logging.getLogger(__name__)
 # Raise it when tokens or chunks change. Every blob is then indexed again, in the

@@ -1,12 +1,17 @@
-"""The tables of the database, as the newest version has them."""
+"""The tables of the database, as the newest version has them, and steps to it.
 
-import sqlite3
-from contextlib import closing
+The lexical index has a version of its own (`recovery.INDEX_VERSION`) and needs no
+steps: each blob notes the version that indexed it, and older ones are indexed again.
+"""
 
-VERSION = 2
-"""Kept in `PRAGMA user_version`; a higher one needs a row in `migrations.py`."""
+from byok.storage.kind import DatabaseKind, Policy, sql_step
 
-SCHEMA = """
+# `state` of a blob: what is still to be done with it. The order of commits is: rows
+# with TO_INDEX, then the lexical index, then INDEXED; TO_REMOVE, then the lexical
+# index, then the rows go. So after a crash the rows say what may be half done.
+TO_INDEX, INDEXED, TO_REMOVE, NAMED = 0, 1, 2, 3
+
+_TABLES = """
 CREATE TABLE blob(
     id INTEGER PRIMARY KEY AUTOINCREMENT,  -- never given twice: old documents keep it
     name BLOB NOT NULL UNIQUE,             -- sha256(path || content)
@@ -61,19 +66,19 @@ CREATE TABLE parser_crasher(               -- file versions that crashed the par
 CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID
 """
 
-
-def create_tables(db: sqlite3.Connection) -> None:
-    """Make the tables of a new database, in one transaction."""
-    db.executescript(f"BEGIN;{SCHEMA};PRAGMA user_version = {VERSION};COMMIT")
-
-
-def missing_columns(db: sqlite3.Connection) -> set[tuple[str, str]]:
-    """Return what the newest schema has and a database has not: (table, column)."""
-    with closing(sqlite3.connect(":memory:")) as new:
-        create_tables(new)
-        return _columns(new) - _columns(db)
-
-
-def _columns(db: sqlite3.Connection) -> set[tuple[str, str]]:
-    sql = "SELECT t.name, c.name FROM sqlite_master t, pragma_table_info(t.name) c"
-    return set(db.execute(f"{sql} WHERE t.type = 'table'"))
+INDEX = DatabaseKind(
+    _TABLES,
+    version=2,
+    policy=Policy.DATA,
+    pragmas=("synchronous = FULL", "foreign_keys = ON", "cache_size = -8000"),
+    steps=(
+        sql_step(
+            2,
+            "ALTER TABLE killer RENAME TO parser_crasher",
+            "ALTER TABLE blob ADD COLUMN index_version INTEGER NOT NULL DEFAULT 0",
+            "UPDATE blob SET index_version = coalesce("
+            "(SELECT value FROM meta WHERE key = 'index_version'), 0)",
+        ),
+    ),
+    notes_end=True,
+)

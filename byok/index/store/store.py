@@ -20,16 +20,17 @@ from filelock import FileLock, Timeout
 from byok.errors import DataDamaged, IndexFailed, NotReady
 from byok.index.store import blobs
 from byok.index.store.batches import Batches, Written
-from byok.index.store.database import Database, read_only, refuse_newer
 from byok.index.store.index_errors import index_in_use
 from byok.index.store.lexical import LexicalIndex
+from byok.index.store.schema import INDEX
 from byok.index.store.tantivy_index import TantivyIndex
 from byok.index.types import IndexTask, ParseOutcome
-from byok.platform.damage import is_damage, set_aside
+from byok.platform.paths import make_private
+from byok.storage.damage import is_damage, is_full, set_aside
+from byok.storage.database import Database, open_second, refuse_newer
 
 _log = logging.getLogger(__name__)
 _SPARE_BYTES = 512 * 2**20
-_LEAST_BYTES = 2**16
 _LOCK_SECONDS = 0.5  # a process just forked may still hold the lock for a moment
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -64,20 +65,20 @@ class Store:
             ConfigError: the folder of the index may be somebody else's.
             IndexFailed, NotReady: the disk is full, or may not be written.
         """
-        database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(database.parent)
         self.story = ""  # what became of a damaged database, a sentence
         self.trouble: sqlite3.Error | None = None  # that only opening again can end
         with _sqlite_error(database), ExitStack() as opened:
             self._lock = _take_lock(database)
             opened.callback(self._lock.release)
-            refuse_newer(database)
+            refuse_newer(database, INDEX)
             self.index = open_index(index)
             opened.callback(self.index.close)
             if damage:
                 self._set_aside(database, damage)
             try:
                 self._open_database(database)
-            except (DataDamaged, sqlite3.DatabaseError) as error:
+            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
                 if not _is_corrupt(error):
                     raise
                 self._set_aside(database, str(error))
@@ -90,12 +91,12 @@ class Store:
 
     def _open_database(self, path: Path) -> None:
         with ExitStack() as opened:
-            self.database = Database(path)
+            self.database = Database(path, INDEX)
             opened.callback(self.database.close, clean=False)
             self.batches = Batches(self.database, self.index)
             self.batches.recover()
             self.database.forget_old_copy()
-            self._reader = read_only(path)
+            self._reader = open_second(path, INDEX.pragmas)
             opened.pop_all()
 
     def _set_aside(self, path: Path, why: str) -> None:
@@ -289,13 +290,9 @@ def _take_lock(database: Path) -> FileLock:
     return lock
 
 
-def _is_corrupt(error: DataDamaged | sqlite3.DatabaseError) -> bool:
+def _is_corrupt(error: Exception) -> bool:
     # A text that is no UTF-8 is an error of Python's, without a code of SQLite's.
-    return (
-        isinstance(error, DataDamaged)
-        or is_damage(error)
-        or not hasattr(error, "sqlite_errorcode")
-    )
+    return is_damage(error) or not hasattr(error, "sqlite_errorcode")
 
 
 def _damaged() -> NotReady:
@@ -313,7 +310,7 @@ def _sqlite_error(database: Path) -> Iterator[None]:
         yield
     except sqlite3.OperationalError as error:
         _log.error("%s cannot be used: %s", database, error)
-        if _is_full(database, error):
+        if is_full(database, error):
             raise NotReady(
                 "The disk is full; byok cannot store the index.",
                 code="storage_full",
@@ -326,10 +323,3 @@ def _sqlite_error(database: Path) -> Iterator[None]:
             raise
         _log.error("%s is damaged: %s", database, error)
         raise _damaged() from error
-
-
-def _is_full(database: Path, error: sqlite3.OperationalError) -> bool:
-    """Tell a full disk; where it hinders the file beside, SQLite only knows of I/O."""
-    if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL:
-        return True
-    return shutil.disk_usage(database.parent).free < _LEAST_BYTES

@@ -5,6 +5,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from byok.storage.database import open_unchanged
+
 _log = logging.getLogger(__name__)
 
 
@@ -41,9 +43,8 @@ def roots_in(database: Path) -> list[Path]:
     """
     if not database.exists():
         return []
-    address = f"{database.absolute().as_uri()}?mode=ro"
     try:
-        with closing(sqlite3.connect(address, uri=True)) as db:
+        with closing(open_unchanged(database)) as db:
             return [Path(root) for (root,) in db.execute("SELECT root FROM workspace")]
     except sqlite3.Error as error:
         _log.warning("the workspaces in %s are not known: %s", database, error)

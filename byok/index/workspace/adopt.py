@@ -11,9 +11,9 @@ from pathlib import Path
 
 from byok.index.files.reading import Folder, Unreadable
 from byok.index.store import blobs
-from byok.index.store.database import select_in
 from byok.index.store.store import Store
 from byok.index.versions import MAX_BYTES, blob_name
+from byok.storage.database import select_in
 
 _AT_ONCE = 8 * 2**20
 

@@ -2,17 +2,15 @@
 
 import os
 import sqlite3
+import threading
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from byok.embeddings.store.database import (
-    close_database,
-    open_database,
-    translate_errors,
-)
-from byok.embeddings.store.schema import VERSION
+from byok.embeddings.store.database import VectorDatabase, translate_errors
+from byok.embeddings.store.schema import VECTORS
 from byok.errors import CannotStart, ConfigError, IndexFailed, NotReady
 from tests.fakes.vectors import Rows
 
@@ -23,16 +21,22 @@ def index(tmp_path: Path) -> Path:
 
 
 def make(path: Path, index: Path, *, clean: bool = True) -> None:
-    db = open_database(path, index)
-    db.execute("INSERT INTO key(name) VALUES(zeroblob(5000))")
-    close_database(db, clean=clean)
+    database = VectorDatabase(path, index)
+    with database.writing() as db:
+        db.execute("INSERT INTO key(name) VALUES(zeroblob(5000))")
+    database.close(clean=clean)
 
 
 def keys_in(path: Path, index: Path) -> int:
-    db = open_database(path, index)
-    (found,) = db.execute("SELECT count(*) FROM key").fetchone()
-    close_database(db)
-    return int(found)
+    database = VectorDatabase(path, index)
+    found = count(database)
+    database.close()
+    return found
+
+
+def count(database: VectorDatabase) -> int:
+    with database.reading() as db:
+        return int(db.execute("SELECT count(*) FROM key").fetchone()[0])
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -48,11 +52,12 @@ def test_a_database_is_private_and_opens_again(
 
 
 def test_the_index_is_attached_for_reading_only(tmp_path: Path, index: Path) -> None:
-    db = open_database(tmp_path / "vectors.db", index)
-    assert db.execute("SELECT count(*) FROM data.blob").fetchone() == (0,)
-    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+    database = VectorDatabase(tmp_path / "vectors.db", index)
+    with database.reading() as db:
+        assert db.execute("SELECT count(*) FROM data.blob").fetchone() == (0,)
+    with pytest.raises(NotReady, match="readonly"), database.writing() as db:
         db.execute("DELETE FROM data.blob")
-    close_database(db)
+    database.close()
 
 
 def garble(path: Path) -> None:
@@ -106,10 +111,10 @@ def test_a_later_version_is_left_as_it_is(tmp_path: Path, index: Path) -> None:
     path = tmp_path / "vectors.db"
     make(path, index)
     with closing(sqlite3.connect(path)) as db:
-        db.execute(f"PRAGMA user_version = {VERSION + 1}")
+        db.execute(f"PRAGMA user_version = {VECTORS.version + 1}")
     before = path.read_bytes()
     with pytest.raises(CannotStart, match="later version") as caught:
-        open_database(path, index)
+        VectorDatabase(path, index)
     assert caught.value.code == "newer_data"
     assert path.read_bytes() == before
 
@@ -123,7 +128,7 @@ def test_a_database_of_another_program_is_left_as_it_is(
         db.execute("CREATE TABLE notes(text)")
     before = path.read_bytes()
     with pytest.raises(ConfigError, match="another program"):
-        open_database(path, index)
+        VectorDatabase(path, index)
     assert path.read_bytes() == before
 
 
@@ -135,7 +140,7 @@ def test_links_are_not_followed(tmp_path: Path, index: Path, name: str) -> None:
     target.write_bytes(b"mine")
     (tmp_path / name).symlink_to(target)
     with pytest.raises(ConfigError, match="plain file"):
-        open_database(tmp_path / "vectors.db", index)
+        VectorDatabase(tmp_path / "vectors.db", index)
     assert target.read_bytes() == b"mine"
 
 
@@ -157,3 +162,44 @@ def test_errors_are_byoks_own(
 ) -> None:
     with pytest.raises(kind), translate_errors(tmp_path / "vectors.db"):
         fail(error)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[VectorDatabase]:
+    made = VectorDatabase(tmp_path / "vectors.db", Rows(tmp_path / "data.db").path)
+    yield made
+    made.close()
+
+
+def test_a_transaction_that_fails_leaves_nothing(database: VectorDatabase) -> None:
+    with pytest.raises(KeyError), database.writing() as db:
+        db.execute("INSERT INTO key(name) VALUES(x'01')")
+        raise KeyError
+    with pytest.raises(NotReady, match="no such table"), database.writing() as db:
+        db.execute("INSERT INTO key(name) VALUES(x'01')")
+        db.execute("INSERT INTO none_such VALUES(1)")
+    assert count(database) == 0
+    with database.writing() as db:
+        db.execute("INSERT INTO key(name) VALUES(x'01')")
+    assert count(database) == 1
+
+
+def test_threads_wait_for_each_other(database: VectorDatabase) -> None:
+    def write(number: int) -> None:
+        with database.writing() as db, database.reading() as same:
+            db.execute("INSERT INTO key(name) VALUES(?)", (str(number).encode(),))
+            assert same is db
+
+    threads = [threading.Thread(target=write, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert count(database) == 8
+
+
+def test_the_end_notes_that_all_is_well(tmp_path: Path) -> None:
+    VectorDatabase(tmp_path / "vectors.db", Rows(tmp_path / "data.db").path).close()
+    db = sqlite3.connect(tmp_path / "vectors.db")
+    assert db.execute("SELECT value FROM meta WHERE key = 'open'").fetchone() == (0,)
+    db.close()

@@ -7,8 +7,8 @@ import pytest
 
 from byok.embeddings.recipe import is_embedded
 from byok.embeddings.store import listings
-from byok.embeddings.store.connection import Connection
-from byok.index.store.database import TO_INDEX, TO_REMOVE
+from byok.embeddings.store.database import VectorDatabase
+from byok.index.store.schema import TO_INDEX, TO_REMOVE
 from tests.fakes.vectors import Rows, keys
 
 
@@ -18,29 +18,31 @@ def rows(tmp_path: Path) -> Rows:
 
 
 @pytest.fixture
-def connection(tmp_path: Path, rows: Rows) -> Iterator[Connection]:
-    made = Connection(tmp_path / "vectors.db", rows.path)
+def connection(tmp_path: Path, rows: Rows) -> Iterator[VectorDatabase]:
+    made = VectorDatabase(tmp_path / "vectors.db", rows.path)
     yield made
     made.close()
 
 
-def look(connection: Connection, recipe: str = "1") -> int:
+def look(connection: VectorDatabase, recipe: str = "1") -> int:
     with connection.writing() as db:
         listings.forget_gone(db)
         return listings.list_new(db, recipe, is_embedded)
 
 
-def planned(connection: Connection, *asked: int, limit: int = 99) -> list[int]:
+def planned(connection: VectorDatabase, *asked: int, limit: int = 99) -> list[int]:
     with connection.reading() as db:
         return [blob.blob_id for blob in listings.plan(db, "1", asked, limit)]
 
 
-def missing(connection: Connection, space_id: int = 1) -> list[int]:
+def missing(connection: VectorDatabase, space_id: int = 1) -> list[int]:
     with connection.reading() as db:
         return [b.blob_id for b in listings.plan_missing(db, "1", space_id, (), 99)]
 
 
-def test_only_code_and_configuration_wait(connection: Connection, rows: Rows) -> None:
+def test_only_code_and_configuration_wait(
+    connection: VectorDatabase, rows: Rows
+) -> None:
     code, conf = rows.add("src/a.py", "setup.cfg")
     rows.add("tests/test_a.py", "README.md")
     rows.add("src/empty.py", chunks=0)
@@ -50,7 +52,7 @@ def test_only_code_and_configuration_wait(connection: Connection, rows: Rows) ->
 
 
 def test_asked_blobs_come_first_then_the_newest_files(
-    connection: Connection, rows: Rows
+    connection: VectorDatabase, rows: Rows
 ) -> None:
     old, new, upload, asked, also = rows.add(*(f"{n}.py" for n in range(5)))
     rows.run("INSERT INTO workspace(id, root) VALUES(1, '/x')")
@@ -64,7 +66,9 @@ def test_asked_blobs_come_first_then_the_newest_files(
     assert planned(connection, asked, also, limit=3) == [asked, also, new]
 
 
-def test_missing_is_a_difference_of_keys(connection: Connection, rows: Rows) -> None:
+def test_missing_is_a_difference_of_keys(
+    connection: VectorDatabase, rows: Rows
+) -> None:
     first, second, third = rows.add("a.py", "b.py", "c.py", chunks=2)
     look(connection)
     a, b, c = keys("a", "b", "c")
@@ -100,7 +104,7 @@ def test_missing_is_a_difference_of_keys(connection: Connection, rows: Rows) -> 
     ],
 )
 def test_a_blob_that_is_another_one_now_is_listed_no_more(
-    connection: Connection, rows: Rows, change: str
+    connection: VectorDatabase, rows: Rows, change: str
 ) -> None:
     (blob_id,) = rows.add("a.py")
     look(connection)
@@ -114,7 +118,7 @@ def test_a_blob_that_is_another_one_now_is_listed_no_more(
 
 
 def test_blobs_that_are_not_indexed_yet_wait_for_that(
-    connection: Connection, rows: Rows
+    connection: VectorDatabase, rows: Rows
 ) -> None:
     rows.add("a.py")
     rows.run(f"UPDATE blob SET state = {TO_INDEX}")
@@ -124,7 +128,7 @@ def test_blobs_that_are_not_indexed_yet_wait_for_that(
 
 
 def test_chunks_of_blobs_that_were_not_read_are_estimated(
-    connection: Connection, rows: Rows
+    connection: VectorDatabase, rows: Rows
 ) -> None:
     rows.add("a.py", "b.md", chunks=7)
     look(connection)
@@ -133,7 +137,7 @@ def test_chunks_of_blobs_that_were_not_read_are_estimated(
 
 
 def test_blobs_without_chunks_are_looked_at_again(
-    connection: Connection, rows: Rows
+    connection: VectorDatabase, rows: Rows
 ) -> None:
     code, doc = rows.add("a.py", "a.md")
     look(connection)

@@ -92,7 +92,7 @@ def test_whole_blocks_are_not_written_again(filled: Filled) -> None:
     filled.reopen()
     filled.check()  # stores what was not noted yet
     filled.reopen()
-    with filled.store._connection.reading() as db:
+    with filled.store._database.reading() as db:
         stored = dict(db.execute("SELECT number, crc FROM block"))
     assert stored.keys() == {0, 1}
     opened = filled.store.open_space(filled.space)
@@ -109,7 +109,7 @@ def test_a_file_that_is_cut_while_in_use_is_written_again(filled: Filled) -> Non
 
 @pytest.mark.case("F51")
 def test_a_row_that_is_damaged_in_the_database_is_made_again(filled: Filled) -> None:
-    with filled.store._connection.writing() as db:
+    with filled.store._database.writing() as db:
         db.execute("UPDATE vector SET crc = crc + 1 WHERE key_id = 78")
         db.execute("DELETE FROM block")
     filled.store.close()
@@ -119,7 +119,7 @@ def test_a_row_that_is_damaged_in_the_database_is_made_again(filled: Filled) -> 
     assert blob.blob_id == filled.blob
     filled.store.put(filled.space, keys(TEXTS[77]), vectors([TEXTS[77]]))
     filled.check()
-    with filled.store._connection.reading() as db:
+    with filled.store._database.reading() as db:
         (last,) = db.execute("SELECT max(id) FROM vector").fetchone()
     assert last % 2**32 == len(TEXTS) - 1  # it has its old place
     filled.reopen()

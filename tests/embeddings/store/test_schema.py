@@ -1,16 +1,6 @@
-"""The tables of a new database, and the ids of vectors."""
+"""The ids of vectors."""
 
-import sqlite3
-from contextlib import closing
-
-from byok.embeddings.store.schema import APPLICATION, VERSION, create_tables, first_id
-
-
-def test_a_new_database_says_whose_it_is() -> None:
-    with closing(sqlite3.connect(":memory:")) as db:
-        create_tables(db)
-        assert db.execute("PRAGMA application_id").fetchone() == (APPLICATION,)
-        assert db.execute("PRAGMA user_version").fetchone() == (VERSION,)
+from byok.embeddings.store.schema import first_id
 
 
 def test_ids_of_vectors_of_two_spaces_do_not_meet() -> None:

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 from byok.embeddings.store import spaces
-from byok.embeddings.store.connection import Connection
+from byok.embeddings.store.database import VectorDatabase
 from tests.fakes.vectors import SPACE, Rows, probe
 
 
 @pytest.fixture
-def connection(tmp_path: Path) -> Iterator[Connection]:
-    made = Connection(tmp_path / "vectors.db", Rows(tmp_path / "data.db").path)
+def connection(tmp_path: Path) -> Iterator[VectorDatabase]:
+    made = VectorDatabase(tmp_path / "vectors.db", Rows(tmp_path / "data.db").path)
     yield made
     made.close()
 
 
-def test_a_space_is_found_by_name_and_probe(connection: Connection) -> None:
+def test_a_space_is_found_by_name_and_probe(connection: VectorDatabase) -> None:
     with connection.writing() as db:
         made = spaces.make_space(db, SPACE, probe())
         noisy = probe() + np.float32(0.002) * probe("other")
@@ -58,7 +58,7 @@ def test_a_model_that_was_replaced_does_not_answer_with_old_vectors() -> None:
     assert old.answers(spaces.Space(3, prefix, probe("other"), is_ready=False))
 
 
-def test_spaces_are_left_and_ready_ones_told(connection: Connection) -> None:
+def test_spaces_are_left_and_ready_ones_told(connection: VectorDatabase) -> None:
     with connection.writing() as db:
         old = spaces.make_space(db, SPACE, probe())
         new = spaces.make_space(db, SPACE, probe("other"))
@@ -69,7 +69,7 @@ def test_spaces_are_left_and_ready_ones_told(connection: Connection) -> None:
 
 
 def test_only_vectors_since_the_last_good_probe_are_dropped(
-    connection: Connection,
+    connection: VectorDatabase,
 ) -> None:
     def add(place: int, turn: int) -> None:
         first = (space.id << 32) + place

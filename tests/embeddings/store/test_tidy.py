@@ -6,20 +6,20 @@ from pathlib import Path
 import pytest
 
 from byok.embeddings.store import spaces, tidy, vector_rows
-from byok.embeddings.store.connection import Connection
+from byok.embeddings.store.database import VectorDatabase
 from byok.embeddings.store.quantise import quantise
 from byok.embeddings.store.spaces import Space
 from tests.fakes.vectors import SPACE, Rows, keys, probe, vectors
 
 
 @pytest.fixture
-def connection(tmp_path: Path) -> Iterator[Connection]:
-    made = Connection(tmp_path / "vectors.db", Rows(tmp_path / "data.db").path)
+def connection(tmp_path: Path) -> Iterator[VectorDatabase]:
+    made = VectorDatabase(tmp_path / "vectors.db", Rows(tmp_path / "data.db").path)
     yield made
     made.close()
 
 
-def fill(connection: Connection, count: int) -> Space:
+def fill(connection: VectorDatabase, count: int) -> Space:
     texts = [str(number) for number in range(count)]
     with connection.writing() as db:
         space = spaces.make_space(db, SPACE, probe())
@@ -32,12 +32,12 @@ def fill(connection: Connection, count: int) -> Space:
     return space
 
 
-def count(connection: Connection, table: str) -> int:
+def count(connection: VectorDatabase, table: str) -> int:
     with connection.reading() as db:
         return int(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
 
 
-def tidy_all(connection: Connection, day: int) -> int:
+def tidy_all(connection: VectorDatabase, day: int) -> int:
     for steps in range(99):
         with connection.writing() as db:
             if not tidy.tidy(db, day):
@@ -45,7 +45,7 @@ def tidy_all(connection: Connection, day: int) -> int:
     raise AssertionError("it never ends")
 
 
-def test_a_space_that_is_left_goes_in_several_steps(connection: Connection) -> None:
+def test_a_space_that_is_left_goes_in_several_steps(connection: VectorDatabase) -> None:
     old, new = fill(connection, 4500), fill(connection, 3)
     with connection.writing() as db:
         spaces.leave(db, [old])
@@ -58,7 +58,9 @@ def test_a_space_that_is_left_goes_in_several_steps(connection: Connection) -> N
         assert db.execute("PRAGMA main.freelist_count").fetchone() == (0,)
 
 
-def test_a_vector_outlives_its_last_chunk_by_two_weeks(connection: Connection) -> None:
+def test_a_vector_outlives_its_last_chunk_by_two_weeks(
+    connection: VectorDatabase,
+) -> None:
     fill(connection, 3)
     with connection.writing() as db:
         db.execute("INSERT INTO chunk VALUES('1', 1, 0, 1), ('1', 1, 1, 2)")
@@ -78,7 +80,9 @@ def test_a_vector_outlives_its_last_chunk_by_two_weeks(connection: Connection) -
     assert count(connection, "vector") == 1
 
 
-def test_a_refused_text_is_tried_again_after_a_month(connection: Connection) -> None:
+def test_a_refused_text_is_tried_again_after_a_month(
+    connection: VectorDatabase,
+) -> None:
     with connection.writing() as db:
         db.execute("INSERT INTO refused VALUES(1, 1, 100)")
     tidy_all(connection, 130)
@@ -87,7 +91,9 @@ def test_a_refused_text_is_tried_again_after_a_month(connection: Connection) -> 
     assert count(connection, "refused") == 0
 
 
-def test_listings_of_an_old_recipe_go_with_its_space(connection: Connection) -> None:
+def test_listings_of_an_old_recipe_go_with_its_space(
+    connection: VectorDatabase,
+) -> None:
     fill(connection, 1)
     with connection.writing() as db:
         db.execute(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from byok.embeddings.store import vector_rows
-from byok.embeddings.store.connection import Connection
+from byok.embeddings.store.database import VectorDatabase
 from byok.embeddings.store.quantise import quantise, restore
 from byok.embeddings.store.rows_file import BLOCK
 from byok.embeddings.store.spaces import make_space
@@ -15,8 +15,8 @@ from tests.fakes.vectors import SPACE, Rows, keys, probe, vectors
 
 
 @pytest.fixture
-def connection(tmp_path: Path) -> Iterator[Connection]:
-    made = Connection(tmp_path / "vectors.db", Rows(tmp_path / "data.db").path)
+def connection(tmp_path: Path) -> Iterator[VectorDatabase]:
+    made = VectorDatabase(tmp_path / "vectors.db", Rows(tmp_path / "data.db").path)
     with made.writing() as db:
         make_space(db, SPACE, probe())
     yield made
@@ -26,7 +26,7 @@ def connection(tmp_path: Path) -> Iterator[Connection]:
 PLACES = [0, 5, BLOCK + 1]
 
 
-def insert(connection: Connection) -> None:
+def insert(connection: VectorDatabase) -> None:
     with connection.writing() as db:
         db.executemany(
             "INSERT INTO key(name) VALUES(?)", [(key,) for key in keys("a", "b", "c")]
@@ -35,7 +35,9 @@ def insert(connection: Connection) -> None:
         vector_rows.insert(db, 1, PLACES, [1, 2, 3], rows)
 
 
-def test_vectors_come_back_by_key_by_block_and_by_chunk(connection: Connection) -> None:
+def test_vectors_come_back_by_key_by_block_and_by_chunk(
+    connection: VectorDatabase,
+) -> None:
     insert(connection)
     rows = quantise(vectors(["a", "b", "c"]))
     with connection.writing() as db:
@@ -66,7 +68,7 @@ def test_vectors_come_back_by_key_by_block_and_by_chunk(connection: Connection) 
     ["crc = crc + 1", "numbers = x'00'", "scale = scale * 2", "numbers = 'text'"],
 )
 def test_a_damaged_row_is_deleted_and_so_made_again(
-    connection: Connection, harm: str
+    connection: VectorDatabase, harm: str
 ) -> None:
     insert(connection)
     with connection.writing() as db:
@@ -80,7 +82,7 @@ def test_a_damaged_row_is_deleted_and_so_made_again(
         assert vector_rows.places_of(db, 1).tolist() == [0, BLOCK + 1]
 
 
-def test_a_block_that_changes_has_no_checksum(connection: Connection) -> None:
+def test_a_block_that_changes_has_no_checksum(connection: VectorDatabase) -> None:
     with connection.writing() as db:
         db.execute("INSERT INTO block VALUES(1, 0, 1), (1, 1, 1), (1, 2, 1)")
     insert(connection)

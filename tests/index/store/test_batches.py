@@ -7,8 +7,8 @@ import pytest
 
 from byok.errors import IndexFailed
 from byok.index.store import blobs
-from byok.index.store.database import INDEXED, NAMED, TO_INDEX, TO_REMOVE
 from byok.index.store.packing import unpack_spans
+from byok.index.store.schema import INDEXED, NAMED, TO_INDEX, TO_REMOVE
 from byok.index.types import (
     IndexTask,
     ParseJob,
@@ -276,19 +276,21 @@ def test_batch_loses_nothing_when_the_database_fails(
     opened: Opened,
 ) -> None:
     pages = opened.database.one("PRAGMA page_count")
-    opened.database._db.execute(f"PRAGMA max_page_count = {pages}")
+    opened.database.connection.execute(f"PRAGMA max_page_count = {pages}")
     many = [of_file(f"{n}.py", words(f"{n}.py", "x" * 99)) for n in range(200)]
     with pytest.raises(Exception, match="full"):
         opened.batches.put(many)
     assert opened.database.one("SELECT count(*) FROM blob") == 0
-    opened.database._db.execute("PRAGMA max_page_count = 1000000")
+    opened.database.connection.execute("PRAGMA max_page_count = 1000000")
     opened.batches.put(many)
     pages = opened.database.one("PRAGMA page_count")
-    opened.database._db.execute("CREATE TEMP TRIGGER full BEFORE UPDATE ON blob BEGIN "
-                                "SELECT RAISE(ABORT, 'full'); END")  # fmt: skip
+    opened.database.connection.execute(
+        "CREATE TEMP TRIGGER full BEFORE UPDATE ON blob BEGIN "
+        "SELECT RAISE(ABORT, 'full'); END"
+    )
     with pytest.raises(Exception, match="full"):
         opened.batches.flush()  # after the documents were committed
-    opened.database._db.execute("DROP TRIGGER full")
+    opened.database.connection.execute("DROP TRIGGER full")
     opened.batches.put(many)
     opened.batches.flush()
     assert opened.index.counts().total() == 200

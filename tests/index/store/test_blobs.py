@@ -16,8 +16,9 @@ from byok.index.store.blobs import (
     store,
     touch,
 )
-from byok.index.store.database import INDEXED, NAMED, TO_INDEX, TO_REMOVE, Database
+from byok.index.store.schema import INDEX, INDEXED, NAMED, TO_INDEX, TO_REMOVE
 from byok.index.types import SkipReason
+from byok.storage.database import Database
 from tests.fakes.stores import upload
 
 A = upload("src/a.py", "one")
@@ -27,7 +28,7 @@ COLLIDING = upload("src/a", ".py code"), upload("src/a.py", " code")
 
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    database = Database(tmp_path / "data.db")
+    database = Database(tmp_path / "data.db", INDEX)
     with database.writing() as db:
         yield db
     database.close()

@@ -20,7 +20,8 @@ from byok.index.store.checkpoints import (
     members_of_all,
     touch,
 )
-from byok.index.store.database import Database
+from byok.index.store.schema import INDEX
+from byok.storage.database import Database
 from tests.fakes.stores import upload
 
 NAMES = [bytes([n]) * 32 for n in range(20)]
@@ -29,7 +30,7 @@ SETS = st.frozensets(st.sampled_from(NAMES))
 
 @contextmanager
 def opened(folder: Path) -> Iterator[sqlite3.Connection]:
-    database = Database(folder / "data.db")
+    database = Database(folder / "data.db", INDEX)
     with database.writing() as db:
         yield db
     database.close()

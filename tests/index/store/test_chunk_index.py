@@ -9,7 +9,7 @@ import pytest
 
 from byok.index.store import blobs, recovery
 from byok.index.store.chunk_index import ChunkIndex, remove_all
-from byok.index.store.database import TO_INDEX
+from byok.index.store.schema import TO_INDEX
 from byok.index.store.tantivy_index import TantivyIndex
 from tests.fakes.memory_index import MemoryIndex
 from tests.fakes.stores import Opened, of_upload, upload, words

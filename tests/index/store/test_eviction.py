@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from byok.index.store import blobs, checkpoints
-from byok.index.store.database import INDEXED, NAMED
 from byok.index.store.eviction import count_bytes, evict, tidy
+from byok.index.store.schema import INDEXED, NAMED
 from tests.fakes.stores import FACTS, Opened, of_upload, upload, words
 
 TODAY = 1000
@@ -51,7 +51,7 @@ def run(opened: Opened, limit: int, day: int = TODAY) -> int:
 
 def test_eviction_needs_a_full_store(opened: Opened) -> None:
     ids = fill(opened, 1, 2, 3)
-    assert run(opened, 10 * count_bytes(opened.database._db)) == 0
+    assert run(opened, 10 * count_bytes(opened.database.connection)) == 0
     assert held(opened) == ids
 
 
@@ -59,10 +59,10 @@ def test_eviction_takes_the_least_recently_used_down_to_the_limit(
     opened: Opened,
 ) -> None:
     ids = fill(opened, 5, 3, 9, 1, 7)
-    full = count_bytes(opened.database._db)
+    full = count_bytes(opened.database.connection)
     assert run(opened, full * 7 // 10) == 2
     assert held(opened) == [ids[0], ids[2], ids[4]]
-    assert count_bytes(opened.database._db) <= full * 7 // 10
+    assert count_bytes(opened.database.connection) <= full * 7 // 10
     assert opened.index.chunks == 3
     opened.check()
 
@@ -90,7 +90,7 @@ def test_eviction_spares_what_a_live_checkpoint_names(opened: Opened) -> None:
     assert run(opened, 1000) == 1
     assert held(opened) == ids[:2]
     assert run(opened, 0, TODAY + 1) == 2
-    assert checkpoints.members_of(opened.database._db, made) is None
+    assert checkpoints.members_of(opened.database.connection, made) is None
 
 
 def test_eviction_spares_what_a_checkpoint_names_by_an_alias(opened: Opened) -> None:
@@ -154,16 +154,16 @@ def test_eviction_counts_names_and_checkpoints_and_takes_unused_ones(
     opened: Opened,
 ) -> None:
     ids = fill(opened, TODAY)
-    held_bytes = count_bytes(opened.database._db)
+    held_bytes = count_bytes(opened.database.connection)
     names = [bytes([n, m]) * 16 for n in range(100) for m in range(50)]
     with opened.database.writing() as db:
         checkpoints.make(db, "", names[:4900], [], TODAY - 1)
         live = checkpoints.make(db, "", names[4900:], [], TODAY)
-    full = count_bytes(opened.database._db)
+    full = count_bytes(opened.database.connection)
     assert full - held_bytes > 5000 * 100
     run(opened, full)  # more than their share
     assert opened.database.rows("SELECT id FROM checkpoint") == [(live,)]
-    assert count_bytes(opened.database._db) < held_bytes + 100 * 300
+    assert count_bytes(opened.database.connection) < held_bytes + 100 * 300
     assert held(opened) == ids
 
 
@@ -171,5 +171,5 @@ def test_eviction_counts_names_and_checkpoints_and_takes_unused_ones(
 def test_eviction_spares_checkpoints_within_their_share(opened: Opened) -> None:
     with opened.database.writing() as db:
         made = checkpoints.make(db, "", [b"a" * 32, b"b" * 32], [], TODAY - 1)
-    run(opened, 5 * count_bytes(opened.database._db))
+    run(opened, 5 * count_bytes(opened.database.connection))
     assert opened.database.rows("SELECT id FROM checkpoint") == [(made,)]

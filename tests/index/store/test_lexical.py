@@ -11,8 +11,8 @@ import pytest
 
 from byok.index.store import blobs
 from byok.index.store.chunk_index import ChunkScore
-from byok.index.store.database import TO_INDEX
 from byok.index.store.lexical import LexicalIndex
+from byok.index.store.schema import TO_INDEX
 from byok.index.store.tantivy_index import TantivyIndex
 from byok.index.types import Document, Prepared, Span
 from tests.fakes.memory_index import MemoryIndex

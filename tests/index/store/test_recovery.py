@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from byok.index.parse.prepare import prepare
 from byok.index.store import blobs, checkpoints, recovery
 from byok.index.store.blobs import content_of, find_known
-from byok.index.store.database import INDEXED, NAMED, TO_INDEX, TO_REMOVE
 from byok.index.store.recovery import INDEX_VERSION, find_outdated, note_index_version
+from byok.index.store.schema import INDEXED, NAMED, TO_INDEX, TO_REMOVE
 from byok.index.store.tantivy_index import TantivyIndex
 from byok.index.types import SkipReason
 from byok.index.versions import blob_name
@@ -178,7 +178,7 @@ def test_recovery_keeps_the_index_of_another_version_until_reindexed(
     held, file = put_upload(opened, "u.py", "one"), put_file(opened, A1)
     with opened.database.writing() as db:
         blobs.store(db, [upload(".env", "x")], {0: SkipReason.SECRET}, 7)
-        opened.database.note("index_version", INDEX_VERSION - 1)
+        opened.database.set_meta("index_version", INDEX_VERSION - 1)
         db.execute("UPDATE blob SET index_version = ?", (INDEX_VERSION - 1,))
     opened.close()
     opened = start(tmp_path)
@@ -245,7 +245,7 @@ def test_recovery_keeps_the_reason_of_refused_uploads(tmp_path: Path) -> None:
     recovery.forget_index(opened.database, opened.index)
     opened.abandon()
     opened = start(tmp_path)
-    entry = find_known(opened.database._db, [secret.name])[secret.name]
+    entry = find_known(opened.database.connection, [secret.name])[secret.name]
     assert (entry.is_held, entry.state, entry.reason) == (True, INDEXED, "secret")
 
 
@@ -291,7 +291,7 @@ class Life(RuleBasedStateMachine):
         )  # fmt: skip
         batch = []
         for blob_id, path in rows:
-            content = content_of(self.opened.database._db, blob_id)
+            content = content_of(self.opened.database.connection, blob_id)
             assert content is not None
             prepared = words(path, *content.decode().splitlines())
             batch.append(of_upload(blob_id, path, prepared))
@@ -371,7 +371,7 @@ class Life(RuleBasedStateMachine):
     def nothing_is_lost(self) -> None:
         if not hasattr(self, "opened"):
             return
-        db = self.opened.database._db
+        db = self.opened.database.connection
         entries = find_known(db, self.held)
         for name, content in self.held.items():
             assert entries[name].is_held

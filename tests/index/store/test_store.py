@@ -14,8 +14,9 @@ import pytest
 from byok.errors import CannotStart, IndexFailed, IndexInUse, NotReady
 from byok.index.store import blobs
 from byok.index.store.blobs import find_known
-from byok.index.store.database import Database
+from byok.index.store.schema import INDEX
 from byok.index.store.store import Store
+from byok.storage.database import Database
 from tests.fakes.stores import (
     A1,
     FullWriter,
@@ -281,7 +282,7 @@ def test_store_rejects_a_database_that_does_not_fit_its_index(tmp_path: Path) ->
     store.put([of_upload(blob_id, "a.py", A1)])
     store.close()
     (tmp_path / "data.db").unlink()
-    Database(tmp_path / "data.db").close()
+    Database(tmp_path / "data.db", INDEX).close()
     store = open_store(tmp_path)
     assert store.index.chunks == 0
     check(store.database, store.index)

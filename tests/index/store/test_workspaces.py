@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.index.store.schema import create_tables
+from byok.index.store.schema import INDEX
 from byok.index.store.workspaces import (
     declare,
     files_of,
@@ -22,7 +22,7 @@ A, B = Path("/a"), Path("/b")
 @pytest.fixture
 def db() -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(":memory:")) as made:
-        create_tables(made)
+        INDEX.create_tables(made)
         yield made
 
 

@@ -366,7 +366,7 @@ async def test_sync_reports_and_repeats_a_second_look_that_fails(
     await bench.sync.scan()
     await bench.idle()
     hold = sqlite3.connect(bench.store.database.path)
-    bench.store.database._db.execute("PRAGMA busy_timeout = 10")
+    bench.store.database.connection.execute("PRAGMA busy_timeout = 10")
     hold.execute("BEGIN IMMEDIATE")
     (root / gone).unlink()
     bench.sync._look_again([path])
@@ -381,7 +381,7 @@ async def test_sync_notes_a_change_later_if_it_cannot_be_noted(root: Path) -> No
     async with opened(root, watches=events) as bench, running(bench):
         await bench.idle()
         hold = sqlite3.connect(bench.store.database.path)
-        bench.store.database._db.execute("PRAGMA busy_timeout = 10")
+        bench.store.database.connection.execute("PRAGMA busy_timeout = 10")
         hold.execute("BEGIN IMMEDIATE")
         (root / "a.py").unlink()
         events.told("a.py")

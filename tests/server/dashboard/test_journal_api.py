@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from byok.journal.schema import VERSION
+from byok.journal.schema import JOURNAL
 from byok.platform.paths import find_paths
 from tests.fakes.daemon import running
 from tests.fakes.dashboard import signed_in
@@ -155,7 +155,7 @@ def become_newer() -> None:
     """Write a journal of a later version."""
     journal = write_journal(find_paths().journal, ENTRIES)
     with closing(sqlite3.connect(journal)) as db:
-        db.execute(f"PRAGMA user_version = {VERSION + 1}")
+        db.execute(f"PRAGMA user_version = {JOURNAL.version + 1}")
 
 
 def lose_a_column() -> None:
@@ -183,7 +183,7 @@ async def test_a_journal_that_cannot_be_read_is_a_sentence(
         answer = await page.raw(name, body)
     assert answer.status == 503
     assert answer.json["error"]["code"] == code
-    assert answer.json["error"]["message"].startswith("The journal ")
+    assert str(find_paths().journal) in answer.json["error"]["message"]
     assert answer.json["error"]["hint"]
 
 

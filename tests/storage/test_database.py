@@ -5,20 +5,22 @@ import random
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from byok.embeddings.store.schema import VECTORS
 from byok.errors import CannotStart
-from byok.index.store import database as database_module
-from byok.index.store import migrations
-from byok.index.store.database import (
-    Database,
-    read_only,
-    select_in,
-)
-from byok.index.store.schema import VERSION
+from byok.index.store.schema import INDEX
+from byok.journal.schema import JOURNAL
+from byok.storage.damage import is_damage
+from byok.storage.database import Database, open_or_begin_anew, open_second, select_in
+from byok.storage.kind import DatabaseKind, MigrationStep
+from byok.upstream.provider_data_store import PROVIDER_DATA
 from tests.fakes.version_1 import write_version_1
+
+DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)
 
 
 @pytest.fixture
@@ -28,7 +30,7 @@ def path(tmp_path: Path) -> Path:
 
 def filled(path: Path, rows: int = 300) -> None:
     """Make a database with some pages, closed in good order."""
-    database = Database(path)
+    database = Database(path, INDEX)
     with database.writing() as db:
         for n in range(rows):
             insert(db, bytes([n % 256, n // 256]) * 16)
@@ -47,7 +49,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 
 def test_database_keeps_what_was_committed(path: Path) -> None:
     filled(path, 3)
-    database = Database(path)
+    database = Database(path, INDEX)
     assert database.was_clean
     assert database.one("SELECT count(*) FROM blob") == 3
     database.close()
@@ -55,22 +57,22 @@ def test_database_keeps_what_was_committed(path: Path) -> None:
 
 
 def test_a_database_that_was_not_closed_says_so(path: Path) -> None:
-    database = Database(path)
+    database = Database(path, INDEX)
     assert database.was_clean
-    database._db.close()
-    database = Database(path)
+    database.connection.close()
+    database = Database(path, INDEX)
     assert not database.was_clean
     database.close(clean=False)
-    database = Database(path)
+    database = Database(path, INDEX)
     assert not database.was_clean
     database.close()
-    database = Database(path)
+    database = Database(path, INDEX)
     assert database.was_clean
     database.close()
 
 
 def test_database_connections_have_their_settings(path: Path) -> None:
-    database = Database(path)
+    database = Database(path, INDEX)
     wanted: dict[str, object] = {
         "journal_mode": "wal",
         "synchronous": 2,
@@ -83,7 +85,7 @@ def test_database_connections_have_their_settings(path: Path) -> None:
 
 
 def test_database_rolls_back_a_failing_block(path: Path) -> None:
-    database = Database(path)
+    database = Database(path, INDEX)
     with pytest.raises(KeyboardInterrupt), database.writing() as db:
         insert(db, b"1")
         raise KeyboardInterrupt
@@ -97,13 +99,13 @@ def test_database_rolls_back_a_failing_block(path: Path) -> None:
 def test_database_transaction_that_cannot_end_does_not_block_the_next(
     path: Path,
 ) -> None:
-    database = Database(path)
+    database = Database(path, INDEX)
     pages = database.one("PRAGMA page_count")
-    database._db.execute(f"PRAGMA max_page_count = {pages}")
+    database.connection.execute(f"PRAGMA max_page_count = {pages}")
     full = pytest.raises(sqlite3.OperationalError, match="full")
     with full, database.writing() as db:
         db.execute("INSERT INTO meta VALUES('x', ?)", (bytes(100_000),))
-    database._db.execute("CREATE TEMP TRIGGER no BEFORE DELETE ON meta BEGIN "
+    database.connection.execute("CREATE TEMP TRIGGER no BEFORE DELETE ON meta BEGIN "
                          "SELECT RAISE(ROLLBACK, 'gone'); END")  # fmt: skip
     gone = pytest.raises(sqlite3.IntegrityError, match="gone")
     with gone, database.writing() as db:
@@ -112,14 +114,14 @@ def test_database_transaction_that_cannot_end_does_not_block_the_next(
         db.execute("PRAGMA defer_foreign_keys = ON")  # fails at COMMIT only
         db.execute("INSERT INTO content VALUES(99, x'', 0)")
     with database.writing():
-        database.note("still", "works")
+        database.set_meta("still", "works")
     assert database.rows("SELECT value FROM meta WHERE key = 'still'") == [("works",)]
     database.close()
 
 
 def test_database_reader_sees_no_half_transaction_and_cannot_write(path: Path) -> None:
-    database = Database(path)
-    with closing(read_only(path)) as reader:
+    database = Database(path, INDEX)
+    with closing(open_second(path, INDEX.pragmas)) as reader:
         with database.writing() as db:
             insert(db, b"1")
             assert reader.execute("SELECT count(*) FROM blob").fetchone() == (0,)
@@ -130,7 +132,7 @@ def test_database_reader_sees_no_half_transaction_and_cannot_write(path: Path) -
 
 
 def test_database_ids_are_never_reused(path: Path) -> None:
-    database = Database(path)
+    database = Database(path, INDEX)
     with database.writing() as db:
         insert(db, b"1")
         db.execute("DELETE FROM blob")
@@ -142,7 +144,7 @@ def test_database_ids_are_never_reused(path: Path) -> None:
 @pytest.mark.parametrize("count", [0, 1, 500, 501, 1700])
 def test_database_lookup_takes_any_number_of_values(path: Path, count: int) -> None:
     filled(path, 600)
-    with closing(read_only(path)) as db:
+    with closing(open_second(path, INDEX.pragmas)) as db:
         rows = list(select_in(db, "SELECT id FROM blob WHERE id IN (?)", range(count)))
     assert [row[0] for row in rows] == list(range(1, min(count, 601)))
 
@@ -152,7 +154,7 @@ def test_database_lookup_takes_any_number_of_values(path: Path, count: int) -> N
 def test_database_of_a_later_byok_is_not_touched(path: Path, killed: bool) -> None:
     filled(path)
     later = sqlite3.connect(path, isolation_level=None)
-    later.execute(f"PRAGMA user_version = {VERSION + 1}")
+    later.execute(f"PRAGMA user_version = {INDEX.version + 1}")
     if killed:  # its log is still there, with the version in it
         held = sqlite3.connect(path)
         held.execute("SELECT * FROM meta").fetchall()
@@ -161,7 +163,7 @@ def test_database_of_a_later_byok_is_not_touched(path: Path, killed: bool) -> No
         later.close()
     before = bytes_of(path.parent)
     with pytest.raises(CannotStart, match="later version"):
-        Database(path)
+        Database(path, INDEX)
     after = bytes_of(path.parent)
     assert (after["data.db"], after.get("data.db-wal")) == (
         before["data.db"], before.get("data.db-wal")
@@ -175,7 +177,7 @@ def test_database_of_a_later_byok_is_not_touched(path: Path, killed: bool) -> No
 def _foreign(path: Path) -> None:
     path.unlink()
     with closing(sqlite3.connect(path)) as db:
-        db.executescript(f"CREATE TABLE t(x); PRAGMA user_version = {VERSION}")
+        db.executescript(f"CREATE TABLE t(x); PRAGMA user_version = {INDEX.version}")
 
 
 def _version_0(path: Path) -> None:
@@ -234,19 +236,20 @@ def test_a_damaged_database_is_refused_and_left_as_it_is(
     filled(path)
     DAMAGES[damage](path)
     before = bytes_of(path.parent)
-    with pytest.raises(CannotStart, match="is damaged"):
-        Database(path)
+    with pytest.raises(DAMAGED) as caught:
+        Database(path, INDEX)
+    assert is_damage(caught.value)
     assert bytes_of(path.parent) == before
 
 
 @pytest.mark.case("F36")
 def test_database_with_damaged_pages_is_recognised_and_left(path: Path) -> None:
-    database = Database(path)
+    database = Database(path, INDEX)
     with database.writing() as db:
         for n in range(2000):
             insert(db, n.to_bytes(32, "big"))
-    database._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    database._db.close()
+    database.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    database.connection.close()
     whole = path.read_bytes()
     found = 0
     for seed in range(20):
@@ -255,26 +258,63 @@ def test_database_with_damaged_pages_is_recognised_and_left(path: Path) -> None:
         path.write_bytes(whole[:page] + rng.randbytes(4096) + whole[page + 4096 :])
         before = path.read_bytes()
         try:
-            Database(path)._db.close()  # a page that nothing is in
-        except CannotStart:
-            found += 1
+            Database(path, INDEX).connection.close()  # a page that nothing is in
+        except sqlite3.DatabaseError as error:
+            found += is_damage(error)
             assert path.read_bytes() == before
     assert found > 15
 
 
+KINDS = {
+    "index": INDEX,
+    "journal": JOURNAL,
+    "vectors": VECTORS,
+    "provider data": PROVIDER_DATA,
+}
+each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+
+
+@each_kind
+def test_no_database_of_a_later_byok_is_touched(path: Path, kind: DatabaseKind) -> None:
+    Database(path, kind).close()
+    with closing(sqlite3.connect(path)) as later:
+        later.execute(f"PRAGMA user_version = {kind.version + 1}")
+    before = bytes_of(path.parent)
+    with pytest.raises(CannotStart) as caught:
+        open_or_begin_anew(path, kind)
+    assert caught.value.code == "newer_data"
+    assert bytes_of(path.parent) == before
+
+
+@each_kind
+@pytest.mark.parametrize(
+    "damage", ["0 bytes", "garbage", "text", "zeros", "half a header"]
+)
+def test_every_damaged_database_is_set_aside_whole_and_begun_anew(
+    path: Path, kind: DatabaseKind, damage: str
+) -> None:
+    Database(path, kind).close()
+    DAMAGES[damage](path)
+    before = path.read_bytes()
+    for _ in range(2):
+        open_or_begin_anew(path, kind).close()
+    names = {file.name for file in path.parent.iterdir()}
+    assert names == {"data.db", "data.db.damaged-1"}
+    assert path.with_name("data.db.damaged-1").read_bytes() == before
+
+
 def _malformed(db: sqlite3.Connection) -> None:
+    if not db.execute("SELECT 1 FROM blob").fetchone():
+        return  # the rehearsal, on empty tables
     raise sqlite3.DatabaseError("database disk image is malformed")
 
 
-def test_damage_that_a_migration_meets_is_told_and_the_old_version_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_damage_that_a_migration_meets_leaves_the_old_version(tmp_path: Path) -> None:
     write_version_1(tmp_path, count=2)
-    steps = (*migrations.MIGRATIONS, migrations.Migration(VERSION + 1, _malformed))
-    monkeypatch.setattr(migrations, "MIGRATIONS", steps)
-    monkeypatch.setattr(database_module, "rehearse", lambda db: True)
-    with pytest.raises(CannotStart, match="is damaged"):
-        Database(tmp_path / "data.db")
+    steps = (*INDEX.steps, MigrationStep(INDEX.version, _malformed))
+    with pytest.raises(sqlite3.DatabaseError) as caught:
+        Database(tmp_path / "data.db", replace(INDEX, steps=steps))
+    assert is_damage(caught.value)
     with closing(sqlite3.connect(tmp_path / "data.db")) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (1,)
 
@@ -282,28 +322,28 @@ def test_damage_that_a_migration_meets_is_told_and_the_old_version_kept(
 def test_the_log_of_a_database_that_was_moved_away_is_kept_and_not_played(
     path: Path,
 ) -> None:
-    database = Database(path)
+    database = Database(path, INDEX)
     with database.writing() as db:
         insert(db, b"old")
     log = path.with_name("data.db-wal").read_bytes()
     database.close()
     path.unlink()
     path.with_name("data.db-wal").write_bytes(log)
-    database = Database(path)
+    database = Database(path, INDEX)
     assert database.rows("SELECT name FROM blob") == []
     assert database.one("PRAGMA quick_check") == "ok"
-    assert path.with_name("data.db-wal.old").read_bytes() == log
+    assert path.with_name("data.db.damaged-1-wal").read_bytes() == log
     database.close()
 
 
 def test_a_start_that_broke_off_while_it_made_the_database(path: Path) -> None:
     path.with_name("data.db.new").write_bytes(b"half")
-    Database(path).close()
+    Database(path, INDEX).close()
     assert [file.name for file in path.parent.iterdir()] == ["data.db"]
 
 
 @pytest.mark.parametrize("name", ["a b.db", "100%.db", "a?b#c.db", "ä.db"])
 def test_database_may_have_any_file_name(tmp_path: Path, name: str) -> None:
-    Database(tmp_path / name).close()
-    Database(tmp_path / name).close()
+    Database(tmp_path / name, INDEX).close()
+    Database(tmp_path / name, INDEX).close()
     assert [file.name for file in tmp_path.iterdir()] == [name]

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from byok.journal.connection import JournalConnection
-from byok.journal.schema import VERSION
+from byok.journal.file import journal_file
+from byok.journal.schema import JOURNAL
+from byok.storage.help_database import HelpDatabase
 from tests.fakes.journal_entries import entry, rows_of, write_journal
 
 
@@ -19,8 +20,8 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def connection(path: Path) -> Iterator[JournalConnection]:
-    with closing(JournalConnection(path)) as connection:
+def connection(path: Path) -> Iterator[HelpDatabase]:
+    with closing(journal_file(path)) as connection:
         yield connection
 
 
@@ -34,7 +35,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def test_the_file_is_opened_when_it_is_needed(
-    path: Path, connection: JournalConnection
+    path: Path, connection: HelpDatabase
 ) -> None:
     assert not path.exists()
     assert connection.use(count) == 0
@@ -43,7 +44,7 @@ def test_the_file_is_opened_when_it_is_needed(
 
 @pytest.mark.case("F60")
 def test_a_journal_that_was_deleted_is_begun_anew(
-    path: Path, connection: JournalConnection
+    path: Path, connection: HelpDatabase
 ) -> None:
     write_journal(path, [entry()])
     assert connection.use(count) == 1
@@ -54,7 +55,7 @@ def test_a_journal_that_was_deleted_is_begun_anew(
 
 @pytest.mark.case("F60")
 def test_damage_that_shows_later_is_put_aside(
-    path: Path, connection: JournalConnection, caplog: pytest.LogCaptureFixture
+    path: Path, connection: HelpDatabase, caplog: pytest.LogCaptureFixture
 ) -> None:
     write_journal(path, [entry(conversation="c" * 200) for _ in range(2000)])
     assert connection.use(count) == 2000
@@ -74,11 +75,11 @@ def test_damage_that_shows_later_is_put_aside(
 
 
 def test_a_later_versions_file_switches_it_off_with_one_message(
-    path: Path, connection: JournalConnection, caplog: pytest.LogCaptureFixture
+    path: Path, connection: HelpDatabase, caplog: pytest.LogCaptureFixture
 ) -> None:
     write_journal(path, [entry()])
     with closing(sqlite3.connect(path)) as db:
-        db.execute(f"PRAGMA user_version = {VERSION + 1}")
+        db.execute(f"PRAGMA user_version = {JOURNAL.version + 1}")
     before = path.read_bytes()
     assert [connection.use(count) for _ in range(3)] == [None] * 3
     assert path.read_bytes() == before
@@ -87,7 +88,7 @@ def test_a_later_versions_file_switches_it_off_with_one_message(
 
 
 def test_where_there_can_be_no_file_it_warns_once_and_tries_again(
-    path: Path, connection: JournalConnection, caplog: pytest.LogCaptureFixture
+    path: Path, connection: HelpDatabase, caplog: pytest.LogCaptureFixture
 ) -> None:
     path.parent.write_text("not a folder")
     assert [connection.use(count) for _ in range(3)] == [None] * 3
@@ -98,7 +99,7 @@ def test_where_there_can_be_no_file_it_warns_once_and_tries_again(
 
 @pytest.mark.case("F60")
 def test_a_locked_file_loses_one_batch_only(
-    path: Path, connection: JournalConnection
+    path: Path, connection: HelpDatabase
 ) -> None:
     def forget(db: sqlite3.Connection) -> bool:
         db.execute("PRAGMA busy_timeout = 0")

@@ -1,4 +1,4 @@
-"""Files of byok's own that are damaged: told from other failures, and set aside.
+"""Files of byok's own that are damaged or on a full disk, and how they are set aside.
 
 What is set aside only gets another name. Nothing is deleted or replaced by that, and a
 link or whatever else is no file is left alone, because byok never made it.
@@ -6,22 +6,34 @@ link or whatever else is no file is left alone, because byok never made it.
 
 import logging
 import os
+import shutil
 import sqlite3
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 _log = logging.getLogger(__name__)
-_DATABASE = ("", "-wal", "-shm")  # how the names of its files end
+_LEAST_BYTES = 2**16
+
+DATABASE_ENDINGS = ("", "-wal", "-shm")
+"""How the names of the files of a database end."""
 
 
 def is_damage(error: BaseException) -> bool:
     """Tell damage from a full disk, a lock or a mistake: those are subclasses."""
-    return type(error) is sqlite3.DatabaseError
+    # A message about damage may quote it, and not be UTF-8 then.
+    return type(error) is sqlite3.DatabaseError or isinstance(error, UnicodeDecodeError)
+
+
+def is_full(path: Path, error: Exception) -> bool:
+    """Tell a full disk; where it hinders the file beside, SQLite only knows of I/O."""
+    if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL:
+        return True
+    return not is_damage(error) and (shutil.disk_usage(path.parent).free < _LEAST_BYTES)
 
 
 def set_aside(
-    path: Path, why: str, *, endings: Sequence[str] = _DATABASE, most: int = 9
+    path: Path, why: str, *, endings: Sequence[str] = DATABASE_ENDINGS, most: int = 9
 ) -> Path | None:
     """Give a file that cannot be used another name, return it, and say so in the log.
 
@@ -53,7 +65,7 @@ def set_aside(
 
 
 def remove_set_aside(
-    path: Path, *, endings: Sequence[str] = _DATABASE, most: int = 9
+    path: Path, *, endings: Sequence[str] = DATABASE_ENDINGS, most: int = 9
 ) -> None:
     """Delete what `set_aside` renamed; what is a link or no plain file stays.
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.platform.damage import is_damage, is_plain, remove_set_aside, set_aside
+from byok.storage.damage import is_damage, is_plain, remove_set_aside, set_aside
 
 
 @pytest.fixture

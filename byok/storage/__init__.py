@@ -1,0 +1,1 @@
+"""One life cycle for byok's SQLite files: open, check, migrate, set aside, close."""

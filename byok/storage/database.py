@@ -1,0 +1,327 @@
+"""Opens a database for its one writer: checks it, migrates it, runs transactions.
+
+Nothing in a file changes before it is known to be whole and of no later version. What
+is refused stays as it is; `open_or_begin_anew` sets damaged files aside.
+"""
+
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from byok.errors import CannotStart
+from byok.platform.paths import make_private
+from byok.storage.damage import DATABASE_ENDINGS, is_damage, is_plain, set_aside
+from byok.storage.kind import DatabaseKind, Policy
+from byok.storage.migration import (
+    migrate,
+    rehearse,
+    remove_old_copy,
+    transaction,
+)
+
+_log = logging.getLogger(__name__)
+_BUSY_SECONDS = 5.0
+_AT_ONCE = 500
+_OPEN = "open"
+_PRAGMAS = (
+    "journal_mode = WAL",
+    "trusted_schema = OFF",
+    "cell_size_check = ON",
+    "mmap_size = 0",
+)
+
+
+class ForeignDatabase(sqlite3.DatabaseError):
+    """A database belongs to another program."""
+
+
+class Database:
+    """The only connection that writes; used by one thread at a time."""
+
+    def __init__(self, path: Path, kind: DatabaseKind) -> None:
+        """Open, migrate or create a database.
+
+        Raises:
+            CannotStart: `newer_data`, a later version wrote it.
+            sqlite3.DatabaseError: it is damaged, as `is_damage` tells; or its class
+                says that it is locked, on a full disk, or another program's.
+            OSError: it is no plain file, or cannot be made.
+            NotReady: there is no room for the copy that a migration needs.
+        """
+        self.path = path
+        self._kind = kind
+        make_private(path.parent)
+        if kind.policy is not Policy.DATA:
+            _refuse_links(path)
+        if path.exists():
+            self.was_clean = _check(path, kind)
+        else:
+            _make(path, kind)
+            self.was_clean = True
+        if kind.policy is not Policy.DATA:
+            path.chmod(0o600)
+        self.connection = _connect(path, kind.pragmas)
+        try:
+            self._was_migrated = migrate(self.connection, path, kind)
+            if kind.notes_end:
+                self.set_meta(_OPEN, 1)
+        except BaseException:
+            self.connection.close()
+            raise
+
+    def forget_old_copy(self) -> None:
+        """Remove the copy from before a migration, unless this start made it."""
+        if not self._was_migrated:
+            remove_old_copy(self.connection, self.path)
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Run a block as one durable transaction."""
+        with transaction(self.connection):
+            yield self.connection
+
+    def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        """Return all rows of a query."""
+        return self.connection.execute(sql, values).fetchall()
+
+    def one(self, sql: str, *values: object) -> object:
+        """Return the first value of the first row, or None."""
+        row = self.connection.execute(sql, values).fetchone()
+        return row[0] if row else None
+
+    def set_meta(self, key: str, value: object) -> None:
+        """Set a value of the table `meta`."""
+        row = (key, value)
+        self.connection.execute("INSERT OR REPLACE INTO main.meta VALUES(?, ?)", row)
+
+    def close(self, *, clean: bool = True) -> None:
+        """Close; `clean` notes that no recovery is needed at the next start."""
+        try:
+            if clean and self._kind.notes_end:
+                self.set_meta(_OPEN, 0)
+                self.connection.execute("PRAGMA main.wal_checkpoint(TRUNCATE)")
+        except sqlite3.DatabaseError as error:
+            _log.error("%s is checked at the next start: %s", self.path, error)
+        finally:
+            self.connection.close()
+
+
+def open_or_begin_anew(
+    path: Path,
+    kind: DatabaseKind,
+    salvage: Callable[[Path, sqlite3.Connection], None] = lambda aside, db: None,
+) -> Database:
+    """Open a database; a damaged one is set aside, and a new one begun.
+
+    `salvage` may copy what is whole of the one that was set aside into the new one.
+    Raises as `Database` does.
+    """
+    try:
+        return Database(path, kind)
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        if not is_damage(error):
+            raise
+        return begin_anew(path, kind, error, salvage)
+
+
+def begin_anew(
+    path: Path,
+    kind: DatabaseKind,
+    error: Exception,
+    salvage: Callable[[Path, sqlite3.Connection], None],
+) -> Database:
+    """Set a damaged database aside, and begin a new one with what can be salvaged.
+
+    Raises:
+        OSError: it cannot be set aside. Otherwise as `Database` does.
+    """
+    aside = set_aside(path, str(error), most=kind.policy.most_aside)
+    database = Database(path, kind)
+    if aside is not None:  # nobody else moved it
+        salvage(aside, database.connection)
+    return database
+
+
+def open_unchanged(path: Path) -> sqlite3.Connection:
+    """Open a database, which another process may use, without any change to it.
+
+    Raises:
+        sqlite3.DatabaseError: it cannot be opened.
+    """
+    # Without its log a database is at rest, and no files beside it need be made.
+    log = path.with_name(f"{path.name}-wal")
+    plain = "" if log.exists() else "&immutable=1"
+    uri = f"{path.absolute().as_uri()}?mode=ro{plain}"
+    return sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)
+
+
+def open_second(path: Path, pragmas: Sequence[str]) -> sqlite3.Connection:
+    """Open a second connection that only reads, for one thread of the writer's process.
+
+    Raises:
+        sqlite3.DatabaseError: it cannot be opened.
+    """
+    return _connect(path, (*pragmas, "query_only = ON"))
+
+
+def version_of(db: sqlite3.Connection, path: Path, kind: DatabaseKind) -> int:
+    """Return the version of a database, which is not a later one.
+
+    Raises:
+        CannotStart: `newer_data`, a later byok wrote it.
+        sqlite3.DatabaseError: it is damaged, or another program's.
+    """
+    owner, version = _pragma(db, "application_id"), _pragma(db, "user_version")
+    try:
+        table = db.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except UnicodeDecodeError as error:  # in SQLite's message, which quotes the file
+        raise sqlite3.DatabaseError("malformed database schema") from error
+    if kind.application and owner != kind.application:
+        if not table:
+            raise sqlite3.DatabaseError("it is empty")
+        is_cache = kind.policy is Policy.CACHE
+        kind_of_error = ForeignDatabase if is_cache else sqlite3.DatabaseError
+        raise kind_of_error("it belongs to another program")
+    if version > kind.version:
+        raise CannotStart(
+            f"{path} was written by a later version of byok.",
+            code="newer_data",
+            status=422,
+            hint="Install that version again, or move the file away.",
+        )
+    if version == 0 < kind.version:
+        raise sqlite3.DatabaseError("it has no version")
+    return version
+
+
+def refuse_newer(path: Path, kind: DatabaseKind) -> None:
+    """Refuse a database of a later byok before any file beside it is touched.
+
+    Whatever else is wrong with the file shows when it is opened.
+
+    Raises:
+        CannotStart: `newer_data`.
+    """
+    if not path.exists():
+        return
+    try:
+        with closing(open_unchanged(path)) as db:
+            version_of(db, path, kind)
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        _log.debug("%s cannot be read yet: %s", path, error)
+
+
+def today() -> int:
+    """Return the number of this day since 1970."""
+    return int(time.time()) // 86_400
+
+
+def select_in(
+    db: sqlite3.Connection,
+    sql: str,
+    values: Iterable[object],
+    before: Sequence[object] = (),
+) -> Iterator[tuple[Any, ...]]:
+    """Run `... IN (?)` over any number of values, a few hundred at once.
+
+    `before` are the values of the marks that stand before it.
+    """
+    rest = iter(values)
+    while some := list(islice(rest, _AT_ONCE)):
+        marks = f"({','.join('?' * len(some))})"
+        yield from db.execute(sql.replace("(?)", marks), (*before, *some))
+
+
+def _refuse_links(path: Path) -> None:
+    """Refuse links and what is no file.
+
+    Raises:
+        OSError: something else has its name, or that of a file beside it.
+    """
+    for end in (*DATABASE_ENDINGS, ".new"):
+        beside = path.with_name(path.name + end)
+        if os.path.lexists(beside) and not is_plain(beside):
+            raise OSError(f"{beside} is not a plain file")
+
+
+def _make(path: Path, kind: DatabaseKind) -> None:
+    """Write an empty database and name it when it is whole.
+
+    So an empty file is damage. The log of a database that was moved away would be
+    played into this one. It may hold what is nowhere else, so it is set aside.
+    """
+    if kind.policy is Policy.CACHE:
+        for end in ("-wal", "-shm"):
+            path.with_name(path.name + end).unlink(missing_ok=True)
+    else:
+        set_aside(path, "the file beside its log is gone")
+    new = path.with_name(f"{path.name}.new")
+    new.unlink(missing_ok=True)
+    os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    with closing(sqlite3.connect(new)) as db:
+        kind.create_tables(db)
+    new.replace(path)
+
+
+def _check(path: Path, kind: DatabaseKind) -> bool:
+    """Tell whether a database was closed in good order, without any change to it.
+
+    Raises:
+        CannotStart, sqlite3.DatabaseError: as `version_of` does.
+    """
+    with closing(open_unchanged(path)) as db, _naming_damage():
+        db.text_factory = bytes.decode  # sqlite3's own error says nothing of damage
+        version = version_of(db, path, kind)
+        is_old = version < kind.version
+        if not (rehearse(db, kind) if is_old else not kind.missing_columns(db)):
+            raise sqlite3.DatabaseError("a table or column is missing")
+        if not kind.notes_end:
+            return True
+        row = db.execute("SELECT value FROM meta WHERE key = ?", (_OPEN,)).fetchone()
+        clean: bool = row == (0,)
+        if is_old or not clean:
+            (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
+            if found != "ok":
+                raise sqlite3.DatabaseError(found)
+    return clean
+
+
+@contextmanager
+def _naming_damage() -> Iterator[None]:
+    """Raise what else is damage as the error that `is_damage` knows."""
+    try:
+        yield
+    except UnicodeDecodeError as error:  # in the schema, or a message that quotes it
+        raise sqlite3.DatabaseError("a text of it is no UTF-8") from error
+    except sqlite3.OperationalError as error:
+        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_ERROR:
+            # Such as a missing table.
+            raise sqlite3.DatabaseError(str(error)) from error
+        raise
+
+
+def _connect(path: Path, pragmas: Sequence[str]) -> sqlite3.Connection:
+    db = sqlite3.connect(
+        path.absolute().as_uri(),
+        uri=True,
+        timeout=_BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    try:
+        for pragma in (*_PRAGMAS, *pragmas):
+            db.execute(f"PRAGMA {pragma}")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _pragma(db: sqlite3.Connection, name: str) -> int:
+    return int(db.execute(f"PRAGMA {name}").fetchone()[0])
