@@ -3,22 +3,24 @@
 The pure rooms are those of the import contract "Protocol rooms perform no I/O": all
 that reaches a branch there is an argument. Tests of properties are left out, because
 what their random inputs reach differs from run to run.
+
+As a plugin of pytest (`-p scripts.pure_coverage --pure-coverage FOLDER`) this traces
+the tests of these rooms, and only them, while all tests run; as a program
+(`python -m scripts.pure_coverage FOLDER`) it then says what they reached.
 """
 
-import contextlib
+import importlib
 import os
-import subprocess
+import pkgutil
 import sys
-import tempfile
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from coverage import Coverage
-
-from byok.wire.json_body import parse_json
 
 ROOT = Path(__file__).parent.parent
 CONTRACT = "Protocol rooms perform no I/O"
@@ -64,33 +66,88 @@ def pure_rooms(project: Mapping[str, Any]) -> list[str]:
     return list(rooms)
 
 
+def read_pure_rooms() -> list[str]:
+    """Return the modules of this project's contract."""
+    return pure_rooms(tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8")))
+
+
 def unit_tests(room: str) -> list[Path]:
-    """Return the tests of a room: the folder or the file that mirrors it, if any."""
+    """Return the tests of a room: what mirrors it, else the folder around that."""
     path = ROOT.joinpath("tests", *room.split(".")[1:])
-    return [p for p in (path, path.with_name(f"test_{path.name}.py")) if p.exists()]
+    own = [p for p in (path, path.with_name(f"test_{path.name}.py")) if p.exists()]
+    return own or [path.parent] * (path.parent.name != "tests")
 
 
-def run_tests(rooms: Iterable[str], data: Path) -> bool:
-    """Run the unit tests of the rooms on all cores; print their output if one fails."""
-    command = [
-        *(sys.executable, "-m", "pytest", "-q", "--no-header"),
-        *("-m", "not slow and not hypothesis"),
-        *("-n", str(os.cpu_count() or 1), "--dist", "worksteal"),
-        *("--cov-branch", "--cov-report="),
-        *(f"--cov={room}" for room in rooms),
-        *(str(path) for room in rooms for path in unit_tests(room)),
-    ]
-    env = {**os.environ, "COVERAGE_FILE": str(data)}
-    ran = subprocess.run(
-        command, cwd=ROOT, env=env, stdout=subprocess.PIPE, check=False
+def new_coverage(rooms: list[str], folder: Path) -> Coverage:
+    """Return coverage of the rooms whose data are files of a folder."""
+    paths = [ROOT / room.replace(".", "/") for room in rooms]
+    return Coverage(
+        data_file=str(folder / "data"),
+        data_suffix=True,
+        include=[pattern for path in paths for pattern in (f"{path}.py", f"{path}/*")],
+        messages=False,
     )
-    if ran.returncode:
-        sys.stdout.buffer.write(ran.stdout)
-    return not ran.returncode
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Take the folder for the data of all processes."""
+    parser.addoption("--pure-coverage", metavar="FOLDER", required=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Trace in the processes that run tests."""
+    if not config.getoption("numprocesses", None) or hasattr(config, "workerinput"):
+        folder = Path(config.getoption("pure_coverage"))
+        config.pluginmanager.register(Tracer(read_pure_rooms(), folder))
+
+
+class Tracer:
+    """Traces the unit tests of the pure rooms, and nothing else of a run."""
+
+    def __init__(self, rooms: list[str], folder: Path) -> None:
+        self._coverage = new_coverage(rooms, folder)
+        self._tests = tuple(path for room in rooms for path in unit_tests(room))
+        self._is_tracing = False
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(
+        self, item: pytest.Item
+    ) -> Generator[None, object, object]:
+        """Start and stop where a test differs from the one before it."""
+        self._trace(self._is_measured(item))
+        return (yield)
+
+    def pytest_sessionfinish(self) -> None:
+        """Keep what this process has reached."""
+        self._trace(False)
+        self._coverage.save()
+
+    def _is_measured(self, item: pytest.Item) -> bool:
+        if item.get_closest_marker("slow") or item.get_closest_marker("hypothesis"):
+            return False
+        return any(item.path.is_relative_to(path) for path in self._tests)
+
+    def _trace(self, wanted: bool) -> None:
+        if wanted != self._is_tracing:
+            self._is_tracing = wanted
+            (self._coverage.start if wanted else self._coverage.stop)()
+
+
+def import_traced(rooms: list[str], coverage: Coverage) -> None:
+    """Trace what importing the rooms runs: the tests import them before they start."""
+    with coverage.collect():
+        for room in rooms:
+            module = importlib.import_module(room)
+            for found in pkgutil.walk_packages(
+                getattr(module, "__path__", ()), f"{room}."
+            ):
+                importlib.import_module(found.name)
 
 
 def read_summaries(coverage: Coverage, folder: Path) -> dict[str, dict[str, int]]:
     """Return coverage's own figures of each file, by its path from the root."""
+    from byok.wire.json_body import parse_json  # of a room whose import is traced
+
     report = folder / "coverage.json"
     coverage.json_report(outfile=str(report))
     files = parse_json(report.read_bytes())["files"]
@@ -119,24 +176,22 @@ def room_coverage(
 
 
 def main() -> int:
-    """Run the tests, print a line a room, and say where the tests reach too little."""
-    rooms = pure_rooms(tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8")))
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(ROOT):
-        data = Path(folder) / "data"
-        if not run_tests(rooms, data):
-            return 1
-        coverage = Coverage(data_file=str(data), messages=False)
-        coverage.load()
-        summaries = read_summaries(coverage, Path(folder))
-        results = [room_coverage(room, summaries) for room in rooms]
-        print("\n".join(map(str, results)))
-        low = [result.room for result in results if not result.is_enough]
-        if low:
-            print(f"below {LEAST:.0f} %: {', '.join(low)}; not reached:")
-        if low or "--missing" in sys.argv:
-            coverage.report(show_missing=True, skip_covered=True)
+    """Print a line a room, and say where the tests reach too little."""
+    folder, rooms = Path(sys.argv[1]), read_pure_rooms()
+    coverage = new_coverage(rooms, folder)
+    import_traced(rooms, coverage)
+    coverage.combine([str(folder)])
+    summaries = read_summaries(coverage, folder)
+    results = [room_coverage(room, summaries) for room in rooms]
+    print("\n".join(map(str, results)))
+    low = [result.room for result in results if not result.is_enough]
+    if low:
+        print(f"below {LEAST:.0f} %: {', '.join(low)}; not reached:")
+    if low or "--missing" in sys.argv:
+        coverage.report(show_missing=True, skip_covered=True)
     return int(bool(low))
 
 
 if __name__ == "__main__":
+    os.chdir(ROOT)
     sys.exit(main())

@@ -1,12 +1,9 @@
 """The measurement of coverage: its rooms, its tests, and what it calls enough."""
 
-import tomllib
-
 from scripts.pure_coverage import (
-    ROOT,
     RoomCoverage,
     Share,
-    pure_rooms,
+    read_pure_rooms,
     room_coverage,
     unit_tests,
 )
@@ -20,7 +17,7 @@ SUMMARY = {
 
 
 def test_coverage_has_tests_to_run_for_each_pure_room() -> None:
-    rooms = pure_rooms(tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8")))
+    rooms = read_pure_rooms()
     assert {"byok.wire", "byok.dialects", "byok.redact"} <= {*rooms}
     types = {"byok.chat", "byok.routing"}  # they have no tests of their own
     assert [room for room in rooms if not unit_tests(room)] == sorted(types & {*rooms})
