@@ -23,7 +23,7 @@ PASSED_ON = {
     "augment/text_reply.py",
     "clients/block_reply.py",
     "daemon_client/daemon.py",
-    "server/dashboard/journal_reading.py",
+    "server/dashboard/journal_api.py",
 }
 DRAWN = {
     *(kind.code for kind in CLASSES.values()),

@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from byok.prompts.kinds import FAMILIES, KINDS, TOOL
-from byok.prompts.prompt_set import Situation, count_tokens
-from byok.prompts.shipped import shipped_prompts
+from byok.prompts.prompt_set import Situation, count_tokens, shipped_prompts
 from byok.prompts.template import Choice, Template
 from byok.purposes import SUMMARY_HOLDS
 

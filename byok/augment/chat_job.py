@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from byok.augment.chat_reply import ChatReply, StopReason, chunk, collect
 from byok.augment.chat_request import decode_chat
-from byok.augment.endings import Endings
 from byok.augment.grounding import code_question
+from byok.augment.positions import Endings
 from byok.augment.reply_job import DecodeState, Defaults, ReplyFacts, ReplyJob
 from byok.augment.text_reply import WholeText
 from byok.chat import ChatRequest, Json, ToolCall

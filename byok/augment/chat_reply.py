@@ -6,14 +6,13 @@ text comes once more as a node. Then usage, and always exactly one chunk with a 
 reason. Sources: recorded replies of the hosted service, and the clients' SDK.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, assert_never
 
+from byok.augment.history import NOTICE
 from byok.augment.nodes import ResponseNode
-from byok.augment.recorded_reply import NOTICE
-from byok.augment.reply_nodes import NodeDraft, NodeWriter
-from byok.augment.sources import source_lines
 from byok.chat import ChatRequest, Json, ProviderData, ToolCall
 from byok.errors import ByokError, UpstreamError
 from byok.events import (
@@ -29,6 +28,92 @@ from byok.events import (
     Usage,
 )
 from byok.wire.encrypted_content import write_encrypted
+
+# Number the nodes of an answer, and keep them in the order of its blocks.
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDraft:
+    """A node that has no number yet."""
+
+    kind: ResponseNode
+    content: str = ""
+    payload: Json = field(default_factory=dict)
+
+
+class NodeWriter:
+    """Writes nodes at once, or holds them if an earlier call is not complete yet.
+
+    Clients store the nodes of an answer in their order, so the nodes after a call wait
+    for it. The text deltas do not wait: they are not nodes.
+    """
+
+    def __init__(self) -> None:
+        self._written = 0
+        self._held: list[list[NodeDraft]] = []  # empty as long as nothing waits
+        self._places: dict[str, list[NodeDraft]] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no node was written and none is held."""
+        return not self._written and not any(self._held)
+
+    def write(self, *drafts: NodeDraft) -> Iterable[Json]:
+        """Write nodes, or hold them if an earlier call is open."""
+        if self._held:
+            self._held.append(list(drafts))
+            return ()
+        return [self._number(draft) for draft in drafts]
+
+    def reserve(self, call_id: str) -> None:
+        """Reserve the place of a call; all later nodes are held."""
+        self._held.append(self._places.setdefault(call_id, []))
+
+    def write_call(self, call_id: str, *drafts: NodeDraft) -> Iterable[Json]:
+        """Write the nodes of a call, in its reserved place if it has one."""
+        place = self._places.pop(call_id, None)
+        if place is None:
+            return self.write(*drafts)
+        place += drafts
+        return ()
+
+    def release(self) -> Iterator[Json]:
+        """Write everything that is held; no more calls will come."""
+        held, self._held = self._held, []
+        for drafts in held:
+            yield from map(self._number, drafts)
+
+    def _number(self, draft: NodeDraft) -> dict[str, Any]:
+        self._written += 1
+        return {
+            "id": self._written,
+            "type": draft.kind,
+            "content": draft.content,
+            **draft.payload,
+        }
+
+
+# The list of sources under an answer, as lines of byok's own.
+
+
+_MOST = 40
+_LONGEST = 200  # characters of a title
+
+
+def source_lines(sources: Mapping[str, str]) -> Iterator[str]:
+    """Write a heading and one numbered line for each source; nothing without one.
+
+    `sources` maps addresses to titles, which may be empty.
+    """
+    found = [(" ".join(url.split()), title) for url, title in sources.items()]
+    found = [(url, title) for url, title in found if url]
+    if found:
+        yield "Sources:"
+    for number, (url, title) in enumerate(found[:_MOST], 1):
+        words = " ".join(title.split())[:_LONGEST]
+        yield f"{number}. {words} {url}" if words else f"{number}. {url}"
+    if len(found) > _MOST:
+        yield f"and {len(found) - _MOST} more."
 
 
 class StopReason(IntEnum):

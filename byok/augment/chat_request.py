@@ -1,19 +1,22 @@
 """Decode the body of a chat request."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from byok.augment.body import first_text, flag, mapping, text
+from byok.augment.body import first_text, flag, integer, mapping, objects, text
 from byok.augment.editor_context import add_editor_context, memories_note
-from byok.augment.exchanges import HistoryItem, read_exchanges
-from byok.augment.guides import read_guides
-from byok.augment.history import MessageBuilder
+from byok.augment.frames import read_guides
+from byok.augment.history import (
+    HistoryItem,
+    MessageBuilder,
+    read_exchanges,
+    render_summary,
+)
 from byok.augment.loop_notes import note_loops
-from byok.augment.nodes import UserTurn, read_turn
+from byok.augment.nodes import CARRIERS, RequestNode, UserTurn, read_turn, request_nodes
 from byok.augment.reply_job import DecodeState, Defaults
-from byok.augment.summary import render_summary
 from byok.augment.system import is_agent, mode_prompt, persona_prompt, system_text
-from byok.augment.tool_descriptions import shorten_descriptions
-from byok.augment.tools import read_tools
+from byok.augment.tools import read_tools, shorten_descriptions
 from byok.chat import (
     ChatRequest,
     Json,
@@ -21,6 +24,7 @@ from byok.chat import (
     Role,
     TextPart,
 )
+from byok.purposes import Purpose
 
 
 def decode_chat(
@@ -160,3 +164,76 @@ def _matters(exchange: HistoryItem) -> bool:
 def _personality(exchanges: list[HistoryItem], current: UserTurn) -> Json | None:
     turns = [current, *(e.turn for e in reversed(exchanges))]
     return next((t.personality for t in turns if t.personality is not None), None)
+
+
+# Which conversation a request belongs to, and its position in it.
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The position of a request; `after` identifies what was said before it.
+
+    Only one answer can follow: of two requests for one position the older one is
+    obsolete.
+    """
+
+    conversation: str
+    after: str
+
+
+def place_of(body: Json) -> Place | None:
+    """Return the position of a chat; None if the order of requests does not matter.
+
+    Silent jobs are not turns of the conversation. Nor is the order known of requests
+    without a history: an SDK asks independent questions in one conversation, each
+    without a history.
+    """
+    conversation = first_text(body, "conversation_id")
+    history = objects(body, "chat_history")
+    if not conversation or not history or flag(body, "silent"):
+        return None
+    return Place(
+        conversation, f"{len(history)} {first_text(history[-1], 'request_id')}"
+    )
+
+
+# Read which folders a client has open; only the bodies of its chats name them.
+
+
+_MOST, _LONGEST = 64, 4096
+
+
+def open_folders(body: Json) -> list[str]:
+    """Return the folders in the newest message of a chat; empty if it names none.
+
+    A client sends them when they change, and repeats old messages in every turn.
+    """
+    for message in (body, *reversed(objects(body, "chat_history"))):
+        for carrier in CARRIERS:
+            for node in objects(message, carrier):
+                if integer(node, "type") == RequestNode.IDE_STATE:
+                    state = mapping(node, "ide_state_node")
+                    if found := _roots(state):
+                        return found
+    return []
+
+
+def _roots(state: Json) -> list[str]:
+    folders = objects(state, "workspace_folders")[:_MOST]
+    roots = (first_text(folder, "folder_root", "repository_root") for folder in folders)
+    return [root for root in roots if 0 < len(root) <= _LONGEST]
+
+
+# The purpose of a silent chat: newer clients use them for background jobs.
+
+
+_ENHANCED = "augment-enhanced-prompt"  # the tag that such a job asks to write
+
+
+def purpose_of_chat(body: Json) -> Purpose:
+    """Return whether a chat is the user's, a prompt to enhance, or another job."""
+    if not flag(body, "silent"):
+        return Purpose.CHAT
+    said = [text(mapping(n, "text_node"), "content") for n in request_nodes(body)]
+    enhances = any(_ENHANCED in words for words in (text(body, "message"), *said))
+    return Purpose.ENHANCE if enhances else Purpose.SUMMARY

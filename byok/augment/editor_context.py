@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import blake2b
 
-from byok.augment import blocks
+from byok.augment import nodes
 from byok.augment.body import first_text, flag, items, mapping, text
-from byok.augment.frames import frame
-from byok.augment.guides import room_of
+from byok.augment.frames import frame, room_of
+from byok.augment.history import drop_notices
 from byok.augment.nodes import UserTurn
-from byok.augment.recorded_reply import drop_notices
 from byok.chat import Json, TextPart
 
 _ROOM = 8 * 2**20  # characters
@@ -143,8 +142,8 @@ def _passing(turn: UserTurn, body: Json, window: int) -> dict[str, str]:
     if flag(body, "disable_selected_code_details"):
         return {}
     found = {
-        "selection": blocks.selection(body, room_of(window) // _AROUND),
-        "patch": blocks.diff(text(body, "diff")),
+        "selection": nodes.selection(body, room_of(window) // _AROUND),
+        "patch": nodes.diff(text(body, "diff")),
     }
     return {kind: block for kind, block in found.items() if block}
 
@@ -182,4 +181,4 @@ def _open_file(body: Json) -> str:
     if not path and not language:
         return ""
     shown = f" ({language})" if path and language else language
-    return f"The user has this file open: {blocks.one_line(path + shown)}"
+    return f"The user has this file open: {nodes.one_line(path + shown)}"

@@ -5,26 +5,32 @@ answered by byok whatever the user chose: byok's own rows, and /token, whose ans
 would hand the token of the service to the client.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
-from byok.augment.chat_job import chat_lines, chat_object
-from byok.augment.completion.reply import CompletionObject
-from byok.augment.constant_replies import QUIET, ConstantReply
-from byok.augment.prompts import (
-    chat_input,
-    commit_message,
-    completion,
-    conversation_title,
-    edit,
-    edit_file,
-    instruction,
-    next_edit,
-    next_edit_loc,
-    prompt_enhancer,
-    smart_paste,
+from byok.augment.blobs import (
+    checkpoint_reply,
+    decode_uploads,
+    missing_reply,
+    upload_reply,
 )
-from byok.augment.reply_job import Decode, LineReply, ObjectReply
+from byok.augment.chat_job import chat_lines, chat_object
+from byok.augment.completion import CompletionObject
+from byok.augment.constant_replies import QUIET, ConstantReply
+from byok.augment.prompts import chat_texts, commit_message, completion, edit, next_edit
+from byok.augment.reply_job import (
+    Decode,
+    DecodeState,
+    Defaults,
+    LineReply,
+    ObjectReply,
+    ReplyFacts,
+)
+from byok.augment.retrieval import encode_retrieval
+from byok.chat import Json
+from byok.code_query import Retrieval
+from byok.errors import BadRequest
 from byok.purposes import Purpose
 from byok.routing import EndpointGroup, Service
 
@@ -119,7 +125,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Generate(
         "/prompt-enhancer",
         EndpointGroup.CHAT,
-        Streamed(prompt_enhancer.decode),
+        Streamed(chat_texts.decode_enhancer),
         Purpose.ENHANCE,
         "chat chunks whose text is the new prompt, complete or an error",
     ),
@@ -133,49 +139,49 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Generate(
         "/generate-conversation-title",
         EndpointGroup.CHAT,
-        Whole(conversation_title.decode),
+        Whole(chat_texts.decode_title),
         Purpose.TITLE,
         "one object on one line, the title as `text` and as `title`",
     ),
     Generate(
         "/edit",
         EndpointGroup.EDIT,
-        Whole(edit.decode),
+        Whole(edit.decode_edit),
         Purpose.EDIT,
         "one object with the new selection as `text`",
     ),
     Generate(
         "/instruction-stream",
         EndpointGroup.EDIT,
-        Streamed(instruction.decode, in_file=True),
+        Streamed(edit.decode_instruction, in_file=True),
         Purpose.EDIT,
         "the lines to replace, then the new text, complete or not at all",
     ),
     Generate(
         "/smart-paste-stream",
         EndpointGroup.EDIT,
-        Streamed(smart_paste.decode),
+        Streamed(edit.decode_smart_paste),
         Purpose.EDIT,
         "the lines to replace, then the new text, complete or not at all",
     ),
     Generate(
         "/agents/edit-file",
         EndpointGroup.EDIT,
-        Whole(edit_file.decode),
+        Whole(edit.decode_edit_file),
         Purpose.EDIT,
         "one object with the new file contents, or the old ones and `is_error`",
     ),
     Generate(
         "/next-edit-stream",
         EndpointGroup.EDIT,
-        Streamed(next_edit.decode),
+        Streamed(next_edit.decode_next_edit),
         Purpose.EDIT,
         "one suggestion, or none",
     ),
     Generate(
         "/next_edit_loc",
         EndpointGroup.EDIT,
-        Whole(next_edit_loc.decode),
+        Whole(next_edit.decode_next_edit_place),
         Purpose.EDIT,
         "one object with the client's candidate places, the likeliest first",
     ),
@@ -190,7 +196,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Generate(
         "/chat-input-completion",
         EndpointGroup.COMPLETION,
-        Completing(chat_input.decode),
+        Completing(chat_texts.decode_chat_input),
         Purpose.COMPLETION,
         "the same for the chat input box, a single line",
         max_body=8 * 2**20,
@@ -263,3 +269,83 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Refused("/user-secrets/upsert", EndpointGroup.ACCOUNT, _NO_SECRETS, status=403),
     *QUIET,
 )
+
+
+# Replies of endpoints whose group the user disabled.
+#
+# They do as little harm as possible: a model's answer fails, an upload is accepted and
+# dropped, a fixed reply stays the same.
+
+
+CHECKPOINT = "off"  # unknown later, so that clients send all names again
+
+
+@dataclass(frozen=True, slots=True)
+class Off:
+    """The reply: lines of a stream, or one object."""
+
+    lines: Sequence[Json]
+    stream: bool = False
+
+
+def disabled_error(group: EndpointGroup) -> BadRequest:
+    """Return the error for a group that is disabled."""
+    return BadRequest(
+        f"The endpoint group {group} is disabled.",
+        code="switched_off",
+        hint=f"See the setting {group} in [routing.official].",
+        status=422,
+    )
+
+
+def off_answer(row: Endpoint, group: EndpointGroup, body: Json, request_id: str) -> Off:
+    """Return the reply of a disabled endpoint.
+
+    Raises:
+        BadRequest: 422, every possible reply would do harm.
+    """
+    match row:
+        case Generate():
+            return _streamed_failure(row, disabled_error(group), body, request_id)
+        case Local():
+            return Off([_nothing(row.answer, group, body)])
+        case ConstantReply(stream=stream, body=line):
+            return Off([] if line is None else [line], stream)
+        case Refused():
+            raise BadRequest(row.reason, code="not_served", status=row.status)
+        case _:
+            assert_never(row)
+
+
+def _streamed_failure(
+    row: Generate, error: BadRequest, body: Json, request_id: str
+) -> Off:
+    match row.how:
+        case Streamed(decode):
+            lines = decode(body, Defaults(), DecodeState()).reply(
+                ReplyFacts(request_id)
+            )
+            if not lines.keeps_part:
+                raise error
+            first = () if lines.first is None else (lines.first,)
+            return Off([*first, *lines.fail(error)], stream=True)
+        case Whole(decode):
+            whole = decode(body, Defaults(), DecodeState()).reply(
+                ReplyFacts(request_id)
+            )
+            return Off([whole.fail_whole(error)])
+
+
+def _nothing(service: str, group: EndpointGroup, body: Json) -> Json:
+    match service:
+        case Service.FIND_MISSING:
+            return missing_reply((), ())
+        case Service.BATCH_UPLOAD:
+            sent = decode_uploads(body)
+            return upload_reply(sent, [""] * len(sent))
+        case Service.CHECKPOINT:
+            return checkpoint_reply(CHECKPOINT)
+        case Service.RETRIEVAL:
+            return encode_retrieval(Retrieval(disabled_error(group).sentence))
+        case _:
+            raise disabled_error(group)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from byok.augment.exchanges import HistoryItem
+from byok.augment.history import HistoryItem
 from byok.augment.nodes import Result, UserTurn
 from byok.chat import ToolCall
 from byok.loops.calls import AnsweredCall

@@ -1,15 +1,190 @@
 """The client's numbered node types, and the reader of request nodes."""
 
+import base64
+import binascii
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from byok.augment import blocks
 from byok.augment.body import first_text, flag, integer, mapping, objects, text
-from byok.augment.images import data_url_type, read_image
+from byok.augment.frames import LONGEST, without_tags
 from byok.chat import ImagePart, Json, Part, TextPart
+from byok.escapes import escape
+from byok.truncate import keep_ends, truncate_middle
 from byok.wire.json_body import write_json
+
+# Read the images of clients: base64, with a format that may be wrong.
+
+
+def read_image(node: Json) -> ImagePart | None:
+    """Read `{image_data, format}`; return None if the data is not an image.
+
+    The magic bytes decide on the type; the format is only a fallback. Nothing is ever
+    fetched: data that is not base64 is not an image.
+    """
+    data = "".join(text(node, "image_data").split())
+    own_type = data_url_type(data)
+    if own_type:
+        data = data.partition(",")[2]
+    try:
+        head = base64.b64decode(data[:64], validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    media_type = next((m for magic, m in _MAGIC if head.startswith(magic)), "")
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        media_type = "image/webp"
+    media_type = media_type or _media_type(own_type or text(node, "format"))
+    whole = len(data) % 4 == 0 and _BASE64.fullmatch(data)
+    return ImagePart(media_type, data) if whole and media_type else None
+
+
+def data_url_type(data: str) -> str:
+    """Return the media type of a data URL, "" for anything else."""
+    if not data.startswith("data:"):
+        return ""
+    declared = data[: data.find(",") + 1].removeprefix("data:")
+    return declared.partition(";")[0].rstrip(",").lower() or "text/plain"
+
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_MAGIC = (
+    (b"\x89PNG", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+)
+_NAMED = {
+    "0": "image/png", "1": "image/png", "2": "image/jpeg", "3": "image/gif",
+    "4": "image/webp",
+    "png": "image/png", "jpeg": "image/jpeg", "jpg": "image/jpeg",
+    "gif": "image/gif", "webp": "image/webp",
+}  # fmt: skip
+
+
+def _media_type(form: str) -> str:
+    """Read a format: a media type, its subtype, or the client's number."""
+    return _NAMED.get(form.lower().removeprefix("image/"), "")
+
+
+# Render the client's context (folders, edits, selection, files) as labelled text.
+
+
+MAX_FOLDERS = 8
+MAX_EDITED_FILES = 6
+MAX_EDITS_PER_FILE = 6
+MAX_EDIT_CHARS = 200
+MAX_FILE_CHARS = 20_000
+LONGEST_NAME = 1000
+_LANGUAGE = re.compile(r"[\w+#./-]{1,40}")
+_TEXT_TYPES = ("json", "xml", "yaml", "toml", "javascript", "typescript", "x-sh")
+
+
+def ide_state(node: Json) -> str:
+    """Render the open folders and the terminal's directory; "" if nothing changed."""
+    lines: list[str] = []
+    if not flag(node, "workspace_folders_unchanged"):
+        folders = [
+            first_text(folder, "folder_root", "repository_root")
+            for folder in objects(node, "workspace_folders")
+        ]
+        lines += [f"root: {one_line(root)}" for root in folders[:MAX_FOLDERS] if root]
+    if cwd := text(mapping(node, "current_terminal"), "current_working_directory"):
+        lines.append(f"terminal cwd: {one_line(cwd)}")
+    return "\n".join(["[workspace]", *lines]) if lines else ""
+
+
+def edit_events(node: Json) -> str:
+    """Render the user's recent edits: the file, then `line: old → new`."""
+    lines: list[str] = []
+    for event in objects(node, "edit_events")[:MAX_EDITED_FILES]:
+        edits = [
+            f"  {integer(e, 'after_line_start')}: "
+            f"{_short(text(e, 'before_text'))} → {_short(text(e, 'after_text'))}"
+            for e in objects(event, "edits")[:MAX_EDITS_PER_FILE]
+        ]
+        if edits:
+            lines += [one_line(text(event, "path")) or "(unnamed file)", *edits]
+    return "\n".join(["[recent edits by the user]", *lines]) if lines else ""
+
+
+def selection(body: Json, around: int = MAX_FILE_CHARS) -> str:
+    """Render the selected code and its surroundings; "" without a selection.
+
+    Of what stands before and after it, the nearest `around` characters are shown.
+    """
+    around = max(1, min(around, MAX_FILE_CHARS))
+    selected = truncate_middle(text(body, "selected_code"), LONGEST)
+    prefix, suffix = text(body, "prefix")[-around:], text(body, "suffix")[:around]
+    if not (selected or prefix or suffix):
+        return ""
+    path = one_line(text(body, "path"))
+    head = f"[code in the editor: {path}]" if path else "[code in the editor]"
+    parts = [head]
+    for label, code in (
+        ("before the selection", prefix),
+        ("selected", selected),
+        ("after the selection", suffix),
+    ):
+        if code.strip():
+            parts.append(f"{label}:\n{fence_code(code, text(body, 'lang'))}")
+    return "\n".join(parts) if len(parts) > 1 else ""
+
+
+def diff(patch: str) -> str:
+    """Render the patch that a question refers to."""
+    return (
+        f"[patch]\n{fence_code(truncate_middle(patch, LONGEST), 'diff')}"
+        if patch.strip()
+        else ""
+    )
+
+
+def fence_code(code: str, language: str = "") -> str:
+    """Put code into a fence with more backticks than the code has in a row.
+
+    The code stays as it is: a model may have to write it again. A language that is no
+    word is left out.
+    """
+    language = language if _LANGUAGE.fullmatch(language) else ""
+    longest = max(map(len, re.findall("`+", code)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{code.rstrip(chr(10))}\n{fence}"
+
+
+def file(data: str, media_type: str) -> str:
+    """Render an attached file: its text, or a line with its type and size."""
+    payload = data.partition(",")[2] if data_url_type(data) else data
+    media_type = media_type or data_url_type(data)
+    try:
+        raw = base64.b64decode("".join(payload.split()), validate=True)
+    except (binascii.Error, ValueError):
+        return marker("an attached file that could not be read", media_type)
+    bare = media_type.partition(";")[0].strip().lower()
+    if bare.startswith("text/") or bare.endswith(_TEXT_TYPES):
+        content = raw.decode("utf-8", "replace")
+        return (
+            f"[attached file, {one_line(bare)}]\n{fence_code(content[:MAX_FILE_CHARS])}"
+        )
+    return marker("attached file", bare or "unknown type", f"{len(raw):,} bytes")
+
+
+def marker(what: str, *details: Any) -> str:
+    """Render a placeholder for something whose bytes byok does not have."""
+    shown = ", ".join(one_line(str(d)[:MAX_EDIT_CHARS]) for d in details if d)
+    return f"[{what}: {shown}]" if shown else f"[{what}]"
+
+
+def one_line(name: str) -> str:
+    """Return a name of a stranger's on one line, without characters nobody sees.
+
+    A name such as `<rule>.../rule>` opens no frame.
+    """
+    return without_tags(escape(keep_ends(name, LONGEST_NAME // 2, LONGEST_NAME // 2)))
+
+
+def _short(edited: str) -> str:
+    return repr(edited[:MAX_EDIT_CHARS])
 
 
 class RequestNode(IntEnum):
@@ -232,23 +407,21 @@ class _Reader:
         if media_type.startswith("image/"):
             self._image(read_image({"image_data": data, "format": media_type}))
         else:
-            self._context(blocks.file(data, media_type))
+            self._context(file(data, media_type))
             self._asks = True
 
 
 _RENDER: dict[int, Callable[[Json], str]] = {
-    RequestNode.IDE_STATE: lambda n: blocks.ide_state(mapping(n, "ide_state_node")),
-    RequestNode.EDIT_EVENTS: lambda n: blocks.edit_events(
-        mapping(n, "edit_events_node")
-    ),
-    RequestNode.IMAGE_ID: lambda n: blocks.marker(
+    RequestNode.IDE_STATE: lambda n: ide_state(mapping(n, "ide_state_node")),
+    RequestNode.EDIT_EVENTS: lambda n: edit_events(mapping(n, "edit_events_node")),
+    RequestNode.IMAGE_ID: lambda n: marker(
         "image kept by the client", first_text(mapping(n, "image_id_node"), "image_id")
     ),
-    RequestNode.FILE_ID: lambda n: blocks.marker(
+    RequestNode.FILE_ID: lambda n: marker(
         "file kept by the client",
         first_text(mapping(n, "file_id_node"), "file_name", "file_id"),
     ),
-    RequestNode.CHECKPOINT_REF: lambda n: blocks.marker("checkpoint of the workspace"),
+    RequestNode.CHECKPOINT_REF: lambda n: marker("checkpoint of the workspace"),
 }
 
 

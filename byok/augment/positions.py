@@ -1,10 +1,11 @@
-"""Lines and offsets of a file with any kind of line ends.
+"""Lines, offsets and line ends of a file, whatever its line ends are.
 
 Offsets count code points, as Python does. CRLF, a lone CR and LF each end a line, as in
 editors; U+2028 and similar characters do not.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 _BREAK = re.compile(r"\r\n|\r|\n")
@@ -104,3 +105,68 @@ def original(file: str, offset: int) -> int:
 def _common(one: str, other: str) -> int:
     length = min(len(one), len(other))
     return next((n for n in range(length) if one[n] != other[n]), length)
+
+
+# Convert a model's text to the line ends of the file that it is inserted into.
+
+
+class Endings:
+    """Stage[str, str] that ends every line with `ending`; "" changes nothing.
+
+    `last` tells whether the text ends with a line end too; None keeps what the model
+    wrote.
+    """
+
+    def __init__(self, ending: str, last: bool | None) -> None:
+        self._ending = ending
+        self._last = last
+        self._held = ""  # line breaks that may be the end of the text
+        self._said = False
+
+    def feed(self, text: str, /) -> Iterator[str]:
+        """Return everything but a line break at the end."""
+        text, self._held = self._held + text, ""
+        if text.endswith("\r\n"):
+            cut = len(text) - 2
+        else:
+            cut = len(text) - text.endswith(("\r", "\n"))
+        text, self._held = text[:cut], text[cut:]
+        if text:
+            self._said = True
+            yield self._convert(text)
+
+    def flush(self) -> Iterator[str]:
+        """Return the end of the last line."""
+        held = self._convert(self._held)
+        if self._last and not held and self._said:
+            yield self._ending or "\n"
+        elif held and self._last is not False:
+            yield held
+
+    def _convert(self, text: str) -> str:
+        return _BREAK.sub(self._ending, text) if self._ending else text
+
+
+class Trimmed:
+    """Stage[str, str] that removes white space around the text."""
+
+    def __init__(self) -> None:
+        self._said = False
+        self._held: list[str] = []
+
+    def feed(self, text: str, /) -> Iterator[str]:
+        """Return everything but white space at the ends."""
+        if not self._said:
+            text = text.lstrip()
+        bare = text.rstrip()
+        if bare:
+            self._said = True
+            yield "".join((*self._held, bare))
+            self._held.clear()
+        if self._said and len(bare) < len(text):
+            self._held.append(text[len(bare) :])
+
+    def flush(self) -> Iterator[str]:
+        """Drop white space at the end."""
+        self._held.clear()
+        return iter(())

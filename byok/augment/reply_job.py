@@ -10,9 +10,14 @@ from byok.code_query import CodeQuestion, FileChunk
 from byok.errors import ByokError
 from byok.events import StreamEvent
 from byok.loops.limits import LoopLimits
-from byok.prompts.model_fit import ModelFit
-from byok.prompts.prompt_set import Prompt, PromptSet, Situation, count_tokens
-from byok.prompts.shipped import shipped_prompts
+from byok.prompts.prompt_set import (
+    ModelFit,
+    Prompt,
+    PromptSet,
+    Situation,
+    count_tokens,
+    shipped_prompts,
+)
 
 _NO_VALUES: Mapping[str, str] = {}
 

@@ -6,8 +6,7 @@ What changes during a conversation stands further down (`editor_context.py`).
 from collections.abc import Sequence
 
 from byok.augment.body import first_text, flag, integer, items, mapping, text
-from byok.augment.frames import frame
-from byok.augment.guides import room_of
+from byok.augment.frames import frame, room_of
 from byok.augment.reply_job import Defaults
 from byok.chat import Json, ToolDefinition
 from byok.prompts.prompt_set import Prompt
@@ -40,7 +39,7 @@ def system_text(
     """Join the parts of the system message of a chat in their fixed order.
 
     The user's own system prompt and the `prompt` of the mode are used unless the client
-    sends one; `guides` are the frames of `guides.py`.
+    sends one; `guides` are those of `frames.py`.
     """
     base = text(body, "system_prompt") or _join(defaults.system_prompt, prompt)
     return _join(

@@ -10,8 +10,7 @@ from byok.escapes import escape
 from byok.index.files.reading import Unreadable
 from byok.index.files.roots import OwnFolders, check_root, rules_of
 from byok.index.files.scan import Counters, walk
-from byok.index.options import IndexOptions
-from byok.index.types import FoundFile
+from byok.index.types import FoundFile, IndexOptions
 
 # Measured with two workers on two cores (docs/RETRIEVAL.md).
 _FILES_PER_SECOND, _BYTES_PER_SECOND, _MEASURED_WORKERS = 1_100, 9_000_000, 2

@@ -14,7 +14,7 @@ from byok.cli.output import tell
 from byok.platform.paths import find_paths
 
 if TYPE_CHECKING:
-    from byok.retrieval.text_search import TextSearch
+    from byok.retrieval.ripgrep import TextSearch
 
 _PATIENCE = 2.0  # an agent waits
 

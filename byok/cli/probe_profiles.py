@@ -73,7 +73,7 @@ def say_results(results: "list[ProbeResult]") -> None:
 
 def say_facts(facts: "ModelFacts") -> None:
     """Print the facts that byok uses from now on."""
-    from byok.dialects.fact_values import write_facts
+    from byok.dialects.model_facts import write_facts
 
     known = [f"{name} = {value}" for name, value in write_facts(facts).items()]
     say(f"In the profile: {', '.join(known) or 'nothing that byok uses'}")

@@ -49,7 +49,7 @@ def _make(file: Path, name: str, *, whole: bool) -> None:
         BadRequest: something else is in its place.
     """
     from byok.platform.paths import create_private, make_private
-    from byok.prompts.shipped import shipped_texts
+    from byok.prompts.prompt_set import shipped_texts
 
     make_private(file.parent)
     if not file.exists() and not file.is_symlink():
@@ -65,7 +65,7 @@ def _make(file: Path, name: str, *, whole: bool) -> None:
 
 def _use(folder: Path) -> None:
     """Check the folder, and let a running daemon use it."""
-    from byok.prompts.loading import check_folder
+    from byok.prompts.own_files import check_folder
 
     _, problems = check_folder(folder)
     for problem in problems:

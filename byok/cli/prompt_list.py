@@ -8,7 +8,7 @@ from byok.escapes import escape
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from byok.prompts.checking import PromptProblem
+    from byok.prompts.own_files import PromptProblem
     from byok.prompts.prompt_set import PromptSet
     from byok.prompts.template import Template
 
@@ -37,9 +37,8 @@ def prompt_rows(
     own: "Mapping[str, Template]", problems: "list[PromptProblem]"
 ) -> "Iterator[PromptRow]":
     """Give a row for each prompt, then the files of the user's that name none."""
-    from byok.prompts.checking import check_name
-    from byok.prompts.prompt_set import PromptSet
-    from byok.prompts.shipped import END, shipped_prompts
+    from byok.prompts.own_files import check_name
+    from byok.prompts.prompt_set import END, PromptSet, shipped_prompts
 
     prompts = PromptSet(shipped_prompts().templates, own)
     broken: dict[str, tuple[str, ...]] = {}

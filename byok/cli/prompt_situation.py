@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def _complete(begun: str) -> list[str]:
-    from byok.prompts.shipped import shipped_texts
+    from byok.prompts.prompt_set import shipped_texts
 
     return [name for name in sorted(shipped_texts()) if name.startswith(begun)]
 
@@ -35,7 +35,7 @@ def split_name(name: str) -> tuple[str, str]:
     Raises:
         BadRequest: there is no such prompt.
     """
-    from byok.prompts.checking import check_name
+    from byok.prompts.own_files import check_name
 
     if (problem := check_name(name)) is not None:
         raise BadRequest(f"{name[:80]}: {problem.problem}.", hint=problem.cure)
@@ -96,8 +96,7 @@ def situation_of(variant: str, model: str, window: int) -> "Situation":
         BadRequest: there is a variant and a model.
         ConfigError: the model's upstream is unknown.
     """
-    from byok.prompts.model_fit import find_fit
-    from byok.prompts.prompt_set import Situation
+    from byok.prompts.prompt_set import Situation, find_fit
 
     if variant and model:
         raise BadRequest(

@@ -72,7 +72,7 @@ def list_prompts(json: JsonOption = False) -> None:
     The tokens are those of the whole text, with all tools offered.
     """
     from byok.cli.prompt_list import prompt_rows
-    from byok.prompts.loading import check_folder
+    from byok.prompts.own_files import check_folder
 
     folder = find_paths().prompts
     rows = [*prompt_rows(*check_folder(folder))]
@@ -106,7 +106,7 @@ def show(
     source: SourceOption = False,
 ) -> None:
     """Print a prompt as a model receives it; slots stay empty."""
-    from byok.prompts.loading import load_prompts
+    from byok.prompts.own_files import load_prompts
     from byok.prompts.prompt_set import count_tokens
 
     kind, variant = split_name(name)
@@ -154,7 +154,7 @@ def _say_difference(name: str, own: str) -> None:
     """Print what is new; where the shipped text is inserted, it is no difference."""
     import difflib
 
-    from byok.prompts.shipped import shipped_texts
+    from byok.prompts.prompt_set import shipped_texts
 
     texts = shipped_texts()
     base = name if name in texts else name.partition(".")[0]
@@ -181,7 +181,7 @@ def check() -> None:
     Each problem is a line of FILE:LINE, what is wrong, and what to do. The exit code is
     0 if there is none, else 78.
     """
-    from byok.prompts.loading import check_folder
+    from byok.prompts.own_files import check_folder
 
     folder = find_paths().prompts
     own, problems = check_folder(folder)
@@ -201,7 +201,7 @@ def _source(name: str) -> str:
         ConfigError: the user's own cannot be read.
     """
     from byok.prompts.own_files import read_folder
-    from byok.prompts.shipped import shipped_texts
+    from byok.prompts.prompt_set import shipped_texts
 
     own, problems = read_folder(find_paths().prompts)
     for problem in problems:

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from byok.daemon.handover import Predecessor
     from byok.platform.paths import Paths
     from byok.server.control import Source
-    from byok.server.run import Daemon
-    from byok.server.until_signal import Serving
+    from byok.server.run import Daemon, Serving
     from byok.wiring.services import Services
 
 
@@ -66,7 +65,7 @@ def serve(
     from byok.daemon.instance import only_instance
     from byok.platform.process import give_back_large_memory, keep_secrets_in_memory
     from byok.server.control import Source
-    from byok.server.until_signal import Serving
+    from byok.server.run import Serving
 
     os.umask(0o077)
     keep_secrets_in_memory()

@@ -6,7 +6,7 @@ refuses such a block when it comes back.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, assert_never
@@ -25,7 +25,7 @@ from byok.events import (
     ToolCallPlace,
     Usage,
 )
-from byok.wire.sse_writer import COMMENT
+from byok.wire.sse import COMMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,3 +210,49 @@ class BlockReply(ABC):
     @abstractmethod
     def whole(self) -> dict[str, Any]:
         """Return the complete answer as one object."""
+
+
+# An answer as one object, made by the stage that also writes it in pieces.
+
+
+class WholeReply:
+    """Stage[StreamEvent, Json] whose flush gives the answer as one object."""
+
+    def __init__(self, pieces: BlockReply) -> None:
+        self._pieces = pieces
+
+    @property
+    def omitted_tools(self) -> Sequence[str]:
+        """The calls beyond the first one that the client did not want."""
+        return self._pieces.omitted_tools
+
+    def feed(self, event: StreamEvent, /) -> Iterable[Json]:
+        """Collect an event."""
+        self._pieces.feed(event)
+        return ()
+
+    def flush(self) -> Iterator[Json]:
+        """Give the object."""
+        self._pieces.flush()
+        yield self._pieces.whole()
+
+    def fail_whole(self, error: ByokError, /) -> Json:
+        """Raise the error: these clients get a status."""
+        raise error
+
+
+# The type of a decoded body: what to ask a model, and how to write the answer.
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A decoded body.
+
+    `stream`: the answer is to be streamed. `left_out` names what the body asks for and
+    byok does not pass on.
+    """
+
+    chat: ChatRequest
+    stream: bool
+    reply: Callable[[ReplyHead], BlockReply]
+    left_out: tuple[str, ...] = ()

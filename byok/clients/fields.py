@@ -1,8 +1,9 @@
 """Checked access to the fields of a body: absent and null are alike, the rest exact."""
 
+import re
 from typing import Any
 
-from byok.chat import Json
+from byok.chat import ImagePart, Json, JsonAnswer, ToolUse
 from byok.errors import BadRequest
 
 _MOST = 2**53  # beyond it a number is no count
@@ -114,3 +115,70 @@ def strings(body: Json, name: str) -> tuple[str, ...]:
     if not isinstance(listed, list) or not all(isinstance(s, str) for s in listed):
         raise wrong_field(name, "a string or an array of strings")
     return tuple(s for s in listed if s)
+
+
+# Fields that both protocols of OpenAI share.
+
+
+def read_use(choice: Any) -> ToolUse:
+    """Read whether tools may, must or must not be called."""
+    try:
+        return ToolUse.AUTO if choice is None else ToolUse(choice)
+    except ValueError:
+        raise wrong_field("tool_choice", "auto, none, required or a tool") from None
+
+
+def read_format(form: Json) -> JsonAnswer | None:
+    """Read `response_format`."""
+    match text(form, "type"):
+        case "" | "text":
+            return None
+        case "json_object":
+            return JsonAnswer()
+        case "json_schema":
+            inner = mapping(form, "json_schema") or form
+            schema = mapping(inner, "schema")
+            return JsonAnswer(schema, text(inner, "name") or JsonAnswer().name)
+        case kind:
+            raise feature_refusal(f"byok does not know the format {kind[:60]!r}")
+
+
+def write_source(url: str, title: str) -> dict[str, Any]:
+    """Write a source of an answer; which words it is for is not known."""
+    return {"url": url, "title": title or url, "start_index": 0, "end_index": 0}
+
+
+# Read images in bodies: only those whose bytes come with the request.
+
+
+_DATA_URL = re.compile(r"data:(image/[\w.+-]+)(?:;[^;,]+)*;base64,", re.ASCII)
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+
+
+def read_data_url(url: str) -> ImagePart:
+    """Read an image in a data URL.
+
+    Raises:
+        BadRequest: it is elsewhere, as byok fetches nothing, or no picture.
+    """
+    head = _DATA_URL.match(url[:200])
+    if head is None:
+        if url.startswith("data:"):
+            raise wrong_field("a data URL", "an image/* in base64")
+        raise feature_refusal(
+            "byok fetches no pictures", "Send it as a data URL, with its bytes."
+        )
+    return read_image(head[1], url[head.end() :])
+
+
+def read_image(media_type: str, data: str) -> ImagePart:
+    """Check an image in base64.
+
+    Raises:
+        BadRequest: it is none.
+    """
+    if not media_type.startswith("image/"):
+        raise wrong_field("the media type of a picture", "image/*")
+    if len(data) % 4 or not _BASE64.fullmatch(data):
+        raise wrong_field("the data of a picture", "in base64")
+    return ImagePart(media_type, data)

@@ -9,7 +9,7 @@ from byok.config import values
 from byok.config.fact_settings import FactSettings
 from byok.config.section import SettingsSection
 from byok.dialects.presets import OPENAI_COMPATIBLE
-from byok.toolcalls.mode import RepairMode
+from byok.toolcalls.repair import RepairMode
 
 DEFAULT_PORT = 8317
 _Proxy = Annotated[str, AfterValidator(values.proxy)]

@@ -152,7 +152,7 @@ def _check_key_variables(
     upstreams: Mapping[str, UpstreamSettings], *, with_team: bool
 ) -> None:
     """Refuse two keys that would be read from the same environment variable."""
-    from byok.keys.variables import TEAM_INDEX, TEAM_SALT, own_variable
+    from byok.keys.ladder import TEAM_INDEX, TEAM_SALT, own_variable
 
     owners: dict[str, str] = {}
     if with_team:

@@ -3,7 +3,7 @@
 import re
 from urllib.parse import urlsplit
 
-from byok.dialects.fim.modes import FimMode
+from byok.dialects.fim.templates import FimMode
 from byok.dialects.presets import DEMO, OPENAI_COMPATIBLE, PRESETS
 from byok.model_ids import split_id
 from byok.urls import is_link_local, is_loopback

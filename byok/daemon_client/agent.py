@@ -17,7 +17,7 @@ from byok.routing import Service
 
 
 class SearchesText(Protocol):
-    """A search without an index (`TextSearch` in `retrieval/text_search.py`)."""
+    """A search without an index (`TextSearch` in `retrieval/ripgrep.py`)."""
 
     async def answer(self, question: str, roots: Sequence[Path]) -> str:
         """Return the answer as text."""

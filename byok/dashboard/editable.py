@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 from byok.client_settings.setting import SettingPath
 from byok.config import Settings, UpstreamSettings, values
 from byok.config.routing_sections import FallbackSettings, ModelSettings
-from byok.dialects.fim.modes import FimMode
+from byok.dialects.fim.templates import FimMode
 from byok.dialects.presets import DEMO, OPENAI_COMPATIBLE, PRESETS
 from byok.features import ROWS
 

@@ -30,8 +30,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
 from byok.chat import NO_ORIGIN, ChatRequest, Json, Origin
-from byok.dialects.chat_changes import names_of_tools
-from byok.dialects.chat_rows import NAMES, presumed_remedies
+from byok.dialects.chat_changes import NAMES, names_of_tools, presumed_remedies
 from byok.dialects.model_facts import UNKNOWN_MODEL, ModelFacts
 from byok.dialects.remedies import (
     Remedy,

@@ -13,9 +13,7 @@ from itertools import dropwhile, takewhile, zip_longest
 from typing import NamedTuple, Self
 
 from byok.dialects.families import FAMILIES, family_name
-from byok.dialects.fim.modes import FimMode
-from byok.dialects.fim.profiles import fim_profile_of
-from byok.dialects.fim.templates import template_of
+from byok.dialects.fim.templates import FimMode, fim_profile_of, template_of
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.presets import PRESETS
 from byok.purposes import Purpose

@@ -15,8 +15,7 @@ from byok.dialects.rate_limits import (
     reset_time,
     wait_in_words,
 )
-from byok.dialects.refusal_rows import Refusal
-from byok.dialects.refusals import classify_refusal
+from byok.dialects.refusals import Refusal, classify_refusal
 from byok.errors import (
     ContextLengthExceeded,
     RefusalDetails,

@@ -12,9 +12,14 @@ from datetime import date
 from typing import Any
 
 from byok.dialects.efforts import EFFORTS
-from byok.dialects.fact_values import read_dollars, read_output, read_window
 from byok.dialects.families import family_name
-from byok.dialects.model_facts import ModelFacts, Price
+from byok.dialects.model_facts import (
+    ModelFacts,
+    Price,
+    read_dollars,
+    read_output,
+    read_window,
+)
 from byok.dialects.presets import OPENAI_RESPONSES, preset_of
 
 # A capital letter means yes, a small one no; a missing letter means unknown.

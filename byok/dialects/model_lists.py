@@ -21,14 +21,14 @@ from typing import Any, TypeAlias
 import orjson
 
 from byok.dialects.efforts import EFFORTS
-from byok.dialects.fact_values import (
+from byok.dialects.known_models import FLAGS, RESPONSES_ONLY
+from byok.dialects.model_facts import (
     read_dollars,
     read_efforts,
     read_flag,
     read_output,
     read_window,
 )
-from byok.dialects.known_models import FLAGS, RESPONSES_ONLY
 
 Row: TypeAlias = list[Any]
 Rows: TypeAlias = dict[

@@ -17,8 +17,7 @@ from typing import Any, TypeAlias
 from byok.chat import Json
 from byok.dialects.error_bodies import refusal_of
 from byok.errors import UpstreamGarbled
-from byok.wire.json_body import parse_json, write_json
-from byok.wire.surrogates import join_surrogates
+from byok.wire.json_body import join_surrogates, parse_json, write_json
 
 # Vectors as they come: 32-bit floats, of any length above 0.
 Floats: TypeAlias = "array[float]"

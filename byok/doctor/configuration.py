@@ -10,7 +10,7 @@ from byok.doctor.results import CheckResult, doubtful, good, wrong
 from byok.doctor.surroundings import Surroundings
 from byok.errors import ConfigError
 from byok.escapes import escape
-from byok.prompts.loading import check_folder
+from byok.prompts.own_files import check_folder
 from byok.routing import Service
 
 _CLIENTS_HOSTS = ("127.0.0.1", "localhost", "::1")

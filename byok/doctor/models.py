@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from byok.config import chosen_models
 from byok.dialects.model_facts import FactSource
-from byok.dialects.window_cures import window_cure
+from byok.dialects.refusals import window_cure
 from byok.doctor.addresses import expect_address
 from byok.doctor.results import (
     CannotCheck,

@@ -8,15 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from byok.embeddings.filling.filling import Filling
+from byok.embeddings.filling import Filling
 from byok.embeddings.questions import QuestionVectors
 from byok.embeddings.recipe import texts_of
-from byok.embeddings.repositories import Repositories
 from byok.embeddings.store.database import remove_aside
 from byok.embeddings.store.store import VectorStore
-from byok.embeddings.team.listed_keys import ListedKeys
-from byok.embeddings.team.nearest import TeamSearch
-from byok.embeddings.team.transfer import Transfer
+from byok.embeddings.team.repository import Repositories
+from byok.embeddings.team.team_index import TeamSearch
+from byok.embeddings.team.transfer import ListedKeys, Transfer
 from byok.embeddings.types import (
     Embedder,
     EmbeddingState,

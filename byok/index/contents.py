@@ -10,8 +10,7 @@ from byok.index.files.text import lines_in
 from byok.index.store.blobs import Known, find_known, names_of
 from byok.index.store.packing import unpack_spans
 from byok.index.store.store import Store
-from byok.index.types import SkipReason, Span
-from byok.index.versions import MAX_BYTES, blob_name
+from byok.index.types import MAX_BYTES, SkipReason, Span, blob_name
 from byok.index.workspace.workspace import Workspace
 from byok.storage.database import select_in
 

@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -12,20 +13,72 @@ from byok.index.contents import Contents
 from byok.index.files.roots import OwnFolders, check_root, rules_of
 from byok.index.files.secret_names import is_secret
 from byok.index.indexer import Indexer, Workers
-from byok.index.options import IndexOptions
-from byok.index.outdated import index_outdated, retry_crashers
+from byok.index.parse.worker_pool import Pool
 from byok.index.store import workspaces
 from byok.index.store.batches import Written
 from byok.index.store.eviction import tidy
+from byok.index.store.lexical import LexicalIndex
+from byok.index.store.recovery import find_outdated, note_index_version
+from byok.index.store.schema import INDEXED
 from byok.index.store.store import Store
-from byok.index.types import CommitHistory, Phase, State, UploadTask
+from byok.index.store.tantivy_index import TantivyIndex
+from byok.index.types import CommitHistory, IndexOptions, Phase, State, UploadTask
 from byok.index.uploads import Uploads
-from byok.index.workspace.serial_tasks import SerialTasks
-from byok.index.workspace.sync import Synchroniser
+from byok.index.workspace.sync import SerialTasks, Synchroniser
 from byok.index.workspace.workspace import Workspace
 from byok.storage.database import today
 
+# Files that are indexed again at a start, and until then answer as they are.
+#
+# They were indexed by an older byok, or without definitions, because a parser crashed
+# with them. Its cause may have passed, such as a lack of memory, so each start tries
+# some of these again.
+
+
 _log = logging.getLogger(__name__)
+_CRASHERS = (
+    16  # tried in one start: each may cost seconds, and a hostile folder has many
+)
+
+
+def index_outdated(store: Store, indexer: Indexer) -> None:
+    """Queue the blobs that an older byok indexed; until then their old chunks answer.
+
+    Blocks for a moment. Where the disk has no room it is left for another start.
+    """
+    with store.reading() as db:
+        outdated = find_outdated(db)
+    if not outdated:
+        store.change(note_index_version)
+        return
+    try:
+        store.check_room_to_rebuild()
+    except NotReady as error:
+        _log.warning("%s", error.sentence)
+        return
+    _log.info("indexing %d files again because byok was updated", len(outdated))
+    indexer.put(UploadTask(blob_id, path) for blob_id, path in outdated)
+
+
+def retry_crashers(store: Store, indexer: Indexer) -> None:
+    """Queue some of the blobs with which a parser crashed in an earlier run.
+
+    Blocks for a moment.
+    """
+    store.change(_forget_crashers_without_blob)
+    with store.reading() as db:
+        again = db.execute(
+            "SELECT b.id, b.path FROM parser_crasher p JOIN blob b ON b.name = p.name "
+            "WHERE b.state = ? ORDER BY random() LIMIT ?",
+            (INDEXED, _CRASHERS),
+        ).fetchall()
+    indexer.put(UploadTask(blob_id, path) for blob_id, path in again)
+
+
+def _forget_crashers_without_blob(db: sqlite3.Connection) -> None:
+    db.execute("DELETE FROM parser_crasher WHERE name NOT IN (SELECT name FROM blob)")
+
+
 _UNUSED_DAYS = 30
 
 
@@ -299,3 +352,48 @@ class ContextEngine:
         if busy or self.indexer.open_tasks:
             return State.INDEXING
         return State.INDEXED if self.store.index.chunks else State.STANDBY
+
+
+# Opens the code index without blocking the event loop, and closes it.
+
+
+def _let_go(opening: asyncio.Task[Store]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()
+
+
+@asynccontextmanager
+async def open_engine(
+    database: Path,
+    index: Path,
+    options: IndexOptions,
+    *,
+    damage: str = "",
+    open_index: Callable[[Path], LexicalIndex] = TantivyIndex,
+) -> AsyncIterator[ContextEngine]:
+    """Open the code index; close it when the block ends.
+
+    `open_index` opens the lexical index in the folder `index`; `damage` is what was
+    found of the database while it was in use, which is then set aside.
+
+    Raises:
+        CannotStart, IndexInUse: the files cannot be used.
+    """
+
+    def workers(size: int) -> Workers:
+        return Pool(size, limit=options.parse_seconds)
+
+    # Opening takes seconds after a crash: not in the loop.
+    opened = partial(Store, database, index, damage=damage, open_index=open_index)
+    opening = asyncio.ensure_future(asyncio.to_thread(opened))
+    try:
+        store = await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        opening.add_done_callback(_let_go)  # else its files stay locked
+        raise
+    engine = ContextEngine(store, options, workers)
+    try:
+        await engine.start()
+        yield engine
+    finally:
+        await engine.close()

@@ -1,7 +1,10 @@
 """Types of the code index that several of its modules share."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from hashlib import sha256
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 
@@ -216,3 +219,47 @@ class CommitHistory:
 
     head: str
     commits: tuple[Commit, ...]
+
+
+# Names of file versions, and the size limits of a file and its path.
+
+
+MAX_BYTES = 1024 * 1024
+_LONGEST_PATH, _LONGEST_NAME = 4096, 255  # of every system
+
+
+def is_path(path: str) -> bool:
+    """Tell whether a file can have such a path; what judges paths takes time."""
+    return len(path) <= _LONGEST_PATH and all(
+        len(name) <= _LONGEST_NAME for name in path.split("/")
+    )
+
+
+def blob_name(path: str, content: bytes) -> bytes:
+    """Return the name of a file version: `sha256(path ‖ content)`, 32 bytes.
+
+    Clients compute the same one. There is no separator: two pairs can share a name.
+    """
+    return sha256(path.encode("utf-8", "surrogateescape") + content).digest()
+
+
+# Settings of the code index.
+
+
+_MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class IndexOptions:
+    """`roots` are followed from the start; `own_folders` are byok's and never read."""
+
+    roots: Sequence[Path] = ()
+    max_files: int = 250_000
+    extensions: Sequence[str] = ()
+    allow_secret: Sequence[str] = ()
+    own_folders: Sequence[Path] = ()
+    workers: int = 2
+    parse_seconds: float = 2.0
+    store_bytes: int = 2048 * _MIB
+    poll_seconds: float = 60.0
+    compare_seconds: float = 300.0

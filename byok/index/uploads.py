@@ -20,9 +20,8 @@ from byok.index.store.chunk_index import View
 from byok.index.store.eviction import count_bytes, evict
 from byok.index.store.schema import NAMED, TO_INDEX
 from byok.index.store.store import Store
-from byok.index.types import SkipReason, UploadTask
-from byok.index.versions import MAX_BYTES, is_path
-from byok.index.workspace.adopt import adopt
+from byok.index.types import MAX_BYTES, SkipReason, UploadTask, is_path
+from byok.index.workspace.workspace import adopt
 from byok.storage.database import select_in, today
 
 _log = logging.getLogger(__name__)

@@ -1,6 +1,5 @@
 """Where keys come from: environment, command, keyring, vault."""
 
-from byok.keys.ladder import FoundKey, KeyLadder, KeyWanted
-from byok.keys.validate import clean_key, fingerprint
+from byok.keys.ladder import FoundKey, KeyLadder, KeyWanted, clean_key, fingerprint
 
 __all__ = ["FoundKey", "KeyLadder", "KeyWanted", "clean_key", "fingerprint"]

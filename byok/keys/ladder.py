@@ -29,6 +29,7 @@ child would keep the pipe open and block the reader.
 """
 
 import contextlib
+import hashlib
 import os
 import shutil
 import signal
@@ -41,10 +42,56 @@ from urllib.parse import urlsplit
 
 from byok.errors import ByokError, ConfigError, KeyMissing
 from byok.keys.keyring_store import KeyringStore
-from byok.keys.validate import clean_key
-from byok.keys.variables import own_variable
 from byok.keys.vault import Vault
 from byok.platform.programs import safe_path_entries
+
+# The environment variables in which keys are looked for.
+
+
+TEAM_INDEX = "team-index"  # the name of the team's server, beside those of upstreams
+TEAM_SALT = "salt"  # the label of the team's salt, beside the key of that server
+
+
+def own_variable(upstream: str, label: str = "") -> str:
+    """Return `BYOK_KEY_<UPSTREAM>`, or `BYOK_KEY_<UPSTREAM>__<LABEL>`."""
+    name = f"{upstream}__{label}" if label else upstream
+    return f"BYOK_KEY_{name.upper().replace('-', '_')}"
+
+
+# Validate keys, and identify them by fingerprint without showing them.
+
+
+SHORTEST = 8
+LONGEST = 512
+
+
+def clean_key(raw: str, *, shortest: int = SHORTEST) -> str:
+    """Return a pasted key without spaces, quotes and `Bearer` around it.
+
+    Raises:
+        ConfigError: the rest cannot be a key; the message never contains the value.
+    """
+    key = raw.strip()
+    if len(key) > 1 and key[0] == key[-1] and key[0] in "\"'":
+        key = key[1:-1].strip()
+    while key[:7].lower() == "bearer ":
+        key = key[7:].strip()
+    if len(key) < shortest:
+        raise ConfigError(f"A key has at least {shortest} characters; this has fewer.")
+    if len(key) > LONGEST:
+        raise ConfigError(f"A key has at most {LONGEST} characters; this has more.")
+    if not all("!" <= char <= "~" for char in key):
+        raise ConfigError(
+            "A key has printable ASCII characters only and no spaces; this has others.",
+            hint="Copy it again from the provider's page.",
+        )
+    return key
+
+
+def fingerprint(key: str) -> str:
+    """Return the first 8 hex digits of its SHA-256, to tell keys apart."""
+    return hashlib.sha256(key.encode()).hexdigest()[:8]
+
 
 _COMMAND_SECONDS = 5
 _COMMAND_BYTES = 4096  # of a command, and of a credential

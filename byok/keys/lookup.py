@@ -1,7 +1,11 @@
-"""The key of one upstream while the daemon runs, looked up once in a thread."""
+"""The key of one upstream while the daemon runs: looked up in a thread, of several."""
 
 import asyncio
-from typing import Self
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Self, TypeAlias
 
 from byok.errors import KeyMissing
 from byok.keys.ladder import FoundKey, KeyLadder, KeyWanted
@@ -65,3 +69,111 @@ class UpstreamKey:
             if wanted.preset_env or wanted.named_env or wanted.label:
                 raise
             return FoundKey("", "none needed")
+
+
+# Several keys of one upstream: the first that is not at rest, one a conversation.
+#
+# A key rests after a refusal of its own, for as long as the refusal says. Vendors cache
+# prompts for each account, so a conversation keeps its key as long as that one works.
+
+
+_log = logging.getLogger(__name__)
+_MAX_REMEMBERED = 1000
+_MISSING_SECONDS = 900.0
+
+
+class KeyPool:
+    """The keys of one upstream, the preferred one first."""
+
+    def __init__(
+        self,
+        keys: Sequence[UpstreamKey],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.keys = tuple(keys)
+        self._clock = clock
+        self._until = [0.0] * len(self.keys)  # the end of each key's rest
+        self._used: OrderedDict[str, int] = OrderedDict()  # by conversation
+
+    def begin(self, conversation: str = "") -> "PooledKey":
+        """Return the key for one request; "" is no conversation."""
+        return PooledKey(self, conversation)
+
+    async def get(self) -> str:
+        """Return the key of a request without a conversation; see UpstreamKey.get."""
+        return await self.begin().get()
+
+    def forget(self, *, everywhere: bool = True) -> None:
+        """Look every key up again, and let none rest."""
+        self._until = [0.0] * len(self.keys)
+        for key in self.keys:
+            key.forget(everywhere=everywhere)
+
+    def choose(self, conversation: str) -> int:
+        """Return the place of a key; if all rest, of the one that rests shortest."""
+        now = self._clock()
+        places = range(len(self.keys))
+        ready = [place for place in places if self._until[place] <= now]
+        kept = self._used.get(conversation)
+        if kept in ready:
+            return kept
+        return ready[0] if ready else min(places, key=self._until.__getitem__)
+
+    def keep(self, conversation: str, place: int) -> None:
+        """Use this key for the next requests of a conversation."""
+        if conversation:
+            self._used[conversation] = place
+            self._used.move_to_end(conversation)
+            if len(self._used) > _MAX_REMEMBERED:
+                self._used.popitem(last=False)
+
+    def rest(self, place: int, seconds: float) -> list[int]:
+        """Let a key rest; return the places of those that are ready."""
+        now = self._clock()
+        self._until[place] = now + seconds
+        _log.info("%s rests for %.0f s", self.keys[place].wanted.title, seconds)
+        return [n for n, until in enumerate(self._until) if until <= now]
+
+
+class PooledKey:
+    """The key of one request, which may be replaced by another one."""
+
+    def __init__(self, pool: KeyPool, conversation: str) -> None:
+        self._pool = pool
+        self._conversation = conversation
+        self._place = pool.choose(conversation)
+        self._used: set[int] = set()
+
+    async def get(self) -> str:
+        """Return the key.
+
+        Raises:
+            KeyMissing: none of the keys was found.
+        """
+        while True:
+            try:
+                key = await self._pool.keys[self._place].get()
+            except KeyMissing:
+                if not self.replace(_MISSING_SECONDS):
+                    raise
+                continue
+            self._pool.keep(self._conversation, self._place)
+            return key
+
+    def forget(self) -> None:
+        """Look this key up again next time."""
+        self._pool.keys[self._place].forget()
+
+    def replace(self, seconds: float) -> bool:
+        """Let the key rest and use another one, each once; False if none is ready."""
+        self._used.add(self._place)
+        ready = self._pool.rest(self._place, seconds)
+        other = next((place for place in ready if place not in self._used), None)
+        if other is None:
+            return False
+        self._place = other
+        return True
+
+
+AnyKey: TypeAlias = UpstreamKey | KeyPool

@@ -14,7 +14,7 @@ from byok.errors import BadRequest, ByokError
 from byok.features.capture.capture import Capture
 from byok.features.capture.folder import CaptureFolder
 from byok.keys import KeyLadder
-from byok.keys.variables import own_variable
+from byok.keys.ladder import own_variable
 from byok.model_ids import ListedModel
 from byok.platform.paths import Paths
 from byok.record import Hop

@@ -49,14 +49,14 @@ from byok.code_query import (
     to_text,
 )
 from byok.errors import BadRequest, ByokError, DataDamaged, IndexInUse
-from byok.index.options import IndexOptions
+from byok.index.types import IndexOptions
 from byok.platform.memory import has_room
 from byok.retrieval.model_aids import ModelAids, VectorSearch
 from byok.storage.damage import is_damage
 
 if TYPE_CHECKING:
     from byok.index.engine import ContextEngine
-    from byok.index.skipped import SkippedFiles
+    from byok.index.report import SkippedFiles
     from byok.index.types import SkipReason
     from byok.index.uploads import Missing
     from byok.index.workspace.workspace import Workspace
@@ -188,7 +188,7 @@ class CodeContext:
                 raise IndexInUse("byok restarts: the new process has the index.")
             damage = await self._close_if_in_trouble()
             if self._open is None:
-                from byok.index.opening import open_engine
+                from byok.index.engine import open_engine
                 from byok.index.store.index_errors import lack_of_memory
                 from byok.platform.programs import find_program
                 from byok.retrieval.passages import PassageFinder
@@ -303,12 +303,12 @@ class CodeContext:
     async def find_skipped(
         self, root: str, reason: "SkipReason | None", offset: int, limit: int
     ) -> "SkippedFiles":
-        """Return which files of a workspace are left out (`index/skipped.py`).
+        """Return which files of a workspace are left out (`index/report.py`).
 
         Raises:
             BadRequest: the folder is no workspace.
         """
-        from byok.index.skipped import find_skipped
+        from byok.index.report import find_skipped
 
         engine = (await self._open_engine()).engine
         for space in engine.workspaces:

@@ -1,22 +1,303 @@
-"""Search the index for a scope, and rank the files that were found."""
+"""Search the index for a scope, and rank files by words, vectors and history."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from statistics import fmean
+from typing import NamedTuple, TypeAlias
 
 from byok.index.contents import Contents, Entry
 from byok.index.engine import ContextEngine
 from byok.index.files.languages import kind_of
+from byok.index.parse.tokens import terms
 from byok.index.store.chunk_index import CANDIDATES, ChunkScore
-from byok.retrieval.fusion import fuse
-from byok.retrieval.history_signals import HistorySignals, JoinedSignals
-from byok.retrieval.identifier import definition_marks
+from byok.index.types import CommitHistory, Kind
 from byok.retrieval.masking import mask_lines
 from byok.retrieval.model_aids import FindNear, ModelAids, NearChunks
-from byok.retrieval.query import Query
-from byok.retrieval.rank import MOST_FILES, FileEntry, RankedFile, rank
+from byok.retrieval.query import STOP_WORDS, TASK_WORDS, Query, definition_marks
+from byok.retrieval.rank import (
+    MOST_FILES,
+    FileEntry,
+    RankedFile,
+    Reasons,
+    kind_factor,
+    rank,
+)
 from byok.retrieval.scope import Scope
+
+# Join what was found by words and what is near by vectors.
+#
+#     score = score by words
+#             + 0.3 x best score by words of all files
+#               x nearness of the file's nearest chunk x factor of its kind
+#
+# The nearness of a chunk is 0 for the farthest candidate and 1 for the nearest one:
+# cosines of some models lie all between 0.7 and 0.9. Scores are added and not ranks: a
+# fusion of ranks, which gives both lists the same weight, made answers worse
+# (docs/RETRIEVAL.md).
+#
+# Vectors may still be missing, of a file that was just saved or of most of a workspace.
+# A file that matches and has none counts as near as those that have one do on average,
+# so that it neither gains nor loses. Where most have none, words alone decide.
+
+
+_WEIGHT = 0.3
+# What the nearness of a chunk counts beside its share of the best score in its file.
+_CHUNK_WEIGHT = 0.5
+_MOST_FILES = 100
+_EMBEDDED = frozenset({Kind.CODE, Kind.CONF})
+_LEAST_COVERED = 0.5
+
+
+def fuse(
+    files: Sequence[RankedFile],
+    near: NearChunks,
+    by_blob: Callable[[int], FileEntry | None],
+    names: frozenset[Kind] = frozenset(),
+    *,
+    limit: int = _MOST_FILES,
+) -> list[RankedFile]:
+    """Return the files in the order of both, best first; equal scores by path.
+
+    `files` are those found by words, `names` the kinds that the question mentions.
+    `by_blob` returns None for what is no file of the view; that is left out.
+    """
+    found = _by_blob(near)
+    waiting = [file for file in files if _lacks_vector(file, found)]
+    covered = [file for file in files if file.chunks and file.blob_id in found]
+    if len(covered) < _LEAST_COVERED * (len(covered) + len(waiting)):
+        return list(files[:limit])
+    worth = _WEIGHT * (max((file.score for file in files), default=0.0) or 1.0)
+    fused = {file.path: file for file in files}
+    for blob_id, chunks in found.items():
+        entry = by_blob(blob_id)
+        if entry is None:
+            continue
+        file = fused.get(entry.path) or _make_file(entry, names)
+        if file.blob_id == blob_id:
+            file = replace(file, chunks=_join(file.chunks, chunks))
+            fused[entry.path] = _add(file, worth * chunks[0].score)
+    if waiting:
+        usual = fmean(found[file.blob_id][0].score for file in covered)
+        fused |= {file.path: _add(file, worth * usual) for file in waiting}
+    ordered = sorted(fused.values(), key=lambda file: (-file.score, file.path))
+    return [file for file in ordered[:limit] if file.score > 0]
+
+
+def _lacks_vector(file: RankedFile, found: Container[int]) -> bool:
+    """Tell whether a file that matches is still to have a vector."""
+    matches = bool(file.chunks) and file.kind in _EMBEDDED
+    return matches and file.blob_id not in found
+
+
+def _by_blob(near: NearChunks) -> Mapping[int, Sequence[ChunkScore]]:
+    """Return the chunks by blob, nearest first; scores from 0 to 1."""
+    candidates = {chunk[:2]: chunk for chunk in (*near.nearest, *near.best.values())}
+    cosines = [chunk.score for chunk in candidates.values()]
+    low, high = min(cosines, default=0.0), max(cosines, default=0.0)
+    found: dict[int, list[ChunkScore]] = defaultdict(list)
+    for chunk in candidates.values():
+        nearness = (chunk.score - low) / (high - low) if high > low else 1.0
+        found[chunk.blob_id].append(chunk._replace(score=nearness))
+    return {blob_id: _best_first(chunks) for blob_id, chunks in found.items()}
+
+
+def _make_file(entry: FileEntry, names: frozenset[Kind]) -> RankedFile:
+    """Return a file that no word found."""
+    reasons = Reasons(0.0, 0.0, 0.0, kind_factor(entry.kind, names), 0.0)
+    return RankedFile(entry.blob_id, entry.path, entry.kind, 0.0, (), reasons)
+
+
+def _add(file: RankedFile, worth: float) -> RankedFile:
+    """Return the file with what its nearness is worth."""
+    worth *= file.reasons.kind
+    return replace(file, score=file.score + worth, vector=worth)
+
+
+def _join(
+    matching: Sequence[ChunkScore], near: Sequence[ChunkScore]
+) -> tuple[ChunkScore, ...]:
+    """Return the chunks of one file, best first, in the scores of its matches."""
+    if not matching:
+        return tuple(near)
+    scale = _CHUNK_WEIGHT * matching[0].score
+    joined = {chunk.ordinal: chunk for chunk in matching}
+    for chunk in near:
+        score = scale * chunk.score
+        if chunk.ordinal in joined:
+            score += joined[chunk.ordinal].score
+        joined[chunk.ordinal] = chunk._replace(score=score)
+    return tuple(_best_first(joined.values()))
+
+
+def _best_first(chunks: Iterable[ChunkScore]) -> list[ChunkScore]:
+    return sorted(chunks, key=lambda chunk: (-chunk.score, chunk.ordinal))
+
+
+# Score files by the commit history: messages that match, and files changed together.
+#
+# Both were measured (docs/RETRIEVAL.md): the messages of the commits that touched a
+# file describe it, and files that change in the same commits belong together.
+
+
+# BM25 over messages. A term counts 1/sqrt(number of files in the commit).
+_K1 = 4.0
+_B = 0.5
+_COCHANGE = 0.1
+# Of a file that changes often, only the newest commits are used.
+_MOST_COMMITS = 200
+_MOST_KEPT = 500  # files whose companions are kept: the same ones are found often
+# Files changed with one, their shares, and the sum of these.
+_Companions: TypeAlias = "tuple[array[int], array[float], float]"
+
+
+class HistorySignals:
+    """An immutable index of a commit history, for the files of one view.
+
+    3,000 commits take about a quarter of a second to read and a few MB to keep.
+    """
+
+    __slots__ = (
+        "_commits",
+        "_kept",
+        "_lengths",
+        "_numbers",
+        "_of_file",
+        "_paths",
+        "_postings",
+        "_size",
+        "_weights",
+    )
+
+    def __init__(self, history: CommitHistory, paths: Iterable[str]) -> None:
+        view = frozenset(paths)
+        self._size = len(view)
+        self._numbers: dict[str, int] = {}
+        self._commits: list[tuple[int, ...]] = []
+        self._weights = array("d")
+        self._postings: dict[str, array[int]] = {}
+        lengths: list[float] = []
+        of_file: list[list[int]] = []
+        for commit in history.commits:
+            kept = [path for path in commit.files if path in view]
+            if not kept or not commit.telling:
+                continue
+            files = tuple(self._number_of(path, lengths, of_file) for path in kept)
+            weight = 1 / math.sqrt(len(files))
+            said = self._index_message(commit.message, len(self._commits))
+            for file in files:
+                lengths[file] += weight * said
+                of_file[file].append(len(self._commits))
+            self._commits.append(files)
+            self._weights.append(weight)
+        self._kept: dict[int, _Companions] = {}
+        self._paths = list(self._numbers)
+        self._of_file = [array("I", numbers) for numbers in of_file]
+        average = sum(lengths) / len(lengths) if any(lengths) else 1.0
+        self._lengths = array(
+            "d", [1 - _B + _B * length / average for length in lengths]
+        )
+
+    def _number_of(
+        self, path: str, lengths: list[float], of_file: list[list[int]]
+    ) -> int:
+        number = self._numbers.setdefault(path, len(self._numbers))
+        if number == len(lengths):
+            lengths.append(0.0)
+            of_file.append([])
+        return number
+
+    def _index_message(self, message: str, commit: int) -> int:
+        """Index the terms of a message; return how many there are."""
+        said = set(terms(message)) - STOP_WORDS - TASK_WORDS
+        for term in said:
+            self._postings.setdefault(term, array("I")).append(commit)
+        return len(said)
+
+    def text_scores(self, query: Mapping[str, float]) -> dict[str, float]:
+        """Return each file's BM25 score for the messages of its commits."""
+        scores: dict[int, float] = defaultdict(float)
+        for term, weight in query.items():
+            counts: dict[int, float] = defaultdict(float)
+            for commit in self._postings.get(term, ()):
+                share = self._weights[commit]
+                for file in self._commits[commit]:
+                    counts[file] += share
+            factor = weight * self._rarity(len(counts)) * (_K1 + 1)
+            for file, count in counts.items():
+                scores[file] += factor * count / (count + _K1 * self._lengths[file])
+        return {self._paths[file]: score for file, score in scores.items()}
+
+    def _rarity(self, files: int) -> float:
+        return math.log(1 + (self._size - files + 0.5) / (files + 0.5))
+
+    def cochange(self, top: Mapping[str, float]) -> dict[str, float]:
+        """Return what files gain from scored files that were changed with them.
+
+        Each scored file passes on a tenth of its score, split among the files of its
+        commits.
+        """
+        gains: dict[int, float] = defaultdict(float)
+        for path, score in top.items():
+            file = self._numbers.get(path)
+            if file is None:
+                continue
+            others, shares, total = self._companions(file)
+            for other, share in zip(others, shares, strict=True):
+                gains[other] += _COCHANGE * score * share / total
+        return {self._paths[file]: gain for file, gain in gains.items()}
+
+    def _companions(self, file: int) -> _Companions:
+        kept = self._kept.get(file)
+        if kept is None:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            kept = self._kept[file] = self._count_companions(file)
+        return kept
+
+    def _count_companions(self, file: int) -> _Companions:
+        found: dict[int, float] = defaultdict(float)
+        for commit in self._of_file[file][:_MOST_COMMITS]:
+            files = self._commits[commit]
+            for other in files:
+                if other != file:
+                    found[other] += 1 / (len(files) - 1)
+        shares = array("d", found.values())
+        return array("I", found), shares, sum(shares)
+
+
+class JoinedSignals:
+    """The history signals of several workspaces, each with a prefix of its paths."""
+
+    def __init__(self, parts: Mapping[str, HistorySignals]) -> None:
+        """Take signals by prefix: "" for a single workspace, else `label/`."""
+        self._parts = parts
+
+    def text_scores(self, query: Mapping[str, float]) -> dict[str, float]:
+        """Return `HistorySignals.text_scores` of all workspaces, by prefixed path."""
+        return {
+            prefix + path: score
+            for prefix, signals in self._parts.items()
+            for path, score in signals.text_scores(query).items()
+        }
+
+    def cochange(self, top: Mapping[str, float]) -> dict[str, float]:
+        """Return `HistorySignals.cochange` of all workspaces, by prefixed path."""
+        found = {}
+        for prefix, signals in self._parts.items():
+            own = {
+                path.removeprefix(prefix): score
+                for path, score in top.items()
+                if path.startswith(prefix)
+            }
+            for path, gain in signals.cochange(own).items():
+                found[prefix + path] = gain
+        return found
+
 
 _FEW = 50
 _MANY = 100  # definitions of one name

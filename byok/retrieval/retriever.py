@@ -2,29 +2,34 @@
 
 import asyncio
 import logging
+import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from byok.code_query import BlobNames, Retrieval, RetrievalRequest, SearchMode
 from byok.errors import IndexFailed
+from byok.escapes import escape
 from byok.index.contents import Entry
 from byok.index.engine import ContextEngine
 from byok.index.files.languages import kind_of
-from byok.index.types import Phase
+from byok.index.parse.tokens import terms
+from byok.index.types import Commit, Phase
 from byok.index.workspace.workspace import Workspace
-from byok.retrieval import hit_lines
+from byok.retrieval import excerpts
 from byok.retrieval import query as queries
-from byok.retrieval.commits import rank_commits, render_commits
 from byok.retrieval.current_files import CurrentFiles
 from byok.retrieval.excerpts import find_terms
+from byok.retrieval.masking import mask_lines
 from byok.retrieval.model_aids import ModelAids
 from byok.retrieval.pack import MOST_FILES, Packed, pack
 from byok.retrieval.rank import RankedFile
 from byok.retrieval.ranker import Ranker, Ranking
 from byok.retrieval.render import ALL_FILES, FILES_FOUND, render
-from byok.retrieval.ripgrep import Ripgrep
+from byok.retrieval.ripgrep import ASK_IN_ENGLISH, Ripgrep
 from byok.retrieval.scope import (
     Scope,
     empty_answer,
@@ -34,7 +39,61 @@ from byok.retrieval.scope import (
     select_scope,
     stale_notes,
 )
-from byok.retrieval.search_words import ASK_IN_ENGLISH
+
+# Find and write the commits of a workspace that match a question.
+
+
+_HEADING = "The following commits were retrieved:\n"
+_NOTHING = "No commit was found for this request (no matches).\n"
+_MOST = 20
+_FILES = 8
+_LAST_SECOND = 253_402_300_799  # of the year 9999; git takes later ones
+
+
+def rank_commits(
+    commits: Sequence[Commit], query: Mapping[str, float], limit: int = _MOST
+) -> list[Commit]:
+    """Return the commits whose message and paths match best; newest first among equals.
+
+    Each query term counts once per commit, by its inverse document frequency.
+    """
+    told = [_commit_terms(commit) & query.keys() for commit in commits]
+    seen = Counter(term for found in told for term in found)
+    worth = {
+        term: query[term] * math.log(1 + len(commits) / count)
+        for term, count in seen.items()
+    }
+    scored = [
+        (sum(worth[term] for term in found), -place)
+        for place, found in enumerate(told)
+        if found
+    ]
+    return [commits[-place] for _, place in sorted(scored, reverse=True)[:limit]]
+
+
+def _commit_terms(commit: Commit) -> set[str]:
+    paths = " ".join(commit.files).replace("/", " ").replace(".", " ")
+    return {*terms(commit.message), *terms(paths.replace("-", " "))}
+
+
+def render_commits(commits: Sequence[Commit], limit: int) -> str:
+    """Write commits with date, subject and files, in at most `limit` characters."""
+    text = _HEADING if commits else _NOTHING
+    for commit in commits:
+        seconds = min(max(0, commit.time), _LAST_SECOND)
+        when = datetime.fromtimestamp(seconds, UTC).date().isoformat()
+        said = mask_lines(commit.message.splitlines() or [""])
+        subject, *rest = map(escape, said)
+        block = f"Commit: {commit.hash[:12]} {when} {subject}\n"
+        block += "".join(f"    {line}\n" for line in rest if line.strip())
+        block += "".join(f"  {escape(path)}\n" for path in commit.files[:_FILES])
+        if commit.touched > _FILES:
+            block += f"  and {commit.touched - _FILES} more files\n"
+        if len(text) + len(block) > limit:
+            break
+        text += block
+    return text[:limit]
+
 
 _log = logging.getLogger(__name__)
 # Wait at most so long for files that were just saved to be indexed.
@@ -118,9 +177,9 @@ class Retriever:
         notes = [*scope.notes, *current.notes(), *(building or stale_notes(scope))]
         answer: dict[str, Any] = {"hits": hits, "notes": notes}
         if lines:
-            read = hit_lines.lines_of_hits
+            read = excerpts.lines_of_hits
             found_lines = await asyncio.to_thread(read, best, current, query, lines)
-            answer["terms"] = hit_lines.describe_terms(query)
+            answer["terms"] = excerpts.describe_terms(query)
             for hit, shown in zip(hits, found_lines, strict=True):
                 hit["lines"] = shown
         return answer

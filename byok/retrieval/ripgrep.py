@@ -1,4 +1,4 @@
-"""Search without an index: run ripgrep once for each word of a question.
+"""Search without an index: ripgrep for each word of a question, files ranked.
 
 The arguments are fixed, so that neither a word nor a file can pass an option. Files are
 ranked by the rarity of the words that they contain, and by their kind. This is much
@@ -8,33 +8,224 @@ weaker than the index, and answers while there is none.
 import asyncio
 import base64
 import binascii
+import math
 import os
-from collections.abc import Callable
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
-from byok.index.files.notebooks import is_notebook, sources_alone
+from byok.code_query import DEFAULT_LENGTH
+from byok.index.files.ignore import Rules
+from byok.index.files.languages import kind_of
 from byok.index.files.reading import Folder, Unreadable
-from byok.index.files.text import lines_in
-from byok.index.types import SkipReason
-from byok.index.versions import MAX_BYTES
+from byok.index.files.text import is_notebook, lines_in, sources_alone
+from byok.index.parse.tokens import IDEOGRAPHS, expand, stem, words
+from byok.index.store.chunk_index import ChunkScore
+from byok.index.types import MAX_BYTES, Kind, SkipReason, Span
 from byok.platform.programs import clean_environment, kill_group
 from byok.retrieval.excerpts import find_texts
-from byok.retrieval.matches import (
-    LINES_A_FILE,
-    FileMatches,
-    MatchCollector,
-    rank_by_rarity,
-    to_ranked,
-)
-from byok.retrieval.pack import PackedFile, pack
-from byok.retrieval.query import parse_query
+from byok.retrieval.foreign.tables import normalize
+from byok.retrieval.foreign.words import read_foreign
+from byok.retrieval.pack import LONGEST_LINE, PackedFile, pack
+from byok.retrieval.query import STOP_WORDS, TASK_WORDS, parse_query
+from byok.retrieval.rank import RankedFile, Reasons, kind_factor
 from byok.retrieval.render import render
-from byok.retrieval.search_words import ASK_IN_ENGLISH, search_words
+
+# Rank files by the lines that a text search found.
+#
+# A file scores by the rarity of the words it contains, times the factor of its kind.
+
+
+LINES_A_FILE = 40
+_FILES = 100
+# The share of files assumed to contain a word whose search was stopped early.
+_COMMON = 0.5
+_SATURATION = 1.5
+_CONTEXT = 2
+_USUAL_LINE = 40
+_LONGEST_GROUP = 30
+# Of matches inside longer words, such as `item` in `items`: of each, and of all.
+_PART_WORTH, _PARTS_WORTH = 0.2, 0.6
+
+
+class LineMatch(NamedTuple):
+    """A matching line, cut at 400 characters; `number` counts from 0."""
+
+    number: int
+    text: str
+
+
+class FileMatches(NamedTuple):
+    """A file with matching lines, in order."""
+
+    path: str
+    kind: Kind
+    score: float
+    lines: tuple[LineMatch, ...]
+
+
+@dataclass
+class MatchCollector:
+    """Collects matching lines while a search runs.
+
+    Attributes:
+        lines: text by path and line number, at most 40 lines a file.
+        counts: number of matching lines by word and path; those where the word is only
+            a part of longer ones count less.
+        searched: number of files searched, as far as known.
+        common: words whose search was stopped early because they match everywhere.
+    """
+
+    lines: dict[str, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))
+    counts: dict[str, dict[str, float]] = field(default_factory=dict)
+    searched: int = 0
+    common: set[str] = field(default_factory=set)
+
+    def add(self, token: str, path: str, number: int, text: str) -> None:
+        """Add a line that contains a word."""
+        lines = self.lines[path]
+        if number in lines or len(lines) < LINES_A_FILE:
+            lines[number] = text[:LONGEST_LINE]
+        counts = self.counts.setdefault(token, {})
+        before = counts.get(path, 0.0)
+        if _whole_word(token).search(text):
+            counts[path] = before + 1.0
+        else:
+            counts[path] = max(before, min(before + _PART_WORTH, _PARTS_WORTH))
+
+
+@lru_cache(maxsize=64)
+def _whole_word(token: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){re.escape(token)}(?!\w)", re.IGNORECASE)
+
+
+def rank_by_rarity(
+    found: MatchCollector, names: frozenset[Kind] = frozenset()
+) -> tuple[FileMatches, ...]:
+    """Rank files by the rarity of their words, times the factor of the kind."""
+    total = max([found.searched, *map(len, found.counts.values())], default=0)
+    scores: dict[str, float] = defaultdict(float)
+    for token, counts in found.counts.items():
+        files = _COMMON * total if token in found.common else len(counts)
+        rarity = math.log(1 + total / max(files, 1))
+        for path, count in counts.items():
+            scores[path] += rarity * count / (count + _SATURATION)
+    ranked = []
+    for path, score in scores.items():
+        kind = kind_of(path)
+        lines = sorted(LineMatch(n, text) for n, text in found.lines[path].items())
+        if lines:
+            score *= kind_factor(kind, names)
+            ranked.append(FileMatches(path, kind, score, tuple(lines)))
+    ranked.sort(key=lambda file: (-file.score, file.path))
+    return tuple(ranked[:_FILES])
+
+
+def to_ranked(
+    files: Iterable[FileMatches], prefix: str = ""
+) -> tuple[list[RankedFile], dict[int, list[Span]]]:
+    """Return matches as ranked files and their spans, ready for `pack`.
+
+    Lines near each other form one chunk, whose score is the number of matches. The
+    position of a file stands for its blob id.
+    """
+    ranked: list[RankedFile] = []
+    spans: dict[int, list[Span]] = {}
+    for place, file in enumerate(files):
+        groups = _groups(file.lines)
+        spans[place] = [span for span, _ in groups]
+        chunks = [ChunkScore(place, n, worth) for n, (_, worth) in enumerate(groups)]
+        chunks.sort(key=lambda chunk: (-chunk.score, chunk.ordinal))
+        factor = kind_factor(file.kind)
+        why = Reasons(file.score / factor, 0.0, 0.0, factor, 0.0)
+        ranked.append(
+            RankedFile(
+                place, prefix + file.path, file.kind, file.score, tuple(chunks), why
+            )
+        )
+    return ranked, spans
+
+
+def _groups(lines: Iterable[LineMatch]) -> list[tuple[Span, int]]:
+    """Join lines whose context overlaps; give each group and its number of matches."""
+    found: list[tuple[Span, int]] = []
+    for number, text in lines:
+        first, last = max(0, number - _CONTEXT), number + _CONTEXT
+        chars = len(text) + 2 * _CONTEXT * _USUAL_LINE
+        before, worth = found[-1] if found else (Span(0, -_LONGEST_GROUP, 0), 0)
+        if first <= before.last + 1 and last - before.first < _LONGEST_GROUP:
+            found[-1] = (Span(before.first, last, before.chars + chars), worth + 1)
+        else:
+            found.append((Span(first, last, chars), 1))
+    return found
+
+
+# Choose the words of a question that are searched without an index.
+
+
+ASK_IN_ENGLISH = (
+    "Most code is written with English words: ask again in English, with any"
+    " identifiers that you know."
+)
+_WORD = re.compile(
+    r"[A-Za-z_\u00c0-\u1fff][A-Za-z0-9_\u00c0-\u1fff]{2,}"
+    r"|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,}"  # kana, han, hangul
+)
+_LONGEST_WORD = 4  # of kana, han and hangul; longer ones are phrases
+_LONGEST_QUERY = 10_000
+_LONGEST_TOKEN = 64
+_TOKENS = 8
+_SPACED_WORDS, _OWN_WORDS = 4, 2  # of a question with words of another language
+
+
+def search_words(text: str) -> list[str]:
+    """Return what to search for: at most eight words, else the start of the text.
+
+    Task words come last, and stop words are used only if there is nothing else. Of
+    Chinese, Japanese and Korean, which have no spaces, a run of more than four
+    characters is searched by pairs of characters. For words of other languages the
+    likeliest English words are searched too, before words without spaces.
+    """
+    text = normalize(text, _LONGEST_QUERY)
+    foreign = read_foreign(words(text))
+    said: dict[str, str] = {}
+    for found in _WORD.findall(text):
+        whole = found[0] < IDEOGRAPHS or len(found) <= _LONGEST_WORD
+        for word in (found[:_LONGEST_TOKEN],) if whole else expand(found):
+            said.setdefault(word.lower(), word)
+    telling = [
+        word
+        for low, word in said.items()
+        if stem(low) not in STOP_WORDS and low not in foreign.idle
+    ]
+    telling.sort(key=lambda word: stem(word.lower()) in TASK_WORDS)
+    if foreign.english:
+        telling = _with_english(telling, foreign.english)
+    if said:
+        return (telling or list(said.values()))[:_TOKENS]
+    pieces = (piece.strip() for piece in re.split(r"[\x00\r\n]+", text))
+    first = next(filter(None, pieces), "")[:_LONGEST_TOKEN]
+    return [first] if first else []
+
+
+def _with_english(said: list[str], english: Mapping[str, float]) -> list[str]:
+    """Put English words after at most four words with spaces and before the rest."""
+    spaced = [word for word in said if word[0] < IDEOGRAPHS][:_SPACED_WORDS]
+    rest = [word for word in said if word not in spaced]
+    known = {word.lower() for word in spaced}
+    # A word of two letters, such as "id", is in every file.
+    fresh = [word for word in english if word not in known and len(word) > 2]
+    fresh.sort(key=lambda word: (stem(word) in TASK_WORDS, -english[word]))
+    room = _TOKENS - len(spaced) - min(len(rest), _OWN_WORDS)
+    return [*spaced, *fresh[:room], *rest]
+
 
 _BLOCK = 2**16
 _LAST_WORDS = 2.0
@@ -273,3 +464,39 @@ def _text(value: dict[str, str]) -> str:
         return os.fsdecode(base64.b64decode(value["bytes"]))
     except binascii.Error as error:
         raise ValueError from error
+
+
+# Answer with ripgrep where another process has the index open.
+
+
+_WHY = (
+    "Another byok process has the index open, so this is a plain text search; ask "
+    "again later for better results.\n"
+)
+
+
+class TextSearch:
+    """Searches folders with ripgrep, by the ignore rules of workspaces."""
+
+    def __init__(self, ripgrep: Ripgrep, rules_of: Callable[[Path], Rules]) -> None:
+        self._ripgrep = ripgrep
+        self._rules_of = rules_of
+
+    async def answer(self, question: str, roots: Sequence[Path]) -> str:
+        """Return the answer to a question about these folders."""
+        share = (DEFAULT_LENGTH - len(_WHY)) // len(roots)
+        answers = [
+            await self._ripgrep.answer(
+                root,
+                question,
+                partial(_is_open, self._rules_of(root)),
+                share,
+                prefix=f"{root.name}/" if len(roots) > 1 else "",
+            )
+            for root in roots
+        ]
+        return "\n".join([*answers, _WHY])[:DEFAULT_LENGTH]
+
+
+def _is_open(rules: Rules, path: str) -> bool:
+    return rules.reason(path) is None

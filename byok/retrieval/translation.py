@@ -15,8 +15,7 @@ from collections.abc import Callable
 
 from byok.errors import ByokError, UpstreamGarbled
 from byok.index.parse.tokens import IDEOGRAPHS, words
-from byok.prompts.prompt_set import PromptSet
-from byok.prompts.shipped import shipped_prompts
+from byok.prompts.prompt_set import PromptSet, shipped_prompts
 from byok.retrieval.foreign.tables import normalize
 from byok.retrieval.foreign.words import LIKELIEST, read_foreign
 from byok.retrieval.masking import mask_lines

@@ -1,12 +1,91 @@
-"""Admission of answers: first a turn in the conversation, then a free place."""
+"""Admission of answers: a turn in their conversation first, then a free place."""
 
+import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from byok.augment.conversation import Place
-from byok.server.conversations import Conversations
+from byok.augment.chat_request import Place
+from byok.errors import BadRequest
 from byok.server.http.gate import Gate
+
+# Requests of one conversation are answered one at a time, in their order.
+
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class _Answer:
+    place: Place
+    scope: asyncio.Timeout
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Conversations:
+    """Makes the requests of a conversation take turns.
+
+    Different conversations do not wait for each other, and sub-agents have their own.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[str, list[_Answer]] = {}
+
+    @asynccontextmanager
+    async def turn(
+        self, place: Place | None, on_wait: Callable[[], None] = lambda: None
+    ) -> AsyncIterator[None]:
+        """Wait for the earlier answers of the conversation, and hold back later ones.
+
+        `on_wait` is called where there are any.
+
+        Raises:
+            BadRequest: 409, a newer request took this one's place; raised while it
+                waits or in the middle of the body.
+        """
+        if place is None:
+            yield
+            return
+        line = self._open.setdefault(place.conversation, [])
+        earlier = [answer for answer in line if not _end_superseded(answer, place)]
+        try:
+            async with asyncio.timeout(None) as scope:
+                mine = _Answer(place, scope)
+                line.append(mine)
+                try:
+                    if earlier:
+                        _log.info("a request waits for the turn before it")
+                        on_wait()
+                    for answer in earlier:
+                        await answer.over.wait()
+                    yield
+                finally:
+                    mine.over.set()
+                    line.remove(mine)
+                    if not line:
+                        del self._open[place.conversation]
+        except TimeoutError as error:
+            if not scope.expired():
+                raise
+            raise _superseded_error() from error
+
+
+def _end_superseded(answer: _Answer, by: Place) -> bool:
+    """Cancel an answer that a newer request supersedes; tell whether it does."""
+    if by.after != answer.place.after:
+        return False
+    if not answer.scope.expired():  # else it is on its way out already
+        answer.scope.reschedule(asyncio.get_running_loop().time())
+    return True
+
+
+def _superseded_error() -> BadRequest:
+    return BadRequest(
+        "A newer request in this conversation replaced this one.",
+        code="superseded",
+        status=409,
+    )
 
 
 @dataclass(frozen=True, slots=True)

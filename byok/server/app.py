@@ -21,13 +21,14 @@ from byok.server.dashboard.endpoint import (
     PAGE_HEADERS,
     PREFIX,
     DashboardEndpoint,
+    asks_for_worker,
+    end_worker,
     is_visit,
 )
-from byok.server.dashboard.service_worker import asks_for_worker, end_worker
 from byok.server.http.body import parse_request, read_body
 from byok.server.http.exchange import HttpExchange
 from byok.server.http.gate import Gate, shutting_down
-from byok.server.http.guard import Guard
+from byok.server.http.guard import Guard, client_of
 from byok.server.http.protocol import note_token
 from byok.server.http.reply import (
     COMMON,
@@ -36,7 +37,6 @@ from byok.server.http.reply import (
     explain_failure,
     json_response,
 )
-from byok.server.http.user_agent import client_of
 from byok.server.metrics import MetricsEndpoint
 from byok.server.openai_api import takes_api_key
 

@@ -5,7 +5,7 @@ from datetime import date
 
 from byok.chat import Json
 from byok.config.values import is_alias
-from byok.dialects.fact_values import write_facts
+from byok.dialects.model_facts import write_facts
 from byok.model_ids import ListedModel
 from byok.purposes import Purpose
 from byok.upstream.model_table import known_table

@@ -10,8 +10,7 @@ from functools import partial
 from aiohttp.web import StreamResponse
 
 from byok.augment.blobs import blob_names
-from byok.augment.completion.reply import CompletionObject
-from byok.augment.completion.shown import Shown
+from byok.augment.completion import CompletionObject, Shown
 from byok.augment.endpoints import Generate
 from byok.augment.reply_job import Decode, DecodeState, Defaults, ReplyFacts
 from byok.chat import Json
@@ -22,12 +21,11 @@ from byok.features.base import Asking, Verdict
 from byok.record import RequestRecord
 from byok.retrieval.code_context import CodeContext
 from byok.server.answerable import Answerable
-from byok.server.grounding import Grounding
+from byok.server.generate import Grounding, ModelChooser
 from byok.server.http.exchange import HttpExchange
 from byok.server.http.gate import Gate
 from byok.server.http.reply import explain_failure, json_response
 from byok.server.model_answer import AnswerTools, ModelAnswer
-from byok.server.target import ModelChooser
 from byok.threads import Runner
 from byok.upstream.router import Destination
 

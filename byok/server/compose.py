@@ -8,19 +8,16 @@ from typing import NamedTuple
 from byok.features.running import Features
 from byok.journal.journal import Journal
 from byok.routing import Service
-from byok.server.admission import Admission
+from byok.server.admission import Admission, Conversations
 from byok.server.code_endpoints import CodeEndpoints
 from byok.server.completions import Completer
 from byok.server.control import Control
-from byok.server.conversations import Conversations
 from byok.server.daemon_endpoints import DaemonEndpoints
 from byok.server.dashboard.endpoint import MakeHandlers, PageHandler
 from byok.server.embed_endpoints import EmbedEndpoints
-from byok.server.endpoints import Endpoints
+from byok.server.endpoints import Endpoints, Handlers, LocalHandler
 from byok.server.forward import Forwarder
-from byok.server.generate import Generator
-from byok.server.grounding import Grounding
-from byok.server.handlers import Handlers, LocalHandler
+from byok.server.generate import Generator, Grounding, ModelChooser
 from byok.server.http.deadlines import Timing
 from byok.server.http.exchange import HttpExchange
 from byok.server.http.gate import Gate
@@ -29,7 +26,6 @@ from byok.server.http.stream import EVENTS, LINES, LineStream
 from byok.server.model_answer import AnswerTools
 from byok.server.model_lists import ModelLists
 from byok.server.official import Relay
-from byok.server.target import ModelChooser
 from byok.server.translate import Translator
 from byok.wiring.services import Services
 

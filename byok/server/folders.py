@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Mapping
 
-from byok.augment.folders import open_folders
+from byok.augment.chat_request import open_folders
 from byok.augment.retrieval import with_folders
 from byok.chat import Json
 

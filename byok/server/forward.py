@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp.web import Response, StreamResponse
 
 from byok.clients.errors import anthropic_error, openai_error
-from byok.dialects.openai_chat.usage import usage_near_end
+from byok.dialects.openai_chat.chunks import usage_near_end
 from byok.errors import ByokError
 from byok.events import Usage
 from byok.redact import Redactor
@@ -24,8 +24,8 @@ from byok.threads import Runner
 from byok.upstream.base import ForwardedResponse
 from byok.upstream.http_body import read_to_end
 from byok.upstream.router import Destination
-from byok.wire.json_splice import with_string
-from byok.wire.sse_writer import encode_data, encode_named
+from byok.wire.json_body import with_string
+from byok.wire.sse import encode_data, encode_named
 
 _log = logging.getLogger(__name__)
 _TYPE = "content-type"

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from byok.augment.blobs import blob_names
 from byok.augment.body import first_text, flag
-from byok.augment.conversation import place_of
+from byok.augment.chat_request import model_id, place_of, purpose_of_chat
 from byok.augment.editor_context import ShownContext
 from byok.augment.endpoints import Generate, Streamed, Whole
-from byok.augment.prompts.editing import cut_file
+from byok.augment.grounding import with_passages
+from byok.augment.prompts.edit import cut_file
 from byok.augment.reply_job import (
     Decode,
     DecodeState,
@@ -21,8 +23,13 @@ from byok.augment.reply_job import (
     LineReply,
     ObjectReply,
     ReplyFacts,
+    ReplyJob,
 )
 from byok.chat import ChatRequest, Json
+from byok.code_query import BlobNames, CodeContextBlock, CodeQuestion, UnknownBlobs
+from byok.config.routing_sections import ModelSettings
+from byok.config.sections import ChatSettings
+from byok.errors import ByokError
 from byok.events import Notice
 from byok.features.base import PASS, Asking, Verdict
 from byok.purposes import Purpose
@@ -30,18 +37,122 @@ from byok.retrieval.code_context import CodeContext
 from byok.server.admission import Admission
 from byok.server.answerable import Answerable
 from byok.server.folders import window_of
-from byok.server.grounding import Grounding
 from byok.server.http.exchange import HttpExchange
 from byok.server.http.stream import LineStream
-from byok.server.model_answer import AnswerTools, ModelAnswer
-from byok.server.streamed_answer import StreamedAnswer
-from byok.server.target import ModelChooser
-from byok.server.whole_answer import WholeAnswer
+from byok.server.model_answer import (
+    AnswerTools,
+    ModelAnswer,
+    StreamedAnswer,
+    WholeAnswer,
+)
 from byok.threads import Runner
 from byok.upstream.chat_places import ChatPlaces
-from byok.upstream.router import Destination
+from byok.upstream.fallback_choice import Fallbacks
+from byok.upstream.router import Destination, Router
+
+# Which model answers a request: the user's choice for its purpose, or the client's.
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChooser:
+    """Chooses by purpose and by what the client names."""
+
+    settings: ModelSettings
+    router: Router
+    fallbacks: Fallbacks
+
+    async def choose(self, purpose: Purpose, body: Json) -> Destination:
+        """Return the upstream and the model that answer a body, and if not, others.
+
+        What the user set for a purpose counts more than what the client names, but in
+        a chat: there the user chooses in the client. A silent chat is a job of the
+        client's own, like those of the other endpoints. Where nobody chose a model,
+        small jobs and completions get a small one of the same upstream.
+        """
+        named = model_id(body)
+        if purpose is Purpose.CHAT:
+            purpose = purpose_of_chat(body)
+        wanted = self.settings.for_purpose(purpose)
+        if wanted and not (purpose is Purpose.CHAT and named):
+            chosen = await self.router.choose_listed(wanted)
+        else:
+            chosen = await self.router.choose(named)
+            chosen = self.router.choose_for(purpose, chosen)
+        conversation = first_text(body, "conversation_id")
+        return await self.fallbacks.prepare(chosen, purpose, conversation)
+
+
+# Adds retrieved code to a chat, and finds out which blobs are not stored here.
+
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class Grounding:
+    """Looks up the code that requests are about.
+
+    Where uploads go elsewhere (`keeps_uploads` is False), there is nothing to find, and
+    nothing is called unknown: a client would upload it at once.
+    """
+
+    def __init__(
+        self, context: CodeContext, settings: ChatSettings, *, keeps_uploads: bool
+    ) -> None:
+        self._context = context
+        self._settings = settings
+        self._keeps_uploads = keeps_uploads
+
+    async def ground(
+        self,
+        job: ReplyJob[LineReply | ObjectReply],
+        body: Json,
+        request_id: str,
+        run: Runner,
+    ) -> tuple[ChatRequest, ReplyFacts]:
+        """Return the chat, with code if it wants some, and the facts about blobs."""
+        if not self._keeps_uploads:
+            return job.chat, ReplyFacts(request_id)
+        wanted = job.wanted
+        if wanted is not None and self._settings.retrieval:
+            found = await self._find_code(wanted)
+            facts = ReplyFacts(
+                request_id, found.unknown, found.checkpoint_found, found.chunks
+            )
+            return with_passages(job.chat, found.text), facts
+        names = wanted.blobs if wanted else await run(partial(blob_names, body))
+        return job.chat, await self.facts(names, request_id)
+
+    async def facts(self, names: BlobNames, request_id: str) -> ReplyFacts:
+        """Return which of the blobs that a request names are not stored here."""
+        if names.is_empty or not self._keeps_uploads:
+            return ReplyFacts(request_id)
+        found = await _look_up(
+            self._context.find_unknown(names),
+            UnknownBlobs(),
+            "nothing is said of blobs",
+        )
+        return ReplyFacts(request_id, found.names, found.checkpoint_found)
+
+    async def _find_code(self, wanted: CodeQuestion) -> CodeContextBlock:
+        """Find code."""
+        found = self._context.passages(wanted, self._settings.context_chars)
+        return await _look_up(
+            found, CodeContextBlock(), "a chat continues without code"
+        )
+
+
+async def _look_up(lookup: Awaitable[T], nothing: T, what: str) -> T:
+    """Await a lookup; if it fails, log that and return `nothing`."""
+    try:
+        return await lookup
+    except ByokError as error:
+        _log.warning("%s: %s", what, error.sentence)
+    except Exception:
+        _log.exception("%s", what)
+    return nothing
+
+
 _MAX_TOLD = 60
 R = TypeVar("R", bound=LineReply | ObjectReply)
 

@@ -1,11 +1,14 @@
-"""One model's answer: the upstream's events become the client's lines."""
+"""A model's answer: events become lines for the client as they come, or one object."""
 
 import logging
 import uuid
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
 
+from aiohttp.web import StreamResponse
+
+from byok.augment.chat_request import Place
 from byok.augment.history import call_ids
 from byok.augment.reply_job import LineReply, ObjectReply
 from byok.chat import ChatRequest, Json, ToolCall
@@ -23,13 +26,17 @@ from byok.events import (
 )
 from byok.record import RequestRecord
 from byok.redact import Redactor
-from byok.server.http.reply import error_for_user
+from byok.server.admission import Admission
+from byok.server.http.exchange import HttpExchange
+from byok.server.http.reply import error_for_user, explain_failure, json_response
+from byok.server.http.stream import LineStream
 from byok.toolcalls.assemble import ToolCallAssembler
 from byok.toolcalls.provider_data import CallDataCollector
 from byok.toolcalls.repair import Repair
 from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.router import Destination
 from byok.upstream.tool_call_retry import stream_whole_calls
+from byok.wire.json_lines import encode_line
 
 _log = logging.getLogger(__name__)
 _SHOWN = 60
@@ -206,3 +213,113 @@ def _difference(before: str, after: str) -> tuple[str, str]:
         same += 1
     start = max(0, same - _SHOWN // 3)
     return repr(before[start : start + _SHOWN]), repr(after[start : start + _SHOWN])
+
+
+# A model's answer as a stream of lines, and how a failure appears in it.
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedAnswer:
+    """Answers with lines as they come; `place` is that in the conversation."""
+
+    exchange: HttpExchange
+    model_answer: ModelAnswer
+    reply: LineReply
+    place: Place | None
+    admission: Admission
+    open_stream: Callable[[HttpExchange], LineStream]
+    encode: Callable[[Json], bytes] = encode_line
+    fails_with_status: bool = False  # as long as the head is not out
+
+    async def answer(self) -> StreamResponse:
+        """Stream the answer.
+
+        An error is raised, and becomes an HTTP status, until the upstream was asked or
+        the head of the stream was sent; from then on the stream's last lines tell it.
+        """
+        async with self.open_stream(self.exchange) as stream:
+            stream.begin_with(self._line(self.reply.first))
+            stream.beat_with(self._line(self.reply.heartbeat))
+            if not self.reply.keeps_part:
+                stream.delay_head()
+            try:
+                await self._send_lines(stream)
+            except ConnectionError:
+                raise  # the client is gone
+            except Exception as error:
+                failure = explain_failure(error, self.exchange.request_id)
+                if not (self.model_answer.begun or stream.response.prepared):
+                    raise failure from error
+                if not self.model_answer.ended:  # a whole answer cannot fail any more
+                    await self._end_broken(stream, failure)
+                    return stream.response
+            await stream.finish(self._lines(self.model_answer.last))
+        return stream.response
+
+    async def _send_lines(self, stream: LineStream) -> None:
+        """Send the lines of the answer but for the last ones."""
+        model_answer = self.model_answer
+        async with (
+            self.admission.enter(self.place, stream.keep_alive),
+            model_answer.events() as batches,
+        ):
+            stream.keep_alive()
+            async for batch in batches:
+                lines = model_answer.lines(batch)
+                if lines and not model_answer.ended:
+                    await stream.write(self._lines(lines))
+        if not model_answer.ended:
+            model_answer.end()
+
+    async def _end_broken(self, stream: LineStream, error: ByokError) -> None:
+        """End a stream whose answer broke."""
+        error = self.model_answer.note_failure(error)
+        reply = self.reply
+        by_status = self.fails_with_status or not reply.keeps_part
+        if by_status and not stream.response.prepared:
+            raise error
+        end = self._lines(reply.fail(error))
+        has_begun = self.model_answer.has_lines or reply.first is not None
+        if has_begun and not reply.keeps_part:
+            await stream.break_off(end)
+        else:
+            await stream.finish(end)
+
+    def _line(self, line: Json | None) -> bytes:
+        return b"" if line is None else self.encode(line)
+
+    def _lines(self, lines: Iterable[Json]) -> bytes:
+        return b"".join(map(self.encode, lines))
+
+
+# A model's answer as one object.
+
+
+@dataclass(frozen=True, slots=True)
+class WholeAnswer:
+    """Answers with one object at the end; `place` is that in the conversation."""
+
+    model_answer: ModelAnswer
+    reply: ObjectReply
+    place: Place | None
+    admission: Admission
+
+    async def answer(self) -> StreamResponse:
+        """Answer; a failure is an error, or what the reply makes of it."""
+        model_answer = self.model_answer
+        try:
+            async with (
+                self.admission.enter(self.place),
+                model_answer.events() as batches,
+            ):
+                async for batch in batches:
+                    model_answer.lines(batch)
+            if not model_answer.ended:
+                model_answer.end()
+        except ByokError as error:
+            if not model_answer.begun:
+                raise
+            if not model_answer.ended:  # a whole answer cannot fail any more
+                failure = model_answer.note_failure(error)
+                return json_response(self.reply.fail_whole(failure))
+        return json_response(model_answer.last[-1])

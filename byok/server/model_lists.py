@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from byok.augment.flags import pauses
-from byok.augment.models import get_models
+from byok.augment.models import get_models, pauses
 from byok.chat import Json
 from byok.config.sections import CompletionSettings
 from byok.server.openai_api import model_list, one_model

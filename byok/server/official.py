@@ -2,32 +2,127 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
 from byok.augment.endpoints import Endpoint
-from byok.augment.merging import merge_models
+from byok.augment.models import merge_models
 from byok.chat import Json
 from byok.config.routing_sections import OfficialSettings
-from byok.errors import ByokError, NotReady, UpstreamGarbled
+from byok.errors import (
+    ByokError,
+    KeyMissing,
+    NotReady,
+    UpstreamGarbled,
+    UpstreamRefused,
+    UpstreamTimeout,
+)
 from byok.routing import OFFICIAL, EndpointGroup, ServedBy
 from byok.server.http.deadlines import OfficialTiming
 from byok.server.http.exchange import HttpExchange
 from byok.server.http.gate import Gate
 from byok.server.http.reply import COMMON
 from byok.server.http.stream import LINES, OpenStream
-from byok.server.official_health import OfficialHealth
 from byok.upstream.base import ForwardedResponse
 from byok.upstream.http_body import MAX_WHOLE, read_to_end
 from byok.upstream.official import OfficialService, too_late
 from byok.wire.inflate import Inflate
 from byok.wire.json_body import parse_json
 
+# Failures of the official service: logged once, and again only after it recovered.
+#
+# Most failures are the service's and concern a whole group of endpoints; one that
+# refuses a single request, as with 404, concerns that path.
+
+
 _log = logging.getLogger(__name__)
+_OF_THE_SERVICE = frozenset({401, 402, 403, 407, 408, 425, 429})
+
+
+@dataclass(slots=True)
+class _Trouble:
+    whole: str = ""  # what keeps the group from it
+    paths: dict[str, str] = field(default_factory=dict)
+
+
+class OfficialHealth:
+    """Keeps the failures of each group; a silent service is left alone for `pause`."""
+
+    def __init__(
+        self, pause: float, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._pause = pause
+        self._clock = clock
+        self._keyless = False
+        self._found: dict[EndpointGroup, _Trouble] = {
+            group: _Trouble() for group in EndpointGroup
+        }
+        self._until: dict[EndpointGroup, float] = {}
+
+    def is_paused(self, group: EndpointGroup) -> bool:
+        """Tell whether the group has just waited in vain."""
+        return self._clock() < self._until.get(group, 0.0)
+
+    def note_failure(self, group: EndpointGroup, path: str, error: ByokError) -> None:
+        """Note a failure, and write down a new one."""
+        trouble, reason = self._found[group], _reason(error)
+        if isinstance(error, UpstreamTimeout):
+            self._until[group] = self._clock() + self._pause
+        if isinstance(error, KeyMissing):
+            known, self._keyless = self._keyless, True
+        elif _concerns_path(error):
+            known = path in trouble.paths
+            trouble.paths[path] = reason
+        else:
+            known = bool(trouble.whole)
+            trouble.whole = trouble.whole or reason
+        if not known:
+            _log.warning(
+                "the official service does not answer %s (group %s), so byok does: %s",
+                path,
+                group,
+                reason,
+            )
+
+    def over(self, group: EndpointGroup, path: str) -> None:
+        """Note that the service answered."""
+        trouble, self._keyless = self._found[group], False
+        if trouble.paths.pop(path, "") or trouble.whole:
+            trouble.whole = ""
+            _log.info("the official service answers %s (group %s) again", path, group)
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """What is wrong, by group or path."""
+        found: dict[str, str] = {}
+        for group, trouble in self._found.items():
+            if trouble.whole:
+                found[group.value] = trouble.whole
+            found |= trouble.paths
+        if self._keyless:
+            found["no token"] = "byok keys set official"
+        return found
+
+
+def _concerns_path(error: ByokError) -> bool:
+    if not isinstance(error, UpstreamRefused):
+        return False
+    status = error.upstream_status
+    return 400 <= status < 500 and status not in _OF_THE_SERVICE
+
+
+def _reason(error: ByokError) -> str:
+    """Say what happened, without the words of others."""
+    if isinstance(error, UpstreamRefused):
+        return f"it answered {error.upstream_status}. {error.hint}".strip()
+    return error.log_text
+
+
 _MAX_MODELS = 4 * 2**20
 _PIECE = 2**16  # of a compressed answer; each piece may expand a lot
 _TYPE, _ENCODING = "Content-Type", "Content-Encoding"

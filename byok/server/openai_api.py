@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote
 
 from byok.chat import Json
-from byok.clients.chat_completions.request import decode_completion
-from byok.clients.messages.request import decode_message
-from byok.clients.question import Question
-from byok.clients.responses.request import decode_response
+from byok.clients.block_reply import Question
+from byok.clients.chat_completions import decode_completion
+from byok.clients.messages import decode_message
+from byok.clients.responses import decode_response
 from byok.errors import MODEL_NOT_FOUND, BadRequest
-from byok.wire.sse_writer import encode_data, encode_named
+from byok.wire.sse import encode_data, encode_named
 
 if TYPE_CHECKING:
     from byok.model_ids import ListedModel

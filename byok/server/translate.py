@@ -8,23 +8,23 @@ from typing import Any
 
 from byok.augment.body import first_text
 from byok.chat import ChatRequest
-from byok.clients.block_reply import ReplyHead
-from byok.clients.question import Question
-from byok.clients.whole_reply import WholeReply
+from byok.clients.block_reply import Question, ReplyHead, WholeReply
 from byok.features.base import Asking, Verdict
 from byok.server.admission import Admission
 from byok.server.answerable import Answerable, ConstantAnswer
 from byok.server.forward import Forwarder
 from byok.server.http.exchange import HttpExchange
 from byok.server.http.stream import LineStream
-from byok.server.model_answer import AnswerTools, ModelAnswer
+from byok.server.model_answer import (
+    AnswerTools,
+    ModelAnswer,
+    StreamedAnswer,
+    WholeAnswer,
+)
 from byok.server.openai_api import Ask, CountTokens, Forward
-from byok.server.streamed_answer import StreamedAnswer
-from byok.server.whole_answer import WholeAnswer
 from byok.threads import Runner
 from byok.upstream.router import Destination, Router
-from byok.window.estimate import weigh_said, weigh_tools
-from byok.window.limits import BYTES_A_TOKEN
+from byok.window.estimate import BYTES_A_TOKEN, weigh_said, weigh_tools
 from byok.wire.encrypted_content import holds_encrypted
 
 _log = logging.getLogger(__name__)

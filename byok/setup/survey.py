@@ -20,7 +20,7 @@ from byok.errors import (
 )
 from byok.keys import KeyLadder
 from byok.keys.keyring_store import KeyringStore
-from byok.keys.variables import own_variable
+from byok.keys.ladder import own_variable
 from byok.model_ids import ListedModel, split_id
 from byok.redact import Redactor
 from byok.setup.candidate import Candidate, FoundBy

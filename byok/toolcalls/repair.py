@@ -27,13 +27,24 @@ them. The parser with its own rules is `wire/lenient_json.py`.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, TypeAlias
 
 from byok.chat import Json
 from byok.toolcalls.coerce import coerce, fill_missing
-from byok.toolcalls.mode import RepairMode
 from byok.wire.json_body import is_object, parse_json, write_json
 from byok.wire.lenient_json import BrokenJson, parse_lenient, parse_run
+
+# The setting `tools.repair`: how far tool calls are repaired.
+
+
+class RepairMode(StrEnum):
+    """How far tool calls are repaired: never, if certain, or with empty values too."""
+
+    OFF = "off"
+    LOSSLESS = "lossless"
+    FILL = "fill"
+
 
 _FENCE = "```"
 _FENCE_LABEL = re.compile(r"[A-Za-z0-9_-]*[ \t\r]*\Z")

@@ -10,7 +10,7 @@ from byok import __version__
 from byok.chat import Json
 from byok.record import RequestRecord
 from byok.wire.json_body import parse_json
-from byok.wire.ndjson import encode_line
+from byok.wire.json_lines import encode_line
 
 if TYPE_CHECKING:
     import aiohttp

@@ -5,9 +5,9 @@ silently drop its beginning, and with it the tools and the task.
 
 How long a prompt may be is learned, as nobody states it reliably. The user's setting,
 the server's report and refusals give the window in tokens; the counts in answers give
-the ratio of bytes to tokens (`window/limits.py`). A refusal that names no number leads
-to a guess, which later answers raise again. Tokens are not counted here: each model has
-its own tokenizer, and a wrong one is no better than the learned ratio.
+the ratio of bytes to tokens (`window/estimate.py`). A refusal that names no number
+leads to a guess, which later answers raise again. Tokens are not counted here: each
+model has its own tokenizer, and a wrong one is no better than the learned ratio.
 
 The server is asked before the first large prompt. Some know the window only of a model
 that they have loaded, so it is asked again after the answer, whose count may then tell
@@ -39,8 +39,13 @@ from byok.upstream.fitting import ConversationFitter, Fitted
 from byok.upstream.router import Destination
 from byok.upstream.summaries import Summarise
 from byok.upstream.window_notices import GUESSED, WindowNotices
-from byok.window.estimate import has_images, weigh, weigh_said, weigh_tools
-from byok.window.limits import WindowLimits
+from byok.window.estimate import (
+    WindowLimits,
+    has_images,
+    weigh,
+    weigh_said,
+    weigh_tools,
+)
 
 _log = logging.getLogger(__name__)
 _MAX_MODELS = 200

@@ -23,7 +23,7 @@ from byok.upstream.base import NO_HEADERS, ForwardedResponse
 
 MODEL = "echo"
 _MAX_ECHO = 2000
-_LABEL = re.compile(r"\[[a-z][^\]\n]*\]?")  # of augment/blocks.py
+_LABEL = re.compile(r"\[[a-z][^\]\n]*\]?")  # of augment/nodes.py
 
 
 class DemoUpstream:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from byok.chat import ChatRequest
 from byok.dialects.base import Codec
 from byok.dialects.fim.codecs import modes_for
-from byok.dialects.fim.modes import FimMode
+from byok.dialects.fim.templates import FimMode
 from byok.errors import RefusalKind, UpstreamError, UpstreamRefused
 from byok.events import StreamEvent
 from byok.record import current_record

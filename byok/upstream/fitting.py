@@ -92,7 +92,7 @@ class ConversationFitter:
         """Cut a system message that leaves no room for a question.
 
         This is the last resort: where the window is known from the beginning, less is
-        put into the message (`augment/guides.py`).
+        put into the message (`augment/frames.py`).
         """
         cut = shorter_system(system, room)
         _log.info(

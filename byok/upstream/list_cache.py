@@ -10,8 +10,7 @@ from typing import Any
 
 import orjson
 
-from byok.dialects.fact_values import read_facts, write_facts
-from byok.dialects.model_facts import ModelFacts
+from byok.dialects.model_facts import ModelFacts, read_facts, write_facts
 from byok.platform.paths import write_private
 
 _log = logging.getLogger(__name__)

@@ -24,8 +24,7 @@ from typing import Any, TypeVar
 import orjson
 
 from byok.chat import Json
-from byok.dialects.fact_values import read_facts, write_facts
-from byok.dialects.model_facts import ModelFacts
+from byok.dialects.model_facts import ModelFacts, read_facts, write_facts
 from byok.dialects.remedies import Remedy
 from byok.platform.paths import write_private
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from byok.chat import Json
 from byok.dialects.base import Codec, Dialect
-from byok.dialects.fim.modes import FimMode
+from byok.dialects.fim.templates import FimMode
 from byok.dialects.model_facts import ModelFacts
 from byok.upstream.http_call import Callee
 from byok.upstream.retry import PATIENCE

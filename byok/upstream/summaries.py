@@ -10,8 +10,7 @@ from typing import TypeAlias
 
 from byok.chat import Message
 from byok.errors import ByokError, ContextLengthExceeded
-from byok.prompts.prompt_set import PromptSet
-from byok.prompts.shipped import shipped_prompts
+from byok.prompts.prompt_set import PromptSet, shipped_prompts
 from byok.truncate import truncate_middle
 from byok.upstream.router import Destination
 from byok.upstream.short_question import answer_of

@@ -1,4 +1,4 @@
-"""Parse and write JSON documents, within limits.
+"""Parse, change and write JSON documents, within limits.
 
 orjson reads nearly all of them. What it refuses is parsed again by the standard
 library, only to accept lone surrogates: JavaScript clients cut emoji in half, and a
@@ -6,13 +6,50 @@ refusal would make that conversation unusable for good.
 """
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
 import orjson
 
 from byok.errors import BadRequest
-from byok.wire.surrogates import join_surrogates
+
+# Lone surrogates: JavaScript strings are UTF-16, and may be cut inside an emoji.
+
+
+_HIGH = range(0xD800, 0xDC00)
+
+
+def join_surrogates(text: str) -> str:
+    """Join surrogate pairs and replace lone surrogates by U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+class SurrogateBuffer:
+    """Holds a trailing high surrogate until the next piece brings the low one."""
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    def feed(self, piece: str) -> str:
+        """Return the text that is complete now."""
+        if not self._held and piece.isascii():
+            return piece
+        text = self._held + piece
+        self._held = ""
+        if text and ord(text[-1]) in _HIGH:
+            text, self._held = text[:-1], text[-1]
+        return join_surrogates(text)
+
+    def flush(self) -> str:
+        """Return what was held: a high surrogate alone becomes U+FFFD."""
+        held, self._held = self._held, ""
+        return join_surrogates(held)
+
 
 MAX_DEPTH = 128
 MAX_OBJECTS = 500_000
@@ -177,3 +214,53 @@ def _too_deep(raw: bytes) -> BadRequest:
         code="json_too_complex",
         status=422,
     )
+
+
+# Change one string in a JSON object and leave every other byte as it is.
+
+
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
+_COLON = re.compile(rb"\s*:\s*")
+
+
+def with_string(raw: bytes, body: dict[str, Any], key: str, value: str) -> bytes:
+    """Return `raw` with `value` at a key of its top level.
+
+    `body` is the parsed form of `raw`. A missing key is added in front; if the value
+    there is not a string, the whole object is serialised again.
+    """
+    written = write_json(value)
+    if key not in body:
+        return _insert(raw, write_json(key) + b":" + written)
+    if isinstance(body[key], str) and (span := _span(raw, key)):
+        start, end = span
+        return raw[:start] + written + raw[end:]
+    return write_json({**body, key: value})
+
+
+def _insert(raw: bytes, member: bytes) -> bytes:
+    start = raw.find(b"{") + 1
+    if not start:  # an empty body counts as {}
+        return b"{" + member + b"}"
+    more = b"" if raw[start:].lstrip().startswith(b"}") else b","
+    return raw[:start] + member + more + raw[start:]
+
+
+def _span(raw: bytes, key: str) -> tuple[int, int] | None:
+    """Find the string at a key; of duplicate keys the last one counts."""
+    found: tuple[int, int] | None = None
+    wanted = False
+    depth = 0
+    for token in _TOKEN.finditer(raw):
+        first = raw[token.start()]
+        if first in b"{[":
+            depth += 1
+        elif first in b"}]":
+            depth -= 1
+        elif depth == 1:
+            if wanted:
+                found, wanted = token.span(), False
+            elif colon := _COLON.match(raw, token.end()):
+                is_string = raw[colon.end() : colon.end() + 1] == b'"'
+                wanted = is_string and parse_json(token.group()) == key
+    return found

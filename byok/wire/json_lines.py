@@ -1,4 +1,4 @@
-"""Read JSON Lines: bytes in, values out (one JSON value per line, LF or CRLF).
+"""JSON Lines: read as values, within limits; written as NDJSON for the clients.
 
 Two deviations of real servers are accepted: the last line may lack its line end, and
 one indented document counts as a single value. An HTML page is refused. The work is
@@ -6,11 +6,17 @@ linear in the number of bytes, however they are sliced.
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import orjson
 
 from byok.errors import UpstreamGarbled, UpstreamNotJson
 from byok.stage import then_raise
-from byok.wire.json_body import parse_json
+from byok.wire.json_body import join_surrogates, parse_json, write_json
+
+if TYPE_CHECKING:
+    from byok.chat import Json
+
 
 _BOM = b"\xef\xbb\xbf"
 MAX_LINE_BYTES = 4 * 1024 * 1024
@@ -96,3 +102,44 @@ class JsonLines:
 
 def _not_json() -> UpstreamNotJson:
     return UpstreamNotJson("a part of its answer is not JSON.")
+
+
+# Write NDJSON, as the clients read it: one object per line, LF after each.
+
+
+# Clients in Python split lines with str.splitlines, which also cuts at U+2028,
+# U+2029 and U+0085. Inside JSON these stand only in strings, so an escape is equal.
+_CUTTERS = (
+    (b"\xe2\x80\xa8", b"\\u2028"),
+    (b"\xe2\x80\xa9", b"\\u2029"),
+    (b"\xc2\x85", b"\\u0085"),
+)
+
+
+def encode_line(value: "Json") -> bytes:
+    """Serialise one object as one line.
+
+    A lone surrogate, which UTF-8 cannot encode, becomes U+FFFD.
+    """
+    try:
+        line = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
+    except TypeError:
+        line = write_json(_clean(value)) + b"\n"
+    if line.isascii():
+        return line
+    for raw, escaped in _CUTTERS:
+        if raw[0] in line and raw in line:  # looking for one byte is far cheaper
+            line = line.replace(raw, escaped)
+    return line
+
+
+def _clean(value: object) -> object:
+    match value:
+        case str():
+            return join_surrogates(value)
+        case dict():
+            return {join_surrogates(str(k)): _clean(v) for k, v in value.items()}
+        case list() | tuple():
+            return [_clean(item) for item in value]
+        case _:
+            return value

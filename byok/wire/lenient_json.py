@@ -18,7 +18,7 @@ import re
 import sys
 from typing import Any
 
-from byok.wire.surrogates import join_surrogates
+from byok.wire.json_body import join_surrogates
 
 MAX_DEPTH = 64
 _SPACE = re.compile(r"\s*")

@@ -1,4 +1,4 @@
-"""Read server-sent events: bytes in, events out (WHATWG HTML, section 9.2.6).
+"""Server-sent events (WHATWG HTML, section 9.2.6): read and written.
 
 Lines end in LF, CRLF or CR and nowhere else; an event may have several data lines.
 Three deviations of real servers are accepted: one JSON document instead of a stream
@@ -10,10 +10,15 @@ they are sliced.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from byok.errors import UpstreamGarbled
 from byok.wire.json_body import parse_json
+from byok.wire.json_lines import encode_line
+
+if TYPE_CHECKING:
+    from byok.chat import Json
+
 
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\n"
@@ -235,3 +240,27 @@ def _named_events(chunk: bytes) -> list[ServerSentEvent]:
             return []
         events.append(ServerSentEvent(data, name.decode("utf-8", "replace")))
     return events
+
+
+# Write server-sent events, one JSON object each.
+
+
+COMMENT: "Json" = {}  # an event that clients skip, to break a silence
+DONE: "Json" = {"done": True}  # the last event of Chat Completions, which is no JSON
+_COMMENT = b": byok\n\n"
+_DONE = b"data: [DONE]\n\n"
+
+
+def encode_data(value: "Json") -> bytes:
+    """Write an event without a name, `DONE` or a `COMMENT`."""
+    if value is DONE:
+        return _DONE
+    return b"data: " + encode_line(value) + b"\n" if value else _COMMENT
+
+
+def encode_named(value: "Json") -> bytes:
+    """Write an event that is named by its `type`, or a `COMMENT`."""
+    if not value:
+        return _COMMENT
+    name = str(value["type"]).encode()
+    return b"event: " + name + b"\ndata: " + encode_line(value) + b"\n"

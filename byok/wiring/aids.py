@@ -41,7 +41,7 @@ def _rerank(
 ) -> Rerank | None:
     if settings.retrieval.rerank is RerankMode.OFF:
         return None
-    from byok.retrieval.rerank.model_rerank import ModelRerank
+    from byok.retrieval.rerank import ModelRerank
     from byok.upstream.short_question import ShortQuestion
 
     return ModelRerank(

@@ -4,8 +4,13 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from byok.config import UpstreamSettings
-from byok.dialects.base_urls import path_ends_with
-from byok.dialects.presets import DEFAULT_PATHS, PRESETS, preset_of, vendor_of
+from byok.dialects.presets import (
+    DEFAULT_PATHS,
+    PRESETS,
+    path_ends_with,
+    preset_of,
+    vendor_of,
+)
 from byok.dialects.registry import DIALECTS
 from byok.upstream.spec import Api
 from byok.urls import is_loopback

@@ -5,8 +5,7 @@ from urllib.parse import urlsplit
 
 from byok.config import Settings, UpstreamSettings, upstream_named
 from byok.embeddings.consent import Consent
-from byok.embeddings.model.prefixes import prefixes_of
-from byok.embeddings.model.prices import dollars_per_million
+from byok.embeddings.model.prefixes import dollars_per_million, prefixes_of
 from byok.embeddings.types import EmbeddingTarget
 from byok.platform.memory import explain_import, has_room, memory_is_short
 from byok.redact import Redactor

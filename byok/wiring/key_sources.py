@@ -8,9 +8,8 @@ from byok.config import Settings, UpstreamSettings
 from byok.dialects.presets import PRESETS
 from byok.errors import ConfigError, KeyMissing
 from byok.keys import KeyLadder, KeyWanted, fingerprint
-from byok.keys.lookup import UpstreamKey
-from byok.keys.pool import AnyKey, KeyPool
-from byok.keys.variables import TEAM_INDEX, TEAM_SALT
+from byok.keys.ladder import TEAM_INDEX, TEAM_SALT
+from byok.keys.lookup import AnyKey, KeyPool, UpstreamKey
 from byok.keys.vault import Vault
 from byok.platform.paths import Paths
 from byok.redact import Redactor

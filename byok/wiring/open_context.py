@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from byok.config import Settings
-from byok.index.options import IndexOptions
+from byok.index.types import IndexOptions
 from byok.platform.paths import Paths
 from byok.retrieval.code_context import CodeContext
 from byok.retrieval.model_aids import VectorSearch
 
 if TYPE_CHECKING:
-    from byok.retrieval.text_search import TextSearch
+    from byok.retrieval.ripgrep import TextSearch
 
 
 @asynccontextmanager
@@ -46,8 +46,7 @@ def text_search(
     """Return a search with ripgrep, for when another process has the index open."""
     from byok.index.files.roots import rules_of
     from byok.platform.programs import find_program
-    from byok.retrieval.ripgrep import Ripgrep
-    from byok.retrieval.text_search import TextSearch
+    from byok.retrieval.ripgrep import Ripgrep, TextSearch
 
     options = index_options(settings, paths, roots)
     ripgrep = Ripgrep(lambda: find_program("rg", never=options.roots))

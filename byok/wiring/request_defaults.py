@@ -8,8 +8,7 @@ from byok.augment.reply_job import Defaults
 from byok.chat import Sampling
 from byok.config import Settings, UpstreamSettings
 from byok.features.loops.settings import LoopSettings
-from byok.prompts.model_fit import FitMemory, ModelFit, find_fit
-from byok.prompts.prompt_set import PromptSet
+from byok.prompts.prompt_set import FitMemory, ModelFit, PromptSet, find_fit
 from byok.upstream.catalog import Catalog
 from byok.upstream.router import Destination
 

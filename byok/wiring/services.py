@@ -24,10 +24,10 @@ from byok.embeddings.consent import Consent
 from byok.embeddings.service import EmbeddingService
 from byok.journal.cost import PriceOf
 from byok.keys import KeyLadder
-from byok.keys.pool import AnyKey
+from byok.keys.lookup import AnyKey
 from byok.platform.paths import Paths
-from byok.prompts.loading import load_prompts
-from byok.prompts.model_fit import FitMemory
+from byok.prompts.own_files import load_prompts
+from byok.prompts.prompt_set import FitMemory
 from byok.redact import Redactor
 from byok.retrieval.code_context import CodeContext
 from byok.routing import OFFICIAL, EndpointGroup, ServedBy

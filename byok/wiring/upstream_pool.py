@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from byok.config import Settings, UpstreamSettings
 from byok.keys import KeyLadder, KeyWanted
-from byok.keys.pool import AnyKey
+from byok.keys.lookup import AnyKey
 from byok.prompts.prompt_set import PromptSet
 from byok.purposes import Purpose
 from byok.redact import Redactor

@@ -9,7 +9,7 @@ from byok.config import Settings, UpstreamSettings, upstream_named
 from byok.dialects.presets import DEMO, PRESETS
 from byok.errors import ConfigError, KeyMissing
 from byok.keys import KeyLadder
-from byok.retrieval.secret_values import is_generated
+from byok.retrieval.masking import is_generated
 from byok.upstream.discover import find_answering
 from byok.upstream.transport import Transports
 from byok.wiring.apis import apis_of

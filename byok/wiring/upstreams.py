@@ -5,14 +5,12 @@ import logging
 from byok.config import Settings, UpstreamSettings
 from byok.config.values import AUTO
 from byok.dialects.base import Codec
-from byok.dialects.fim.codecs import codecs_of
-from byok.dialects.fim.modes import FimMode
-from byok.dialects.fim.ollama import ollama_codecs
-from byok.dialects.fim.profiles import OLLAMA_MODES, fim_profile_of
+from byok.dialects.fim.codecs import codecs_of, ollama_codecs
+from byok.dialects.fim.templates import OLLAMA_MODES, FimMode, fim_profile_of
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.presets import DEMO, OLLAMA, find_preset, vendor_of
-from byok.dialects.window_cures import window_cure
-from byok.keys.pool import AnyKey
+from byok.dialects.refusals import window_cure
+from byok.keys.lookup import AnyKey
 from byok.redact import Redactor
 from byok.upstream.base import Upstream
 from byok.upstream.client import HttpUpstream

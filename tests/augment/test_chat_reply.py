@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.augment.chat_reply import ChatReply, chunk, collect
-from byok.augment.recorded_reply import read_reply
+from byok.augment.history import read_reply
 from byok.chat import (
     ChatRequest,
     Json,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.augment.conversation import Place, place_of
+from byok.augment.chat_request import Place, place_of
 
 ONE, TWO = {"request_id": "r1"}, {"request_id": "r2"}
 

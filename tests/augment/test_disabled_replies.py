@@ -5,8 +5,16 @@ from typing import Any
 import pytest
 
 from byok.augment.constant_replies import ConstantReply
-from byok.augment.disabled_replies import CHECKPOINT, Off, off_answer
-from byok.augment.endpoints import ENDPOINTS, Endpoint, Generate, Local, Refused
+from byok.augment.endpoints import (
+    CHECKPOINT,
+    ENDPOINTS,
+    Endpoint,
+    Generate,
+    Local,
+    Off,
+    Refused,
+    off_answer,
+)
 from byok.errors import BadRequest
 from byok.routing import EndpointGroup
 

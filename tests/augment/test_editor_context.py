@@ -8,7 +8,7 @@ from byok.augment.chat_request import decode_chat
 from byok.augment.editor_context import ShownContext
 from byok.augment.reply_job import DecodeState, Defaults
 from byok.chat import ChatRequest, Role, TextPart, ToolResult
-from byok.prompts.model_fit import ModelFit
+from byok.prompts.prompt_set import ModelFit
 from tests.fakes.prompts import BARE, NONE
 
 OPEN = "The user has this file open: "

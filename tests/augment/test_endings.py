@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.augment.endings import Endings, Trimmed
+from byok.augment.positions import Endings, Trimmed
 from byok.stage import drain
 from tests.fakes.slices import CUTS, cut
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.augment.exchanges import HistoryItem, read_exchange, read_exchanges
+from byok.augment.history import HistoryItem, read_exchange, read_exchanges
 from byok.chat import TextPart
 from tests.fakes.bodies import exchange, result_node, text_node
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.augment.fences import MARKDOWN, Unfenced, has_fence
+from byok.augment.remarks import MARKDOWN, Unfenced, has_fence
 from byok.errors import UpstreamGarbled
 from byok.stage import drain
 from tests.fakes.slices import CUTS, cut

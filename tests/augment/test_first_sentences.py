@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.augment.first_sentences import shorten
+from byok.augment.tools import shorten
 from tests.fakes.linear import check_linear
 
 MORE = " And more words follow here, which nobody needs to read at all."

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from byok.augment.flags import FLAGS, OFF, ON, pauses
+from byok.augment.models import FLAGS, OFF, ON, pauses
 from byok.purposes import SUMMARY_HOLDS
 
 BOOLS = """

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.augment.folders import open_folders
+from byok.augment.chat_request import open_folders
 
 
 def state(*roots: str, **fields: Any) -> dict[str, Any]:

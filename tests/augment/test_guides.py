@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.augment.frames import LONGEST
-from byok.augment.guides import read_guides, room_of
+from byok.augment.frames import LONGEST, read_guides, room_of
 
 RULES = [{"path": f"r{n}.md", "content": f"Rule {n}. " * 20} for n in range(10_000)]
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.augment.exchanges import read_exchange
 from byok.augment.history import (
     BEGINNING,
     NO_RESULT,
     MessageBuilder,
+    read_exchange,
 )
 from byok.augment.nodes import read_turn
 from byok.chat import (

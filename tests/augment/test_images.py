@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from byok.augment.images import data_url_type, read_image
+from byok.augment.nodes import data_url_type, read_image
 from tests.fakes.bodies import PNG
 
 

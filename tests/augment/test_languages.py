@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.augment.languages import LANGUAGES
+from byok.augment.models import LANGUAGES
 
 
 @pytest.mark.parametrize("row", LANGUAGES, ids=lambda row: row["vscode_name"])

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from byok.augment.leads import Unannounced, Unquoted
+from byok.augment.remarks import Unannounced, Unquoted
 from byok.stage import Stage, drain
 
 

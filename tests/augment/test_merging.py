@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from byok.augment.merging import merge_models
-from byok.augment.models import get_models
+from byok.augment.models import get_models, merge_models
 from byok.errors import UpstreamGarbled
 from byok.model_ids import ListedModel
 from byok.routing import EndpointGroup

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.augment.recorded_reply import Block, read_reply, without_notices
+from byok.augment.history import Block, read_reply, without_notices
 from byok.chat import Origin, ProviderData, TextPart, ThinkingPart, ToolCall
 from byok.wire.encrypted_content import write_encrypted
 from tests.fakes.bodies import call_node

@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.augment.fences import MARKDOWN, Unfenced
-from byok.augment.remarks import OnlyBlock, WithoutTalk
-from byok.augment.talk import Holds
+from byok.augment.remarks import MARKDOWN, Holds, OnlyBlock, Unfenced, WithoutTalk
 from byok.errors import UpstreamGarbled
 from byok.stage import Stage, chain, drain
 from tests.fakes.slices import CUTS, cut

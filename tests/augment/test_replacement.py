@@ -2,10 +2,10 @@
 
 import pytest
 
-from byok.augment.fences import Unfenced
 from byok.augment.positions import region
-from byok.augment.replacement import ReplacementLines
+from byok.augment.remarks import Unfenced
 from byok.augment.reply_job import ReplyFacts
+from byok.augment.text_reply import ReplacementLines
 from byok.errors import UpstreamGarbled
 from byok.events import Finish, FinishReason, Notice, TextDelta, ThinkingDelta
 

@@ -1,7 +1,7 @@
 """Nodes are numbered as they are written, and calls stand in their places."""
 
+from byok.augment.chat_reply import NodeDraft, NodeWriter
 from byok.augment.nodes import ResponseNode
-from byok.augment.reply_nodes import NodeDraft, NodeWriter
 from byok.chat import Json
 
 TEXT = NodeDraft(ResponseNode.RAW_RESPONSE, "a")

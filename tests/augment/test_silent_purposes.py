@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.augment.silent_purposes import purpose_of_chat
+from byok.augment.chat_request import purpose_of_chat
 from byok.purposes import Purpose
 
 ENHANCE = "Do not use tools. Reply with <augment-enhanced-prompt>..."

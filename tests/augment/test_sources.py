@@ -1,6 +1,6 @@
 """The list of sources: numbers, titles, and what a hostile title cannot do."""
 
-from byok.augment.sources import source_lines
+from byok.augment.chat_reply import source_lines
 
 
 def test_sources_have_a_number_each() -> None:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from byok.augment.history import render, render_summary
 from byok.augment.nodes import read_turn
-from byok.augment.summary import render, render_summary
 from byok.chat import TextPart
 from tests.fakes.bodies import call_node, exchange, image_node, result_node, text_node
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from byok.augment.chat_request import decode_chat
-from byok.augment.guides import read_guides
+from byok.augment.frames import read_guides
 from byok.augment.reply_job import Defaults
 from byok.augment.system import mode_prompt, persona_prompt, system_text
 from byok.chat import Json, ToolDefinition
-from byok.prompts.model_fit import ModelFit
+from byok.prompts.prompt_set import ModelFit
 from tests.fakes.prompts import prompts
 
 CALM = {"custom_instructions": "Calm."}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.augment.talk import (
+from byok.augment.remarks import (
     is_lead,
     is_refusal,
     is_talk,

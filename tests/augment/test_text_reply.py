@@ -3,7 +3,7 @@
 import pytest
 
 from byok.augment.chat_reply import StopReason, chunk
-from byok.augment.endings import Trimmed
+from byok.augment.positions import Trimmed
 from byok.augment.reply_job import ReplyFacts
 from byok.augment.text_reply import TextLines, WholeObject, WholeText
 from byok.chat import ToolCall

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.augment.tool_descriptions import shorten_descriptions
-from byok.augment.tools import read_tools
+from byok.augment.tools import read_tools, shorten_descriptions
 from byok.chat import ToolDefinition
 from byok.wire.json_body import write_json
 from tests.fakes.schemas import SCHEMAS

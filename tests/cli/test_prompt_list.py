@@ -1,8 +1,8 @@
 """The rows of `byok prompts list`."""
 
 from byok.cli.prompt_list import prompt_rows
-from byok.prompts.checking import PromptProblem
-from byok.prompts.shipped import shipped_texts
+from byok.prompts.own_files import PromptProblem
+from byok.prompts.prompt_set import shipped_texts
 from tests.fakes.prompts import prompts
 
 

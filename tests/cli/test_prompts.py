@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from byok.platform.paths import find_paths
-from byok.prompts.shipped import shipped_prompts, shipped_texts
+from byok.prompts.prompt_set import shipped_prompts, shipped_texts
 from tests.fakes.broken_prompts import BROKEN
 from tests.fakes.commands import Cli
 

@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byok.chat import Role, ToolCall, ToolResult
-from byok.clients.block_reply import ReplyHead
-from byok.clients.chat_completions.request import decode_completion
-from byok.clients.messages.request import decode_message
-from byok.clients.question import Question
-from byok.clients.responses.request import decode_response
+from byok.clients.block_reply import Question, ReplyHead
+from byok.clients.chat_completions import decode_completion
+from byok.clients.messages import decode_message
+from byok.clients.responses import decode_response
 from byok.errors import BadRequest
 from tests.fakes.bodies import ANYTHING
 

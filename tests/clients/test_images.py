@@ -3,7 +3,7 @@
 import pytest
 
 from byok.chat import ImagePart
-from byok.clients.images import read_data_url, read_image
+from byok.clients.fields import read_data_url, read_image
 from byok.errors import BadRequest
 
 PNG = "iVBORw0KGgo="

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from byok.chat import JsonAnswer, ToolUse
-from byok.clients.openai_fields import read_format, read_use, write_source
+from byok.clients.fields import read_format, read_use, write_source
 from byok.errors import BadRequest
 
 

@@ -1,7 +1,7 @@
 """A decoded body: what it asks, and that its reply can be made."""
 
 from byok.clients.block_reply import ReplyHead
-from byok.clients.chat_completions.request import decode_completion
+from byok.clients.chat_completions import decode_completion
 
 
 def test_question_makes_the_reply_with_its_head() -> None:

@@ -17,9 +17,9 @@ from byok.chat import (
     ToolCall,
     ToolResult,
 )
-from byok.clients.chat_completions.request import decode_completion
-from byok.clients.messages.request import decode_message
-from byok.clients.responses.request import decode_response
+from byok.clients.chat_completions import decode_completion
+from byok.clients.messages import decode_message
+from byok.clients.responses import decode_response
 from tests.fakes.histories import histories
 
 Body = dict[str, Any]

@@ -3,9 +3,8 @@
 import pytest
 
 from byok.chat import ChatRequest, ToolCall
-from byok.clients.block_reply import ReplyHead
-from byok.clients.messages.reply import MessageReply
-from byok.clients.whole_reply import WholeReply
+from byok.clients.block_reply import ReplyHead, WholeReply
+from byok.clients.messages import MessageReply
 from byok.errors import UpstreamGarbled
 from byok.events import StreamEvent, TextDelta
 

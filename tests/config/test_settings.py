@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from byok.config import Settings
-from byok.toolcalls.mode import RepairMode
+from byok.toolcalls.repair import RepairMode
 
 CANARY = "canary7f3a"
 HOST = "https://api.example.com/v1"

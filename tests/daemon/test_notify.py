@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from byok.daemon.notify import Notifier
+from byok.daemon.activation import Notifier
 from tests.fakes.service_manager import ServiceManager
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="systemd is Linux only")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.dialects.base_urls import path_ends_with, without_ending
+from byok.dialects.presets import path_ends_with, without_ending
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from byok.chat import (
     ToolUse,
 )
 from byok.dialects.base import Target, write_request
-from byok.dialects.chat_rows import CHAT_ROWS, presumed_remedies
+from byok.dialects.chat_changes import CHAT_ROWS, presumed_remedies
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.registry import DIALECTS

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from byok.dialects.effort_rows import effort_row
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.remedies import (
     RefusedRequest,
     change_body,
+    effort_row,
     find_remedy,
 )
 

@@ -7,7 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.dialects.fact_values import (
+from byok.dialects.model_facts import (
+    FIELDS,
+    ModelFacts,
+    Price,
+    Replay,
     read_count,
     read_dollars,
     read_efforts,
@@ -18,7 +22,6 @@ from byok.dialects.fact_values import (
     read_window,
     write_facts,
 )
-from byok.dialects.model_facts import FIELDS, ModelFacts, Price, Replay
 from tests.fakes.values import OBJECTS, VALUES
 
 ALL = ModelFacts(

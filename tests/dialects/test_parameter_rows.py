@@ -6,22 +6,20 @@ import pytest
 
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import ModelFacts
-from byok.dialects.parameter_rows import (
+from byok.dialects.remedies import (
+    RefusedRequest,
+    Remedy,
+    RemedyTable,
+    change_body,
     drop_parameter,
     drop_row,
+    find_remedy,
     has_parameter,
     lower_row,
     read_parameter,
     rename_parameter,
     rename_row,
     set_parameter,
-)
-from byok.dialects.remedies import (
-    RefusedRequest,
-    Remedy,
-    RemedyTable,
-    change_body,
-    find_remedy,
 )
 
 BODY = {

@@ -2,20 +2,20 @@ from typing import Any
 
 import pytest
 
-from byok.dialects import protocols
-from byok.dialects.protocols import check_protocol, protocol_of
+from byok.dialects import answer_reader
+from byok.dialects.answer_reader import check_protocol, protocol_of
 from byok.errors import UpstreamGarbled
 
 
 @pytest.mark.parametrize(
     ("chunk", "name"),
     [
-        ({"choices": []}, protocols.CHAT_COMPLETIONS),
-        ({"type": "message_start"}, protocols.MESSAGES),
-        ({"type": "response.created"}, protocols.RESPONSES),
-        ({"object": "response"}, protocols.RESPONSES),
-        ([{"candidates": []}], protocols.GEMINI),
-        ({"done": False, "message": {}}, protocols.OLLAMA),
+        ({"choices": []}, answer_reader.CHAT_COMPLETIONS),
+        ({"type": "message_start"}, answer_reader.MESSAGES),
+        ({"type": "response.created"}, answer_reader.RESPONSES),
+        ({"object": "response"}, answer_reader.RESPONSES),
+        ([{"candidates": []}], answer_reader.GEMINI),
+        ({"done": False, "message": {}}, answer_reader.OLLAMA),
         ({"type": 7}, ""),
         ([], ""),
         (None, ""),
@@ -27,7 +27,7 @@ def test_the_first_chunk_names_the_protocol(chunk: Any, name: str) -> None:
 
 def test_another_protocol_is_an_error_that_names_it() -> None:
     chunk: dict[str, list[object]] = {"choices": []}
-    check_protocol(chunk, protocols.CHAT_COMPLETIONS)
-    check_protocol({}, protocols.MESSAGES)
+    check_protocol(chunk, answer_reader.CHAT_COMPLETIONS)
+    check_protocol({}, answer_reader.MESSAGES)
     with pytest.raises(UpstreamGarbled, match="Chat Completions, not of Anthropic's"):
-        check_protocol(chunk, protocols.MESSAGES)
+        check_protocol(chunk, answer_reader.MESSAGES)

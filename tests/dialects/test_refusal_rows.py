@@ -2,7 +2,7 @@
 
 import re
 
-from byok.dialects.refusal_rows import ROWS as KNOWN
+from byok.dialects.refusals import ROWS as KNOWN
 
 
 def test_refusal_class_has_a_hint() -> None:

@@ -3,11 +3,7 @@
 import pytest
 
 from byok.chat import ToolDefinition
-from byok.dialects.refused_tools import (
-    find_description_limit,
-    find_limit,
-    find_tool,
-)
+from byok.dialects.chat_changes import find_description_limit, find_limit, find_tool
 
 TOOLS = {
     "a": ToolDefinition("a", "", {"properties": {"x": {"items": {}}}}),

@@ -3,11 +3,14 @@
 import pytest
 
 from byok.dialects.error_bodies import refusal_of
-from byok.dialects.remedies import RefusedRequest, Remedy, find_remedy, switch_row
-from byok.dialects.switch_rows import (
+from byok.dialects.remedies import (
     CHAT_REFUSED,
     RESPONSES_REFUSED,
+    RefusedRequest,
+    Remedy,
+    find_remedy,
     missing_path_row,
+    switch_row,
 )
 
 CHAT_ROWS = {"dialect": switch_row(CHAT_REFUSED)}

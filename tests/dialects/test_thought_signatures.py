@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.dialects.thought_signatures import wants_signatures
+from byok.dialects.request_parts import wants_signatures
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from byok.dialects.presets import OLLAMA, OPENAI_CHAT, PRESETS
-from byok.dialects.window_cures import window_cure
+from byok.dialects.refusals import window_cure
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from byok.embeddings.repositories import Repositories
+from byok.embeddings.team.repository import Repositories
 from tests.fakes.engines import complete, engine, project
 
 

@@ -76,12 +76,12 @@ async def test_a_question_of_another_length_finds_nothing(tmp_path: Path) -> Non
 async def test_a_question_an_hour_after_the_probe_finds_that_the_model_was_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("byok.embeddings.filling.filling._IDLE_SECONDS", 0.01)
+    monkeypatch.setattr("byok.embeddings.filling._IDLE_SECONDS", 0.01)
     model = InnerModel()
     async with filled(tmp_path, model) as (session, made):
         model.really = "another"
         await near(session, made, "lion")
-        monkeypatch.setattr("byok.embeddings.filling.filling._PROBE_SECONDS", 0)
+        monkeypatch.setattr("byok.embeddings.filling._PROBE_SECONDS", 0)
         await near(session, made, "lion")
         await until(lambda: len(model.texts) == 4)
         await reaches(session, EmbeddingState.COMPLETE)

@@ -10,11 +10,9 @@ from typing import Any
 
 from byok.index.engine import ContextEngine
 from byok.index.files.reading import Folder, Unreadable
-from byok.index.options import IndexOptions
 from byok.index.parse.prepare import prepare
 from byok.index.store.store import Store
-from byok.index.types import ParseJob, ParseOutcome, Phase
-from byok.index.versions import MAX_BYTES
+from byok.index.types import MAX_BYTES, IndexOptions, ParseJob, ParseOutcome, Phase
 from tests.fakes.patience import PATIENCE
 
 

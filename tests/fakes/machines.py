@@ -5,8 +5,7 @@ from pathlib import Path
 
 from byok.embeddings.recipe import is_embedded
 from byok.embeddings.store.store import VectorStore
-from byok.embeddings.team.listed_keys import ListedKeys
-from byok.embeddings.team.transfer import Transfer
+from byok.embeddings.team.transfer import ListedKeys, Transfer
 from tests.fakes.qdrant_members import Team
 from tests.fakes.vectors import SPACE, Rows, keys, probe, vectors
 

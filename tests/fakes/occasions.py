@@ -8,7 +8,7 @@ from byok.augment.chat_request import decode_chat
 from byok.augment.reply_job import Defaults
 from byok.chat import ChatRequest, Role
 from byok.dialects.families import family_facts
-from byok.prompts.model_fit import find_fit
+from byok.prompts.prompt_set import find_fit
 
 # The tools of the clients themselves.
 TOOLS = (

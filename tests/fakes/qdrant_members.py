@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import numpy as np
 
-from byok.embeddings.team.pause import Pause
-from byok.embeddings.team.server import Connect, TeamServer, connect_to
+from byok.embeddings.team.server import Connect, Pause, TeamServer, connect_to
 from byok.embeddings.team.team_index import TeamIndex, TeamPlace
 from byok.embeddings.types import SpaceName
 from byok.upstream.transport import Route, Transports

@@ -28,9 +28,9 @@ from byok.index.types import (
     Span,
     UploadTask,
     WorkspaceTask,
+    blob_name,
 )
 from byok.index.uploads import Uploads
-from byok.index.versions import blob_name
 from byok.storage.database import Database
 from tests.fakes.patience import PATIENCE
 

@@ -20,10 +20,8 @@ from tempfile import TemporaryDirectory
 from byok.index.engine import ContextEngine
 from byok.index.files.roots import rules_of
 from byok.index.files.scan import Counters, walk
-from byok.index.options import IndexOptions
 from byok.index.store.schema import INDEXED
-from byok.index.types import FoundFile
-from byok.index.versions import blob_name
+from byok.index.types import FoundFile, IndexOptions, blob_name
 from tests.fakes.engines import complete, engine, written
 from tests.fakes.repository import Repository
 

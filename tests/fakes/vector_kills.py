@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from numpy.typing import NDArray
 
-from byok.embeddings.filling.filling import Filling
+from byok.embeddings.filling import Filling
 from byok.embeddings.recipe import ChunkText, key_of
 from byok.embeddings.store.spaces import Space
 from byok.embeddings.store.store import VectorStore

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from byok.code_query import Upload
-from byok.index.versions import blob_name
+from byok.index.types import blob_name
 from tests.fakes.engines import complete, engine, written
 
 

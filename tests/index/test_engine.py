@@ -25,8 +25,8 @@ from byok.index.types import (
     SkipReason,
     State,
     WorkspaceTask,
+    blob_name,
 )
-from byok.index.versions import blob_name
 from byok.index.workspace.workspace import total_view
 from tests.fakes.engines import (
     InlineWorkers,

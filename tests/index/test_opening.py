@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from byok.errors import IndexInUse
-from byok.index.engine import ContextEngine
-from byok.index.opening import open_engine
-from byok.index.options import IndexOptions
+from byok.index.engine import ContextEngine, open_engine
 from byok.index.store.chunk_index import View
+from byok.index.types import IndexOptions
 from tests.fakes.engines import complete, project, until
 from tests.fakes.memory_index import MemoryIndex
 

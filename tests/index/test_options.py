@@ -3,7 +3,7 @@
 import pytest
 
 from byok.config import Settings
-from byok.index.options import IndexOptions
+from byok.index.types import IndexOptions
 
 
 def test_index_options_default_is_no_workspace_and_every_file() -> None:

@@ -7,8 +7,7 @@ import pytest
 
 from byok.errors import BadRequest
 from byok.index.report import totals, why
-from byok.index.types import SkipReason
-from byok.index.versions import MAX_BYTES
+from byok.index.types import MAX_BYTES, SkipReason
 from tests.fakes.engines import complete, engine, written
 
 

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from byok.index.skipped import SkippedFiles, find_skipped
-from byok.index.types import Skipped, SkipReason
-from byok.index.versions import MAX_BYTES
+from byok.index.report import SkippedFiles, find_skipped
+from byok.index.types import MAX_BYTES, Skipped, SkipReason
 from tests.fakes.engines import complete, engine, written
 
 

@@ -12,9 +12,8 @@ import pytest
 from byok.code_query import Upload
 from byok.errors import NotReady
 from byok.index.store.blobs import content_of, find_known
-from byok.index.types import IndexTask, ParseJob, ParseOutcome, Prepared
+from byok.index.types import MAX_BYTES, IndexTask, ParseJob, ParseOutcome, Prepared
 from byok.index.uploads import Missing, Uploads
-from byok.index.versions import MAX_BYTES
 from tests.fakes.disk import fill, mounted
 from tests.fakes.patience import PATIENCE
 from tests.fakes.stores import PlainWorkers, check, of_file, upload, uploading, words

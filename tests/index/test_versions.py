@@ -4,7 +4,7 @@ from hashlib import sha256
 
 import pytest
 
-from byok.index.versions import blob_name, is_path
+from byok.index.types import blob_name, is_path
 
 
 def test_blob_name_is_the_hash_that_clients_compute() -> None:

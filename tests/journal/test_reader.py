@@ -27,7 +27,7 @@ from byok.journal.reading import (
 from byok.journal.series import SeriesReader
 from byok.journal.sums import sum_conversation, sum_period
 from byok.journal.usage import GROUPS, sum_usage
-from byok.wire.ndjson import encode_line
+from byok.wire.json_lines import encode_line
 from tests.fakes.journal_entries import NOW, entry, write_journal, write_version_1
 
 CHAT = "c0ffee-1"

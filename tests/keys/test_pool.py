@@ -4,8 +4,7 @@ import pytest
 
 from byok.errors import KeyMissing
 from byok.keys.ladder import KeyLadder, KeyWanted
-from byok.keys.lookup import UpstreamKey
-from byok.keys.pool import KeyPool
+from byok.keys.lookup import KeyPool, UpstreamKey
 from byok.redact import Redactor
 from tests.fakes.clock import Clock
 from tests.fakes.ring import FakeRing, store_of

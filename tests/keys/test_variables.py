@@ -1,6 +1,6 @@
 """The names of the variables that hold keys."""
 
-from byok.keys.variables import own_variable
+from byok.keys.ladder import own_variable
 
 
 def test_the_variable_names_the_upstream_and_the_key() -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from byok.prompts.checking import check_name, read_prompt
 from byok.prompts.kinds import KINDS, VARIANTS
+from byok.prompts.own_files import check_name, read_prompt
 from byok.prompts.template import Template
 
 

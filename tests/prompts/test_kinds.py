@@ -1,8 +1,8 @@
 """The table of prompts agrees with the files that are shipped."""
 
-from byok.prompts.checking import check_name, read_prompt
 from byok.prompts.kinds import KINDS
-from byok.prompts.shipped import shipped_texts
+from byok.prompts.own_files import check_name, read_prompt
+from byok.prompts.prompt_set import shipped_texts
 from byok.prompts.template import Template
 
 

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from byok.errors import ConfigError
-from byok.prompts.loading import check_folder, load_prompts
-from byok.prompts.prompt_set import Situation
-from byok.prompts.shipped import shipped_prompts
+from byok.prompts.own_files import check_folder, load_prompts
+from byok.prompts.prompt_set import Situation, shipped_prompts
 from tests.fakes.broken_prompts import BROKEN
 
 

@@ -2,12 +2,7 @@
 
 import pytest
 
-from byok.prompts.model_fit import (
-    FitMemory,
-    ModelFit,
-    find_fit,
-    has_few_parameters,
-)
+from byok.prompts.prompt_set import FitMemory, ModelFit, find_fit, has_few_parameters
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from byok.prompts.checking import LARGEST
 from byok.prompts.kinds import KINDS
-from byok.prompts.own_files import read_folder
+from byok.prompts.own_files import LARGEST, read_folder
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from byok.prompts.kinds import KINDS
-from byok.prompts.prompt_set import count_tokens
-from byok.prompts.shipped import shipped_texts
+from byok.prompts.prompt_set import count_tokens, shipped_texts
 from tools.count_prompt_tokens import read_table, write, write_table
 
 PAGE = (Path(__file__).parents[2] / "docs" / "PROMPTS.md").read_text("utf-8")

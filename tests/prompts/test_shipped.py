@@ -1,7 +1,6 @@
 """The prompts that come with byok."""
 
-from byok.prompts.prompt_set import Situation
-from byok.prompts.shipped import shipped_prompts, shipped_texts
+from byok.prompts.prompt_set import Situation, shipped_prompts, shipped_texts
 
 
 def test_every_shipped_prompt_says_something() -> None:

@@ -12,14 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byok.prompts.kinds import FAMILIES, KINDS, REASONING, SHORT, SMALL, VARIANTS
-from byok.prompts.model_fit import SMALL_WINDOW
 from byok.prompts.prompt_set import (
+    SMALL_WINDOW,
     PromptSet,
     Situation,
     count_tokens,
     most_tokens,
+    shipped_prompts,
+    shipped_texts,
 )
-from byok.prompts.shipped import shipped_prompts, shipped_texts
 from byok.prompts.template import parse_template
 from tests.fakes.occasions import TOOLS
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.retrieval.attached import Attached, max_attached, render_attached
 from byok.retrieval.pack import PackedFile, Section, merge_spans
+from byok.retrieval.passages import Attached, max_attached, render_attached
 
 HEADING = "[files that the user attached]\n"
 

@@ -19,8 +19,7 @@ from byok.code_query import (
 )
 from byok.errors import BadRequest, ByokError, NotReady
 from byok.index.engine import ContextEngine
-from byok.index.options import IndexOptions
-from byok.index.versions import blob_name
+from byok.index.types import IndexOptions, blob_name
 from byok.retrieval.code_context import CodeContext
 from byok.retrieval.model_aids import FindNear
 from tests.fakes.engines import project, until

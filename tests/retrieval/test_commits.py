@@ -3,7 +3,7 @@
 import pytest
 
 from byok.index.types import Commit
-from byok.retrieval.commits import rank_commits, render_commits
+from byok.retrieval.retriever import rank_commits, render_commits
 
 DAY = 86_400
 

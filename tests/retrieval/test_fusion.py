@@ -4,9 +4,9 @@ import pytest
 
 from byok.index.store.chunk_index import ChunkScore
 from byok.index.types import Kind
-from byok.retrieval.fusion import fuse
 from byok.retrieval.model_aids import NearChunks
 from byok.retrieval.rank import FileEntry, RankedFile, Reasons
+from byok.retrieval.ranker import fuse
 
 
 class _Blob(NamedTuple):

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from byok.index.types import Commit, CommitHistory
-from byok.retrieval.history_signals import HistorySignals, JoinedSignals
 from byok.retrieval.query import parse_query
+from byok.retrieval.ranker import HistorySignals, JoinedSignals
 from tests.fakes.commits import history
 
 

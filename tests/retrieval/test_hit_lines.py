@@ -4,7 +4,7 @@ from pathlib import Path
 
 from byok.code_query import BlobNames
 from byok.retrieval.current_files import CurrentFiles
-from byok.retrieval.hit_lines import describe_terms, lines_of_hits
+from byok.retrieval.excerpts import describe_terms, lines_of_hits
 from byok.retrieval.model_aids import ModelAids
 from byok.retrieval.query import parse_query
 from byok.retrieval.ranker import Ranker

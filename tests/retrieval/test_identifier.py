@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from byok.retrieval.identifier import definition_marks, identifier_of
+from byok.retrieval.query import definition_marks, identifier_of
 
 
 @pytest.mark.parametrize(

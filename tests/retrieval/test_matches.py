@@ -3,13 +3,13 @@
 import pytest
 
 from byok.index.types import Kind, Span
-from byok.retrieval.matches import (
+from byok.retrieval.rank import RankedFile
+from byok.retrieval.ripgrep import (
     LINES_A_FILE,
     MatchCollector,
     rank_by_rarity,
     to_ranked,
 )
-from byok.retrieval.rank import RankedFile
 
 
 def found_in(**words: str) -> MatchCollector:

@@ -9,9 +9,9 @@ import pytest
 from byok.index.files.languages import kind_of
 from byok.index.store.chunk_index import ChunkScore
 from byok.index.types import Kind
-from byok.retrieval.history_signals import HistorySignals
 from byok.retrieval.query import parse_query
 from byok.retrieval.rank import FileEntry, RankedFile, kind_factor, rank
+from byok.retrieval.ranker import HistorySignals
 from tests.fakes.commits import history
 
 

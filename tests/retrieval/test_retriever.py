@@ -12,14 +12,12 @@ import pytest
 from byok.code_query import BlobNames, Retrieval, RetrievalRequest, SearchMode, Upload
 from byok.errors import IndexFailed
 from byok.index.engine import ContextEngine
-from byok.index.types import Phase, State
-from byok.index.versions import blob_name
+from byok.index.types import Phase, State, blob_name
 from byok.retrieval.query import Query
 from byok.retrieval.ranker import Ranker, Ranking
 from byok.retrieval.retriever import Retriever
-from byok.retrieval.ripgrep import UNAVAILABLE, Ripgrep
+from byok.retrieval.ripgrep import ASK_IN_ENGLISH, UNAVAILABLE, Ripgrep
 from byok.retrieval.scope import Scope
-from byok.retrieval.search_words import ASK_IN_ENGLISH
 from tests.fakes.engines import (
     InlineWorkers,
     complete,

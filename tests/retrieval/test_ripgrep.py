@@ -13,8 +13,12 @@ from typing import Any
 import pytest
 
 from byok.platform.programs import find_program
-from byok.retrieval.ripgrep import UNAVAILABLE, Ripgrep, TextSearchResult
-from byok.retrieval.search_words import ASK_IN_ENGLISH
+from byok.retrieval.ripgrep import (
+    ASK_IN_ENGLISH,
+    UNAVAILABLE,
+    Ripgrep,
+    TextSearchResult,
+)
 from tests.fakes.patience import PATIENCE, START
 
 RG = shutil.which("rg")

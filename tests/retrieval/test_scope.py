@@ -4,7 +4,7 @@ from pathlib import Path
 
 from byok.code_query import BlobNames, Upload
 from byok.index.contents import Entry
-from byok.index.versions import blob_name
+from byok.index.types import blob_name
 from byok.retrieval.scope import empty_answer, select_scope
 from tests.fakes.engines import complete, engine, written
 

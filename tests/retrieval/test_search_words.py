@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.retrieval.search_words import search_words
+from byok.retrieval.ripgrep import search_words
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.retrieval.secret_values import (
+from byok.retrieval.masking import (
     is_bare_password,
     is_generated,
     is_password,

@@ -7,9 +7,8 @@ import pytest
 
 from byok.code_query import DEFAULT_LENGTH
 from byok.index.files.roots import rules_of
-from byok.index.options import IndexOptions
-from byok.retrieval.ripgrep import UNAVAILABLE, Ripgrep
-from byok.retrieval.text_search import TextSearch
+from byok.index.types import IndexOptions
+from byok.retrieval.ripgrep import UNAVAILABLE, Ripgrep, TextSearch
 from tests.fakes.engines import project
 
 RG = shutil.which("rg")

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.errors import ConfigError, UpstreamRefused
-from byok.prompts.prompt_set import PromptSet
-from byok.prompts.shipped import shipped_prompts
+from byok.prompts.prompt_set import PromptSet, shipped_prompts
 from byok.prompts.template import parse_template
 from byok.retrieval.query import Query, parse_query
 from byok.retrieval.translation import ModelTranslate, read_words

@@ -2,10 +2,9 @@
 
 import asyncio
 
-from byok.augment.conversation import Place
+from byok.augment.chat_request import Place
 from byok.events import Finish, FinishReason
-from byok.server.admission import Admission
-from byok.server.conversations import Conversations
+from byok.server.admission import Admission, Conversations
 from byok.server.http.gate import Gate
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.patience import PATIENCE

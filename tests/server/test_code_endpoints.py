@@ -8,8 +8,7 @@ import pytest
 
 from byok.chat import Json
 from byok.errors import BadRequest, ConfigError
-from byok.index.options import IndexOptions
-from byok.index.versions import blob_name
+from byok.index.types import IndexOptions, blob_name
 from byok.retrieval.code_context import CodeContext
 from byok.routing import Service
 from byok.server.code_endpoints import CodeEndpoints

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from byok.augment.conversation import Place
+from byok.augment.chat_request import Place
 from byok.errors import BadRequest
-from byok.server.conversations import Conversations
+from byok.server.admission import Conversations
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta

@@ -17,9 +17,9 @@ from byok.code_query import (
 )
 from byok.config.sections import ChatSettings
 from byok.errors import NotReady
-from byok.index.options import IndexOptions
+from byok.index.types import IndexOptions
 from byok.retrieval.code_context import CodeContext
-from byok.server.grounding import Grounding
+from byok.server.generate import Grounding
 from tests.fakes.jobs import PLAIN, STATE
 
 BODY = {"message": "Where?", "blobs": {"added_blobs": ["a" * 64]}}

@@ -14,7 +14,7 @@ from byok.errors import (
     UpstreamTimeout,
 )
 from byok.routing import EndpointGroup
-from byok.server.official_health import OfficialHealth
+from byok.server.official import OfficialHealth
 from tests.fakes.clock import Clock
 
 DOWN = ConnectFailed("nothing answers.")
@@ -29,7 +29,7 @@ def refused(status: int) -> UpstreamRefused:
 
 @pytest.fixture
 def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    caplog.set_level(logging.INFO, "byok.server.official_health")
+    caplog.set_level(logging.INFO, "byok.server.official")
     return caplog
 
 

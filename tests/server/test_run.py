@@ -142,8 +142,7 @@ LATE = (
     "opentelemetry",
 )
 IMPORTS = (
-    "import sys, byok.cli.serve, byok.config, byok.server.until_signal; "
-    "print(*sys.modules)"
+    "import sys, byok.cli.serve, byok.config, byok.server.run; print(*sys.modules)"
 )
 
 

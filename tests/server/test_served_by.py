@@ -6,8 +6,7 @@ import pytest
 
 from byok.config.routing_sections import OfficialSettings
 from byok.routing import EndpointGroup, ServedBy
-from byok.server.routes import find_row
-from byok.server.served_by import choose_where, longest_body
+from byok.server.routes import choose_where, find_row, longest_body
 
 ASKED = {"model": "byok:fake:asked"}
 OFFICIAL = {"base_url": "https://h.example", "chat": "official", "context": "official"}

@@ -7,7 +7,7 @@ import pytest
 from byok.config import Settings
 from byok.errors import ConfigError
 from byok.purposes import Purpose
-from byok.server.target import ModelChooser
+from byok.server.generate import ModelChooser
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.upstream import FakeUpstream
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from byok.chat import ChatRequest, Origin, ProviderData, ThinkingPart
-from byok.clients.messages.request import decode_message
+from byok.clients.messages import decode_message
 from byok.errors import ContextLengthExceeded, UpstreamGarbled
 from byok.events import (
     Finish,

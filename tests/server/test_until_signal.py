@@ -8,11 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from byok.daemon.activation import Activation
-from byok.daemon.notify import Notifier
+from byok.daemon.activation import Activation, Notifier
 from byok.platform.paths import find_paths
-from byok.server.run import Daemon
-from byok.server.until_signal import Serving
+from byok.server.run import Daemon, Serving
 from tests.fakes.daemon import parts_of, settings_for
 from tests.fakes.patience import PATIENCE
 from tests.fakes.raw import connected, filled, request

@@ -28,8 +28,7 @@ from byok.toolcalls.assemble import (
     MAX_CALLS,
     ToolCallAssembler,
 )
-from byok.toolcalls.mode import RepairMode
-from byok.toolcalls.repair import Repair
+from byok.toolcalls.repair import Repair, RepairMode
 from tests.fakes.linear import check_linear
 from tests.fakes.schemas import OBJECTS
 from tests.fakes.slices import CUTS, cut

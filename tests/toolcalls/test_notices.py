@@ -1,6 +1,6 @@
 """Sentences about tool calls name each tool once, and no endless name."""
 
-from byok.toolcalls.notices import (
+from byok.toolcalls.assemble import (
     cut_notice,
     incomplete_notice,
     invalid_notice,

@@ -10,8 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from byok.chat import Json
-from byok.toolcalls.mode import RepairMode
-from byok.toolcalls.repair import Unrepairable, repair_arguments
+from byok.toolcalls.repair import RepairMode, Unrepairable, repair_arguments
 from tests.fakes.lossless import lossless
 from tests.fakes.schemas import OBJECTS, SCHEMAS
 from tools.fuzz.toolcalls import check_repair

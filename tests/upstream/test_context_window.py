@@ -36,7 +36,7 @@ from byok.upstream.router import Destination
 from byok.upstream.summaries import Summariser
 from byok.window.compaction import Plan, plan
 from byok.window.estimate import weigh, weigh_tools
-from byok.window.summary_message import summary_of
+from byok.window.transcript import summary_of
 from tests.fakes.histories import PNG, agent, results, rules_broken_by, step, user
 from tests.fakes.patience import PATIENCE
 from tests.fakes.scripted import Answer, Scripted, said, too_long

@@ -8,8 +8,7 @@ import pytest
 from byok.chat import ChatRequest, FimRequest, Message, Role, TextPart
 from byok.dialects.base import Codec
 from byok.dialects.fim.codecs import codecs_of
-from byok.dialects.fim.modes import FimMode
-from byok.dialects.fim.profiles import FimProfile
+from byok.dialects.fim.templates import FimMode, FimProfile
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.errors import UpstreamError
 from byok.events import StreamEvent, TextDelta

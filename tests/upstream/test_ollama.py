@@ -15,8 +15,8 @@ from byok.chat import (
     ToolDefinition,
     ToolResult,
 )
-from byok.dialects.fim.modes import FimMode
-from byok.dialects.fim.ollama import ollama_codecs
+from byok.dialects.fim.codecs import ollama_codecs
+from byok.dialects.fim.templates import FimMode
 from byok.dialects.ollama.dialect import Ollama
 from byok.errors import ContextLengthExceeded
 from byok.events import Finish, FinishReason, Notice, StreamEvent, TextDelta

@@ -16,8 +16,7 @@ from byok.dialects.registry import DIALECTS
 from byok.errors import ByokError
 from byok.events import Finish, FinishReason, Notice, StreamEvent, TextDelta
 from byok.keys.ladder import KeyLadder, KeyWanted
-from byok.keys.lookup import UpstreamKey
-from byok.keys.pool import KeyPool
+from byok.keys.lookup import KeyPool, UpstreamKey
 from byok.purposes import Purpose
 from byok.redact import Redactor
 from byok.upstream.client import HttpUpstream

@@ -1,6 +1,6 @@
 """The facts of one upstream: which API is used for what."""
 
-from byok.dialects.fim.modes import FimMode
+from byok.dialects.fim.templates import FimMode
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.timeouts import Timeouts

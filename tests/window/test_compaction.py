@@ -7,11 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byok.chat import Message, Role, TextPart, ToolCall, ToolResult
-from byok.window.compaction import LOW_WATER, Plan, plan
-from byok.window.cutting import cut_points, newest_from
+from byok.window.compaction import LOW_WATER, Plan, cut_points, newest_from, plan
 from byok.window.estimate import weigh
 from byok.window.memory import Compaction, Compactions, digests
-from byok.window.summary_message import summary_of
+from byok.window.transcript import summary_of
 from tests.fakes.histories import (
     PNG,
     agent,

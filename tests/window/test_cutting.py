@@ -1,10 +1,10 @@
 """Where a conversation may be cut, and what of the user outlives it."""
 
 from byok.chat import ChatRequest, Message, Part, Role, TextPart
-from byok.window.cutting import cut_points, is_question, newest_from, task_of
+from byok.window.compaction import cut_points, is_question, newest_from, task_of
 from byok.window.estimate import IMAGE_WEIGHT, weigh
 from byok.window.shorten import NO_IMAGE
-from byok.window.summary_message import summary_message
+from byok.window.transcript import summary_message
 from tests.fakes.histories import PNG, agent, step, user
 from tests.fakes.linear import check_linear
 

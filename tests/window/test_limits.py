@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.window.limits import BYTES_A_TOKEN, WindowLimits
+from byok.window.estimate import BYTES_A_TOKEN, WindowLimits
 
 K = 1000
 

@@ -3,7 +3,7 @@
 import pytest
 
 from byok.chat import Message, Role, TextPart
-from byok.window.summary_message import summary_message, summary_of, without_summary
+from byok.window.transcript import summary_message, summary_of, without_summary
 from tests.fakes.histories import PNG, user
 
 TASK = (TextPart("Port it."), PNG)

@@ -4,10 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byok.chat import Message, Role, TextPart, ThinkingPart, ToolCall, ToolResult
-from byok.prompts.shipped import shipped_prompts
+from byok.prompts.prompt_set import shipped_prompts
 from byok.purposes import SUMMARY_HOLDS
-from byok.window.summary_message import summary_message
-from byok.window.transcript import instruction, outline, transcript
+from byok.window.transcript import instruction, outline, summary_message, transcript
 from tests.fakes.histories import PNG, agent, histories, step, user
 
 TALK = (

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.wire.json_body import parse_body
-from byok.wire.json_splice import with_string
+from byok.wire.json_body import parse_body, with_string
 
 
 def spliced(raw: bytes, value: str = "new") -> bytes:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byok.wire.ndjson import encode_line
+from byok.wire.json_lines import encode_line
 
 TEXT = st.text() | st.text("ab\u2028\u2029\u0085\r\n\x0b\x0c\x1e\\u")
 VALUES: st.SearchStrategy[Any] = st.recursive(

@@ -1,7 +1,13 @@
 """Server-sent events as clients read them."""
 
-from byok.wire.sse import ServerSentEvent, SSEDecoder
-from byok.wire.sse_writer import COMMENT, DONE, encode_data, encode_named
+from byok.wire.sse import (
+    COMMENT,
+    DONE,
+    ServerSentEvent,
+    SSEDecoder,
+    encode_data,
+    encode_named,
+)
 
 
 def test_sse_writer_events_are_read_again() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.wire.surrogates import SurrogateBuffer, join_surrogates
+from byok.wire.json_body import SurrogateBuffer, join_surrogates
 from tests.fakes.slices import CUTS, cut
 
 HIGH, LOW = "\ud83d", "\ude00"

@@ -11,7 +11,7 @@ import pytest
 from byok.config import Settings
 from byok.keys import KeyLadder
 from byok.platform.paths import find_paths
-from byok.retrieval.rerank.model_rerank import ModelRerank
+from byok.retrieval.rerank import ModelRerank
 from byok.wiring.services import Services, open_services
 from tests.fakes.engines import project, until
 from tests.fakes.upstream import FakeUpstream, Script, answer
@@ -171,7 +171,5 @@ def test_search_without_a_model_imports_nothing_for_it() -> None:
     )
     loaded = set(done.stdout.split())
     assert "byok.retrieval.ranker" in loaded
-    assert not {
-        name for name in loaded if name.startswith("byok.retrieval.rerank.model_rerank")
-    }
+    assert not {name for name in loaded if name.startswith("byok.retrieval.rerank")}
     assert "byok.retrieval.translation" not in loaded

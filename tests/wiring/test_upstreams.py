@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from byok.config import Settings
-from byok.dialects.fim.modes import FimMode
-from byok.dialects.fim.profiles import fim_profile_of
+from byok.dialects.fim.templates import FimMode, fim_profile_of
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.errors import UpstreamUnreachable

@@ -17,7 +17,7 @@ from byok.events import (
     ToolCallPlace,
     Usage,
 )
-from byok.wire.ndjson import encode_line
+from byok.wire.json_lines import encode_line
 from tests.fakes.slices import cut
 from tools.fuzz.target import Draw, Target
 

@@ -3,8 +3,7 @@
 import json
 
 from byok.errors import ByokError
-from byok.wire.json_body import parse_body, parse_json
-from byok.wire.json_splice import with_string
+from byok.wire.json_body import parse_body, parse_json, with_string
 from tests.fakes.linear import check_linear
 from tools.fuzz.target import Draw, Target
 

@@ -9,8 +9,7 @@ from typing import Any
 from byok.chat import ToolCall, ToolDefinition
 from byok.events import Finish, FinishReason, Notice, ToolCallDelta
 from byok.toolcalls.assemble import MAX_CALLS, ToolCallAssembler
-from byok.toolcalls.mode import RepairMode
-from byok.toolcalls.repair import Unrepairable, repair_arguments
+from byok.toolcalls.repair import RepairMode, Unrepairable, repair_arguments
 from tests.fakes.linear import check_linear
 from tests.fakes.lossless import lossless, strict
 from tools.fuzz.target import Draw, Target

@@ -4,10 +4,9 @@ import re
 from functools import partial
 
 from byok.augment.body import integer, mapping, strings, text
-from byok.augment.endings import Trimmed
-from byok.augment.fences import Unfenced
-from byok.augment.leads import Unannounced, Unquoted
+from byok.augment.positions import Trimmed
 from byok.augment.prompts.prompt_parts import NOTHING, code, question
+from byok.augment.remarks import Unannounced, Unfenced, Unquoted
 from byok.augment.reply_job import DecodeState, Defaults, ReplyFacts, ReplyJob
 from byok.augment.text_reply import TextLines
 from byok.chat import Json

@@ -3,15 +3,13 @@
 from dataclasses import replace
 from functools import partial
 
-from byok.augment.blocks import edit_events
 from byok.augment.body import first_text, flag, integer, text
-from byok.augment.completion.cursor import Cursor
-from byok.augment.completion.cut import Cutter
-from byok.augment.completion.reply import CompletionObject
-from byok.augment.leads import Unannounced
+from byok.augment.completion import CompletionObject, Cursor, Cutter
 from byok.augment.models import PREFIX_CHARS, SUFFIX_CHARS
-from byok.augment.prompts.editing import path_line, without_fence
+from byok.augment.nodes import edit_events
+from byok.augment.prompts.edit import path_line, without_fence
 from byok.augment.prompts.prompt_parts import NOTHING, code, question
+from byok.augment.remarks import Unannounced
 from byok.augment.reply_job import DecodeState, Defaults, ReplyFacts, ReplyJob
 from byok.chat import FimRequest, Json
 from byok.stage import chain

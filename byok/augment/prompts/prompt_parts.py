@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from byok.augment.blocks import fence_code
-from byok.augment.exchanges import read_exchanges
-from byok.augment.guides import read_guides
+from byok.augment.frames import read_guides
+from byok.augment.history import read_exchanges
+from byok.augment.nodes import fence_code
 from byok.augment.reply_job import Defaults
 from byok.chat import ChatRequest, Json, Message, Role, TextPart
 from byok.truncate import truncate_middle

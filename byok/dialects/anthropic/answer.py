@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from byok.chat import NO_ORIGIN, Origin, ProviderData
-from byok.dialects.answer_reader import AnswerReader, missing_end
-from byok.dialects.anthropic.thinking_block import ThinkingBlock
-from byok.dialects.anthropic.usage import UsageCounter
+from byok.dialects.answer_reader import (
+    MESSAGES,
+    AnswerReader,
+    check_protocol,
+    missing_end,
+)
 from byok.dialects.error_bodies import refusal_of
-from byok.dialects.protocols import MESSAGES, check_protocol
 from byok.dialects.think_tags import ThinkTags
 from byok.errors import UpstreamNotJson
 from byok.events import (
@@ -23,10 +25,95 @@ from byok.events import (
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
+    Usage,
 )
-from byok.wire.json_body import parse_json, write_json
+from byok.wire.json_body import SurrogateBuffer, parse_json, write_json
 from byok.wire.sse import ServerSentEvent
-from byok.wire.surrogates import SurrogateBuffer
+
+# Messages API: one block of a model's reasoning while it comes.
+
+
+class ThinkingBlock:
+    """A block of reasoning, whose text and signature come in pieces."""
+
+    def __init__(self, block: dict[str, Any] | None = None) -> None:
+        self._block = block or {"type": "thinking"}
+        signature = self._block.get("signature")
+        self._signature = [signature] if isinstance(signature, str) else []
+        self._buffer = SurrogateBuffer()
+        self._texts: list[str] = []
+
+    def think(self, piece: str) -> str:
+        """Add a piece; return the text that is complete now."""
+        if text := self._buffer.feed(piece):
+            self._texts.append(text)
+        return text
+
+    def sign(self, piece: str) -> None:
+        """Add a piece of the signature."""
+        self._signature.append(piece)
+
+    def rest(self) -> str:
+        """Return the text that was held back."""
+        if text := self._buffer.flush():
+            self._texts.append(text)
+        return text
+
+    def block(self) -> dict[str, Any]:
+        """Return the block to send back, {} if it is not a complete one."""
+        if self._block.get("type") == "redacted_thinking":
+            data = self._block.get("data")
+            return {"type": "redacted_thinking", "data": data} if data else {}
+        if not (signature := "".join(self._signature)):
+            return {}
+        text = "".join(self._texts)
+        return {"type": "thinking", "thinking": text, "signature": signature}
+
+
+# Token counts in answers of the Messages API.
+
+
+_COUNTS = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+)
+
+
+class UsageCounter:
+    """Keeps the newest count of each kind.
+
+    The counts of a `message_delta` are those of the whole answer so far; what it lacks
+    or has as 0 was in the `message_start`.
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def note(self, usage: Any) -> None:
+        """Read a usage object; anything else is ignored."""
+        if not isinstance(usage, dict):
+            return
+        details = usage.get("output_tokens_details")
+        thinking = details.get("thinking_tokens") if isinstance(details, dict) else None
+        found = {name: usage.get(name) for name in _COUNTS} | {"thinking": thinking}
+        for name, value in found.items():
+            if type(value) is int and value > 0:
+                self._counts[name] = value
+
+    def usage(self) -> Usage | None:
+        """Return the counts, None where there were none.
+
+        The API's `input_tokens` are without those of the cache.
+        """
+        if not self._counts:
+            return None
+        fresh, output, read, written = (self._counts.get(n, 0) for n in _COUNTS)
+        thinking = self._counts.get("thinking", 0)
+        sent = fresh + read + written
+        return Usage(sent, output, read, written, thinking, cache_told=True)
+
 
 _WINDOW_EXCEEDED = "model_context_window_exceeded"
 _FINISH = {

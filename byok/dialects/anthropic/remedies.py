@@ -1,20 +1,21 @@
 """Remedies of the Messages API: what to change in a request after each refusal."""
 
+import hashlib
 import re
 from collections.abc import Callable
+from typing import Any
 
 from byok.chat import Json
-from byok.dialects.anthropic.cache_points import cache_row
-from byok.dialects.anthropic.json_answers import format_as_words
-from byok.dialects.anthropic.large_pictures import large_picture_row
-from byok.dialects.anthropic.refused_thinking import refused_thinking_row
-from byok.dialects.chat_rows import CHAT_ROWS
-from byok.dialects.parameter_rows import (
-    drop_parameter,
-    drop_row,
-    has_parameter,
-    lower_row,
-    set_parameter,
+from byok.dialects.anthropic.messages import cache_row
+from byok.dialects.anthropic.request import (
+    format_as_words,
+    is_thought,
+    without_thinking,
+)
+from byok.dialects.chat_changes import (
+    CHAT_ROWS,
+    digest_of_picture,
+    write_picture_as_text,
 )
 from byok.dialects.remedies import (
     Body,
@@ -22,7 +23,95 @@ from byok.dialects.remedies import (
     Remedy,
     RemedyRow,
     RemedyTable,
+    drop_parameter,
+    drop_row,
+    has_parameter,
+    lower_row,
+    set_parameter,
 )
+from byok.errors import RefusalKind
+
+# Thinking blocks that the Messages API refuses: they and all before them are left out.
+#
+# Signatures belong to a model, and with the newest models to the conversation before
+# them (the API's guide, "Thinking"). Blocks after the refused one may still be valid,
+# so they stay, and so does what the model thinks later.
+
+
+_REFUSED = re.compile(r"signature|blocks? .*cannot be modified|block.?binding")
+_PLACE = re.compile(r"messages\.(\d+)\.")
+
+
+def refused_thinking_row() -> RemedyRow:
+    """Return the row for signatures and blocks that are refused."""
+    return RemedyRow(_find_thinking, _drop)
+
+
+def _find_thinking(refused: RefusedRequest) -> tuple[str, str] | None:
+    """Find the last block of the message that is named, or of all messages."""
+    if not _REFUSED.search(refused.text.lower()):
+        return None
+    messages = list(refused.body.get("messages") or ())
+    if place := _PLACE.search(refused.text):
+        messages = messages[: int(place[1]) + 1]
+    blocks = [block for m in messages for block in m["content"] if is_thought(block)]
+    return ("", _digest(blocks[-1])) if blocks else None
+
+
+def _drop(body: Json, remedy: Remedy) -> Body:
+    messages: list[Any] = list(body.get("messages") or ())
+    for place, message in enumerate(messages):
+        digests = (_digest(b) for b in message["content"] if is_thought(b))
+        if remedy.version in digests:
+            kept = [*without_thinking(messages[: place + 1]), *messages[place + 1 :]]
+            return {**body, "messages": kept}
+    return dict(body)
+
+
+def _digest(block: Json) -> str:
+    mark = str(block.get("signature") or block.get("data"))
+    return hashlib.blake2b(mark.encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
+# Pictures that the Messages API refuses as too large: each becomes a sentence.
+
+
+_PICTURE_PLACE = re.compile(
+    r"messages\.(\d+)\.content\.(\d+)(?:\.tool_result\.content\.(\d+))?"
+)
+_TOO_LARGE = "[a picture stood here; it is too large for this model]"
+
+
+def large_picture_row() -> RemedyRow:
+    """Return the row that replaces the picture whose place a refusal names."""
+    return RemedyRow(
+        _find_picture,
+        rewrite=lambda chat, r: write_picture_as_text(chat, r.version, _TOO_LARGE),
+        notice="A picture is too large for this model: a sentence stands in its place.",
+    )
+
+
+def _find_picture(refused: RefusedRequest) -> tuple[str, str] | None:
+    if refused.error.kind is not RefusalKind.TOO_LARGE:
+        return None
+    found = _PICTURE_PLACE.search(refused.text)
+    block = _block_at(refused.body, found) if found else {}
+    if block.get("type") != "image":
+        return None
+    return ("", digest_of_picture(str(block.get("source", {}).get("data", ""))))
+
+
+def _block_at(body: Json, place: re.Match[str]) -> Json:
+    """Return the block at a place such as `messages.0.content.1`, {} for no block."""
+    node: Any = {"content": body.get("messages")}
+    numbers = (int(n) for n in place.groups() if n is not None)
+    for number in numbers:
+        inner = node.get("content") if isinstance(node, dict) else None
+        if not isinstance(inner, list) or number >= len(inner):
+            return {}
+        node = inner[number]
+    return node if isinstance(node, dict) else {}
+
 
 # Texts are in lower case. Of prompt + max_tokens > window
 _TOO_MUCH = re.compile(r"(\d+) \+ \d+ > (\d+)")

@@ -1,21 +1,275 @@
 """Messages API: encoding the request."""
 
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
-from byok.chat import ChatRequest, Json, TextPart, ToolDefinition, ToolResult, ToolUse
-from byok.dialects.anthropic.cache_points import ask_for_cache
-from byok.dialects.anthropic.json_answers import encode_json_answer
-from byok.dialects.anthropic.messages import Conversation
-from byok.dialects.anthropic.thinking import (
-    encode_reasoning,
-    encode_sampling,
-    without_thinking,
+from byok.chat import (
+    ChatRequest,
+    Json,
+    JsonAnswer,
+    Sampling,
+    TextPart,
+    ToolDefinition,
+    ToolResult,
+    ToolUse,
 )
+from byok.dialects.anthropic.messages import Conversation, ask_for_cache
 from byok.dialects.base import Target, UpstreamRequest
+from byok.dialects.efforts import nearest_effort, unsent_effort
 from byok.dialects.model_facts import ModelFacts, Replay
+from byok.dialects.remedies import Body
 from byok.dialects.safe_names import Aliases
 from byok.dialects.schemas.common import write_schema
 from byok.wire.json_body import write_json
+
+# Messages API: the parameters for reasoning, and those that exclude it.
+#
+# Newer models decide themselves how much to think (`adaptive`, steered by `effort`),
+# older ones get a budget of tokens (the API's guide, "Thinking"). With thinking, the
+# API refuses sampling parameters and a forced tool; with a budget also a turn of tool
+# calls that does not begin with a thinking block. From Claude 5 on, a request without
+# the field `thinking` thinks: where no thinking is wanted, it must be `disabled`.
+
+
+_BUDGETS = {
+    "minimal": 1024,
+    "low": 2048,
+    "medium": 8192,
+    "high": 16_384,
+    "xhigh": 24_576,
+    "max": 31_999,
+}
+_SMALLEST_BUDGET = 1024  # tokens that the API accepts
+_LEAST_ANSWER_BESIDE_THINKING = (
+    2048  # tokens; with fewer, thinking would leave no answer
+)
+_THOUGHTS = ("thinking", "redacted_thinking")
+_RESULTS = {"tool_result"}
+_TOO_MUCH = ("xhigh", "max")  # efforts with which thinking cannot be disabled
+_NO_ROOM = "The model did not think, because max_tokens leaves no room for it."
+_FORCED = "The model did not think, because a tool call was demanded."
+_UNSIGNED = (
+    "The model does not think in this turn, because the turn began without its own "
+    "reasoning."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """The body's fields for reasoning; `is_off` if the model is not to think."""
+
+    fields: Json
+    notices: tuple[str, ...] = ()
+    is_off: bool = False
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the model is asked to think."""
+        return self.fields.get("thinking", {}).get("type") in ("adaptive", "enabled")
+
+
+_OFF = Reasoning({}, is_off=True)
+
+
+def encode_reasoning(
+    chat: ChatRequest, facts: ModelFacts, most: int, messages: Sequence[Json]
+) -> Reasoning:
+    """Return the parameters for a model; `most` is the `max_tokens` of the request.
+
+    `messages` are the encoded ones with all thinking blocks. Notices are given once: at
+    the beginning of a conversation, or of a turn in which the model cannot think.
+    """
+    found = _choose(chat, facts, most, messages)
+    answers = _open_turn(messages) if found.notices == (_UNSIGNED,) else messages
+    so_far = sum(message["role"] == "assistant" for message in answers)
+    is_told = so_far == (1 if found.notices == (_UNSIGNED,) else 0)
+    return found if is_told else replace(found, notices=())
+
+
+def _choose(
+    chat: ChatRequest, facts: ModelFacts, most: int, messages: Sequence[Json]
+) -> Reasoning:
+    effort = chat.sampling.effort
+    if not facts.thinking:
+        is_lost = effort not in ("", "none")
+        return Reasoning({}, (unsent_effort(effort),) if is_lost else ())
+    if facts.adaptive_thinking:
+        return _adaptive(chat, facts, most)
+    return _budget(chat, most, messages, _graded(effort, facts.efforts))
+
+
+def _graded(effort: str, efforts: Iterable[str]) -> Json:
+    """Return the parameter for the nearest accepted effort, if one is wanted."""
+    graded = nearest_effort(effort, efforts) if effort != "none" else ""
+    return {"output_config": {"effort": graded}} if graded else {}
+
+
+def _adaptive(chat: ChatRequest, facts: ModelFacts, most: int) -> Reasoning:
+    """Let the model decide; without a wish for effort, wishes that exclude it count."""
+    sampling = chat.sampling
+    is_forced = chat.tool_choice.use is ToolUse.REQUIRED
+    is_sampled = (sampling.temperature, sampling.top_p) != (None, None)
+    is_unasked = chat.silent or (is_sampled and facts.sampling is not False)
+    is_off = (
+        is_forced
+        or most < _LEAST_ANSWER_BESIDE_THINKING
+        or (is_unasked and not sampling.effort)
+    )
+    if is_off or sampling.effort == "none":
+        is_lost = is_forced and sampling.effort not in ("", "none")
+        output = _graded(sampling.effort, set(facts.efforts).difference(_TOO_MUCH))
+        fields = {"thinking": {"type": "disabled"}, **output}
+        return Reasoning(fields, (_FORCED,) if is_lost else (), is_off=True)
+    # Newer models leave the text out unless it is asked for.
+    thinking = {"type": "adaptive", "display": "summarized"}
+    return Reasoning({"thinking": thinking, **_graded(sampling.effort, facts.efforts)})
+
+
+def _budget(
+    chat: ChatRequest, most: int, messages: Sequence[Json], output: Json
+) -> Reasoning:
+    """Give a budget of tokens, where an effort is wanted and the API takes one."""
+    if chat.sampling.effort not in _BUDGETS:
+        return _OFF
+    budget = min(_BUDGETS[chat.sampling.effort], most * 3 // 4)
+    if chat.tool_choice.use is ToolUse.REQUIRED:
+        return Reasoning(output, (_FORCED,), is_off=True)
+    if budget < _SMALLEST_BUDGET:
+        return Reasoning(output, (_NO_ROOM,), is_off=True)
+    if not all(map(_begins_with_thinking, _turn_starts(messages))):
+        return Reasoning(output, (_UNSIGNED,), is_off=True)
+    thinking = {"type": "enabled", "budget_tokens": budget}
+    return Reasoning({"thinking": thinking, **output})
+
+
+def _open_turn(messages: Sequence[Json]) -> list[Json]:
+    """Return the messages from the last one of the user without tool results on."""
+    turn: list[Json] = []
+    for message in reversed(messages):
+        turn.insert(0, message)
+        if message["role"] == "user" and not _kinds(message) & _RESULTS:
+            break
+    return turn
+
+
+def _turn_starts(messages: Sequence[Json]) -> Iterator[Json]:
+    """Yield the assistant's messages that must begin with thinking.
+
+    These are the first one of the open turn and, as the API may see a new turn there,
+    each one after words beside tool results.
+    """
+    for one, other in pairwise(_open_turn(messages)):
+        if other["role"] == "assistant" and _kinds(one) != _RESULTS:
+            yield other
+
+
+def _kinds(message: Json) -> set[str]:
+    return {block["type"] for block in message["content"]}
+
+
+def _begins_with_thinking(message: Json) -> bool:
+    return is_thought(message["content"][0])
+
+
+def is_thought(block: Json) -> bool:
+    """Tell whether a block is reasoning."""
+    return block["type"] in _THOUGHTS
+
+
+def without_thinking(messages: Iterable[Json]) -> list[dict[str, Any]]:
+    """Return messages without thinking blocks, and without those left empty."""
+    kept = (
+        {
+            **message,
+            "content": [b for b in message["content"] if not is_thought(b)],
+        }
+        for message in messages
+    )
+    return [message for message in kept if message["content"]]
+
+
+def encode_sampling(
+    sampling: Sampling, facts: ModelFacts, thinks: bool
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the body's sampling fields, and what was left out as sentences.
+
+    Temperatures end at 1, and newer models take one of both parameters.
+    """
+    wanted = {"temperature": sampling.temperature, "top_p": sampling.top_p}
+    given = {name: value for name, value in wanted.items() if value is not None}
+    if facts.sampling is False or thinks:
+        when = "" if facts.sampling is False else " while it thinks"
+        return {}, tuple(f"This model takes no {name}{when}." for name in given)
+    notices: list[str] = []
+    if len(given) > 1:
+        del given["top_p"]
+        notices.append("This API takes temperature or top_p: top_p was left out.")
+    if given.get("temperature", 0) > 1:
+        given["temperature"] = 1.0
+        notices.append("Temperatures of this API end at 1, so 1 was sent.")
+    return given, tuple(notices)
+
+
+# Messages API: answers that must be JSON.
+#
+# With a schema, `output_config.format` holds the model to it (the API's guide,
+# "Structured outputs"); every object of the schema must be closed. Without one, and for
+# models that refuse the field, the system prompt asks for JSON.
+
+
+_ASK = (
+    "Answer with one JSON object and nothing else: no words around it, no code fence."
+)
+_ALLOWED = "It must be valid by this JSON Schema:\n"
+_MAPS = ("properties", "$defs", "definitions")
+_LISTS = ("anyOf", "allOf", "oneOf")
+
+
+def encode_json_answer(
+    wanted: JsonAnswer | None,
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the fields of `output_config`, and blocks for the system prompt."""
+    if wanted is None:
+        return {}, []
+    if wanted.schema is None:
+        return {}, [{"type": "text", "text": _ASK}]
+    schema = _close_objects(wanted.schema)
+    return {"format": {"type": "json_schema", "schema": schema}}, []
+
+
+def format_as_words(body: Body) -> Body:
+    """Ask for the format of an answer in the system prompt instead."""
+    output = dict(body.get("output_config") or {})
+    format_ = output.pop("format", None)
+    if not isinstance(format_, dict):
+        return dict(body)
+    body = {k: v for k, v in body.items() if k != "output_config"}
+    if output:
+        body["output_config"] = output
+    schema = write_json(format_.get("schema")).decode()
+    words = {"type": "text", "text": f"{_ASK} {_ALLOWED}{schema}"}
+    return {**body, "system": [*(body.get("system") or ()), words]}
+
+
+def _close_objects(schema: Any) -> Any:
+    """Close all objects of a schema."""
+    if not isinstance(schema, dict):
+        return schema
+    closed = dict(schema)
+    for name in _MAPS:
+        if isinstance(inner := closed.get(name), dict):
+            closed[name] = {key: _close_objects(value) for key, value in inner.items()}
+    for name in _LISTS:
+        if isinstance(inner := closed.get(name), list):
+            closed[name] = [_close_objects(value) for value in inner]
+    if "items" in closed:
+        closed["items"] = _close_objects(closed["items"])
+    if closed.get("type") == "object" or "properties" in closed:
+        closed["additionalProperties"] = False
+    return closed
+
 
 _USUAL_ANSWER = 8192  # tokens, where the model's limit is unknown
 _LEAST_ANSWER = 4096  # tokens that are asked for, however full the window is

@@ -9,18 +9,105 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from byok.chat import ChatRequest, FimRequest, Sampling
+from byok.dialects.answer_reader import missing_end
 from byok.dialects.base import Codec, Target, UpstreamRequest
-from byok.dialects.fim.answers import FimAnswer
-from byok.dialects.fim.modes import FimMode
-from byok.dialects.fim.profiles import FimProfile
-from byok.dialects.fim.templates import template_of
+from byok.dialects.error_bodies import refusal_of
+from byok.dialects.fim.templates import FimMode, FimProfile, template_of
+from byok.dialects.ollama.answer import OllamaAnswer
+from byok.dialects.ollama.request import with_options
 from byok.dialects.openai_chat.answer import OpenAIAnswer
-from byok.dialects.parameter_rows import drop_row
-from byok.dialects.remedies import RemedyTable
-from byok.errors import UpstreamError
-from byok.events import StreamEvent
+from byok.dialects.openai_chat.chunks import read_usage, string
+from byok.dialects.remedies import RemedyTable, drop_row
+from byok.errors import UpstreamError, UpstreamNotJson
+from byok.events import Finish, FinishReason, StreamEvent, TextDelta
 from byok.stage import Stage, chain
+from byok.wire.json_body import SurrogateBuffer, parse_json
+from byok.wire.json_lines import JsonLines
 from byok.wire.sse import ServerSentEvent, SSEDecoder
+
+# FIM: decoding the answer.
+#
+# llama.cpp's /infill sends `{"content", "stop"}`, all others send `choices[0].text`;
+# both streamed or as one document.
+
+
+_FINISH = {
+    "length": FinishReason.LENGTH,
+    "max_tokens": FinishReason.LENGTH,
+    "limit": FinishReason.LENGTH,
+    "content_filter": FinishReason.CONTENT_FILTER,
+}
+
+
+class FimAnswer:
+    """Stage[ServerSentEvent, StreamEvent]: decodes the answer to a FIM request."""
+
+    def __init__(self) -> None:
+        self._text = SurrogateBuffer()
+        self._finish: FinishReason | None = None
+        self._usage: Any = None
+        self._spoke = False
+        self._done = False
+
+    def feed(self, sse: ServerSentEvent, /) -> list[StreamEvent]:
+        """Read one event."""
+        data = sse.data.strip()
+        if self._done or not data:
+            return []
+        if data == b"[DONE]":
+            return self._finish_events()
+        chunk = _parse(data)
+        if sse.event == "error" or (isinstance(chunk, dict) and chunk.get("error")):
+            raise refusal_of(chunk)
+        if not isinstance(chunk, dict):
+            raise UpstreamNotJson("a part of its answer is not a JSON object.")
+        self._usage = chunk.get("usage") or self._usage
+        said = self._text.feed(self._text_of(chunk))
+        out: list[StreamEvent] = [TextDelta(said)] if said else []
+        return [*out, *self._finish_events()] if chunk.get("stop") is True else out
+
+    def flush(self) -> Iterable[StreamEvent]:
+        """End the answer; without a finish reason it was cut off."""
+        if self._done:
+            return []
+        if self._finish is None:
+            raise missing_end(spoke=self._spoke)
+        return self._finish_events()
+
+    def _text_of(self, chunk: dict[str, Any]) -> str:
+        """Return the text of a chunk, and note its finish reason."""
+        self._spoke = True
+        choices = chunk.get("choices")
+        if isinstance(choices, list):
+            choice: dict[str, Any] = next(filter(_is_first, choices), {})
+            if reason := string(choice.get("finish_reason")):
+                self._finish = _FINISH.get(reason, FinishReason.STOP)
+            return string(choice.get("text"))
+        if chunk.get("stop") is True:
+            limited = chunk.get("stopped_limit") is True  # of older servers
+            kind = "limit" if limited else string(chunk.get("stop_type"))
+            self._finish = _FINISH.get(kind, FinishReason.STOP)
+        return string(chunk.get("content"))
+
+    def _finish_events(self) -> list[StreamEvent]:
+        self._done = True
+        rest, usage = self._text.flush(), read_usage(self._usage)
+        out: list[StreamEvent] = [TextDelta(rest)] if rest else []
+        if usage:
+            out.append(usage)
+        return [*out, Finish(self._finish or FinishReason.STOP)]
+
+
+def _parse(data: bytes) -> Any:
+    try:
+        return parse_json(data, keep_halves=True)
+    except (ValueError, RecursionError) as error:
+        raise UpstreamNotJson("a part of its answer is not JSON.") from error
+
+
+def _is_first(choice: Any) -> bool:
+    return isinstance(choice, dict) and not choice.get("index")
+
 
 _CAPS = ("max_tokens", "n_predict")
 _REMEDIES: RemedyTable = {"parameter": drop_row(("temperature", "top_p", *_CAPS))}
@@ -116,3 +203,52 @@ def write_template(fim: FimRequest, model: str) -> dict[str, Any]:
 
 def _chat_answer() -> OpenAIAnswer:
     return OpenAIAnswer({})
+
+
+# FIM: Ollama's own endpoint for prompts.
+#
+# `POST /api/generate` fills the gap before `suffix` by the marks of the model's
+# template, or takes a prompt with these marks as it is (`raw`). Source: its API
+# reference.
+
+
+GENERATE_PATH = "/api/generate"
+
+
+@dataclass(frozen=True)
+class OllamaFimCodec(Codec):
+    """Sends the code around the gap; `write` returns the fields of one mode."""
+
+    write: Callable[[FimRequest, str], dict[str, Any]]
+    raw: bool = False
+
+    def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
+        """Encode the gap; the window stays that of chats, or the model is reloaded."""
+        fim = chat.fim or FimRequest("", "")
+        fields = self.write(fim, target.model)
+        stop = tuple(fields.pop("stop", ())) + (("\n",) if fim.one_line else ())
+        body = {"model": target.model, **fields, "stream": True}
+        body |= {"raw": True} if self.raw else {}
+        body |= {"truncate": False, "shift": False, "think": False}
+        given = chat.sampling
+        sampling = Sampling(
+            given.temperature, given.top_p, given.max_tokens, stop=(*given.stop, *stop)
+        )
+        return UpstreamRequest(GENERATE_PATH, with_options(body, sampling, target))
+
+    def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
+        """Read the code for the gap."""
+        return chain(JsonLines(), OllamaAnswer())
+
+
+def _suffix_for_ollama(fim: FimRequest, model: str) -> dict[str, Any]:
+    """Return the gap; without a suffix the server would see a question of a chat."""
+    return {"prompt": fim.prefix, "suffix": fim.suffix or "\n"}
+
+
+def ollama_codecs() -> Mapping[FimMode, Codec]:
+    """Return the codecs of Ollama's own API."""
+    return {
+        FimMode.SUFFIX: OllamaFimCodec(_suffix_for_ollama),
+        FimMode.TEMPLATE: OllamaFimCodec(write_template, raw=True),
+    }

@@ -1,4 +1,4 @@
-"""FIM prompt templates of model families, as data.
+"""FIM as data: modes, the vendors that have them, templates of model families.
 
 The special tokens are those that the makers publish: the model cards and tokenizers of
 Qwen2.5-Coder, CodeLlama, StarCoder, DeepSeek-Coder, Codestral, Granite Code, CodeGemma.
@@ -6,7 +6,10 @@ Qwen2.5-Coder, CodeLlama, StarCoder, DeepSeek-Coder, Codestral, Granite Code, Co
 
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
+
+from byok.dialects.presets import OPENAI_COMPATIBLE
 
 _FIM = ("<fim_prefix>", "<fim_suffix>", "<fim_middle>")
 _BARRED = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
@@ -84,3 +87,63 @@ def template_of(model: str) -> FimTemplate | None:
     """Return the template of a model, found by its name, or None."""
     name = model.lower()
     return next((row for row in TEMPLATES if re.search(row.names, name)), None)
+
+
+# FIM modes: the ways to ask for code between a prefix and a suffix.
+
+
+class FimMode(StrEnum):
+    """The fill-in-the-middle (FIM) interface: how a model receives the code around it.
+
+    INFILL is llama.cpp's own endpoint, FIM Mistral's. SUFFIX is the field of that name
+    beside the prompt, TEMPLATE a raw prompt with the model's own marks, CHAT a question
+    like any other.
+    """
+
+    INFILL = "infill"
+    SUFFIX = "suffix"
+    FIM = "fim"
+    TEMPLATE = "template"
+    CHAT = "chat"
+
+
+# Which FIM modes each vendor's servers have, as data.
+#
+# Sources: the vendors' public API references and the issue threads of other bridges.
+
+
+@dataclass(frozen=True, slots=True)
+class FimProfile:
+    """The modes of one vendor, the best first.
+
+    `suffix_path` is where the mode `suffix` is served.
+    """
+
+    modes: tuple[FimMode, ...] = (FimMode.CHAT,)
+    suffix_path: str = "completions"
+
+
+# of Ollama's own API
+OLLAMA_MODES: tuple[FimMode, ...] = (FimMode.SUFFIX, FimMode.TEMPLATE, FimMode.CHAT)
+# Raw prompts reach the model as they are. The mode `suffix` is left out where a server
+# is not known to have it: several ignore the field without a word.
+_RAW = FimProfile((FimMode.TEMPLATE, FimMode.CHAT))
+_DEFAULT = FimProfile()
+
+PROFILES: dict[str, FimProfile] = {
+    "mistral": FimProfile((FimMode.FIM, FimMode.CHAT)),
+    "deepseek": FimProfile((FimMode.SUFFIX, FimMode.CHAT), "/beta/completions"),
+    # it puts a raw prompt into the chat template, but knows the marks of its models
+    "ollama": FimProfile((FimMode.SUFFIX, FimMode.CHAT)),
+    "llamacpp": FimProfile((FimMode.INFILL, FimMode.TEMPLATE, FimMode.CHAT)),
+    "vllm": _RAW,
+    "sglang": _RAW,
+    "lmstudio": _RAW,
+    "together": _RAW,
+    OPENAI_COMPATIBLE: _RAW,
+}
+
+
+def fim_profile_of(vendor: str) -> FimProfile:
+    """Return a vendor's profile; others complete code by a chat."""
+    return PROFILES.get(vendor, _DEFAULT)

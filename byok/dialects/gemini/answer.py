@@ -7,30 +7,17 @@ thought it comes with (one without a signature has the data `{"thought"}`), `{"p
 is a whole part that no event can express. Only candidate 0 counts.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 from byok.chat import NO_ORIGIN, Json, Origin, ProviderData
 from byok.dialects.answer_reader import AnswerReader
 from byok.dialects.error_bodies import refusal_of
-from byok.dialects.gemini.chunks import (
-    check_protocol,
-    only_text,
-    read_error_body,
-    read_lines,
-)
-from byok.dialects.gemini.finish_reasons import (
-    FINISHED,
-    NO_REASON,
-    blocked_sentence,
-    failure_of,
-    filter_sentence,
-    unknown_sentence,
-)
-from byok.dialects.gemini.metadata import read_sources, read_usage
-from byok.dialects.gemini.partial_args import PartialArguments
 from byok.errors import (
     RefusalKind,
+    UpstreamGarbled,
     UpstreamNotJson,
 )
 from byok.events import (
@@ -41,10 +28,315 @@ from byok.events import (
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
+    Usage,
 )
-from byok.wire.json_body import parse_json, write_json
+from byok.wire.json_body import SurrogateBuffer, parse_json, write_json
 from byok.wire.sse import ServerSentEvent
-from byok.wire.surrogates import SurrogateBuffer
+
+# Chunks of Gemini's answer: the common ones quickly, and those that are malformed.
+
+
+_DONE = b"[DONE]"  # Google sends none, but some gateways do
+
+
+def only_text(chunk: Any) -> str:
+    """Return the text of a chunk that has nothing else, as nearly all have, or ""."""
+    try:
+        (candidate,) = chunk["candidates"]
+        (part,) = candidate["content"]["parts"]
+        text = part["text"]
+        more = (
+            len(part) > 1
+            or len(candidate) > 2
+            or (len(candidate) > 1 and candidate["index"])
+            or "error" in chunk
+        )
+    except (KeyError, TypeError, ValueError):
+        return ""
+    return "" if more or not isinstance(text, str) else text
+
+
+def check_protocol(chunk: Json) -> None:
+    """Check that the first chunk is not from an OpenAI-compatible server."""
+    if "choices" in chunk and "candidates" not in chunk:
+        raise UpstreamGarbled(
+            "it answers in the format of Chat Completions, not of Gemini's own API.",
+            code="upstream_protocol",
+            hint='Set dialect = "openai_chat" for this upstream.',
+        )
+
+
+def read_lines(data: bytes, error: Exception) -> list[Any]:
+    """Decode an event of several documents: the blank lines between are missing."""
+    lines = [line for line in data.split(b"\n") if line.strip() not in (b"", _DONE)]
+    try:
+        found = [parse_json(line, keep_halves=True) for line in lines]
+    except (ValueError, RecursionError):
+        found = []
+    if lines and (len(lines) < 2 or not found):
+        raise UpstreamNotJson("a part of its answer is not JSON.") from error
+    return found
+
+
+def read_error_body(data: bytes) -> Any:
+    """Return an error event as JSON, or as text where it is none."""
+    try:
+        return parse_json(data)
+    except (ValueError, RecursionError):
+        return data.decode("utf-8", "replace")
+
+
+# Why Gemini ended an answer, as data: finish reasons and reasons of a blocked prompt.
+#
+# Source: the enums FinishReason and BlockedReason of the Gemini API reference, and of
+# google-genai 3.4.
+
+
+FINISHED = {"STOP": FinishReason.STOP, "MAX_TOKENS": FinishReason.LENGTH}
+NO_REASON = "FINISH_REASON_UNSPECIFIED"  # the default value of the enum
+
+# Reasons of a filter, with what it found.
+_FILTERED = {
+    "SAFETY": "its safety filter",
+    "RECITATION": "it repeated a protected text",
+    "LANGUAGE": "a language that it does not support",
+    "BLOCKLIST": "a forbidden word",
+    "PROHIBITED_CONTENT": "prohibited content",
+    "SPII": "personal data",
+    "IMAGE_SAFETY": "the safety filter for images",
+    "IMAGE_PROHIBITED_CONTENT": "prohibited content in an image",
+    "IMAGE_RECITATION": "it repeated a protected image",
+    "IMAGE_OTHER": "the filter for images",
+    "MODEL_ARMOR": "Model Armor",
+    "JAILBREAK": "its filter against jailbreaks",
+}
+# Reasons of answers that are not usable, with what went wrong.
+_FAILED = {
+    "MALFORMED_FUNCTION_CALL": "it wrote a tool call that cannot be read",
+    "UNEXPECTED_TOOL_CALL": "it called a tool although none was offered",
+    "TOO_MANY_TOOL_CALLS": "it called too many tools in a row",
+    "MISSING_THOUGHT_SIGNATURE": "a thought signature is missing in the conversation",
+    "MALFORMED_RESPONSE": "it wrote an answer that cannot be read",
+}
+# The same question would fail again.
+_NOT_REPEATED = frozenset({"MISSING_THOUGHT_SIGNATURE"})
+_ELSE = "Say it differently, or choose another model."
+
+
+def filter_sentence(reason: str, *, said: str = "") -> str:
+    """Return the sentence for an answer that a filter ended; "" for other reasons.
+
+    `said` are the upstream's own words.
+    """
+    what = _FILTERED.get(reason)
+    if not what:
+        return ""
+    return f"The model stopped because of {what} ({reason}). {said} {_ELSE}".replace(
+        "  ", " "
+    )
+
+
+def blocked_sentence(reason: str, *, said: str = "") -> str:
+    """Return the sentence for a prompt that was not answered at all."""
+    what = _FILTERED.get(reason, "its filter")
+    words = f"The model did not answer because of {what} ({reason}). {said} {_ELSE}"
+    return words.replace("  ", " ")
+
+
+def unknown_sentence(reason: str) -> str:
+    """Return the sentence for a reason that says nothing."""
+    return f"The model stopped early and names no reason that is known ({reason})."
+
+
+def failure_of(reason: str, *, said: str = "") -> UpstreamGarbled | None:
+    """Return the error for a reason of a failed answer; None for other reasons."""
+    what = _FAILED.get(reason)
+    if not what:
+        return None
+    told = f"{what} ({reason})" + (f": {said.rstrip('. ')}." if said else ".")
+    return UpstreamGarbled(
+        told,
+        code="upstream_tool_failed",
+        hint="Try again.",
+        retryable=reason not in _NOT_REPEATED,
+    )
+
+
+# What Gemini tells about an answer: token counts, and the pages it rests on.
+
+
+def read_usage(usage: Any) -> Usage | None:
+    """Decode usageMetadata; None where it has no counts.
+
+    `promptTokenCount` includes the cached tokens, but not those that Google's tools
+    read; `candidatesTokenCount` does not include the thoughts (API reference).
+    """
+    if not isinstance(usage, dict):
+        return None
+    thoughts = _count(usage, "thoughtsTokenCount")
+    prompt = _count(usage, "promptTokenCount")
+    read = Usage(
+        prompt + _count(usage, "toolUsePromptTokenCount"),
+        _count(usage, "candidatesTokenCount") + thoughts,
+        _count(usage, "cachedContentTokenCount"),
+        reasoning_tokens=thoughts,
+        cache_told=True,  # it leaves out a count of 0
+    )
+    return read if read.input_tokens or read.output_tokens else None
+
+
+def read_sources(candidate: Json, sources: dict[str, str]) -> None:
+    """Add the pages that a candidate names to `sources`: titles by address."""
+    for page in (
+        *_grounding(candidate),
+        *_citations(candidate),
+        *_url_pages(candidate),
+    ):
+        url = page.get("uri") or page.get("retrievedUrl")
+        title = page.get("title")
+        if isinstance(url, str) and url:
+            sources[url] = title if isinstance(title, str) else sources.get(url, "")
+
+
+def _grounding(candidate: Json) -> Iterator[Json]:
+    """Yield the pages of a search, of a file store or of a map."""
+    for chunk in _rows(candidate.get("groundingMetadata"), "groundingChunks"):
+        for kind in ("web", "retrievedContext", "maps"):
+            if isinstance(page := chunk.get(kind), dict):
+                yield page
+
+
+def _citations(candidate: Json) -> Iterator[Json]:
+    metadata = candidate.get("citationMetadata")
+    for name in ("citationSources", "citations"):  # of the Gemini API, of Vertex AI
+        yield from _rows(metadata, name)
+
+
+def _url_pages(candidate: Json) -> Iterator[Json]:
+    yield from _rows(candidate.get("urlContextMetadata"), "urlMetadata")
+
+
+def _rows(value: Any, name: str) -> Iterator[Json]:
+    rows = value.get(name) if isinstance(value, dict) else None
+    for row in rows if isinstance(rows, list) else ():
+        if isinstance(row, dict):
+            yield row
+
+
+def _count(usage: Json, name: str) -> int:
+    value = usage.get(name)
+    return value if type(value) is int and value > 0 else 0
+
+
+# Arguments of a tool call that come in pieces, each at a path in the object.
+#
+# A piece is `{"jsonPath": "$.files[0].path", "stringValue": "a", "willContinue": true}`
+# (Vertex AI API reference, PartialArg). Pieces of one string follow each other, and the
+# items of an array come in their order.
+
+
+_STEP = re.compile(
+    r"\.(?P<name>[^.\[\]]+)"
+    r"|\[(?P<index>\d{1,6})\]"
+    r"|\['(?P<single>(?:[^'\\]|\\.)*)'\]"
+    r'|\["(?P<double>(?:[^"\\]|\\.)*)"\]'
+)
+_ESCAPED = re.compile(r"\\(.)")
+_VALUES = ("stringValue", "numberValue", "boolValue", "nullValue")
+_DEEPEST = 64
+
+
+class PartialArguments:
+    """Joins the pieces of one call's arguments; the work is linear in their size."""
+
+    def __init__(self) -> None:
+        self._root: dict[str, Any] = {}
+        self._path = ""  # of the string that may go on
+        self._string: list[str] = []
+        self._place: tuple[Any, str | int] = (self._root, "")
+
+    def feed(self, pieces: Any) -> None:
+        """Take the pieces of one event; anything that is no piece is ignored.
+
+        Raises:
+            UpstreamGarbled: a path leads through a value that is no object or array.
+        """
+        for piece in pieces if isinstance(pieces, list) else ():
+            if isinstance(piece, dict) and isinstance(piece.get("jsonPath"), str):
+                self._take(piece["jsonPath"], piece)
+
+    def text(self, *, is_whole: bool = True) -> str:
+        """Return the JSON so far; that of a call that never ended is left open."""
+        self._end_string()
+        written = write_json(self._root).decode()
+        return written if is_whole else written[:-1]
+
+    def _take(self, path: str, piece: dict[str, Any]) -> None:
+        kind = next((name for name in _VALUES if name in piece), "")
+        value = piece.get(kind)
+        if self._string and path == self._path and isinstance(value, str):
+            self._string.append(value)
+            return
+        self._end_string()
+        steps = [*_steps(path)]
+        if not kind or not steps:
+            return
+        node: Any = self._root
+        for step, after in pairwise(steps):
+            node = _child(node, step, [] if isinstance(after, int) else {})
+        _child(node, steps[-1], None)
+        node[steps[-1]] = None if kind == "nullValue" else _number(value)
+        if kind == "stringValue" and isinstance(value, str):
+            self._path, self._string, self._place = path, [value], (node, steps[-1])
+
+    def _end_string(self) -> None:
+        if self._string:
+            node, step = self._place
+            node[step] = "".join(self._string)
+            self._string = []
+
+
+def _steps(path: str) -> Iterator[str | int]:
+    """Split a path into keys and indexes.
+
+    Raises:
+        UpstreamGarbled: it is no such path, or too deep.
+    """
+    at, count = 1, 0
+    while at < len(path):
+        found = _STEP.match(path, at)
+        count += 1
+        if found is None or path[0] != "$" or count > _DEEPEST:
+            raise _no_place(path)
+        at = found.end()
+        if found["index"] is not None:
+            yield int(found["index"])
+        else:
+            yield _ESCAPED.sub(r"\1", next(filter(None, found.groups()), ""))
+
+
+def _child(node: Any, step: str | int, empty: Any) -> Any:
+    """Return what is at a step, which is `empty` where nothing is yet."""
+    if isinstance(step, str) and isinstance(node, dict):
+        return node.setdefault(step, empty)
+    if isinstance(step, int) and isinstance(node, list) and step <= len(node):
+        node += [empty] * (step == len(node))
+        return node[step]
+    raise _no_place(str(step))
+
+
+def _number(value: Any) -> Any:
+    """Return a whole number as such: all of them come as floating point."""
+    is_whole = isinstance(value, float) and value == int(value)
+    return int(value) if is_whole and abs(value) < 2**53 else value
+
+
+def _no_place(path: str) -> UpstreamGarbled:
+    return UpstreamGarbled(
+        f"a piece of a tool call's arguments has no place: {path[:80]}.",
+        retryable=True,
+    )
+
 
 # Parts that belong to tools on Google's side; they come back as they were.
 OPAQUE = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")

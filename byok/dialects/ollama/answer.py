@@ -10,7 +10,7 @@ from typing import Any
 from byok.chat import NO_ORIGIN, Origin, ProviderData
 from byok.dialects.answer_reader import AnswerReader
 from byok.dialects.error_bodies import refusal_of
-from byok.dialects.openai_chat.fields import string
+from byok.dialects.openai_chat.chunks import string
 from byok.dialects.think_tags import ThinkTags
 from byok.errors import UpstreamEmpty, UpstreamNotJson
 from byok.events import (
@@ -22,8 +22,7 @@ from byok.events import (
     ToolCallDelta,
     Usage,
 )
-from byok.wire.json_body import write_json
-from byok.wire.surrogates import SurrogateBuffer
+from byok.wire.json_body import SurrogateBuffer, write_json
 
 _FINISH = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 _NOTHING_SAID = frozenset({"load", "unload"})  # answers to a request without a prompt

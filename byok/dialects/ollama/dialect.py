@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from byok.chat import ChatRequest
+from byok.chat import ChatRequest, Json
 from byok.dialects.base import (
     Dialect,
     ErrorResponse,
@@ -18,21 +18,150 @@ from byok.dialects.base import (
     Target,
     UpstreamRequest,
 )
-from byok.dialects.base_urls import without_ending
-from byok.dialects.chat_rows import CHAT_ROWS
+from byok.dialects.chat_changes import CHAT_ROWS
 from byok.dialects.error_bodies import refusal_of_response
 from byok.dialects.model_facts import ModelFacts
-from byok.dialects.ollama import models
 from byok.dialects.ollama.answer import OllamaAnswer
-from byok.dialects.ollama.changes import THINK_ROW
 from byok.dialects.ollama.request import encode_request
-from byok.dialects.parameter_rows import drop_row
-from byok.dialects.presets import OLLAMA
-from byok.dialects.remedies import RemedyTable
-from byok.errors import UpstreamRefused
+from byok.dialects.presets import OLLAMA, without_ending
+from byok.dialects.remedies import (
+    Body,
+    RefusedRequest,
+    Remedy,
+    RemedyRow,
+    RemedyTable,
+    drop_parameter,
+    drop_row,
+)
+from byok.errors import RefusalKind, UpstreamRefused
 from byok.events import StreamEvent
 from byok.stage import Stage, chain
 from byok.wire.json_lines import JsonLines
+
+# A weaker `think` for models of Ollama that refuse it.
+
+
+_UNCLEAR = (RefusalKind.UNKNOWN, RefusalKind.BAD_PARAMETER)
+
+
+def _find_think(refused: RefusedRequest) -> tuple[str, str] | None:
+    """Find a refused `think`: a level may be no more than on or off to a model."""
+    is_named = "think" in refused.text.lower() and "think" in refused.body
+    if not is_named or refused.error.kind not in _UNCLEAR:
+        return None
+    is_level = isinstance(refused.body["think"], str)
+    return ("think", "switch" if is_level else "drop")
+
+
+def _change_think(body: Json, remedy: Remedy) -> Body:
+    if remedy.version == "drop":
+        return drop_parameter(body, "think")
+    is_level = isinstance(body.get("think"), str)
+    return {**body, "think": True} if is_level else dict(body)
+
+
+THINK_ROW = RemedyRow(_find_think, _change_think)
+
+
+# Ollama: what its server tells of models.
+#
+# `GET /api/tags` lists them, `POST /api/show` describes one, `GET /api/ps` lists the
+# loaded ones with the window that each was loaded with. Source: its API reference.
+
+
+TAGS, SHOW, PS = "/api/tags", "/api/show", "/api/ps"
+_LATEST = ":latest"  # the name of a model without a tag
+_NUM_CTX = re.compile(r"^num_ctx\s+(\d{1,9})\s*$", re.MULTILINE)
+_ELEMENT = 2  # bytes of a number in the cache of keys and values
+_LOCAL_LAYERS = 4  # at most every fourth layer is taken to see the whole window
+
+
+def read_models(body: Any) -> tuple[ModelFacts, ...]:
+    """Decode the list; models that only embed are left out."""
+    rows = body.get("models") if isinstance(body, dict) else None
+    rows = rows if isinstance(rows, list) else []
+    found = (_list_row(row) for row in rows if isinstance(row, dict))
+    return tuple(facts for facts in found if facts is not None)
+
+
+def read_probe(body: Any, model: str) -> ModelFacts:
+    """Decode a description, or the list of loaded models."""
+    if not isinstance(body, dict):
+        return ModelFacts(model)
+    if isinstance(rows := body.get("models"), list):
+        wanted = (model, f"{model}{_LATEST}")
+        named = (row for row in rows if isinstance(row, dict))
+        row = next((row for row in named if _name(row) in wanted), {})
+        return ModelFacts(model, loaded_window=_count(row.get("context_length")))
+    info = body.get("model_info")
+    info = info if isinstance(info, dict) else {}
+    settings = body.get("parameters")
+    preset = _NUM_CTX.search(settings) if isinstance(settings, str) else None
+    return ModelFacts(
+        model,
+        window=_count(_of_family(info, "context_length")),
+        loaded_window=int(preset[1]) if preset else 0,
+        token_memory=_token_memory(info),
+        **_capabilities(body),
+    )
+
+
+def _list_row(row: Json) -> ModelFacts | None:
+    capabilities = row.get("capabilities")
+    if isinstance(capabilities, list) and "completion" not in capabilities:
+        return None
+    details, name = row.get("details"), _name(row)
+    window = details.get("context_length") if isinstance(details, dict) else 0
+    if not isinstance(name, str) or not name:
+        return None
+    # The list misses what only the template inside a model's file tells.
+    able: dict[str, Any] = {n: True for n, has in _capabilities(row).items() if has}
+    return ModelFacts(name, window=_count(window), **able)
+
+
+def _name(row: Json) -> object:
+    return row.get("model") or row.get("name")
+
+
+def _capabilities(body: Json) -> dict[str, Any]:
+    """Return what a model can do; an absent list tells nothing."""
+    able = body.get("capabilities")
+    if not isinstance(able, list) or not able:
+        return {}
+    names = {"tools": "tools", "images": "vision", "thinking": "thinking"}
+    return {fact: name in able for fact, name in names.items()}
+
+
+def _of_family(info: Json, name: str) -> Any:
+    """Return a value that is named after the model's architecture."""
+    return info.get(f"{info.get('general.architecture')}.{name}")
+
+
+def _token_memory(info: Json) -> int:
+    """Estimate how many bytes the keys and values of a token take in all layers.
+
+    Models with a sliding window keep few tokens in most layers. The server may keep
+    the numbers in less than 16 bits, so this is an upper bound.
+    """
+    layers = _count(_of_family(info, "block_count"))
+    heads = _count(_of_family(info, "attention.head_count"))
+    own = _of_family(info, "attention.head_count_kv")
+    many = [n for n in map(_count, own) if n] if isinstance(own, list) else []
+    if many:
+        layers, shared = len(many), max(many)
+    else:
+        shared = _count(own) or heads
+    width = _count(_of_family(info, "embedding_length")) // heads if heads else 0
+    key = _count(_of_family(info, "attention.key_length")) or width
+    value = _count(_of_family(info, "attention.value_length")) or width
+    if _count(_of_family(info, "attention.sliding_window")):
+        layers = -(-layers // _LOCAL_LAYERS)
+    return layers * shared * (key + value) * _ELEMENT
+
+
+def _count(value: Any) -> int:
+    return int(value) if type(value) is int and value > 0 else 0
+
 
 _MISSING = re.compile(r"model ['\"]([\w./:-]{1,100})['\"] not found")
 _OTHER_PATHS = ("/v1", "/api")  # where users find other clients pointed to
@@ -95,16 +224,16 @@ class Ollama(Dialect):
 
     def models_path(self) -> str:
         """Return the path of the list of local models."""
-        return models.TAGS
+        return TAGS
 
     def read_models(self, body: Any) -> ModelPage:
         """Decode the list, which has one page."""
-        return ModelPage(models.read_models(body))
+        return ModelPage(read_models(body))
 
     def probes(self, model: str) -> tuple[Probe, ...]:
         """Ask how a model is loaded, and what it takes."""
-        return (Probe(models.PS), Probe(models.SHOW, {"model": model}))
+        return (Probe(PS), Probe(SHOW, {"model": model}))
 
     def read_probe(self, body: Any, model: str) -> ModelFacts:
         """Decode either answer."""
-        return models.read_probe(body, model)
+        return read_probe(body, model)

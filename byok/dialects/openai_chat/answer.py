@@ -10,20 +10,22 @@ from typing import Any
 from byok.chat import NO_ORIGIN, Origin, ProviderData
 from byok.dialects.answer_reader import AnswerReader, missing_end
 from byok.dialects.error_bodies import refusal_of
-from byok.dialects.openai_chat.citations import SourceList
-from byok.dialects.openai_chat.fields import (
+from byok.dialects.openai_chat.chunks import (
     DETAILS,
+    WINDOW_EXCEEDED,
+    SourceList,
+    check_protocol,
+    is_error,
     is_whole_message,
     only_delta,
     only_text,
+    read_usage,
     reasoning,
+    stricter_finish,
     string,
     texts,
 )
-from byok.dialects.openai_chat.finish import WINDOW_EXCEEDED, stricter_finish
 from byok.dialects.openai_chat.reasoning import PARTS, ReasoningBlock
-from byok.dialects.openai_chat.strays import check_protocol, is_error
-from byok.dialects.openai_chat.usage import read_usage
 from byok.dialects.think_tags import ThinkTags
 from byok.errors import UpstreamNotJson
 from byok.events import (
@@ -33,9 +35,8 @@ from byok.events import (
     ThinkingDelta,
     ToolCallDelta,
 )
-from byok.wire.json_body import parse_json, write_json
+from byok.wire.json_body import SurrogateBuffer, parse_json, write_json
 from byok.wire.sse import ServerSentEvent
-from byok.wire.surrogates import SurrogateBuffer
 
 
 class OpenAIAnswer(AnswerReader[ServerSentEvent]):

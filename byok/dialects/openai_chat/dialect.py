@@ -1,10 +1,10 @@
 """The dialect of OpenAI Chat Completions and of compatible APIs."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from byok.chat import ChatRequest
+from byok.chat import ChatRequest, Json
 from byok.dialects.base import (
     Dialect,
     ErrorResponse,
@@ -13,23 +13,220 @@ from byok.dialects.base import (
     Target,
     UpstreamRequest,
 )
-from byok.dialects.base_urls import without_ending
-from byok.dialects.chat_rows import presumed_remedies
+from byok.dialects.chat_changes import presumed_remedies
 from byok.dialects.error_bodies import refusal_of_response
-from byok.dialects.model_facts import ModelFacts
+from byok.dialects.model_facts import (
+    ModelFacts,
+    Price,
+    read_dollars,
+    read_flag,
+    read_number,
+    read_output,
+    read_window,
+)
 from byok.dialects.openai_chat.answer import OpenAIAnswer
-from byok.dialects.openai_chat.loaded_window import read_loaded_window
-from byok.dialects.openai_chat.models import read_models
 from byok.dialects.openai_chat.quirks import DEFAULT, Quirks, quirks_of
 from byok.dialects.openai_chat.remedies import REMEDIES
 from byok.dialects.openai_chat.request import encode_request
-from byok.dialects.openai_headers import openai_headers
-from byok.dialects.presets import DEFAULT_PATHS, OPENAI_CHAT
+from byok.dialects.presets import DEFAULT_PATHS, OPENAI_CHAT, without_ending
 from byok.dialects.remedies import Remedy, RemedyTable
+from byok.dialects.request_parts import openai_headers
 from byok.errors import UpstreamRefused
 from byok.events import StreamEvent
 from byok.stage import Stage, chain
 from byok.wire.sse import SSEDecoder
+
+# OpenAI's model list: ids, and what vendors add about their models.
+#
+# Sources of the fields: recorded lists and the API references of OpenRouter, Groq,
+# Mistral, Together, Fireworks, DeepInfra, Vercel, Perplexity, Hugging Face and vLLM.
+
+
+# The fields with the context window. The one that a model was trained with (llama.cpp's
+# `n_ctx_train`) is not what its server accepts.
+_WINDOWS = (
+    "max_model_len",  # vLLM
+    "context_window",  # Groq
+    "context_length",  # OpenRouter, Together
+    "max_context_length",  # Mistral
+    "max_input_tokens",  # Anthropic, LiteLLM
+    "context_size",  # Novita
+)
+_OUTPUTS = (
+    "max_completion_tokens",  # OpenRouter, Groq
+    "max_output_length",  # Groq, Chutes
+    "max_output_tokens",  # LiteLLM, Novita
+)
+# The names of prices: of the prompt, the answer, cache reads and cache writes.
+_PRICES = (
+    ("prompt", "input", "input_tokens"),
+    ("completion", "output", "output_tokens"),
+    ("input_cache_read", "cache_read", "cached_input"),
+    ("input_cache_write", "cache_write"),
+)
+_PER_TOKEN = 0.001  # dollars; a lower price is for one token, others are for a million
+_MILLION = 1_000_000
+_MOST = 2000  # rows; the longest list known has 600, and one is read in 0.05 ms
+_BARE = {"id", "object", "created", "owned_by", "permission", "root", "parent"}
+# Where rows keep what others have in the row itself.
+_INNER = ("top_provider", "architecture", "capabilities", "metadata", "limits")
+
+
+def read_models(body: Any) -> tuple[ModelFacts, ...]:
+    """Decode `GET models`: `{"data": [{"id"}]}`, or the bare array that some send."""
+    rows = body.get("data") if isinstance(body, dict) else body
+    if not isinstance(rows, list):
+        return ()
+    return tuple(
+        _facts(row["id"], row)
+        for row in rows[:_MOST]
+        if isinstance(row, dict) and isinstance(row.get("id"), str) and row["id"]
+    )
+
+
+def _facts(model: str, row: Json) -> ModelFacts:
+    if row.keys() <= _BARE:
+        return ModelFacts(model)
+    places = [row, *_objects(row.get(name) for name in _INNER)]
+    hosts = [*_objects(_list(row.get("providers")))]  # of Hugging Face's router
+    both = [*places, *hosts]
+    takes, gives = (
+        _words(places, "input_modalities"),
+        _words(places, "output_modalities"),
+    )
+    parameters = _words(places, "supported_parameters", "supported_sampling_parameters")
+    features = _words(places, "supported_parameters", "supported_features")
+    return ModelFacts(
+        model,
+        window=_smallest(both, _WINDOWS, read_window),
+        max_output=_smallest(both, _OUTPUTS, read_output),
+        tools=_first(
+            _flag(places, "function_calling", "supports_tools"),
+            _has(features, "tools"),
+            _any(hosts, "supports_tools"),
+        ),
+        images=_first(
+            _flag(places, "vision", "supports_image_input"), _has(takes, "image")
+        ),
+        thinking=_first(
+            _flag(places, "reasoning"), _has(features, "reasoning") or None
+        ),
+        sampling=_has(parameters, "temperature"),
+        chats=_first(
+            _flag(places, "completion_chat", "supports_chat"), _has(gives, "text")
+        ),
+        price=_price([*places, *hosts]),
+    )
+
+
+def _smallest(
+    places: Iterable[Json], names: Iterable[str], read: Callable[[Any], int]
+) -> int:
+    """Return the smallest of several limits: a router's best host may have less."""
+    names = tuple(names)
+    found = (read(place.get(name)) for place in places for name in names)
+    return min(filter(None, found), default=0)
+
+
+def _price(places: Iterable[Json]) -> Price | None:
+    """Return the prices; of several hosts the highest ones."""
+    tables = [*_objects(place.get("pricing") for place in places)]
+    found = [_highest(tables, names) for names in _PRICES]
+    return Price(*found) if any(price is not None for price in found) else None
+
+
+def _highest(tables: Iterable[Json], names: Iterable[str]) -> float | None:
+    names = tuple(names)
+    prices = (_dollars(table.get(name)) for table in tables for name in names)
+    return max((p for p in prices if p is not None), default=None)
+
+
+def _dollars(value: Any) -> float | None:
+    number = read_number(value)
+    if number is not None and number < _PER_TOKEN:
+        number *= _MILLION
+    return read_dollars(number)
+
+
+def _words(places: Iterable[Json], *names: str) -> list[str] | None:
+    """Return the words of the lists of these names, None where there is none."""
+    found = [place.get(name) for place in places for name in names]
+    lists = [value for value in found if isinstance(value, list)]
+    return [word for words in lists for word in words if isinstance(word, str)] or None
+
+
+def _has(words: list[str] | None, word: str) -> bool | None:
+    return None if words is None else word in words
+
+
+def _flag(places: Iterable[Json], *names: str) -> bool | None:
+    found = (read_flag(place.get(name)) for place in places for name in names)
+    return _first(*found)
+
+
+def _any(places: Iterable[Json], name: str) -> bool | None:
+    """Tell whether any host says yes; None where none says anything."""
+    said = [flag for p in places if (flag := read_flag(p.get(name))) is not None]
+    return any(said) if said else None
+
+
+def _first(*flags: bool | None) -> bool | None:
+    return next((flag for flag in flags if flag is not None), None)
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _objects(values: Iterable[Any]) -> Iterator[Json]:
+    return (value for value in values if isinstance(value, dict))
+
+
+# The context window of a model that a local server has loaded.
+#
+# The model list does not contain it, and Ollama and LM Studio silently truncate prompts
+# that exceed it. Sources: the servers' API references (Ollama `GET /api/ps`, LM Studio
+# `GET /api/v1/models`, before its version 0.4 `GET /api/v0/models`, llama.cpp `GET
+# /props`).
+
+
+_LATEST = ":latest"  # Ollama's name for a model without a tag
+
+
+def read_loaded_window(body: Any, model: str) -> int:
+    """Return the window in tokens; 0 where the model is not loaded or it is unknown."""
+    if not isinstance(body, dict):
+        return 0
+    settings = body.get("default_generation_settings")
+    if isinstance(settings, dict):  # llama.cpp has one model: that of one slot
+        return _count(settings.get("n_ctx"))
+    rows = body.get("models") or body.get("data")
+    if not isinstance(rows, list):
+        return 0
+    wanted = (model, f"{model}{_LATEST}")
+    found = (_read_row(row, wanted) for row in rows if isinstance(row, dict))
+    return next((window for window in found if window), 0)
+
+
+def _read_row(row: dict[str, Any], wanted: tuple[str, ...]) -> int:
+    """Return the window of a row about one of these names, else 0."""
+    instances = row.get("loaded_instances")
+    if isinstance(instances, list):
+        loaded = [i for i in instances if isinstance(i, dict)]
+        is_any = row.get("key") in wanted
+        configs = [i.get("config") for i in loaded if is_any or i.get("id") in wanted]
+        windows = [
+            _count(c.get("context_length")) for c in configs if isinstance(c, dict)
+        ]
+        return min(filter(None, windows), default=0)
+    name = row.get("model") or row.get("name") or row.get("id")
+    if name not in wanted:
+        return 0
+    return _count(row.get("context_length") or row.get("loaded_context_length"))
+
+
+def _count(value: Any) -> int:
+    return value if type(value) is int and value > 0 else 0
 
 
 @dataclass(frozen=True)

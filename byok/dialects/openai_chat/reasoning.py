@@ -1,4 +1,4 @@
-"""The form in which reasoning came, so that it can be sent back in the same form.
+"""Reasoning in Chat Completions: how it came, and how it is sent back.
 
 Chat Completions has no field for reasoning, and each vendor added another one. The
 opaque data of a ThinkingPart says which it was:
@@ -13,9 +13,107 @@ Sources: the API references of DeepSeek, Moonshot, Z.ai, MiniMax, Mistral and
 OpenRouter, and Google's page about thought signatures in its compatible API.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
-from byok.dialects.openai_chat.reasoning_details import DetailList
+from byok.chat import Json, Message, ThinkingPart
+from byok.dialects.base import Target
+from byok.dialects.model_facts import Replay
+from byok.dialects.openai_chat.chunks import DETAILS, REASONING_FIELDS
+from byok.dialects.openai_chat.quirks import Quirks
+from byok.dialects.request_parts import NOT_CHECKED, wants_signatures
+from byok.dialects.think_tags import tags_of
+
+# `reasoning_details`: the blocks of a model's reasoning as routers pass them on.
+#
+# A router such as OpenRouter wants the whole list back, unchanged and in its order. In
+# a stream each chunk has pieces of entries. Source: OpenRouter's guide to reasoning
+# tokens.
+
+
+_TEXTS = ("text", "summary")
+_ENCRYPTED = "reasoning.encrypted"
+
+
+class DetailList:
+    """Joins the pieces of one list: an entry for each type and index.
+
+    Texts are continued; of every other field the last value counts. Entries of the same
+    chunk are never joined, and encrypted ones are only kept once each.
+    """
+
+    def __init__(self) -> None:
+        self._details: list[_Detail] = []
+        self._open: dict[tuple[str, str], _Detail] = {}
+        self._encrypted: set[tuple[str, str]] = set()
+        self._chunk = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._details)
+
+    def add(self, entries: Any) -> None:
+        """Add the entries of one chunk; what cannot be an entry is ignored."""
+        self._chunk += 1
+        for entry in entries if isinstance(entries, list) else ():
+            if isinstance(entry, dict) and isinstance(entry.get("type"), str):
+                self._add(entry)
+
+    def entries(self) -> list[dict[str, Any]]:
+        """Return all entries."""
+        return [detail.entry() for detail in self._details]
+
+    def _add(self, entry: dict[str, Any]) -> None:
+        index = entry.get("index")
+        if entry["type"] == _ENCRYPTED:
+            mark = (repr(entry.get("id")), repr(entry.get("data")))
+            if mark in self._encrypted:
+                return  # a gateway that sends its last chunk twice
+            self._encrypted.add(mark)
+        else:
+            key = (entry["type"], repr(index))
+            begun = self._open.get(key)
+            if begun and begun.continues(entry, self._chunk):
+                begun.add(entry, self._chunk)
+                return
+        detail = _Detail(entry, self._chunk)
+        self._details.append(detail)
+        self._open[entry["type"], repr(index)] = detail
+
+
+class _Detail:
+    """One entry; the pieces of its text are joined at the end, which is linear."""
+
+    def __init__(self, entry: dict[str, Any], chunk: int) -> None:
+        self._fields = dict(entry)
+        self._pieces: dict[str, list[str]] = {}
+        self._chunk = -1
+        self.add(entry, chunk)
+
+    def continues(self, entry: dict[str, Any], chunk: int) -> bool:
+        """Tell whether an entry of a later chunk is a piece of this one."""
+        own, other = self._fields.get("id"), entry.get("id")
+        return self._chunk < chunk and (own == other or None in (own, other))
+
+    def add(self, entry: dict[str, Any], chunk: int) -> None:
+        self._chunk = chunk
+        for name, value in entry.items():
+            if name in _TEXTS and isinstance(value, str):
+                self._pieces.setdefault(name, []).append(value)
+            elif value is not None or name not in self._fields:
+                self._fields[name] = value
+
+    def entry(self) -> dict[str, Any]:
+        joined = {name: "".join(pieces) for name, pieces in self._pieces.items()}
+        return {**self._fields, **joined}
+
+
+def join_details(lists: Iterable[Any]) -> list[dict[str, Any]]:
+    """Join the lists of several blocks of one message."""
+    whole = DetailList()
+    for entries in lists:
+        whole.add(entries)
+    return whole.entries()
+
 
 PARTS = "parts"
 
@@ -55,3 +153,123 @@ class ReasoningBlock:
             data["details"] = self._details.entries()
         self.is_open, self._form, self._details = False, {}, DetailList()
         return data
+
+
+# Gemini's signatures of tool calls in Chat Completions: what replaces missing ones.
+#
+# It stands beside the call, or as an entry of `reasoning_details` where a router passes
+# signatures on in these.
+
+
+_UNSIGNED = {"extra_content": {"google": {"thought_signature": NOT_CHECKED}}}
+
+
+def bypass_signature() -> dict[str, Any]:
+    """Return the fields of a call without a signature."""
+    return _UNSIGNED
+
+
+def bypass_details(call_id: str) -> list[dict[str, Any]]:
+    """Return the `reasoning_details` of a message whose first call has this id."""
+    entry = {
+        "type": "reasoning.encrypted",
+        "data": NOT_CHECKED,
+        "id": call_id,
+        "format": "google-gemini-v1",
+        "index": 0,
+    }
+    return [entry]
+
+
+# Earlier reasoning in a request: what goes back to the model, and in which form.
+#
+# Reasoning goes back only to its origin, in the form in which it came (`reasoning.py`).
+# Which turns need theirs is a fact of the model. Where it is unknown,
+# `reasoning_details` go back, because routers want them for every model that has some,
+# and reasoning that came in a field goes back beside tool calls: models that think
+# between calls forget why they made them, and repeat them. Templates leave out what is
+# of an earlier turn. byok does not, because the prompt would no longer begin as the one
+# before; an API that takes no such field says so once (`remedies.py`).
+
+
+_EXTRA = "extra_content"
+
+
+def replay_of(target: Target, quirks: Quirks) -> Replay | None:
+    """Return which earlier reasoning goes back; None where nobody knows."""
+    known = target.facts.replay
+    return quirks.replay if known is None else known
+
+
+def add_reasoning(
+    sent: dict[str, Any], message: Message, target: Target, quirks: Quirks
+) -> None:
+    """Add the reasoning of an assistant message to what is sent of it.
+
+    `sent` has `content`, and `tool_calls` where the message has calls.
+    """
+    replay, calls = replay_of(target, quirks), sent.get("tool_calls")
+    if replay is Replay.NEVER:
+        return
+    wanted = replay is Replay.EVERY_TURN or bool(calls)
+    blocks = [
+        (part, part.provider_data.data_for(target.origin) if part.provider_data else {})
+        for part in message.parts
+        if isinstance(part, ThinkingPart)
+    ]
+    details = join_details(data.get("details") for _, data in blocks)
+    if details and (wanted or replay is None):
+        sent[DETAILS] = details
+        wanted = wanted and replay is not None
+    elif calls and quirks.details and wants_signatures(target.model):
+        sent[DETAILS] = bypass_details(calls[0]["id"])
+    if wanted:
+        _add_text(sent, blocks, target, quirks, is_known=replay is not None)
+    for _, data in blocks:
+        if isinstance(data.get(_EXTRA), dict):
+            sent[_EXTRA] = data[_EXTRA]
+
+
+def _add_text(
+    sent: dict[str, Any],
+    blocks: list[tuple[ThinkingPart, Json]],
+    target: Target,
+    quirks: Quirks,
+    *,
+    is_known: bool,
+) -> None:
+    """Add reasoning as text: in a field, between tags, or as parts of the content.
+
+    Between tags it is sent only if the model is known to want it.
+    """
+    empty = _choose(target.facts.empty_reasoning, quirks.empty_reasoning)
+    plain = empty or quirks.replay is not None
+    before, thoughts = "", list[str]()
+    for part, data in blocks:
+        name = data.get("field")
+        if part.provider_data is None and plain and part.text:
+            name = quirks.reasoning_field
+        if name in REASONING_FIELDS:
+            sent[name] = sent.get(name, "") + part.text
+        elif is_known and (tags := tags_of(data)):
+            before += f"{tags[0]}{part.text}{tags[1]}"
+        elif data.get(PARTS) is True:
+            thoughts.append(part.text)
+    if before:
+        sent["content"] = f"{before}{sent['content'] or ''}"
+    if thoughts:
+        sent["content"] = [*map(_thinking_part, thoughts), *_text(sent["content"])]
+    if empty and not any(sent.get(name) for name in (*REASONING_FIELDS, DETAILS)):
+        sent[quirks.reasoning_field] = ""
+
+
+def _thinking_part(thought: str) -> dict[str, Any]:
+    return {"type": "thinking", "thinking": [{"type": "text", "text": thought}]}
+
+
+def _text(content: Any) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": content}] if content else []
+
+
+def _choose(fact: bool | None, otherwise: bool) -> bool:
+    return otherwise if fact is None else fact

@@ -1,23 +1,75 @@
 """Remedies of Chat Completions: what to change in a request after each refusal."""
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from byok.chat import Json
-from byok.dialects.chat_rows import CHAT_ROWS
-from byok.dialects.openai_chat import changes
-from byok.dialects.openai_chat.caching import mark_last_questions
-from byok.dialects.openai_chat.fields import DETAILS, REASONING_FIELDS
-from byok.dialects.parameter_rows import drop_row, lower_row, rename_row
+from byok.dialects.chat_changes import CHAT_ROWS
+from byok.dialects.openai_chat.chunks import DETAILS, REASONING_FIELDS
+from byok.dialects.openai_chat.request import mark_last_questions
 from byok.dialects.remedies import (
+    CHAT_REFUSED,
     Body,
     RefusedRequest,
     Remedy,
     RemedyRow,
     RemedyTable,
+    drop_row,
+    lower_row,
+    rename_row,
     switch_row,
 )
-from byok.dialects.switch_rows import CHAT_REFUSED
+
+# Changes to a chat/completions body: its reasoning, cache points, empty contents.
+
+
+def without_reasoning(body: Json) -> Body:
+    """Remove the reasoning from the history, where it is in fields of its own."""
+    messages = body.get("messages")
+    names = (*REASONING_FIELDS, DETAILS)
+    return {**body, "messages": [_without(m, names) for m in messages or ()]}
+
+
+def with_blank_reasoning(body: Json) -> Body:
+    """Replace empty reasoning by a space, where it is in a field of its own."""
+    messages = [
+        {**m, **{name: " " for name in REASONING_FIELDS if m.get(name) == ""}}
+        for m in body.get("messages") or ()
+    ]
+    return {**body, "messages": messages}
+
+
+def with_content_beside_calls(body: Json, empty: str | None) -> Body:
+    """Let the content be `empty` where a message has tool calls but no words."""
+    messages = [
+        {**m, "content": empty} if m.get("tool_calls") and not m.get("content") else m
+        for m in body.get("messages") or ()
+    ]
+    return {**body, "messages": messages}
+
+
+def without_cache_points(body: Json) -> Body:
+    """Remove the points up to which a prompt is cached."""
+    name = ("cache_control",)
+    messages = [
+        {**m, "content": [_without(part, name) for part in _parts(m)]}
+        if isinstance(m.get("content"), list)
+        else m
+        for m in body.get("messages") or ()
+    ]
+    return {**_without(body, name), "messages": messages}
+
+
+def _parts(message: Json) -> Iterator[Mapping[str, Any]]:
+    content = message.get("content")
+    yield from content if isinstance(content, list) else ()
+
+
+def _without(item: Json, names: Sequence[str]) -> Body:
+    return {key: value for key, value in item.items() if key not in names}
+
 
 # Parameters that may be dropped without changing the meaning of a request.
 _DROPPABLE = (
@@ -63,14 +115,14 @@ def _find_reasoning(refused: RefusedRequest) -> tuple[str, str] | None:
     named = any(name in text for name in (*REASONING_FIELDS, DETAILS))
     is_refused = any(words in text for words in _EXTRA_FIELD)
     before = refused.body.get("messages")
-    changed = changes.without_reasoning(refused.body).get("messages") != before
+    changed = without_reasoning(refused.body).get("messages") != before
     return ("", "") if named and is_refused and changed else None
 
 
 def _find_empty_reasoning(refused: RefusedRequest) -> tuple[str, str] | None:
     """Recognise an API that takes empty reasoning for none (Kimi, DeepSeek)."""
     named = any(name in refused.text.lower() for name in REASONING_FIELDS)
-    changed = changes.with_blank_reasoning(refused.body) != refused.body
+    changed = with_blank_reasoning(refused.body) != refused.body
     return ("", "") if named and changed else None
 
 
@@ -80,14 +132,14 @@ def _find_cache_points(refused: RefusedRequest) -> tuple[str, str] | None:
         return None
     if "cache_control" in refused.body and not _IN_PARTS.search(refused.text.lower()):
         return ("top", "")
-    changed = changes.without_cache_points(refused.body) != refused.body
+    changed = without_cache_points(refused.body) != refused.body
     return ("", "") if changed else None
 
 
 def _remove_cache_points(body: Json, remedy: Remedy) -> Body:
     if remedy.what == "top":
         return mark_last_questions(body)
-    return changes.without_cache_points(body)
+    return without_cache_points(body)
 
 
 # As DashScope, SiliconFlow, LM Studio and FastAPI's servers say it.
@@ -115,7 +167,7 @@ def _find_empty_content(refused: RefusedRequest) -> tuple[str, str] | None:
 
 def _write_empty_content(body: Json, remedy: Remedy) -> Body:
     empty = None if remedy.what == "null" else ""
-    return changes.with_content_beside_calls(body, empty)
+    return with_content_beside_calls(body, empty)
 
 
 _EXTRA_FIELD = (
@@ -133,11 +185,9 @@ REMEDIES: RemedyTable = {
         lambda body, _: {**body, "reasoning_effort": "none"},
         "This model calls tools in this API only without reasoning.",
     ),
-    "reasoning": RemedyRow(
-        _find_reasoning, lambda body, _: changes.without_reasoning(body)
-    ),
+    "reasoning": RemedyRow(_find_reasoning, lambda body, _: without_reasoning(body)),
     "blank reasoning": RemedyRow(
-        _find_empty_reasoning, lambda body, _: changes.with_blank_reasoning(body)
+        _find_empty_reasoning, lambda body, _: with_blank_reasoning(body)
     ),
     "empty content": RemedyRow(_find_empty_content, _write_empty_content),
     "cache points": RemedyRow(_find_cache_points, _remove_cache_points),

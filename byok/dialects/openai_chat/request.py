@@ -11,6 +11,7 @@ from byok.chat import (
     ChatRequest,
     ImagePart,
     Json,
+    JsonAnswer,
     Message,
     Part,
     Role,
@@ -18,18 +19,258 @@ from byok.chat import (
     ToolCall,
     ToolDefinition,
     ToolResult,
+    ToolUse,
 )
 from byok.dialects.base import Target, UpstreamRequest
-from byok.dialects.openai_chat.caching import add_caching
-from byok.dialects.openai_chat.options import add_options
-from byok.dialects.openai_chat.quirks import Quirks
-from byok.dialects.openai_chat.replay import add_reasoning
-from byok.dialects.openai_chat.signatures import bypass_signature
+from byok.dialects.efforts import nearest_effort, unsent_effort
+from byok.dialects.model_facts import ModelFacts, Replay
+from byok.dialects.openai_chat.quirks import CacheForm, EffortForm, JsonForm, Quirks
+from byok.dialects.openai_chat.reasoning import (
+    add_reasoning,
+    bypass_signature,
+    replay_of,
+)
+from byok.dialects.presets import OPENAI_CHAT
+from byok.dialects.remedies import set_parameter
+from byok.dialects.request_parts import (
+    move_images,
+    prompt_cache_key,
+    result_text,
+    wants_signatures,
+)
 from byok.dialects.safe_names import Aliases, spell_name
 from byok.dialects.schemas.common import write_schema
-from byok.dialects.thought_signatures import wants_signatures
-from byok.dialects.tool_results import move_images, result_text
 from byok.wire.json_body import write_json
+
+# How much a model should reason, in the form that each vendor's API has for it.
+#
+# Sources: the API references of OpenAI, OpenRouter, DeepSeek, Z.ai, Moonshot and
+# DashScope, and the servers' documents about `chat_template_kwargs`.
+
+
+_OFF = "none"
+_GRADES = ("low", "medium", "high")
+_ALL = (_OFF, "minimal", *_GRADES, "xhigh", "max")  # a router maps them itself
+# Tokens of reasoning; without a number the model decides.
+_BUDGETS = {"minimal": 1024, "low": 4096, "medium": 8192, "high": 16384}
+
+
+def effort_fields(
+    wanted: str, facts: ModelFacts, form: EffortForm
+) -> tuple[dict[str, Any], str]:
+    """Return the body fields for an effort, and a notice where it cannot be sent."""
+    if not wanted:
+        return {}, ""
+    if form is EffortForm.NONE or facts.thinking is False:
+        return {}, "" if wanted == _OFF else unsent_effort(wanted)
+    fields = _write(wanted, facts.efforts, form)
+    return fields, "" if fields else unsent_effort(wanted)
+
+
+def _write(wanted: str, efforts: tuple[str, ...], form: EffortForm) -> dict[str, Any]:
+    """Write an effort; {} where the model accepts nothing like it."""
+    graded = tuple(effort for effort in efforts if effort != _OFF)
+    is_off = wanted == _OFF and (_OFF in efforts or not efforts)
+    value = nearest_effort(wanted, graded)
+    level: dict[str, Any] = {"reasoning_effort": value} if value and not is_off else {}
+    match form:
+        case EffortForm.OBJECT:
+            value = _OFF if is_off else nearest_effort(wanted, graded or _ALL)
+            return {"reasoning": {"effort": value}} if value else {}
+        case EffortForm.SWITCH:
+            return {"thinking": {"type": _word(is_off=is_off)}, **level}
+        case EffortForm.BUDGET:
+            budget = _BUDGETS.get(wanted)
+            most = {"thinking_budget": budget} if budget else {}
+            return {"enable_thinking": not is_off, **most}
+        case EffortForm.TEMPLATE:
+            flags = {"enable_thinking": not is_off, "thinking": not is_off}
+            return {"chat_template_kwargs": {**flags, **level}, **level}
+        case _:
+            accepted = efforts or (_OFF, *_GRADES)
+            if wanted != _OFF:
+                accepted = graded or _GRADES * (not efforts)
+            value = nearest_effort(wanted, accepted)
+            return {"reasoning_effort": value} if value else {}
+
+
+def _word(*, is_off: bool) -> str:
+    return "disabled" if is_off else "enabled"
+
+
+# The parameters of a Chat Completions request: sampling, effort, tool choice, JSON.
+#
+# What the model or the vendor refuses is left out, and a notice says so.
+
+
+_NO_SAMPLING = "This model has no setting for temperature and top_p: neither was sent."
+_NO_FORCE = "This upstream cannot be told to call a tool, so the model may decide."
+_NO_JSON = "This upstream cannot be told to answer in JSON."
+_NO_SCHEMA = "This upstream takes no schema for its answer, only that it is JSON."
+_NO_EFFORT = (
+    "This model calls tools in this API only without reasoning, so it was asked not to "
+    "reason."
+)
+
+
+def add_options(
+    body: dict[str, Any],
+    chat: ChatRequest,
+    target: Target,
+    quirks: Quirks,
+    names: Aliases,
+) -> list[str]:
+    """Add the parameters to a body; return the notices about what was left out."""
+    body.update(quirks.always)
+    if body.get("tools") and target.facts.thinking:
+        body.update(quirks.with_tools)
+    is_trained = target.facts.family == "qwen"
+    if quirks.preserve_thinking and is_trained and _keeps_all(target, quirks):
+        body.update(set_parameter(body, quirks.preserve_thinking, True))
+    found = (
+        _add_tool_choice(body, chat, quirks, names),
+        _add_sampling(body, chat, target, quirks),
+        _add_effort(body, chat, target, quirks),
+        _add_json(body, chat.json_answer, quirks),
+    )
+    return [notice for notice in found if notice]
+
+
+def _keeps_all(target: Target, quirks: Quirks) -> bool:
+    """Tell whether the reasoning of all turns goes back."""
+    return replay_of(target, quirks) is Replay.EVERY_TURN
+
+
+def _add_tool_choice(
+    body: dict[str, Any], chat: ChatRequest, quirks: Quirks, names: Aliases
+) -> str:
+    if not body.get("tools"):
+        return ""
+    choice = chat.tool_choice
+    forced = choice.use is not ToolUse.AUTO
+    if forced and not quirks.forced_tools and choice.use is ToolUse.NONE:
+        del body["tools"]
+        return ""
+    if forced and quirks.forced_tools:
+        body["tool_choice"] = choice.use.value
+        if choice.use is ToolUse.REQUIRED and choice.name:
+            function = {"name": names.alias(choice.name)}
+            body["tool_choice"] = {"type": "function", "function": function}
+    elif quirks.tool_choice:
+        body["tool_choice"] = "auto"
+    if quirks.parallel_tool_calls and not chat.client_parallel_tools:
+        body["parallel_tool_calls"] = False
+    return _NO_FORCE if forced and not quirks.forced_tools else ""
+
+
+def _add_sampling(
+    body: dict[str, Any], chat: ChatRequest, target: Target, quirks: Quirks
+) -> str:
+    sampling, facts = chat.sampling, target.facts
+    if (cap := sampling.max_tokens) is not None:
+        body[quirks.output_cap] = min(cap, facts.max_output or cap)
+    if sampling.stop:
+        body["stop"] = list(sampling.stop)
+    given = {"temperature": sampling.temperature, "top_p": sampling.top_p}
+    given = {name: value for name, value in given.items() if value is not None}
+    if given and facts.sampling is False:
+        return _NO_SAMPLING
+    body.update(given)
+    return ""
+
+
+def _add_effort(
+    body: dict[str, Any], chat: ChatRequest, target: Target, quirks: Quirks
+) -> str:
+    facts, wanted = target.facts, chat.sampling.effort
+    elsewhere = quirks.tools_without_effort and facts.dialect not in ("", OPENAI_CHAT)
+    if elsewhere and body.get("tools") and "none" in facts.efforts:
+        wanted, notice = "none", _NO_EFFORT if wanted != "none" else ""
+        fields, _ = effort_fields(wanted, facts, quirks.effort)
+    else:
+        fields, notice = effort_fields(wanted, facts, quirks.effort)
+    for name, value in fields.items():
+        known = body.get(name)
+        body[name] = {**known, **value} if isinstance(known, dict) else value
+    return notice
+
+
+def _add_json(body: dict[str, Any], answer: JsonAnswer | None, quirks: Quirks) -> str:
+    if answer is None:
+        return ""
+    form = quirks.json_answer
+    if form is JsonForm.NONE:
+        return _NO_JSON
+    if answer.schema is None or form is JsonForm.OBJECT:
+        body["response_format"] = {"type": JsonForm.OBJECT.value}
+        return "" if answer.schema is None else _NO_SCHEMA
+    schema = write_schema(
+        write_json(answer.schema),
+        narrow=quirks.narrow_schemas,
+        plain_keys=quirks.plain_keys,
+    )
+    inner = {"name": answer.name, "schema": schema}
+    body["response_format"] = {"type": JsonForm.SCHEMA.value, "json_schema": inner}
+    return ""
+
+
+# Prompt caching in Chat Completions, for the vendors that want to be asked for it.
+#
+# Claude behind OpenRouter caches with `cache_control` at the top of the body, which
+# moves with the conversation, and one more point behind the system message. DashScope
+# caches up to a part of the content that has `cache_control`. Other vendors cache
+# unasked; a key of the conversation leads its requests to the same host. Sources: their
+# API references.
+
+
+_POINT = {"cache_control": {"type": "ephemeral"}}
+_LONG_POINT = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+
+
+def add_caching(
+    body: dict[str, Any], chat: ChatRequest, target: Target, quirks: Quirks
+) -> dict[str, str]:
+    """Ask for caching in a body; return further headers."""
+    if not target.cache:
+        return {}
+    messages = body["messages"]
+    is_claude = quirks.cache is CacheForm.CLAUDE and "claude" in target.model.lower()
+    point = _LONG_POINT if is_claude and target.long_cache else _POINT
+    if is_claude:
+        body.update(point)
+    if is_claude or quirks.cache is CacheForm.PARTS:
+        ends = [n for n, m in enumerate(messages) if m["role"] == "system"][-1:]
+        if not is_claude:
+            ends += [len(messages) - 1]
+        for place in ends:
+            messages[place] = _mark(messages[place], point)
+    key = prompt_cache_key(chat)
+    if key and quirks.cache_key:
+        body[quirks.cache_key] = key
+        if target.long_cache:
+            body["prompt_cache_retention"] = "24h"
+    return {quirks.cache_header: key} if key and quirks.cache_header else {}
+
+
+def mark_last_questions(body: Json) -> dict[str, Any]:
+    """Set points behind the user's last two messages instead of the one at the top."""
+    if not body.keys() & _POINT.keys():
+        return dict(body)
+    kept = {key: value for key, value in body.items() if key not in _POINT}
+    messages = list(body["messages"])
+    for place in [n for n, m in enumerate(messages) if m["role"] != "assistant"][-2:]:
+        messages[place] = _mark(messages[place])
+    return {**kept, "messages": messages}
+
+
+def _mark(message: dict[str, Any], point: Json = _POINT) -> dict[str, Any]:
+    """Put a cache point at the end of a message's content."""
+    content = message["content"]
+    if isinstance(content, str) and content:
+        content = [{"type": "text", "text": content}]
+    if not isinstance(content, list) or not content:
+        return message
+    return {**message, "content": [*content[:-1], {**content[-1], **point}]}
 
 
 def encode_request(

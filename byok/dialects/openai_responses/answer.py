@@ -6,43 +6,265 @@ So what an event repeats completes what its deltas have brought: arguments alway
 where the deltas are its beginning (what was shown cannot be taken back).
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, ClassVar, TypeAlias
 
-from byok.chat import NO_ORIGIN, Json, Origin
+from byok.chat import NO_ORIGIN, Json, Origin, ProviderData
 from byok.dialects.answer_reader import AnswerReader
 from byok.dialects.error_bodies import refusal_of
-from byok.dialects.openai_chat.strays import is_error
-from byok.dialects.openai_chat.usage import read_usage
-from byok.dialects.openai_responses.calls import Calls
-from byok.dialects.openai_responses.endings import (
-    check_protocol,
-    failure_of,
-    finish_reason,
-    is_failure,
-    raise_error_text,
-    read_response,
-)
+from byok.dialects.openai_chat.chunks import is_error, read_usage
 from byok.dialects.openai_responses.items import (
     citations,
     foreign_tool,
     message_text,
     read_text,
+    reasoning_data,
     reasoning_text,
 )
-from byok.dialects.openai_responses.reasoning import ReasoningStream
 from byok.dialects.think_tags import ThinkTags
-from byok.errors import UpstreamNotJson
+from byok.errors import UpstreamGarbled, UpstreamNotJson, UpstreamRefused
 from byok.events import (
     Citation,
     Finish,
+    FinishReason,
     Notice,
     TextDelta,
     ThinkingDelta,
+    ToolCallDelta,
 )
-from byok.wire.json_body import parse_json
+from byok.wire.json_body import SurrogateBuffer, parse_json
 from byok.wire.sse import ServerSentEvent
-from byok.wire.surrogates import SurrogateBuffer
+
+# Function calls of a streamed response: which call each event belongs to.
+
+
+_MOST_CHARS = 2**20  # pieces that wait; a longer call is handed on as it comes
+
+
+class Calls:
+    """The calls of one answer, numbered in their order.
+
+    Events name their call by `output_index`, by `item_id`, or not at all: then they
+    belong to the last one. `tool_names` are the user's names, by the names sent.
+
+    A call is passed on as a whole anyway, so the pieces of its arguments wait for the
+    event that repeats them in full: that one is right where a piece was lost.
+    """
+
+    def __init__(self, tool_names: Mapping[str, str]) -> None:
+        self.tool_names = tool_names
+        self._places: dict[object, int] = {}
+        self._count = 0
+        self._written: set[int] = set()  # calls whose arguments were handed on
+        self._pieces: dict[int, list[str]] = {}  # of the other calls
+        self._size = 0
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a call."""
+        return self._count > 0
+
+    def begin(self, index: object, item: Json) -> ToolCallDelta:
+        """Begin a call; its arguments follow."""
+        number = self._count
+        self._count += 1
+        keys = (index, item.get("id"), item.get("call_id"))
+        self._places.update({key: number for key in keys if _is_key(key)})
+        name = read_text(item, "name")
+        call_id = read_text(item, "call_id") or read_text(item, "id")
+        return ToolCallDelta(number, call_id, self.tool_names.get(name, name))
+
+    def add(self, event: Json) -> Iterator[ToolCallDelta]:
+        """Read a piece of arguments; without a call that it belongs to it is none."""
+        number = self._find(event.get("output_index"), event.get("item_id"))
+        delta = read_text(event, "delta")
+        if not delta or number is None or number in self._written:
+            return
+        self._pieces.setdefault(number, []).append(delta)
+        self._size += len(delta)
+        if self._size > _MOST_CHARS:
+            yield from self.rest()
+
+    def rest(self) -> Iterator[ToolCallDelta]:
+        """Hand on the pieces that no event has repeated, when the answer ends."""
+        waiting, self._pieces, self._size = self._pieces, {}, 0
+        for number, pieces in waiting.items():
+            yield ToolCallDelta(number, arguments="".join(pieces))
+
+    def complete(self, event: Json) -> Iterator[ToolCallDelta]:
+        """Read all arguments of a call."""
+        number = self._find(event.get("output_index"), event.get("item_id"))
+        yield from self._write(number, read_text(event, "arguments"))
+
+    def end(self, index: object, item: Json) -> Iterator[ToolCallDelta]:
+        """Read a complete call, as far as it did not come."""
+        keys = (index, item.get("id"), item.get("call_id"))
+        if not any(key in self._places for key in keys if _is_key(key)):
+            yield self.begin(index, item)
+            yield from self._write(self._count - 1, read_text(item, "arguments"))
+        else:
+            yield from self._write(self._find(*keys), read_text(item, "arguments"))
+
+    def end_all(self, items: Iterable[tuple[int, Json]]) -> Iterator[ToolCallDelta]:
+        """Read the calls of a whole response, with their places.
+
+        Servers that give their items new ids in each event keep the order at least.
+        """
+        found = [*items]
+        if len(found) == self._count:
+            for number, (_, item) in enumerate(found):
+                yield from self._write(number, read_text(item, "arguments"))
+            return
+        for place, item in found:
+            yield from self.end(place, item)
+
+    def _write(self, number: int | None, arguments: str) -> Iterator[ToolCallDelta]:
+        if number is not None and arguments and number not in self._written:
+            self._written.add(number)
+            pieces = self._pieces.pop(number, [])
+            self._size -= sum(map(len, pieces))
+            yield ToolCallDelta(number, arguments=arguments)
+
+    def _find(self, *keys: object) -> int | None:
+        for key in keys:
+            if _is_key(key) and key in self._places:
+                return self._places[key]
+        return self._count - 1 if self._count else None
+
+
+def _is_key(key: object) -> bool:
+    return isinstance(key, int) or (isinstance(key, str) and key != "")
+
+
+# How a response ends: the reason, a failure, or an answer in another protocol.
+
+
+_FINISH = {
+    "max_output_tokens": FinishReason.LENGTH,
+    "max_tokens": FinishReason.LENGTH,
+    "content_filter": FinishReason.CONTENT_FILTER,
+}
+_FAILED = frozenset({"failed", "cancelled"})
+
+
+def read_response(event: Json) -> dict[str, Any]:
+    """Return the response of the last event."""
+    response = event.get("response")
+    return response if isinstance(response, dict) else {}
+
+
+def is_failure(response: Json) -> bool:
+    """Tell whether a response has failed, whatever its event is called."""
+    status = response.get("status")
+    has_failed = isinstance(status, str) and status in _FAILED
+    return has_failed or bool(response.get("error"))
+
+
+def failure_of(event: Json) -> UpstreamRefused:
+    """Decode a failure: the error is in the response, in the event, or its fields."""
+    error = read_response(event).get("error") or event.get("error")
+    if not error:
+        error = {k: event[k] for k in ("code", "message") if event.get(k)}
+    return refusal_of({"error": error} if error else {"message": "it failed."})
+
+
+def finish_reason(event: Json, *, has_calls: bool) -> FinishReason:
+    """Return why the model stopped, from the last event."""
+    response = read_response(event)
+    details = response.get("incomplete_details")
+    why = details.get("reason") if isinstance(details, dict) else None
+    is_cut = "incomplete" in (
+        response.get("status"),
+        read_text(event, "type").removeprefix("response."),
+    )
+    if why or is_cut:
+        return _FINISH.get(str(why), FinishReason.LENGTH)
+    return FinishReason.TOOL_CALLS if has_calls else FinishReason.STOP
+
+
+def check_protocol(document: Json) -> None:
+    """Check that an event without a type is not from Chat Completions.
+
+    Raises:
+        UpstreamGarbled: it is.
+    """
+    if "choices" in document:
+        raise UpstreamGarbled(
+            "it answers in the format of Chat Completions, not of Responses.",
+            code="upstream_protocol",
+            hint='Set dialect = "openai_chat" for this upstream.',
+        )
+
+
+def raise_error_text(data: bytes, name: str, error: Exception) -> None:
+    """Raise the error that is in an event which is not JSON.
+
+    Blank events are none, nor is `[DONE]`: the last event has come before it.
+
+    Raises:
+        UpstreamRefused: it is an error event, in words.
+        UpstreamNotJson: it is anything else.
+    """
+    if not data or data == b"[DONE]":
+        return
+    if name == "error":
+        raise refusal_of(data.decode("utf-8", "replace")) from error
+    raise UpstreamNotJson("a part of its answer is not JSON.") from error
+
+
+# The reasoning of a streamed response: its text, and what must come back of it.
+
+
+Key: TypeAlias = int | str
+Part: TypeAlias = tuple[str, Any]
+
+
+class ReasoningStream:
+    """Collects the reasoning of one answer, whose parts come one after the other."""
+
+    def __init__(self, origin: Origin) -> None:
+        self._origin = origin
+        self._text = SurrogateBuffer()
+        self._part: tuple[Key, Part] | None = None
+        self._kept: dict[str, Any] = {}
+
+    def add(self, key: Key, part: Part, delta: str) -> str:
+        """Return the text to show of a delta; a new part begins on a new line.
+
+        `part` is the kind of text and its number in the item `key`. Of the reasoning
+        and its summary in one item, the one that comes first is shown.
+        """
+        before, self._part = self._part, (key, part)
+        if before == self._part:
+            return self._text.feed(delta)
+        if before and before[0] == key and before[1][0] != part[0]:
+            self._part = before
+            return ""
+        return self._text.feed(f"\n{delta}" if before else delta)
+
+    def keep(self, item: Json) -> None:
+        """Keep what must come back of a complete item, until the next item begins."""
+        self._kept = reasoning_data(item)
+
+    def end(self, phase: str = "") -> list[ThinkingDelta]:
+        """End the reasoning before the next item; give what must come back.
+
+        The phase of a message comes back with the message that follows its data.
+        """
+        data: dict[str, Any] = {}
+        if self._kept:
+            data["item"], self._kept = self._kept, {}
+        if phase:
+            data["phase"] = phase
+        if not data:
+            return []
+        return [ThinkingDelta(self._text.flush(), ProviderData(self._origin, data))]
+
+    def rest(self) -> list[ThinkingDelta]:
+        """Give what was held back: half an emoji."""
+        rest = self._text.flush()
+        return [ThinkingDelta(rest)] if rest else []
+
 
 _NONE = object()
 

@@ -12,17 +12,17 @@ from byok.dialects.base import (
     Target,
     UpstreamRequest,
 )
-from byok.dialects.chat_rows import presumed_remedies
+from byok.dialects.chat_changes import presumed_remedies
 from byok.dialects.error_bodies import refusal_of_response
 from byok.dialects.model_facts import ModelFacts
-from byok.dialects.openai_chat.models import read_models
+from byok.dialects.openai_chat.dialect import read_models
 from byok.dialects.openai_chat.quirks import quirks_of
-from byok.dialects.openai_headers import openai_headers
 from byok.dialects.openai_responses.answer import ResponsesAnswer
 from byok.dialects.openai_responses.remedies import REMEDIES
 from byok.dialects.openai_responses.request import encode_request
 from byok.dialects.presets import OPENAI_RESPONSES
 from byok.dialects.remedies import Remedy, RemedyTable
+from byok.dialects.request_parts import openai_headers
 from byok.errors import UpstreamRefused
 from byok.events import StreamEvent
 from byok.stage import Stage, chain

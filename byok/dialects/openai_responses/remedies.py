@@ -4,27 +4,55 @@ import hashlib
 import re
 
 from byok.chat import Json
-from byok.dialects.chat_rows import CHAT_ROWS
-from byok.dialects.effort_rows import effort_row
-from byok.dialects.openai_responses import changes
-from byok.dialects.parameter_rows import (
-    drop_parameter,
-    drop_row,
-    has_parameter,
-    lower_row,
-    name_parameter,
-)
+from byok.dialects.chat_changes import CHAT_ROWS
 from byok.dialects.presets import OPENAI_CHAT
 from byok.dialects.remedies import (
+    RESPONSES_REFUSED,
     Body,
     RefusedRequest,
     Remedy,
     RemedyRow,
     RemedyTable,
+    drop_parameter,
+    drop_row,
+    effort_row,
+    has_parameter,
+    lower_row,
+    missing_path_row,
+    name_parameter,
     switch_row,
 )
-from byok.dialects.switch_rows import RESPONSES_REFUSED, missing_path_row
 from byok.wire.json_body import write_json
+
+# Changes to a body of Responses: without reasoning, or with the prompt as an item.
+
+
+def read_items(body: Json) -> list[Json]:
+    """Return the items of the input; the user may have put a text in their place."""
+    items = body.get("input")
+    return [i for i in items if isinstance(i, dict)] if isinstance(items, list) else []
+
+
+def without_reasoning(body: Json, last: int | None = None) -> Body:
+    """Remove the reasoning items, those up to the place `last` or all."""
+    items = read_items(body)
+    last = len(items) if last is None else last
+    kept = [
+        item
+        for place, item in enumerate(items)
+        if place > last or item.get("type") != "reasoning"
+    ]
+    return {**body, "input": kept} if items else dict(body)
+
+
+def instructions_as_item(body: Json) -> Body:
+    """Move the system prompt to the beginning of the input."""
+    rest = {key: value for key, value in body.items() if key != "instructions"}
+    if len(rest) == len(body):
+        return rest
+    system = {"type": "message", "role": "system", "content": body["instructions"]}
+    return {**rest, "input": [system, *read_items(body)]}
+
 
 # Parameters that may be dropped without changing the meaning of a request.
 _DROPPABLE = (
@@ -65,15 +93,15 @@ def _find_reasoning(refused: RefusedRequest) -> tuple[str, str] | None:
     """
     if not _REASONING.search(refused.text.lower()):
         return None
-    items = changes.read_items(refused.body)
+    items = read_items(refused.body)
     sealed = [item for item in items if item.get("type") == "reasoning"]
     return (_digest(sealed[-1]), "") if sealed else None
 
 
 def _drop_reasoning(body: Json, remedy: Remedy) -> Body:
-    for place, item in enumerate(changes.read_items(body)):
+    for place, item in enumerate(read_items(body)):
         if item.get("type") == "reasoning" and _digest(item) == remedy.what:
-            return changes.without_reasoning(body, place)
+            return without_reasoning(body, place)
     return dict(body)
 
 
@@ -93,7 +121,7 @@ def _find_parameter(refused: RefusedRequest) -> tuple[str, str] | None:
 def _find_instructions(refused: RefusedRequest) -> tuple[str, str] | None:
     """Find out whether a server takes the system prompt only as an item."""
     named = name_parameter(refused, ("instructions",))
-    return ("", "") if named and changes.read_items(refused.body) else None
+    return ("", "") if named and read_items(refused.body) else None
 
 
 def _find_unverified(refused: RefusedRequest) -> tuple[str, str] | None:
@@ -122,6 +150,6 @@ REMEDIES: RemedyTable = {
     "lower": lower_row((_CAP,)),
     "parameter": RemedyRow(_find_parameter, _PARAMETERS.make),
     "instructions": RemedyRow(
-        _find_instructions, lambda body, _: changes.instructions_as_item(body)
+        _find_instructions, lambda body, _: instructions_as_item(body)
     ),
 }

@@ -14,15 +14,19 @@ from typing import Any
 
 from byok.chat import Json
 from byok.dialects.schemas.gemini import narrow_schema
-from byok.dialects.schemas.keywords import (
+from byok.dialects.schemas.parts import (
+    distinct,
     is_pattern,
     is_schema,
     kind_of,
     kinds_of,
+    merge,
+    note,
     shape,
+    target_of,
+    unite,
+    with_notes,
 )
-from byok.dialects.schemas.parts import distinct, merge, note, target_of, with_notes
-from byok.dialects.schemas.union import unite
 from byok.wire.json_body import parse_json
 
 _MAPS = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")

@@ -8,17 +8,18 @@ the probe text.
 """
 
 import asyncio
+import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
-from byok.embeddings.model.batches import LONGEST_TEXT, BatchSize
-from byok.embeddings.model.pacing import Priority, Rest
 from byok.embeddings.model.prefixes import Prefixes
 from byok.embeddings.numeric import np
 from byok.embeddings.types import SpaceName
 from byok.errors import (
     ByokError,
+    NotReady,
     RefusalKind,
     UpstreamGarbled,
     UpstreamRefused,
@@ -27,6 +28,175 @@ from byok.errors import (
 
 if TYPE_CHECKING:
     from byok.embeddings.types import Vectors
+
+
+# How many texts go into one request, which changes with what a model takes.
+
+
+MOST_TEXTS = 64
+MOST_TOKENS = 100_000
+LONGEST_TEXT = 32_000  # characters; no known model reads more than 32,768 tokens
+_LEAST_LONGEST = 200  # characters
+# A question that comes while a model on this machine is busy with code waits for it.
+_SLOW, _FAST = 2.0, 1.0  # seconds for a batch
+_FEW = 8  # texts; smaller batches do not help
+_BYTES_PER_TOKEN = 3  # code has 2.9 characters in a token (docs/RETRIEVAL.md)
+
+
+def estimate_tokens(text: str) -> int:
+    """Return about how many tokens a text has; at least one."""
+    return len(text.encode("utf-8", "replace")) // _BYTES_PER_TOKEN + 1
+
+
+class BatchSize:
+    """The size of the next batch: at most 64 texts and 100,000 tokens.
+
+    What a model refuses by its size is never sent again. After a timeout or a slow
+    answer batches are half as large, and grow by a text with each fast answer.
+    `longest` is how many characters of a text are sent.
+    """
+
+    def __init__(self) -> None:
+        self.longest = LONGEST_TEXT
+        self._most = MOST_TEXTS  # that the model takes
+        self._now = MOST_TEXTS
+
+    def first_of(self, texts: Sequence[str]) -> Sequence[str]:
+        """Return the first of these texts that make one request, one at least."""
+        count = max(1, sum(1 for _ in self._fitting(texts)))
+        return texts[:count]
+
+    def _fitting(self, texts: Sequence[str]) -> Iterator[str]:
+        tokens = 0
+        for text in texts[: self._now]:
+            tokens += estimate_tokens(text)
+            if tokens > MOST_TOKENS:
+                return
+            yield text
+
+    def note_answer(self, count: int, seconds: float) -> None:
+        """Note that a batch of this many texts was answered, and how fast."""
+        if seconds < _FAST:
+            self._now = min(self._now + 1, self._most)
+        elif seconds > _SLOW and count > _FEW:
+            self._now = max(_FEW, min(self._now, count // 2))
+
+    def note_timeout(self, count: int) -> None:
+        """Note that a batch of this many texts was not answered in time."""
+        self._now = max(1, min(self._now, count // 2))
+
+    def note_refusal(self, count: int) -> None:
+        """Note that a batch of this many texts was refused, and both halves taken."""
+        self._most = max(1, min(self._most, (count + 1) // 2))
+        self._now = min(self._now, self._most)
+
+    def note_too_long(self, length: int) -> None:
+        """Note that a text of this many characters was too long, and its half was not.
+
+        Texts have more or fewer tokens, so the next ones keep three quarters of that.
+        """
+        self.longest = max(_LEAST_LONGEST, min(self.longest, length * 3 // 4))
+
+
+# Whose request is next: questions come before code, and nobody's after a failure.
+
+
+_PATIENCE = 2.0  # seconds that code waits for questions, so that they cannot stop it
+_FIRST_REST, _LONGEST_REST = 1.0, 60.0
+# A wrong key or name is not put right by itself.
+_FIRST_LONG_REST, _LONGEST_LONG_REST = 10.0, 300.0
+_LONGEST_WISH = 600.0  # of an upstream
+
+
+class Priority:
+    """One request for code at a time, and only while no question is open."""
+
+    def __init__(self, *, patience: float = _PATIENCE) -> None:
+        self._patience = patience
+        self._filling = asyncio.Lock()
+        self._questions = 0
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+
+    @asynccontextmanager
+    async def question(self) -> AsyncIterator[None]:
+        """Ask inside; code waits meanwhile."""
+        self._questions += 1
+        self._quiet.clear()
+        try:
+            yield
+        finally:
+            self._questions -= 1
+            if not self._questions:
+                self._quiet.set()
+
+    @asynccontextmanager
+    async def filling(self) -> AsyncIterator[None]:
+        """Send code inside, once questions are answered; they are waited for 2 s."""
+        async with self._filling:
+            with suppress(TimeoutError):  # there may always be one more question
+                async with asyncio.timeout(self._patience):
+                    await self._quiet.wait()
+            yield
+
+
+class Rest:
+    """How long a model is left alone after failures in a row; longer each time."""
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        luck: Callable[[], float] = random.random,
+    ) -> None:
+        self._clock = clock
+        self._sleep = sleep
+        self._luck = luck
+        self._failures = 0
+        self._until = float("-inf")
+        self._cause: ByokError | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long the rest lasts from now on; 0 where there is none."""
+        return max(0.0, self._until - self._clock())
+
+    def begin(self, cause: ByokError) -> None:
+        """Rest after a failure, at least as long as the upstream asks for."""
+        first, longest = _FIRST_REST, _LONGEST_REST
+        if not cause.retryable:
+            first, longest = _FIRST_LONG_REST, _LONGEST_LONG_REST
+        doubled = first * 2.0 ** min(self._failures, 16)
+        seconds = min(longest, doubled) * (1 + self._luck()) / 2
+        wish = cause.retry_after if isinstance(cause, UpstreamRefused) else None
+        self._until = self._clock() + max(seconds, min(wish or 0.0, _LONGEST_WISH))
+        self._failures += 1
+        self._cause = cause
+
+    def end(self) -> None:
+        """Forget the failures: the model answered."""
+        self._failures, self._until, self._cause = 0, float("-inf"), None
+
+    async def wait(self) -> None:
+        """Wait until the rest is over."""
+        while (seconds := self.seconds) > 0:
+            await self._sleep(seconds)
+
+    def check(self) -> None:
+        """Check that the model may be asked now.
+
+        Raises:
+            NotReady: it rests; the message is that of its last failure.
+        """
+        if self._cause is not None and self.seconds > 0:
+            raise NotReady(
+                self._cause.message,
+                upstream=self._cause.upstream,
+                hint=self._cause.hint,
+                code="embedder_rests",
+            )
+
 
 # Sends one request; gives the numbers of one vector for each text.
 AskVectors: TypeAlias = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]]]

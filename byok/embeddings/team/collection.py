@@ -5,16 +5,160 @@ the hashed repositories that contain the text, and nothing else. Points are inse
 never overwritten, so members who push the same text do not disturb each other.
 """
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from byok.embeddings.team.check import check_score, check_vector, to_numbers
-from byok.embeddings.team.names import PROBE_ID, from_uuid, to_uuid
+from byok.embeddings.numeric import np
 from byok.embeddings.team.server import WRITE_SECONDS, TeamServer
-from byok.errors import UpstreamRefused
+from byok.embeddings.types import Key, SpaceName
+from byok.errors import ConfigError, UpstreamRefused
 
 if TYPE_CHECKING:
     from byok.embeddings.types import Vectors
+
+
+# What things are called on the server: collections, points and repositories.
+#
+# Whoever reads the server, a backup of it or its traffic must not learn from names
+# which texts and repositories a team has. A plain hash would tell: one can hash a text
+# that is public, or a guess, and look whether the hash is there. So names are HMACs
+# under a secret that only members have, the salt. (The vectors tell more;
+# docs/TEAM_INDEX.md.)
+
+
+PROBE_ID = "00000000-0000-0000-0000-000000000001"  # no HMAC comes out like this
+SHORTEST_SALT = 16
+_ID_BYTES = 16
+_TEAM = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
+
+
+def is_team_name(name: str) -> bool:
+    """Whether a team can be called so: it is a part of collections' names."""
+    return _TEAM.fullmatch(name) is not None
+
+
+def collection_name(team: str, space: SpaceName) -> str:
+    """Return the collection of a team and a space.
+
+    The same for all members, and without the salt: a member whose salt differs must
+    find the collection, to be told so.
+    """
+    digest = hashlib.sha256()
+    for field in (
+        space.model,
+        str(space.dimensions),
+        space.recipe,
+        space.document_prefix,
+        space.query_prefix,
+    ):
+        raw = field.encode("utf-8", "surrogatepass")
+        digest.update(len(raw).to_bytes(8, "big") + raw)
+    return f"byok_{team}_{digest.hexdigest()[:16]}"
+
+
+class TeamNames:
+    """The names that members with one salt use."""
+
+    def __init__(self, salt: str) -> None:
+        """Take a salt.
+
+        Raises:
+            ConfigError: it is so short that it could be guessed.
+        """
+        if len(salt) < SHORTEST_SALT:
+            raise ConfigError(
+                f"The team's salt has fewer than {SHORTEST_SALT} characters.",
+                hint="Make one for the whole team, such as with: openssl rand -hex 32",
+            )
+        self._salt = salt.encode()
+
+    def point(self, key: Key) -> bytes:
+        """Return the 16 bytes that name the point of a text."""
+        return self._name(b"point", key)
+
+    def points(self, keys: Iterable[Key]) -> dict[bytes, Key]:
+        """Return the keys by the names of their points; about 4 µs each."""
+        return {self.point(key): key for key in keys}
+
+    def repository(self, name: str) -> str:
+        """Return what stands for a repository in payloads: 32 hex digits."""
+        return self._name(b"repository", name.encode("utf-8", "replace")).hex()
+
+    @property
+    def check(self) -> str:
+        """What stands at the probe, to tell members whether their salt is the team's.
+
+        32 hex digits; they help nobody to guess a salt that was drawn at random.
+        """
+        return self._name(b"check", b"").hex()
+
+    def _name(self, kind: bytes, what: bytes) -> bytes:
+        return hmac.digest(self._salt, kind + b"\0" + what, "sha256")[:_ID_BYTES]
+
+
+def to_uuid(name: bytes) -> str:
+    """Write 16 bytes as the server takes and returns the ids of points."""
+    text = name.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
+def from_uuid(text: object) -> bytes | None:
+    """Read what the server calls the id of a point; None if it is no UUID."""
+    try:
+        name = bytes.fromhex(str(text).replace("-", ""))
+    except ValueError:
+        return None
+    return name if len(name) == _ID_BYTES else None
+
+
+# Checks vectors that strangers sent, before they are kept or compared.
+#
+# The client library passes vectors on as they came, so that a vector may be any JSON.
+# Whoever can write to the server chooses the direction of a vector, and with it the
+# order of an answer. Checked vectors can do no more than that.
+
+
+_SHORTEST, _LONGEST = 0.9, 1.1  # the server keeps vectors at length 1, rounded
+SAME_MODEL = 0.999  # the least cosine of two vectors of the probe text
+
+
+def check_vector(received: Any, dimensions: int) -> "Vectors | None":
+    """Return a received vector as a row of length 1, or None if it cannot be one."""
+    if not isinstance(received, list) or len(received) != dimensions:
+        return None
+    if not {*map(type, received)} <= {float, int}:
+        return None
+    try:
+        vector = np.array(received, dtype=np.float64)
+    except OverflowError:  # an integer with hundreds of digits
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        length = float(np.linalg.norm(vector))
+    if not _SHORTEST <= length <= _LONGEST:
+        return None
+    return (vector / length).astype(np.float32)
+
+
+def cosine(one: "Vectors", other: "Vectors") -> float:
+    """Return the cosine of two vectors of length 1, each one row or flat."""
+    return float(np.dot(one.ravel(), other.ravel()))
+
+
+def check_score(received: Any) -> float | None:
+    """Return a received cosine within -1 and 1, or None if it is no number."""
+    if not isinstance(received, float | int) or received != received:
+        return None
+    return float(min(1.0, max(-1.0, received)))
+
+
+def to_numbers(vectors: "Vectors") -> list[list[float]]:
+    """Return rows as lists for JSON; the server keeps fewer digits than six."""
+    rounded: Iterable[list[float]] = vectors.astype(np.float64).round(6).tolist()
+    return [*rounded]
+
 
 REPOSITORY = "repo"  # the field of payloads by which the nearest are searched
 _CHECK = "check"  # at the probe only

@@ -5,6 +5,9 @@ takes most of a second. Nothing that a server says is repeated: it could be the 
 """
 
 import asyncio
+import logging
+import random
+import time
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from importlib.util import find_spec
@@ -12,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 import httpx
 
-from byok.embeddings.team.transport import BoundedTransport
+from byok import __version__
 from byok.errors import (
     ByokError,
     ConfigError,
@@ -28,6 +31,60 @@ from byok.platform.memory import explain_import
 
 if TYPE_CHECKING:
     from qdrant_client import AsyncQdrantClient
+
+
+# The HTTP below the client library: the key, and limits on what comes back.
+#
+# The library adds a key only where it is given one for good, reads answers of any size,
+# takes compressed ones and names its own version. This transport is put below it, so
+# that requests leave byok as those to other upstreams do: the key is looked up for
+# each, the answer is bounded, and no redirect is followed, because none is passed on as
+# such.
+
+
+MOST_BYTES = 4 * 2**20  # the largest answer that is asked for has a third of it
+
+
+class BoundedTransport(httpx.AsyncBaseTransport):
+    """Sends requests by another transport, which its owner closes."""
+
+    def __init__(
+        self, inner: httpx.AsyncBaseTransport, api_key: Callable[[], str]
+    ) -> None:
+        self._inner = inner
+        self._api_key = api_key
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request and return its answer, read to the end.
+
+        Raises:
+            UpstreamGarbled: the answer is too large or compressed.
+        """
+        request.headers["accept-encoding"] = "identity"
+        request.headers["user-agent"] = f"byok/{__version__}"
+        if key := self._api_key():
+            request.headers["api-key"] = key
+        response = await self._inner.handle_async_request(request)
+        try:
+            content = await _read(response)
+        finally:
+            await response.aclose()
+        kind = response.headers.get("content-type", "")
+        return httpx.Response(
+            response.status_code, headers={"content-type": kind}, content=content
+        )
+
+
+async def _read(response: httpx.Response) -> bytes:
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
+        raise UpstreamGarbled("Its answer is compressed, which was not asked for.")
+    content = bytearray()
+    async for piece in response.aiter_raw():
+        content += piece
+        if len(content) > MOST_BYTES:
+            raise UpstreamGarbled(f"Its answer is larger than {MOST_BYTES} bytes.")
+    return bytes(content)
+
 
 _NOT_INSTALLED = (
     "A team's index needs the package qdrant-client, which is not installed.",
@@ -195,3 +252,51 @@ def _refusal(status: int) -> UpstreamError:
     return UpstreamRefused(
         f"{text} (status {status}).", kind=kind, upstream_status=status
     )
+
+
+# How long a failing server is left alone, and what the user is told meanwhile.
+
+
+_log = logging.getLogger(__name__)
+
+_FIRST, _LONGEST = 5.0, 600.0  # seconds
+
+
+class Pause:
+    """Waits twice as long after each failure, 10 minutes at most.
+
+    The same trouble is logged once, until a success. Waits differ by up to a half, so
+    that the members of a team do not come back all at once.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        self._clock = clock
+        self._draw = draw
+        self._until = 0.0
+        self._next = _FIRST
+        self.note = ""
+
+    @property
+    def seconds(self) -> float:
+        """How long it lasts from now on; 0 if the server may be asked."""
+        return max(0.0, self._until - self._clock()) if self.note else 0.0
+
+    def begin(self, note: str) -> None:
+        """Leave the server alone for a while; `note` says why, in one sentence."""
+        if note != self.note:
+            _log.warning("the team's index is not used: %s", note)
+        self.note = note
+        self._until = self._clock() + self._next * (0.5 + self._draw() / 2)
+        self._next = min(2 * self._next, _LONGEST)
+
+    def end(self) -> None:
+        """Note that the server answered as it should."""
+        if self.note:
+            _log.info("the team's index is used again")
+        self.note = ""
+        self._next = _FIRST

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from byok.errors import ConfigError
-from byok.index.files.git_rules import rules_outside
-from byok.index.files.ignore import IGNORE_FILES, Rules
+from byok.index.files.ignore import IGNORE_FILES, Rules, rules_outside
 from byok.index.files.reading import Folder, Unreadable
-from byok.index.options import IndexOptions
+from byok.index.types import IndexOptions
 
 _Identity: TypeAlias = tuple[int, int]
 

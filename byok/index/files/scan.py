@@ -7,18 +7,19 @@ that is mounted below the root.
 
 import os
 import stat
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 from time import perf_counter
+from typing import NamedTuple
 
-from byok.index.files.ignore import FolderRules, Rules
+from byok.index.files.ignore import IGNORE_FILES, FolderRules, Rules, places_outside
 from byok.index.files.reading import BY_DESCRIPTOR, Folder, Unreadable, facts_of
-from byok.index.types import FoundFile, Skipped, SkipReason
-from byok.index.versions import MAX_BYTES
+from byok.index.files.repository import repository_of
+from byok.index.types import MAX_BYTES, FoundFile, Skipped, SkipReason
 
 _BATCH = 256
 
@@ -269,3 +270,38 @@ def is_text(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+# Files that control indexing: ignore files and git's own, watched but not indexed.
+
+
+class Steering(NamedTuple):
+    """Paths below the root, or absolute ones.
+
+    `rules` may change what is indexed, `commits` say that git has something new.
+    """
+
+    rules: frozenset[str] = frozenset()
+    commits: frozenset[str] = frozenset()
+
+    @property
+    def folders(self) -> set[str]:
+        """The folders that these files are in, without the root."""
+        paths = self.rules | self.commits
+        return {path.rpartition("/")[0] for path in paths} - {""}
+
+
+def steering_of(root: Path) -> Steering:
+    """Return the control files of a workspace; they may not exist."""
+    repository = repository_of(root)
+    moves = repository.moves if repository else []
+    outside = [path for path, _ in places_outside(root, IGNORE_FILES)]
+    rules = _paths(root, [root / ".git", *moves[:1], *outside])
+    return Steering(rules, _paths(root, moves))
+
+
+def _paths(root: Path, places: Iterable[Path]) -> frozenset[str]:
+    return frozenset(
+        (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
+        for path in places
+    )

@@ -6,14 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from byok.index.files.languages import language_of
-from byok.index.files.notebooks import is_notebook, read_notebook
-from byok.index.files.text import decode, split_lines
+from byok.index.files.text import decode, is_notebook, read_notebook, split_lines
 from byok.index.parse import tokens
-from byok.index.parse.chunking import cut
-from byok.index.parse.definitions import Definition, definitions
+from byok.index.parse.chunking import Definition, cut, definitions
 from byok.index.parse.names import name_marks
-from byok.index.types import Document, Prepared, SkipReason, Span
-from byok.index.versions import MAX_BYTES, blob_name
+from byok.index.types import MAX_BYTES, Document, Prepared, SkipReason, Span, blob_name
 
 _LONGEST_NAME = 64
 _MARKDOWN = "markdown"

@@ -23,8 +23,14 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from byok.index.files.reading import Folder, Unreadable
-from byok.index.types import FileFacts, ParseJob, Prepared, SkipReason
-from byok.index.versions import MAX_BYTES, blob_name
+from byok.index.types import (
+    MAX_BYTES,
+    FileFacts,
+    ParseJob,
+    Prepared,
+    SkipReason,
+    blob_name,
+)
 from byok.platform.process import end_with, keep_secrets_in_memory
 
 READY = "ready"

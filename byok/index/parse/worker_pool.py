@@ -14,29 +14,192 @@ and only a process that for long neither answers nor computes is given up.
 
 import contextlib
 import logging
+import os
+import pickle
 import signal
 import struct
+import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from io import BytesIO
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
-from typing import cast
+from pathlib import Path
+from typing import IO, Any, cast
 
-from byok.index.parse.worker import BEAT, READY, Beat, WorkerLimits
-from byok.index.parse.worker_process import WorkerProcess
-from byok.index.parse.worker_replies import (
-    UnreadableReply,
-    read_message,
-    read_outcomes,
-)
+from byok.escapes import escape
+from byok.index.parse.worker import BEAT, READY, Beat, WorkerLimits, WorkerReply
 from byok.index.types import (
+    Document,
+    FileFacts,
     ParseJob,
     ParseOutcome,
+    Prepared,
     SkipReason,
+    Span,
 )
 from byok.platform.memory import speaks_of_memory
+from byok.platform.programs import clean_environment
+from byok.platform.search_path import without_working_folder
+
+# Starts a parser process that nothing in an indexed folder can influence.
+#
+# multiprocessing would put the current folder first in the search path, so a repository
+# with a `pickle.py` would run code. Therefore the process is an isolated Python (`-I`),
+# with byok's own search path behind the standard one. It does not get the environment,
+# which may hold keys: parsers are third-party code, and other processes of the user can
+# read the environment of a process.
+
+
+_END_SECONDS = 2.0
+_LONGEST_LINE = 300
+_START = (
+    "import sys; handle, beat, *path = sys.argv[1:]; "
+    "sys.path += [entry for entry in path if entry not in sys.path]; "
+    "from byok.index.parse.worker import main; main(int(handle), int(beat))"
+)
+
+
+class WorkerProcess:
+    """One process, the pipe to it, and the one that its heartbeat comes from."""
+
+    def __init__(self, target: str, limits: WorkerLimits) -> None:
+        """Start it; `target` names what it runs, as in "byok.index.parse.worker:run".
+
+        Raises:
+            OSError: the system has no room for another process.
+        """
+        with ExitStack() as ours:
+            self.connection, theirs = map(ours.enter_context, Pipe())
+            self.beat, beats = map(ours.enter_context, Pipe(duplex=False))
+            handles = (theirs.fileno(), beats.fileno())
+            self._stderr = ours.enter_context(tempfile.TemporaryFile())
+            self._process = subprocess.Popen(  # noqa: S603 - Python itself
+                [*_python(), "-c", _START, *map(str, handles), *_search_path()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self._stderr,  # what grammars print belongs into the log
+                cwd=Path(sys.executable).anchor,
+                env=clean_environment(_locale()),
+                **_inheriting(handles),
+            )
+            theirs.close()
+            beats.close()
+            ours.pop_all()
+        self.last_words = ""
+        with suppress(OSError):  # it ended at once, as who listens will hear
+            self.connection.send((os.getpid(), target, limits))
+
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """How it ended, None while it lives."""
+        return self._process.returncode
+
+    def end(self) -> None:
+        """End it, whatever it is doing; its `last_words` are those of its stderr."""
+        self.connection.close()
+        self.beat.close()
+        self._process.kill()
+        with suppress(subprocess.TimeoutExpired):  # not even that ended it
+            self._process.wait(_END_SECONDS)
+        if not self._stderr.closed:
+            self.last_words = _last_line(self._stderr)
+            self._stderr.close()
+
+
+def _last_line(printed: IO[bytes]) -> str:
+    """Return the last line of a file that is not blank, escaped and cut; else ""."""
+    printed.seek(max(0, printed.seek(0, os.SEEK_END) - _LONGEST_LINE))
+    lines = printed.read().decode("utf-8", "replace").split("\n")
+    return escape(next(filter(None, map(str.strip, reversed(lines))), ""))
+
+
+def _python() -> list[str]:
+    """Return an isolated Python, which reads the names of files as this one does."""
+    return [sys.executable, "-I", f"-Xutf8={sys.flags.utf8_mode}"]
+
+
+def _locale() -> dict[str, str]:
+    names = ("LC_ALL", "LC_CTYPE", "LANG")
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
+def _search_path() -> list[str]:
+    return [p for p in without_working_folder(sys.path) if Path(p).is_absolute()]
+
+
+def _inheriting(handles: tuple[int, ...]) -> dict[str, Any]:
+    """Return what lets a new process have some handles, and nothing else."""
+    if sys.platform != "win32":
+        return {"pass_fds": handles}
+    for handle in handles:
+        os.set_handle_inheritable(handle, True)
+    listed = {"handle_list": list(handles)}
+    return {"startupinfo": subprocess.STARTUPINFO(lpAttributeList=listed)}
+
+
+# Reading what a worker process sends.
+#
+# A parser is native code that reads files of strangers, so what its process sends is
+# not trusted: it may name no class but those of a reply, and must answer the jobs it
+# got.
+
+
+_CLASSES = {
+    (made.__module__, made.__name__): made
+    for made in (WorkerReply, FileFacts, Prepared, Document, Span, SkipReason)
+}
+
+
+class UnreadableReply(Exception):
+    """What a worker sent is no reply to the jobs it got."""
+
+
+def read_message(received: bytes) -> object:
+    """Return what was sent.
+
+    Raises:
+        UnreadableReply: it is damaged, or made of other classes.
+    """
+    try:
+        return _Unpickler(BytesIO(received)).load()
+    except Exception as error:  # a damaged pickle may raise anything
+        raise UnreadableReply(type(error).__name__) from error
+
+
+def read_outcomes(message: object, batch: Sequence[ParseJob]) -> list[ParseOutcome]:
+    """Return the outcomes of the first jobs of a batch.
+
+    Raises:
+        UnreadableReply: the message does not answer them.
+    """
+    if not isinstance(message, list) or not 0 < len(message) <= len(batch):
+        raise UnreadableReply("not a list of replies")
+    outcomes = []
+    for job, reply in zip(batch, message, strict=False):
+        if not isinstance(reply, WorkerReply) or reply.key != job.key:
+            raise UnreadableReply("a reply to another job")
+        if not isinstance(reply.prepared, Prepared | None):
+            raise UnreadableReply("not a prepared file")
+        outcomes.append(ParseOutcome(job, *reply[1:]))
+    return outcomes
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> type:
+        """Return one of the classes that a reply is made of."""
+        return _CLASSES[module, name]
+
 
 _log = logging.getLogger(__name__)
 BATCH_FILES = 64

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from byok.code_query import Upload
 from byok.index.store.schema import INDEXED, NAMED, TO_INDEX, TO_REMOVE
-from byok.index.types import SkipReason
-from byok.index.versions import blob_name
+from byok.index.types import SkipReason, blob_name
 from byok.storage.database import select_in
 
 _log = logging.getLogger(__name__)

@@ -1,28 +1,125 @@
-"""Reads the commits of a workspace with git, which may run no program of it.
+"""The commits of a workspace: read with git, which may run no program of it.
 
 A repository is not trusted, and its configuration can make git start programs (hooks,
 monitors, filters, pagers, transports, gpg). All of these are switched off, the system's
 and the user's configuration is not read, and nothing is fetched.
 """
 
+import asyncio
 import logging
 import re
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from byok.index.files.repository import Marks, marks_of, repository_of
+from byok.index.store.packing import pack_history, unpack_history
+from byok.index.store.store import Store
 from byok.index.types import MOST_FILES, Commit, CommitHistory
-from byok.index.workspace.commit_text import clean_message
-from byok.index.workspace.renames import (
-    MOST_RENAMES,
-    ReadCommit,
-    Rename,
-    follow_renames,
-)
 from byok.platform.programs import clean_environment, find_program, kill_group
+
+# Cleans commit messages: no links, numbers, trailers or code.
+
+
+LONGEST = 600
+_LINKS = re.compile(
+    r"https?://\S+|(?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.-]+|\(?\B#[0-9]+\)?|\b[0-9a-f]{12,64}\b"
+)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_TRAILER = re.compile(
+    r"[A-Za-z][A-Za-z-]*-(?:by|id|to|url|link|change)\s*:"
+    r"|(?:fix(?:es)?|close[sd]?|resolve[sd]?|refs?|cc|bug|issue)\s*:?\s*#?\d*\s*$",
+    re.IGNORECASE,
+)
+_END = re.compile(
+    r"(?:test plan|subscribers|tasks|differential revision|pull request resolved)\s*:"
+    r"|reviewers?\b",
+    re.IGNORECASE,
+)
+
+
+def clean_message(message: str) -> str:
+    """Return what a commit says: no links, numbers, trailers, code; 600 characters."""
+    kept: list[str] = []
+    fenced = False
+    for line in message[: 20 * LONGEST].split("\n"):
+        # Spaces are joined first: the patterns below need not count them.
+        text = " ".join(_CONTROL.sub(" ", _LINKS.sub(" ", line)).split())
+        if text.startswith("```"):
+            fenced = not fenced
+        elif fenced or (kept and line.startswith(("    ", "\t", ">", "|", "<"))):
+            continue
+        elif kept and _END.match(text):
+            break
+        elif text and not _TRAILER.match(text):
+            kept.append(text)
+    return "\n".join(kept)[:LONGEST]
+
+
+# Commits of a file from before it was moved count for its present path.
+#
+# Only moves that leave the content as it is are known: git finds them by comparing the
+# names of objects, without reading any, so also where contents were never fetched.
+
+
+# A file with so many commits is described well enough.
+_ENOUGH = 5
+MOST_RENAMES = 50_000  # that are followed, of all commits together
+
+
+class Rename(NamedTuple):
+    """A file that a commit moved."""
+
+    old: str
+    new: str
+
+
+class ReadCommit(NamedTuple):
+    """A commit as git tells it, and what it moved."""
+
+    commit: Commit
+    renames: Sequence[Rename] = ()
+
+
+def follow_renames(newest_first: Sequence[ReadCommit]) -> tuple[Commit, ...]:
+    """Return the commits; present paths stand behind those that had another then.
+
+    Files with five commits of their own get no more.
+    """
+    own = Counter(
+        path for commit, _ in newest_first if commit.telling for path in commit.files
+    )
+    present: dict[str, str] = {}  # by the path at the time of the commit at hand
+    followed = []
+    for commit, renames in newest_first:
+        if present and commit.telling:
+            commit = _with_present_paths(commit, present, own)
+        followed.append(commit)
+        _go_back(present, renames)
+    return tuple(followed)
+
+
+def _with_present_paths(
+    commit: Commit, present: dict[str, str], own: Counter[str]
+) -> Commit:
+    moved = (present[path] for path in commit.files if path in present)
+    added = [path for path in moved if own[path] < _ENOUGH]
+    if not added:
+        return commit
+    return commit._replace(files=tuple(dict.fromkeys((*commit.files, *added))))
+
+
+def _go_back(present: dict[str, str], renames: Sequence[Rename]) -> None:
+    """Make `present` right for the commits before one that moved files."""
+    pairs = [(old, present.get(new, new)) for old, new in renames]
+    for _, new in renames:
+        present.pop(new, None)  # before, another file was there, or none
+    present.update(pairs)
+
 
 _log = logging.getLogger(__name__)
 
@@ -261,3 +358,68 @@ def _files(
         if moved and len(renames) < most_renames:
             renames.append(Rename(*named))
     return files, touched, renames
+
+
+# Keeps the commits of one workspace up to date.
+
+
+# A busy machine may leave git too little time; an unreadable repository stays so.
+_TRIES = 3
+
+
+class Commits:
+    """The git log of a workspace; runs in the event loop, reads in threads."""
+
+    def __init__(self, workspace_id: int, root: Path, store: Store) -> None:
+        self.history: CommitHistory | None = None
+        self._id = workspace_id
+        self._root = root
+        self._store = store
+        self._one_at_a_time = asyncio.Lock()
+        self._marks: Marks | None = None  # none: nothing was read yet
+        self._failures = 0
+
+    async def read(self) -> None:
+        """Read the git log if it has new commits."""
+        async with self._one_at_a_time:
+            marks = await asyncio.to_thread(self._marks_now)
+            known = await self._read()
+            self._failures = 0 if known else self._failures + 1
+            # Without marks of a repository the next question tries again.
+            self._marks = marks if known or self._failures >= _TRIES else ()
+
+    async def are_new(self) -> bool:
+        """Tell whether there may be new commits since the last read (`stat` calls)."""
+        if self._marks is None or self._one_at_a_time.locked():
+            return False
+        return await asyncio.to_thread(self._marks_now) != self._marks
+
+    def _marks_now(self) -> Marks:
+        return marks_of(repository_of(self._root))
+
+    async def _read(self) -> bool:
+        """Read what is new; return whether git named the commit checked out."""
+        commit = await asyncio.to_thread(head, self._root)
+        if commit is None:
+            return False
+        if self.history and self.history.head == commit:
+            return True
+        with self._store.reading() as db:
+            row = db.execute(
+                "SELECT history FROM workspace WHERE id = ? AND head = ?",
+                (self._id, commit),
+            ).fetchone()
+        if row and row[0]:
+            self.history = await asyncio.to_thread(unpack_history, row[0])
+            return True
+        history = await asyncio.to_thread(read_history, self._root)
+        self.history = history
+        if history is not None:
+            packed = await asyncio.to_thread(pack_history, history)
+            self._store.change(
+                lambda db: db.execute(
+                    "UPDATE workspace SET head = ?, history = ? WHERE id = ?",
+                    (commit, packed, self._id),
+                )
+            )
+        return True

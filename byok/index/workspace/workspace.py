@@ -1,19 +1,138 @@
 """One workspace: a declared folder, its files and their blobs."""
 
+import logging
+import sqlite3
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from byok.index.files.ignore import IGNORE_FILES, Rules
-from byok.index.files.scan import WHOLE, Counters, is_below, is_text, walk
-from byok.index.files.steering import Steering, steering_of
+from byok.index.files.reading import Folder, Unreadable
+from byok.index.files.scan import (
+    WHOLE,
+    Counters,
+    Steering,
+    is_below,
+    is_text,
+    steering_of,
+    walk,
+)
+from byok.index.store import blobs
 from byok.index.store.batches import Written
 from byok.index.store.chunk_index import View
-from byok.index.types import FileFacts, FoundFile, Phase, SkipReason
-from byok.index.workspace.status import WorkspaceStatus
+from byok.index.store.store import Store
+from byok.index.types import (
+    MAX_BYTES,
+    FileFacts,
+    FoundFile,
+    Phase,
+    SkipReason,
+    blob_name,
+)
+from byok.storage.database import select_in
+
+# How far the indexing of a workspace is, and what is wrong with it.
+
+
+_log = logging.getLogger(__name__)
+
+
+class WorkspaceStatus:
+    """Written by the synchroniser, in the loop; read by status and answers.
+
+    `waiting` of `queued` files are not searchable yet. `was_complete` says that answers
+    may use what is indexed, also while it changes. `trouble` and `unwatched` are
+    sentences for users, "" where all is well.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.phase = Phase.SCANNING
+        self.was_complete = False
+        self.trouble = ""
+        self.unwatched = ""
+        self.waiting = 0
+        self.queued = 0
+        self._root = root
+
+    @property
+    def note(self) -> str:
+        """What users should know, "" if nothing."""
+        return "; ".join(filter(None, (self.trouble, self.unwatched)))
+
+    @property
+    def done(self) -> int:
+        """How many of the queued files are searchable."""
+        return self.queued - self.waiting
+
+    @property
+    def percentage(self) -> float:
+        """How much of what was queued is done."""
+        is_new = self.phase is Phase.SCANNING and not self.was_complete
+        if is_new or self.phase is Phase.GONE:
+            return 0.0
+        return round(100.0 * self.done / self.queued, 1) if self.queued else 100.0
+
+    def begin_scan(self) -> None:
+        """Note that the whole folder is walked."""
+        self._enter(Phase.SCANNING)
+
+    def begin_indexing(self) -> None:
+        """Note that files wait for being indexed."""
+        self._enter(Phase.INDEXING)
+
+    def complete(self) -> None:
+        """Note that everything found is searchable."""
+        self.waiting = 0
+        self.was_complete = True
+        self._enter(Phase.COMPLETE)
+
+    def give_up(self, max_files: int) -> None:
+        """Note that there are more files than the user allows."""
+        self.was_complete = False
+        self.trouble = f"more than {max_files:,} files: ripgrep answers instead"
+        self._enter(Phase.TOO_LARGE)
+
+    def lose_folder(self) -> None:
+        """Note that the folder is gone; what is known of it is kept."""
+        self.trouble = "its folder is gone; when it is back, byok follows it again"
+        self._enter(Phase.GONE)
+
+    def report_failure(self, error: BaseException) -> None:
+        """Note that the index may not be up to date."""
+        self.trouble = f"could not be synchronised: {error}"
+
+    def clear_trouble(self) -> None:
+        """Note that a walk went well."""
+        self.trouble = ""
+
+    def report_watching(self, sentence: str) -> None:
+        """Note why changes are not seen at once, "" if they are."""
+        self.unwatched = sentence
+
+    def add_queued(self, count: int) -> None:
+        """Add waiting files; the count starts at 0 when none waited."""
+        if not self.waiting:
+            self.queued = 0
+        self.queued += count
+        self.waiting += count
+
+    def set_waiting(self, count: int) -> None:
+        """Note how many files are left after some were taken out of the queue."""
+        self.waiting = count
+
+    def finish_one(self) -> None:
+        """Note that one file was written."""
+        self.waiting = max(0, self.waiting - 1)
+
+    def _enter(self, phase: Phase) -> None:
+        if self.phase is not phase or phase is Phase.SCANNING:
+            self.phase = phase
+            _log.info("%s: %s", self._root, phase)
+
 
 # Whatever changes within this time after a file was read may have the same time stamp.
 _SETTLES_NS = 2_000_000_000
@@ -258,3 +377,80 @@ def total_view(workspaces: Iterable[Workspace], chunks: int) -> View:
         return View(key, ids, chunks)
     ids = frozenset().union(*(ids for _, ids in members))
     return View("+".join(key for key, _ in members), ids, chunks)
+
+
+# Copies files of workspaces into the store when clients ask about them.
+#
+# A name counts as known only while its content is held, because a file may change while
+# a checkpoint still refers to its old version.
+
+
+_AT_ONCE = 8 * 2**20
+
+
+def adopt(
+    store: Store,
+    roots: Mapping[int, Path],
+    blob_ids: Iterable[int],
+    *,
+    at_once: int = _AT_ONCE,
+) -> frozenset[int]:
+    """Store the content of blobs whose files are unchanged; return which are held.
+
+    `roots` are the folders of the workspaces by id. Contents are written in parts of
+    about `at_once` bytes. Blocks.
+
+    Raises:
+        sqlite3.OperationalError: such as a full disk.
+    """
+    with store.reading() as db:
+        places = list(
+            select_in(
+                db,
+                "SELECT b.id, b.name, f.workspace_id, f.path FROM file f "
+                "JOIN blob b ON b.id = f.blob_id WHERE f.blob_id IN (?)",
+                blob_ids,
+            )
+        )
+    held: set[int] = set()
+    some: list[tuple[int, bytes]] = []
+    size = 0
+    for blob_id, content in _contents(places, roots):
+        some.append((blob_id, content))
+        size += len(content)
+        if size >= at_once:
+            held |= _keep_contents(store, some)
+            some, size = [], 0
+    return frozenset(held | _keep_contents(store, some))
+
+
+def _keep_contents(store: Store, contents: list[tuple[int, bytes]]) -> set[int]:
+    if not contents:
+        return set()
+
+    def keep(db: sqlite3.Connection) -> set[int]:
+        return {i for i, content in contents if blobs.hold(db, i, content)}
+
+    return store.change(keep).result()
+
+
+def _contents(
+    places: Iterable[tuple[int, bytes, int, str]], roots: Mapping[int, Path]
+) -> Iterator[tuple[int, bytes]]:
+    """Read what can be read; a walk finds out about the rest."""
+    found: set[int] = set()
+    with ExitStack() as opened:
+        folders: dict[int, Folder] = {}
+        for blob_id, name, workspace_id, path in places:
+            if workspace_id not in roots or blob_id in found:
+                continue
+            try:
+                if workspace_id not in folders:
+                    folder = opened.enter_context(Folder(roots[workspace_id]))
+                    folders[workspace_id] = folder
+                content, _ = folders[workspace_id].read(path, MAX_BYTES)
+            except Unreadable:
+                continue
+            if blob_name(path, content) == name:
+                found.add(blob_id)
+                yield blob_id, content

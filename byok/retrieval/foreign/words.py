@@ -5,15 +5,333 @@ Tables of programming terms give English words for it, with less weight than wor
 stand in the question. Its own words still count: comments may be in its language.
 """
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import takewhile
 from typing import NamedTuple
 
 from byok.index.parse.tokens import IDEOGRAPHS, expand
-from byok.retrieval.foreign.forms import find_entry
-from byok.retrieval.foreign.latin import Guess, guess, languages_of, says_nothing
-from byok.retrieval.foreign.segments import LONGEST_RUN, Segment, segment
-from byok.retrieval.foreign.tables import load_table, simplified_forms, stemmer
+from byok.retrieval.foreign.tables import (
+    TermTable,
+    load_table,
+    simplified_forms,
+    stemmer,
+)
+
+# Find the entry for a form of a word, in the languages that inflect their words.
+#
+# Stemmers leave some forms apart ("erro", "erros"; "löscht", "löschen") and give words
+# with different meanings the same stem ("proceso", "procesador").
+
+
+# What a form ends with, and what its dictionary form ends with instead.
+_ENDINGS = {
+    "es": (("ciones", "ción"), ("siones", "sión"), ("ces", "z"), ("es", ""), ("s", "")),
+    "pt": (
+        ("ões", "ão"),
+        ("oes", "ao"),
+        ("ais", "al"),
+        ("eis", "el"),
+        ("éis", "el"),
+        ("ns", "m"),
+        ("es", ""),
+        ("s", ""),
+    ),
+    "fr": (("aux", "al"), ("s", ""), ("x", "")),
+    "de": (
+        ("iert", "ieren"),
+        ("ert", "ern"),
+        ("elt", "eln"),
+        ("et", "en"),
+        ("t", "en"),
+        ("en", ""),
+        ("es", ""),
+        ("er", ""),
+        ("n", ""),
+        ("e", ""),
+        ("s", ""),
+    ),
+    "ru": (
+        ("уются", "овать"),
+        ("уется", "овать"),
+        ("уют", "овать"),
+        ("ует", "овать"),
+        ("ками", "ок"),
+        ("ков", "ок"),
+        ("кам", "ок"),
+        ("ках", "ок"),
+        ("ком", "ок"),
+        ("ки", "ок"),
+        ("ка", "ок"),
+        ("ку", "ок"),
+        ("ке", "ок"),
+        ("ью", "ь"),
+        ("и", "ь"),
+    ),
+}
+_GERMAN_PARTICIPLE = re.compile(
+    "^(ab|an|auf|aus|bei|bereit|ein|fest|frei|her|herunter|hinzu|hoch|nach|um|vor|weg"
+    "|weiter|wieder|zu|zurück|zurueck|zusammen|zwischen)?(?:ge|zu)(?=.{3})"
+)
+_RUSSIAN_PARTICIPLE = re.compile("(вл|пл|бл|мл|жд|[щчжш]|)ен(?:н[а-я]{1,3}|[аоы])?$")
+# How a participle changes the end of its verb.
+_RUSSIAN_CHANGES = {
+    "вл": "в",
+    "пл": "п",
+    "бл": "б",
+    "мл": "м",
+    "жд": "д",
+    "щ": "ст т",
+    "ч": "т ч",
+    "ж": "д з ж",
+    "ш": "с ш",
+}
+_GERMAN_CASE = re.compile("(?<=t)e[nrsm]?$")
+
+
+def find_entry(
+    phrase: str, stemmed: str, language: str, table: TermTable
+) -> str | None:
+    """Return the English words for one or more words; None if they are no entry.
+
+    `stemmed` has the stems of the words, which are separated by spaces in both.
+    """
+    if language == "ru":
+        phrase = phrase.replace("ё", "е")
+    found = table.entries.get(phrase)
+    if found is not None:
+        return found
+    head, *rest = phrase.split(" ", 1)
+    for form in _dictionary_forms(head, language):
+        if found := table.entries.get(" ".join((form, *rest))):
+            return found
+    terms = table.stems.get(stemmed)
+    if not terms:
+        # A stemmer may take the end of a short word for an ending.
+        return table.entries.get(stemmed)
+    return table.entries[max(terms, key=lambda term: _likeness(term, phrase))]
+
+
+def _likeness(term: str, word: str) -> tuple[int, int]:
+    pairs = zip(term, word, strict=False)
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return same, -len(term)
+
+
+def _dictionary_forms(word: str, language: str) -> Iterator[str]:
+    bases = [word]
+    if language == "de":
+        bases.append(_GERMAN_CASE.sub("", word))
+        bases += [_GERMAN_PARTICIPLE.sub(r"\1", base) for base in bases]
+    if language == "ru" and (match := _RUSSIAN_PARTICIPLE.search(word)):
+        stem = word[: match.start()]
+        for end in _RUSSIAN_CHANGES.get(match[1], "").split() or [""]:
+            yield f"{stem}{end}ить"
+    for base in dict.fromkeys(bases):
+        for ending, instead in _ENDINGS[language]:
+            if base.endswith(ending):
+                yield base[: -len(ending)] + instead
+
+
+# Tell in which language a question in Latin letters is written, without a table.
+#
+# Only function words, letters that English does not use, and endings count. A question
+# in plain English must never be taken for another language, so one hint is not enough.
+
+
+LATIN = ("es", "pt", "de", "fr")
+_MOST_LATIN_WORDS = 300
+_FEW_WORDS = 8
+_SURE, _HINT = 2, 1
+
+# Words that only one of these languages uses, and that are neither English words nor
+# usual names in code.
+_SURE_WORDS = {
+    "es": "cómo qué cuál cuáles dónde cuándo está están los las una unos unas del "
+    "cuando donde según también pero hace hacer puede pueden desde hasta sobre esto "
+    "estos estas muestra después antes debe deben quién",
+    "pt": "não são uma umas uns nas nos pelo pela pelos pelas onde quando quais qual "
+    "você às aos também isso deste desta num numa feito feita fazer pode podem já "
+    "após através é até quem está",
+    "de": "wie wird werden der das und ist nicht ein eine einen einem einer eines wo "
+    "welche welcher welches welchen wenn für über durch auf aus bei beim mit nach oder "
+    "vom von zum zur sind wurde wurden kann können dass zwischen warum wann woher "
+    "wer gibt man sich",
+    "fr": "où quel quelle quels quelles dans avec sont ces cette aux pourquoi "
+    "quand leurs être fait faire qu peut doit depuis après avant à",
+}
+# Words that several of them use, or that are also English or code.
+_HINT_WORDS = {
+    "es": "como que se para por con de la el en un y al son sin lo su sus este esta "
+    "entre cada",
+    "pt": "como que se para por de da do em um ao sem seu sua este esta entre cada",
+    "de": "die des den dem im am als es auch",
+    "fr": "le la les des du de un une et en par pour sur qui que se il elle sans entre "
+    "chaque au ses est comment",
+}
+_LETTERS = {
+    "es": "ñáéíóúü",
+    "pt": "ãõçáéíóúâêôà",
+    "de": "äöüß",
+    "fr": "éèêëàâîïôùûçœ",
+}
+_LATIN_ENDINGS = {
+    "es": ("cion", "ciones", "miento", "adores"),
+    "pt": ("acao", "acoes", "adores"),
+    "de": ("ierung", "ierungen", "ieren", "keit", "schaft"),
+    "fr": ("isation", "ateur", "ateurs"),
+}
+_ENGLISH_WORDS = (
+    "the and of to is are how where what which when why who does did with from that "
+    "this these those it its by be not or for into if has have should can could would "
+    "will we i you there was were been being after before find add fix make use using "
+    "all any each between on except without only about than"
+)
+_ENGLISH = frozenset(_ENGLISH_WORDS.split())
+
+
+def _points() -> dict[str, tuple[tuple[str, int], ...]]:
+    found: dict[str, list[tuple[str, int]]] = {}
+    for points, table in ((_SURE, _SURE_WORDS), (_HINT, _HINT_WORDS)):
+        for language, text in table.items():
+            for word in text.split():
+                found.setdefault(word, []).append((language, points))
+    return {word: tuple(given) for word, given in found.items()}
+
+
+_POINTS = _points()
+
+
+class Guess(NamedTuple):
+    """Languages that a question may be in, the likeliest first.
+
+    `sure` says whether the first is certain; otherwise its table must know the words.
+    """
+
+    languages: tuple[str, ...]
+    sure: bool
+
+
+NO_GUESS = Guess((), False)
+
+
+def guess(lowered: Sequence[str]) -> Guess:
+    """Guess the language of a question from its words, which are in lower case.
+
+    Each word counts once, however often it occurs.
+    """
+    said = set(lowered[:_MOST_LATIN_WORDS])
+    english = _SURE * len(said & _ENGLISH)
+    scores: dict[str, int] = {}
+    for word in said:
+        given = _POINTS.get(word, ())
+        if not given and not word.isascii():
+            given = tuple((language, _HINT) for language in languages_of(word))
+        for language, points in given:
+            scores[language] = scores.get(language, 0) + points
+    if not scores:
+        short = not english and len(lowered) <= _FEW_WORDS
+        return _by_endings(lowered) if short else NO_GUESS
+    best = max(scores.values())
+    if best <= english:
+        return NO_GUESS
+    likely = tuple(name for name in LATIN if scores.get(name, 0) >= max(best - 1, 1))
+    ranked = tuple(sorted(likely, key=lambda language: -scores[language]))
+    return Guess(ranked, best > _SURE and len(likely) == 1)
+
+
+def languages_of(word: str) -> tuple[str, ...]:
+    """Return the languages that have all letters of a word that is not ASCII."""
+    strange = {letter for letter in word if not letter.isascii()}
+    return tuple(name for name in LATIN if strange <= set(_LETTERS[name]))
+
+
+def _by_endings(lowered: Sequence[str]) -> Guess:
+    likely = {
+        name: None
+        for word in lowered
+        for name, endings in _LATIN_ENDINGS.items()
+        if len(word) > 6 and word.endswith(endings)
+    }
+    return Guess(tuple(likely), False)
+
+
+def says_nothing(word: str, language: str) -> bool:
+    """Tell whether a word is a function word of a language."""
+    return any(name == language for name, _ in _POINTS.get(word, ()))
+
+
+# Find the terms of a table in a text that has no spaces between its words.
+
+
+# A covered character is worth more than any number of terms less.
+_CHARACTER = 1 << 12
+LONGEST_RUN = 400
+
+
+class Segment(NamedTuple):
+    """A term at `start` to `end` of a text.
+
+    Attributes:
+        english: its English words; "" for a word that says nothing.
+        parts: the English words of the terms that it consists of.
+    """
+
+    start: int
+    end: int
+    english: str
+    parts: tuple[str, ...] = ()
+
+
+def segment(
+    text: str, entries: Mapping[str, str], longest: int, shortest: int = 1
+) -> Iterator[Segment]:
+    """Yield the terms that cover most of a text, in order; of equals, the fewest terms.
+
+    Terms have at least `shortest` characters. A term of one character counts only
+    between other terms: beside unknown characters it is likely a part of another word.
+    Of a text only the first thousand characters are read.
+    """
+    text = text[:LONGEST_RUN]
+    taken = _cover(text, entries, longest, shortest)
+    place = 0
+    known = True
+    while place < len(text):
+        size = taken[place]
+        after = place + size
+        between = known and (after == len(text) or taken[after] > 0)
+        if size > 1 or (size == 1 and (between or not entries[text[place]])):
+            term = text[place:after]
+            yield Segment(place, after, entries[term], _parts(term, entries, shortest))
+        known = size > 0
+        place += size or 1
+
+
+def _cover(
+    text: str, entries: Mapping[str, str], longest: int, shortest: int
+) -> list[int]:
+    """Return the length of the term that starts at each character, 0 for none."""
+    end = len(text)
+    worth = [0] * (end + 1)
+    taken = [0] * (end + 1)
+    for start in range(end - 1, -1, -1):
+        best, length = worth[start + 1], 0
+        for size in range(shortest, min(longest, end - start) + 1):
+            if text[start : start + size] in entries:
+                value = worth[start + size] + size * _CHARACTER - 1
+                if value >= best:
+                    best, length = value, size
+        worth[start], taken[start] = best, length
+    return taken
+
+
+def _parts(term: str, entries: Mapping[str, str], shortest: int) -> tuple[str, ...]:
+    if " " not in entries[term]:
+        return ()
+    inner = segment(term, entries, len(term) - 1, shortest)
+    return tuple(part.english for part in inner)
+
 
 # By place in the entry: the first word is the likeliest. Chosen on Chinese questions.
 _WEIGHTS = (0.8, 0.6, 0.5, 0.4)

@@ -8,13 +8,15 @@ from byok.routing import Service
 from byok.server.control import Control
 from byok.server.dashboard.endpoint import PageHandler, PageRequest
 from byok.server.dashboard.feed_api import make_feed_handlers
-from byok.server.dashboard.index_api import make_index_handlers
 from byok.server.dashboard.journal_api import make_journal_handlers
-from byok.server.dashboard.keys_api import make_key_handlers
-from byok.server.dashboard.overview_api import make_overview_handlers
+from byok.server.dashboard.overview_api import (
+    make_index_handlers,
+    make_key_handlers,
+    make_overview_handlers,
+)
 from byok.server.dashboard.settings_api import make_settings_handlers
 from byok.server.dashboard.usage_api import make_usage_handlers
-from byok.server.handlers import LocalHandler
+from byok.server.endpoints import LocalHandler
 from byok.wiring.services import Services
 
 # Names of what commands ask for too.

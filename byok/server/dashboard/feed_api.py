@@ -16,7 +16,7 @@ from aiohttp.web import StreamResponse
 from byok.features.feed import Feed, FeedEnd, FeedReader
 from byok.server.dashboard.endpoint import PAGE_HEADERS, PageHandler, PageRequest
 from byok.server.http.stream import LINES, OpenStream
-from byok.wire.ndjson import encode_line
+from byok.wire.json_lines import encode_line
 
 _BEAT = 15.0  # seconds of silence before a line without changes
 _PATIENCE = 30.0  # seconds with a page that does not read

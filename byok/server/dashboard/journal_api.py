@@ -4,6 +4,7 @@ The journal is read in threads, by connections that change nothing. Where there 
 yet, answers are empty; where it cannot be read, the page shows why.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 
 from byok.chat import Json
 from byok.error_table import GROUPS, error_rows
+from byok.errors import CannotStart, NotReady
 from byok.journal.conversations import latest_conversations, sum_requests
 from byok.journal.problems import ErrorSum, find_problems
 from byok.journal.reader import left_out
@@ -24,10 +26,30 @@ from byok.server.dashboard.fields import (
     read_text,
     read_time,
 )
-from byok.server.dashboard.journal_reading import read_journal
 from byok.wiring.services import Services
 
+# Read the journal for the page: in a thread, with an error that the page can show.
+
+
 T = TypeVar("T")
+
+
+async def read_journal(path: Path, read: Callable[[], T]) -> T:
+    """Return what `read` returns, which may block.
+
+    Raises:
+        NotReady: the journal cannot be read just now; the message says why.
+    """
+    try:
+        return await asyncio.to_thread(read)
+    except CannotStart as error:  # which would be an answer with status 500
+        raise NotReady(error.message, code=error.code, hint=error.hint) from error
+    except OSError as error:
+        raise NotReady(
+            f"The journal {path} cannot be read: {error.strerror}."
+        ) from error
+
+
 _MOST_REQUESTS = 200
 _MOST_CONVERSATIONS = 100
 _TURNS = 200  # of a conversation at once

@@ -1,4 +1,4 @@
-"""What the overview asks for: the daemon, its upstreams, models and keys.
+"""What the page asks for beside the journal: overview, index, search, keys.
 
 Each block of the panel asks for itself, because some of it takes seconds: a list of
 models comes from an upstream, a key from a keyring that may open a dialog. Opening the
@@ -7,21 +7,37 @@ for how it goes.
 """
 
 import asyncio
+import contextlib
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
 from byok.chat import Json
+from byok.code_query import DEFAULT_LENGTH, LONGEST, RetrievalRequest
 from byok.config import UpstreamSettings
 from byok.dialects.presets import preset_of
+from byok.errors import BadRequest, ConfigError
+from byok.index.types import SkipReason
+from byok.keys import KeyWanted, clean_key, fingerprint
+from byok.retrieval.code_context import CodeContext
 from byok.routing import Service
 from byok.server.catalog_report import known_catalog
 from byok.server.control import Control
 from byok.server.dashboard.endpoint import PageHandler, PageRequest
-from byok.server.dashboard.fields import read_flag
-from byok.server.handlers import LocalHandler
+from byok.server.dashboard.fields import (
+    bad_field,
+    read_choice,
+    read_count,
+    read_flag,
+    read_number,
+    read_text,
+    read_texts,
+    refuse_empty,
+)
+from byok.server.endpoints import LocalHandler
 from byok.upstream.base import Upstream
 from byok.wiring.apis import base_url_of
+from byok.wiring.key_entry import key_named
 from byok.wiring.services import Services
 
 
@@ -98,3 +114,166 @@ def _one_at_a_time(
         return await asyncio.shield(running[0])
 
     return answer
+
+
+# What the panels of the index and of code search ask for.
+
+
+_LONGEST_QUESTION = 10_000
+_LONGEST_PATH = 4096
+_MOST_FOLDERS = 100
+_HITS, _MOST_HITS = 10, 50
+_LINES = 12  # of a chunk
+_MOST_FILES = 200
+
+
+def make_index_handlers(context: CodeContext) -> Mapping[str, PageHandler]:
+    """Return what answers each name of these panels."""
+    answers = _IndexApi(context)
+    return {
+        "index-skipped": answers.list_skipped,
+        "search": answers.search,
+        "retrieval": answers.retrieve,
+    }
+
+
+class _IndexApi:
+    def __init__(self, context: CodeContext) -> None:
+        self._context = context
+        self._walking = asyncio.Lock()  # a walk keeps a thread busy for seconds
+
+    async def list_skipped(self, asked: PageRequest) -> Json:
+        """Return how many files are left out for each reason, and some of them."""
+        body = asked.body
+        root = read_text(body, "root", longest=_LONGEST_PATH)
+        name = read_choice(body, "reason", ("", *SkipReason), "")
+        reason = SkipReason(name) if name else None
+        offset = read_number(body, "offset") or 0
+        limit = read_count(body, "limit", _MOST_FILES, most=_MOST_FILES)
+        async with self._walking:
+            found = await self._context.find_skipped(root, reason, offset, limit)
+        return {
+            "reasons": [
+                {"reason": one, "count": found.counts[one], "why": one.explanation}
+                for one in SkipReason
+                if found.counts.get(one)
+            ],
+            "files": [file._asdict() for file in found.files],
+            "whole": found.whole,
+        }
+
+    async def search(self, asked: PageRequest) -> Json:
+        """Return the best files with lines of them, and how long that took."""
+        question, roots = _question(asked.body)
+        limit = read_count(asked.body, "limit", _HITS, most=_MOST_HITS)
+        began = time.monotonic()
+        found = await self._context.search(question, limit, roots, lines=_LINES)
+        return {**found, "seconds": time.monotonic() - began}
+
+    async def retrieve(self, asked: PageRequest) -> Json:
+        """Return the excerpts that a model would get, and how long that took."""
+        question, roots = _question(asked.body)
+        length = read_count(asked.body, "length", DEFAULT_LENGTH, most=LONGEST)
+        wanted = RetrievalRequest(question, length, roots=roots)
+        found = await self._context.retrieve(wanted)
+        return {"text": found.text, "seconds": found.seconds}
+
+
+def _question(body: Json) -> tuple[str, list[str]]:
+    """Return a question, and the workspaces to search."""
+    question = read_text(body, "query", longest=_LONGEST_QUESTION)
+    roots = read_texts(body, "workspaces", most=_MOST_FOLDERS, longest=_LONGEST_PATH)
+    return refuse_empty("query", question), roots
+
+
+# Keys on the page: stored and removed, never shown.
+#
+# A key is known to the redactor before it is used, and stored for the origin that the
+# settings in force name. The page says which address its user sees: where that is
+# another one, because the settings were changed meanwhile, nothing is stored.
+
+
+_LONGEST_NAME = 80
+_LONGEST_KEY = 10_000  # as it is pasted
+_LONGEST_ADDRESS = 2000
+_OTHER_WAYS = (
+    "Store it by command: byok keys set {name} --store vault. "
+    "Or set the variable {variable}."
+)
+
+
+def make_key_handlers(
+    services: Services, control: Control
+) -> Mapping[str, PageHandler]:
+    """Return what answers changes of keys."""
+    answers = _KeysApi(services, control)
+    return {"key-set": answers.set, "key-remove": answers.remove}
+
+
+class _KeysApi:
+    def __init__(self, services: Services, control: Control) -> None:
+        self._services = services
+        self._control = control
+
+    async def set(self, asked: PageRequest) -> Json:
+        """Store a key in the keyring; the answer holds its fingerprint only."""
+        # What is no key is not told to the redactor, which forgets nothing: it may be
+        # a whole file, or a common word.
+        key = clean_key(read_text(asked.body, "key", longest=_LONGEST_KEY))
+        wanted = self._find(asked)
+        _check_address(
+            wanted, read_text(asked.body, "address", longest=_LONGEST_ADDRESS)
+        )
+        self._services.redactor.add(key)
+        keyring = self._services.ladder.keyring
+        try:
+            await asyncio.to_thread(keyring.set, wanted.entry, key)
+        except ConfigError as error:
+            raise _with_other_ways(error, wanted) from None
+        self._forget(wanted)
+        return {
+            "name": wanted.title,
+            "origin": wanted.origin,
+            "fingerprint": fingerprint(key),
+        }
+
+    async def remove(self, asked: PageRequest) -> Json:
+        """Remove a key from the keyring."""
+        wanted = self._find(asked)
+        keyring = self._services.ladder.keyring
+        removed = await asyncio.to_thread(keyring.remove, wanted.entry)
+        self._forget(wanted)
+        return {"name": wanted.title, "removed": removed}
+
+    def _find(self, asked: PageRequest) -> KeyWanted:
+        name = refuse_empty(
+            "name", read_text(asked.body, "name", longest=_LONGEST_NAME)
+        )
+        if "://" in name:
+            raise bad_field("name", "that of an upstream")
+        return key_named(name, self._control.settings)
+
+    def _forget(self, wanted: KeyWanted) -> None:
+        """Let every key be looked up anew, and this one in the keyring too."""
+        self._services.forget_keys()
+        if key := self._services.keys.get(wanted.name):
+            key.forget()
+
+
+def _check_address(wanted: KeyWanted, address: str) -> None:
+    """Refuse a key that was entered for another address than that in force."""
+    with contextlib.suppress(ValueError):  # no address
+        if KeyWanted(wanted.name, address).origin == wanted.origin:
+            return
+    raise BadRequest(
+        f"The address of {wanted.title} is now {wanted.base_url}, not the one that was "
+        "shown; no key was stored.",
+        code="settings_changed",
+        hint="Look at the address, then set the key again.",
+        status=409,
+    )
+
+
+def _with_other_ways(error: ConfigError, wanted: KeyWanted) -> ConfigError:
+    ways = _OTHER_WAYS.format(name=wanted.title, variable=wanted.own_env)
+    return error.with_hint(ways)

@@ -17,7 +17,7 @@ from byok.journal.series import SPLITS, Bucket, SeriesReader
 from byok.journal.usage import GROUPS, UsageRow, UsageTable, add_rows, top_usage
 from byok.server.dashboard.endpoint import PageHandler, PageRequest
 from byok.server.dashboard.fields import read_choice, read_count
-from byok.server.dashboard.journal_reading import read_journal
+from byok.server.dashboard.journal_api import read_journal
 from byok.wiring.services import Services
 
 _MOST_DAYS = 366

@@ -16,7 +16,7 @@ from byok.platform.installation import make_pasteable
 from byok.platform.memory import lacks_memory, memory_is_short
 from byok.redact import Redactor
 from byok.server.openai_api import ClientApi
-from byok.wire.ndjson import encode_line
+from byok.wire.json_lines import encode_line
 
 if TYPE_CHECKING:
     from byok.chat import Json

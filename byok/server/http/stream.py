@@ -42,7 +42,7 @@ from byok.chat import Json
 from byok.record import Hop
 from byok.server.http.exchange import HttpExchange
 from byok.server.http.reply import COMMON, REQUEST_ID
-from byok.wire.ndjson import encode_line
+from byok.wire.json_lines import encode_line
 
 LINES = {
     **COMMON,

@@ -9,8 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from byok.chat import Json
-from byok.dialects.fact_values import write_facts
-from byok.dialects.model_facts import FactSource, ModelFacts, SourcedFacts
+from byok.dialects.model_facts import FactSource, ModelFacts, SourcedFacts, write_facts
 from byok.upstream.profiles import Profile
 
 _MOST_CASES, _LONGEST = 100, 200

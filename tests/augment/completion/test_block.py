@@ -2,8 +2,7 @@
 
 import pytest
 
-from byok.augment.completion.block import MOST_LINES, IndentedBlock, OneLine
-from byok.augment.completion.cursor import Cursor
+from byok.augment.completion import MOST_LINES, Cursor, IndentedBlock, OneLine
 
 MORE = "\n\n\ndef other():\n    pass\n"
 

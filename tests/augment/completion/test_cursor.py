@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.augment.completion.cursor import Cursor, brackets, indent
+from byok.augment.completion import Cursor, brackets, indent
 from tests.fakes.linear import check_linear
 
 

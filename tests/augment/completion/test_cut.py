@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.augment.completion.cursor import Cursor
-from byok.augment.completion.cut import MOST_CHARS, Cutter
-from byok.augment.fences import Unfenced
+from byok.augment.completion import MOST_CHARS, Cursor, Cutter
+from byok.augment.remarks import Unfenced
 from tests.fakes.slices import CUTS, cut
 
 CODE = st.text('ab ()\n{}"\t:', max_size=60)

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.augment.completion.cursor import Cursor
-from byok.augment.completion.repeats import Unrepeated, without_suffix
+from byok.augment.completion import Cursor, Unrepeated, without_suffix
 from byok.stage import drain
 from tests.fakes.slices import CUTS, cut, singles
 

@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from byok.augment.completion.cursor import Cursor
-from byok.augment.completion.cut import Cutter
-from byok.augment.completion.reply import CompletionObject
-from byok.augment.fences import Unfenced
+from byok.augment.completion import CompletionObject, Cursor, Cutter
+from byok.augment.remarks import Unfenced
 from byok.augment.reply_job import ReplyFacts
 from byok.errors import UpstreamGarbled
 from byok.events import Finish, FinishReason, TextDelta, ThinkingDelta

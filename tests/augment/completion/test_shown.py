@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.augment.completion.cursor import Cursor
-from byok.augment.completion.shown import Shown
+from byok.augment.completion import Cursor, Shown
 
 BEFORE, AFTER, TEXT = "def f():\n    ", "\n", "return 1\n    # done"
 LONG = "".join(f"line {n}\n" for n in range(200))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.augment.prompts.chat_input import decode
+from byok.augment.prompts.chat_texts import decode_chat_input
 from byok.chat import Role
 from tests.fakes.bodies import exchange
 from tests.fakes.jobs import PLAIN, STATE, events, never_fails, texts, whole
@@ -14,7 +14,7 @@ BODY: dict[str, Any] = {"prompt": "Why is the fer", "suffix": " today?"}
 
 def test_chat_input_is_completed_by_chat_and_never_by_fim() -> None:
     body = {**BODY, "chat_history": [exchange("Is it late?", "Yes.")]}
-    chat = decode(body, PLAIN, STATE).chat
+    chat = decode_chat_input(body, PLAIN, STATE).chat
     assert chat.fim is None
     assert "Why is the fer[[CURSOR]] today?" in texts(chat)
     assert "Assistant: Yes." in texts(chat)
@@ -33,16 +33,16 @@ def test_chat_input_is_completed_by_chat_and_never_by_fim() -> None:
 def test_chat_input_completion_ends_the_sentence(
     said: tuple[str, ...], text: str
 ) -> None:
-    found = whole(decode, BODY, events(*said))
+    found = whole(decode_chat_input, BODY, events(*said))
     assert found["text"] == text
     assert len(found["completion_items"]) == bool(text)
 
 
 def test_chat_input_that_is_empty_is_not_completed() -> None:
-    assert decode({"prompt": ""}, PLAIN, STATE).chat.messages == ()
+    assert decode_chat_input({"prompt": ""}, PLAIN, STATE).chat.messages == ()
 
 
 @pytest.mark.parametrize("odd", [None, 7, [], ["x"], {"x": 1}, "\ud800"])
 def test_chat_input_accepts_any_json_in_any_field(odd: Any) -> None:
     for name in (*BODY, "prefix", "chat_history", "model", "max_tokens"):
-        never_fails(decode, {**BODY, name: odd})
+        never_fails(decode_chat_input, {**BODY, name: odd})

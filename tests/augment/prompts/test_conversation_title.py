@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.augment.prompts.conversation_title import MAX_CHARS, decode, tidy
+from byok.augment.prompts.chat_texts import MAX_CHARS, decode_title, tidy
 from byok.errors import UpstreamGarbled
 from tests.fakes.bodies import exchange
 from tests.fakes.jobs import PLAIN, STATE, events, texts, whole
@@ -44,20 +44,20 @@ def test_a_title_is_always_one_short_line(answer: str) -> None:
 
 def test_conversation_title_stands_in_both_fields() -> None:
     title = "Ferry delays"
-    assert whole(decode, BODY, events(title)) == {"text": title, "title": title}
+    assert whole(decode_title, BODY, events(title)) == {"text": title, "title": title}
 
 
 def test_the_conversation_is_shown() -> None:
-    shown = texts(decode(BODY, PLAIN, STATE).chat)
+    shown = texts(decode_title(BODY, PLAIN, STATE).chat)
     assert "Why is the ferry late?" in shown
     assert "Fog." in shown
 
 
 def test_conversation_title_of_an_empty_conversation_asks_nobody() -> None:
-    assert decode({}, PLAIN, STATE).chat.messages == ()
-    assert whole(decode, {}, []) == {"text": "", "title": ""}
+    assert decode_title({}, PLAIN, STATE).chat.messages == ()
+    assert whole(decode_title, {}, []) == {"text": "", "title": ""}
 
 
 def test_conversation_title_that_is_empty_is_an_error() -> None:
     with pytest.raises(UpstreamGarbled, match="empty answer"):
-        whole(decode, BODY, events("```"))
+        whole(decode_title, BODY, events("```"))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.augment.prompts.edit import decode
+from byok.augment.prompts.edit import decode_edit
 from byok.augment.reply_job import ReplyFacts
 from byok.errors import BadRequest, UpstreamGarbled
 from byok.events import FinishReason
@@ -21,12 +21,12 @@ BODY: dict[str, Any] = {
 
 
 def edited(answer: str, **body: Any) -> str:
-    found: str = whole(decode, {**BODY, **body}, events(*answer))["text"]
+    found: str = whole(decode_edit, {**BODY, **body}, events(*answer))["text"]
     return found
 
 
 def test_edit_prompt_has_the_selection_its_surroundings_and_the_instruction() -> None:
-    shown = texts(decode(BODY, PLAIN, STATE).chat)
+    shown = texts(decode_edit(BODY, PLAIN, STATE).chat)
     places = [
         shown.index(part)
         for part in ("a.py", "def f()", "return 1", "x = 2", "raise an error")
@@ -37,7 +37,7 @@ def test_edit_prompt_has_the_selection_its_surroundings_and_the_instruction() ->
 @pytest.mark.parametrize("name", ["instruction", "edit_instruction", "message"])
 def test_edit_instruction_has_several_field_names(name: str) -> None:
     body = {name: "raise", "selectedCode": "y"}
-    shown = texts(decode(body, PLAIN, STATE).chat)
+    shown = texts(decode_edit(body, PLAIN, STATE).chat)
     assert "raise" in shown
     assert "y" in shown
 
@@ -75,24 +75,24 @@ def test_edit_keeps_code_fences_in_markdown() -> None:
 )
 def test_edit_that_is_incomplete_is_an_error(answer: str, finish: FinishReason) -> None:
     with pytest.raises(UpstreamGarbled):
-        whole(decode, BODY, events(answer, finish=finish))
+        whole(decode_edit, BODY, events(answer, finish=finish))
 
 
 @pytest.mark.parametrize("wish", [None, "", " ", [], {}, True])
 def test_edit_without_an_instruction_asks_nobody(wish: Any) -> None:
     with pytest.raises(BadRequest) as caught:
-        decode({**BODY, "instruction": wish}, PLAIN, STATE)
+        decode_edit({**BODY, "instruction": wish}, PLAIN, STATE)
     assert (caught.value.status, caught.value.code) == (422, "bad_field")
 
 
 def test_edit_of_an_empty_selection_inserts() -> None:
     assert edited("y\n", selected_text="", selected_code="not this") == "y\n"
-    shown = texts(decode({**BODY, "selected_text": ""}, PLAIN, STATE).chat)
+    shown = texts(decode_edit({**BODY, "selected_text": ""}, PLAIN, STATE).chat)
     assert "[the selection: empty]" in shown
 
 
 def test_edit_reports_unknown_blobs() -> None:
-    found = whole(decode, BODY, events("x"), ReplyFacts("r", ("b",), False))
+    found = whole(decode_edit, BODY, events("x"), ReplyFacts("r", ("b",), False))
     assert found["unknown_blob_names"] == ["b"]
     assert found["checkpoint_not_found"] is True
 
@@ -110,11 +110,11 @@ def test_edit_reports_unknown_blobs() -> None:
 )
 def test_edit_never_takes_the_models_remarks(answer: str, text: str) -> None:
     body = {**BODY, "selected_text": "    return 1\n", "path": "a.py"}
-    assert whole(decode, body, events(answer))["text"] == text
+    assert whole(decode_edit, body, events(answer))["text"] == text
 
 
 @pytest.mark.parametrize("selected", ["    return 1\n", ""])
 def test_edit_refused_by_the_model_replaces_nothing(selected: str) -> None:
     body = {**BODY, "selected_text": selected, "path": "a.py"}
     with pytest.raises(UpstreamGarbled, match="nothing was changed"):
-        whole(decode, body, events("Sorry, I can't help with that."))
+        whole(decode_edit, body, events("Sorry, I can't help with that."))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.augment.prompts.edit_file import decode
+from byok.augment.prompts.edit import decode_edit_file
 from byok.events import FinishReason
 from tests.fakes.jobs import PLAIN, STATE, events, texts, whole
 
@@ -17,12 +17,12 @@ BODY: dict[str, Any] = {
 
 
 def test_the_new_contents_have_the_files_line_ends() -> None:
-    found = whole(decode, BODY, events("```py\ny = 1\nz\n```"))
+    found = whole(decode_edit_file, BODY, events("```py\ny = 1\nz\n```"))
     assert found == {"modified_file_contents": "y = 1\r\nz\r\n", "is_error": False}
 
 
 def test_the_model_sees_the_file_and_the_change() -> None:
-    shown = texts(decode(BODY, PLAIN, STATE).chat)
+    shown = texts(decode_edit_file(BODY, PLAIN, STATE).chat)
     for part in ("a.py", "x = 1", "rename", "x becomes y"):
         assert part in shown
 
@@ -38,7 +38,7 @@ def test_the_model_sees_the_file_and_the_change() -> None:
 def test_edit_file_failure_leaves_the_contents_unchanged(
     answer: str, finish: FinishReason
 ) -> None:
-    found = whole(decode, BODY, events(answer, finish=finish))
+    found = whole(decode_edit_file, BODY, events(answer, finish=finish))
     assert found["modified_file_contents"] == "x = 1\r\n"
     assert found["is_error"] is True
     assert found["error_message"]
@@ -46,7 +46,7 @@ def test_edit_file_failure_leaves_the_contents_unchanged(
 
 def test_an_empty_file_is_a_file() -> None:
     body = {**BODY, "file_contents": ""}
-    found = whole(decode, body, events("y\n"))
+    found = whole(decode_edit_file, body, events("y\n"))
     assert found == {"modified_file_contents": "y\n", "is_error": False}
 
 
@@ -62,8 +62,8 @@ def test_edit_file_without_its_fields_asks_nobody(
     fields: dict[str, Any], contents: str
 ) -> None:
     body = {**BODY, **fields}
-    assert decode(body, PLAIN, STATE).chat.messages == ()
-    found = whole(decode, body, [])
+    assert decode_edit_file(body, PLAIN, STATE).chat.messages == ()
+    found = whole(decode_edit_file, body, [])
     assert (found["modified_file_contents"], found["is_error"]) == (contents, True)
     assert "is missing" in found["error_message"]
 
@@ -83,7 +83,7 @@ FENCED = f"```python\n{NEW}```"
 )
 def test_a_models_remarks_never_reach_the_file(answer: str) -> None:
     body = {**BODY, "file_contents": OLD}
-    found = whole(decode, body, events(answer))
+    found = whole(decode_edit_file, body, events(answer))
     assert found == {"modified_file_contents": NEW, "is_error": False}
 
 
@@ -100,7 +100,7 @@ def test_words_in_place_of_the_file_leave_it_as_it_was(
     answer: str, contents: str
 ) -> None:
     body = {**BODY, "file_contents": contents}
-    found = whole(decode, body, events(answer))
+    found = whole(decode_edit_file, body, events(answer))
     assert found["modified_file_contents"] == contents
     assert found["is_error"] is True
     assert "nothing was changed" in found["error_message"]
@@ -109,8 +109,8 @@ def test_words_in_place_of_the_file_leave_it_as_it_was(
 def test_a_file_is_not_replaced_by_one_without_a_line_of_it() -> None:
     contents = "# Notes\n\nOne.\n\nTwo.\n"
     body = {**BODY, "file_path": "notes.md", "file_contents": contents}
-    found = whole(decode, body, events("I added a third note to it."))
+    found = whole(decode_edit_file, body, events("I added a third note to it."))
     assert (found["modified_file_contents"], found["is_error"]) == (contents, True)
     answer = contents + "\nThree:\n\n```sh\nls\n```\n"
-    found = whole(decode, body, events(answer))
+    found = whole(decode_edit_file, body, events(answer))
     assert found == {"modified_file_contents": answer, "is_error": False}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from byok.augment.positions import INSERTION
-from byok.augment.prompts.editing import (
+from byok.augment.prompts.edit import (
     cleaning,
     cut_file,
     file_of,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.augment.positions import INSERTION, lines
-from byok.augment.prompts.instruction import decode
+from byok.augment.prompts.edit import decode_instruction
 from tests.fakes.jobs import events, streamed
 
 TEXTS = st.text(alphabet="ab \t🚢\r\n", max_size=20)
@@ -18,7 +18,9 @@ def test_instruction_stream_counts_crlf_lines_once() -> None:
         "selected_text": "def f():\r\n",
         "suffix": "    pass\r\n",
     }
-    ran = streamed(decode, body, events("```py\nde", "f g():\n    'x'\n``", "`\n"))
+    ran = streamed(
+        decode_instruction, body, events("```py\nde", "f g():\n    'x'\n``", "`\n")
+    )
     assert (ran.lines[0]["replacement_start_line"], ran.error) == (4, None)
     assert ran.lines[0]["replacement_end_line"] == 4
     assert ran.lines[0]["replacement_old_text"] == "def f():\r\n"
@@ -31,7 +33,7 @@ def test_instruction_stream_lines_applied_give_the_new_file(
     prefix: str, old: str, suffix: str
 ) -> None:
     body = {"instruction": "x", "prefix": prefix, "selected_text": old}
-    ran = streamed(decode, {**body, "suffix": suffix}, events("new"))
+    ran = streamed(decode_instruction, {**body, "suffix": suffix}, events("new"))
     first = ran.lines[0]
     start, end = first["replacement_start_line"], first["replacement_end_line"]
     file = prefix + old + suffix
@@ -69,6 +71,6 @@ def test_instruction_stream_keeps_the_rest_of_a_line(
     prefix: str, old: str, suffix: str, shown: str, text: str
 ) -> None:
     body = {"instruction": "x", "prefix": prefix, "selected_text": old}
-    ran = streamed(decode, {**body, "suffix": suffix}, events("new\n"))
+    ran = streamed(decode_instruction, {**body, "suffix": suffix}, events("new\n"))
     assert ran.lines[0]["replacement_old_text"] == shown
     assert ran.text == text

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.augment.prompts.next_edit import decode, difference, spot_of
+from byok.augment.prompts.next_edit import decode_next_edit, difference, spot_of
 from byok.events import FinishReason
 from tests.fakes.jobs import PLAIN, STATE, events, streamed, texts
 
@@ -26,7 +26,7 @@ TEXTS = st.text(alphabet="ab🚢\r\n", max_size=30)
 
 
 def test_next_edit_has_code_point_offsets() -> None:
-    ran = streamed(decode, BODY, events("EDIT: annotate k\ndef f(k: str):\n"))
+    ran = streamed(decode_next_edit, BODY, events("EDIT: annotate k\ndef f(k: str):\n"))
     [line] = ran.lines
     edit = line["next_edit"]
     file = PREFIX + OLD + SUFFIX
@@ -40,7 +40,7 @@ def test_next_edit_has_code_point_offsets() -> None:
 
 def test_next_edit_suggests_only_changed_lines() -> None:
     body = {**BODY, "selected_text": "é = 1\n🚢 = 2\nz = 3\n"}
-    ran = streamed(decode, body, events("EDIT: x\né = 1\n🚢 = 4\nz = 3\n"))
+    ran = streamed(decode_next_edit, body, events("EDIT: x\né = 1\n🚢 = 4\nz = 3\n"))
     edit = ran.lines[0]["next_edit"]
     assert (edit["existing_code"], edit["suggested_code"]) == ("🚢 = 2\n", "🚢 = 4\n")
     assert edit["char_start"] == len(PREFIX) + len("é = 1\n")
@@ -59,7 +59,7 @@ def test_next_edit_suggests_only_changed_lines() -> None:
     ],
 )
 def test_next_edit_without_a_suggestion_is_an_empty_stream(answer: str) -> None:
-    ran = streamed(decode, BODY, events(answer))
+    ran = streamed(decode_next_edit, BODY, events(answer))
     assert (ran.lines, ran.error) == ([], None)
 
 
@@ -67,7 +67,7 @@ def test_next_edit_may_have_the_code_fences_of_its_file() -> None:
     old = '"""\n```\nf(1)\n```\n"""\n'
     new = old.replace("1", "2")
     body = {**BODY, "selected_text": old}
-    [line] = streamed(decode, body, events(f"EDIT: x\n```py\n{new}```")).lines
+    [line] = streamed(decode_next_edit, body, events(f"EDIT: x\n```py\n{new}```")).lines
     assert line["next_edit"]["suggested_code"] == "f(2)\n"
 
 
@@ -80,13 +80,13 @@ def test_next_edit_may_have_the_code_fences_of_its_file() -> None:
     ],
 )
 def test_next_edit_drops_code_fences_of_the_answer(answer: str) -> None:
-    [line] = streamed(decode, BODY, events(*answer)).lines
+    [line] = streamed(decode_next_edit, BODY, events(*answer)).lines
     assert line["next_edit"]["suggested_code"] == "def g(k):\n"
 
 
 def test_next_edit_of_a_cut_answer_is_none() -> None:
     answer = events("EDIT: x\ndef g(", finish=FinishReason.LENGTH)
-    ran = streamed(decode, BODY, answer)
+    ran = streamed(decode_next_edit, BODY, answer)
     assert ran.lines == []
     assert ran.error is not None
 
@@ -102,14 +102,14 @@ def test_next_edit_at_a_cursor_takes_the_lines_around_it() -> None:
 
 
 def test_next_edit_prompt_has_what_the_client_sent() -> None:
-    shown = texts(decode(BODY, PLAIN, STATE).chat)
+    shown = texts(decode_next_edit(BODY, PLAIN, STATE).chat)
     for part in ("ahoy", "def f(k)", "return k", "no annotation", '"odd"'):
         assert part in shown
 
 
 def test_next_edit_without_code_asks_nobody() -> None:
-    assert decode({}, PLAIN, STATE).chat.messages == ()
-    assert streamed(decode, {}, []).lines == []
+    assert decode_next_edit({}, PLAIN, STATE).chat.messages == ()
+    assert streamed(decode_next_edit, {}, []).lines == []
 
 
 @given(TEXTS, TEXTS)

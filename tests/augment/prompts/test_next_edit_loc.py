@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.augment.prompts.next_edit_loc import decode, places_of
+from byok.augment.prompts.next_edit import decode_next_edit_place, places_of
 from byok.errors import UpstreamGarbled
 from tests.fakes.jobs import FACTS, PLAIN, STATE, events, texts, whole
 
@@ -26,7 +26,7 @@ EMPTY = {
 
 
 def found(answer: str, **body: Any) -> list[tuple[str, int, int]]:
-    reply = whole(decode, {**BODY, **body}, events(answer))
+    reply = whole(decode_next_edit_place, {**BODY, **body}, events(answer))
     items = [c["item"] for c in reply["candidate_locations"]]
     return [(i["path"], i["range"]["start"], i["range"]["stop"]) for i in items]
 
@@ -54,7 +54,7 @@ def test_next_edit_locations_of_a_single_file_stay_in_it() -> None:
 
 
 def test_next_edit_locations_prompt_numbers_the_candidates() -> None:
-    shown = texts(decode(BODY, PLAIN, STATE).chat)
+    shown = texts(decode_next_edit_place(BODY, PLAIN, STATE).chat)
     assert "1. a.py:3 m" in shown
     assert "annotate" in shown
 
@@ -66,9 +66,9 @@ def test_next_edit_locations_without_candidates_ask_nobody(
     body: dict[str, Any],
 ) -> None:
     assert places_of(body) == []
-    assert whole(decode, body, []) == EMPTY
+    assert whole(decode_next_edit_place, body, []) == EMPTY
 
 
 def test_next_edit_locations_of_a_failure_are_empty() -> None:
-    reply = decode(BODY, PLAIN, STATE).reply(FACTS)
+    reply = decode_next_edit_place(BODY, PLAIN, STATE).reply(FACTS)
     assert reply.fail_whole(UpstreamGarbled("x")) == EMPTY

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from byok.augment.prompts.prompt_enhancer import decode
+from byok.augment.prompts.chat_texts import decode_enhancer
 from byok.augment.reply_job import DecodeState
 from byok.chat import Role
 from byok.events import FinishReason
@@ -19,7 +19,7 @@ BODY: dict[str, Any] = {
 
 
 def test_the_prompt_is_shown_once_behind_what_was_said() -> None:
-    chat = decode(BODY, PLAIN, STATE).chat
+    chat = decode_enhancer(BODY, PLAIN, STATE).chat
     shown = texts(chat)
     assert shown.count("make fares faster") == 1
     assert shown.index("what is slow?") < shown.index("The loop.")
@@ -29,40 +29,42 @@ def test_the_prompt_is_shown_once_behind_what_was_said() -> None:
 
 
 def test_a_prompt_in_nodes_alone_is_one() -> None:
-    chat = decode({"nodes": [text_node("faster")]}, PLAIN, STATE).chat
+    chat = decode_enhancer({"nodes": [text_node("faster")]}, PLAIN, STATE).chat
     assert texts(chat).endswith("faster")
 
 
 def test_the_text_is_the_new_prompt_and_nothing_else() -> None:
-    ran = streamed(decode, BODY, events("\n", "Make `fare()`", " faster. \n"))
+    ran = streamed(decode_enhancer, BODY, events("\n", "Make `fare()`", " faster. \n"))
     assert ran.text == "Make `fare()` faster."
     assert ran.lines[-1]["stop_reason"] == 1
 
 
 def test_code_in_the_new_prompt_keeps_its_fence() -> None:
     said = "```py\nx\n```\nis slow"
-    assert streamed(decode, BODY, events(said)).text == said
-    assert streamed(decode, BODY, events("```md\nfaster\n```")).text == "faster"
+    assert streamed(decode_enhancer, BODY, events(said)).text == said
+    assert (
+        streamed(decode_enhancer, BODY, events("```md\nfaster\n```")).text == "faster"
+    )
 
 
 def test_an_answer_that_fails_leaves_the_users_prompt() -> None:
     for finish in (FinishReason.CONTENT_FILTER, FinishReason.LENGTH):
-        ran = streamed(decode, BODY, events("Make", finish=finish))
+        ran = streamed(decode_enhancer, BODY, events("Make", finish=finish))
         assert ran.text == "make fares faster"
         assert ran.lines[-1]["error"]["code"] == "upstream_cut"
         assert ran.lines[-1]["error"]["request_id"] == "r-1"
 
 
 def test_prompt_enhancer_with_nothing_to_rewrite_is_empty() -> None:
-    assert decode({"message": "..."}, PLAIN, STATE).chat.messages != ()
-    assert decode({}, PLAIN, STATE).chat.messages == ()
-    ran = streamed(decode, {}, [])
+    assert decode_enhancer({"message": "..."}, PLAIN, STATE).chat.messages != ()
+    assert decode_enhancer({}, PLAIN, STATE).chat.messages == ()
+    ran = streamed(decode_enhancer, {}, [])
     assert (ran.text, ran.error) == ("", None)
 
 
 def test_prompt_enhancer_reports_an_unknown_node() -> None:
     told: list[int] = []
-    decode(
+    decode_enhancer(
         {"message": "x", "nodes": [{"id": 1, "type": 77}]},
         PLAIN,
         DecodeState(told.append),

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from byok.augment.positions import INSERTION
-from byok.augment.prompts.smart_paste import decode
+from byok.augment.prompts.edit import decode_smart_paste
 from byok.errors import BadRequest, UpstreamGarbled
 from tests.fakes.jobs import PLAIN, STATE, events, streamed, texts
 
@@ -19,7 +19,7 @@ BODY: dict[str, Any] = {
 
 
 def pasted(answer: str, **body: Any) -> tuple[tuple[int, int, str], str]:
-    ran = streamed(decode, {**BODY, **body}, events(*answer))
+    ran = streamed(decode_smart_paste, {**BODY, **body}, events(*answer))
     assert ran.error is None
     first = ran.lines[0]
     place = tuple(
@@ -61,11 +61,13 @@ def test_smart_paste_without_the_file_uses_the_text_around_the_cursor() -> None:
     assert place == (1, 2, "x\ny")
     body = {**BODY, "target_file_content": None, "prefix": "y", "prefix_begin": 9}
     with pytest.raises(BadRequest, match="target_file_content"):
-        decode(body, PLAIN, STATE)
+        decode_smart_paste(body, PLAIN, STATE)
 
 
 def test_smart_paste_prompt_has_the_file_and_the_block() -> None:
-    shown = texts(decode({**BODY, "instruction": "carefully"}, PLAIN, STATE).chat)
+    shown = texts(
+        decode_smart_paste({**BODY, "instruction": "carefully"}, PLAIN, STATE).chat
+    )
     for part in ("x.py", "a = 1", "b = 3", "carefully"):
         assert part in shown
 
@@ -73,7 +75,7 @@ def test_smart_paste_prompt_has_the_file_and_the_block() -> None:
 @pytest.mark.parametrize("block", [None, "", " \n", [], {}])
 def test_smart_paste_without_a_block_asks_nobody(block: Any) -> None:
     with pytest.raises(BadRequest, match="code_block"):
-        decode({**BODY, "code_block": block}, PLAIN, STATE)
+        decode_smart_paste({**BODY, "code_block": block}, PLAIN, STATE)
 
 
 def test_remarks_behind_the_code_are_not_pasted() -> None:
@@ -84,8 +86,8 @@ def test_remarks_behind_the_code_are_not_pasted() -> None:
     }
     code = "def f():\n    return 2\n"
     answer = f"Sure! Here it is:\n\n```python\n{code}```\n\nI changed `f`.\n"
-    assert streamed(decode, body, events(*answer)).text == code
-    ran = streamed(decode, body, events("I'm sorry, but I can't do that."))
+    assert streamed(decode_smart_paste, body, events(*answer)).text == code
+    ran = streamed(decode_smart_paste, body, events("I'm sorry, but I can't do that."))
     assert isinstance(ran.error, UpstreamGarbled)
     assert ran.text == ""
 
@@ -94,4 +96,4 @@ def test_where_code_and_words_cannot_be_told_apart_the_paste_fails() -> None:
     body = {"code_block": "x", "target_file_content": "x = 1\n"}
     answer = "```\nx = 2\n```\nThen you run it.\n```\nls\n```\n"
     with pytest.raises(UpstreamGarbled, match="nothing was changed"):
-        streamed(decode, body, events(answer))
+        streamed(decode_smart_paste, body, events(answer))

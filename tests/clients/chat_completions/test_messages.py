@@ -15,7 +15,7 @@ from byok.chat import (
     ToolCall,
     ToolResult,
 )
-from byok.clients.chat_completions.messages import add_message
+from byok.clients.chat_completions import add_message
 from byok.clients.turns import Turns
 from byok.errors import BadRequest
 from byok.wire.encrypted_content import write_encrypted

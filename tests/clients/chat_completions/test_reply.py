@@ -4,7 +4,7 @@ from typing import Any
 
 from byok.chat import ChatRequest, Origin, ProviderData, ToolCall
 from byok.clients.block_reply import ReplyHead
-from byok.clients.chat_completions.reply import CompletionReply, write_usage
+from byok.clients.chat_completions import CompletionReply, write_usage
 from byok.clients.tools import write_freeform
 from byok.errors import BadRequest
 from byok.events import (
@@ -17,7 +17,7 @@ from byok.events import (
     Usage,
 )
 from byok.wire.encrypted_content import read_encrypted
-from byok.wire.sse_writer import DONE
+from byok.wire.sse import DONE
 
 CHAT = ChatRequest((), client_parallel_tools=True)
 HEAD = ReplyHead("1", "m", 7)

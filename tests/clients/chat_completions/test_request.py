@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from byok.chat import ChatRequest, JsonAnswer, Sampling, ToolChoice, ToolUse
-from byok.clients.chat_completions.request import decode_completion
+from byok.clients.chat_completions import decode_completion
 from byok.errors import BadRequest
 
 HI = {"messages": [{"role": "user", "content": "Hi."}]}

@@ -15,7 +15,7 @@ from byok.chat import (
     ToolCall,
     ToolResult,
 )
-from byok.clients.messages.blocks import add_message, read_system
+from byok.clients.messages import add_message, read_system
 from byok.clients.turns import Turns
 from byok.errors import BadRequest
 from byok.wire.encrypted_content import write_encrypted

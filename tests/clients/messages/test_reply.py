@@ -6,7 +6,7 @@ import pytest
 
 from byok.chat import ChatRequest, Origin, ProviderData, ToolCall
 from byok.clients.block_reply import ReplyHead
-from byok.clients.messages.reply import MessageReply, write_usage
+from byok.clients.messages import MessageReply, write_usage
 from byok.errors import BadRequest
 from byok.events import (
     Finish,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from byok.chat import ChatRequest, JsonAnswer, Sampling, ToolChoice, ToolUse
-from byok.clients.messages.request import decode_message
+from byok.clients.messages import decode_message
 from byok.errors import BadRequest
 
 HI = {"messages": [{"role": "user", "content": "Hi."}]}

@@ -15,7 +15,7 @@ from byok.chat import (
     ToolCall,
     ToolResult,
 )
-from byok.clients.responses.items import add_items
+from byok.clients.responses import add_items
 from byok.clients.turns import Turns
 from byok.errors import BadRequest
 from byok.wire.encrypted_content import write_encrypted

@@ -6,7 +6,7 @@ import pytest
 
 from byok.chat import ChatRequest, Origin, ProviderData, ToolCall
 from byok.clients.block_reply import ReplyHead
-from byok.clients.responses.reply import ResponseReply
+from byok.clients.responses import ResponseReply
 from byok.clients.tools import write_freeform
 from byok.errors import ContextLengthExceeded
 from byok.events import (

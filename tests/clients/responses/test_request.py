@@ -6,7 +6,7 @@ import pytest
 
 from byok.chat import ChatRequest, JsonAnswer, Sampling, ToolCall, ToolChoice, ToolUse
 from byok.clients.block_reply import ReplyHead
-from byok.clients.responses.request import decode_response
+from byok.clients.responses import decode_response
 from byok.errors import BadRequest
 
 TOOLS = [

@@ -1,6 +1,6 @@
 """Token counts of Responses."""
 
-from byok.clients.responses.usage import write_usage
+from byok.clients.responses import write_usage
 from byok.events import Usage
 
 

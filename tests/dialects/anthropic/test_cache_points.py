@@ -1,6 +1,6 @@
 from typing import Any
 
-from byok.dialects.anthropic.cache_points import ask_for_cache
+from byok.dialects.anthropic.messages import ask_for_cache
 
 POINT = {"cache_control": {"type": "ephemeral"}}
 TOOLS = [{"name": "a"}, {"name": "b"}]

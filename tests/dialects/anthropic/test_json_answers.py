@@ -1,7 +1,7 @@
 from typing import Any
 
 from byok.chat import JsonAnswer
-from byok.dialects.anthropic.json_answers import encode_json_answer, format_as_words
+from byok.dialects.anthropic.request import encode_json_answer, format_as_words
 
 OPEN: dict[str, Any] = {
     "type": "object",

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from byok.dialects.anthropic.models import FIRST_PAGE, read_models
+from byok.dialects.anthropic.dialect import FIRST_PAGE, read_models
 from byok.dialects.model_facts import ModelFacts
 
 YES, NO = {"supported": True}, {"supported": False}

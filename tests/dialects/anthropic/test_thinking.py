@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from byok.chat import Message, Sampling, ToolCall, ToolChoice, ToolDefinition, ToolUse
-from byok.dialects.anthropic.thinking import without_thinking
+from byok.dialects.anthropic.request import without_thinking
 from byok.dialects.base import UpstreamRequest
 from byok.dialects.model_facts import ModelFacts
 from tests.fakes.messages_api import (

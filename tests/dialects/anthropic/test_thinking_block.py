@@ -1,6 +1,6 @@
 from typing import Any
 
-from byok.dialects.anthropic.thinking_block import ThinkingBlock
+from byok.dialects.anthropic.answer import ThinkingBlock
 from tests.fakes.linear import check_linear
 
 

@@ -1,4 +1,4 @@
-from byok.dialects.anthropic.usage import UsageCounter
+from byok.dialects.anthropic.answer import UsageCounter
 from byok.events import Usage
 
 

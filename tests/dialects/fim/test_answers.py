@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.dialects.fim.answers import FimAnswer
+from byok.dialects.fim.codecs import FimAnswer
 from byok.errors import UpstreamError, UpstreamGarbled, UpstreamRefused
 from byok.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
 from byok.stage import drain

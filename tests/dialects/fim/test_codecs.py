@@ -7,8 +7,7 @@ import pytest
 from byok.chat import ChatRequest, FimRequest, Sampling
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.fim.codecs import codecs_of, modes_for
-from byok.dialects.fim.modes import FimMode
-from byok.dialects.fim.profiles import PROFILES, FimProfile
+from byok.dialects.fim.templates import PROFILES, FimMode, FimProfile
 from byok.errors import UpstreamError
 from byok.events import Finish, FinishReason, TextDelta
 from byok.stage import drain

@@ -1,6 +1,6 @@
 """FIM modes, as users write them."""
 
-from byok.dialects.fim.modes import FimMode
+from byok.dialects.fim.templates import FimMode
 
 
 def test_fim_mode_names_are_those_of_the_setting() -> None:

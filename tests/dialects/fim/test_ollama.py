@@ -4,9 +4,8 @@ import json
 
 from byok.chat import ChatRequest, FimRequest, Sampling
 from byok.dialects.base import Target
-from byok.dialects.fim.modes import FimMode
-from byok.dialects.fim.ollama import ollama_codecs
-from byok.dialects.fim.profiles import OLLAMA_MODES
+from byok.dialects.fim.codecs import ollama_codecs
+from byok.dialects.fim.templates import OLLAMA_MODES, FimMode
 from byok.events import Finish, FinishReason, TextDelta
 from byok.stage import drain
 from tests.fakes.strict_ollama import broken_prompt_rules

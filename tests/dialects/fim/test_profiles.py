@@ -1,6 +1,6 @@
 """Which FIM modes are tried for which vendor."""
 
-from byok.dialects.fim.profiles import PROFILES, fim_profile_of
+from byok.dialects.fim.templates import PROFILES, fim_profile_of
 from byok.dialects.presets import OPENAI_COMPATIBLE, PRESETS, vendor_of
 
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from byok.dialects.gemini import changes
-from byok.dialects.thought_signatures import NOT_CHECKED
+from byok.dialects.gemini import remedies
+from byok.dialects.request_parts import NOT_CHECKED
 
 SEARCH: dict[str, Any] = {"googleSearch": {}}
 INLINE = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
@@ -30,9 +30,9 @@ STEP = (("model", [CALL | {"thoughtSignature": "c2ln"}]), ("user", [result()]))
 
 def test_the_functions_of_a_body_are_found() -> None:
     tools = [{"functionDeclarations": [function("f"), function("g")]}, SEARCH]
-    found = changes.read_tools(body(ASKED, *STEP, tools=tools))
+    found = remedies.read_tools(body(ASKED, *STEP, tools=tools))
     assert [f["name"] for f in found] == ["f", "g"]
-    assert changes.read_tools(body(ASKED, tools=7)) == []
+    assert remedies.read_tools(body(ASKED, tools=7)) == []
 
 
 def test_schemas_are_narrowed_everywhere() -> None:
@@ -41,8 +41,8 @@ def test_schemas_are_narrowed_everywhere() -> None:
     functions = [function("f") | {"parametersJsonSchema": schema}, plain]
     tools = [{"functionDeclarations": functions}, SEARCH]
     config = {"responseJsonSchema": schema, "topP": 1}
-    after = changes.narrow_schemas(body(ASKED, tools=tools, generationConfig=config))
-    first, second = changes.read_tools(after)
+    after = remedies.narrow_schemas(body(ASKED, tools=tools, generationConfig=config))
+    first, second = remedies.read_tools(after)
     assert after["tools"][1:] == [SEARCH]
     wanted = {"x": {"enum": ["a"], "type": "string"}}
     assert first["parameters"]["properties"] == wanted
@@ -53,7 +53,7 @@ def test_schemas_are_narrowed_everywhere() -> None:
 
 
 def test_ids_are_dropped() -> None:
-    _, call, answer = changes.without_ids(body(ASKED, *STEP))["contents"]
+    _, call, answer = remedies.without_ids(body(ASKED, *STEP))["contents"]
     assert "id" not in call["parts"][0]["functionCall"]
     assert "id" not in answer["parts"][0]["functionResponse"]
     assert call["parts"][0]["thoughtSignature"] == "c2ln"
@@ -67,11 +67,11 @@ def test_signatures_are_dropped_in_one_conversation() -> None:
         ("user", [result()]),
         ("model", [{"text": "Hm.", "thought": True, **signed}]),
     )
-    version = changes.conversation_version(before)
-    after = changes.without_signatures(before, version)
+    version = remedies.conversation_version(before)
+    after = remedies.without_signatures(before, version)
     assert after["contents"][1]["parts"] == [
         {"text": "A"},
         CALL | {"thoughtSignature": NOT_CHECKED},
     ]
     assert len(after["contents"]) == 3
-    assert changes.without_signatures(before, "another") == before
+    assert remedies.without_signatures(before, "another") == before

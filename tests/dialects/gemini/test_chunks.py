@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.dialects.gemini.chunks import only_text, read_error_body, read_lines
+from byok.dialects.gemini.answer import only_text, read_error_body, read_lines
 from byok.errors import UpstreamNotJson
 
 

@@ -15,7 +15,7 @@ from byok.chat import (
 )
 from byok.dialects.base import Target
 from byok.dialects.chat_changes import NO_PICTURE
-from byok.dialects.gemini.contents import GeminiContents
+from byok.dialects.gemini.request import GeminiContents
 from byok.dialects.safe_names import Aliases, spell_name
 
 PNG = ImagePart("image/png", "aGk=")

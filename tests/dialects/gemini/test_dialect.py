@@ -6,8 +6,7 @@ import pytest
 
 from byok.chat import ChatRequest, ImagePart, Message, Role
 from byok.dialects.base import ErrorResponse, Target
-from byok.dialects.gemini.dialect import Gemini
-from byok.dialects.gemini.models import MODELS_PATH
+from byok.dialects.gemini.dialect import MODELS_PATH, Gemini
 from byok.dialects.presets import PRESETS
 from byok.dialects.registry import DIALECTS
 from byok.errors import ContextLengthExceeded, RefusalKind

@@ -1,6 +1,6 @@
 """The reasons for which Gemini ends an answer, and their sentences."""
 
-from byok.dialects.gemini.finish_reasons import (
+from byok.dialects.gemini.answer import (
     FINISHED,
     blocked_sentence,
     failure_of,

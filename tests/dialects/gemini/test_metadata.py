@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.dialects.gemini.metadata import read_sources, read_usage
+from byok.dialects.gemini.answer import read_sources, read_usage
 from byok.events import Usage
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from byok.dialects.base import ModelPage
-from byok.dialects.gemini.models import MODELS_PATH, read_models
+from byok.dialects.gemini.dialect import MODELS_PATH, read_models
 from byok.dialects.model_facts import ModelFacts
 
 

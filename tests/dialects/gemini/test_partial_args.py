@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.dialects.gemini.partial_args import PartialArguments
+from byok.dialects.gemini.answer import PartialArguments
 from byok.errors import UpstreamGarbled
 from tests.fakes.linear import check_linear
 from tests.fakes.values import VALUES

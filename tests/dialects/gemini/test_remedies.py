@@ -6,9 +6,8 @@ import pytest
 
 from byok.chat import ChatRequest, ToolDefinition
 from byok.dialects.base import ErrorResponse
-from byok.dialects.gemini.changes import conversation_version
 from byok.dialects.gemini.dialect import Gemini
-from byok.dialects.gemini.remedies import REMEDIES
+from byok.dialects.gemini.remedies import REMEDIES, conversation_version
 from byok.dialects.remedies import (
     RefusedRequest,
     Remedy,

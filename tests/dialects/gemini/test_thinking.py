@@ -6,7 +6,7 @@ import pytest
 
 from byok.chat import ChatRequest, Sampling
 from byok.dialects.base import Target
-from byok.dialects.gemini.thinking import thinking_config
+from byok.dialects.gemini.request import thinking_config
 from byok.dialects.model_facts import ModelFacts
 
 SHOWN = {"includeThoughts": True}

@@ -3,7 +3,7 @@
 import pytest
 
 from byok.dialects.error_bodies import refusal_of
-from byok.dialects.ollama.changes import THINK_ROW
+from byok.dialects.ollama.dialect import THINK_ROW
 from byok.dialects.remedies import RefusedRequest, Remedy
 
 

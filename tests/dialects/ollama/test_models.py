@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from byok.dialects.model_facts import ModelFacts
-from byok.dialects.ollama.models import read_models, read_probe
+from byok.dialects.ollama.dialect import read_models, read_probe
 from tests.fakes.ollama_server import OllamaModel
 from tests.fakes.values import VALUES
 

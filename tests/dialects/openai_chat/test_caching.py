@@ -6,8 +6,8 @@ import pytest
 
 from byok.chat import ChatRequest
 from byok.dialects.base import Target
-from byok.dialects.openai_chat.caching import add_caching
 from byok.dialects.openai_chat.quirks import DEFAULT, QUIRKS
+from byok.dialects.openai_chat.request import add_caching
 
 POINT = {"type": "ephemeral"}
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.dialects.openai_chat.citations import SourceList
+from byok.dialects.openai_chat.chunks import SourceList
 from byok.events import Citation
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from byok.dialects.families import family_facts
 from byok.dialects.model_facts import ModelFacts
-from byok.dialects.openai_chat.effort import effort_fields
 from byok.dialects.openai_chat.quirks import QUIRKS, EffortForm
+from byok.dialects.openai_chat.request import effort_fields
 
 FIELD, OBJECT, SWITCH, BUDGET, TEMPLATE = (
     EffortForm.FIELD,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.dialects.openai_chat.fields import (
+from byok.dialects.openai_chat.chunks import (
     is_whole_message,
     only_delta,
     reasoning,

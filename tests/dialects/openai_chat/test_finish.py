@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.dialects.openai_chat.finish import stricter_finish
+from byok.dialects.openai_chat.chunks import stricter_finish
 from byok.errors import UpstreamGarbled
 from byok.events import FinishReason
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.dialects.openai_chat.loaded_window import read_loaded_window
+from byok.dialects.openai_chat.dialect import read_loaded_window
 
 OLLAMA = {
     "models": [

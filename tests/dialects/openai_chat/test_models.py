@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.dialects.model_facts import ModelFacts, Price
-from byok.dialects.openai_chat.models import read_models
+from byok.dialects.openai_chat.dialect import read_models
 from tests.fakes.replay import bytes_of, recorded
 from tests.fakes.values import VALUES
 

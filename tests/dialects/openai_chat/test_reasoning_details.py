@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.dialects.openai_chat.reasoning_details import DetailList, join_details
+from byok.dialects.openai_chat.reasoning import DetailList, join_details
 from tests.fakes.linear import check_linear
 from tests.fakes.slices import CUTS, cut
 

@@ -1,6 +1,6 @@
 """What stands for a signature that nobody knows."""
 
-from byok.dialects.openai_chat.signatures import bypass_details, bypass_signature
+from byok.dialects.openai_chat.reasoning import bypass_details, bypass_signature
 
 SKIPPED = "skip_thought_signature_validator"
 

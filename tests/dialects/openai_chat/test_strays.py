@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from byok.dialects.openai_chat.strays import check_protocol, is_error
+from byok.dialects.openai_chat.chunks import check_protocol, is_error
 from byok.errors import UpstreamGarbled
 from tests.fakes.values import VALUES
 

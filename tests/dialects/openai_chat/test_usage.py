@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.dialects.openai_chat.usage import read_usage, usage_near_end
+from byok.dialects.openai_chat.chunks import read_usage, usage_near_end
 from byok.events import Usage
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from byok.dialects.openai_responses.calls import Calls
+from byok.dialects.openai_responses.answer import Calls
 from byok.events import ToolCallDelta
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from byok.dialects.openai_responses import changes
+from byok.dialects.openai_responses import remedies
 from tests.fakes.strict_responses import broken_rules
 
 USER = {"type": "message", "role": "user", "content": "Hi?"}
@@ -30,17 +30,17 @@ def body(*items: Any, **fields: Any) -> dict[str, Any]:
 
 def test_reasoning_is_removed_up_to_a_place() -> None:
     request = body(USER, SEALED, SAID, SEALED, CALL, RESULT)
-    assert changes.without_reasoning(request, 1)["input"][2:] == [
+    assert remedies.without_reasoning(request, 1)["input"][2:] == [
         SEALED,
         CALL,
         RESULT,
     ]
-    assert SEALED not in changes.without_reasoning(request)["input"]
+    assert SEALED not in remedies.without_reasoning(request)["input"]
 
 
 def test_the_system_prompt_may_be_an_item() -> None:
-    sent = changes.instructions_as_item(body(USER, instructions="Be exact."))
+    sent = remedies.instructions_as_item(body(USER, instructions="Be exact."))
     system = {"type": "message", "role": "system", "content": "Be exact."}
     assert sent == body(system, USER)
-    assert changes.instructions_as_item(sent) == sent
+    assert remedies.instructions_as_item(sent) == sent
     assert broken_rules(sent) == []

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.dialects.openai_responses.endings import (
+from byok.dialects.openai_responses.answer import (
     check_protocol,
     failure_of,
     finish_reason,

@@ -1,7 +1,7 @@
 """Parts of reasoning, and what must come back of them."""
 
 from byok.chat import Origin, ProviderData
-from byok.dialects.openai_responses.reasoning import ReasoningStream
+from byok.dialects.openai_responses.answer import ReasoningStream
 from byok.events import ThinkingDelta
 
 HERE = Origin("openai_responses", "box", "m")

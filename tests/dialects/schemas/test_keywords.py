@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from byok.dialects.schemas import keywords as schema_shapes
-from byok.dialects.schemas.keywords import is_pattern, kind_of, kinds_of, shape
+from byok.dialects.schemas import parts as schema_shapes
+from byok.dialects.schemas.parts import is_pattern, kind_of, kinds_of, shape
 from tests.fakes.values import VALUES
 
 KEYWORDS = sorted(schema_shapes._MAY_BE)

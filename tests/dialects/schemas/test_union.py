@@ -3,7 +3,7 @@
 from typing import Any
 
 from byok.chat import Json
-from byok.dialects.schemas.union import unite
+from byok.dialects.schemas.parts import unite
 from tests.fakes.mcp_servers import NOTION, TEXT
 
 NUMBER = {"type": "number"}

@@ -1,6 +1,6 @@
 """Blobs that questions were about, the most asked first."""
 
-from byok.embeddings.filling.asked import AskedBlobs
+from byok.embeddings.filling import AskedBlobs
 
 
 def test_the_most_asked_come_first_then_the_latest() -> None:

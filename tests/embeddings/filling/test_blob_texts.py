@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.embeddings.filling.blob_texts import group, quick_turns, read_texts
+from byok.embeddings.filling import group, quick_turns, read_texts
 from byok.embeddings.recipe import texts_of
 from byok.embeddings.store.listings import ListedBlob
 from byok.index.store.packing import pack_spans

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from byok.embeddings.filling.exchange import TeamExchange
+from byok.embeddings.filling import TeamExchange
 from byok.embeddings.recipe import is_embedded
 from byok.embeddings.store.store import VectorStore
 from byok.embeddings.types import Key, SpaceName, TeamStatus

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.embeddings.filling.filling import Filling
+from byok.embeddings.filling import Filling
 from byok.embeddings.recipe import ChunkText, key_of
 from byok.embeddings.store.store import VectorStore
 from byok.embeddings.types import EmbeddingState
@@ -296,7 +296,7 @@ async def test_a_model_that_was_replaced_while_all_is_done_is_noticed_in_an_hour
         run.filling.check_model()  # too early
         await asyncio.sleep(0.05)
         assert (run.embedder.probes, run.filling.status.space) == (1, old)
-        monkeypatch.setattr("byok.embeddings.filling.filling._PROBE_SECONDS", 0)
+        monkeypatch.setattr("byok.embeddings.filling._PROBE_SECONDS", 0)
         run.filling.check_model()
         await until(lambda: len(run.embedder.asked) == 10)
         await until(lambda: run.nearest("file = 4") == "file4.py")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.embeddings.model.batches import (
+from byok.embeddings.model.embedder import (
     MOST_TEXTS,
     MOST_TOKENS,
     BatchSize,

@@ -10,8 +10,7 @@ import pytest
 
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.embeddings.consent import Consent
-from byok.embeddings.model.embedder import PROBE, ModelEmbedder
-from byok.embeddings.model.pacing import Rest
+from byok.embeddings.model.embedder import PROBE, ModelEmbedder, Rest
 from byok.embeddings.model.prefixes import Prefixes
 from byok.embeddings.types import SpaceName
 from byok.errors import (

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from byok.embeddings.model.pacing import Priority, Rest
+from byok.embeddings.model.embedder import Priority, Rest
 from byok.errors import NotReady, RefusalKind, UpstreamRefused, UpstreamUnreachable
 from tests.fakes.patience import PATIENCE
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.embeddings.model.prices import dollars_per_million
+from byok.embeddings.model.prefixes import dollars_per_million
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from byok.embeddings.team.check import check_score, check_vector, cosine, to_numbers
+from byok.embeddings.team.collection import (
+    check_score,
+    check_vector,
+    cosine,
+    to_numbers,
+)
 
 UNIT = [0.6, 0.8, 0.0]
 

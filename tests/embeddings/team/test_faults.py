@@ -14,7 +14,7 @@ from aiohttp import web
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byok.embeddings.team.names import PROBE_ID, TeamNames
+from byok.embeddings.team.collection import PROBE_ID, TeamNames
 from byok.embeddings.team.team_index import TeamIndex
 from tests.fakes.asker import Key
 from tests.fakes.lister import CannedTransport

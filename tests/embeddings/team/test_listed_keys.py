@@ -6,7 +6,7 @@ import pytest
 
 from byok.embeddings.recipe import is_embedded
 from byok.embeddings.store.store import VectorStore
-from byok.embeddings.team.listed_keys import ListedKeys
+from byok.embeddings.team.transfer import ListedKeys
 from byok.errors import NotReady
 from tests.fakes.vectors import SPACE, Rows, keys, probe, vectors
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from byok.embeddings.team.names import (
+from byok.embeddings.team.collection import (
     PROBE_ID,
     TeamNames,
     collection_name,

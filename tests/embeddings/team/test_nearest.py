@@ -11,9 +11,8 @@ import pytest
 
 from byok.code_query import BlobNames
 from byok.embeddings.session import Session, open_session
-from byok.embeddings.team.listed_keys import ListedKeys
-from byok.embeddings.team.nearest import TeamSearch
-from byok.embeddings.team.team_index import TeamIndex
+from byok.embeddings.team.team_index import TeamIndex, TeamSearch
+from byok.embeddings.team.transfer import ListedKeys
 from byok.embeddings.types import EmbeddingState, EmbeddingStatus
 from byok.index.engine import ContextEngine
 from byok.index.store.chunk_index import ChunkScore, View

@@ -2,7 +2,7 @@ import logging
 
 import pytest
 
-from byok.embeddings.team.pause import Pause
+from byok.embeddings.team.server import Pause
 
 
 class Clock:

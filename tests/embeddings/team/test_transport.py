@@ -3,7 +3,7 @@ import gzip
 import httpx
 import pytest
 
-from byok.embeddings.team.transport import MOST_BYTES, BoundedTransport
+from byok.embeddings.team.server import MOST_BYTES, BoundedTransport
 from byok.errors import UpstreamGarbled
 from tests.fakes.lister import CannedTransport
 

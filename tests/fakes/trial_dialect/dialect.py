@@ -13,11 +13,10 @@ from byok.dialects.base import (
     Target,
     UpstreamRequest,
 )
-from byok.dialects.chat_rows import CHAT_ROWS
+from byok.dialects.chat_changes import CHAT_ROWS
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import ModelFacts
-from byok.dialects.parameter_rows import drop_row, lower_row
-from byok.dialects.remedies import RemedyTable
+from byok.dialects.remedies import RemedyTable, drop_row, lower_row
 from byok.errors import UpstreamRefused
 from byok.events import StreamEvent
 from byok.stage import Stage, chain

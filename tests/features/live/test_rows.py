@@ -11,7 +11,7 @@ from byok.features.live.rows import Counter, EndedRow, OpenRow
 from byok.journal.entry import make_entry
 from byok.record import Hop, RequestRecord
 from byok.redact import Redactor
-from byok.wire.ndjson import encode_line
+from byok.wire.json_lines import encode_line
 from tests.fakes.clock import Clock
 
 KEY = "sk-proj-" + "a1b2c3d4" * 4

@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
-from byok.index.files.git_rules import rules_outside
-from byok.index.files.ignore import IGNORE_FILES
+from byok.index.files.ignore import IGNORE_FILES, rules_outside
 from byok.index.files.roots import rules_of
-from byok.index.options import IndexOptions
-from byok.index.types import SkipReason
+from byok.index.types import IndexOptions, SkipReason
 from tests.fakes.ignore_files import FILES, PATHS
 
 IGNORED = SkipReason.IGNORED

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from byok.index.files.git_rules import Outside
-from byok.index.files.ignore import Rules
+from byok.index.files.ignore import Outside, Rules
 from byok.index.types import SkipReason
 from tests.fakes.ignore_files import FILES, PATHS
 

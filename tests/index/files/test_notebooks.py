@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.index.files.notebooks import Cell, is_notebook, read_notebook, sources_alone
+from byok.index.files.text import Cell, is_notebook, read_notebook, sources_alone
 
 SOURCES = st.lists(
     st.text(max_size=6).map(lambda line: f"{line}\n"), min_size=1, max_size=4

@@ -10,8 +10,7 @@ import pytest
 from byok.errors import ConfigError
 from byok.index.files.roots import OwnFolders, check_root, rules_of
 from byok.index.files.scan import Counters, walk
-from byok.index.options import IndexOptions
-from byok.index.types import FoundFile, SkipReason
+from byok.index.types import FoundFile, IndexOptions, SkipReason
 
 NONE = OwnFolders([])
 

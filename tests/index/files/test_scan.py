@@ -12,8 +12,7 @@ import pytest
 from byok.index.files.ignore import Rules
 from byok.index.files.reading import Folder, Unreadable, facts_of
 from byok.index.files.scan import WHOLE, Counters, is_below, walk
-from byok.index.types import FoundFile, Skipped, SkipReason
-from byok.index.versions import MAX_BYTES
+from byok.index.types import MAX_BYTES, FoundFile, Skipped, SkipReason
 
 
 def scanned(root: Path, **options: Any) -> tuple[list[FoundFile | Skipped], Counters]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.index.files.steering import Steering, steering_of
+from byok.index.files.scan import Steering, steering_of
 from tests.fakes.repository import Repository
 
 

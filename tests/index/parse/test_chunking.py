@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.index.files.text import split_lines
-from byok.index.parse.chunking import cut
-from byok.index.parse.definitions import Definition, definitions
+from byok.index.parse.chunking import Definition, cut, definitions
 from byok.index.types import Span
 from tests.fakes.language_samples import SAMPLES
 

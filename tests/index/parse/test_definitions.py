@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from byok.index.parse.definitions import Definition, definitions
+from byok.index.parse.chunking import Definition, definitions
 from tests.fakes.language_samples import SAMPLES
 
 ROOT = Path(__file__).parents[3]
 ALL = """
-from byok.index.parse.definitions import definitions
+from byok.index.parse.chunking import definitions
 from tests.fakes.language_samples import SAMPLES
 for language, (text, _) in SAMPLES.items():
     print(definitions(text.encode() * 20, language))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.index.parse.definitions import definitions
+from byok.index.parse.chunking import definitions
 from byok.index.parse.names import NameKind, name_kind, name_marks, plain_name
 from byok.index.parse.prepare import prepare
 from tests.fakes.language_samples import SAMPLES

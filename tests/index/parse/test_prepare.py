@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from byok.index.files.text import decode, split_lines
 from byok.index.parse import tokens
 from byok.index.parse.prepare import prepare, skip_reason
-from byok.index.types import SkipReason
-from byok.index.versions import MAX_BYTES, blob_name
+from byok.index.types import MAX_BYTES, SkipReason, blob_name
 from tests.fakes.language_samples import SAMPLES
 
 ROOT = Path(__file__).parents[3]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.index.parse.definitions import definitions
+from byok.index.parse.chunking import definitions
 from byok.index.parse.queries import QUERIES
 from tests.fakes.language_samples import SAMPLES
 

@@ -12,8 +12,7 @@ import pytest
 
 from byok.index.parse.prepare import prepare
 from byok.index.parse.worker import BEAT, READY, Beat, Prepare, WorkerLimits, work
-from byok.index.types import ParseJob, SkipReason
-from byok.index.versions import MAX_BYTES, blob_name
+from byok.index.types import MAX_BYTES, ParseJob, SkipReason, blob_name
 from tests.fakes import nasty_worker
 
 NO_TIMER = WorkerLimits(process=0)  # it would end this process

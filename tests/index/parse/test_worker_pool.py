@@ -15,8 +15,12 @@ import pytest
 
 from byok.index.parse.prepare import prepare
 from byok.index.parse.worker import WorkerLimits
-from byok.index.parse.worker_pool import BATCH_FILES, Pool, WorkersUnavailable
-from byok.index.parse.worker_process import WorkerProcess
+from byok.index.parse.worker_pool import (
+    BATCH_FILES,
+    Pool,
+    WorkerProcess,
+    WorkersUnavailable,
+)
 from byok.index.types import ParseJob, ParseOutcome, SkipReason
 
 pytestmark = pytest.mark.slow  # it starts programs, or works for seconds

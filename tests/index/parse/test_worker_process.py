@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from byok.index.parse.worker import WorkerLimits
-from byok.index.parse.worker_process import WorkerProcess
+from byok.index.parse.worker_pool import WorkerProcess
 
 LIMITS = WorkerLimits(nice=0)
 FILES = Path("/proc/self/fd")

@@ -8,11 +8,7 @@ import pytest
 
 from byok.index.parse.prepare import prepare
 from byok.index.parse.worker import WorkerReply
-from byok.index.parse.worker_replies import (
-    UnreadableReply,
-    read_message,
-    read_outcomes,
-)
+from byok.index.parse.worker_pool import UnreadableReply, read_message, read_outcomes
 from byok.index.types import FileFacts, ParseJob, SkipReason
 
 JOBS = [ParseJob(1, "a.py"), ParseJob(2, "b.py")]

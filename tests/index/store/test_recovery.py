@@ -15,8 +15,7 @@ from byok.index.store.blobs import content_of, find_known
 from byok.index.store.recovery import INDEX_VERSION, find_outdated, note_index_version
 from byok.index.store.schema import INDEXED, NAMED, TO_INDEX, TO_REMOVE
 from byok.index.store.tantivy_index import TantivyIndex
-from byok.index.types import SkipReason
-from byok.index.versions import blob_name
+from byok.index.types import SkipReason, blob_name
 from tests.fakes.stores import (
     A1,
     A2,

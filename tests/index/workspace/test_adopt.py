@@ -9,7 +9,7 @@ import pytest
 from byok.index.store.blobs import find_known
 from byok.index.store.store import Store
 from byok.index.types import Prepared
-from byok.index.workspace.adopt import adopt
+from byok.index.workspace.workspace import adopt
 from tests.fakes.stores import of_file, open_store, upload, words
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.index.workspace.commit_text import LONGEST, clean_message
+from byok.index.workspace.git_history import LONGEST, clean_message
 from tests.fakes.linear import check_linear
 
 

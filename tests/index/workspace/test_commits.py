@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.index.workspace.commits import Commits
+from byok.index.workspace.git_history import Commits
 from tests.fakes.engines import complete, engine, until
 from tests.fakes.repository import Repository
 
@@ -68,7 +68,7 @@ async def test_commits_are_read_again_where_git_was_too_slow(
     async with engine(tmp_path / "data") as opened:
         commits = Commits(1, made.root, opened.store)
         with monkeypatch.context() as slow:
-            slow.setattr("byok.index.workspace.commits.head", lambda root: None)
+            slow.setattr("byok.index.workspace.git_history.head", lambda root: None)
             for _ in range(failures):
                 await commits.read()
         assert commits.history is None

@@ -8,10 +8,9 @@ import pytest
 
 from byok.index.files.reading import Unreadable
 from byok.index.files.roots import rules_of
-from byok.index.options import IndexOptions
 from byok.index.store.store import Store
-from byok.index.versions import MAX_BYTES
-from byok.index.workspace.difference import Difference, Disk
+from byok.index.types import MAX_BYTES, IndexOptions
+from byok.index.workspace.sync import Difference, Disk
 from byok.index.workspace.watch import Watcher
 from byok.index.workspace.workspace import TooManyFiles, Workspace
 from tests.fakes.engines import written

@@ -15,8 +15,8 @@ from tests.fakes.patience import PATIENCE
 if sys.platform != "linux":
     pytest.skip("only Linux has these watches", allow_module_level=True)
 
-from byok.index.workspace import inotify
-from byok.index.workspace.inotify import FolderWatches
+from byok.index.workspace import watch
+from byok.index.workspace.watch import FolderWatches
 from tests.fakes.engines import written
 
 Told = frozenset[str] | None
@@ -158,5 +158,5 @@ def test_inotify_skips_a_folder_that_cannot_be_watched_but_not_the_root(
 
 
 def test_inotify_reports_lost_events(at: Followed) -> None:
-    lost = inotify._EVENT.pack(-1, inotify._OVERFLOW, 0, 0)
+    lost = watch._EVENT.pack(-1, watch._OVERFLOW, 0, 0)
     assert at.watches._read_events(lost) is None

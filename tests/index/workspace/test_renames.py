@@ -3,7 +3,7 @@
 import pytest
 
 from byok.index.types import MOST_FILES, Commit
-from byok.index.workspace.renames import ReadCommit, Rename, follow_renames
+from byok.index.workspace.git_history import ReadCommit, Rename, follow_renames
 
 
 def commit(files: str, *moved: tuple[str, str], touched: int = 0) -> ReadCommit:

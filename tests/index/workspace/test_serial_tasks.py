@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from byok.index.workspace.serial_tasks import SerialTasks
+from byok.index.workspace.sync import SerialTasks
 
 
 class Slow:

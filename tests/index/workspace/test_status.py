@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from byok.index.types import Phase
-from byok.index.workspace.status import WorkspaceStatus
+from byok.index.workspace.workspace import WorkspaceStatus
 
 
 @pytest.fixture

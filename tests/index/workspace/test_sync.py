@@ -120,7 +120,9 @@ async def running(bench: Bench) -> AsyncIterator[None]:
 def phases(log: pytest.LogCaptureFixture) -> list[str]:
     """Return the phases that the log tells of, in order."""
     told = [
-        r.getMessage() for r in log.records if r.name == "byok.index.workspace.status"
+        r.getMessage()
+        for r in log.records
+        if r.name == "byok.index.workspace.workspace"
     ]
     return [text.rpartition(" ")[2] for text in told]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from watchfiles import Change
 
-from byok.index.workspace.watches import TreeWatch, watches_of
+from byok.index.workspace.watch import TreeWatch, watches_of
 from tests.fakes.patience import PATIENCE
 
 Told = frozenset[str] | None | Exception
@@ -62,7 +62,7 @@ def test_watches_report_a_root_that_vanishes_as_an_error() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="others watch whole trees")
 def test_linux_watches_single_folders(tmp_path: Path) -> None:
-    from byok.index.workspace.inotify import FolderWatches
+    from byok.index.workspace.watch import FolderWatches
 
     watches = watches_of(tmp_path)
     assert isinstance(watches, FolderWatches)

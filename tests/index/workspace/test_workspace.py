@@ -6,7 +6,7 @@ import pytest
 
 from byok.index.files.ignore import Rules
 from byok.index.files.reading import Unreadable
-from byok.index.files.steering import Steering
+from byok.index.files.scan import Steering
 from byok.index.types import FileFacts, Phase
 from byok.index.workspace.workspace import (
     Progress,

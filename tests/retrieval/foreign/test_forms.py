@@ -2,8 +2,8 @@
 
 import pytest
 
-from byok.retrieval.foreign.forms import find_entry
 from byok.retrieval.foreign.tables import load_table, stemmer
+from byok.retrieval.foreign.words import find_entry
 
 
 def _english(text: str, language: str) -> str | None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.retrieval.foreign.latin import NO_GUESS, guess, languages_of, says_nothing
+from byok.retrieval.foreign.words import NO_GUESS, guess, languages_of, says_nothing
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.retrieval.foreign.segments import LONGEST_RUN, Segment, segment
+from byok.retrieval.foreign.words import LONGEST_RUN, Segment, segment
 
 
 def _terms(text: str, *terms: str, shortest: int = 1) -> list[str]:

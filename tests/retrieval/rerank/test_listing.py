@@ -7,12 +7,7 @@ from hypothesis import strategies as st
 from byok.index.types import Kind
 from byok.retrieval.query import parse_query
 from byok.retrieval.rank import RankedFile, Reasons
-from byok.retrieval.rerank.listing import (
-    MOST_NUMBERS,
-    read_numbers,
-    shuffle,
-    write_list,
-)
+from byok.retrieval.rerank import MOST_NUMBERS, read_numbers, shuffle, write_list
 
 KEY = "sk-proj-" + "Ab3dEf6hIj9lMn2pQr5tUv8x" * 2
 

@@ -14,12 +14,11 @@ from byok.errors import (
     UpstreamRefused,
 )
 from byok.index.types import Kind
-from byok.prompts.prompt_set import PromptSet
-from byok.prompts.shipped import shipped_prompts
+from byok.prompts.prompt_set import PromptSet, shipped_prompts
 from byok.prompts.template import parse_template
 from byok.retrieval.query import parse_query
 from byok.retrieval.rank import RankedFile, Reasons
-from byok.retrieval.rerank.model_rerank import ModelRerank
+from byok.retrieval.rerank import ModelRerank
 from byok.upstream.client import MAX_ANSWER_BYTES
 from byok.upstream.router import Destination
 from byok.upstream.short_question import ShortQuestion

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from byok.index.types import Kind
 from byok.retrieval.rank import RankedFile, Reasons
-from byok.retrieval.rerank.order import Agreement, merge
+from byok.retrieval.rerank import Agreement, merge
 
 WHY = Reasons(1.0, 0.5, 0.25, 1.0, 0.125)
 

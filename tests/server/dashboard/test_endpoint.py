@@ -32,7 +32,7 @@ from byok.server.dashboard.endpoint import (
     PageHandler,
     PageRequest,
 )
-from byok.server.handlers import LocalHandler
+from byok.server.endpoints import LocalHandler
 from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard
 from byok.server.run import listening

@@ -8,7 +8,7 @@ from byok.chat import Json
 from byok.routing import Service
 from byok.server.dashboard.endpoint import PageRequest
 from byok.server.dashboard.overview_api import make_overview_handlers
-from byok.server.handlers import LocalHandler
+from byok.server.endpoints import LocalHandler
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.dashboard import Page, signed_in
 from tests.fakes.patience import PATIENCE

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 
-from byok.server.http.large import LargeBodies
+from byok.server.http.body import LargeBodies
 
 
 async def test_small_bodies_are_parsed_in_the_event_loop() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.server.http.user_agent import client_of
+from byok.server.http.guard import client_of
 
 
 @pytest.mark.parametrize(

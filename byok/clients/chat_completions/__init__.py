@@ -1,1 +1,0 @@
-"""OpenAI's Chat Completions, as clients speak it."""

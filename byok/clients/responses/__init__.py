@@ -1,1 +1,0 @@
-"""OpenAI's Responses, as clients speak it; byok stores none."""

@@ -1,0 +1,291 @@
+"""What a chat.completion.chunk carries: text, finish reason, usage, sources."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from byok.chat import Json
+from byok.dialects import answer_reader
+from byok.errors import UpstreamGarbled
+from byok.events import Citation, FinishReason, Usage
+
+DETAILS = "reasoning_details"
+# The last is Copilot's.
+REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_text")
+
+
+def only_delta(chunk: Any) -> dict[str, Any] | None:
+    """Return the delta of a chunk that has nothing else, as nearly all have."""
+    try:
+        (choice,) = chunk["choices"]
+        delta = choice["delta"]
+        more = (
+            choice.get("finish_reason")
+            or choice.get("index")
+            or choice.get("native_finish_reason")
+            or choice.get("usage")
+            or chunk.get("usage")
+            or chunk.get("x_groq")
+            or chunk.get("error")
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+    return None if more or not isinstance(delta, dict) else delta
+
+
+def only_text(delta: dict[str, Any]) -> str:
+    """Return the text of a delta that has nothing else, or ""."""
+    text = delta.get("content")
+    return text if len(delta) == 1 and isinstance(text, str) else ""
+
+
+def is_whole_message(message: Any, delta: Any) -> bool:
+    """Distinguish a whole answer from the text so far beside a delta (Perplexity)."""
+    if not isinstance(message, dict):
+        return False
+    if not isinstance(delta, dict):
+        return True
+    return _says_something(message) and not _says_something(delta)
+
+
+def _says_something(part: dict[str, Any]) -> bool:
+    return any(value for name, value in part.items() if name != "role")
+
+
+def reasoning(part: dict[str, Any]) -> tuple[str, str]:
+    """Return the reasoning once, even if several fields repeat it, and its field."""
+    for field in REASONING_FIELDS:
+        value = part.get(field)
+        if value and (text := value if isinstance(value, str) else texts(value)):
+            return text, field
+    return (texts(part[DETAILS]), DETAILS) if part.get(DETAILS) else ("", "")
+
+
+def texts(value: Any) -> str:
+    """Return a text, or the joined texts and summaries of a list of parts."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list):
+        return ""
+    found = [
+        string(item.get("text") or item.get("summary"))
+        for item in value
+        if isinstance(item, dict)
+    ]
+    return "".join(found)
+
+
+def string(value: Any) -> str:
+    """Return a string unchanged, "" for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+# Chunks that are not chat completions: errors, and answers in another protocol.
+#
+# Errors inside a stream without an `error` field, finish reasons that are failures, and
+# answers of servers that speak another protocol at this URL.
+
+
+# Finish reasons of answers that are not complete.
+FAILED = frozenset(
+    {
+        "error",
+        "abort",
+        "aborted",
+        "cancelled",
+        "canceled",
+        "timeout",
+        "network_error",
+        "insufficient_system_resource",  # DeepSeek
+        "malformed_function_call",  # Gemini, and the next three
+        "unexpected_tool_call",
+        "too_many_tool_calls",
+        "missing_thought_signature",
+    }
+)
+
+
+def is_error(chunk: Json) -> bool:
+    """Recognise an error by the fields that a chunk has and lacks."""
+    frame = chunk.get("base_resp")  # MiniMax has it in each answer
+    if isinstance(frame, dict) and frame.get("status_code"):
+        return True
+    if chunk.get("choices") or chunk.get("usage"):
+        return False
+    if chunk.get("object") == "error" or chunk.get("detail") or chunk.get("errors"):
+        return True
+    words = (chunk.get("message"), chunk.get("msg"))
+    return any(isinstance(word, str) and word for word in words)
+
+
+def check_protocol(chunk: Any) -> None:
+    """Check that the first chunk of an answer is not from another protocol.
+
+    Raises:
+        UpstreamGarbled: it is; the message names the protocol.
+    """
+    answer_reader.check_protocol(
+        chunk,
+        answer_reader.CHAT_COMPLETIONS,
+        "Set base_url to the address of its OpenAI-compatible API, which usually ends "
+        "in /v1.",
+    )
+
+
+# Finish reasons of Chat Completions, and which of several counts.
+
+
+WINDOW_EXCEEDED = "model_context_window_exceeded"  # of Z.ai
+_FINISH = {
+    "stop": FinishReason.STOP,
+    "end_turn": FinishReason.STOP,
+    "stop_sequence": FinishReason.STOP,
+    "eos": FinishReason.STOP,
+    "length": FinishReason.LENGTH,
+    "max_tokens": FinishReason.LENGTH,
+    "max_output_tokens": FinishReason.LENGTH,
+    WINDOW_EXCEEDED: FinishReason.LENGTH,
+    "tool_calls": FinishReason.TOOL_CALLS,
+    "tool_use": FinishReason.TOOL_CALLS,
+    "function_call": FinishReason.TOOL_CALLS,
+    "content_filter": FinishReason.CONTENT_FILTER,
+    "safety": FinishReason.CONTENT_FILTER,
+    "sensitive": FinishReason.CONTENT_FILTER,
+}
+# If there are several finish reasons, the one with the highest weight counts.
+_WEIGHT = {
+    FinishReason.STOP: 0,
+    FinishReason.TOOL_CALLS: 1,
+    FinishReason.CONTENT_FILTER: 2,
+    FinishReason.LENGTH: 3,
+}
+
+
+def stricter_finish(
+    known: FinishReason | None, reason: Any, *, only_length: bool = False
+) -> FinishReason | None:
+    """Return the finish reason that counts after one more was read.
+
+    With `only_length`, only a reached limit counts.
+
+    Raises:
+        UpstreamGarbled: the reason is that the upstream failed.
+    """
+    if not isinstance(reason, str) or not reason:
+        return known
+    if reason.lower() in FAILED:
+        raise UpstreamGarbled(
+            f"it broke off its answer ({reason}).",
+            code="upstream_cut",
+            hint="Try again.",
+            retryable=True,
+        )
+    found = _FINISH.get(reason.lower(), FinishReason.STOP)
+    if only_length and found is not FinishReason.LENGTH:
+        return known
+    if known is None or _WEIGHT[found] > _WEIGHT[known]:
+        return found
+    return known
+
+
+# Token counts in answers of OpenAI and of compatible servers.
+
+
+_DECODER = json.JSONDecoder()
+_LONGEST = 2000  # characters of a usage object
+
+# OpenAI and Moonshot, Mistral, DeepSeek, Claude behind a gateway
+_READ = (
+    "cached_tokens",
+    "num_cached_tokens",
+    "prompt_cache_hit_tokens",
+    "cache_read_input_tokens",
+)
+# OpenAI and OpenRouter, LiteLLM, Claude behind a gateway
+_WRITTEN = (
+    "cache_write_tokens",
+    "cache_creation_tokens",
+    "cache_creation_input_tokens",
+)
+
+
+def read_usage(usage: Any) -> Usage | None:
+    """Decode a usage object; None where it has no counts.
+
+    Prompt tokens include the cached part (OpenAI API reference, usage).
+    """
+    if not isinstance(usage, dict):
+        return None
+    prompt = _count(usage.get("prompt_tokens") or usage.get("input_tokens"))
+    completion = _count(usage.get("completion_tokens") or usage.get("output_tokens"))
+    if not prompt and not completion:
+        return None
+    details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
+    places = (usage, details) if isinstance(details, dict) else (usage,)
+    read, written = (
+        max(_count(place.get(name)) for place in places for name in names)
+        for names in (_READ, _WRITTEN)
+    )
+    told = any(place.get(name) is not None for place in places for name in _READ)
+    return Usage(prompt, completion, read, written, _reasoning(usage), cache_told=told)
+
+
+def _reasoning(usage: Json) -> int:
+    """Return the tokens of reasoning; xAI's completion tokens do not include them."""
+    details = usage.get("completion_tokens_details")
+    details = details or usage.get("output_tokens_details")
+    places = (details, usage) if isinstance(details, dict) else (usage,)
+    return max(_count(place.get("reasoning_tokens")) for place in places)
+
+
+def usage_near_end(answer: bytes) -> Usage | None:
+    """Return the last usage object of an answer that is passed on, or None."""
+    start = answer.rfind(b'"usage"')
+    start = answer.find(b"{", start) if start >= 0 else -1
+    if start < 0:
+        return None
+    try:
+        text = answer[start : start + _LONGEST].decode(errors="replace")
+        usage, _ = _DECODER.raw_decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return read_usage(usage)
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+# Sources that an answer names: Perplexity's and xAI's lists, and annotations.
+
+
+class SourceList:
+    """The sources of one answer, each once; a title may come later than its address."""
+
+    def __init__(self) -> None:
+        self._titles: dict[str, str] = {}
+
+    def add(self, holder: dict[str, Any]) -> None:
+        """Add the sources that a chunk or a message names."""
+        for name in ("search_results", "citations", "annotations"):
+            found = holder.get(name)
+            for item in found if isinstance(found, list) else ():
+                self._add(item)
+
+    def take(self) -> Iterator[Citation]:
+        """Give all of them, once."""
+        titles, self._titles = self._titles, {}
+        for url, title in titles.items():
+            yield Citation(url, title)
+
+    def _add(self, item: Any) -> None:
+        """Add an address, or an object with one (in OpenAI's annotations, nested)."""
+        place = item.get("url_citation", item) if isinstance(item, dict) else item
+        url, title = place, None
+        if isinstance(place, dict):
+            url, title = place.get("url"), place.get("title")
+        if not isinstance(url, str) or "://" not in url:
+            return
+        known = self._titles.setdefault(url, "")
+        if isinstance(title, str) and not known:
+            self._titles[url] = title

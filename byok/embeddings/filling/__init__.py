@@ -1,1 +1,0 @@
-"""Gives every chunk a vector, in the background."""

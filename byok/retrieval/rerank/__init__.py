@@ -1,1 +1,0 @@
-"""A model that helps to put files in order."""
