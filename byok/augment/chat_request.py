@@ -170,7 +170,7 @@ def _personality(exchanges: list[HistoryItem], current: UserTurn) -> Json | None
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ConversationPlace:
     """The position of a request; `after` identifies what was said before it.
 
     Only one answer can follow: of two requests for one position the older one is
@@ -181,7 +181,7 @@ class Place:
     after: str
 
 
-def place_of(body: Json) -> Place | None:
+def place_of(body: Json) -> ConversationPlace | None:
     """Return the position of a chat; None if the order of requests does not matter.
 
     Silent jobs are not turns of the conversation. Nor is the order known of requests
@@ -192,7 +192,7 @@ def place_of(body: Json) -> Place | None:
     history = objects(body, "chat_history")
     if not conversation or not history or flag(body, "silent"):
         return None
-    return Place(
+    return ConversationPlace(
         conversation, f"{len(history)} {first_text(history[-1], 'request_id')}"
     )
 

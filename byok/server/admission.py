@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from byok.augment.chat_request import Place
+from byok.augment.chat_request import ConversationPlace
 from byok.errors import BadRequest
 from byok.server.http.gate import Gate
 
@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class _Answer:
-    place: Place
+    place: ConversationPlace
     scope: asyncio.Timeout
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -34,7 +34,9 @@ class Conversations:
 
     @asynccontextmanager
     async def turn(
-        self, place: Place | None, on_wait: Callable[[], None] = lambda: None
+        self,
+        place: ConversationPlace | None,
+        on_wait: Callable[[], None] = lambda: None,
     ) -> AsyncIterator[None]:
         """Wait for the earlier answers of the conversation, and hold back later ones.
 
@@ -71,7 +73,7 @@ class Conversations:
             raise _superseded_error() from error
 
 
-def _end_superseded(answer: _Answer, by: Place) -> bool:
+def _end_superseded(answer: _Answer, by: ConversationPlace) -> bool:
     """Cancel an answer that a newer request supersedes; tell whether it does."""
     if by.after != answer.place.after:
         return False
@@ -97,7 +99,9 @@ class Admission:
 
     @asynccontextmanager
     async def enter(
-        self, place: Place | None, on_wait: Callable[[], None] = lambda: None
+        self,
+        place: ConversationPlace | None,
+        on_wait: Callable[[], None] = lambda: None,
     ) -> AsyncIterator[None]:
         """Wait until the answer may begin, and hold its place until the block ends.
 

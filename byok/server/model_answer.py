@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from aiohttp.web import StreamResponse
 
-from byok.augment.chat_request import Place
+from byok.augment.chat_request import ConversationPlace
 from byok.augment.history import call_ids
 from byok.augment.reply_job import LineReply, ObjectReply
 from byok.chat import ChatRequest, Json, ToolCall
@@ -225,7 +225,7 @@ class StreamedAnswer:
     exchange: HttpExchange
     model_answer: ModelAnswer
     reply: LineReply
-    place: Place | None
+    place: ConversationPlace | None
     admission: Admission
     open_stream: Callable[[HttpExchange], LineStream]
     encode: Callable[[Json], bytes] = encode_line
@@ -301,7 +301,7 @@ class WholeAnswer:
 
     model_answer: ModelAnswer
     reply: ObjectReply
-    place: Place | None
+    place: ConversationPlace | None
     admission: Admission
 
     async def answer(self) -> StreamResponse:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.augment.chat_request import Place, place_of
+from byok.augment.chat_request import ConversationPlace, place_of
 
 ONE, TWO = {"request_id": "r1"}, {"request_id": "r2"}
 
@@ -42,10 +42,10 @@ def test_what_follows_nothing_in_a_conversation_has_no_place(
 
 def test_conversation_place_of_a_repeated_question_is_the_same() -> None:
     again, older = place_of(chat(ONE, message="b")), place_of(chat(ONE, message="a"))
-    assert again == older == Place("c", "1 r1")
+    assert again == older == ConversationPlace("c", "1 r1")
 
 
 @pytest.mark.parametrize("history", [None, "x", [1], [{}], {"a": 1}, [[ONE]]], ids=str)
 def test_conversation_place_with_an_odd_history(history: object) -> None:
     place = place_of({"conversation_id": "c", "chat_history": history})
-    assert place == (Place("c", "1 ") if history == [{}] else None)
+    assert place == (ConversationPlace("c", "1 ") if history == [{}] else None)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from byok.augment.chat_request import Place
+from byok.augment.chat_request import ConversationPlace
 from byok.events import Finish, FinishReason
 from byok.server.admission import Admission, Conversations
 from byok.server.http.gate import Gate
@@ -36,7 +36,7 @@ async def test_admission_of_a_waiting_turn_keeps_no_place() -> None:
     steps: list[str] = []
 
     async def answer(after: str) -> None:
-        place = Place("c", after)
+        place = ConversationPlace("c", after)
         async with admission.enter(place, lambda: steps.append("waits")):
             steps.append(after)
             await asyncio.sleep(0)

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from byok.augment.chat_request import Place
+from byok.augment.chat_request import ConversationPlace
 from byok.errors import BadRequest
 from byok.server.admission import Conversations
 from tests.fakes.daemon import Editor, running, settings_for
@@ -24,7 +24,7 @@ class Stage:
         self.begun: list[str] = []
         self.ends: dict[str, asyncio.Event] = {}
 
-    async def answer(self, name: str, place: Place | None) -> None:
+    async def answer(self, name: str, place: ConversationPlace | None) -> None:
         self.ends[name] = asyncio.Event()
         async with self.conversations.turn(place):
             self.begun.append(name)
@@ -32,7 +32,7 @@ class Stage:
 
     @asynccontextmanager
     async def under_way(
-        self, **places: Place | None
+        self, **places: ConversationPlace | None
     ) -> AsyncIterator[dict[str, asyncio.Task[None]]]:
         """Start an answer after the other."""
         tasks = {}
@@ -52,7 +52,11 @@ async def settled() -> None:
 
 async def test_the_turns_of_a_conversation_come_one_after_another() -> None:
     stage = Stage()
-    places = {"one": Place("c", "0"), "two": Place("c", "1"), "three": Place("c", "2")}
+    places = {
+        "one": ConversationPlace("c", "0"),
+        "two": ConversationPlace("c", "1"),
+        "three": ConversationPlace("c", "2"),
+    }
     async with stage.under_way(**places):
         assert stage.begun == ["one"]
         stage.ends["one"].set()
@@ -65,7 +69,11 @@ async def test_the_turns_of_a_conversation_come_one_after_another() -> None:
 
 async def test_conversation_turn_that_gives_up_waiting_lets_nobody_past() -> None:
     stage = Stage()
-    places = {"one": Place("c", "0"), "two": Place("c", "1"), "three": Place("c", "2")}
+    places = {
+        "one": ConversationPlace("c", "0"),
+        "two": ConversationPlace("c", "1"),
+        "three": ConversationPlace("c", "2"),
+    }
     async with stage.under_way(**places) as tasks:
         tasks["two"].cancel()
         await settled()
@@ -77,13 +85,17 @@ async def test_conversation_turn_that_gives_up_waiting_lets_nobody_past() -> Non
 
 async def test_conversations_and_silent_jobs_do_not_wait_for_each_other() -> None:
     stage = Stage()
-    async with stage.under_way(a=Place("a", "0"), b=Place("b", "0"), silent=None):
+    async with stage.under_way(
+        a=ConversationPlace("a", "0"), b=ConversationPlace("b", "0"), silent=None
+    ):
         assert stage.begun == ["a", "b", "silent"]
 
 
 async def test_conversation_turn_is_superseded_by_a_newer_request() -> None:
     stage = Stage()
-    async with stage.under_way(old=Place("c", "1"), new=Place("c", "1")) as tasks:
+    async with stage.under_way(
+        old=ConversationPlace("c", "1"), new=ConversationPlace("c", "1")
+    ) as tasks:
         with pytest.raises(BadRequest) as caught:
             await tasks["old"]
         assert (caught.value.code, caught.value.status) == ("superseded", 409)
@@ -92,7 +104,11 @@ async def test_conversation_turn_is_superseded_by_a_newer_request() -> None:
 
 async def test_conversation_turn_that_waits_can_be_superseded_too() -> None:
     stage = Stage()
-    places = {"one": Place("c", "0"), "old": Place("c", "1"), "new": Place("c", "1")}
+    places = {
+        "one": ConversationPlace("c", "0"),
+        "old": ConversationPlace("c", "1"),
+        "new": ConversationPlace("c", "1"),
+    }
     async with stage.under_way(**places) as tasks:
         with pytest.raises(BadRequest):
             await tasks["old"]
@@ -103,7 +119,7 @@ async def test_conversation_turn_that_waits_can_be_superseded_too() -> None:
 
 
 async def test_conversation_turn_that_ends_slowly_can_be_cancelled_twice() -> None:
-    place, leaves = Place("c", "1"), asyncio.Event()
+    place, leaves = ConversationPlace("c", "1"), asyncio.Event()
     conversations = Conversations()
 
     async def slow() -> None:
@@ -126,13 +142,13 @@ async def test_conversation_turn_that_ends_slowly_can_be_cancelled_twice() -> No
 
 async def test_conversation_turn_passes_a_timeout_of_the_answer_on() -> None:
     with pytest.raises(TimeoutError):
-        async with Conversations().turn(Place("c", "0")):
+        async with Conversations().turn(ConversationPlace("c", "0")):
             raise TimeoutError
 
 
 async def test_nothing_is_kept_of_a_conversation_that_is_over() -> None:
     conversations = Conversations()
-    async with conversations.turn(Place("c", "0")):
+    async with conversations.turn(ConversationPlace("c", "0")):
         pass
     assert not conversations._open
 
