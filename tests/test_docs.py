@@ -9,7 +9,7 @@ import pytest
 
 from byok import __version__
 from byok.dialects.presets import PRESETS
-from byok.doctor.registry import CHECKS
+from byok.doctor.examine import CHECKS
 from byok.journal.entry import JournalEntry
 from scripts import glossary_page
 from scripts.doc_names import FOREIGN, unknown_names

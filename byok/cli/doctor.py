@@ -54,8 +54,7 @@ def doctor(
     model lists); without settings, the model servers on this machine. The exit code is
     1 if a check fails, else 0.
     """
-    from byok.doctor.report import worst_state, write_report
-    from byok.doctor.results import CheckState
+    from byok.doctor.results import CheckState, worst_state, write_report
     from byok.errors import ConfigError
 
     if bundle is not None and os.path.lexists(bundle):
@@ -114,8 +113,7 @@ def _tell_failure(bundle: Path) -> Iterator[None]:
 
 
 def _show(rows: "Sequence[CheckRow]") -> None:
-    from byok.doctor.report import count_states
-    from byok.doctor.results import CheckState
+    from byok.doctor.results import CheckState, count_states
 
     for row in rows:
         result = row.result

@@ -125,9 +125,9 @@ def start_in_background(paths: Paths, port: int) -> "Instance":
         CannotStart: the port is taken.
         NotReady: it does not answer within a minute.
     """
+    from byok.daemon.sockets import listen
     from byok.daemon_client.find import find_daemon
     from byok.daemon_client.start import Starter, daemon_command
-    from byok.server.http.sockets import listen
 
     for sock in listen(port):
         sock.close()

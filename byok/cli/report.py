@@ -59,9 +59,8 @@ async def _write(
     """Write the archive; return the names and sizes of what is in it."""
     from zipfile import ZipFile
 
-    from byok.doctor.bundle import write_bundle
+    from byok.doctor.bundle import write_bundle, write_parts
     from byok.doctor.examine import examine
-    from byok.doctor.request_report import write_parts
     from byok.doctor.surroundings import Surroundings
 
     around = Surroundings(find_paths(), config=config)

@@ -119,7 +119,7 @@ def _wait_for_turn(before: "Predecessor", settings: "Settings") -> None:
     """
     import byok.server.compose
     import byok.wiring.services  # noqa: F401 - these two load nearly everything
-    from byok.server.http.sockets import listen
+    from byok.daemon.sockets import listen
 
     own = before.sockets[0].getsockname()[1]
     if settings.server.port not in (0, own) and not before.has_fixed_port:

@@ -163,7 +163,7 @@ def _check_place(service: "UserService", launch: "Launch") -> "Instance | None":
         ConfigError: there is no fixed port, or a service for other folders.
         CannotStart: a daemon runs that is not the service's, or the port is taken.
     """
-    from byok.server.http.sockets import listen
+    from byok.daemon.sockets import listen
 
     if not launch.port:
         raise ConfigError(

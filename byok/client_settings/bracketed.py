@@ -56,7 +56,7 @@ class Part(NamedTuple):
     comma: int = -1
 
 
-class Place(NamedTuple):
+class ValuePlace(NamedTuple):
     """The last object on the way to a path, and what of it leads on.
 
     `part` is None if the rest of the path is not in the object.
@@ -89,21 +89,21 @@ def splice(text: str, edits: Iterable[Edit]) -> str:
     return "".join([*parts, text[done:]])
 
 
-def locate_path(root: Node, path: SettingPath) -> Place:
+def locate_path(root: Node, path: SettingPath) -> ValuePlace:
     """Follow a path through objects, as far as there are any.
 
     Raises:
         ValueError: a name on the way stands there twice.
     """
-    place = Place(root, Part((), root.start, root), path)
+    place = ValuePlace(root, Part((), root.start, root), path)
     while place.part and place.rest and place.part.node.members is not None:
         owner, rest = place.part.node, place.rest
         same = [part for part in owner.parts if rest[: len(part.key)] == part.key]
         if len(same) > 1:
             raise ValueError(f'"{same[0].key[-1]}" stands there twice')
-        place = Place(owner, None, rest)
+        place = ValuePlace(owner, None, rest)
         if same:
-            place = Place(owner, same[0], rest[len(same[0].key) :])
+            place = ValuePlace(owner, same[0], rest[len(same[0].key) :])
     return place
 
 

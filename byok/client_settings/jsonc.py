@@ -17,8 +17,8 @@ from byok.client_settings.bracketed import (
     BracketReader,
     Edit,
     Node,
-    Place,
     Syntax,
+    ValuePlace,
     append_part,
     cut_part,
     locate_path,
@@ -134,7 +134,7 @@ def without_path(text: str, path: SettingPath) -> str:
     return text
 
 
-def _locate(text: str, path: SettingPath) -> Place | None:
+def _locate(text: str, path: SettingPath) -> ValuePlace | None:
     root = parse_nodes(text)
     return locate_path(root, path) if root else None
 

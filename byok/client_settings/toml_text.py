@@ -19,8 +19,8 @@ from byok.client_settings.bracketed import (
     Edit,
     Node,
     Part,
-    Place,
     Syntax,
+    ValuePlace,
     append_part,
     cut_part,
     locate_path,
@@ -228,7 +228,7 @@ def _check_tables(given: Any, path: SettingPath) -> None:
             raise ValueError(f"{write_path(path[:depth])} is no table")
 
 
-def _locate(statement: Statement, path: SettingPath) -> Place | None:
+def _locate(statement: Statement, path: SettingPath) -> ValuePlace | None:
     """Return where a statement has a path, or a table on the way to it."""
     table, member = statement.table, statement.member
     if member is None or table is None or path[: len(table)] != table:
@@ -295,7 +295,7 @@ def _title_end(statements: list[Statement]) -> int:
     return -1 if is_of_table else title - 1
 
 
-def _put_within(text: str, statement: Statement, place: Place, raw: str) -> str:
+def _put_within(text: str, statement: Statement, place: ValuePlace, raw: str) -> str:
     """Put a value into an inline table, or below a dotted key as another one."""
     if statement.member in place.owner.parts:
         line = f"{_write_key(place.rest)} = {raw}\n"

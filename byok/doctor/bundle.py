@@ -1,30 +1,39 @@
-"""The archive for a report: results, settings, versions and log, without secrets.
+"""The archives for reports: results, settings, versions and log, without secrets.
 
-It holds no key and no token, no text of prompts, nothing of code, and `~` in place of
-the home folder.
+They hold no key and no token, no text of prompts, nothing of code, and `~` in place of
+the home folder. That about a captured request has the request as well.
 """
 
 import os
+import platform
 import re
 import stat
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import orjson
 
+from byok import __version__
 from byok.chat import Json
 from byok.config import mask_settings
-from byok.doctor.program import versions
-from byok.doctor.report import write_report
-from byok.doctor.results import CheckRow
+from byok.doctor.results import CheckRow, write_report
 from byok.doctor.surroundings import Surroundings
 from byok.errors import ConfigError
 from byok.escapes import escape
+from byok.features.capture.capture import Capture, encode_capture
+from byok.features.capture.placeholders import hide_content
 from byok.redact import Redactor
+from byok.routing import Service
 
+# What other checks do not load anyhow, or what is asked for when a bug is reported.
+PACKAGES = (
+    *("aiohttp", "httpx", "keyring", "orjson", "pydantic", "PyStemmer", "tantivy"),
+    *("tree-sitter", "tree-sitter-language-pack", "truststore", "watchfiles"),
+)
 _LOG_BYTES, _LOG_LINES = 256 * 1024, 500
 _TOKEN_BYTES = 1024
 _SECRET_NAMES = re.compile(
@@ -33,6 +42,23 @@ _SECRET_NAMES = re.compile(
 # The one line of the log that quotes what a model wrote; see server/model_answer.py.
 _QUOTES = re.compile(r"byok\.server\.model_answer: tool call of .* repaired")
 _LEFT_OUT = "(the repair of a tool call is left out)"
+_README = """A report of byok {version} about one request ({id}).
+
+{content}
+Keys, tokens, cookies, values of queries and long base64 were removed when the request
+was captured. LOOK THROUGH ALL FILES BEFORE YOU SHARE THEM: a secret of no known shape
+may stand in any text.
+
+README.txt      this text
+capture.jsonl   the request: its facts, then what passed on each hop, one line a piece
+model.json      what byok knows of the model, and from where ({{}} without a daemon)
+doctor.json     the results of byok doctor
+settings.json   the settings, without secrets and prompts
+versions.json   versions of byok, Python, the system and packages
+log.txt         the end of the log, without what it quotes
+"""
+_HIDDEN = "Each letter of what you, your code and the model said is an x.\n"
+_SHOWN = "IT HOLDS WHAT YOU, YOUR CODE AND THE MODEL SAID (--with-content).\n"
 
 
 def write_bundle(
@@ -154,3 +180,50 @@ def _read_end(file: Path, most: int) -> bytes:
     with os.fdopen(handle, "rb") as opened:
         opened.seek(max(0, facts.st_size - most))
         return opened.read(most)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of byok, Python, system and packages; "" for missing ones."""
+    found = {
+        "byok": __version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+    }
+    return found | {name: _version(name) for name in PACKAGES}
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+async def write_parts(
+    capture: Capture, around: Surroundings, *, with_content: bool
+) -> Mapping[str, str | bytes]:
+    """Return files for the archive by their names."""
+    facts = capture.facts
+    shown = capture if with_content else hide_content(capture)
+    readme = _README.format(
+        version=facts.get("byok", "?"),
+        id=capture.id,
+        content=_SHOWN if with_content else _HIDDEN,
+    )
+    catalog = await around.ask_if_running(Service.CATALOG)
+    model = _find_model(catalog or {}, str(facts["upstream"]), str(facts["model"]))
+    return {
+        "README.txt": readme,
+        "capture.jsonl": encode_capture(shown),
+        "model.json": orjson.dumps(model, option=orjson.OPT_INDENT_2),
+    }
+
+
+def _find_model(catalog: Json, upstream: str, model: str) -> dict[str, Any]:
+    """Return the row of a model in the daemon's catalog, {} if it has none."""
+    ending = f"{upstream}:{model}"
+    for value in catalog.values():
+        for row in value if isinstance(value, list) else ():
+            if isinstance(row, dict) and str(row.get("id", "")).endswith(ending):
+                return row
+    return {}

@@ -1,7 +1,14 @@
-"""What a check found: a state, one line, and one line that says what to do."""
+"""What checks find, for people and as JSON (docs/DOCTOR.md)."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+
+from byok import __version__
+from byok.chat import Json
+
+SCHEMA = 1
 
 
 class CheckState(StrEnum):
@@ -11,6 +18,9 @@ class CheckState(StrEnum):
     WARNING = "warning"
     FAILURE = "failure"
     NOT_CHECKED = "not checked"
+
+
+_WORST = (CheckState.FAILURE, CheckState.WARNING, CheckState.OK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +63,35 @@ def wrong(found: str, cure: str) -> CheckResult:
 def skip(why: str, cure: str = "") -> CheckResult:
     """Return that nothing was checked, and why."""
     return CheckResult(CheckState.NOT_CHECKED, why, cure)
+
+
+def count_states(rows: Sequence[CheckRow]) -> dict[CheckState, int]:
+    """Return how many rows are in each state."""
+    found = Counter(row.result.state for row in rows)
+    return {state: found[state] for state in CheckState}
+
+
+def worst_state(rows: Sequence[CheckRow]) -> CheckState:
+    """Return the state of the whole; what was not checked does not count."""
+    found = {row.result.state for row in rows}
+    return next((state for state in _WORST if state in found), CheckState.OK)
+
+
+def write_report(rows: Sequence[CheckRow]) -> Json:
+    """Return the report as JSON."""
+    return {
+        "schema": SCHEMA,
+        "version": __version__,
+        "state": worst_state(rows).value,
+        "counts": {state.value: count for state, count in count_states(rows).items()},
+        "checks": [
+            {
+                "check": row.check,
+                "about": row.about,
+                "state": row.result.state.value,
+                "found": row.result.found,
+                "cure": row.result.cure,
+            }
+            for row in rows
+        ],
+    }

@@ -1,20 +1,22 @@
 """What checks look at: paths, settings, environment, the daemon; each asked once."""
 
 import asyncio
+import contextlib
 import os
 import shutil
+import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from byok.chat import Json
-from byok.config import Settings, UpstreamSettings, check_settings, load_settings
+from byok.config import Settings, check_settings, load_settings
 from byok.daemon.instance import Instance, is_held
 from byok.daemon_client.daemon import talking
 from byok.daemon_client.find import find_daemon
-from byok.doctor.background import in_background
 from byok.doctor.results import CannotCheck
 from byok.errors import ByokError, ConfigError
 from byok.platform.paths import Paths
@@ -23,6 +25,31 @@ from byok.routing import Service
 
 T = TypeVar("T")
 _PATIENCE = 3.0  # seconds for a daemon that is just starting
+
+
+async def in_background(work: Callable[[], T], /) -> T:
+    """Return what `work` returned in a thread that nobody waits for at the end.
+
+    A lookup of a name, a keyring or a network drive may block for minutes.
+    """
+    loop = asyncio.get_running_loop()
+    waiting: asyncio.Future[Future[T]] = loop.create_future()
+    done: Future[T] = Future()
+
+    def tell() -> None:
+        if not waiting.done():  # else nobody waits any more
+            waiting.set_result(done)
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:  # raised again where it is waited for
+            done.set_exception(error)
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(tell)
+
+    threading.Thread(target=run, name="byok-doctor", daemon=True).start()
+    return (await waiting).result()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,22 +189,3 @@ class Surroundings:
             return await self.ask(service)
         except (CannotCheck, ByokError):
             return None
-
-    async def upstreams(self) -> Mapping[str, UpstreamSettings]:
-        """Return the upstreams to be looked at, the default first.
-
-        Those are the ones of the settings, the one that the running daemon was started
-        with, or where there are none a server that answers on this machine. The demo is
-        none. Nobody else is asked anything.
-
-        Raises:
-            CannotCheck: the settings cannot be used.
-        """
-        settings = await self.settings()
-        return await self.once("upstreams", lambda: self._upstreams(settings))
-
-    async def _upstreams(self, settings: Settings) -> Mapping[str, UpstreamSettings]:
-        from byok.doctor.chosen_upstreams import choose_upstreams
-
-        status = await self.ask_if_running(Service.DAEMON)
-        return await choose_upstreams(settings, status)

@@ -34,6 +34,11 @@ class UpstreamKey:
         self._found: FoundKey | None = None
         self._lock = asyncio.Lock()
 
+    @property
+    def source(self) -> str:
+        """Where the key was found; "" before it is looked up."""
+        return self._found.source if self._found else ""
+
     def begin(self, conversation: str = "") -> Self:
         """Return the key for one request: there is no other one."""
         del conversation

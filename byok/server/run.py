@@ -27,6 +27,7 @@ from byok.daemon.handover import (
 )
 from byok.daemon.hardening import max_connections
 from byok.daemon.logs import set_level
+from byok.daemon.sockets import listen
 from byok.daemon.token import TokenCheck, renew_token
 from byok.errors import ByokError
 from byok.features.base import Site
@@ -44,7 +45,6 @@ from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard
 from byok.server.http.listener import serve_http
 from byok.server.http.protocol import HttpServer
-from byok.server.http.sockets import listen
 from byok.server.metrics import MetricsEndpoint
 
 if TYPE_CHECKING:

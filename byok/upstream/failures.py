@@ -24,6 +24,7 @@ from byok.urls import is_loopback
 _NO_WAY = frozenset(
     {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDOWN}
 )
+_OF_TIME = (9, 10)  # OpenSSL's verify codes: not valid yet, expired
 _PLAIN = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
 
 
@@ -158,6 +159,8 @@ def _no_tls(causes: Sequence[BaseException], url: str) -> UpstreamUnreachable:
         said = f"the TLS certificate of {url} is not trusted"
         said += f"{_cause_text(causes, 'verify_message')}."
         hint = "If your company inspects TLS, set ca_file to its certificate."
+        if any(getattr(cause, "verify_code", 0) in _OF_TIME for cause in causes):
+            hint = "Is this machine's clock right? If so, only they can renew it."
     elif any(plain in reason for plain in _PLAIN):
         hint = "It speaks plain HTTP: base_url must begin with http://."
     return UpstreamUnreachable(said, code="upstream_tls", hint=hint, retryable=False)

@@ -149,5 +149,8 @@ def tls_context(ca_file: str) -> ssl.SSLContext:
         try:
             context.load_verify_locations(cafile=ca_file)
         except (OSError, ssl.SSLError) as error:
-            raise ConfigError(f"ca_file {ca_file} cannot be read as PEM.") from error
+            raise ConfigError(
+                f"ca_file {ca_file} cannot be read as PEM.",
+                hint="Let it name a PEM file, or remove it.",
+            ) from error
     return context

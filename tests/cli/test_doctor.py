@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from byok.daemon.token import read_token
-from byok.doctor import program, surroundings
-from byok.doctor.results import good
+from byok.doctor import surroundings
 from byok.keys import ladder
 from byok.platform.paths import find_paths
 from tests.fakes.certificates import certificate, resolve_here, secure
@@ -38,15 +37,6 @@ STATUS = {"upstream": "demo", "base_url": "", "model": "", "settings": {}}
 def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No editor of this machine is looked at."""
     monkeypatch.setenv("HOME", str(tmp_path))
-
-
-@pytest.fixture(autouse=True)
-def _no_parsers(
-    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
-    """Start no parser process but once: it takes more time than all other checks."""
-    if "healthy" not in request.node.name:
-        monkeypatch.setattr(program, "_check_parsers", lambda: good("not tried"))
 
 
 async def examine(cli: Cli, *arguments: str) -> Done:
@@ -91,8 +81,8 @@ def test_a_port_that_a_stranger_has_is_named(cli: Cli) -> None:
         port = stranger.getsockname()[1]
         write_settings("[server]", f"port = {port}")
         done = cli("doctor", "--json")
-    found = f"127.0.0.1:{port} is taken by another program"
-    check_told(done, "port", "failure", found, "set server.port")
+    found = f"Port {port} on 127.0.0.1 is taken by another program"
+    check_told(done, "port", "failure", found, "byok serve --port N")
 
 
 def test_a_token_that_others_may_read_is_named(cli: Cli) -> None:
@@ -127,9 +117,9 @@ async def test_a_key_source_that_hangs_is_named(
 def test_an_upstream_that_is_down_is_named(cli: Cli) -> None:
     write_settings(*upstream_box(dead_url()))
     done = cli("doctor", "--json")
-    found, cure = "nothing answers at 127.0.0.1:", "Start the model server"
-    check_told(done, "address box", "failure", found, cure)
-    assert rows_of(done)["model list box"]["found"] == "it takes no connection"
+    found, cure = "nothing answers at http://127.0.0.1:", "Is it running"
+    check_told(done, "model list box", "failure", found, cure)
+    assert rows_of(done)["context window box"]["state"] == "not checked"
 
 
 def test_a_name_without_an_address_is_named(
@@ -138,14 +128,13 @@ def test_a_name_without_an_address_is_named(
     resolve_here(monkeypatch)
     write_settings(*upstream_box("https://models.invalid/v1"))
     done = cli("doctor", "--json")
-    found = "the name models.invalid has no address here (DNS)"
-    check_told(done, "address box", "failure", found, "base_url")
-    assert rows_of(done)["TLS box"]["state"] == "not checked"
+    found = "the name models.invalid has no address here"
+    check_told(done, "model list box", "failure", found, "base_url")
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # of the refused handshake
 @pytest.mark.parametrize(
-    ("days", "cure"), [(9, "set ca_file under [network]"), (-1, "clock")]
+    ("days", "cure"), [(9, "set ca_file to its certificate"), (-1, "clock")]
 )
 async def test_a_certificate_that_is_not_trusted_is_named(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days: int, cure: str
@@ -156,7 +145,7 @@ async def test_a_certificate_that_is_not_trusted_is_named(
     async with secure(file, "model.test") as (_, url):
         write_settings(*upstream_box(url, *trusts))
         done = await examine(cli)
-    check_told(done, "TLS box", "failure", "of model.test is not trusted", cure)
+    check_told(done, "model list box", "failure", "is not trusted", cure)
 
 
 async def test_a_proxy_that_catches_loopback_is_named(
@@ -320,7 +309,7 @@ async def test_a_healthy_set_up_has_nothing_to_cure(
     bad = {n: r for n, r in rows.items() if r["state"] != "ok" or r["cure"]}
     assert (done.code, bad) == (0, {})
     assert rows["key box"]["found"] == "from KEY_OF_BOX"
-    assert f"127.0.0.1:{daemon.port}" in rows["port"]["found"]
+    assert f"answers at port {daemon.port}" in rows["port"]["found"]
     assert rows["chat box"]["found"].startswith("fake-model answered in")
     assert "pieces" in rows["streaming box"]["found"]
     assert "skipped: 1 binary" in rows[f"workspace {project}"]["found"]

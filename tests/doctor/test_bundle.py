@@ -1,4 +1,4 @@
-"""The archive for a report."""
+"""The archives for reports."""
 
 import json
 import os
@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from byok.doctor.bundle import write_bundle
+from byok.doctor.bundle import write_bundle, write_parts
 from byok.doctor.results import CheckRow, good
 from byok.doctor.surroundings import Machine
+from byok.features.capture.capture import Capture, Piece, decode_capture
 from byok.platform.paths import find_paths, make_private
+from byok.record import Hop
 from tests.fakes.doctors import surroundings, upstream_box, write_settings
 
 SECRETS = {
@@ -23,6 +25,11 @@ SECRETS = {
     "proxy": "proxy-canary-0123456789",
     "argument": "argument-canary",
 }
+
+CAPTURE = Capture(
+    {"id": "a" * 16, "upstream": "box", "model": "m", "byok": "1.2"},
+    (Piece(0.0, Hop.FROM_CLIENT, text='{"message": "My words."}'),),
+)
 
 
 def read(file: Path) -> dict[str, str]:
@@ -143,3 +150,15 @@ async def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+async def test_parts_hold_no_words_unless_they_are_wanted() -> None:
+    async with surroundings() as around:
+        hidden = await write_parts(CAPTURE, around, with_content=False)
+        shown = await write_parts(CAPTURE, around, with_content=True)
+    assert [*hidden] == ["README.txt", "capture.jsonl", "model.json"]
+    assert "byok 1.2" in str(hidden["README.txt"])
+    assert b"My words." not in bytes(hidden["capture.jsonl"])  # type: ignore[arg-type]
+    assert decode_capture(bytes(shown["capture.jsonl"])) == CAPTURE  # type: ignore[arg-type]
+    assert "--with-content" in str(shown["README.txt"])
+    assert hidden["model.json"] == b"{}"

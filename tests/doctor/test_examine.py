@@ -5,28 +5,27 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from byok.doctor.examine import examine
-from byok.doctor.registry import Check
+from byok.doctor.examine import CHECKS, Check, examine
 from byok.doctor.results import CannotCheck, CheckResult, CheckState, good, wrong
 from byok.doctor.surroundings import Surroundings
 from byok.errors import ByokError, ConfigError
 from tests.fakes.doctors import result_in, surroundings
 
-Run = Callable[[Surroundings, str], Awaitable[CheckResult]]
+Run = Callable[..., Awaitable[CheckResult]]
 
 
 def raising(error: Exception) -> Run:
-    async def run(around: Surroundings, about: str) -> CheckResult:
+    async def run(around: Surroundings, about: str = "") -> CheckResult:
         raise error
 
     return run
 
 
-async def well(around: Surroundings, about: str) -> CheckResult:
+async def well(around: Surroundings, about: str = "") -> CheckResult:
     return good(f"well {about}".strip())
 
 
-async def endless(around: Surroundings, about: str) -> CheckResult:
+async def endless(around: Surroundings, about: str = "") -> CheckResult:
     await asyncio.Event().wait()
     return good("never")
 
@@ -111,7 +110,7 @@ async def test_a_row_is_one_line_each_short_and_without_secrets() -> None:
         around.redactor.add("canary-0123456789")
         return ["the canary-0123456789"]
 
-    async def long(around: Surroundings, about: str) -> CheckResult:
+    async def long(around: Surroundings, about: str = "") -> CheckResult:
         return wrong("a\nb canary-0123456789 " + "x" * 9999, "c\n d")
 
     async with surroundings() as around:
@@ -119,3 +118,9 @@ async def test_a_row_is_one_line_each_short_and_without_secrets() -> None:
     assert row.result.found.startswith("a b [redacted] xxx")
     assert len(row.result.found) == 400
     assert (row.result.cure, row.about) == ("c d", "the [redacted]")
+
+
+def test_every_check_has_a_name_of_its_own_and_a_limit() -> None:
+    names = [check.name for check in CHECKS]
+    assert len(set(names)) == len(names)
+    assert all(0 < check.seconds <= 400 for check in CHECKS)

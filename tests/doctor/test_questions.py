@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from byok.doctor.questions import (
+from byok.doctor.results import CannotCheck, CheckState
+from byok.doctor.upstream_checks import (
     asked_upstreams,
     check_chat,
     check_streaming,
     check_tool_call,
 )
-from byok.doctor.results import CannotCheck, CheckState
 from tests.fakes.doctors import surroundings, upstream_box, write_settings
 from tests.fakes.probed import ProbedModel
 from tests.fakes.upstream import DONE, FakeUpstream, Script, delta, refusal

@@ -2,15 +2,16 @@
 
 import asyncio
 import os
+import threading
 
 import pytest
 
 from byok.doctor import surroundings as module
 from byok.doctor.results import CannotCheck
-from byok.doctor.surroundings import NoProof
+from byok.doctor.surroundings import NoProof, in_background
 from byok.platform.paths import find_paths
 from byok.routing import Service
-from tests.fakes.doctors import surroundings, upstream_box, write_settings
+from tests.fakes.doctors import surroundings, write_settings
 from tests.fakes.rows import daemon_rows
 
 
@@ -88,7 +89,28 @@ async def test_a_daemon_is_asked_once_for_each_thing(
     assert rows.asked == [("/byok/daemon", {})]
 
 
-async def test_upstreams_of_the_settings_are_looked_at() -> None:
-    write_settings(*upstream_box("http://127.0.0.1:9/v1"))
-    async with surroundings() as around:
-        assert [*await around.upstreams()] == ["box"]
+async def test_the_result_comes_from_another_thread() -> None:
+    thread = await in_background(threading.current_thread)
+    assert thread is not threading.current_thread()
+    assert thread.daemon  # the program need not wait for it
+
+
+async def test_an_error_is_raised_where_it_is_waited_for() -> None:
+    with pytest.raises(ZeroDivisionError):
+        await in_background(lambda: 1 // 0)
+
+
+async def test_who_stops_waiting_leaves_the_work_alone() -> None:
+    go_on, ended = threading.Event(), threading.Event()
+
+    def work() -> None:
+        go_on.wait(20)
+        ended.set()
+
+    task = asyncio.ensure_future(in_background(work))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    go_on.set()
+    assert await asyncio.to_thread(ended.wait, 20)

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from byok.doctor.registry import CHECKS, Check
+from byok.doctor.examine import CHECKS, Check
 from byok.doctor.results import CheckResult, CheckRow
 from byok.doctor.surroundings import Machine, Surroundings
 from byok.platform.paths import find_paths, make_private

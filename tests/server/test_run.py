@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from byok.daemon.sockets import listen
 from byok.errors import CannotStart, ConfigError
 from byok.platform.paths import find_paths
 from byok.server.http.deadlines import Timing
-from byok.server.http.sockets import listen
 from byok.server.run import listening
 from byok.wiring.services import Services
 from tests.fakes.daemon import parts_of, running, settings_for

@@ -6,8 +6,8 @@ from socket import socket
 
 from aiohttp.web import ServerRunner, SockSite
 
+from byok.daemon.sockets import BACKLOG
 from byok.server.http.protocol import HttpServer
-from byok.server.http.sockets import BACKLOG
 
 # The loop accepts so many before it reads again: a request that came is read before a
 # flood of connections behind it takes its place. Others wait in the system's queue.

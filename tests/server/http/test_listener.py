@@ -6,9 +6,9 @@ import aiohttp
 import pytest
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
+from byok.daemon.sockets import listen
 from byok.server.http.listener import serve_http
 from byok.server.http.protocol import HttpServer
-from byok.server.http.sockets import listen
 
 
 async def test_connections_are_accepted_until_a_site_stops_or_the_block_ends() -> None:

@@ -1,14 +1,16 @@
-"""Checks of the code index: its files, each workspace, and watching for changes."""
+"""Checks of the code index: its files, and each workspace; nothing is changed."""
 
+import sqlite3
 import sys
+import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
 from byok.chat import Json
-from byok.doctor.background import in_background
-from byok.doctor.index_files import WorkspaceFiles, files_of, find_damage, workspaces_in
-from byok.doctor.results import CheckResult, doubtful, good, skip, wrong
-from byok.doctor.surroundings import Surroundings
+from byok.doctor.results import CheckResult, doubtful, good, wrong
+from byok.doctor.surroundings import Surroundings, in_background
 from byok.errors import ConfigError
 from byok.index.files.roots import OwnFolders, check_root
 from byok.index.store.segments import check_folder
@@ -16,20 +18,31 @@ from byok.index.store.segments import find_damaged as find_damaged_file
 from byok.index.types import Phase
 from byok.platform.paths import Paths
 from byok.routing import Service
+from byok.storage.database import open_unchanged
 
 INDEX_SECONDS = 40.0
 _CHECK_SECONDS = 25.0  # of a large database, as much as can be looked at by then
 _GLANCE_SECONDS = 5.0
 _REBUILD = "byok index rebuild"
-_WATCHES = "sys/fs/inotify/max_user_watches"
-_WATCHES_KEY = "fs.inotify.max_user_watches"
-_ENOUGH_WATCHES = 524_288
-_MARGIN = 1.1  # other programs watch, too
+_RESTART = "byok restart"
+if sys.platform == "linux":
+    _RESTART += (
+        "; if the system allows too few watches: "
+        "sudo sysctl fs.inotify.max_user_watches=524288"
+    )
+_STEPS = 100_000  # of SQLite's machine, between two looks at the clock
+_ROWS = 1_000_000  # of files, at most
 
 
-async def check_index(around: Surroundings, about: str) -> CheckResult:
+class WorkspaceFiles(NamedTuple):
+    """What the database knows of a workspace: files, and skipped ones by reason."""
+
+    files: int
+    skipped: dict[str, int]
+
+
+async def check_index(around: Surroundings) -> CheckResult:
     """Check that the index opens, and that its files are whole."""
-    del about
     paths = around.paths
     status = await around.ask_if_running(Service.INDEX_STATUS)
     if status and status.get("error"):
@@ -96,7 +109,7 @@ async def check_workspace(around: Surroundings, root: str) -> CheckResult:
             str(row.get("note")), "Raise context.max_files, or ignore folders in it"
         )
     if note := row.get("note"):
-        return doubtful(str(note), "The check of watches says more; else byok restart")
+        return doubtful(str(note), _RESTART)
     known = await in_background(lambda: _files(around.paths, root))
     if known is None or not (known.files or known.skipped):
         return doubtful(
@@ -133,26 +146,40 @@ def _counts(known: WorkspaceFiles) -> str:
     return f"{said}, skipped: {reasons}"
 
 
-async def check_watches(around: Surroundings, about: str) -> CheckResult:
-    """Check that the system lets byok watch every folder that is indexed."""
-    del about
-    if sys.platform != "linux":
-        return good("this system watches whole trees")
-    roots = await workspaces(around)
-    return await in_background(lambda: _check_watches(around, roots))
+def find_damage(file: Path, seconds: float) -> str:
+    """Return what is wrong with a database, "" if nothing was found in time."""
+    deadline = time.monotonic() + seconds
+    try:
+        with closing(open_unchanged(file)) as db:
+            db.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+            row = db.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.OperationalError as error:
+        return "" if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT else str(error)
+    except sqlite3.DatabaseError as error:
+        return str(error)
+    return "" if row == ("ok",) else str(row[0]).partition("\n")[0]
 
 
-def _check_watches(around: Surroundings, roots: Sequence[str]) -> CheckResult:
-    file = around.machine.proc / _WATCHES
-    if not file.exists():
-        return skip(f"{file} does not exist")
-    most = int(file.read_text("ascii"))
-    counts = (_files(around.paths, root) for root in roots)
-    needed = sum(known.folders for known in counts if known)
-    if needed * _MARGIN > most:
-        return doubtful(
-            f"{needed:,} folders are indexed, and the system allows {most:,} watches: "
-            "changes are seen late",
-            f"sudo sysctl {_WATCHES_KEY}={max(_ENOUGH_WATCHES, 2 * needed)}",
-        )
-    return good(f"{needed:,} folders of {most:,} watches")
+def workspaces_in(file: Path) -> list[str]:
+    """Return the folders that were declared with `byok index add`."""
+    with closing(open_unchanged(file)) as db:
+        rows = db.execute("SELECT root FROM workspace WHERE kept ORDER BY id")
+        return [root for (root,) in rows]
+
+
+def files_of(file: Path, root: str) -> WorkspaceFiles:
+    """Count what the database knows of a workspace."""
+    skipped: dict[str, int] = {}
+    count = 0
+    sql = (
+        "SELECT coalesce(b.reason, f.reason) FROM file f "
+        "JOIN workspace w ON w.id = f.workspace_id "
+        "LEFT JOIN blob b ON b.id = f.blob_id WHERE w.root = ? LIMIT ?"
+    )
+    with closing(open_unchanged(file)) as db:
+        for (reason,) in db.execute(sql, (root, _ROWS)):
+            if reason:
+                skipped[reason] = skipped.get(reason, 0) + 1
+            else:
+                count += 1
+    return WorkspaceFiles(count, skipped)

@@ -1,25 +1,40 @@
-"""The index, its workspaces and the watches."""
+"""The index and its workspaces, with and without a daemon."""
 
 import shutil
-import sys
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from byok.daemon.token import read_token
-from byok.doctor.code_index import (
+from byok.doctor.index_checks import (
     check_index,
-    check_watches,
     check_workspace,
+    files_of,
+    find_damage,
     workspaces,
+    workspaces_in,
 )
 from byok.doctor.results import CheckState
-from byok.doctor.surroundings import Machine
+from byok.index.store.schema import INDEX
 from byok.index.store.store import Store
 from byok.platform.paths import find_paths, make_private
+from byok.storage.database import open_unchanged
 from tests.fakes.doctors import surroundings, write_settings
 from tests.fakes.rows import daemon_rows
+
+ROOT = "/w/bakery"
+
+ROWS = [
+    ("a.py", None),
+    ("src/b.py", None),
+    ("src/deep/er/c.py", None),
+    ("src/x.bin", "binary"),
+    ("big.txt", "too-large"),
+    ("logs/more.bin", "binary"),
+]
 
 
 def make_index(root: Path, folders: int = 1) -> None:
@@ -44,7 +59,7 @@ def space(root: Path, **fields: Any) -> dict[str, Any]:
 
 async def test_nothing_indexed_is_well() -> None:
     async with surroundings() as around:
-        result = await check_index(around, "")
+        result = await check_index(around)
         assert await workspaces(around) == []
     assert (result.state, "index add" in result.found) == (CheckState.OK, True)
 
@@ -52,7 +67,7 @@ async def test_nothing_indexed_is_well() -> None:
 async def test_an_index_is_whole_without_a_daemon(tmp_path: Path) -> None:
     make_index(tmp_path)
     async with surroundings() as around:
-        assert (await check_index(around, "")).state is CheckState.OK
+        assert (await check_index(around)).state is CheckState.OK
         assert await workspaces(around) == [str(tmp_path)]
         result = await check_workspace(around, str(tmp_path))
     assert (result.state, result.found) == (CheckState.OK, "1 files indexed")
@@ -62,7 +77,7 @@ async def test_a_damaged_lexical_index_is_a_warning(tmp_path: Path) -> None:
     make_index(tmp_path)
     (find_paths().index / "meta.json").write_text("{}")
     async with surroundings() as around:
-        result = await check_index(around, "")
+        result = await check_index(around)
     assert result.state is CheckState.WARNING
     assert "meta.json is damaged" in result.found
 
@@ -74,7 +89,7 @@ async def test_an_index_folder_of_somebody_else_is_named(tmp_path: Path) -> None
     index.mkdir()
     (index / "thesis.txt").write_text("mine")
     async with surroundings() as around:
-        result = await check_index(around, "")
+        result = await check_index(around)
     assert result.state is CheckState.FAILURE
     assert "not byok's" in result.found
 
@@ -84,7 +99,7 @@ async def test_an_error_of_the_running_index_is_named() -> None:
     async with daemon_rows({"/byok/index/status": status}):
         read_token(find_paths().owner_secret)
         async with surroundings() as around:
-            result = await check_index(around, "")
+            result = await check_index(around)
     assert (result.state, result.found) == (CheckState.FAILURE, "it broke")
 
 
@@ -131,32 +146,53 @@ async def test_a_folder_that_is_gone_or_not_indexed_is_named(tmp_path: Path) -> 
     assert new.cure.startswith("byok serve")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
-@pytest.mark.parametrize(
-    ("most", "state"), [(1000, CheckState.OK), (300, CheckState.WARNING)]
-)
-async def test_too_few_watches_are_named_with_their_setting(
-    tmp_path: Path, most: int, state: CheckState
-) -> None:
-    make_index(tmp_path, 299)
-    limit = tmp_path / "proc" / "sys" / "fs" / "inotify" / "max_user_watches"
-    limit.parent.mkdir(parents=True)
-    limit.write_text(f"{most}\n")
-    async with surroundings(Machine(proc=tmp_path / "proc")) as around:
-        result = await check_watches(around, "")
-    assert result.state is state
-    assert "300 folders" in result.found
-    cure = "sudo sysctl fs.inotify.max_user_watches=524288"
-    assert result.cure == (cure if state is CheckState.WARNING else "")
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    file = tmp_path / "data.db"
+    db = sqlite3.connect(file)
+    INDEX.create_tables(db)
+    db.execute("INSERT INTO workspace(id, root, kept) VALUES(1, ?, 1)", (ROOT,))
+    db.execute("INSERT INTO workspace(id, root, kept) VALUES(2, '/w/once', 0)")
+    db.executemany("INSERT INTO file VALUES(1, ?, 1, 1, 1, 1, NULL, ?)", ROWS)
+    db.commit()
+    db.close()
+    return file
 
 
-async def test_other_systems_need_no_watches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "platform", "darwin")
-    async with surroundings() as around:
-        assert (await check_watches(around, "")).state is CheckState.OK
+def test_files_and_skipped_ones_are_counted(database: Path) -> None:
+    assert workspaces_in(database) == [ROOT]
+    assert files_of(database, ROOT) == (3, {"binary": 2, "too-large": 1})
+    assert files_of(database, "/w/other") == (0, {})
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
-async def test_a_system_without_such_a_limit_is_not_checked(tmp_path: Path) -> None:
-    async with surroundings(Machine(proc=tmp_path)) as around:
-        assert (await check_watches(around, "")).state is CheckState.NOT_CHECKED
+def test_nothing_can_be_written_and_nothing_is_left_beside(database: Path) -> None:
+    before = database.read_bytes()
+    with (
+        closing(open_unchanged(database)) as db,
+        pytest.raises(sqlite3.OperationalError, match="readonly"),
+    ):
+        db.execute("DELETE FROM workspace")
+    assert find_damage(database, 20) == ""
+    assert [*database.parent.iterdir()] == [database]
+    assert database.read_bytes() == before
+
+
+@pytest.mark.parametrize("page", [0, 1, 3], ids=str)
+def test_damage_is_found(database: Path, page: int) -> None:
+    raw = bytearray(database.read_bytes())
+    raw[page * 4096 : (page + 1) * 4096] = b"\x5a" * 4096
+    database.write_bytes(raw)
+    assert find_damage(database, 20)
+
+
+def test_what_cannot_be_looked_at_in_time_is_no_damage(database: Path) -> None:
+    db = sqlite3.connect(database)
+    db.execute("CREATE TABLE large(x)")
+    db.executemany("INSERT INTO large VALUES(?)", [(b"x" * 300,)] * 20_000)
+    db.commit()
+    db.close()
+    assert find_damage(database, -1) == ""
+
+
+def test_a_missing_database_is_said() -> None:
+    assert "unable to open" in find_damage(Path("/no/such/data.db"), 1)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import byok
+from byok.daemon.sockets import listen
 from byok.errors import CannotStart
-from byok.server.http.sockets import listen
 from tests.fakes.patience import PATIENCE
 
 
