@@ -1,5 +1,6 @@
 """Names for routing: byok's own services, endpoint groups, and who serves a group."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 OFFICIAL = "official"  # the name of the vendor's service, beside those of upstreams
@@ -37,6 +38,36 @@ class Service(StrEnum):
     RELOAD = "reload settings and keys"
     STOP = "stop or restart the daemon"
     DASHBOARD_CODE = "make a code for the dashboard"
+
+
+# The paths that are byok's own, for its command line and MCP server.
+OWN_PATHS: Mapping[str, str] = {
+    Service.DAEMON: "/byok/daemon",
+    Service.SETTINGS: "/byok/settings",
+    Service.CATALOG: "/byok/catalog",
+    Service.KEYS: "/byok/keys",
+    Service.KEY_TEST: "/byok/keys/test",
+    Service.RELOAD: "/byok/reload",
+    Service.STOP: "/byok/stop",
+    Service.DASHBOARD_CODE: "/byok/dashboard-code",
+    Service.RETRIEVAL: "/byok/retrieval",
+    Service.OFFICIAL: "/byok/official",
+    Service.SEARCH: "/byok/search",
+    Service.INDEX_STATUS: "/byok/index/status",
+    Service.INDEX_ADD: "/byok/index/add",
+    Service.INDEX_REMOVE: "/byok/index/remove",
+    Service.INDEX_REBUILD: "/byok/index/rebuild",
+    Service.INDEX_WHY: "/byok/index/why",
+    Service.EMBED_STATUS: "/byok/embed/status",
+    Service.EMBED_ESTIMATE: "/byok/embed/estimate",
+    Service.EMBED_ENABLE: "/byok/embed/enable",
+    Service.EMBED_DISABLE: "/byok/embed/disable",
+    Service.EMBED_PAUSE: "/byok/embed/pause",
+    Service.EMBED_RESUME: "/byok/embed/resume",
+    Service.EMBED_CLEAR: "/byok/embed/clear",
+    Service.EMBED_PUSH: "/byok/embed/push",
+    Service.EMBED_PULL: "/byok/embed/pull",
+}
 
 
 class EndpointGroup(StrEnum):

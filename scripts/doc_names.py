@@ -14,6 +14,7 @@ from typing import Any
 import typer
 
 from byok.cli import app
+from byok.cli.commands import ROWS, load_command
 from byok.config import Settings
 from byok.server.routes import FEATURE_ENDPOINTS
 
@@ -153,7 +154,10 @@ def _is_written(name: str) -> bool:
 
 @cache
 def _program() -> Any:
-    return typer.main.get_command(app)
+    """Return the program with all its commands, as it would import them one by one."""
+    program: Any = typer.main.get_command(app)
+    program.commands = {name: load_command(name) for name in ROWS}
+    return program
 
 
 @cache

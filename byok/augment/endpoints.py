@@ -32,7 +32,7 @@ from byok.chat import Json
 from byok.code_query import Retrieval
 from byok.errors import BadRequest
 from byok.purposes import Purpose
-from byok.routing import EndpointGroup, Service
+from byok.routing import OWN_PATHS, EndpointGroup, Service
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,31 +221,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         EndpointGroup.CONTEXT,
         max_body=32 * 2**20,
     ),
-    Local("/byok/daemon", Service.DAEMON, own=True),
-    Local("/byok/settings", Service.SETTINGS, own=True),
-    Local("/byok/catalog", Service.CATALOG, own=True),
-    Local("/byok/keys", Service.KEYS, own=True),
-    Local("/byok/keys/test", Service.KEY_TEST, own=True),
-    Local("/byok/reload", Service.RELOAD, own=True),
-    Local("/byok/stop", Service.STOP, own=True),
-    Local("/byok/dashboard-code", Service.DASHBOARD_CODE, own=True),
-    Local("/byok/retrieval", Service.RETRIEVAL, own=True),
-    Local("/byok/official", Service.OFFICIAL, own=True),
-    Local("/byok/search", Service.SEARCH, own=True),
-    Local("/byok/index/status", Service.INDEX_STATUS, own=True),
-    Local("/byok/index/add", Service.INDEX_ADD, own=True),
-    Local("/byok/index/remove", Service.INDEX_REMOVE, own=True),
-    Local("/byok/index/rebuild", Service.INDEX_REBUILD, own=True),
-    Local("/byok/index/why", Service.INDEX_WHY, own=True),
-    Local("/byok/embed/status", Service.EMBED_STATUS, own=True),
-    Local("/byok/embed/estimate", Service.EMBED_ESTIMATE, own=True),
-    Local("/byok/embed/enable", Service.EMBED_ENABLE, own=True),
-    Local("/byok/embed/disable", Service.EMBED_DISABLE, own=True),
-    Local("/byok/embed/pause", Service.EMBED_PAUSE, own=True),
-    Local("/byok/embed/resume", Service.EMBED_RESUME, own=True),
-    Local("/byok/embed/clear", Service.EMBED_CLEAR, own=True),
-    Local("/byok/embed/push", Service.EMBED_PUSH, own=True),
-    Local("/byok/embed/pull", Service.EMBED_PULL, own=True),
+    *(Local(path, service, own=True) for service, path in OWN_PATHS.items()),
     Refused(
         "/agents/codebase-retrieval-raw",
         EndpointGroup.CONTEXT,

@@ -1,4 +1,4 @@
-"""The command line: one file per command; heavy imports happen inside commands."""
+"""The command line: one file per command, imported when the command is called."""
 
 from byok.platform.search_path import leave_out_working_folder
 
@@ -10,43 +10,14 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 # byok has no plugins for pydantic; looking for some reads every package's metadata.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 import typer
 
-from byok.cli import (
-    capture,
-    config,
-    connect,
-    control,
-    dashboard,
-    disconnect,
-    doctor,
-    embed,
-    explain,
-    index,
-    init,
-    installation,
-    keys,
-    log,
-    mcp,
-    models,
-    probe,
-    prompts,
-    replay,
-    report,
-    search,
-    serve,
-    service,
-    status,
-    token,
-    usage,
-    version,
-)
-from byok.cli.help_page import arrange_help
+from byok.cli.commands import Program
 from byok.cli.output import fail
 from byok.errors import ByokError, ConfigError
 from byok.platform.file_errors import of_system
@@ -71,22 +42,13 @@ _EXITS = {
 
 app = typer.Typer(
     name="byok",
+    cls=Program,
     epilog="Start with: byok init",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-COMMANDS = (
-    init,
-    *(serve, service, status, dashboard, log, usage, doctor, explain, capture),
-    *(control, token),
-    *(keys, models, probe, connect, disconnect, index, embed, search, mcp, prompts),
-    *(replay, report, config, version, installation),
-)
-for command in COMMANDS:
-    command.register(app)
-arrange_help(app)
 
 
 def main() -> NoReturn:
@@ -123,6 +85,29 @@ def _explain(error: Exception) -> ByokError | None:
         logging.getLogger(__name__).error("%s", failure.sentence)
         return failure
     return of_system(error) if isinstance(error, OSError) else None
+
+
+def _print_version(given: bool) -> None:
+    if given:
+        from byok.cli.version import version
+
+        version()
+        raise typer.Exit
+
+
+@app.callback()
+def _program(
+    shown: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version.",
+        ),
+    ] = False,
+) -> None:
+    """Bring your own key: a local daemon between Augment clients and any model."""
 
 
 def _workspaces() -> list[Path]:

@@ -25,18 +25,12 @@ _MOST_SHOWN = 2000  # characters of a piece
 IdArgument = Annotated[
     str, typer.Argument(metavar="ID", help="The beginning of an id of `capture list`.")
 ]
-capture_app = typer.Typer(
+commands = typer.Typer(
     no_args_is_help=True,
-    help="Record what passes between client, byok and upstream, without secrets.",
 )
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.add_typer(capture_app, name="capture")
-
-
-@capture_app.command("on")
+@commands.command("on")
 def switch_on(
     lasts: Annotated[
         str, typer.Option("--for", metavar="TIME", help="Such as 30s, 10m, 2h, 1d.")
@@ -58,13 +52,13 @@ def switch_on(
     )
 
 
-@capture_app.command("off")
+@commands.command("off")
 def switch_off() -> None:
     """Stop recording; files stay until they are a day old, or cleared."""
     _say_status(_ask({"switch": "off"}))
 
 
-@capture_app.command("status")
+@commands.command("status")
 def show_status(json: JsonOption = False) -> None:
     """Show whether requests are captured, for how long, and how many were."""
     answer = _ask({})
@@ -74,7 +68,7 @@ def show_status(json: JsonOption = False) -> None:
         _say_status(answer)
 
 
-@capture_app.command("list")
+@commands.command("list")
 def list_captures(json: JsonOption = False) -> None:
     """List the captured requests, the oldest first; the daemon need not run."""
     folder = open_folder()
@@ -89,7 +83,7 @@ def list_captures(json: JsonOption = False) -> None:
         tell("byok: no captures. byok capture status tells whether it is on.")
 
 
-@capture_app.command("show")
+@commands.command("show")
 def show_capture(
     wanted: IdArgument,
     full: Annotated[bool, typer.Option("--full", help="Shorten nothing.")] = False,
@@ -110,7 +104,7 @@ def show_capture(
         _show_piece(piece, full=full)
 
 
-@capture_app.command("clear")
+@commands.command("clear")
 def clear(yes: YesOption = False) -> None:
     """Delete all captures."""
     folder = open_folder()

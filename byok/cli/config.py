@@ -8,25 +8,16 @@ from byok.cli.output import say, say_json, say_text, tell
 from byok.platform.paths import find_paths
 from byok.routing import Service
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command group."""
-    group = typer.Typer(
-        help="Find, create, check and show the settings.", no_args_is_help=True
-    )
-    group.command(name="path")(path)
-    group.command(name="init")(init)
-    group.command(name="example")(example)
-    group.command(name="check")(check)
-    group.command(name="show")(show)
-    app.add_typer(group, name="config")
+commands = typer.Typer(no_args_is_help=True)
 
 
+@commands.command("path")
 def path() -> None:
     """Print the path of the settings file, whether it exists or not."""
     say(str(find_paths().config))
 
 
+@commands.command("init")
 def init() -> None:
     """Create the settings file, with every key explained and commented out."""
     from byok.config import example
@@ -45,6 +36,7 @@ def init() -> None:
     tell("It explains every key. A running daemon applies changes within seconds.")
 
 
+@commands.command("example")
 def example() -> None:
     """Print an example file: every setting with its default and an explanation."""
     from byok.config import example
@@ -52,6 +44,7 @@ def example() -> None:
     say_text(example().rstrip("\n"))
 
 
+@commands.command("check")
 def check(config: ConfigOption = None) -> None:
     """Validate the settings without starting anything."""
     from byok.config import check_settings
@@ -63,6 +56,7 @@ def check(config: ConfigOption = None) -> None:
     say(f"{file}: valid" if file.exists() else f"{file} does not exist: defaults apply")
 
 
+@commands.command("show")
 def show(config: ConfigOption = None) -> None:
     """Print the settings in use as JSON, without secrets.
 

@@ -33,11 +33,6 @@ if TYPE_CHECKING:
 _VARIABLES = (ClientKind.CLI, ClientKind.SDK)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="connect")(connect)
-
-
 def connect(
     client: ClientArgument,
     write: Annotated[

@@ -23,13 +23,6 @@ _START_SECONDS = 60.0
 _PAUSE = 0.1
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command(name="stop")(stop)
-    app.command(name="restart")(restart)
-    app.command(name="reload")(reload)
-
-
 def stop() -> None:
     """Stop the running daemon and wait until it has ended.
 

@@ -16,11 +16,6 @@ if TYPE_CHECKING:
     from byok.platform.paths import Paths
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="dashboard")(dashboard)
-
-
 def dashboard(
     link: Annotated[
         bool, typer.Option("--link", help="Print the address instead of opening it.")

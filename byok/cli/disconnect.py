@@ -22,11 +22,6 @@ from byok.errors import ConfigError
 from byok.platform.paths import find_paths
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="disconnect")(disconnect)
-
-
 def disconnect(
     client: ClientArgument,
     dry_run: DryRunOption = False,

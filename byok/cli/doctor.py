@@ -23,11 +23,6 @@ _WIDTH = 13  # of the states, with the space behind
 _STYLES = {"ok": "green", "warning": "yellow", "failure": "bold red"}
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="doctor")(doctor)
-
-
 def doctor(
     json: JsonOption = False,
     bundle: Annotated[

@@ -30,24 +30,12 @@ _STATES: Mapping[str, str] = {
 }
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command group."""
-    group = typer.Typer(
-        help="Manage the vectors (embeddings) of your code.",
-        no_args_is_help=True,
-    )
-    group.command(name="status")(status)
-    group.command(name="estimate")(estimate)
-    group.command(name="enable")(enable)
-    group.command(name="disable")(disable)
-    group.command(name="pause")(pause)
-    group.command(name="resume")(resume)
-    group.command(name="clear")(clear)
-    group.command(name="push")(push)
-    group.command(name="pull")(pull)
-    app.add_typer(group, name="embed")
+commands = typer.Typer(
+    no_args_is_help=True,
+)
 
 
+@commands.command("status")
 def status(json: JsonOption = False, config: ConfigOption = None) -> None:
     """Show the embedding model and the number of vectors."""
 
@@ -99,6 +87,7 @@ def describe_team(team: "Json") -> str:
     )
 
 
+@commands.command("estimate")
 def estimate(json: JsonOption = False, config: ConfigOption = None) -> None:
     """Estimate what creating all vectors would send and cost; sends nothing."""
 
@@ -140,6 +129,7 @@ def _price(answer: "Json") -> str:
             return f"for about ${dollars:,.2f}"
 
 
+@commands.command("enable")
 def enable(yes: YesOption = False, config: ConfigOption = None) -> None:
     """Confirm that your code may be sent to the embedding model, and start."""
 
@@ -163,21 +153,25 @@ def enable(yes: YesOption = False, config: ConfigOption = None) -> None:
     show_vectors(answer)
 
 
+@commands.command("disable")
 def disable(config: ConfigOption = None) -> None:
     """Send nothing and use no vectors from now on; existing ones are kept."""
     show_vectors(_ask(Service.EMBED_DISABLE, config))
 
 
+@commands.command("pause")
 def pause(config: ConfigOption = None) -> None:
     """Stop creating vectors; searches still use the existing ones."""
     show_vectors(_ask(Service.EMBED_PAUSE, config))
 
 
+@commands.command("resume")
 def resume(config: ConfigOption = None) -> None:
     """Continue creating vectors."""
     show_vectors(_ask(Service.EMBED_RESUME, config))
 
 
+@commands.command("clear")
 def clear(yes: YesOption = False, config: ConfigOption = None) -> None:
     """Remove all vectors, and send nothing until the next `enable`."""
     if not (yes or confirm("Remove all vectors?", "byok embed clear")):
@@ -188,12 +182,14 @@ def clear(yes: YesOption = False, config: ConfigOption = None) -> None:
     show_vectors(answer)
 
 
+@commands.command("push")
 def push(config: ConfigOption = None) -> None:
     """Upload this machine's vectors to your team's index."""
     answer = _ask(Service.EMBED_PUSH, config)
     say(f"The team has {count_noun(answer['pushed'], 'vector')} of yours.")
 
 
+@commands.command("pull")
 def pull(config: ConfigOption = None) -> None:
     """Download the missing vectors from your team's index."""
     answer = _ask(Service.EMBED_PULL, config)

@@ -11,11 +11,6 @@ if TYPE_CHECKING:
     from byok.error_table import ErrorRow
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="explain")(explain)
-
-
 def explain(
     code: Annotated[
         str, typer.Argument(help="The code; without one, all are listed.")

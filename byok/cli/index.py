@@ -11,8 +11,8 @@ import typer
 from byok.cli.ask import folders, whole, with_client
 from byok.cli.build_progress import describe, is_settled, until_built, until_rebuilt
 from byok.cli.command_context import ConfigOption, JsonOption, load
+from byok.cli.commands import CommandGroup
 from byok.cli.embed import OFF, show_vectors
-from byok.cli.help_page import HelpGroup
 from byok.cli.output import say, say_json, say_table, say_text, tell
 from byok.routing import Service
 
@@ -28,7 +28,7 @@ NoWaitOption = Annotated[
 FolderArgument = Annotated[Path, typer.Argument(help="A folder.", metavar="DIR")]
 
 
-class _Group(HelpGroup):
+class _Group(CommandGroup):
     """Accepts `byok index --estimate DIR` for `byok index estimate DIR`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -37,23 +37,13 @@ class _Group(HelpGroup):
         return super().parse_args(ctx, args)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command group."""
-    group = typer.Typer(
-        cls=_Group,
-        help="Manage the index of your code. `byok index --estimate DIR` estimates a "
-        "first build.",
-        no_args_is_help=True,
-    )
-    group.command(name="status")(status)
-    group.command(name="add")(add)
-    group.command(name="remove")(remove)
-    group.command(name="rebuild")(rebuild)
-    group.command(name="why")(why)
-    group.command(name="estimate")(estimate)
-    app.add_typer(group, name="index")
+commands = typer.Typer(
+    cls=_Group,
+    no_args_is_help=True,
+)
 
 
+@commands.command("status")
 def status(json: JsonOption = False, config: ConfigOption = None) -> None:
     """Show the indexed folders and their progress."""
 
@@ -108,6 +98,7 @@ def show_index(answer: dict[str, Any]) -> None:
         say_table("workspace", "phase", "", "files", "", rows=rows)
 
 
+@commands.command("add")
 def add(
     folder: FolderArgument, no_wait: NoWaitOption = False, config: ConfigOption = None
 ) -> None:
@@ -121,6 +112,7 @@ def add(
     with_client(work, config=config)
 
 
+@commands.command("remove")
 def remove(folder: FolderArgument, config: ConfigOption = None) -> None:
     """Stop following a folder and remove it from the index; files stay untouched."""
 
@@ -132,6 +124,7 @@ def remove(folder: FolderArgument, config: ConfigOption = None) -> None:
     with_client(work, config=config)
 
 
+@commands.command("rebuild")
 def rebuild(no_wait: NoWaitOption = False, config: ConfigOption = None) -> None:
     """Rebuild the whole index from the files; the old index answers meanwhile."""
 
@@ -171,6 +164,7 @@ async def wait_for(
         tell("byok is not running: file changes are noticed once it runs (byok serve).")
 
 
+@commands.command("why")
 def why(
     path: Annotated[Path, typer.Argument(help="A file or folder.", metavar="PATH")],
     json: JsonOption = False,
@@ -193,6 +187,7 @@ def why(
         say(f"But {note}.")
 
 
+@commands.command("estimate")
 def estimate(
     folder: Annotated[Path, typer.Argument(help="A folder.", metavar="DIR")] = Path(),
     json: JsonOption = False,

@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from byok.setup.candidate import Candidate
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="init")(init)
-
-
 def init(
     upstream: UpstreamOption = "",
     yes: YesOption = False,

@@ -30,12 +30,6 @@ if TYPE_CHECKING:
     from byok.client_settings.connection import FileConnector
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command(name="upgrade")(upgrade)
-    app.command(name="uninstall")(uninstall)
-
-
 def upgrade(
     extra: Annotated[
         str,

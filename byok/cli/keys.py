@@ -40,19 +40,12 @@ StoreOption = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command group."""
-    group = typer.Typer(
-        help="Store, list, test and remove the keys of upstreams.",
-        no_args_is_help=True,
-    )
-    group.command(name="set")(set_key)
-    group.command(name="list")(list_keys)
-    group.command(name="test")(test_key)
-    group.command(name="remove")(remove_key)
-    app.add_typer(group, name="keys")
+commands = typer.Typer(
+    no_args_is_help=True,
+)
 
 
+@commands.command("set")
 def set_key(
     name: NameArgument,
     store: StoreOption = None,
@@ -79,6 +72,7 @@ def set_key(
     )
 
 
+@commands.command("list")
 def list_keys(json: JsonOption = False, config: ConfigOption = None) -> None:
     """Show where the key of each upstream comes from, and its fingerprint.
 
@@ -109,6 +103,7 @@ def list_keys(json: JsonOption = False, config: ConfigOption = None) -> None:
             tell(f"byok: cannot read keys from the {reason}")
 
 
+@commands.command("test")
 def test_key(name: NameArgument, config: ConfigOption = None) -> None:
     """Test a key by requesting the upstream's model list with it.
 
@@ -160,6 +155,7 @@ def _try_here(name: str, config: Path | None) -> "Json":
     return with_services(work, config=config, upstream=upstream)
 
 
+@commands.command("remove")
 def remove_key(
     name: NameArgument,
     store: Annotated[

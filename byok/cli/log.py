@@ -21,11 +21,6 @@ _AT_ONCE = 500
 _MOST = 100_000
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="log")(log)
-
-
 def log(
     number: Annotated[
         int, typer.Option("-n", help="How many requests.", min=0, max=_MOST)

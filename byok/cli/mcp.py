@@ -19,11 +19,6 @@ if TYPE_CHECKING:
 _PATIENCE = 2.0  # an agent waits
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="mcp")(mcp)
-
-
 def mcp(
     workspace: WorkspacesOption = None,
     daemon: Annotated[

@@ -37,14 +37,10 @@ _OFFER_DAYS = 7  # the age of the table from which an update is offered
 _MOST_SHOWN = 20
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command group."""
-    group = typer.Typer()
-    group.callback(invoke_without_command=True)(models)
-    group.command(name="update")(update)
-    app.add_typer(group, name="models")
+commands = typer.Typer()
 
 
+@commands.callback(invoke_without_command=True)
 def models(
     context: typer.Context,
     upstream: UpstreamOption = "",
@@ -95,6 +91,7 @@ def show(answer: Mapping[str, Any]) -> None:
         tell("For the windows and prices of newer models: byok models update")
 
 
+@commands.command("update")
 def update(
     file: Annotated[
         list[Path] | None,

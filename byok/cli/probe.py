@@ -31,11 +31,6 @@ if TYPE_CHECKING:
     from byok.upstream.probe.report import ProbeResult
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="probe")(probe)
-
-
 def probe(
     what: Annotated[
         str,

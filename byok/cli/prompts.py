@@ -1,23 +1,34 @@
 """byok prompts: what models are told, and the user's own texts in their place."""
 
 import re
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from byok.cli.command_context import JsonOption
+from byok.cli.ask import ask_daemon
+from byok.cli.command_context import JsonOption, load
 from byok.cli.output import count_noun, say, say_json, say_table, say_text, tell
-from byok.cli.prompt_edit import EXIT_BROKEN, edit_prompt
-from byok.cli.prompt_situation import (
-    NameArgument,
-    check_conditions,
-    situation_of,
-    split_name,
-    tools_named,
-)
 from byok.cli.prompt_trial import try_prompts
-from byok.errors import BadRequest, ConfigError
+from byok.errors import BadRequest, ByokError, ConfigError
+from byok.escapes import escape
 from byok.platform.paths import find_paths
+from byok.routing import Service
+
+if TYPE_CHECKING:
+    from byok.dialects.model_facts import ModelFacts
+    from byok.prompts.kinds import PromptKind
+    from byok.prompts.own_files import PromptProblem
+    from byok.prompts.prompt_set import PromptSet, Situation
+    from byok.prompts.template import Template
+
+EXIT_BROKEN = 78  # as of settings that cannot be used
+_ADDING = "{{shipped}}\n\n"
+
+
+OWN, SHIPPED, REPLACED = "your own", "shipped", "shipped, not used: your own counts"
+
 
 _SHIPPED_MARK = re.compile(r"\{\{ *shipped *\}\}")
 
@@ -51,28 +62,34 @@ SourceOption = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command group."""
-    group = typer.Typer(
-        help="Show byok's prompts, and replace them with your own.",
-        no_args_is_help=True,
-    )
-    group.command(name="list")(list_prompts)
-    group.command(name="show")(show)
-    group.command(name="edit")(edit_prompt)
-    group.command(name="diff")(diff)
-    group.command(name="check")(check)
-    group.command(name="try")(try_prompts)
-    app.add_typer(group, name="prompts")
+def _complete(begun: str) -> list[str]:
+    from byok.prompts.prompt_set import shipped_texts
+
+    return [name for name in sorted(shipped_texts()) if name.startswith(begun)]
 
 
+NameArgument = Annotated[
+    str,
+    typer.Argument(
+        help="A prompt, or a variant of one, such as agent.small.",
+        metavar="NAME",
+        autocompletion=_complete,
+    ),
+]
+
+
+commands = typer.Typer(
+    no_args_is_help=True,
+)
+
+
+@commands.command("list")
 def list_prompts(json: JsonOption = False) -> None:
     """List the prompts, and which of them are your own.
 
     The tokens are those of the whole text, with all tools offered.
     """
-    from byok.cli.prompt_list import prompt_rows
-    from byok.prompts.own_files import check_folder
+    from byok.prompts.loading import check_folder
 
     folder = find_paths().prompts
     rows = [*prompt_rows(*check_folder(folder))]
@@ -96,6 +113,77 @@ def list_prompts(json: JsonOption = False) -> None:
         tell("What is broken, and what to do: byok prompts check")
 
 
+class PromptRow(NamedTuple):
+    """A prompt or a broken file of the user's.
+
+    Attributes:
+        name: that of its file; of one that names no prompt escaped, with `.md`.
+        told: when a model is told it, "" of what is no prompt.
+        tokens: its length with every tool and condition; 0 if it is broken.
+        state: whose text counts.
+        problems: what is wrong with the file.
+    """
+
+    name: str
+    told: str
+    tokens: int
+    state: str
+    problems: tuple[str, ...] = ()
+
+
+def prompt_rows(
+    own: "Mapping[str, Template]", problems: "list[PromptProblem]"
+) -> "Iterator[PromptRow]":
+    """Give a row for each prompt, then the files of the user's that name none."""
+    from byok.prompts.own_files import check_name
+    from byok.prompts.prompt_set import END, PromptSet, shipped_prompts
+
+    prompts = PromptSet(shipped_prompts().templates, own)
+    broken: dict[str, tuple[str, ...]] = {}
+    for problem in problems:
+        broken[problem.file] = (*broken.get(problem.file, ()), str(problem))
+    wrong = {file.removesuffix(END): told for file, told in broken.items()}
+    wrong = {name: told for name, told in wrong.items() if check_name(name) is None}
+    for name in sorted({*prompts.templates, *own, *wrong}):
+        if name in wrong:
+            yield PromptRow(name, _when(name), 0, OWN, wrong[name])
+        else:
+            yield _row(prompts, name)
+    for file, told in broken.items():
+        if file.removesuffix(END) not in wrong:
+            yield PromptRow(escape(file), "", 0, OWN, told)
+
+
+def _row(prompts: "PromptSet", name: str) -> PromptRow:
+    from byok.prompts.kinds import KINDS
+    from byok.prompts.prompt_set import PromptSet, Situation, count_tokens
+
+    kind, _, variant = name.partition(".")
+    if name in prompts.own:
+        of_file = PromptSet(prompts.templates, {name: prompts.own[name]})
+        state = OWN
+    else:
+        of_file = PromptSet(prompts.templates)
+        state = REPLACED if kind in prompts.own else SHIPPED
+    situation = Situation(
+        (variant,) if variant else (),
+        tools=tools_named(of_file, kind),
+        conditions=KINDS[kind].conditions,
+    )
+    text = of_file.render(kind, situation).text
+    return PromptRow(name, _when(name), count_tokens(text) if text else 0, state)
+
+
+def _when(name: str) -> str:
+    from byok.prompts.kinds import KINDS, VARIANTS
+
+    kind, _, variant = name.partition(".")
+    if not variant:
+        return KINDS[kind].about
+    return f"{KINDS[kind].about}, for {VARIANTS[variant].partition(':')[0]}"
+
+
+@commands.command("show")
 def show(
     name: NameArgument,
     tool: ToolOption = None,
@@ -126,6 +214,79 @@ def show(
         tell(f"Note: {prompt.note}.")
 
 
+@commands.command("edit")
+def edit_prompt(
+    name: NameArgument,
+    whole: Annotated[
+        bool,
+        typer.Option("--whole", help="Start with a copy of the shipped text."),
+    ] = False,
+) -> None:
+    """Open your own text of a prompt in the editor ($VISUAL, $EDITOR).
+
+    A new one starts with {{shipped}}, which stands for the shipped text, so that it
+    follows byok's updates. When you close the editor, the text is checked, and a
+    running daemon uses it.
+    """
+    from byok.cli.editor import open_editor
+
+    split_name(name)
+    file = find_paths().prompts / f"{name}.md"
+    _make(file, name, whole=whole)
+    before = file.read_bytes()
+    open_editor(file)
+    if file.is_file() and file.read_bytes() == before:
+        tell("Nothing was changed. An editor in a window of its own has to be told to")
+        tell("wait, such as: export VISUAL='code --wait'")
+    _use(file.parent)
+
+
+def _make(file: Path, name: str, *, whole: bool) -> None:
+    """Create the file if it is not there.
+
+    Raises:
+        BadRequest: something else is in its place.
+    """
+    from byok.platform.paths import create_private, make_private
+    from byok.prompts.prompt_set import shipped_texts
+
+    make_private(file.parent)
+    if not file.exists() and not file.is_symlink():
+        copy = shipped_texts().get(name) or shipped_texts()[name.partition(".")[0]]
+        create_private(file, copy if whole else _ADDING)
+    real, folder = file.resolve(), file.parent.resolve()
+    if not real.is_file() or not real.is_relative_to(folder):
+        raise BadRequest(
+            f"{file} is no plain file of that folder.",
+            hint="byok prompts check says more.",
+        )
+
+
+def _use(folder: Path) -> None:
+    """Check the folder, and let a running daemon use it."""
+    from byok.prompts.loading import check_folder
+
+    _, problems = check_folder(folder)
+    for problem in problems:
+        say(str(problem))
+    if problems:
+        tell("Until this is mended a running daemon keeps the prompts that it has, and")
+        tell("none can be started.")
+        raise typer.Exit(EXIT_BROKEN)
+    try:
+        answer = ask_daemon(Service.RELOAD)
+    except ByokError:
+        tell("The prompts are valid, but the running daemon keeps those that it has:")
+        raise
+    if answer is None:
+        tell(
+            "The prompts are valid. byok is not running; it reads them when it starts."
+        )
+    else:
+        tell("The prompts are valid. The running daemon uses them from now on.")
+
+
+@commands.command("diff")
 def diff(
     name: Annotated[
         str, typer.Argument(help="One prompt; by default all.", metavar="NAME")
@@ -175,6 +336,7 @@ def _say_difference(name: str, own: str) -> None:
         tell(f"{name}: your own is the shipped text.")
 
 
+@commands.command("check")
 def check() -> None:
     """Check your own prompts: files, names, slots, conditions.
 
@@ -214,3 +376,117 @@ def _source(name: str) -> str:
             hint=f"Make one: byok prompts edit {name}",
         )
     return text
+
+
+commands.command("try")(try_prompts)
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Return the prompt and the variant of a name such as `agent.small`.
+
+    Raises:
+        BadRequest: there is no such prompt.
+    """
+    from byok.prompts.own_files import check_name
+
+    if (problem := check_name(name)) is not None:
+        raise BadRequest(f"{name[:80]}: {problem.problem}.", hint=problem.cure)
+    kind, _, variant = name.partition(".")
+    return kind, variant
+
+
+def tools_named(prompts: "PromptSet", kind: str) -> frozenset[str]:
+    """Return every tool that a prompt or one of its variants names."""
+    from byok.prompts.prompt_set import named_tools
+
+    return named_tools(
+        template
+        for group in (prompts.templates, prompts.own)
+        for name, template in group.items()
+        if name.partition(".")[0] == kind
+    )
+
+
+def check_conditions(kind: str, conditions: list[str]) -> frozenset[str]:
+    """Return the conditions that are to hold.
+
+    Raises:
+        BadRequest: the prompt knows no such condition.
+    """
+    from byok.prompts.kinds import KINDS
+
+    known = KINDS[kind].conditions
+    for condition in conditions:
+        if condition not in known:
+            listed = ", ".join(sorted(known))
+            raise BadRequest(
+                f"{condition[:80]} is no condition of {kind}.",
+                hint=_other_option(condition, KINDS[kind])
+                or (f"Known are: {listed}." if known else "This prompt has none."),
+            )
+    return frozenset(conditions)
+
+
+def _other_option(condition: str, kind: "PromptKind") -> str:
+    """Return which option sets a condition that --if does not, "" if none."""
+    from byok.prompts.kinds import FAMILIES, FAMILY, TOOL
+
+    if kind.tools and (tool := condition.removeprefix(TOOL)) != condition:
+        return f"A tool is given by: --tool {tool[:80]}"
+    if condition.removeprefix(FAMILY) in FAMILIES and condition.startswith(FAMILY):
+        return "The family is that of a model: --model MODEL"
+    return ""
+
+
+def situation_of(variant: str, model: str, window: int) -> "Situation":
+    """Return the situation of a variant, or of a model by what is known of it offline.
+
+    The model is an id of the catalog, UPSTREAM/MODEL, or a name as it is on any host. A
+    `window` of 0 is the one that is known of the model.
+
+    Raises:
+        BadRequest: there is a variant and a model.
+        ConfigError: the model's upstream is unknown.
+    """
+    from byok.prompts.prompt_set import Situation, find_fit
+
+    if variant and model:
+        raise BadRequest(
+            "A model decides itself which variant it is told.",
+            hint=f"Leave out --model, or .{variant}.",
+        )
+    if variant:
+        return Situation((variant,), window)
+    facts = _facts_of(model)
+    fit = find_fit(
+        facts.id,
+        family=facts.family,
+        thinks=facts.thinking is True,
+        window=window or facts.loaded_window or facts.window,
+    )
+    return Situation(*fit)
+
+
+def _facts_of(what: str) -> "ModelFacts":
+    from byok.config import upstream_named, upstream_names
+    from byok.dialects.families import family_facts
+    from byok.dialects.model_facts import FactSource, combine_facts
+    from byok.model_ids import split_id
+    from byok.upstream.fact_sources import fact_sources
+    from byok.upstream.model_table import known_table
+    from byok.upstream.profiles import Profiles
+    from byok.wiring.upstreams import make_spec
+
+    settings, paths = load()
+    what = settings.routing.aliases.get(what.removeprefix("byok:"), what)
+    upstream, _, model = what.partition("/")
+    if parts := split_id(what):
+        upstream, model = parts
+    elif not model or upstream not in upstream_names(settings.upstreams):
+        table = known_table().facts("", what)
+        layers = [(FactSource.FAMILY, family_facts(what)), (FactSource.TABLE, table)]
+        return combine_facts(what, layers).facts
+    spec = make_spec(*upstream_named(upstream, settings), settings)
+    sources = fact_sources(spec, Profiles(paths.profiles))
+    found = [(source, look_up(model)) for source, look_up in sources]
+    return combine_facts(model, found).facts

@@ -19,11 +19,6 @@ EXIT_DIFFERENT = 1
 _SHOWN = 300  # characters of each side
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="replay")(replay)
-
-
 def replay(
     wanted: IdArgument,
     model: Annotated[

@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from byok.features.capture.capture import Capture
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="report")(report)
-
-
 def report(
     wanted: IdArgument,
     out: Annotated[

@@ -21,11 +21,6 @@ if TYPE_CHECKING:
 _MOST_HITS = 100
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="search")(search)
-
-
 def search(
     question: Annotated[
         list[str],

@@ -30,11 +30,6 @@ if TYPE_CHECKING:
     from byok.wiring.services import Services
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="serve")(serve)
-
-
 def serve(
     upstream: UpstreamOption = "",
     model: Annotated[

@@ -1,44 +1,41 @@
 """byok service: install, remove and control the daemon as a service of the system."""
 
 import os
+import time
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
-from byok.cli.command_context import ConfigOption, load
-from byok.cli.control import stop_daemon
+from byok.cli.ask import ask_daemon
+from byok.cli.command_context import ConfigOption, JsonOption, load
+from byok.cli.control import EXIT_NOT_RUNNING, stop_daemon
 from byok.cli.ensure_service import wait_for_daemon
-from byok.cli.output import say, say_text, tell
-from byok.cli.service_log import logs
-from byok.cli.service_status import is_of, status
-from byok.errors import CannotStart, ConfigError
+from byok.cli.output import say, say_json, say_text, tell
+from byok.errors import ByokError, CannotStart, ConfigError
 from byok.platform.paths import Paths, find_paths
+from byok.routing import Service
 
 if TYPE_CHECKING:
     from byok.daemon.instance import Instance
-    from byok.service.base import Launch, ServiceFile
+    from byok.service.base import Launch, ServiceFile, ServiceState
     from byok.service.control import UserService
 
 _LINGER = Path("/var/lib/systemd/linger")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command group."""
-    group = typer.Typer(
-        help="Run byok as a service: from login on, and again after a crash.",
-        no_args_is_help=True,
-    )
-    group.command(name="install")(install)
-    group.command(name="uninstall")(uninstall)
-    group.command(name="start")(start)
-    group.command(name="stop")(stop)
-    group.command(name="restart")(restart)
-    group.command(name="status")(status)
-    group.command(name="logs")(logs)
-    app.add_typer(group, name="service")
+_LONGEST_TAIL = 4 * 2**20
+_LONGEST_LINE = 2**20
+_PAUSE = 0.3
+_SYSTEMD = Path("/run/systemd/system")
+
+commands = typer.Typer(
+    no_args_is_help=True,
+)
 
 
+@commands.command("install")
 def install(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the files; write and run nothing.")
@@ -69,6 +66,7 @@ def install(
     _advise(service)
 
 
+@commands.command("uninstall")
 def uninstall() -> None:
     """Stop the service and remove it; settings, keys and the index stay."""
     service = _service(find_paths())
@@ -86,6 +84,7 @@ def uninstall() -> None:
             tell(f"Your own lines for it stay in {own}")
 
 
+@commands.command("start")
 def start() -> None:
     """Start the installed service."""
     service = _service(find_paths())
@@ -94,6 +93,7 @@ def start() -> None:
     say(f"byok is listening on http://127.0.0.1:{daemon.port}")
 
 
+@commands.command("stop")
 def stop() -> None:
     """Stop the service until the next login; no request starts it meanwhile.
 
@@ -106,6 +106,7 @@ def stop() -> None:
     say("byok's service has ended. Start it: byok service start")
 
 
+@commands.command("restart")
 def restart() -> None:
     """Restart the service, for example after an update of byok."""
     service = _service(find_paths())
@@ -116,6 +117,50 @@ def restart() -> None:
     other = before.instance if before else ""
     daemon = wait_for_daemon(service.paths, other_than=other)
     say(f"byok is listening on http://127.0.0.1:{daemon.port}")
+
+
+@commands.command("status")
+def status(json: JsonOption = False) -> None:
+    """Show whether the service is installed and runs, and whether byok answers.
+
+    The exit code is 0 if byok answers as the service, else 3.
+    """
+    from byok.service.control import UserService
+
+    facts = _facts(UserService.of_this_machine(find_paths()))
+    if json:
+        say_json(facts)
+    else:
+        _show_facts(facts)
+    if not facts["answers"] or facts["by_hand"]:
+        raise typer.Exit(EXIT_NOT_RUNNING)
+
+
+@commands.command("logs")
+def logs(
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Keep printing new lines.")
+    ] = False,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", help="How many lines.", min=0, max=10_000)
+    ] = 50,
+) -> None:
+    """Show the last lines of byok's log, whatever started it."""
+    log = find_paths().log
+    if not log.is_file() and not follow:
+        tell(f"There is no log yet: {log}")
+    with LogReader(log) as reader:
+        for line in reader.tail(lines):
+            say(line)
+        if _SYSTEMD.is_dir():
+            tell("Why systemd did not start it: journalctl --user -u byok.service")
+        while follow:
+            try:
+                time.sleep(_PAUSE)
+            except KeyboardInterrupt:
+                return
+            for line in reader.more():
+                say(line)
 
 
 def _service(paths: Paths) -> "UserService":
@@ -218,3 +263,145 @@ def _advise(service: "UserService") -> None:
 def _lingers() -> bool:
     name = os.environ.get("USER") or os.environ.get("LOGNAME") or ""
     return bool(name) and "/" not in name and (_LINGER / name).exists()
+
+
+def is_of(state: "ServiceState", daemon: "Instance") -> bool:
+    """Tell whether a daemon is the one of the service in this state."""
+    return state.pid == daemon.pid if state.pid else state.running
+
+
+def _facts(service: "UserService") -> dict[str, Any]:
+    """Return what is to be told of the service and the daemon."""
+    from byok.daemon_client.find import find_daemon
+
+    facts: dict[str, Any] = {
+        "system": service.system.title,
+        "installed": service.is_installed(),
+        "files": [str(path) for path in service.system.paths],
+        "enabled": False,
+        "running": False,
+        "state": "",
+        "waits": False,
+        "error": "",
+    }
+    daemon = find_daemon(service.paths, 0)
+    by_hand = daemon is not None
+    if facts["installed"]:
+        try:
+            state = service.state()
+        except ByokError as error:
+            facts["error"] = error.sentence
+        else:
+            facts |= {"enabled": state.enabled, "running": state.running}
+            facts |= {"state": state.detail, "waits": state.waits}
+            by_hand = daemon is not None and not is_of(state, daemon)
+    facts |= {"answers": daemon is not None, "by_hand": by_hand}
+    if daemon is not None:
+        facts |= {"pid": daemon.pid, "port": daemon.port, "since": daemon.started}
+        facts["version"] = _version()
+    return facts
+
+
+def _version() -> str:
+    try:
+        return str((ask_daemon(Service.DAEMON) or {}).get("version", ""))
+    except ByokError as error:
+        return f"unknown: {error}"
+
+
+def _show_facts(facts: dict[str, Any]) -> None:
+    if facts["installed"]:
+        enabled = "starts at login" if facts["enabled"] else "does not start at login"
+        detail = f", {facts['state']}" if facts["state"] else ""
+        say(f"service: installed in {facts['system']}, {enabled}{detail}")
+    else:
+        say(f"service: not installed in {facts['system']} (byok service install)")
+    if facts["error"]:
+        say(f"  {facts['error']}")
+    if not facts["answers"]:
+        if facts["state"].startswith("failed"):
+            say("byok does not start. See why: byok config check, byok service logs")
+        elif not facts["installed"]:
+            say("byok does not run. Start it: byok serve")
+        elif facts["waits"]:
+            say("byok does not run; the next request starts it.")
+        else:
+            say("byok does not answer. Start it: byok service start")
+        return
+    since = datetime.fromtimestamp(facts["since"]).astimezone()
+    by_hand = ", started by hand and not as the service" if facts["by_hand"] else ""
+    say(
+        f"byok {facts['version']} answers: pid {facts['pid']}, "
+        f"http://127.0.0.1:{facts['port']}, since {since:%Y-%m-%d %H:%M}{by_hand}"
+    )
+
+
+class LogReader:
+    """Reads the end of a log file, then what is added, also to the file after it."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file when it is read; it need not exist yet."""
+        self._path = path
+        self._file: IO[bytes] | None = None
+        self._begun = b""  # a line without its end
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self._close()
+
+    def tail(self, count: int) -> list[str]:
+        """Return the last lines, of the last 4 MiB; `more` goes on behind them."""
+        if not self._open():
+            return []
+        assert self._file is not None  # noqa: S101 - it has just been opened
+        size = self._file.seek(0, os.SEEK_END)
+        self._file.seek(max(0, size - _LONGEST_TAIL))
+        lines = self._take(self._file.read(size))
+        return lines[-count:] if count else []
+
+    def more(self) -> list[str]:
+        """Return the lines that were added since."""
+        lines: list[str] = []
+        if self._file is not None:
+            lines = self._read()
+            if not self._is_current():
+                lines += self._read()  # what came until it was rotated
+                self._close()
+        if self._file is None and self._open():
+            lines += self._read()
+        return lines
+
+    def _read(self) -> list[str]:
+        assert self._file is not None  # noqa: S101 - callers open it
+        return self._take(self._file.read(_LONGEST_TAIL))
+
+    def _take(self, data: bytes) -> list[str]:
+        """Return whole lines; the rest waits, or is cut if no line is so long."""
+        *lines, self._begun = (self._begun + data).split(b"\n")
+        if len(self._begun) > _LONGEST_LINE:
+            lines.append(self._begun)
+            self._begun = b""
+        return [line.decode("utf-8", "replace") for line in lines]
+
+    def _open(self) -> bool:
+        if self._file is None and self._path.is_file():
+            self._file = self._path.open("rb")
+        return self._file is not None
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        self._file, self._begun = None, b""
+
+    def _is_current(self) -> bool:
+        """Tell whether the name still leads to this file, and it was not cut."""
+        assert self._file is not None  # noqa: S101 - callers open it
+        try:
+            now = self._path.stat()
+        except OSError:
+            return False
+        own = os.fstat(self._file.fileno())
+        same = (now.st_ino, now.st_dev) == (own.st_ino, own.st_dev)
+        return same and now.st_size >= self._file.tell()

@@ -26,11 +26,6 @@ if TYPE_CHECKING:
 _LAST = 5  # requests
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="status")(status)
-
-
 def status(json: JsonOption = False) -> None:
     """Show the daemon, its default model, the index, and the latest requests.
 

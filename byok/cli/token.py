@@ -8,29 +8,24 @@ import typer
 from byok.cli.output import say, tell
 from byok.platform.paths import find_paths
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command group."""
-    group = typer.Typer(help="Show or replace the token that clients send.")
-    group.callback(invoke_without_command=True)(default)
-    group.command(name="show")(show)
-    group.command(name="rotate")(rotate)
-    app.add_typer(group, name="token")
-
-
 _MetricsOption: TypeAlias = Annotated[
     bool, typer.Option("--metrics", help="The token for /metrics only.")
 ]
 
 
+commands = typer.Typer()
+
+
+@commands.callback(invoke_without_command=True)
 def default(context: typer.Context, metrics: _MetricsOption = False) -> None:
-    """Show the token that clients send, or replace it."""
+    """Show or replace the token that clients send."""
     if context.invoked_subcommand is None:
         show(metrics)
     elif metrics:
         raise typer.BadParameter("write --metrics behind show or rotate")
 
 
+@commands.command("show")
 def show(metrics: _MetricsOption = False) -> None:
     """Print the token and nothing else."""
     from byok.cli.ensure_service import refuse_stranger
@@ -41,6 +36,7 @@ def show(metrics: _MetricsOption = False) -> None:
     say(read_token(_file(metrics)))
 
 
+@commands.command("rotate")
 def rotate(metrics: _MetricsOption = False) -> None:
     """Replace the token; the old one stops working at once."""
     from byok.daemon.token import rotate_token

@@ -31,11 +31,6 @@ class GroupBy(StrEnum):
     CLIENT = "client"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="usage")(usage)
-
-
 def usage(
     by: Annotated[GroupBy, typer.Option(help="What each row is about.")] = (
         GroupBy.DAY

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from byok.augment.endpoints import ENDPOINTS, Local
 from byok.chat import Json
 from byok.daemon.challenge import derive_owner_token
 from byok.daemon.instance import Instance
@@ -23,13 +22,11 @@ from byok.errors import (
     NotReady,
 )
 from byok.platform.paths import Paths
+from byok.routing import OWN_PATHS
 
 if TYPE_CHECKING:
     import aiohttp
 
-_PATHS: Mapping[str, str] = {
-    row.answer: row.path for row in ENDPOINTS if isinstance(row, Local) and row.own
-}
 # What the daemon says that its callers tell apart, by code.
 _TYPES: Mapping[str, type[ByokError]] = {
     **{kind.code: kind for kind in (ConfigError, KeyMissing, IndexInUse, IndexFailed)},
@@ -78,7 +75,7 @@ class DaemonDoor:
             NotReady: the daemon does not answer, is gone, or has another version.
             ByokError: as raised by the daemon.
         """
-        return await self._post(_PATHS.get(service, f"/byok/{service}"), body)
+        return await self._post(OWN_PATHS.get(service, f"/byok/{service}"), body)
 
     async def _post(self, path: str, body: Json) -> Json:
         import aiohttp

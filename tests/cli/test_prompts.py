@@ -6,10 +6,23 @@ from pathlib import Path
 
 import pytest
 
+from byok.cli.prompts import check_conditions, situation_of, tools_named
+from byok.errors import BadRequest, ConfigError
 from byok.platform.paths import find_paths
-from byok.prompts.prompt_set import shipped_prompts, shipped_texts
+from byok.prompts.prompt_set import PromptSet, Situation, shipped_prompts, shipped_texts
 from tests.fakes.broken_prompts import BROKEN
 from tests.fakes.commands import Cli
+from tests.fakes.prompts import prompts
+
+SETTINGS = """
+[upstreams.box]
+base_url = "http://127.0.0.1:9/v1"
+[upstreams.box.facts."my/model"]
+family = "glm"
+window = 4096
+[routing.aliases]
+mine = "byok:box:my/model"
+"""
 
 
 @pytest.fixture
@@ -28,6 +41,7 @@ def test_list_tells_whose_text_counts(cli: Cli, folder: Path) -> None:
     done = cli("prompts", "list")
     assert done.code == 0
     rows = {line.split()[0]: line.rstrip() for line in done.out.splitlines()}
+    assert {*shipped_texts()} < {*rows}
     assert rows["commit"].endswith("shipped")
     assert rows["agent"].endswith("your own")
     assert rows["agent.small"].endswith("shipped, not used: your own counts")
@@ -173,3 +187,65 @@ def test_check_says_that_all_is_well(cli: Cli, folder: Path) -> None:
     done = cli("prompts", "check")
     assert (done.code, done.err) == (0, "")
     assert done.out == f"{folder}: 1 prompt of your own, valid\n"
+
+
+@pytest.mark.parametrize(
+    ("model", "variants"),
+    [
+        ("", ()),
+        ("qwen3:8b", ("small", "qwen")),
+        ("meta-llama/Llama-3.1-8B-Instruct", ("small",)),
+        ("openai/gpt-5", ("gpt", "reasoning")),
+        ("box/my/model", ("short", "glm")),
+        ("byok:box:my/model", ("short", "glm")),
+        ("byok:mine", ("short", "glm")),
+        ("mine", ("short", "glm")),
+        ("my/model", ()),
+        ("\x1b[2J", ()),
+    ],
+)
+def test_a_model_is_found_by_its_names_without_asking(
+    model: str, variants: tuple[str, ...]
+) -> None:
+    file = find_paths().config
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(SETTINGS)
+    file.chmod(0o600)
+    assert situation_of("", model, 0).variants == variants
+
+
+def test_a_window_counts_before_the_one_that_is_known() -> None:
+    assert situation_of("", "openai/gpt-5", 0).window > 100_000
+    assert situation_of("", "openai/gpt-5", 5000) == Situation(
+        ("short", "gpt", "reasoning"), 5000
+    )
+    assert situation_of("small", "", 5000) == Situation(("small",), 5000)
+
+
+def test_an_upstream_that_is_not_there_is_told() -> None:
+    with pytest.raises(ConfigError):
+        situation_of("", "byok:gone:m", 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "condition", "hint"),
+    [
+        ("agent", "tool:view", "A tool is given by: --tool view"),
+        ("title", "tool:view", "This prompt has none."),
+        ("agent", "family:qwen", "The family is that of a model: --model MODEL"),
+        ("agent", "family:x", "Known are: parallel, snippets."),
+    ],
+)
+def test_a_condition_of_another_option_is_told_with_it(
+    kind: str, condition: str, hint: str
+) -> None:
+    with pytest.raises(BadRequest) as raised:
+        check_conditions(kind, [condition])
+    assert raised.value.hint == hint
+
+
+def test_the_tools_of_all_texts_of_a_prompt_are_found() -> None:
+    own = prompts(agent__small="{{^tool:d|e}}x{{/}}", chat="{{#tool:f}}x{{/}}")
+    shipped = prompts(agent="{{#tool:a|b}}{{#parallel}}{{#tool:c}}{{/}}{{/}}{{/}}")
+    both = PromptSet(shipped.templates, own.templates)
+    assert tools_named(both, "agent") == {"a", "b", "c", "d", "e"}

@@ -1,11 +1,13 @@
-"""The end of the log, and what is added to it, through rotations."""
+"""The end of the log, through rotations; whether a daemon is the service's."""
 
 from pathlib import Path
 
 import pytest
 
-from byok.cli.service_log import LogReader
+from byok.cli.service import LogReader, is_of
+from byok.daemon.instance import Instance
 from byok.platform.paths import find_paths
+from byok.service.base import ServiceState
 from tests.fakes.commands import Cli
 
 
@@ -78,3 +80,19 @@ def test_command_shows_the_log_and_escapes_what_is_in_it(cli: Cli) -> None:
     assert done.code == 0
     assert done.out.splitlines()[0].startswith("two ")
     assert "\x1b" not in done.out
+
+
+DAEMON = Instance(pid=7, port=1, instance="x", started=0.0)
+
+
+@pytest.mark.parametrize(
+    ("state", "is_so"),
+    [
+        (ServiceState(running=True, pid=7), True),
+        (ServiceState(running=True, pid=8), False),
+        (ServiceState(running=True), True),  # Windows tells no pid
+        (ServiceState(), False),
+    ],
+)
+def test_daemon_is_the_one_of_the_service(state: ServiceState, is_so: bool) -> None:
+    assert is_of(state, DAEMON) is is_so

@@ -1,0 +1,219 @@
+"""All commands, one row each; a command's module is imported when it is called.
+
+So `byok --help` and shell completion import none of them: they show the rows. A module
+has a function of the command's name, or a group `commands` of commands below it.
+"""
+
+from functools import cache
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.models import DefaultPlaceholder
+
+
+class CommandRow(NamedTuple):
+    """A command: its module in `cli/`, its group on the page of --help, and its line.
+
+    The line is the first paragraph of its docstring, or all of the help of a group.
+    """
+
+    module: str
+    group: str
+    help: str
+
+
+_SET_UP, _RUN, _REQUESTS = "Set up", "Run", "Look at requests"
+_MODELS, _SEARCH = "Models and prompts", "Code search"
+_WRONG = "When something is wrong"
+
+# In the order in which a user meets them.
+ROWS = {
+    "init": CommandRow(
+        "init",
+        _SET_UP,
+        "Set up byok: find models and keys, write the settings, start, connect an "
+        "editor.",
+    ),
+    "connect": CommandRow(
+        "connect",
+        _SET_UP,
+        "Print the settings or variables that point a client at the running daemon.",
+    ),
+    "disconnect": CommandRow(
+        "disconnect",
+        _SET_UP,
+        "Undo `byok connect --write`: restore the client's previous settings file.",
+    ),
+    "keys": CommandRow(
+        "keys", _SET_UP, "Store, list, test and remove the keys of upstreams."
+    ),
+    "config": CommandRow(
+        "config", _SET_UP, "Find, create, check and show the settings."
+    ),
+    "token": CommandRow(
+        "token", _SET_UP, "Show or replace the token that clients send."
+    ),
+    "service": CommandRow(
+        "service",
+        _SET_UP,
+        "Run byok as a service: from login on, and again after a crash.",
+    ),
+    "upgrade": CommandRow(
+        "installation",
+        _SET_UP,
+        "Bring the newest byok in the way in which this one was installed.",
+    ),
+    "uninstall": CommandRow(
+        "installation",
+        _SET_UP,
+        "Remove byok from this machine: show everything it would remove, ask, and do "
+        "it.",
+    ),
+    "serve": CommandRow("serve", _RUN, "Run the daemon until it is stopped."),
+    "status": CommandRow(
+        "status",
+        _RUN,
+        "Show the daemon, its default model, the index, and the latest requests.",
+    ),
+    "dashboard": CommandRow(
+        "dashboard",
+        _RUN,
+        "Open the dashboard: live requests, cost, conversations, index and settings.",
+    ),
+    "stop": CommandRow(
+        "control", _RUN, "Stop the running daemon and wait until it has ended."
+    ),
+    "restart": CommandRow(
+        "control",
+        _RUN,
+        "Restart the running daemon with the options it was started with.",
+    ),
+    "reload": CommandRow(
+        "control", _RUN, "Make the running daemon read its settings and keys again."
+    ),
+    "log": CommandRow(
+        "log",
+        _REQUESTS,
+        "Show the latest requests: model, tokens, times, cost, and how they ended.",
+    ),
+    "usage": CommandRow(
+        "usage",
+        _REQUESTS,
+        "Add up requests to models, their tokens and their cost in US dollars.",
+    ),
+    "models": CommandRow(
+        "models",
+        _MODELS,
+        "List the models of each upstream, what is known about them, and the defaults.",
+    ),
+    "probe": CommandRow(
+        "probe", _MODELS, "Test what a model supports, with a few small requests."
+    ),
+    "prompts": CommandRow(
+        "prompts", _MODELS, "Show byok's prompts, and replace them with your own."
+    ),
+    "index": CommandRow(
+        "index",
+        _SEARCH,
+        "Manage the index of your code. `byok index --estimate DIR` estimates a first "
+        "build.",
+    ),
+    "search": CommandRow(
+        "search",
+        _SEARCH,
+        "Search code: print the text that an agent would get, or hits as JSON.",
+    ),
+    "mcp": CommandRow(
+        "mcp",
+        _SEARCH,
+        "Serve code search to an MCP client over standard input and output.",
+    ),
+    "embed": CommandRow(
+        "embed", _SEARCH, "Manage the vectors (embeddings) of your code."
+    ),
+    "doctor": CommandRow(
+        "doctor",
+        _WRONG,
+        "Check the whole setup and say how to fix each problem; nothing is changed.",
+    ),
+    "explain": CommandRow(
+        "explain",
+        _WRONG,
+        "Explain the code of an error: what happened, likely causes, what to do.",
+    ),
+    "capture": CommandRow(
+        "capture",
+        _WRONG,
+        "Record what passes between client, byok and upstream, without secrets.",
+    ),
+    "replay": CommandRow(
+        "replay", _WRONG, "Replay a captured request, and show the differences."
+    ),
+    "report": CommandRow(
+        "report",
+        _WRONG,
+        "Write an archive of a captured request, to attach to a bug report.",
+    ),
+    "version": CommandRow("version", _WRONG, "Print the versions of byok and Python."),
+}
+
+
+class _Command(TyperCommand):
+    """A command on whose page of --help flags have no type."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the parameters."""
+        return _hide_types_of_flags(super().get_params(ctx))
+
+
+class CommandGroup(TyperGroup):
+    """The same for a command of commands."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the parameters."""
+        return _hide_types_of_flags(super().get_params(ctx))
+
+
+class Program(CommandGroup):
+    """byok itself: it lists its commands by their rows, and imports the one called."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.commands = {
+            name: TyperCommand(name, help=row.help, rich_help_panel=row.group)
+            for name, row in ROWS.items()
+        }
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Import the command that is called, also to complete its options."""
+        name, listed, rest = super().resolve_command(ctx, args)
+        return name, listed and load_command(str(name)), rest
+
+
+@cache
+def load_command(name: str) -> Any:
+    """Import a command and return it."""
+    row = ROWS[name]
+    module = import_module(f"byok.cli.{row.module}")
+    app = getattr(module, "commands", None)
+    if app is None:
+        app = typer.Typer()
+        app.command(name)(getattr(module, name))
+    elif isinstance(app.info.cls, DefaultPlaceholder):
+        app.info.cls = CommandGroup
+    if not app.registered_callback:
+        app.info.help = row.help
+    app.info.name = name
+    for command in app.registered_commands:
+        command.cls = _Command
+    app.rich_markup_mode, app._add_completion = "rich", False
+    return typer.main.get_command(app)
+
+
+def _hide_types_of_flags(params: Any) -> Any:
+    for param in params:
+        if getattr(param, "is_flag", False) and param.metavar is None:
+            param.metavar = ""
+    return params
