@@ -25,7 +25,7 @@ GROUPS: Mapping[str, str] = MappingProxyType(
         "access": "Access to byok",
         "index": "Index and vectors",
         "request": "Client requests",
-        "captures": "Captures and replays",
+        "captures": "Captures",
     }
 )
 

@@ -47,9 +47,7 @@ def switch_on(
         "Keys and tokens are removed. Your code, your words and the model's answers "
         "are kept there for a day, in files that only you can read."
     )
-    tell(
-        "Then: byok capture list, byok replay ID, byok report ID; end: byok capture off"
-    )
+    tell("Then: byok capture list, byok report ID; end: byok capture off")
 
 
 @commands.command("off")

@@ -148,9 +148,6 @@ ROWS = {
         _WRONG,
         "Record what passes between client, byok and upstream, without secrets.",
     ),
-    "replay": CommandRow(
-        "replay", _WRONG, "Replay a captured request, and show the differences."
-    ),
     "report": CommandRow(
         "report",
         _WRONG,

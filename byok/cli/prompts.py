@@ -10,7 +10,6 @@ import typer
 from byok.cli.ask import ask_daemon
 from byok.cli.command_context import JsonOption, load
 from byok.cli.output import count_noun, say, say_json, say_table, say_text, tell
-from byok.cli.prompt_trial import try_prompts
 from byok.errors import BadRequest, ByokError, ConfigError
 from byok.escapes import escape
 from byok.platform.paths import find_paths
@@ -89,7 +88,7 @@ def list_prompts(json: JsonOption = False) -> None:
 
     The tokens are those of the whole text, with all tools offered.
     """
-    from byok.prompts.loading import check_folder
+    from byok.prompts.own_files import check_folder
 
     folder = find_paths().prompts
     rows = [*prompt_rows(*check_folder(folder))]
@@ -264,7 +263,7 @@ def _make(file: Path, name: str, *, whole: bool) -> None:
 
 def _use(folder: Path) -> None:
     """Check the folder, and let a running daemon use it."""
-    from byok.prompts.loading import check_folder
+    from byok.prompts.own_files import check_folder
 
     _, problems = check_folder(folder)
     for problem in problems:
@@ -376,9 +375,6 @@ def _source(name: str) -> str:
             hint=f"Make one: byok prompts edit {name}",
         )
     return text
-
-
-commands.command("try")(try_prompts)
 
 
 def split_name(name: str) -> tuple[str, str]:

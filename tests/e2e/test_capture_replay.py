@@ -11,11 +11,11 @@ from byok.features.capture.folder import CaptureFolder
 from byok.features.capture.placeholders import hide_content
 from byok.platform.paths import find_paths
 from byok.record import Hop
-from byok.replay.asking import replay_recorded
-from byok.replay.turn import compare_turns, read_turn
-from byok.trials.trial_daemon import OVERRIDES
 from tests.fakes.daemon import Editor
 from tests.fakes.replay import recorded
+from tools.replay.__main__ import replay_recorded
+from tools.replay.turn import compare_turns, read_turn
+from tools.trials.daemon import OVERRIDES
 
 SECRET = "sk-" + "oWn1" * 8
 MOST = 12

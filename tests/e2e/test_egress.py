@@ -151,18 +151,6 @@ async def test_commands_reach_the_daemon_and_the_named_upstream_only(
         check_only(egress, port_of(fake), program.port)
 
 
-async def test_a_trial_of_prompts_reaches_the_named_upstream_only(
-    program: Program, fake: FakeUpstream, egress: Egress
-) -> None:
-    trial = ("prompts", "try", "agent", "--task", "question", "--steps", "1", "--yes")
-    done = await run(program, egress, *trial)
-    assert "question" in done.stdout + done.stderr
-    assert fake.requests
-    others = {port for _, port in egress.connections} - {port_of(fake)}
-    assert len(others) <= 1  # the daemon of the trial has a port of its own
-    check_only(egress, port_of(fake), *others)
-
-
 async def test_a_connection_and_a_program_are_seen(egress: Egress) -> None:
     """The notes can fail: what goes elsewhere is in them."""
     script = (

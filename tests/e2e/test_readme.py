@@ -129,7 +129,6 @@ NOT_RUN = {
     "byok init": "asks at a terminal (tests/cli/test_init.py)",
     "byok log -f": "ends only when it is interrupted (tests/cli/test_log.py)",
     "byok search": "a question has to follow",
-    "byok prompts try": "asks a model (tests/cli/test_prompt_trial.py)",
     "byok serve --upstream openrouter": "needs a key",
     "byok prompts edit agent": "opens an editor (tests/cli/test_prompt_edit.py)",
     "byok connect vscode --write": "asks at a terminal (tests/cli/test_disconnect.py)",

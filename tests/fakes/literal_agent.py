@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
 
-from byok.trials.tasks import all_tasks
 from tests.fakes.upstream import (
     DONE,
     FakeUpstream,
@@ -23,6 +22,7 @@ from tests.fakes.upstream import (
     refusal,
     tool_answer,
 )
+from tools.trials.tasks import all_tasks
 
 SEARCH, VIEW = "codebase-retrieval", "view"
 EDIT, SAVE = "str-replace-editor", "save-file"

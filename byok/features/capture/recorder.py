@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 DEFAULT_SECONDS = 600.0
 LONGEST_SECONDS = 86_400.0
 _WRITE_SECONDS = 5.0  # for what is still to be written
-_REPLAY = "byok-replay/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +37,7 @@ class CaptureLimits:
 
 
 class CaptureRecorder(Feature):
-    """Keeps the bytes of clients' requests while it is on.
-
-    Requests of `byok replay` are kept at any time: it compares what it captures.
-    """
+    """Keeps the bytes of clients' requests while it is on."""
 
     def __init__(
         self,
@@ -137,11 +133,10 @@ class CaptureRecorder(Feature):
 
     def request_started(self, record: RequestRecord, /) -> "_RequestTap | None":
         """Return what takes the bytes of the request, None while it is off."""
-        if not self._until and not record.client.startswith(_REPLAY):
-            return None
         if self._until and self._clock() >= self._until:
             self._until = 0.0
-            return self.request_started(record)
+        if not self._until:
+            return None
         tap = self._taps[record.request_id] = _RequestTap(self, self._clock)
         return tap
 

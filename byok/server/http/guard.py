@@ -172,12 +172,11 @@ def too_large(limit: int) -> BadRequest:
 #
 # Their shapes: `Augment.vscode-augment/<version> (<system>) vscode/<version>`, the same
 # with `cursor/` and others, `augment.intellij/<version> (...)`, `augment.cli/<version>
-# (...)/interactive`, `augment.sdk.context/<version> (python)`, `OpenAI/Python
-# <version>`, `byok.replay/<version>`.
+# (...)/interactive`, `augment.sdk.context/<version> (python)`, and
+# `OpenAI/Python <version>`.
 
 
 OTHER = "other"
-REPLAY = "byok-replay"  # `byok replay`, whose requests are captured
 _VERSION = r"(\d[\w.+-]{0,31})"
 _FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (name, re.compile(pattern, re.IGNORECASE))
@@ -186,7 +185,6 @@ _FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("intellij", rf"augment\.intellij/{_VERSION}"),
         ("cli", rf"augment\.cli/{_VERSION}"),
         ("sdk", rf"augment\.sdk\.[a-z]{{1,16}}/{_VERSION}"),
-        (REPLAY, rf"byok\.replay/{_VERSION}"),
         ("openai-python", rf"(?:Async)?OpenAI/Python {_VERSION}"),
         ("openai-js", rf"OpenAI/JS {_VERSION}"),
     )

@@ -106,13 +106,6 @@ def test_recorder_keeps_requests_of_clients_only(
     recorder.close()
 
 
-def test_recorder_keeps_a_replay_at_any_time(make: Make, tmp_path: Path) -> None:
-    recorder = make()
-    assert play(recorder, b"x", client="byok-replay/1.0")
-    assert len(contents(recorder, tmp_path)) == 1
-    recorder.close()
-
-
 def test_a_request_is_kept_up_to_its_limit(make: Make, tmp_path: Path) -> None:
     recorder = make(request=20_000)
     recorder.switch_on()

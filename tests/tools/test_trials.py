@@ -1,6 +1,9 @@
-"""All tasks through a daemon: with a model that follows, and some that do not."""
+"""All tasks of tools.trials through a daemon: with models that follow, and others."""
 
+import asyncio
 import json
+import sys
+import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,14 +15,14 @@ from byok.config import load_settings
 from byok.errors import ConfigError
 from byok.platform.paths import find_paths
 from byok.redact import Redactor
-from byok.trials.agent_loop import TrialLimits
-from byok.trials.outcome import TrialOutcome, TrialRow, WrongCall
-from byok.trials.run import choose_models, try_model
-from byok.trials.tasks import all_tasks, choose_tasks
-from byok.trials.trial_daemon import OVERRIDES, Trial, open_trial
 from tests.fakes.literal_agent import Habit, LiteralAgent
 from tests.fakes.process import configure
 from tests.fakes.upstream import FakeUpstream, Script, answer, tool_answer
+from tools.trials.__main__ import TrialRow, choose_models, main, try_model
+from tools.trials.agent import TrialLimits, WrongCall
+from tools.trials.daemon import OVERRIDES, Trial, open_trial
+from tools.trials.judge import NotParsed, count_printed, find_meaning
+from tools.trials.tasks import all_tasks, choose_tasks
 
 pytestmark = pytest.mark.slow
 MODEL = "byok:fake:m"
@@ -47,13 +50,10 @@ async def trying(
 async def row_of(
     trial: Trial, *names: str, model: str = MODEL, **limits: Any
 ) -> TrialRow:
-    outcomes: list[TrialOutcome] = []
-    tasks = choose_tasks(names)
-    await try_model(
-        trial.client, model, tasks, TrialLimits(**limits), on_end=outcomes.append
-    )
-    assert [one.task for one in outcomes] == [task.name for task in tasks]
-    return TrialRow(MODEL, "", outcomes)
+    row, tasks = TrialRow(model, "", []), choose_tasks(names)
+    await try_model(trial.client, row, tasks, TrialLimits(**limits))
+    assert [one.task for one in row.outcomes] == [task.name for task in tasks]
+    return row
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ async def test_a_model_that_cannot_be_asked_is_given_up(
 ) -> None:
     async with trying(fake, clean_environment, Habit.REFUSES) as trial:
         row = await row_of(trial)
-    assert [one.asked for one in row.outcomes] == [True, True, *[False] * 8]
+    assert [one.steps for one in row.outcomes] == [1, 1, *[0] * 8]
     assert all("401" in one.fault for one in row.outcomes)
     assert len(fake.requests) == 2
 
@@ -154,17 +154,11 @@ def deep(levels: int) -> str:
     [
         ("view", {"path": "../../../../../../etc/passwd", "type": "file"}),
         ("view", {"path": "/etc/passwd", "type": "file"}),
-        ("view", {"path": "/proc/self/cwd/pyproject.toml", "type": "file"}),
-        ("view", {"path": "text/layout.py\0.txt", "type": "file"}),
-        ("view", {"path": "text/\x1b[2Jlayout.py", "type": "file"}),
         ("save-file", {"path": "{outside}", "file_content": "x"}),
         ("save-file", {"path": "../../..{outside}", "file_content": "x"}),
         ("save-file", {"path": "text", "file_content": "x"}),
-        ("save-file", {"path": "big.py", "file_content": "x" * 100_000}),
-        ("save-file", {"path": "big.py", "file_content": "x" * 3_000_000}),
         ("save-file", {"path": "big.py", "file_content": "x" * 10_000_000}),
         ("save-file", {"path": "p" * 100_000, "file_content": "x"}),
-        ("view", deep(100)),
         ("view", deep(100_000)),
         ("view", '{"path": 1e999, "type": "file"}'),
     ],
@@ -193,18 +187,142 @@ async def test_a_hostile_call_reaches_nothing(
     assert not outside.exists()
 
 
-async def test_code_that_breaks_parsers_is_judged(
-    fake: FakeUpstream, clean_environment: Path
+BASE = "import a\nfrom b import c, d\n\n\ndef f(x, y=1):\n    return x + y\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from b import d, c\nimport a\ndef f(x,y=1): return (x+y) # sum",
+        '"""Doc."""\n' + BASE,
+        BASE.replace("    return", '    """Add."""\n    return'),
+        BASE.replace("(x, y=1)", "(x: int, y: int = 1) -> int"),
+        BASE.replace("\n", "\r\n"),
+    ],
+    ids=["layout", "docstring", "docstring of a function", "annotations", "CRLF"],
+)
+def test_python_of_another_layout_means_the_same(text: str) -> None:
+    assert find_meaning("a.py", text) == find_meaning("a.py", BASE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BASE.replace("y=1", "y=2"),
+        BASE.replace("x + y", "y + x"),
+        BASE.replace("(x, y=1)", "(x, *, y=1)"),
+        BASE.replace("import a\n", ""),
+        BASE + "print(1)\n",
+        BASE.replace("x + y", "'x + y'"),
+    ],
+)
+def test_python_that_does_something_else_differs(text: str) -> None:
+    assert find_meaning("a.py", text) != find_meaning("a.py", BASE)
+
+
+LOOP = """
+def f(x):
+    total = 0
+    for one in x:
+        total += one
+    return total
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("total", "y", True),
+        ("one", "_", True),
+        ("for one in x:", "for one in total:", False),
+        ("return total", "return one", False),
+        ("x", "y", False),
+        ("    total = 0", "    global total\n    total = 0", False),
+    ],
+)
+def test_names_of_local_variables_do_not_count(old: str, new: str, same: bool) -> None:
+    """Those of parameters do, and whatever changes which variable is meant."""
+    text = LOOP.replace(old, new)
+    assert text != LOOP
+    assert (find_meaning("a.py", text) == find_meaning("a.py", LOOP)) is same
+
+
+@pytest.mark.parametrize(
+    ("path", "one", "other", "same"),
+    [
+        ("a.json", '{"a": 1, "b": [1, 2]}', '{\n"b":[1,2],"a":1}', True),
+        ("a.json", '{"a": [1, 2]}', '{"a": [2, 1]}', False),
+        ("a.toml", "a = 1 # one\n[t]\nb = 2", "a=1\nt.b = 2", True),
+        ("a.toml", "a = 1", "a = '1'", False),
+        ("README.md", "# A\n\ntext  \n", "# A\ntext", True),
+        ("README.md", "# A", "# a", False),
+    ],
+)
+def test_other_files_are_compared_by_what_they_hold(
+    path: str, one: str, other: str, same: bool
 ) -> None:
-    edit = {
-        "command": "str_replace",
-        "path": "report/monthly.py",
-        "old_str_1": "from report.months import days_in_month\n",
-        "new_str_1": "x = " + "(" * 20_000 + ")" * 20_000 + "\n",
-    }
-    call = tool_answer("str-replace-editor", json.dumps(edit))
-    async with trying(fake, clean_environment) as trial:
-        fake.reply = None
-        fake.play(Script(call), Script(answer("Done.")))
-        row = await row_of(trial, "off-by-one")
-    assert row.outcomes[0].fault == "report/monthly.py cannot be parsed any more"
+    assert (find_meaning(path, one) == find_meaning(path, other)) is same
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("a.py", "def f(:"),
+        ("a.py", "a = 1\0"),
+        ("a.py", "x = " + "[" * 61 + "]" * 61),
+        ("a.py", "not\\\n" * 9000 + "x"),
+        ("a.py", "#" * 10_000_000),
+        ("a.json", "[" * 30_000 + "]" * 30_000),
+        ("a.toml", "a = 1\na = 2"),
+    ],
+    ids=lambda value: repr(value[:20]),
+)
+def test_what_is_broken_large_or_deep_is_not_parsed(path: str, text: str) -> None:
+    with pytest.raises(NotParsed):
+        find_meaning(path, text)
+
+
+def test_a_block_with_most_lines_of_a_file_is_a_printed_file() -> None:
+    file = "".join(f"line {n}\n" for n in range(10))
+    most, half = file[: 7 * 7], file[: 5 * 7]
+    texts = [f"```py\n{most}```", f"```\n{half}```", "~~~\n" + "x\n" * 40]
+    assert count_printed(texts, {"a.py": file}) == 2
+
+
+async def test_the_program_compares_folders_of_prompts_and_leaves_nothing(
+    fake: FakeUpstream,
+    clean_environment: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    LiteralAgent().serve(fake)
+    configure(clean_environment, fake.url)
+    for name in ("temporary", "shipped", "poor"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "poor" / "agent.md").write_text("You help with code.")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    words = ["trials", "--task", "rename"]
+    words += [x for n in ("shipped", "poor") for x in ("--prompts", str(tmp_path / n))]
+    monkeypatch.setattr(sys, "argv", words)
+    assert await asyncio.to_thread(main) == 0
+    shown = capsys.readouterr()
+    rows = shown.out.splitlines()
+    assert [row.split()[2:5] for row in rows[1:3]] == [
+        ["1", "of", "1"],
+        ["0", "of", "1"],
+    ]
+    assert "  1/1 rename: solved (" in shown.err
+    assert [*(tmp_path / "temporary").iterdir()] == []
+    assert [path.name for path in clean_environment.iterdir()] == ["config.toml"]
+
+
+async def test_models_elsewhere_are_asked_only_with_leave(
+    clean_environment: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    configure(clean_environment, "https://models.invalid/v1")
+    monkeypatch.setattr(sys, "argv", ["trials", "--task", "rename"])
+    assert await asyncio.to_thread(main) == 1
+    assert "--yes" in capsys.readouterr().err

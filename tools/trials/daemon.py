@@ -1,25 +1,49 @@
-"""Asks a daemon as an editor's agent does: /chat-stream over HTTP, within limits."""
+"""A daemon for trials, in this process, and a client that asks it as an editor's agent.
+
+The daemon has the user's settings and a folder of its own. It is started as
+`byok serve` starts it, but in the event loop of the program: if that is killed, only a
+folder among the temporary files is left. No index, journal, log or token of the user is
+touched. Keys come from where the user's are, and what is known of models is copied.
+"""
 
 import asyncio
+import shutil
+import tempfile
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import aiohttp
 
 from byok import __version__
 from byok.chat import Json
+from byok.config import Settings
+from byok.daemon.token import read_token
+from byok.platform.paths import Paths, make_private
 from byok.record import RequestRecord
+from byok.redact import Redactor
+from byok.server.run import listening
 from byok.wire.json_body import parse_json
 from byok.wire.json_lines import encode_line
-
-if TYPE_CHECKING:
-    import aiohttp
+from byok.wiring.key_sources import make_ladder
+from byok.wiring.services import Services, open_services
 
 _LARGEST = 16 * 2**20  # bytes of an answer
 _RECORD_SECONDS = 5.0
 _REQUEST_ID = "X-Request-Id"
 _TOOL_USE = 5  # the type of a node
 _LENGTH_STOP = 2  # the answer was cut at the limit of its length
+OVERRIDES = {
+    "server": {"port": 0},
+    "context": {"workspaces": []},
+    "routing": {"fallback": {"chat": []}},
+}
+"""The settings of a trial that are not the user's: it indexes nothing, and the model
+that is tried answers, or none."""
+_FOLDER = "byok-trial-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +95,12 @@ class RecordKeeper:
 class TrialClient:
     """An editor's agent, as far as the daemon can tell."""
 
-    def __init__(self, session: "aiohttp.ClientSession", keeper: RecordKeeper) -> None:
+    def __init__(self, session: aiohttp.ClientSession, keeper: RecordKeeper) -> None:
         self._session = session
         self._keeper = keeper
 
     async def ask(self, body: Json) -> TrialReply:
         """Send a chat request, and read the whole answer."""
-        import aiohttp
-
         headers = {
             "Content-Type": "application/json",
             "User-Agent": f"byok.trial/{__version__}",
@@ -102,7 +124,7 @@ class TrialClient:
         return _read_reply(raw, known)
 
 
-async def _read(response: "aiohttp.ClientResponse") -> tuple[bytes, bool]:
+async def _read(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
     """Return the bytes of an answer, and whether these are all."""
     pieces: list[bytes] = []
     size = 0
@@ -136,3 +158,66 @@ def _describe_error(raw: bytes, status: int) -> str:
         return f"{error['code']}: {error['message']}"
     except (ValueError, KeyError, TypeError, RecursionError):
         return f"HTTP status {status}"
+
+
+class Trial(NamedTuple):
+    """An open daemon, and a client that asks it."""
+
+    services: Services
+    client: TrialClient
+
+
+@asynccontextmanager
+async def open_trial(
+    settings: Settings,
+    paths: Paths,
+    redactor: Redactor,
+    *,
+    upstream: str = "",
+    prompts: Path | None = None,
+) -> AsyncIterator[Trial]:
+    """Serve until the block ends; `settings` are loaded with OVERRIDES.
+
+    `prompts` is a folder to use instead of that with the user's own prompts.
+
+    Raises:
+        ConfigError: the settings or the prompts cannot be used.
+        CannotStart: no port can be had.
+    """
+    keeper = RecordKeeper()
+    with tempfile.TemporaryDirectory(prefix=_FOLDER) as folder:
+        own = _own_paths(paths, Path(folder))
+
+        def services() -> AbstractAsyncContextManager[Services]:
+            return open_services(
+                settings,
+                own,
+                upstream=upstream,
+                ladder=make_ladder(paths),
+                redactor=redactor,
+                embeds=False,
+                prompts=prompts or paths.prompts,
+            )
+
+        async with listening(
+            settings, own, redactor, services, observers=[keeper]
+        ) as daemon:
+            headers = {"Authorization": f"Bearer {read_token(own.token)}"}
+            async with aiohttp.ClientSession(
+                daemon.url,
+                headers=headers,
+                timeout=aiohttp.ClientTimeout(total=None),
+                trust_env=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
+            ) as session:
+                yield Trial(daemon.services, TrialClient(session, keeper))
+
+
+def _own_paths(paths: Paths, folder: Path) -> Paths:
+    """Return paths in a folder, with copies of what is known of models."""
+    own = Paths(folder / "config", folder / "state", folder / "data")
+    make_private(own.state_dir)
+    for known, copy in ((paths.models, own.models), (paths.profiles, own.profiles)):
+        if known.is_file():
+            shutil.copyfile(known, copy)
+    return own

@@ -1,22 +1,66 @@
-"""What a text means, so that texts can be compared without their layout.
+"""Whether a task is solved, and which files a model only printed into the chat.
 
-Python is parsed and never run: positions, comments, docstrings, annotations, names of
-local variables and the order of imports do not count. JSON and TOML are compared by
-their values. Texts come from models, so what is large or deep counts as not parsed.
+Texts are compared by what they mean. Python is parsed and never run: positions,
+comments, docstrings, annotations, names of local variables and the order of imports do
+not count. JSON and TOML are compared by their values. Texts come from models, so what
+is large or deep counts as not parsed.
 """
 
 import ast
 import posixpath
+import re
 import tomllib
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, TypeAlias
 
-from byok.trials.trial_files import LARGEST_FILE
 from byok.wire.json_body import parse_json
+from tools.trials.tasks import TrialTask
+from tools.trials.workspace import LARGEST_FILE
 
 Meaning: TypeAlias = Any
 _DEEPEST, _LONGEST_LINE = 60, 2000
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_NUMBER = re.compile(r"\s*\d+\t")  # as tools show lines
+_LONGEST_BLOCK, _SHORTEST_FILE = 30, 3  # lines
+_MOST_BLOCKS = 500  # of one text
+_SHARE = 60  # percent of the lines of a file
+
+
+def find_fault(task: TrialTask, after: Mapping[str, str], answer: str) -> str:
+    """Return why a task is not solved, "" if it is.
+
+    `after` are the files afterwards, `answer` is the last text for the user.
+    """
+    for path in sorted({*task.before, *task.wanted, *after}):
+        if fault := _fault_of_file(task, path, after.get(path)):
+            return fault
+    said = answer.lower().replace("’", "'")  # as many models write it
+    for group in task.answer:
+        if not any(text.lower() in said for text in group):
+            return f"the answer does not say '{group[0]}'"
+    return ""
+
+
+def _fault_of_file(task: TrialTask, path: str, text: str | None) -> str:
+    before = task.before.get(path)
+    accepted = task.wanted.get(path) or (() if before is None else (before,))
+    if text is None:
+        return f"{path} was not made"
+    if not accepted:
+        return f"{path} was made, which nobody asked for"
+    if text == before:
+        return "" if path not in task.wanted else f"{path} was not changed"
+    try:
+        meaning = find_meaning(path, text)
+    except NotParsed:
+        return f"{path} cannot be parsed any more"
+    if any(meaning == find_meaning(path, wanted) for wanted in accepted):
+        return ""
+    if path in task.wanted:
+        return f"{path} is not as wanted"
+    return f"{path} was changed, which nobody asked for"
 
 
 class NotParsed(ValueError):
@@ -142,3 +186,47 @@ _PARSERS: Mapping[str, Callable[[str], Meaning]] = {
     ".json": _json,
     ".toml": tomllib.loads,
 }
+
+
+def count_printed(texts: Iterable[str], *states: Mapping[str, str]) -> int:
+    """Return how many fenced blocks of the texts are files.
+
+    A block is one if it has more than 30 lines, or at least 60 % of the lines of a file
+    in one of the states of the repository. Very short files do not count.
+    """
+    files = {
+        text: _lines(text.splitlines()) for state in states for text in state.values()
+    }
+    wanted = [lines for lines in files.values() if len(lines) >= _SHORTEST_FILE]
+    blocks = (b for text in texts for b in islice(fenced_blocks(text), _MOST_BLOCKS))
+    return sum(_is_file(block, wanted) for block in blocks)
+
+
+def _is_file(block: list[str], files: list[frozenset[str]]) -> bool:
+    if len(block) > _LONGEST_BLOCK:
+        return True
+    lines = _lines(block)
+    return any(100 * len(lines & file) >= _SHARE * len(file) for file in files)
+
+
+def _lines(lines: Iterable[str]) -> frozenset[str]:
+    bare = (_NUMBER.sub("", line, count=1).strip() for line in lines)
+    return frozenset(line for line in bare if line)
+
+
+def fenced_blocks(text: str) -> Iterator[list[str]]:
+    """Give the lines of each fenced block; one without an end goes to the end."""
+    mark = ""
+    block: list[str] = []
+    for line in text.splitlines():
+        fence = _FENCE.match(line)
+        closes = fence and fence[1].startswith(mark) and not line[fence.end() :].strip()
+        if not mark and fence:
+            mark, block = fence[1], []
+        elif mark and closes:
+            yield block
+            mark = ""
+        elif mark:
+            block.append(line)
+    if mark:
+        yield block

@@ -1,18 +1,16 @@
 """The tasks: files of a small repository, a question, and what is wanted of an answer.
 
-They are TOML files in `task_files/`; the name of a file is that of its task.
+They are TOML files in `tasks/`; the name of a file is that of its task.
 """
 
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from byok.errors import ConfigError
-
-_FOLDER, _END = "task_files", ".toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +39,8 @@ class TrialTask:
 @cache
 def all_tasks() -> tuple[TrialTask, ...]:
     """Return the tasks in the order of their names."""
-    folder = resources.files(__package__) / _FOLDER
-    texts = {
-        file.name.removesuffix(_END): file.read_text("utf-8")
-        for file in folder.iterdir()
-        if file.name.endswith(_END)
-    }
-    return tuple(read_task(name, texts[name]) for name in sorted(texts))
+    files = sorted((Path(__file__).parent / "tasks").glob("*.toml"))
+    return tuple(_read_task(file.stem, file.read_text("utf-8")) for file in files)
 
 
 def choose_tasks(names: Iterable[str]) -> tuple[TrialTask, ...]:
@@ -65,7 +58,7 @@ def choose_tasks(names: Iterable[str]) -> tuple[TrialTask, ...]:
     return tuple(tasks[name] for name in chosen)
 
 
-def read_task(name: str, text: str) -> TrialTask:
+def _read_task(name: str, text: str) -> TrialTask:
     """Read a task from TOML; the files are byok's own, so nothing is checked."""
     row: dict[str, Any] = tomllib.loads(text)
     files: list[dict[str, Any]] = row["file"]

@@ -1,1 +1,0 @@
-"""Captured requests once more: offline against today's decoder, or asked anew."""

@@ -1,0 +1,4 @@
+"""Captured requests once more: offline against today's decoder, or asked anew.
+
+`python -m tools.replay --help` says how; docs/CAPTURE.md, what for.
+"""

@@ -1,0 +1,4 @@
+"""Small coding tasks that models are tried out with, through the daemon's real path.
+
+`python -m tools.trials --help` says how; docs/PROMPTS.md, what for.
+"""

@@ -1,0 +1,194 @@
+"""python -m tools.trials: models solve small coding tasks; a table tells how they did.
+
+The tasks' files exist only in memory, and no code that a model writes is run. The
+requests are like those of an editor's agent.
+"""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from byok.cli.command_context import load
+from byok.cli.output import count_noun, fail, say, say_json, say_table, tell
+from byok.errors import ByokError, ConfigError
+from byok.model_ids import split_id
+from byok.redact import Redactor
+from byok.upstream.router import Router
+from byok.wiring.apis import local_upstreams
+from byok.wiring.services import Services
+from tools.trials.agent import AgentLoop, TrialLimits, TrialOutcome
+from tools.trials.daemon import OVERRIDES, TrialClient, open_trial
+from tools.trials.tasks import TrialTask, choose_tasks
+
+_MOST_FAILURES = 2  # tasks in a row without one answer, until a model is given up
+_NUMBERS = {
+    "steps": "steps",
+    "input_tokens": "tokens in",
+    "output_tokens": "tokens out",
+    "wrong_calls": "wrong calls",
+    "printed": "files printed",
+}
+
+
+class TrialRow(NamedTuple):
+    """The outcomes of one model with one folder of prompts, "" for the user's own."""
+
+    model: str
+    prompts: str
+    outcomes: list[TrialOutcome]
+
+    def total(self, name: str) -> int:
+        """Return the sum of a number of the outcomes, by its name."""
+        return sum(int(getattr(one, name)) for one in self.outcomes)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it for a script."""
+        tasks = [one.as_json() for one in self.outcomes]
+        solved = self.total("is_solved")
+        return {**self._asdict(), "solved": solved, "outcomes": tasks}
+
+
+async def choose_models(router: Router, names: Iterable[str]) -> list[str]:
+    """Return the ids of models that a user named; of the default one for no name.
+
+    Raises:
+        ConfigError: no model has such a name.
+    """
+    chosen: list[str] = []
+    for name in [*names] or [""]:
+        found = await router.choose_listed(name)
+        if found.instead_of:
+            raise ConfigError(
+                f"There is no model {name[:60]!r}.",
+                hint="`byok models` lists them; byok:UPSTREAM:MODEL needs no list.",
+            )
+        chosen.append(found.model_id)
+    return [*dict.fromkeys(chosen)]
+
+
+async def try_model(
+    client: TrialClient, row: TrialRow, tasks: Sequence[TrialTask], limits: TrialLimits
+) -> None:
+    """Give a model all tasks, and put the outcomes into its row.
+
+    A model that answers nothing twice in a row is not asked any more.
+    """
+    failures = 0
+    for task in tasks:
+        if failures == _MOST_FAILURES:
+            why = row.outcomes[_MOST_FAILURES - 1].fault
+            outcome = TrialOutcome(task.name, row.model, f"not asked, after: {why}")
+        else:
+            outcome = await AgentLoop(client.ask, task, row.model, limits).run()
+            failures = 0 if outcome.answers else failures + 1
+        row.outcomes.append(outcome)
+        tell(f"  {len(row.outcomes)}/{len(tasks)} {_describe(outcome)}")
+
+
+def _describe(outcome: TrialOutcome) -> str:
+    how = f"not solved: {outcome.fault}" if outcome.fault else "solved"
+    cost = f"{count_noun(outcome.steps, 'step')}, {outcome.seconds:.0f} s"
+    return f"{outcome.task}: {how} ({cost})"
+
+
+async def try_all(given: argparse.Namespace, rows: list[TrialRow]) -> None:
+    """Open a daemon for each folder of prompts, and try the models with it."""
+    tasks = choose_tasks(given.task)
+    limits = TrialLimits(given.steps, given.seconds)
+    settings, paths = load(given.config, OVERRIDES)
+    redactor = Redactor()
+    for folder in given.prompts or [None]:
+        if folder and not folder.is_dir():
+            raise ConfigError(f"{folder} is no folder.")
+        try:
+            async with open_trial(
+                settings, paths, redactor, upstream=given.upstream, prompts=folder
+            ) as trial:
+                models = await choose_models(trial.services.router, given.model)
+                _check_permission(trial.services, models, given)
+                for model in models:
+                    row = TrialRow(model, str(folder or ""), [])
+                    rows.append(row)
+                    tell(f"{model}{f' with {folder}' if folder else ''}")
+                    await try_model(trial.client, row, tasks, limits)
+        except ByokError as error:
+            raise error.redact(redactor) from None
+
+
+def _check_permission(
+    services: Services, models: list[str], given: argparse.Namespace
+) -> None:
+    """Refuse without --yes if it may cost something; models on this machine do not."""
+    local = local_upstreams(services.selection.upstreams)
+    paid = [m for m in models if (parts := split_id(m)) and parts[0] not in local]
+    if paid and not given.yes:
+        raise ConfigError(
+            f"This asks {', '.join(paid)}. A good model takes about 5 requests and "
+            "10,000 tokens for a task.",
+            hint="Add --yes to start it.",
+        )
+
+
+def say_rows(rows: Sequence[TrialRow]) -> None:
+    """Print the table, and why tasks were not solved."""
+    columns = ("model", "prompts", "solved", *_NUMBERS.values(), "seconds")
+    say_table(*columns, rows=map(_cells, rows))
+    for row in rows:
+        say(f"{row.model} {row.prompts}".rstrip() + ":")
+        for outcome in row.outcomes:
+            if outcome.fault:
+                say(f"  {outcome.task}: {outcome.fault}")
+        say(f"  wrong calls: {', '.join(_kinds(row)) or 'none'}")
+
+
+def _cells(row: TrialRow) -> tuple[str, ...]:
+    solved = f"{row.total('is_solved')} of {len(row.outcomes)}"
+    numbers = (f"{row.total(name):,}" for name in _NUMBERS)
+    seconds = sum(one.seconds for one in row.outcomes)
+    return (row.model, row.prompts, solved, *numbers, f"{seconds:.0f}")
+
+
+def _kinds(row: TrialRow) -> Iterator[str]:
+    """Give the number of wrong calls of each kind."""
+    for kind in sorted({kind for one in row.outcomes for kind in one.wrong}):
+        number = sum(one.wrong.get(kind, 0) for one in row.outcomes)
+        yield f"{number} {kind.value.replace('_', ' ')}"
+
+
+def main() -> int:
+    """Run the tasks; the exit code is 1 if no model answered."""
+    parser = argparse.ArgumentParser(prog="python -m tools.trials", description=__doc__)
+    parser.add_argument("--model", "-m", action="append", default=[], help="repeatable")
+    parser.add_argument(
+        "--task", "-t", action="append", default=[], help="instead of all; repeatable"
+    )
+    parser.add_argument("--steps", type=int, default=20, help="most requests per task")
+    parser.add_argument("--seconds", type=int, default=600, help="most per task")
+    parser.add_argument(
+        "--prompts", type=Path, action="append", help="a folder; repeat to compare"
+    )
+    parser.add_argument("--upstream", default="", help="as of byok serve")
+    parser.add_argument("--config", type=Path, help="a settings file")
+    parser.add_argument("--yes", action="store_true", help="ask models that cost")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    given = parser.parse_args()
+    rows: list[TrialRow] = []
+    try:
+        asyncio.run(try_all(given, rows))
+    except ByokError as error:
+        fail(error)
+        return 1
+    except KeyboardInterrupt:
+        tell("Interrupted; only the tasks before it count.")
+    if given.json:
+        say_json([row.as_json() for row in rows])
+    else:
+        say_rows(rows)
+    return 0 if any(row.total("answers") for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
