@@ -49,7 +49,9 @@ def init(
     if no_wait or not sys.stdin.isatty():
         return
     if is_connected:
-        wait_for_first(paths, after, settings.journal.keep_days)
+        from byok.features.journal.settings import JournalSettings
+
+        wait_for_first(paths, after, settings.section(JournalSettings).keep_days)
     else:
         tell("No editor is connected yet. byok runs, and waits for one.")
 

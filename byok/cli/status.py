@@ -13,7 +13,7 @@ from byok.cli.control import EXIT_NOT_RUNNING
 from byok.cli.ensure_service import is_started_by_requests
 from byok.cli.index import show_index
 from byok.cli.log import write_entry
-from byok.cli.output import count_noun, say, say_json
+from byok.cli.output import say, say_json
 from byok.errors import ByokError
 from byok.features import ROWS
 from byok.platform.paths import Paths, find_paths
@@ -83,7 +83,7 @@ async def _ask_daemon(paths: Paths, daemon: "Instance") -> dict[str, Any]:
     from byok.daemon_client.daemon import talking
 
     answer: dict[str, Any] = {"model": "", "settings": {}, "official": {}}
-    answer |= {"features": {}, "journal": {}, "index": None, "error": ""}
+    answer |= {"features": {}, "index": None, "error": ""}
     try:
         async with talking(daemon, paths) as door:
             answer |= await door.answer(Service.DAEMON, {})
@@ -108,7 +108,6 @@ def _show(answer: dict[str, Any]) -> None:
         say(f"model: {answer['model']}")
     _show_settings(answer["settings"])
     _show_features(answer["features"])
-    _show_lost(answer["journal"].get("lost", 0))
     if answer["official"].get("base_url"):
         _show_official(answer["official"])
     if answer["error"]:
@@ -127,13 +126,6 @@ def _show_features(status: dict[str, list[dict[str, Any]]]) -> None:
     for row in ROWS:
         for line in write_rows(status.get(row.name, ())):
             say(f"{row.label or row.name}: {line}")
-
-
-def _show_lost(count: int) -> None:
-    """Print how many requests are missing in the journal."""
-    if count:
-        missing = count_noun(count, "request")
-        say(f"journal: {missing} could not be written; why: {find_paths().log}")
 
 
 def _show_settings(answer: dict[str, Any]) -> None:

@@ -232,17 +232,3 @@ class LogSettings(SettingsSection):
     level: Annotated[str, Field(pattern="^(debug|info|warning|error)$")] = Field(
         "info", description="debug, info, warning or error."
     )
-
-
-class MetricsSettings(SettingsSection):
-    """Numbers for Prometheus, with a token of their own (`byok token --metrics`)."""
-
-    enabled: bool = Field(False, description="Serve GET /metrics on byok's port.")
-
-
-class JournalSettings(SettingsSection):
-    """The journal of requests: facts such as tokens and times, never any content."""
-
-    keep_days: int = Field(
-        90, ge=0, le=3650, description="Days to keep requests; 0: journal off."
-    )

@@ -19,10 +19,8 @@ from byok.config.sections import (
     ChatSettings,
     CompletionSettings,
     ContextSettings,
-    JournalSettings,
     LimitSettings,
     LogSettings,
-    MetricsSettings,
     NetworkSettings,
     RetrievalSettings,
     ServerSettings,
@@ -79,8 +77,6 @@ else:
 class Settings(_Sections):
     """All settings of a user, by section; a feature's is found by its type."""
 
-    journal: JournalSettings = Field(default_factory=lambda: JournalSettings())
-    metrics: MetricsSettings = Field(default_factory=lambda: MetricsSettings())
     log: LogSettings = Field(default_factory=lambda: LogSettings())
 
     def section(self, kind: type[S]) -> S:

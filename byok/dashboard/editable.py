@@ -18,7 +18,7 @@ from byok.config import Settings, UpstreamSettings, values
 from byok.config.routing_sections import FallbackSettings, ModelSettings
 from byok.dialects.fim.templates import FimMode
 from byok.dialects.presets import DEMO, OPENAI_COMPATIBLE, PRESETS
-from byok.features import ROWS
+from byok.features import ROWS, FeatureRow
 
 UPSTREAMS = "upstreams"
 
@@ -63,6 +63,12 @@ class Editable(NamedTuple):
         }
 
 
+def _keys_of(row: FeatureRow) -> tuple[str, ...]:
+    """Return the settings of a feature."""
+    return tuple(f"{row.name}.{key}" for key in row.load_settings().model_fields)
+
+
+_FEATURES = sorted((row for row in ROWS if row.settings), key=attrgetter("name"))
 # Groups in the order of the page; the settings in each, the common ones first.
 GROUPS: dict[str, tuple[str, ...]] = {
     "chat": (
@@ -102,16 +108,16 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "tools": ("tools.repair", "tools.ask_again"),
     "retrieval": ("retrieval.mode", "retrieval.rerank"),
-    **{
-        row.name: tuple(f"{row.name}.{key}" for key in row.load_settings().model_fields)
-        for row in sorted(ROWS, key=attrgetter("name"))
-        if row.settings and row.on_page
-    },
+    **{row.name: _keys_of(row) for row in _FEATURES if row.page_group == ""},
     "daemon": (
         "server.port",
         "log.level",
-        "journal.keep_days",
-        "metrics.enabled",
+        *(
+            key
+            for row in _FEATURES
+            if row.page_group == "daemon"
+            for key in _keys_of(row)
+        ),
     ),
 }
 UPSTREAM_KEYS = (

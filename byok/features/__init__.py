@@ -18,18 +18,20 @@ if TYPE_CHECKING:
 class FeatureRow:
     """A feature: its name, and where its parts are, as `module:class` in its folder.
 
-    `name` is also that of its section in the settings, its folder and its command.
-    `running` is what runs in the daemon. `label` begins its lines in `byok status`.
-    `on_page`: its section is a group of the page's settings. `answers` says what it
-    answers to a command at /byok/NAME, "" for nothing.
+    `name` is also that of its folder and of its section in the settings, which are in
+    `page_group` of the page's settings, "" for a group of their own, None for none.
+    `running` is what runs in the daemon. `label` begins its lines in `byok status`, ""
+    for the name. `answers` says what it answers at /byok/NAME, "" for nothing; with a
+    `command`, which is its help, `byok NAME` prints the rows of that answer.
     """
 
     name: str
     settings: str = ""
     running: str = ""
     label: str = ""
-    on_page: bool = True
+    page_group: str | None = ""
     answers: str = ""
+    command: str = ""
 
     def load_settings(self) -> "type[SettingsSection]":
         """Return the class of its section in the settings."""
@@ -48,7 +50,16 @@ class FeatureRow:
 ROWS: list[FeatureRow] = [
     FeatureRow("loops", "settings:LoopSettings"),
     FeatureRow("caps", "settings:CapSettings", "keeper:CapKeeper", "cap"),
-    FeatureRow("otel", "settings:OtelSettings", "spans:Spans", on_page=False),
+    FeatureRow(
+        "journal",
+        "settings:JournalSettings",
+        "keeper:JournalKeeper",
+        page_group="daemon",
+    ),
+    FeatureRow(
+        "metrics", "settings:MetricsSettings", "feature:Metrics", page_group="daemon"
+    ),
+    FeatureRow("otel", "settings:OtelSettings", "spans:Spans", page_group=None),
     FeatureRow(
         "capture",
         running="recorder:CaptureRecorder",

@@ -5,9 +5,9 @@ A feature overrides the hooks that it needs; the others cost nothing. Hooks that
 that watch (`request_started`, `request_finished`) change no answer.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from byok.chat import ChatRequest, Json
 from byok.config.settings import Settings
@@ -18,6 +18,24 @@ from byok.journal.cost import PriceOf
 from byok.platform.paths import Paths
 from byok.record import RequestRecord, Tap
 from byok.redact import Redactor
+
+if TYPE_CHECKING:
+    from byok.code_query import IndexStatus
+    from byok.daemon.token import TokenCheck
+
+
+class Load(Protocol):
+    """How much the daemon has to do: answers in progress, and requests that wait."""
+
+    @property
+    def open(self) -> int:
+        """Answers in progress."""
+        ...
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for a place."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +48,30 @@ class Site:
     paths: Paths
     redactor: Redactor
     clock: Callable[[], float]
+    load: Load
+
+
+class Number(NamedTuple):
+    """A number for the metrics: its name, `counter` or `gauge`, what it means."""
+
+    name: str
+    kind: str
+    meaning: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPage:
+    """A page at a path of its own, for whoever shows the token.
+
+    `token_hint` tells where the token is had. `write` gets the numbers of all features.
+    """
+
+    path: str
+    content_type: str
+    token: "TokenCheck"
+    token_hint: str
+    write: Callable[[Sequence[Number]], Awaitable[bytes]]
 
 
 class Supplies(Protocol):
@@ -43,6 +85,11 @@ class Supplies(Protocol):
     @property
     def price_of(self) -> PriceOf:
         """What tells the price of a model, None if it is not known."""
+        ...
+
+    @property
+    def ask_index(self) -> "Callable[[], Awaitable[IndexStatus]]":
+        """What asks the index of code how it stands."""
         ...
 
     @property
@@ -109,6 +156,8 @@ class Feature:
     async def answer(self, body: Json, /) -> Json:
         """Answer what a command asks, at /byok/ and the feature's name.
 
+        `byok NAME` prints the `rows` of the answer, as those of the status.
+
         Raises:
             BadRequest: the body cannot be used.
         """
@@ -123,6 +172,16 @@ class Feature:
     def feed(self) -> Feed | None:
         """What the page reads as it changes, by the feature's name."""
         return None
+
+    @property
+    def page(self) -> OwnPage | None:
+        """A page at a path of its own, None while it is off."""
+        return None
+
+    @property
+    def numbers(self) -> Sequence[Number]:
+        """What metrics show of this feature."""
+        return ()
 
     @property
     def unwritten(self) -> int:

@@ -6,7 +6,16 @@ from contextlib import ExitStack
 
 from byok.chat import Json
 from byok.features import ROWS
-from byok.features.base import PASS, Asking, Feature, Site, Supplies, Verdict
+from byok.features.base import (
+    PASS,
+    Asking,
+    Feature,
+    Number,
+    OwnPage,
+    Site,
+    Supplies,
+    Verdict,
+)
 from byok.features.feed import Feed
 
 _PAUSE = 0.02
@@ -63,6 +72,16 @@ class Features:
         """What the page reads as it changes, by the features' names."""
         feeds = {name: one.feed for name, one in self._running.items()}
         return {name: feed for name, feed in feeds.items() if feed is not None}
+
+    def page_at(self, path: str) -> OwnPage | None:
+        """Return the page at a path, None if no feature has one there."""
+        pages = (feature.page for feature in self._running.values())
+        return next((page for page in pages if page and page.path == path), None)
+
+    @property
+    def numbers(self) -> list[Number]:
+        """What metrics show of all features."""
+        return [number for one in self._running.values() for number in one.numbers]
 
     async def follow_predecessor(self, seconds: float) -> None:
         """Count what the process before, which has ended, wrote last.

@@ -25,6 +25,7 @@ from byok.server.dashboard.endpoint import (
     end_worker,
     is_visit,
 )
+from byok.server.feature_page import FeaturePages
 from byok.server.http.body import parse_request, read_body
 from byok.server.http.exchange import HttpExchange
 from byok.server.http.gate import Gate, shutting_down
@@ -37,7 +38,6 @@ from byok.server.http.reply import (
     explain_failure,
     json_response,
 )
-from byok.server.metrics import MetricsEndpoint
 from byok.server.openai_api import takes_api_key
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class App:
         observers: Observers,
         *,
         prove: Callable[["Json"], "Json"],
-        metrics: MetricsEndpoint | None = None,
+        pages: FeaturePages | None = None,
         dashboard: DashboardEndpoint | None = None,
         body_gap: float = 15.0,
         challenge_seconds: float = 2.0,
@@ -71,7 +71,7 @@ class App:
         self._redactor = redactor
         self._observers = observers
         self._prove = prove
-        self._metrics = metrics
+        self._pages = pages
         self._dashboard = dashboard
         self._body_gap = body_gap
         self._challenge_seconds = challenge_seconds
@@ -159,8 +159,8 @@ class App:
             return end_worker()
         if dashboard is not None:
             return await dashboard.answer(exchange)
-        if self._metrics is not None and self._metrics.serves(request.raw_path):
-            return await self._metrics.answer(exchange)
+        if self._pages is not None and self._pages.serves(request.raw_path):
+            return await self._pages.answer(exchange)
         by_api_key = takes_api_key(request.raw_path)
         exchange.requester = self._guard.check_token(
             request.headers, takes_api_key=by_api_key

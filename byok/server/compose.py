@@ -6,7 +6,6 @@ from functools import partial
 from typing import NamedTuple
 
 from byok.features.running import Features
-from byok.journal.journal import Journal
 from byok.routing import Service
 from byok.server.admission import Admission, Conversations
 from byok.server.code_endpoints import CodeEndpoints
@@ -50,7 +49,6 @@ class Frame:
     control: Control
     timing: Timing
     features: Features
-    journal: Journal
     make_code: Callable[[], str]
     clock: Callable[[], float]
 
@@ -67,9 +65,7 @@ def make_endpoints(services: Services, frame: Frame) -> EndpointSet:
         services.context, settings.chat, keeps_uploads=services.keeps_uploads
     )
     admission = Admission(gate, frame.conversations)
-    own = DaemonEndpoints(
-        services, frame.control, frame.features, frame.journal, frame.make_code
-    )
+    own = DaemonEndpoints(services, frame.control, frame.features, frame.make_code)
     local: dict[str, LocalHandler] = {
         Service.MODELS: models.for_editor,
         Service.OFFICIAL: relay.status,

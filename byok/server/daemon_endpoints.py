@@ -12,7 +12,6 @@ from byok.chat import Json
 from byok.config import mask_settings
 from byok.errors import NO_UPSTREAM, BadRequest, ConfigError
 from byok.features.running import Features
-from byok.journal.journal import Journal
 from byok.routing import OFFICIAL, Service
 from byok.server.catalog_report import catalog
 from byok.server.control import Control
@@ -32,13 +31,11 @@ class DaemonEndpoints:
         services: Services,
         control: Control,
         features: Features,
-        journal: Journal,
         make_code: Callable[[], str],
     ) -> None:
         """Take what is told of; `make_code` gives a code for the dashboard."""
         self._services = services
         self._features = features
-        self._journal = journal
         self._control = control
         self._make_code = make_code
         self.handlers: Mapping[str, Callable[[Json], Awaitable[Json]]] = {
@@ -67,7 +64,6 @@ class DaemonEndpoints:
             "model": self._services.router.default().id,
             "settings": self._control.status(),
             "features": await self._features.status(),
-            "journal": {"lost": self._journal.lost},
         }
 
     async def _settings(self, body: Json) -> Json:

@@ -32,7 +32,6 @@ from byok.daemon.token import TokenCheck, renew_token
 from byok.errors import ByokError
 from byok.features.base import Site
 from byok.features.running import Features, start_features
-from byok.journal.journal import Journal
 from byok.observer import Observer, Observers
 from byok.platform.paths import Paths
 from byok.redact import Redactor
@@ -40,12 +39,12 @@ from byok.server.access_log import AccessLog
 from byok.server.app import App
 from byok.server.control import Control, Source
 from byok.server.dashboard.endpoint import DashboardEndpoint
+from byok.server.feature_page import FeaturePages
 from byok.server.http.deadlines import Timing
 from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard
 from byok.server.http.listener import serve_http
 from byok.server.http.protocol import HttpServer
-from byok.server.metrics import MetricsEndpoint
 
 if TYPE_CHECKING:
     from byok.wiring.services import Services
@@ -166,7 +165,6 @@ class _Front:
     app: App
     guard: Guard
     gate: Gate
-    metrics: MetricsEndpoint
     dashboard: DashboardEndpoint
     server: HttpServer
     sockets: list[socket]
@@ -189,7 +187,7 @@ async def listening(
 ) -> AsyncIterator[Daemon]:
     """Serve until the block ends; `source` is where settings can be read anew.
 
-    Access log, journal and `observers` are told of every request. The port is opened
+    Access log, features and `observers` are told of every request. The port is opened
     first, so that /health is answered while everything else is loaded and opened;
     requests that come in that time wait for it.
 
@@ -198,10 +196,12 @@ async def listening(
         ConfigError: the token file is not private, or the services cannot be opened.
     """
     timing = timing or Timing()
-    journal = Journal(paths.journal, redactor, clock=clock)
-    features = start_features(Site(paths, redactor, clock))
-    told: list[Observer] = [*features.observers, *observers]
-    front = _make_front(settings, paths, redactor, journal, told, timing, passed)
+    limits = settings.limits
+    gate = Gate(limits.streams, limits.waiting, limits.wait_seconds)
+    features = start_features(Site(paths, redactor, clock, gate))
+    front = _make_front(
+        settings, paths, redactor, gate, features, observers, timing, passed
+    )
     front.gate.on_stop(features.stop)
     source = source or Source(paths.config, lambda: settings)
     control = Control(source, settings, front.instance)
@@ -209,13 +209,11 @@ async def listening(
         AsyncExitStack() as opened,
         serve_http(front.server, front.sockets, timing.last_words / 2) as sites,
     ):
-        opened.push_async_callback(asyncio.to_thread, journal.close)  # the last
         opened.push_async_callback(asyncio.to_thread, features.close)
-        opened.callback(front.metrics.close)
         try:
             await asyncio.to_thread(_import_endpoints)
             services = await opened.enter_async_context(open_services())
-            open_for = _opener(front, timing, control, journal, features, clock)
+            open_for = _opener(front, timing, control, features, clock)
             open_for(services)
             daemon = Daemon(services, front, sites, timing, control, features, open_for)
             control.on_change(daemon.use)
@@ -230,7 +228,8 @@ def _make_front(
     settings: Settings,
     paths: Paths,
     redactor: Redactor,
-    journal: Journal,
+    gate: Gate,
+    features: Features,
     observers: Sequence[Observer],
     timing: Timing,
     passed: Sequence[socket],
@@ -239,7 +238,6 @@ def _make_front(
     limits = settings.limits
     token = TokenCheck(paths.token, redactor.add)
     renew_token(paths.owner_secret)  # no client has it, so each start may change it
-    gate = Gate(limits.streams, limits.waiting, limits.wait_seconds)
     connections = max_connections(limits.connections)
     sockets = listen(settings.server.port, passed)
     port: int = sockets[0].getsockname()[1]
@@ -251,21 +249,20 @@ def _make_front(
     )
     guard = Guard(token, owner)
     guard.listen_on(port)
-    metrics = MetricsEndpoint(paths.metrics_token, redactor, gate, journal)
     dashboard = DashboardEndpoint(guard, body_gap=timing.body_gap)
     app = App(
         guard,
         gate,
         redactor,
-        Observers([AccessLog(), journal, metrics.requests, *observers]),
+        Observers([AccessLog(), *features.observers, *observers]),
         prove=lambda body: answer_challenge(body, owner.token, port, instance),
-        metrics=metrics,
+        pages=FeaturePages(features),
         dashboard=dashboard,
         body_gap=timing.body_gap,
         challenge_seconds=timing.challenge,
     )
     server = HttpServer(app, connections, timing.head)
-    return _Front(app, guard, gate, metrics, dashboard, server, sockets, port, instance)
+    return _Front(app, guard, gate, dashboard, server, sockets, port, instance)
 
 
 def _import_endpoints() -> None:
@@ -276,7 +273,6 @@ def _opener(
     front: _Front,
     timing: Timing,
     control: Control,
-    journal: Journal,
     features: Features,
     clock: Callable[[], float],
 ) -> Callable[["Services"], None]:
@@ -294,20 +290,13 @@ def _opener(
         control,
         timing,
         features,
-        journal,
         front.dashboard.sessions.make_code,
         clock,
     )
 
     def open_for(services: "Services") -> None:
-        front.metrics.configure(
-            on=services.settings.metrics.enabled,
-            price_of=services.price_of,
-            ask_index=services.context.status,
-        )
         features.configure(services)
         answering = make_endpoints(services, frame)
-        journal.configure(services.settings.journal.keep_days, services.price_of)
         front.app.open(answering.endpoints)
         front.dashboard.open(answering.make_page)
         services.catalog.refresh()

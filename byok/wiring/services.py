@@ -11,13 +11,14 @@ of them share, once, at the end.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from weakref import WeakSet
 
 from byok.augment.editor_context import ShownContext
+from byok.code_query import IndexStatus
 from byok.config import Settings, UpstreamSettings, check_models, check_settings
 from byok.dialects.presets import find_preset
 from byok.embeddings.consent import Consent
@@ -93,6 +94,11 @@ class Services:
     def price_of(self) -> PriceOf:
         """What tells the price of a model, None if it is not known."""
         return self.catalog.price_of
+
+    @property
+    def ask_index(self) -> Callable[[], Awaitable[IndexStatus]]:
+        """What asks the index of code how it stands."""
+        return self.context.status
 
     @property
     def presets(self) -> Mapping[str, str]:

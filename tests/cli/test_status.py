@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from byok.features.status import Meter, StatusLine
 from byok.platform.paths import find_paths
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
@@ -75,20 +76,20 @@ async def test_status_reports_settings_that_are_not_in_force(cli: Cli) -> None:
     assert "need a restart (byok restart): server.port\n" in done.out
 
 
-async def test_status_tells_of_requests_that_the_journal_lost(cli: Cli) -> None:
+async def test_status_shows_what_features_tell_with_their_labels(cli: Cli) -> None:
+    lost = StatusLine("3 requests could not be written", warns=True).encode()
+    cap = Meter("requests_per_day", 12, 1000).encode()
+    features = {"caps": [cap], "capture": [], "journal": [lost]}
     answers: dict[str, Any] = {
-        "/byok/daemon": {**DAEMON, "journal": {"lost": 0}},
+        "/byok/daemon": {**DAEMON, "features": features},
         "/byok/official": {"base_url": ""},
         "/byok/index/status": {"workspaces": [], "totals": {}},
     }
-    async with daemon_rows(answers) as rows:
-        fine = await asyncio.to_thread(cli, "status")
-        rows.answers["/byok/daemon"] = {**DAEMON, "journal": {"lost": 3}}
+    async with daemon_rows(answers):
         done = await asyncio.to_thread(cli, "status")
-    assert "journal" not in fine.out
-    assert f"journal: 3 requests could not be written; why: {find_paths().log}\n" in (
-        done.out
-    )
+    assert "cap: requests_per_day: 12 of 1,000 used\n" in done.out
+    assert "journal: 3 requests could not be written\n" in done.out
+    assert "capture" not in done.out
 
 
 async def test_status_does_not_call_an_unproven_lock_holder_stopped(

@@ -43,7 +43,7 @@ byok itself
     scripted_daemon  a daemon whose only upstream is in memory
     own_settings     settings files of byok as people have them
     settings_daemon  a daemon that takes its settings from a file
-    feature_supplies the settings and prices that a feature is configured with
+    feature_supplies where a feature stands, and what it is configured with
     dashboard        the page of the dashboard, signed in, as far as HTTP goes
     second_user      another user of the machine, who wants the first one's secrets
     owner            what byok's own commands send to a daemon

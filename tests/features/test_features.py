@@ -4,12 +4,11 @@ import pytest
 
 from byok.errors import BadRequest
 from byok.features import ROWS, FeatureRow
-from byok.features.base import PASS, Asking, Feature, Site, Verdict
+from byok.features.base import PASS, Asking, Feature, Verdict
 from byok.features.running import Features
 from byok.features.status import StatusLine
-from byok.platform.paths import find_paths
 from byok.record import RequestRecord
-from byok.redact import Redactor
+from tests.fakes.feature_supplies import make_site
 
 ASKING = Asking(RequestRecord("r1"), "fake", "one")
 HOOKS = {name for name in vars(Feature) if not name.startswith("_")}
@@ -19,7 +18,7 @@ class Saying(Feature):
     """A feature with one verdict and one line."""
 
     def __init__(self, verdict: Verdict, text: str = "") -> None:
-        super().__init__(Site(find_paths(), Redactor(), lambda: 0.0))
+        super().__init__(make_site())
         self.verdict = verdict
         self.text = text
         self.asked = 0

@@ -137,7 +137,7 @@ LATE = (
     "byok.augment",
     "byok.upstream",
     "byok.toolcalls.r",
-    "byok.metrics.page",
+    "byok.features.metrics.page",
     "byok.features.otel.collector",
     "opentelemetry",
 )

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from datetime import date
 
-from byok.config.sections import JournalSettings
 from byok.features.base import PASS, Asking, Feature, Site, Supplies, Verdict
 from byok.features.caps.ledger import Ledger, Spent, day_of, spending_of
 from byok.features.caps.limits import Cap, Period, Unit, list_caps
 from byok.features.caps.settings import CapSettings
+from byok.features.journal.settings import JournalSettings
 from byok.features.status import StatusLine, StatusRow
 from byok.journal.cost import PriceOf, no_price
 from byok.journal.entry import make_entry

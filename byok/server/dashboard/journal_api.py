@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from byok.chat import Json
 from byok.error_table import GROUPS, error_rows
 from byok.errors import CannotStart, NotReady
+from byok.features.journal.settings import JournalSettings
 from byok.journal.conversations import latest_conversations, sum_requests
 from byok.journal.problems import ErrorSum, find_problems
 from byok.journal.reader import left_out
@@ -62,7 +63,7 @@ def make_journal_handlers(
     services: Services, clock: Callable[[], float]
 ) -> Mapping[str, PageHandler]:
     """Return what answers about the journal; `clock` gives seconds since 1970."""
-    keep_days = services.settings.journal.keep_days
+    keep_days = services.settings.section(JournalSettings).keep_days
     return _JournalApi(services.paths.journal, keep_days, clock).handlers
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from byok.chat import Json
+from byok.features.journal.settings import JournalSettings
 from byok.journal.buckets import Step, days_before, hours_before
 from byok.journal.series import SPLITS, Bucket, SeriesReader
 from byok.journal.usage import GROUPS, UsageRow, UsageTable, add_rows, top_usage
@@ -44,7 +45,7 @@ def make_usage_handlers(
     services: Services, clock: Callable[[], float]
 ) -> Mapping[str, PageHandler]:
     """Return what answers `series` and `usage`; `clock` gives seconds since 1970."""
-    keep_days = services.settings.journal.keep_days
+    keep_days = services.settings.section(JournalSettings).keep_days
     return _UsageApi(services.paths.journal, keep_days, clock).handlers
 
 

@@ -11,15 +11,14 @@ import pytest
 from byok.config import Settings
 from byok.dialects.model_facts import Price
 from byok.events import Usage
-from byok.features.base import PASS, Asking, Site, Verdict
+from byok.features.base import PASS, Asking, Verdict
 from byok.features.caps.keeper import CapKeeper
 from byok.features.caps.ledger import bounds_of, day_of
 from byok.features.status import Meter, StatusLine
 from byok.platform.paths import find_paths
 from byok.record import RequestRecord
-from byok.redact import Redactor
 from tests.fakes.clock import Clock
-from tests.fakes.feature_supplies import GivenSupplies
+from tests.fakes.feature_supplies import GivenSupplies, make_site
 from tests.fakes.journal_entries import NOW, entry, write_journal
 
 PRICES = {"priced": Price(1.0, 10.0), "free": Price(0.0, 0.0)}
@@ -30,7 +29,7 @@ class Caps:
     """A keeper whose time a test sets."""
 
     def __init__(self, clock: Clock, *, journals: bool = True, **caps: Any) -> None:
-        self.keeper = CapKeeper(Site(find_paths(), Redactor(), clock))
+        self.keeper = CapKeeper(make_site(clock))
         self.clock = clock
         self.set(journals=journals, **caps)
 

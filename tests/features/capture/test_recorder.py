@@ -1,13 +1,11 @@
 """Capturing is switched on for a while, and keeps to its limits."""
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from byok.features.base import Site
 from byok.features.capture.capture import Capture
 from byok.features.capture.folder import CaptureFolder
 from byok.features.capture.recorder import (
@@ -17,9 +15,8 @@ from byok.features.capture.recorder import (
 )
 from byok.platform.paths import Paths
 from byok.record import Head, Hop, RequestRecord
-from byok.redact import Redactor
 from tests.fakes.clock import Clock
-from tests.fakes.feature_supplies import GivenSupplies
+from tests.fakes.feature_supplies import GivenSupplies, make_site
 
 Make = Callable[..., CaptureRecorder]
 
@@ -32,7 +29,7 @@ def clock() -> Clock:
 @pytest.fixture
 def make(tmp_path: Path, clock: Clock) -> Make:
     def make(**limits: int) -> CaptureRecorder:
-        site = Site(Paths(tmp_path, tmp_path, tmp_path), Redactor(), time.time)
+        site = make_site(paths=Paths(tmp_path, tmp_path, tmp_path))
         return CaptureRecorder(site, CaptureLimits(**limits), clock=clock)
 
     return make

@@ -5,18 +5,15 @@ from typing import Any
 
 from byok.dialects.model_facts import Price
 from byok.events import Usage
-from byok.features.base import Site
 from byok.features.feed import FeedEnd, FeedReader
 from byok.features.live.requests import MOST_ENDED, MOST_READERS, LiveRequests
-from byok.platform.paths import find_paths
 from byok.record import Hop, RequestRecord
-from byok.redact import Redactor
-from tests.fakes.feature_supplies import GivenSupplies
+from tests.fakes.feature_supplies import GivenSupplies, make_site
 from tests.fakes.patience import PATIENCE
 
 
 def make_live(every: float = 60) -> LiveRequests:
-    return LiveRequests(Site(find_paths(), Redactor(), lambda: 5000.0), every=every)
+    return LiveRequests(make_site(lambda: 5000.0), every=every)
 
 
 def begin(live: LiveRequests, name: str, **fields: Any) -> RequestRecord:

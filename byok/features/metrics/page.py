@@ -1,18 +1,23 @@
-"""The page of all metrics, written when it is asked for."""
+"""The page of all metrics, in Prometheus' text format 0.0.4."""
 
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from byok import __version__
 from byok.code_query import IndexStatus
-from byok.metrics.exposition import Exposition
-from byok.metrics.histogram import Histogram
-from byok.metrics.request_metrics import ModelNumbers, RequestMetrics
+from byok.features.base import Number
+from byok.features.metrics.counts import (
+    Histogram,
+    Labels,
+    ModelNumbers,
+    RequestMetrics,
+)
 
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 _MODEL = ("upstream", "model")
 # Name, meaning, and what it is of the numbers of a model.
 _MODEL_COUNTERS: tuple[tuple[str, str, Callable[[ModelNumbers], float]], ...] = (
@@ -44,12 +49,73 @@ _TOTALS = (
 )
 
 
+class Exposition:
+    """A page of metrics; each name is added once."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    def add(
+        self,
+        name: str,
+        kind: str,
+        meaning: str,
+        labels: Labels,
+        samples: Iterable[tuple[Labels, float]],
+    ) -> None:
+        """Add a counter or gauge with its values by those of the labels."""
+        self._begin(name, kind, meaning)
+        for values, number in samples:
+            self._write(name, zip(labels, values, strict=True), number)
+
+    def add_one(self, name: str, kind: str, meaning: str, number: float) -> None:
+        """Add a counter or gauge without labels."""
+        self.add(name, kind, meaning, (), [((), number)])
+
+    def add_histogram(
+        self,
+        name: str,
+        meaning: str,
+        labels: Labels,
+        samples: Iterable[tuple[Labels, Histogram]],
+    ) -> None:
+        """Add a histogram with its values by those of the labels."""
+        self._begin(name, "histogram", meaning)
+        for values, histogram in samples:
+            pairs, count = [*zip(labels, values, strict=True)], 0
+            for bound, count in histogram.buckets():
+                self._write(f"{name}_bucket", [*pairs, ("le", bound)], count)
+            self._write(f"{name}_sum", pairs, histogram.total)
+            self._write(f"{name}_count", pairs, count)
+
+    def add_facts(self, name: str, meaning: str, facts: Mapping[str, str]) -> None:
+        """Add words as labels of a gauge that is always 1."""
+        self.add(name, "gauge", meaning, tuple(facts), [(tuple(facts.values()), 1)])
+
+    def encode(self) -> bytes:
+        """Return the page."""
+        return "".join(self._lines).encode()
+
+    def _begin(self, name: str, kind: str, meaning: str) -> None:
+        self._lines.append(f"# HELP {name} {meaning}\n# TYPE {name} {kind}\n")
+
+    def _write(
+        self, name: str, pairs: Iterable[tuple[str, str]], number: float
+    ) -> None:
+        shown = ",".join(f'{key}="{text.translate(_ESCAPES)}"' for key, text in pairs)
+        shown = f"{{{shown}}}" if shown else ""
+        self._lines.append(f"{name}{shown} {number!r}\n")
+
+
 class Moment(NamedTuple):
-    """What is true now; `code_index` is None if it did not answer."""
+    """What is true now; `code_index` is None if it did not answer.
+
+    `numbers` are those of other features.
+    """
 
     open_answers: int
     waiting: int
-    journal_lost: int
+    numbers: Sequence[Number]
     lag: Histogram
     code_index: IndexStatus | None
 
@@ -70,10 +136,8 @@ def write_page(metrics: RequestMetrics, moment: Moment, started: float) -> bytes
         "byok_waiting_requests", "gauge", "Requests that wait for a place.",
         moment.waiting,
     )  # fmt: skip
-    page.add_one(
-        "byok_journal_lost_total", "counter",
-        "Requests that could not be written to the journal.", moment.journal_lost,
-    )  # fmt: skip
+    for number in moment.numbers:
+        page.add_one(*number)
     page.add_histogram(
         "byok_loop_lag_seconds", "How late the event loop was, once a second.", (),
         [((), moment.lag)],

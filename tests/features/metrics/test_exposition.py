@@ -3,8 +3,8 @@
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from byok.metrics.exposition import Exposition
-from byok.metrics.histogram import Histogram
+from byok.features.metrics.counts import Histogram
+from byok.features.metrics.page import Exposition
 
 
 @pytest.mark.parametrize(

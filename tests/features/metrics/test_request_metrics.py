@@ -7,18 +7,18 @@ import pytest
 from byok.chat import Json
 from byok.dialects.model_facts import Price
 from byok.events import Usage
-from byok.metrics.request_metrics import RequestMetrics
+from byok.features.metrics.counts import RequestMetrics
 from byok.record import RequestRecord
 from tests.fakes.clock import Clock
 
 
 def finish(metrics: RequestMetrics, status: int = 200, **fields: Any) -> None:
     record = RequestRecord("r", endpoint="/chat-stream", clock=Clock())
-    metrics.request_started(record)
+    metrics.start(record)
     for name, value in fields.items():
         setattr(record, name, value)
     record.finish(status)
-    metrics.request_finished(record)
+    metrics.finish(record)
 
 
 @pytest.fixture
@@ -85,10 +85,10 @@ def test_absurd_tokens_stay_within_bounds(
 def test_nothing_but_open_requests_is_counted_while_off() -> None:
     metrics = RequestMetrics()
     record = RequestRecord("r", endpoint="/chat")
-    metrics.request_started(record)
+    metrics.start(record)
     assert metrics.open == 1
     record.finish(200)
-    metrics.request_finished(record)
+    metrics.finish(record)
     assert (metrics.open, [*metrics.requests]) == (0, [])
 
 

@@ -5,16 +5,17 @@ from prometheus_client.parser import text_string_to_metric_families
 from byok import __version__
 from byok.code_query import IndexStatus, SearchMode
 from byok.events import Usage
-from byok.metrics.histogram import LAG_SECONDS, Histogram
-from byok.metrics.page import Moment, write_page
-from byok.metrics.request_metrics import RequestMetrics
+from byok.features.base import Number
+from byok.features.metrics.counts import LAG_SECONDS, Histogram, RequestMetrics
+from byok.features.metrics.page import Moment, write_page
 from byok.record import RequestRecord
 
+LOST = Number("byok_journal_lost_total", "counter", "Lost requests.", 4)
 INDEX = IndexStatus("ready", "", 7, SearchMode.AUTO, (), {"blobs": 5, "bytes_held": 99})
 
 
 def samples_of(metrics: RequestMetrics, index: IndexStatus | None) -> dict[str, float]:
-    moment = Moment(2, 3, 4, Histogram(LAG_SECONDS), index)
+    moment = Moment(2, 3, [LOST], Histogram(LAG_SECONDS), index)
     text = write_page(metrics, moment, 1_700_000_000.0).decode()
     families = [*text_string_to_metric_families(text)]
     names = [family.name for family in families]
@@ -38,9 +39,9 @@ def test_everything_is_on_the_page_once() -> None:
     record.upstream, record.model, record.attempts = "one", 'm"\n\\', 1
     record.usage, record.repairs, record.notices = Usage(100, 10, 60), 1, 2
     record.first_byte, record.error, record.error_class = 0.2, "broken", "ByokError"
-    metrics.request_started(record)
+    metrics.start(record)
     record.finish(200)
-    metrics.request_finished(record)
+    metrics.finish(record)
     found = samples_of(metrics, INDEX)
     model = 'upstream=one,model=m"\\n\\'
     expected = {

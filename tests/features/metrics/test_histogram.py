@@ -1,6 +1,6 @@
 """Histograms: bounds are inclusive, counts add up."""
 
-from byok.metrics.histogram import Histogram
+from byok.features.metrics.counts import Histogram
 
 
 def test_values_are_counted_up_to_each_bound() -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from byok.journal.retention import STEP
-from byok.journal.writer import JournalWriter
+from byok.features.journal.retention import STEP
+from byok.features.journal.writer import JournalWriter
 from tests.fakes.disk import fill, mounted
 from tests.fakes.journal_entries import (
     NOW,
@@ -213,8 +213,8 @@ import sys
 import time
 from pathlib import Path
 from tests.fakes.journal_entries import QUICK, entry
-from byok.journal.retention import STEP
-from byok.journal.writer import JournalWriter
+from byok.features.journal.retention import STEP
+from byok.features.journal.writer import JournalWriter
 
 writer = JournalWriter(Path(sys.argv[1]), str, QUICK)
 writer.keep_days, number, sure = 90, int(sys.argv[2]), 0

@@ -7,27 +7,36 @@ from typing import Any
 
 import pytest
 
+from byok.config import Settings
 from byok.dialects.model_facts import Price
 from byok.events import Usage
-from byok.journal.journal import Journal
+from byok.features.journal.keeper import JournalKeeper
+from byok.journal.cost import PriceOf
+from byok.platform.paths import find_paths
 from byok.record import RequestRecord
 from tests.fakes.clock import Clock
+from tests.fakes.feature_supplies import GivenSupplies, make_site
 from tests.fakes.journal_entries import NOW, QUICK, rows_of
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "state" / "journal.db"
+def path() -> Path:
+    return find_paths().journal
 
 
 @pytest.fixture
-def journal(path: Path) -> Iterator[Journal]:
-    with closing(Journal(path, str, QUICK, clock=lambda: NOW)) as journal:
-        journal.configure(90, lambda upstream, model: Price(1.0, 1.0))
+def journal() -> Iterator[JournalKeeper]:
+    with closing(JournalKeeper(make_site(lambda: NOW), QUICK)) as journal:
+        use(journal, 90, lambda upstream, model: Price(1.0, 1.0))
         yield journal
 
 
-def finish(journal: Journal, endpoint: str = "/chat", **fields: Any) -> None:
+def use(journal: JournalKeeper, keep_days: int, price_of: PriceOf) -> None:
+    settings = Settings.model_validate({"journal": {"keep_days": keep_days}})
+    journal.configure(GivenSupplies(settings, price_of))
+
+
+def finish(journal: JournalKeeper, endpoint: str = "/chat", **fields: Any) -> None:
     record = RequestRecord(endpoint, endpoint=endpoint, trusted=True, clock=Clock())
     for name, value in fields.items():
         setattr(record, name, value)
@@ -36,7 +45,7 @@ def finish(journal: Journal, endpoint: str = "/chat", **fields: Any) -> None:
     journal.request_finished(record)
 
 
-def test_requests_of_clients_are_kept(path: Path, journal: Journal) -> None:
+def test_requests_of_clients_are_kept(path: Path, journal: JournalKeeper) -> None:
     finish(journal)
     finish(journal, "/health")
     finish(journal, "/byok/daemon")
@@ -47,7 +56,9 @@ def test_requests_of_clients_are_kept(path: Path, journal: Journal) -> None:
     assert journal.lost == 0
 
 
-def test_prices_are_those_of_the_newest_settings(path: Path, journal: Journal) -> None:
+def test_prices_are_those_of_the_newest_settings(
+    path: Path, journal: JournalKeeper
+) -> None:
     used: dict[str, Any] = {
         "upstream": "one",
         "model": "m",
@@ -55,25 +66,27 @@ def test_prices_are_those_of_the_newest_settings(path: Path, journal: Journal) -
         "usage": Usage(2_000_000),
     }
     finish(journal, **used)
-    journal.configure(90, lambda upstream, model: Price(2.0))
+    use(journal, 90, lambda upstream, model: Price(2.0))
     finish(journal, **used)
-    journal.configure(90, lambda upstream, model: None)
+    use(journal, 90, lambda upstream, model: None)
     finish(journal, **used)
     journal.close()
     assert rows_of(path, "cost") == [(2.0,), (4.0,), (None,)]
 
 
-def test_zero_days_switch_it_off_and_on_again(path: Path, journal: Journal) -> None:
-    journal.configure(0, lambda upstream, model: None)
+def test_zero_days_switch_it_off_and_on_again(
+    path: Path, journal: JournalKeeper
+) -> None:
+    use(journal, 0, lambda upstream, model: None)
     finish(journal, "/off")
     assert not path.exists()
-    journal.configure(1, lambda upstream, model: None)
+    use(journal, 1, lambda upstream, model: None)
     finish(journal, "/on")
     journal.close()
     assert rows_of(path, "endpoint") == [("/on",)]
 
 
 def test_a_journal_keeps_nothing_before_it_is_configured(path: Path) -> None:
-    with closing(Journal(path, str, QUICK)) as journal:
+    with closing(JournalKeeper(make_site(), QUICK)) as journal:
         finish(journal)
     assert not path.exists()

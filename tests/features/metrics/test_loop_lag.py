@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from byok.metrics.loop_lag import LoopLag
+from byok.features.metrics.feature import LoopLag
 from tests.fakes.patience import PATIENCE
 
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
+from byok.features.journal.retention import tidy
 from byok.journal.entry import JournalEntry
 from byok.journal.file import check_rows, journal_file
-from byok.journal.retention import tidy
 from byok.storage.migration import transaction
 
 _log = logging.getLogger(__name__)

@@ -2,8 +2,7 @@
 
 import pytest
 
-from byok.metrics.request_metrics import Count
-from byok.metrics.rows import OTHER, Rows
+from byok.features.metrics.counts import OTHER, Count, Rows
 from byok.redact import Redactor
 
 

@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from byok.daemon.token import read_token, rotate_token
 from byok.errors import ConfigError
+from byok.features.metrics.settings import MetricsSettings
 from byok.platform.paths import find_paths
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.raw import RawAnswer, put, request
@@ -139,7 +140,7 @@ async def test_off_is_the_default_and_makes_no_token() -> None:
 async def test_a_reload_switches_the_metrics() -> None:
     async with running(upstream="demo") as editor:
         settings = editor.services.settings
-        section = settings.metrics.model_copy(update={"enabled": True})
+        section = MetricsSettings(enabled=True)
         await editor.daemon.use(settings.model_copy(update={"metrics": section}))
         assert (await scrape(editor)).status == 200
         await editor.daemon.use(settings)

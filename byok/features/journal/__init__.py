@@ -1,0 +1,1 @@
+"""The writing side of the journal of requests; `byok/journal/` reads it."""

@@ -1,0 +1,13 @@
+"""The section [journal]."""
+
+from pydantic import Field
+
+from byok.config.section import SettingsSection
+
+
+class JournalSettings(SettingsSection):
+    """The journal of requests: facts such as tokens and times, never any content."""
+
+    keep_days: int = Field(
+        90, ge=0, le=3650, description="Days to keep requests; 0: journal off."
+    )

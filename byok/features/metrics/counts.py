@@ -1,0 +1,186 @@
+"""What is counted of requests: rows of numbers by labels, and histograms of durations.
+
+What clients and upstreams call a model is theirs: a hostile name may be long, hold a
+key or control characters, and there may be a new one in every request. So there are
+never more rows than a limit.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Generic, TypeAlias, TypeVar
+
+from byok.escapes import escape
+from byok.events import Usage
+from byok.journal.cost import PriceOf, cost_of, no_price
+from byok.record import RequestRecord
+
+MOST_ROWS = 200
+OTHER = "other"
+_LONGEST = 120  # characters of a label
+_LONGEST_READ = 1000  # characters of a name that are looked at
+
+Labels: TypeAlias = tuple[str, ...]
+Row = TypeVar("Row")
+SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+LAG_SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5)
+_MOST_TOKENS = 10**12  # of one request: an upstream may tell anything
+
+
+class Histogram:
+    """Counts values by upper bounds; `total` is their sum."""
+
+    __slots__ = ("_bounds", "_counts", "total")
+
+    def __init__(self, bounds: tuple[float, ...] = SECONDS) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def add(self, value: float) -> None:
+        """Count a value."""
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self.total += value
+
+    def buckets(self) -> Iterator[tuple[str, int]]:
+        """Give each bound, `+Inf` last, with how many values do not exceed it."""
+        so_far = 0
+        bounds = [*map(str, self._bounds), "+Inf"]
+        for bound, count in zip(bounds, self._counts, strict=True):
+            so_far += count
+            yield bound, so_far
+
+
+class Rows(Generic[Row]):
+    """One row for each combination of labels; those that are too many share `other`.
+
+    `make` makes an empty row, `hide` removes secrets from a label.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], Row],
+        hide: Callable[[str], str] = str,
+        limit: int = MOST_ROWS,
+    ) -> None:
+        self._make = make
+        self._hide = hide
+        self._limit = limit
+        self._by_key: dict[Labels, Row] = {}
+        self._by_labels: dict[Labels, Row] = {}
+
+    def find(self, key: Labels) -> Row:
+        """Return the row of these names, as clients and upstreams write them."""
+        row = self._by_key.get(key)
+        return self._find_short(key) if row is None else row
+
+    def __iter__(self) -> Iterator[tuple[Labels, Row]]:
+        """Give each row with its labels, which are safe to show."""
+        return iter(self._by_labels.items())
+
+    def _find_short(self, key: Labels) -> Row:
+        short = tuple(name[:_LONGEST_READ] for name in key)
+        if (row := self._by_key.get(short)) is not None:
+            return row
+        if len(self._by_key) >= self._limit - 1:
+            return self._row_of((OTHER,) * len(key))
+        # Two names may look the same once their secrets are hidden.
+        row = self._row_of(tuple(map(self._label, short)))
+        self._by_key[short] = row
+        return row
+
+    def _row_of(self, labels: Labels) -> Row:
+        if (row := self._by_labels.get(labels)) is None:
+            row = self._by_labels[labels] = self._make()
+        return row
+
+    def _label(self, name: str) -> str:
+        return escape(self._hide(name))[:_LONGEST]
+
+
+@dataclass(slots=True)
+class Count:
+    """How often something happened."""
+
+    times: int = 0
+
+
+@dataclass(slots=True)
+class ModelNumbers:
+    """What one model was asked and told; `cost` is in US dollars, as far as known."""
+
+    attempts: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_written_tokens: int = 0
+    cost: float = 0.0
+    without_cost: int = 0
+    repairs: int = 0
+    dropped_calls: int = 0
+    notices: int = 0
+    first_byte: Histogram = field(default_factory=Histogram)
+
+    def add_usage(self, usage: Usage) -> None:
+        """Add the tokens of one question."""
+        self.input_tokens += _in_bounds(usage.input_tokens)
+        self.output_tokens += _in_bounds(usage.output_tokens)
+        self.cache_read_tokens += _in_bounds(usage.cache_read_tokens)
+        self.cache_written_tokens += _in_bounds(usage.cache_creation_tokens)
+
+
+class RequestMetrics:
+    """Counts every request while it is `on`.
+
+    `requests` are by endpoint, outcome, upstream and model, `seconds` by endpoint,
+    `models` by upstream and model, `errors` by upstream, class and code.
+    """
+
+    def __init__(self, hide: Callable[[str], str] = str) -> None:
+        """Take what removes secrets from names."""
+        self.on = False
+        self.price_of: PriceOf = no_price
+        self.open = 0
+        self.requests = Rows(Count, hide)
+        self.seconds = Rows(Histogram, hide)
+        self.models = Rows(ModelNumbers, hide)
+        self.errors = Rows(Count, hide)
+
+    def start(self, record: RequestRecord) -> None:
+        """Count a request that is open; also while off, or it would end below zero."""
+        self.open += 1
+
+    def finish(self, record: RequestRecord) -> None:
+        """Count the facts of a request."""
+        self.open -= 1
+        if not self.on:
+            return
+        endpoint, upstream, model = record.endpoint, record.upstream, record.model
+        self.requests.find((endpoint, record.outcome, upstream, model)).times += 1
+        self.seconds.find((endpoint,)).add(record.seconds)
+        if record.attempts:
+            self._add_answer(record, self.models.find((upstream, model)))
+        if record.error:
+            self.errors.find((upstream, record.error_class, record.error)).times += 1
+
+    def _add_answer(self, record: RequestRecord, row: ModelNumbers) -> None:
+        row.attempts += record.attempts
+        row.repairs += record.repairs
+        row.dropped_calls += record.dropped_calls
+        row.notices += record.notices
+        if record.first_byte is not None:
+            row.first_byte.add(record.first_byte)
+        if record.usage is not None:
+            row.add_usage(record.usage)
+        for asked, usage in (record.own_usage or {}).items():
+            self.models.find(asked).add_usage(usage)
+        cost = cost_of(record, self.price_of)
+        if cost is None:
+            row.without_cost += 1
+        else:
+            row.cost += max(0.0, cost)
+
+
+def _in_bounds(tokens: int) -> int:
+    """Return a number of tokens by which a counter never shrinks."""
+    return min(max(tokens, 0), _MOST_TOKENS)

@@ -1,0 +1,11 @@
+"""The section [metrics]."""
+
+from pydantic import Field
+
+from byok.config.section import SettingsSection
+
+
+class MetricsSettings(SettingsSection):
+    """Numbers for Prometheus, with a token of their own (`byok token --metrics`)."""
+
+    enabled: bool = Field(False, description="Serve GET /metrics on byok's port.")
