@@ -12,6 +12,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import DefaultPlaceholder
 
+from byok.features import ROWS as FEATURES
+
 
 class CommandRow(NamedTuple):
     """A command: its module in `cli/`, its group on the page of --help, and its line.
@@ -154,6 +156,13 @@ ROWS = {
         "Write an archive of a captured request, to attach to a bug report.",
     ),
     "version": CommandRow("version", _WRONG, "Print the versions of byok and Python."),
+}
+
+
+ROWS |= {
+    row.name: CommandRow("feature", _REQUESTS, row.command)
+    for row in FEATURES
+    if row.command
 }
 
 

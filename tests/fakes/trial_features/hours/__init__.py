@@ -1,0 +1,1 @@
+"""Requests by the hour, since byok started."""
