@@ -1,9 +1,8 @@
-"""The history as messages in which every tool call has exactly one result.
+"""Read the history, and make messages of it in which every call has one result.
 
-Results come directly after the message that they answer, before any words of the same
-exchange. A call without a result gets a synthetic one; a result without a call becomes
-labelled text. So no provider that enforces OpenAI's pairing rules refuses the messages,
-whatever the client sent.
+Results of clients come with the request after their call; a result whose call is not in
+the answer before becomes labelled text in the words of the user. So no provider that
+enforces OpenAI's pairing rules refuses the messages, whatever the client sent.
 """
 
 import re
@@ -14,17 +13,17 @@ from itertools import accumulate, count
 from typing import Any, TypeAlias
 
 from byok.augment.body import integer, mapping, objects, text
-from byok.augment.nodes import ResponseNode, Result, UserTurn, one_line, read_turn
+from byok.augment.nodes import ResponseNode, UserTurn, one_line, read_turn
 from byok.chat import (
     Json,
     Message,
     Part,
-    Role,
     TextPart,
     ThinkingPart,
     ToolCall,
     ToolResult,
 )
+from byok.conversation_builder import ConversationBuilder
 from byok.truncate import truncate_middle
 from byok.wire.encrypted_content import read_encrypted
 from byok.wire.json_body import is_object
@@ -198,7 +197,6 @@ def read_exchange(item: Json) -> HistoryItem:
     return HistoryItem(turn, read_reply(item))
 
 
-NO_RESULT = '{"error":"no result was recorded for this call"}'
 NO_OUTPUT = "(no output)"
 MAX_ORPHAN_CHARS = 8000
 RECORD = (
@@ -210,74 +208,53 @@ BEGINNING = "(The beginning of this conversation was left out.)"
 
 
 class MessageBuilder:
-    """Builds the messages of a conversation, the oldest first."""
+    """Builds the messages of a conversation from its exchanges, the oldest first."""
 
     def __init__(self) -> None:
-        self._messages: list[tuple[Role, list[Part]]] = []
-        self._open: list[ToolCall] = []
-        self._names: dict[str, str] = {}
+        self._builder = ConversationBuilder(BEGINNING)
+        self._open: list[str] = []  # ids of the calls of the newest answer
 
     def add_exchange(self, exchange: HistoryItem, number: int) -> None:
         """Add a past exchange; `number` makes unique ids for calls without one."""
         self.add_turn(exchange.turn)
-        self._answer(exchange.reply, number)
+        blocks = _give_ids(exchange.reply.blocks, number)
+        self._open = [block.id for block in blocks if isinstance(block, ToolCall)]
+        if self._open or exchange.reply.text:
+            self._builder.add_turn(blocks)
 
     def add_turn(self, turn: UserTurn) -> None:
-        """Add a user turn: first its results, then its words and images."""
-        content = [*self._results(turn.results), *turn.content]
-        if content:
-            self._add(Role.USER, content)
+        """Add a user turn: its results, then its words and images."""
+        orphans = self._add_results(turn.results)
+        shown = [part for result in orphans for part in self._show_orphan(result)]
+        self._builder.add_user([*shown, *turn.content])
 
     def messages(self) -> tuple[Message, ...]:
-        """Close open calls and return the messages; the first one is the user's."""
-        self._results(())
-        messages = tuple(Message(role, tuple(parts)) for role, parts in self._messages)
-        if messages and messages[0].role is Role.ASSISTANT:
-            return (Message(Role.USER, (TextPart(BEGINNING),)), *messages)
-        return messages
+        """Return the messages; the first one is the user's."""
+        return tuple(self._builder.messages())
 
-    def _add(self, role: Role, parts: Iterable[Part]) -> None:
-        """Add a message; merge two of one role, which strict upstreams refuse."""
-        if self._messages and self._messages[-1][0] is role and role is not Role.TOOL:
-            self._messages[-1][1].extend(parts)
-        else:
-            self._messages.append((role, list(parts)))
+    def _add_results(self, results: Iterable[ToolResult]) -> list[ToolResult]:
+        """Give the newest calls their results, and return those that belong to none.
 
-    def _answer(self, reply: RecordedReply, number: int) -> None:
-        blocks = _give_ids(reply.blocks, number)
-        calls = [block for block in blocks if isinstance(block, ToolCall)]
-        if not calls and not reply.text:
-            return
-        self._names.update((call.id, call.name) for call in calls)
-        if self._messages and self._messages[-1][0] is Role.ASSISTANT:
-            blocks = self._continue_turn(blocks)
-        self._add(Role.ASSISTANT, blocks)
-        self._open = calls
-
-    def _continue_turn(self, blocks: list[Block]) -> list[Block]:
-        """Return the blocks of a second assistant turn in a row, for one message.
-
-        A blank line separates the texts. The thinking of the first turn, which led to
-        no calls, is dropped: it could not be told from that of the second.
+        A result without an id belongs to the only call that is left, if exactly one of
+        each is left.
         """
-        _, before = self._messages[-1]
-        before[:] = [part for part in before if not isinstance(part, ThinkingPart)]
-        for place, block in enumerate(blocks):
-            if isinstance(block, TextPart) and before:
-                blocks[place] = TextPart(f"\n\n{block.text}")
-                break
-        return blocks
+        left, self._open = self._open, []
+        known = frozenset(left)
+        orphans: list[ToolResult] = []
+        nameless: list[ToolResult] = []
+        for result in results:
+            if not result.call_id:
+                nameless.append(result)
+            elif result.call_id not in known or not self._builder.add_result(result):
+                orphans.append(result)
+            else:
+                left = [call_id for call_id in left if call_id != result.call_id]
+        if len(left) == len(nameless) == 1:
+            self._builder.add_result(replace(nameless.pop(), call_id=left[0]))
+        return orphans + nameless
 
-    def _results(self, results: Iterable[Result]) -> list[Part]:
-        """Answer the open calls; return the orphans for the next user message."""
-        calls, self._open = self._open, []
-        answered, rest = _pair_results(calls, results)
-        for call in calls:
-            self._add(Role.TOOL, [_tool_result(call, answered.get(call.id))])
-        return [part for result in rest for part in self._orphan(result)]
-
-    def _orphan(self, result: Result) -> list[Part]:
-        name = self._names.get(result.call_id, "")
+    def _show_orphan(self, result: ToolResult) -> list[Part]:
+        name = self._builder.name_of(result.call_id)
         lines = [
             RECORD,
             f"id: {one_line(result.call_id) or 'unknown'}",
@@ -298,40 +275,6 @@ def _give_ids(blocks: Sequence[Block], number: int) -> list[Block]:
         else block
         for block in blocks
     ]
-
-
-def _pair_results(
-    calls: list[ToolCall], results: Iterable[Result]
-) -> tuple[dict[str, Result], list[Result]]:
-    """Pair results with calls by id; the first result of a call counts.
-
-    A result without an id belongs to the only call that is left, if exactly one of each
-    is left.
-    """
-    wanted = {call.id for call in calls}
-    answered: dict[str, Result] = {}
-    nameless: list[Result] = []
-    rest: list[Result] = []
-    for result in results:
-        known = answered.get(result.call_id)
-        if not result.call_id:
-            nameless.append(result)
-        elif known is None and result.call_id in wanted:
-            answered[result.call_id] = result
-        elif known is None or known.content != result.content:
-            rest.append(result)
-    left = [call.id for call in calls if call.id not in answered]
-    if len(left) == len(nameless) == 1:
-        answered[left[0]] = nameless.pop()
-    return answered, rest + nameless
-
-
-def _tool_result(call: ToolCall, result: Result | None) -> ToolResult:
-    if result is None:
-        return ToolResult(call.id, call.name, NO_RESULT)
-    return ToolResult(
-        call.id, call.name, result.content, result.is_error, result.images
-    )
 
 
 def call_ids(messages: Iterable[Message]) -> set[str]:
@@ -418,7 +361,7 @@ def _exchange(exchange: HistoryItem) -> str:
     return "<exchange>" + "".join(filter(None, parts)) + "</exchange>"
 
 
-def _result(result: Result) -> str:
+def _result(result: ToolResult) -> str:
     error = ' is_error="true"' if result.is_error else ""
     content = truncate_middle(result.content, MAX_RESULT_CHARS)
     return f'<tool_result id="{escape(result.call_id)}"{error}>{content}</tool_result>'

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from byok.augment.history import HistoryItem
-from byok.augment.nodes import Result, UserTurn
-from byok.chat import ToolCall
+from byok.augment.nodes import UserTurn
+from byok.chat import ToolCall, ToolResult
 from byok.loops.calls import AnsweredCall
 from byok.loops.limits import LoopLimits
 from byok.loops.watch import LoopWatch
 from byok.loops.words import Loop
 
-_MISSING = Result("", "", is_error=True)
+_MISSING = ToolResult("", "", "", is_error=True)
 
 
 def note_loops(
@@ -47,7 +47,9 @@ def note_loops(
     return noted, current, loop
 
 
-def _pair(calls: Sequence[ToolCall], results: Sequence[Result]) -> list[AnsweredCall]:
+def _pair(
+    calls: Sequence[ToolCall], results: Sequence[ToolResult]
+) -> list[AnsweredCall]:
     """Pair calls with results; a lone result without an id is that of a lone call."""
     found = {result.call_id: result for result in reversed(results)}
     if len(calls) == len(results) == 1 and not results[0].call_id:

@@ -10,7 +10,8 @@ from typing import Any
 
 from byok.augment.body import first_text, flag, integer, mapping, objects, text
 from byok.augment.frames import LONGEST, without_tags
-from byok.chat import ImagePart, Json, Part, TextPart
+from byok.chat import ImagePart, Json, Part, TextPart, ToolResult
+from byok.conversation_builder import make_result
 from byok.escapes import escape
 from byok.truncate import keep_ends, truncate_middle
 from byok.wire.json_body import write_json
@@ -222,16 +223,6 @@ class ToolResultContent(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """A tool's answer as the client recorded it; images come apart."""
-
-    call_id: str
-    content: str
-    is_error: bool
-    images: tuple[ImagePart, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class UserTurn:
     """One request of the user.
 
@@ -247,7 +238,7 @@ class UserTurn:
     """
 
     content: tuple[Part, ...] = ()
-    results: tuple[Result, ...] = ()
+    results: tuple[ToolResult, ...] = ()
     asks: bool = False
     summary: Json | None = None
     personality: Json | None = None
@@ -256,6 +247,7 @@ class UserTurn:
     before_summary: int = 0
 
 
+UNREADABLE = TextPart("[an image that could not be read]")
 CARRIERS = ("nodes", "structured_request_nodes", "request_nodes")
 
 
@@ -271,26 +263,21 @@ def request_nodes(body: Json) -> list[dict[str, Any]]:
     return [found[n] for n in order]
 
 
-def read_result(node: Json) -> Result:
+def read_result(node: Json) -> ToolResult:
     """Read the payload of a tool result node; its content nodes win over `content`."""
-    texts: list[str] = []
-    images: list[ImagePart] = []
+    parts: list[TextPart | ImagePart] = []
     for part in objects(node, "content_nodes"):
         match integer(part, "type"):
             case ToolResultContent.TEXT:
-                texts.append(text(part, "text_content"))
+                parts.append(TextPart(text(part, "text_content")))
             case ToolResultContent.IMAGE:
-                image = read_image(mapping(part, "image_content"))
-                if image is None:
-                    texts.append("[an image that could not be read]")
-                    continue
-                images.append(image)
-                texts.append(f"[image {len(images)} below]")
+                parts.append(read_image(mapping(part, "image_content")) or UNREADABLE)
             case _:
                 pass  # 0 is "unspecified" and holds nothing
-    content = "\n".join(texts) if any(texts) else text(node, "content")
-    return Result(
-        text(node, "tool_use_id"), content, flag(node, "is_error"), tuple(images)
+    if not any(isinstance(part, ImagePart) or part.text for part in parts):
+        parts = [TextPart(text(node, "content"))]
+    return make_result(
+        text(node, "tool_use_id"), parts, is_error=flag(node, "is_error")
     )
 
 
@@ -337,7 +324,7 @@ class _Reader:
         self._personality: Json | None = None
         self._unknown: list[int] = []
 
-    def turn(self, results: tuple[Result, ...]) -> UserTurn:
+    def turn(self, results: tuple[ToolResult, ...]) -> UserTurn:
         self._say_message()
         return UserTurn(
             tuple(self._parts),
@@ -396,7 +383,7 @@ class _Reader:
 
     def _image(self, image: ImagePart | None) -> None:
         if image is None:
-            self._context("[an image that could not be read]")
+            self._parts.append(UNREADABLE)
         else:
             self._parts.append(image)
         self._asks = True

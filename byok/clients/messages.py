@@ -35,7 +35,8 @@ from byok.clients.fields import (
     wrong_field,
 )
 from byok.clients.tools import ToolList
-from byok.clients.turns import Turns, make_result
+from byok.clients.turns import Turns
+from byok.conversation_builder import make_result
 from byok.errors import ByokError
 from byok.events import FinishReason, Usage
 from byok.wire.encrypted_content import read_encrypted, write_encrypted

@@ -11,7 +11,8 @@ from byok.chat import (
     ToolCall,
     ToolResult,
 )
-from byok.clients.turns import BEGINNING, NO_RESULT, Turns, make_result
+from byok.clients.turns import BEGINNING, Turns
+from byok.conversation_builder import NO_RESULT, make_result
 from byok.errors import BadRequest
 
 PNG = ImagePart("image/png", "AAAA")
