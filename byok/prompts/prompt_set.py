@@ -102,10 +102,13 @@ class PromptSet:
         situation: Situation = Situation(),  # noqa: B008 - it cannot change
         values: Mapping[str, str] = _NOTHING,
     ) -> Prompt:
-        """Return a prompt, without a text if there is none of this name.
+        """Return a prompt.
 
         A shipped text that takes too much of the context window gives way to its short
         form, also inside of one of the user's; the user's own words stay.
+
+        Raises:
+            LookupError: there is no prompt of this name.
         """
         if values:
             return self._render(name, situation, values)
@@ -124,6 +127,8 @@ class PromptSet:
     ) -> Prompt:
         owns = _texts(self.own, name, situation) or [""]
         shipped = _texts(self.templates, name, situation) or [""]
+        if owns == shipped == [""]:
+            raise LookupError(f"no prompt is called {name}")
         for own, used in product(owns, shipped):
             around = self.own.get(own, _ONLY_SHIPPED)
             base = self.templates.get(used, _NO_TEXT).render(values, situation.holds)

@@ -1,10 +1,11 @@
-"""Prompts for tests: none at all, or a few of one line."""
+"""Prompts for tests: all empty, or a few of one line."""
 
 from byok.augment.reply_job import Defaults
+from byok.prompts.kinds import KINDS
 from byok.prompts.prompt_set import PromptSet
 from byok.prompts.template import parse_template
 
-NONE = PromptSet()
+NONE = PromptSet({name: parse_template("") for name in KINDS})
 BARE = Defaults(prompts=NONE)  # what a client sends, and nothing of byok
 
 

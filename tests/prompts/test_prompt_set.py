@@ -23,8 +23,9 @@ def test_the_first_variant_with_a_text_is_used(
     assert OWN.render("agent", Situation(variants), {"who": "x"}).text == text
 
 
-def test_a_prompt_that_is_not_there_is_empty() -> None:
-    assert OWN.render("title", Situation(("small",))) == ("", "", "")
+def test_a_prompt_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(LookupError):
+        OWN.render("You name git branches.", Situation(("small",)))
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,8 @@ def test_system_prompt_has_the_users_texts_around_the_instructions() -> None:
 def test_prompt_temperature_is_only_lowered() -> None:
     cold = Defaults(sampling=Sampling(temperature=0.0))
     warm = Defaults(sampling=Sampling(temperature=1.5))
-    assert question({}, cold, "", []).sampling.temperature == 0.0
-    assert question({}, warm, "", []).sampling.temperature == 0.2
+    assert question({}, cold, "title", []).sampling.temperature == 0.0
+    assert question({}, warm, "title", []).sampling.temperature == 0.2
 
 
 def test_prompt_conversation_is_its_newest_exchanges() -> None:
