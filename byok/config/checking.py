@@ -3,6 +3,8 @@
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from byok.config.routing_sections import ModelSettings
+from byok.config.section import SettingsClash
 from byok.config.settings import Settings
 from byok.config.upstreams import upstream_named
 from byok.dialects.presets import DEMO, PRESETS
@@ -21,10 +23,18 @@ def check_settings(settings: Settings, upstream: str = "", model: str = "") -> N
     """
     check_files(settings)
     if settings.embeddings.on:
-        upstream_named(settings.embeddings.upstream, settings)
-    named = [upstream_named(upstream, settings)[0]] if upstream else []
+        _find_upstream(settings.embeddings.upstream, settings)
+    named = [_find_upstream(upstream, settings)] if upstream else []
     # If no upstream is chosen, byok may pick any preset at start.
     check_models(settings, [*named, *settings.upstreams] or [*PRESETS, DEMO], model)
+
+
+def _find_upstream(wanted: str, settings: Settings) -> str:
+    try:
+        return upstream_named(wanted, settings)[0]
+    except ConfigError as error:
+        places = (("embeddings", "upstream"), ("upstreams", wanted))
+        raise error from SettingsClash(str(error), *places)
 
 
 def check_files(settings: Settings) -> None:
@@ -41,7 +51,9 @@ def check_files(settings: Settings) -> None:
         named[f"upstreams.{name}.ca_file"] = upstream.ca_file
     for key, file in named.items():
         if file and not Path(file).is_file():
-            raise ConfigError(f"{key}: the file {file} does not exist.")
+            raise ConfigError(
+                f"{key}: the file {file} does not exist."
+            ) from SettingsClash(key, tuple(key.split(".")))
 
 
 def check_models(settings: Settings, upstreams: Collection[str], model: str) -> None:
@@ -51,15 +63,15 @@ def check_models(settings: Settings, upstreams: Collection[str], model: str) -> 
         ConfigError: a model names another upstream, or a fallback none.
     """
     routing = settings.routing
-    for what, wanted in chosen_models(settings, model):
-        wanted = routing.aliases.get(wanted.removeprefix("byok:"), wanted)
+    for what, given in chosen_models(settings, model):
+        wanted = routing.aliases.get(given.removeprefix("byok:"), given)
         if not wanted.startswith("byok:"):
             if what.endswith(_FALLBACK):
                 raise ConfigError(
                     f"The {what} model {wanted!r} is no alias.",
                     hint="Add it to [routing.aliases], or write byok:<upstream>:"
                     "<model>.",
-                )
+                ) from SettingsClash(wanted, _path_of(what))
             continue
         from byok.model_ids import split_id
 
@@ -71,7 +83,18 @@ def check_models(settings: Settings, upstreams: Collection[str], model: str) -> 
                 "configured.",
                 hint=f"Add [upstreams.{name or 'NAME'}] to the settings, or choose a "
                 f"model of one of these: {known}.",
-            )
+            ) from SettingsClash(wanted, _path_of(what), ("upstreams", name))
+
+
+def _path_of(what: str) -> tuple[str, ...]:
+    """Return the setting that names a model for something."""
+    purpose = what.removesuffix(_FALLBACK)
+    if purpose != what:
+        return ("routing", "fallback", purpose)
+    if what == "default":
+        return ("routing", "default")
+    table = "models" if what in ModelSettings.model_fields else "aliases"
+    return ("routing", table, what)
 
 
 def chosen_models(settings: Settings, model: str = "") -> Iterator[tuple[str, str]]:

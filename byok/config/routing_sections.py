@@ -5,27 +5,30 @@ from typing import Annotated, TypeAlias
 from pydantic import AfterValidator, Field, field_validator
 
 from byok.config import values
-from byok.config.section import SettingsSection
+from byok.config.section import MODEL, MODELS, SettingsSection
 from byok.purposes import Purpose
 from byok.routing import EndpointGroup, ServedBy
 
-_Models: TypeAlias = Annotated[list[str], AfterValidator(values.model_ids)]
+_Model: TypeAlias = Annotated[str, MODEL]
+_Models: TypeAlias = Annotated[list[str], AfterValidator(values.model_ids), MODELS]
 
 
 class ModelSettings(SettingsSection):
     """The model for each purpose: byok:<upstream>:<model>, an alias or a listed one."""
 
-    chat: str = Field("", description="Chats whose client names no model.")
-    completion: str = Field("", description="Inline completions.")
-    edit: str = Field("", description="Edits, smart paste, next edits.")
-    commit: str = Field("", description="Commit messages.")
-    title: str = Field("", description="Titles of conversations.")
-    summary: str = Field("", description="Summaries and other background requests.")
-    enhance: str = Field("", description="Prompt enhancement.")
-    small: str = Field(
+    chat: _Model = Field("", description="Chats whose client names no model.")
+    completion: _Model = Field("", description="Inline completions.")
+    edit: _Model = Field("", description="Edits, smart paste, next edits.")
+    commit: _Model = Field("", description="Commit messages.")
+    title: _Model = Field("", description="Titles of conversations.")
+    summary: _Model = Field("", description="Summaries and other background requests.")
+    enhance: _Model = Field("", description="Prompt enhancement.")
+    small: _Model = Field(
         "", description="Each of commit, title, summary and enhance that is not set."
     )
-    rerank: str = Field("", description='Reranks files if retrieval.rerank = "model".')
+    rerank: _Model = Field(
+        "", description='Reranks files if retrieval.rerank = "model".'
+    )
 
     def for_purpose(self, purpose: Purpose) -> str:
         """Return the user's choice for a purpose, "" for none."""
@@ -112,7 +115,7 @@ class OfficialSettings(SettingsSection):
 class RoutingSettings(SettingsSection):
     """The default model, models by purpose, their names, and the official service."""
 
-    default: str = Field(
+    default: _Model = Field(
         "", description="Default model: byok:<upstream>:<model>, or a listed model."
     )
     models: ModelSettings = Field(

@@ -7,18 +7,24 @@ from pydantic import AfterValidator, Field
 from byok.code_query import DEFAULT_LENGTH, RerankMode, SearchMode
 from byok.config import values
 from byok.config.fact_settings import FactSettings
-from byok.config.section import SettingsSection
+from byok.config.section import LONG, MODEL, FieldEntry, SettingsSection
 from byok.dialects.presets import OPENAI_COMPATIBLE
 from byok.toolcalls.repair import RepairMode
 
 DEFAULT_PORT = 8317
+_PORTS = FieldEntry(limits=(0, 65_535))
+_EFFORTS = FieldEntry(choices=lambda: ("", *values.EFFORTS))
+_TYPES = FieldEntry(choices=lambda: values.UPSTREAM_TYPES)
+_DIALECTS = FieldEntry(choices=lambda: ("", *values.dialect_names()))
+_WAYS = FieldEntry(choices=lambda: values.FIM_MODES)
+_LEVELS = FieldEntry(choices=lambda: ("debug", "info", "warning", "error"))
 _Proxy = Annotated[str, AfterValidator(values.proxy)]
 
 
 class ServerSettings(SettingsSection):
     """Where clients connect. The host is fixed: byok listens on loopback only."""
 
-    port: Annotated[int, AfterValidator(values.port)] = Field(
+    port: Annotated[int, AfterValidator(values.port), _PORTS] = Field(
         DEFAULT_PORT, description="TCP port on 127.0.0.1 and ::1; 0: any free port."
     )
 
@@ -35,7 +41,7 @@ class NetworkSettings(SettingsSection):
 class _RequestDefaults(SettingsSection):
     """Defaults of requests; an upstream's own value overrides them."""
 
-    system_prompt: str = Field(
+    system_prompt: Annotated[str, LONG] = Field(
         "", description="Start of the system message, unless the client sends its own."
     )
     temperature: float | None = Field(
@@ -45,7 +51,7 @@ class _RequestDefaults(SettingsSection):
     max_tokens: int | None = Field(
         None, gt=0, description="Longest response in tokens."
     )
-    effort: Annotated[str, AfterValidator(values.effort)] = Field(
+    effort: Annotated[str, AfterValidator(values.effort), _EFFORTS] = Field(
         "",
         description="How much to reason: none, minimal, low, medium, high, xhigh, max.",
     )
@@ -60,10 +66,10 @@ class _RequestDefaults(SettingsSection):
 class UpstreamSettings(_RequestDefaults):
     """One model API."""
 
-    type: Annotated[str, AfterValidator(values.upstream_type)] = Field(
+    type: Annotated[str, AfterValidator(values.upstream_type), _TYPES] = Field(
         OPENAI_COMPATIBLE, description="A preset's name, or openai_compatible."
     )
-    dialect: Annotated[str, AfterValidator(values.dialect)] = Field(
+    dialect: Annotated[str, AfterValidator(values.dialect), _DIALECTS] = Field(
         "", description="API protocol; empty: the default of the type."
     )
     base_url: Annotated[
@@ -75,7 +81,9 @@ class UpstreamSettings(_RequestDefaults):
     models: list[str] = Field(
         [], description="Models to offer in addition to those that the upstream lists."
     )
-    model: str = Field("", description="The model to use when a client names none.")
+    model: Annotated[str, MODEL] = Field(
+        "", description="The model to use when a client names none."
+    )
     api_key_env: str = Field(
         "", description="Read the key from this environment variable only."
     )
@@ -141,7 +149,7 @@ class ChatSettings(_RequestDefaults):
 class CompletionSettings(SettingsSection):
     """Inline completions: the interface, limits and optional kinds."""
 
-    way: Annotated[str, AfterValidator(values.fim_mode)] = Field(
+    way: Annotated[str, AfterValidator(values.fim_mode), _WAYS] = Field(
         values.AUTO,
         description="auto: the upstream's best FIM interface; infill, suffix, fim, "
         "template or chat: only that one.",
@@ -229,6 +237,6 @@ class LimitSettings(SettingsSection):
 class LogSettings(SettingsSection):
     """The log. Keys and bodies are never logged."""
 
-    level: Annotated[str, Field(pattern="^(debug|info|warning|error)$")] = Field(
-        "info", description="debug, info, warning or error."
+    level: Annotated[str, Field(pattern="^(debug|info|warning|error)$"), _LEVELS] = (
+        Field("info", description="debug, info, warning or error.")
     )

@@ -14,7 +14,7 @@ from pydantic_settings import (
 from byok.config import values
 from byok.config.embedding_sections import EmbeddingSettings
 from byok.config.routing_sections import RoutingSettings
-from byok.config.section import SettingsSection
+from byok.config.section import SettingsClash, SettingsSection
 from byok.config.sections import (
     ChatSettings,
     CompletionSettings,
@@ -105,21 +105,26 @@ class Settings(_Sections):
     def _check_names(self) -> "Settings":
         for name, upstream in self.upstreams.items():
             if not values.UPSTREAM_NAME.match(name):
-                raise ValueError(
+                raise SettingsClash(
                     f"the upstream name {name[:40]!r} must be a-z, 0-9, _ and -, "
-                    "32 characters at most"
+                    "32 characters at most",
+                    ("upstreams", name),
                 )
             if name == OFFICIAL:
-                raise ValueError(
+                raise SettingsClash(
                     f"the name {OFFICIAL} is reserved for the official service; set "
-                    "its address under [routing.official]"
+                    "its address under [routing.official]",
+                    ("upstreams", name),
                 )
             _check_upstream(name, upstream)
         several = len(self.upstreams) > 1 or self.embeddings.team.on
         if several or any(u.key_names for u in self.upstreams.values()):
             _check_key_variables(self.upstreams, with_team=self.embeddings.team.on)
         if self.embeddings.upstream == DEMO:
-            raise ValueError("embeddings.upstream: the demo has no embedding model")
+            raise SettingsClash(
+                "embeddings.upstream: the demo has no embedding model",
+                ("embeddings", "upstream"),
+            )
         if self.prompts:
             _check_prompts(self.prompts)
         return self
@@ -150,19 +155,22 @@ def _check_key_variables(
     """Refuse two keys that would be read from the same environment variable."""
     from byok.keys.ladder import TEAM_INDEX, TEAM_SALT, own_variable
 
-    owners: dict[str, str] = {}
+    owners: dict[str, tuple[str, str]] = {}
     if with_team:
         for label in ("", TEAM_SALT):
-            owners[own_variable(TEAM_INDEX, label)] = "the team's index"
+            owners[own_variable(TEAM_INDEX, label)] = ("the team's index", "")
     for name, upstream in upstreams.items():
         labels = [key for key in upstream.key_names if not key.startswith("env:")]
         for label in labels if upstream.key_names else [""]:
             owner = f"{name}/{label}" if label else name
             variable = own_variable(name, label)
-            if (other := owners.setdefault(variable, owner)) != owner:
-                raise ValueError(
+            other, other_name = owners.setdefault(variable, (owner, name))
+            if other != owner:
+                raise SettingsClash(
                     f"the keys of {other} and {owner} would both be read from "
-                    f"{variable}: rename one of them"
+                    f"{variable}: rename one of them",
+                    ("upstreams", name),
+                    ("upstreams", other_name),
                 )
 
 
@@ -176,13 +184,14 @@ def _check_prompts(prompts: dict[str, str]) -> None:
 
 
 def _check_upstream(name: str, upstream: UpstreamSettings) -> None:
-    preset = preset_of(upstream.type)
+    preset, address = preset_of(upstream.type), ("upstreams", name, "base_url")
     usual = preset.addresses.get(upstream.dialect or preset.dialect)
     if upstream.type != DEMO and not (upstream.base_url or usual):
-        raise ValueError(f"upstreams.{name}.base_url is missing")
+        raise SettingsClash(f"upstreams.{name}.base_url is missing", address)
     if upstream.key_names and (upstream.api_key_env or upstream.api_key_cmd):
-        raise ValueError(
-            f"upstreams.{name} has key_names and one more source of a key: keep one"
+        raise SettingsClash(
+            f"upstreams.{name} has key_names and one more source of a key: keep one",
+            (*address[:2], "key_names"),
         )
     plain = upstream.base_url.lower().startswith("http://")
     if (
@@ -190,7 +199,8 @@ def _check_upstream(name: str, upstream: UpstreamSettings) -> None:
         and not is_loopback(upstream.base_url)
         and not upstream.allow_insecure_http
     ):
-        raise ValueError(
+        raise SettingsClash(
             f"upstreams.{name}.base_url is plain http to another machine, so others "
-            "could read its key: use https, or set allow_insecure_http = true"
+            "could read its key: use https, or set allow_insecure_http = true",
+            address,
         )

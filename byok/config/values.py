@@ -13,6 +13,8 @@ UPSTREAM_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
 _ALIAS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 _KEY_NAME = re.compile(r"(?:[a-z0-9][a-z0-9_-]{0,15}|env:[A-Za-z_][A-Za-z0-9_]*)\Z")
 AUTO = "auto"
+UPSTREAM_TYPES = (OPENAI_COMPATIBLE, *PRESETS, DEMO)
+FIM_MODES = (AUTO, *(mode.value for mode in FimMode))
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
@@ -103,8 +105,8 @@ def key_labels(given: list[str]) -> list[str]:
 
 def upstream_type(name: str) -> str:
     """Check the type of an upstream."""
-    types = (OPENAI_COMPATIBLE, DEMO, *PRESETS)
-    if name not in types:
+    if name not in UPSTREAM_TYPES:
+        types = (OPENAI_COMPATIBLE, DEMO, *PRESETS)
         raise ValueError(f"must be one of: {', '.join(types)}")
     return name
 
@@ -113,19 +115,23 @@ def dialect(name: str) -> str:
     """Check the name of a dialect."""
     if not name:
         return name
-    from byok.dialects.registry import (
-        DIALECTS,  # imports them all; few settings name one
-    )
-
-    if name not in DIALECTS:
-        raise ValueError(f"must be one of: {', '.join(DIALECTS)}")
+    known = dialect_names()
+    if name not in known:
+        raise ValueError(f"must be one of: {', '.join(known)}")
     return name
+
+
+def dialect_names() -> tuple[str, ...]:
+    """Return the names of all dialects; few settings name one."""
+    from byok.dialects.registry import DIALECTS  # imports them all
+
+    return tuple(DIALECTS)
 
 
 def fim_mode(name: str) -> str:
     """Check the FIM mode."""
-    if name not in (AUTO, *FimMode):
-        raise ValueError(f"must be one of: {', '.join((AUTO, *FimMode))}")
+    if name not in FIM_MODES:
+        raise ValueError(f"must be one of: {', '.join(FIM_MODES)}")
     return name
 
 

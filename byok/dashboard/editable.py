@@ -14,10 +14,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from byok.client_settings.setting import SettingPath
-from byok.config import Settings, UpstreamSettings, values
+from byok.config import Settings, UpstreamSettings
 from byok.config.routing_sections import FallbackSettings, ModelSettings
-from byok.dialects.fim.templates import FimMode
-from byok.dialects.presets import DEMO, OPENAI_COMPATIBLE, PRESETS
+from byok.config.section import FieldEntry
 from byok.features import ROWS, FeatureRow
 
 UPSTREAMS = "upstreams"
@@ -55,7 +54,9 @@ class Editable(NamedTuple):
     def limits(self) -> dict[str, Any]:
         """The bounds of a number: least and most, or above which it must be."""
         names = {"ge": "least", "le": "most", "gt": "above"}
-        return _LIMITS.get(self.path) or {
+        if limits := _entry(self.field).limits:
+            return dict(zip(("least", "most"), limits, strict=True))
+        return {
             shown: bound
             for rule in _metadata(self.field)
             for name, shown in names.items()
@@ -137,17 +138,6 @@ UPSTREAM_KEYS = (
     "num_ctx",
     "cache",
 )
-_LIMITS: dict[SettingPath, dict[str, Any]] = {
-    ("server", "port"): {"least": 0, "most": 65535}
-}
-_LONG = frozenset({"system_prompt"})
-_MODELS = frozenset({"model", "routing.default"})
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "effort": ("", *values.EFFORTS),
-    "way": (values.AUTO, *(mode.value for mode in FimMode)),
-    "level": ("debug", "info", "warning", "error"),
-    "type": (OPENAI_COMPATIBLE, *PRESETS, DEMO),
-}
 
 
 @cache
@@ -188,36 +178,33 @@ def _find(section: type[BaseModel], path: SettingPath) -> Editable:
             raise TypeError(f"{name} is no section")
         section = below
     field = section.model_fields[path[-1]]
-    choices = _choices(path, field)
-    return Editable(
-        path, FieldKind.CHOICE if choices else _kind(path, field), field, choices
-    )
+    choices = _choices(field)
+    return Editable(path, FieldKind.CHOICE if choices else _kind(field), field, choices)
 
 
-def _choices(path: SettingPath, field: FieldInfo) -> tuple[str, ...]:
+def _choices(field: FieldInfo) -> tuple[str, ...]:
     """Return the values of which one is chosen, () where any may be entered."""
     kind = field.annotation
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return tuple(choice.value for choice in kind)
-    if path[-1] == "dialect":
-        from byok.dialects.registry import DIALECTS  # imports them all
-
-        return ("", *DIALECTS)
-    return _CHOICES.get(path[-1], ())
+    find = _entry(field).choices
+    return find() if find else ()
 
 
-def _kind(path: SettingPath, field: FieldInfo) -> FieldKind:
+def _kind(field: FieldInfo) -> FieldKind:
     kinds = get_args(field.annotation) or (field.annotation,)
     if bool in kinds:
         return FieldKind.SWITCH
     if float in kinds or int in kinds:
         return FieldKind.NUMBER if float in kinds else FieldKind.INTEGER
-    if field.annotation is not str:
-        return FieldKind.MODELS if "fallback" in path else FieldKind.LIST
-    if path[-1] in _LONG:
-        return FieldKind.LONG
-    is_model = path[:-1] == ("routing", "models") or ".".join(path) in _MODELS
-    return FieldKind.MODEL if is_model else FieldKind.TEXT
+    usual = FieldKind.TEXT if field.annotation is str else FieldKind.LIST
+    return FieldKind(_entry(field).kind or usual)
+
+
+def _entry(field: FieldInfo) -> FieldEntry:
+    return next(
+        (one for one in field.metadata if isinstance(one, FieldEntry)), FieldEntry()
+    )
 
 
 def _metadata(field: FieldInfo) -> list[Any]:

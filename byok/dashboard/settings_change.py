@@ -1,9 +1,8 @@
 """Changes that the page requests: read, applied to the file's text, and validated."""
 
-import copy
 import math
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -31,7 +30,6 @@ _MOST = 200  # changes at a time
 _LONGEST = 2000  # characters of a line
 _LONGEST_TEXT = 20_000
 _MOST_LINES = 200
-_MOST_TRIED = 20  # changes of which the one at fault is looked for
 
 
 class Change(NamedTuple):
@@ -159,7 +157,7 @@ def apply_changes(
 ) -> Outcome:
     """Apply changes to the file's content, and validate it; nothing is written."""
     try:
-        given = decode_settings(before or b"", file)
+        decode_settings(before or b"", file)
         decoded = decode_text(before or b"")
     except ConfigError as error:
         return Outcome(None, (SettingFault((), error.sentence),))
@@ -175,8 +173,7 @@ def apply_changes(
         judge(decode_settings(after, file))
     except ConfigError as error:
         rest = faults_of(error) or (SettingFault((), error.sentence),)
-        faults = [_assign(fault, given, changes, judge) for fault in rest]
-        return Outcome(None, tuple(fault for found in faults for fault in found))
+        return Outcome(None, tuple(_assign(fault, changes) for fault in rest))
     return Outcome(after)
 
 
@@ -186,58 +183,15 @@ def _write(text: str, change: Change) -> str:
     return _TOML.put(text, change.path, change.value)
 
 
-def _assign(
-    fault: SettingFault,
-    given: Tables,
-    changes: Sequence[Change],
-    judge: Callable[[Tables], object],
-) -> list[SettingFault]:
-    """Return the error at the settings that cause it."""
-    paths = [change.path for change in changes]
-    exact = [path for path in paths if fault.path[: len(path)] == path]
-    if exact:
-        return [SettingFault(max(exact, key=len), fault.message)]
-    if find_editable(fault.path) is not None:
-        return [fault]  # it was there before
-    named = tuple(fault.message.partition(" ")[0].rstrip(":").split("."))
-    if find_editable(named) is not None:
-        return [SettingFault(named, fault.message)]
-    guilty = [path for path in paths if _is_guilty(path, given, changes, judge)]
-    return [SettingFault(path, fault.message) for path in guilty] or [
-        SettingFault((), fault.message)
-    ]
-
-
-def _is_guilty(
-    path: SettingPath,
-    given: Tables,
-    changes: Sequence[Change],
-    judge: Callable[[Tables], object],
-) -> bool:
-    """Tell whether the settings would be valid without the changes at a path.
-
-    Tables are changed for it, not the text: that would take a hundred times as long.
-    """
-    if len(changes) > _MOST_TRIED:
-        return False
-    try:
-        judge(_change_tables(given, [one for one in changes if one.path != path]))
-    except ConfigError:
-        return False
-    return True
-
-
-def _change_tables(given: Tables, changes: Iterable[Change]) -> Tables:
-    due = copy.deepcopy(dict(given))
-    for path, value in changes:
-        table = due
-        for name in path[:-1]:
-            table = table.setdefault(name, {})
-        if isinstance(value, MissingValue):
-            table.pop(path[-1], None)
-        else:
-            table[path[-1]] = value
-    return due
+def _assign(fault: SettingFault, changes: Sequence[Change]) -> SettingFault:
+    """Return a fault at the change that it comes from, else where the page shows it."""
+    places = (*fault.causes, fault.path)
+    for place in places:
+        exact = [c.path for c in changes if place[: len(c.path)] == c.path]
+        if place and exact:
+            return SettingFault(max(exact, key=len), fault.message)
+    shown = (place for place in places if find_editable(place) is not None)
+    return SettingFault(next(shown, ()), fault.message)
 
 
 def _bad(reason: str) -> BadRequest:

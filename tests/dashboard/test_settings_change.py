@@ -105,7 +105,7 @@ def test_a_fault_between_settings_is_told_at_the_change_to_blame() -> None:
     told = "failing_end must be more than failing_warn, or 0"
     assert apply_changes(b"", changes, FILE, judge) == (
         None,
-        (SettingFault(("loops", "failing_warn"), told),),
+        (SettingFault(("loops", "failing_end"), told),),
     )
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field, model_validator
 
-from byok.config.section import SettingsSection
+from byok.config.section import SettingsClash, SettingsSection
 from byok.loops.limits import POLLING, LoopLimits
 
 _Times: TypeAlias = Annotated[int, Field(ge=0, le=100_000)]
@@ -43,7 +43,11 @@ class LoopSettings(SettingsSection):
         for kind in ("failing", "repeated", "steps"):
             warn, end = getattr(self, f"{kind}_warn"), getattr(self, f"{kind}_end")
             if end and warn >= end:
-                raise ValueError(f"{kind}_end must be more than {kind}_warn, or 0")
+                raise SettingsClash(
+                    f"{kind}_end must be more than {kind}_warn, or 0",
+                    (f"{kind}_end",),
+                    (f"{kind}_warn",),
+                )
         return self
 
     @property
