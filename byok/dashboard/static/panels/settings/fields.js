@@ -2,7 +2,7 @@
 
 import { badge, h, replace } from "../../dom.js";
 import { visible } from "../../format.js";
-import { t, textOr } from "../../texts.js";
+import { aboutSetting, t } from "../../texts.js";
 import { keyOf } from "./draft.js";
 
 const idOf = (path) => `set-${path.join("-")}`;
@@ -61,7 +61,7 @@ export function focusFault() {
 // Return what a setting does, in the page's language if that is known.
 function about(field) {
   const name = field.path[0] === "upstreams" ? field.path[2] : field.path.join(".");
-  return textOr(`settings.about.${name}`, field.description);
+  return aboutSetting(name, field.description);
 }
 
 export function written(value) {
