@@ -3,7 +3,6 @@
 import errno
 import os
 import stat
-import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from byok.doctor.results import (
 from byok.doctor.surroundings import Surroundings
 from byok.errors import ConfigError
 from byok.escapes import escape, shell_word
+from byok.platform.child_process import run_program
 from byok.platform.paths import Paths
 from byok.platform.programs import clean_environment, find_program
 from byok.prompts.own_files import check_folder as check_prompts
@@ -213,18 +213,15 @@ def _is_snap(program: str) -> bool:
 def _try_ripgrep(program: str) -> str:
     """Let it search three lines; return what went wrong."""
     try:
-        done = subprocess.run(  # noqa: S603 - from the user's PATH
+        ended = run_program(
             [program, "--no-config", "--json", "--fixed-strings", "needle", "-"],
-            input=b"hay\na needle\nhay\n",
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=clean_environment(),
-            timeout=_SECONDS,
-            check=False,
+            clean_environment(),
+            seconds=_SECONDS,
+            given=b"hay\na needle\nhay\n",
         )
-    except subprocess.TimeoutExpired:
-        return f"does not answer within {_SECONDS:g} s"
     except OSError as error:
         return f"cannot be started: {error.strerror}"
-    found = done.returncode == 0 and b'"type":"match"' in done.stdout
-    return "" if found else f"does not find a word (exit {done.returncode})"
+    if ended.was_late:
+        return f"does not answer within {_SECONDS:g} s"
+    found = ended.exit_code == 0 and b'"type":"match"' in ended.out
+    return "" if found else f"does not find a word (exit {ended.exit_code})"

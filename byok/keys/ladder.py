@@ -28,13 +28,9 @@ limited and never shown. The whole process group is killed at the timeout: a sur
 child would keep the pipe open and block the reader.
 """
 
-import contextlib
 import hashlib
 import os
 import shutil
-import signal
-import subprocess
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,6 +39,7 @@ from urllib.parse import urlsplit
 from byok.errors import ByokError, ConfigError, KeyMissing
 from byok.keys.keyring_store import KeyringStore
 from byok.keys.vault import Vault
+from byok.platform.child_process import run_program
 from byok.platform.programs import safe_path_entries
 
 # The environment variables in which keys are looked for.
@@ -281,26 +278,22 @@ def _run(wanted: KeyWanted) -> str:
     Raises:
         ConfigError: it cannot be run, fails, prints nothing, or takes too long.
     """
-    process = _start(wanted)
-    too_slow = threading.Event()
-
-    def give_up() -> None:
-        too_slow.set()
-        _end(process)
-
-    timer = threading.Timer(_COMMAND_SECONDS, give_up)
-    timer.start()
-    with process:
-        assert process.stdout is not None  # noqa: S101 - it is a pipe
-        printed = process.stdout.read(_COMMAND_BYTES)
-        if len(printed) == _COMMAND_BYTES:
-            _end(process)  # its output may be endless
-    timer.cancel()
-    if too_slow.is_set():
+    program, *arguments = wanted.command
+    try:
+        ended = run_program(
+            [_program(program), *arguments],
+            _environment(wanted),
+            seconds=_COMMAND_SECONDS,
+            most=_COMMAND_BYTES,
+            folder=_home(),
+        )
+    except OSError as error:
+        raise _no_key_of(wanted, f"cannot be run: {error.strerror}") from error
+    if ended.was_late:
         raise _no_key_of(wanted, f"did not answer within {_COMMAND_SECONDS} seconds")
-    if process.returncode and len(printed) < _COMMAND_BYTES:
-        raise _no_key_of(wanted, f"ended with exit code {process.returncode}")
-    first = printed.decode("utf-8", "replace").partition("\n")[0]
+    if ended.exit_code and not ended.was_cut:
+        raise _no_key_of(wanted, f"ended with exit code {ended.exit_code}")
+    first = ended.out.decode("utf-8", "replace").partition("\n")[0]
     if not first.strip():
         raise _no_key_of(wanted, "printed nothing")
     return first
@@ -309,28 +302,3 @@ def _run(wanted: KeyWanted) -> str:
 def _no_key_of(wanted: KeyWanted, why: str) -> ConfigError:
     hint = f"Run api_key_cmd of [upstreams.{wanted.name}] by hand, and correct it."
     return ConfigError(f"api_key_cmd {why}.", hint=hint)
-
-
-def _start(wanted: KeyWanted) -> "subprocess.Popen[bytes]":
-    program, *arguments = wanted.command
-    try:
-        return subprocess.Popen(  # noqa: S603 - a list from the user's own settings
-            [_program(program), *arguments],
-            cwd=_home(),
-            env=_environment(wanted),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # so that its children can be ended with it
-        )
-    except OSError as error:
-        raise _no_key_of(wanted, f"cannot be run: {error.strerror}") from error
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Kill a program and its children, which would keep the pipe open."""
-    if hasattr(os, "killpg"):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()

@@ -1,18 +1,17 @@
 """Run the programs of the system, without a shell and within limits."""
 
 import os
-import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
 from byok.errors import CannotStart
+from byok.platform.child_process import run_program
 from byok.platform.programs import clean_environment, find_program
 from byok.service.base import Command, CommandResult
 
 Run: TypeAlias = Callable[[Command], CommandResult]
-_LONGEST_OUTPUT = 64 * 1024
 _LONGEST_REASON = 300
 _PAUSE = 1.0
 _CODE = "service"
@@ -55,32 +54,27 @@ def _run_once(command: Command) -> CommandResult:
     if program is None:
         raise CannotStart(f"The program {name} was not found.", code=_CODE)
     try:
-        done = subprocess.run(  # noqa: S603 - arguments of byok's own tables
-            [program, *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            env=service_environment(),
-            timeout=command.seconds,
-            check=False,
+        ended = run_program(
+            [program, *arguments], service_environment(), seconds=command.seconds
         )
-    except subprocess.TimeoutExpired as error:
-        raise CannotStart(
-            f"`{' '.join(command.arguments)}` did not end within "
-            f"{command.seconds:.0f} s.",
-            code=_CODE,
-        ) from error
     except OSError as error:
         raise CannotStart(
             f"{program} cannot be run: {error.strerror}.", code=_CODE
         ) from error
-    return CommandResult(done.returncode, _decode(done.stdout), _decode(done.stderr))
+    if ended.was_late:
+        raise CannotStart(
+            f"`{' '.join(command.arguments)}` did not end within "
+            f"{command.seconds:.0f} s.",
+            code=_CODE,
+        )
+    exit_code = 0 if ended.was_cut else ended.exit_code
+    return CommandResult(exit_code, _decode(ended.out), _decode(ended.err))
 
 
 def _decode(printed: bytes) -> str:
     """Decode what a program printed; that of Windows may begin with a mark."""
-    head = printed[:_LONGEST_OUTPUT]
-    encoding = "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
-    return head.decode(encoding, "replace")
+    encoding = "utf-16" if printed[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
+    return printed.decode(encoding, "replace")
 
 
 def service_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:

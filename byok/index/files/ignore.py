@@ -8,7 +8,6 @@ What is below an ignored folder stays ignored.
 
 import logging
 import os
-import subprocess
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from byok.index.files.gitignore import Patterns, pattern_lines
 from byok.index.files.repository import load, repository_of
 from byok.index.files.secret_names import is_private, is_secret
 from byok.index.types import SkipReason
+from byok.platform.child_process import run_program
 from byok.platform.programs import clean_environment, find_program
 
 # Ignore rules that apply to a workspace and are stored outside of it.
@@ -88,19 +88,19 @@ def _global_ignore_file(root: Path) -> Path | None:
         return None
     homes = {name: os.environ[name] for name in _HOMES if name in os.environ}
     try:
-        ran = subprocess.run(  # noqa: S603 - an absolute path, no shell
+        ended = run_program(
             [git, *_ASK],
-            cwd=Path.home().anchor,
-            env=clean_environment({"GIT_CONFIG_NOSYSTEM": "1", **homes}),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_SECONDS,
-            check=False,
+            clean_environment({"GIT_CONFIG_NOSYSTEM": "1", **homes}),
+            seconds=_SECONDS,
+            folder=Path(Path.home().anchor),
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except OSError as error:
         _log.warning("git did not tell of core.excludesFile: %s", error)
         return None
-    told = Path(os.fsdecode(ran.stdout.rstrip(b"\n")))
+    if ended.was_late:
+        _log.warning("git did not tell of core.excludesFile in %g s", _SECONDS)
+        return None
+    told = Path(os.fsdecode(ended.out.rstrip(b"\n")))
     return told if told.is_absolute() else None
 
 

@@ -8,9 +8,6 @@ and the user's configuration is not read, and nothing is fetched.
 import asyncio
 import logging
 import re
-import subprocess
-import tempfile
-import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,7 +17,8 @@ from byok.index.files.repository import Marks, marks_of, repository_of
 from byok.index.store.packing import pack_history, unpack_history
 from byok.index.store.store import Store
 from byok.index.types import MOST_FILES, Commit, CommitHistory
-from byok.platform.programs import clean_environment, find_program, kill_group
+from byok.platform.child_process import run_program
+from byok.platform.programs import clean_environment, find_program
 
 # Cleans commit messages: no links, numbers, trailers or code.
 
@@ -241,47 +239,24 @@ def _place(root: Path, program: str | None) -> tuple[str, str]:
 def _run(
     program: str | None, command: list[str], root: Path, seconds: float, most: int
 ) -> _Ran:
-    """Run git with limits of time and output; its whole process group ends with it."""
+    """Run git, which ends at its limits of time and output."""
     if program is None:
         raise _RefusedError("git was not found")
-    late = threading.Event()
-    with tempfile.TemporaryFile() as complaints:
-        try:
-            process = subprocess.Popen(  # noqa: S603 - an absolute path, no shell
-                [program, *_SAFE, *command],
-                cwd=root,
-                env=clean_environment(_ENVIRONMENT),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=complaints,
-                start_new_session=True,
-            )
-        except (OSError, ValueError) as error:
-            raise _RefusedError(f"git did not start ({error})") from error
-
-        def stop() -> None:
-            if process.returncode is None:
-                late.set()
-                kill_group(process.pid)
-
-        timer = threading.Timer(seconds, stop)
-        timer.daemon = True
-        timer.start()
-        whole = False
-        try:
-            output, whole = _read(process, most)
-        finally:
-            if not whole:
-                kill_group(process.pid)
-            process.wait()
-            timer.cancel()
-        complaints.seek(0)
-        said = complaints.read(_BLOCK)
-    if late.is_set():
-        return _Ran(output, f"git was not done in {seconds:g} s")
-    if not whole:
-        return _Ran(output, f"git wrote more than {most} bytes")
-    return _Ran(output, _trouble(process.returncode, said))
+    try:
+        ended = run_program(
+            [program, *_SAFE, *command],
+            clean_environment(_ENVIRONMENT),
+            seconds=seconds,
+            most=most,
+            folder=root,
+        )
+    except (OSError, ValueError) as error:
+        raise _RefusedError(f"git did not start ({error})") from error
+    if ended.was_late:
+        return _Ran(ended.out, f"git was not done in {seconds:g} s")
+    if ended.was_cut:
+        return _Ran(ended.out, f"git wrote more than {most} bytes")
+    return _Ran(ended.out, _trouble(ended.exit_code, ended.err))
 
 
 def _trouble(code: int, said: bytes) -> str:
@@ -292,19 +267,6 @@ def _trouble(code: int, said: bytes) -> str:
     if b"not a git repository" in said:
         return "it is no git repository"
     return f"git failed (exit {code})"
-
-
-def _read(process: "subprocess.Popen[bytes]", most: int) -> tuple[bytes, bool]:
-    assert process.stdout is not None  # noqa: S101 - asked for above
-    blocks = []
-    room = most
-    with process.stdout as stream:
-        while block := stream.read(_BLOCK):
-            blocks.append(block[:room])
-            room -= len(block)
-            if room < 0:
-                return b"".join(blocks), False
-    return b"".join(blocks), True
 
 
 def _commits(output: bytes, *, whole: bool) -> Iterator[ReadCommit]:
