@@ -4,7 +4,7 @@ The pure rooms are those of the import contract "Protocol rooms perform no I/O":
 that reaches a branch there is an argument. Tests of properties are left out, because
 what their random inputs reach differs from run to run.
 
-As a plugin of pytest (`-p scripts.pure_coverage --pure-coverage FOLDER`) this traces
+As a plugin of pytest (`-p scripts.pure_coverage --pure-coverage=FOLDER`) this traces
 the tests of these rooms, and only them, while all tests run; as a program
 (`python -m scripts.pure_coverage FOLDER`) it then says what they reached.
 """

@@ -155,11 +155,12 @@ def test_index_commands_escape_names_for_the_terminal(cli: Cli, tmp_path: Path) 
         ("index", "remove", odd),
         ("index", "why", odd),
     ]
-    for command in commands:
-        done = cli(*command)
-        for line in (done.out + done.err).splitlines():
-            assert line.replace("\t", "").isprintable(), command
-    assert cli("index", "add", odd).out.startswith(f"{shown}: ")
+    with daemon_thread():
+        for command in commands:
+            done = cli(*command)
+            for line in (done.out + done.err).splitlines():
+                assert line.replace("\t", "").isprintable(), command
+        assert cli("index", "add", odd).out.startswith(f"{shown}: ")
 
 
 class Busy:

@@ -103,15 +103,17 @@ def test_search_in_one_workspace_shows_nothing_of_another(
 ) -> None:
     other = make_project(tmp_path / "other")
     (other / "secret_recipe.py").write_text("def preheat_oven_slowly() -> None: ...\n")
-    for root in (project, other):
-        cli("index", "add", root)
     monkeypatch.chdir(project)
-    done = cli("search", "preheat_oven_slowly")
+    with daemon_thread():
+        for root in (project, other):
+            cli("index", "add", root)
+        done = cli("search", "preheat_oven_slowly")
+        found = json.loads(cli("search", "preheat_oven_slowly", "--json").out)
+        everywhere = cli("search", "preheat_oven_slowly", "--all")
     assert "secret_recipe" not in done.out
     assert "Path: bakery/oven.py" in done.out
-    hits = json.loads(cli("search", "preheat_oven_slowly", "--json").out)["hits"]
-    assert "secret_recipe" not in str(hits)
-    assert "secret_recipe.py" in cli("search", "preheat_oven_slowly", "--all").out
+    assert "secret_recipe" not in str(found["hits"])
+    assert "secret_recipe.py" in everywhere.out
 
 
 def test_a_folder_that_cannot_be_searched_is_told(cli: Cli, tmp_path: Path) -> None:
@@ -124,20 +126,23 @@ def test_of_nested_workspaces_the_inner_one_is_searched(
     cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inner = project / "bakery"
-    for root in (project, inner):
-        cli("index", "add", root)
-    monkeypatch.chdir(inner)
-    [first, *others] = json.loads(cli("search", QUESTION, "--json").out)["hits"]
+    with daemon_thread():
+        for root in (project, inner):
+            cli("index", "add", root)
+        monkeypatch.chdir(inner)
+        inside = json.loads(cli("search", QUESTION, "--json").out)["hits"]
+        monkeypatch.chdir(project)
+        around = json.loads(cli("search", QUESTION, "--json").out)["hits"]
+    first, *others = inside
     assert (first["path"], first["file"]) == ("oven.py", str(inner / "oven.py"))
     assert all(hit["file"].startswith(str(inner)) for hit in others)
-    monkeypatch.chdir(project)
-    hits = json.loads(cli("search", QUESTION, "--json").out)["hits"]
-    assert hits[0]["path"] == "bakery/oven.py"
+    assert around[0]["path"] == "bakery/oven.py"
 
 
 def test_search_query_needs_no_quotes_but_words(cli: Cli, project: Path) -> None:
-    done = cli("search", *QUESTION.split(), "-w", project)
-    assert done.out == cli("search", QUESTION, "-w", project).out
+    with daemon_thread(project):
+        done = cli("search", *QUESTION.split(), "-w", project)
+        assert done.out == cli("search", QUESTION, "-w", project).out
     assert "Path: bakery/oven.py" in done.out
     empty = cli("search", " ", "-w", project)
     assert (empty.code, empty.out) == (2, "")
@@ -155,13 +160,15 @@ def test_search_in_a_workspace_without_files_says_so(cli: Cli, tmp_path: Path) -
 def test_where_no_project_can_be_the_message_names_what_can_be_searched(
     cli: Cli, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cli("index", "add", project)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    done = cli("search", QUESTION)
+    with daemon_thread():
+        cli("index", "add", project)
+        done = cli("search", QUESTION)
+        everywhere = cli("search", QUESTION, "--all")
     assert (done.code, done.out) == (78, "")
     assert "-w DIR" in done.err
     assert "--all" in done.err
-    assert "Path: bakery/oven.py" in cli("search", QUESTION, "--all").out
+    assert "Path: bakery/oven.py" in everywhere.out
     both = cli("search", QUESTION, "--all", "-w", project)
     assert (both.code, both.out) == (2, "")

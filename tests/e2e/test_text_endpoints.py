@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from byok.server.http.deadlines import Timing
-from tests.fakes.bodies import exchange
+from tests.fakes.bodies import EDIT, TEXT_BODIES, TEXT_FIELDS
 from tests.fakes.cases import case_param
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.patience import PATIENCE
@@ -26,27 +26,6 @@ from tests.fakes.upstream import (
     tool_answer,
 )
 
-EDIT = {
-    "instruction": "raise",
-    "prefix": "a\n",
-    "selected_text": "b\n",
-    "suffix": "c\n",
-}
-BODIES: dict[str, dict[str, Any]] = {
-    "/prompt-enhancer": {"message": "mine"},
-    "/generate-commit-message-stream": {"diff": "diff --git a b\n+x\n"},
-    "/generate-conversation-title": {"chat_history": [exchange("Fog?", "Yes.")]},
-    "/edit": EDIT,
-    "/instruction-stream": EDIT,
-    "/smart-paste-stream": {"code_block": "x", "target_file_content": "a\n"},
-    "/agents/edit-file": {"file_contents": "old\n", "edit_summary": "new"},
-    "/next-edit-stream": {**EDIT, "path": "a.py"},
-    "/completion": {"prompt": "def f(", "suffix": ")\n", "path": "a.py"},
-    "/chat-input-completion": {"prompt": "Why is"},
-    "/next_edit_loc": {
-        "diagnostics": [{"location": {"path": "a.py", "line_start": 1}}]
-    },
-}
 REPLACING = ("/instruction-stream", "/smart-paste-stream")
 BROKE = event({"error": {"message": "broke"}})
 RESTLESS = Timing(
@@ -56,7 +35,7 @@ RESTLESS = Timing(
 
 async def ask(fake: FakeUpstream, path: str, **body: Any) -> Any:
     async with running(settings_for(fake.url)) as editor:
-        return await editor.post(path, {**BODIES[path], **body})
+        return await editor.post(path, {**TEXT_BODIES[path], **body})
 
 
 async def test_text_streams_have_no_code_fence(fake: FakeUpstream) -> None:
@@ -163,7 +142,7 @@ async def test_text_replacement_that_breaks_off_is_no_whole_one(
         with pytest.raises(aiohttp.ClientError):
             async with editor.http.post(
                 editor.daemon.url + path,
-                json=BODIES[path],
+                json=TEXT_BODIES[path],
                 headers={"Authorization": f"Bearer {editor.token}"},
             ) as response:
                 async for line in response.content:
@@ -177,8 +156,8 @@ async def test_text_replacement_that_breaks_off_is_no_whole_one(
 SILENT = {
     "/chat-stream": {"message": "Summarise.", "silent": True},
     "/chat": {"message": "Summarise.", "silent": True},
-    "/prompt-enhancer": BODIES["/prompt-enhancer"],
-    "/generate-commit-message-stream": BODIES["/generate-commit-message-stream"],
+    "/prompt-enhancer": TEXT_BODIES["/prompt-enhancer"],
+    "/generate-commit-message-stream": TEXT_BODIES["/generate-commit-message-stream"],
 }
 FAILURES = {
     "a wrong key": (Script([b"no"], 401), "upstream_auth"),
@@ -341,10 +320,10 @@ async def test_instruction_lines_of_a_cut_file_are_counted_in_the_upload(
 async def test_demo_writes_nothing_into_the_users_code() -> None:
     async with running(upstream="demo") as editor:
         for path in ("/edit", *REPLACING):
-            reply = await editor.post(path, BODIES[path])
+            reply = await editor.post(path, TEXT_BODIES[path])
             assert (reply.status, reply.json["error"]["code"]) == (422, "not_served")
         path = "/agents/edit-file"
-        changed = (await editor.post(path, BODIES[path])).json
+        changed = (await editor.post(path, TEXT_BODIES[path])).json
     assert changed["modified_file_contents"] == "old\n"
     assert changed["is_error"] is True
 
@@ -373,7 +352,7 @@ async def test_text_stream_failure_after_the_head_is_a_last_line(
     assert (edits.status, edits.raw) == (200, b"")
 
 
-@pytest.mark.parametrize("path", BODIES)
+@pytest.mark.parametrize("path", TEXT_BODIES)
 async def test_text_endpoint_disconnect_releases_the_upstream(
     fake: FakeUpstream, path: str
 ) -> None:
@@ -382,60 +361,13 @@ async def test_text_endpoint_disconnect_releases_the_upstream(
         running(settings_for(fake.url)) as editor,
         connected(editor.daemon.port) as client,
     ):
-        raw = request(target=path.encode(), body=json.dumps(BODIES[path]).encode())
+        raw = request(target=path.encode(), body=json.dumps(TEXT_BODIES[path]).encode())
         await client.send(filled(raw, editor.daemon.port, editor.token))
         await asyncio.wait_for(fake.reached.wait(), PATIENCE)
         client.abort()
         await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
 
 
-FIELDS = [
-    "model",
-    "message",
-    "nodes",
-    "chat_history",
-    "diff",
-    "changed_file_stats",
-    "relevant_commit_messages",
-    "example_commit_messages",
-    "generatedCommitMessageSubrequest",
-    "instruction",
-    "prompt",
-    "prefix",
-    "selected_text",
-    "suffix",
-    "path",
-    "lang",
-    "blob_name",
-    "prefix_begin",
-    "suffix_end",
-    "blobs",
-    "code_block",
-    "target_file_path",
-    "target_file_content",
-    "selection_begin_char",
-    "selection_end_char",
-    "recent_changes",
-    "edit_events",
-    "diagnostics",
-    "blocked_locations",
-    "num_results",
-    "file_path",
-    "edit_summary",
-    "detailed_edit_description",
-    "file_contents",
-    "probe_only",
-    "max_tokens",
-    "cursor_position",
-    "recency_info",
-    "sequence_id",
-    "filter_threshold",
-    "user_guidelines",
-    "rules",
-]
-
-
-@pytest.mark.parametrize("path", BODIES)
 @pytest.mark.parametrize(
     "odd",
     [
@@ -449,14 +381,13 @@ FIELDS = [
         case_param("\ud800'; DROP TABLE x;--\x00", id="B49-hostile"),
     ],
 )
-async def test_text_endpoints_accept_any_json_in_any_field(
-    fake: FakeUpstream, path: str, odd: Any
+async def test_text_endpoints_accept_any_json_in_all_fields(
+    fake: FakeUpstream, odd: Any
 ) -> None:
     fake.play(answer("EDIT: x\n1"))
     async with running(settings_for(fake.url)) as editor:
-        await check(editor, path, dict.fromkeys(FIELDS, odd))
-        for field in FIELDS:
-            await check(editor, path, {**BODIES[path], field: odd})
+        for path in TEXT_BODIES:
+            await check(editor, path, dict.fromkeys(TEXT_FIELDS, odd))
 
 
 async def check(editor: Editor, path: str, body: dict[str, Any]) -> None:
@@ -474,7 +405,7 @@ async def test_the_users_own_texts_reach_the_model(fake: FakeUpstream) -> None:
         "routing": {"models": {"edit": "byok:fake:editor"}},
     }
     async with running(settings) as editor:
-        await editor.post("/agents/edit-file", BODIES["/agents/edit-file"])
+        await editor.post("/agents/edit-file", TEXT_BODIES["/agents/edit-file"])
     [sent] = fake.requests
     assert (sent["model"], sent["temperature"]) == ("editor", 0.2)
     system = sent["messages"][0]["content"]

@@ -58,3 +58,72 @@ def exchange(
         "response_text": answer,
         "response_nodes": response,
     }
+
+
+# The endpoints that ask for one text, with a body that is fine.
+EDIT: dict[str, Any] = {
+    "instruction": "raise",
+    "prefix": "a\n",
+    "selected_text": "b\n",
+    "suffix": "c\n",
+}
+TEXT_BODIES: dict[str, dict[str, Any]] = {
+    "/prompt-enhancer": {"message": "mine"},
+    "/generate-commit-message-stream": {"diff": "diff --git a b\n+x\n"},
+    "/generate-conversation-title": {"chat_history": [exchange("Fog?", "Yes.")]},
+    "/edit": EDIT,
+    "/instruction-stream": EDIT,
+    "/smart-paste-stream": {"code_block": "x", "target_file_content": "a\n"},
+    "/agents/edit-file": {"file_contents": "old\n", "edit_summary": "new"},
+    "/next-edit-stream": {**EDIT, "path": "a.py"},
+    "/completion": {"prompt": "def f(", "suffix": ")\n", "path": "a.py"},
+    "/chat-input-completion": {"prompt": "Why is"},
+    "/next_edit_loc": {
+        "diagnostics": [{"location": {"path": "a.py", "line_start": 1}}]
+    },
+}
+# What any of these bodies may have, and older clients sent.
+TEXT_FIELDS = [
+    "model",
+    "message",
+    "nodes",
+    "chat_history",
+    "diff",
+    "changed_file_stats",
+    "relevant_commit_messages",
+    "example_commit_messages",
+    "generatedCommitMessageSubrequest",
+    "instruction",
+    "prompt",
+    "prefix",
+    "selected_text",
+    "suffix",
+    "path",
+    "lang",
+    "blob_name",
+    "prefix_begin",
+    "suffix_end",
+    "blobs",
+    "code_block",
+    "target_file_path",
+    "target_file_content",
+    "selection_begin_char",
+    "selection_end_char",
+    "recent_changes",
+    "edit_events",
+    "diagnostics",
+    "blocked_locations",
+    "num_results",
+    "file_path",
+    "edit_summary",
+    "detailed_edit_description",
+    "file_contents",
+    "probe_only",
+    "max_tokens",
+    "cursor_position",
+    "recency_info",
+    "sequence_id",
+    "filter_threshold",
+    "user_guidelines",
+    "rules",
+]
