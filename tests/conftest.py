@@ -1,7 +1,10 @@
 """What every test starts from: a home of its own, no keyring, loopback only."""
 
+import ast
 import gc
+import io
 import itertools
+import logging
 import os
 import signal
 import socket
@@ -14,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import folding
+from tests.fakes.commands import Cli, Done
 from tests.fakes.upstream import FakeUpstream
 
 # How many examples a property is tried with; a test's own number counts if it is less.
@@ -152,6 +156,13 @@ def shared() -> Path:
 
 
 @pytest.fixture(scope="session")
+def trees() -> dict[Path, ast.Module]:
+    """What each file of byok says, read once."""
+    sources = sorted((Path(__file__).parents[1] / "byok").rglob("*.py"))
+    return {path: ast.parse(path.read_text("utf-8")) for path in sources}
+
+
+@pytest.fixture(scope="session")
 def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for the homes of tests that need no other folder."""
     return tmp_path_factory.mktemp("homes")
@@ -204,3 +215,35 @@ async def fake() -> AsyncIterator[FakeUpstream]:
     """An upstream that plays a script."""
     async with FakeUpstream() as upstream:
         yield upstream
+
+
+@pytest.fixture
+def cli(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Cli]:
+    """Run byok with these arguments, and standard input that is no terminal."""
+    from byok.cli import main  # with all commands: only for those who need them
+
+    monkeypatch.setenv("COLUMNS", "100")
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+
+    def run(*arguments: object, stdin: str = "") -> Done:
+        monkeypatch.setattr(sys, "argv", ["byok", *map(str, arguments)])
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        try:
+            with pytest.raises(SystemExit) as caught:
+                main()
+        finally:
+            gc.enable()  # only the daemon does so itself
+        out, err = capsys.readouterr()
+        code = caught.value.code
+        assert isinstance(code, int)
+        return Done(code, out, err)
+
+    yield run
+    for handler in root.handlers:  # those of `byok serve`
+        if handler not in handlers:
+            handler.close()
+    root.handlers[:] = handlers
+    root.setLevel(level)

@@ -66,13 +66,13 @@ def test_error_table_of_this_test_is_the_whole_tree() -> None:
 
 
 @pytest.mark.slow
-def test_error_classes_are_defined_in_one_file() -> None:
+def test_error_classes_are_defined_in_one_file(trees: dict[Path, ast.Module]) -> None:
     drawn = {kind.__name__ for kind in TREE}
     found = {
         f"{path.name}: {node.name}"
-        for path in SOURCES.rglob("*.py")
+        for path, tree in trees.items()
         if path.name != "errors.py"
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef)
         if drawn & {ast.unparse(base).rpartition(".")[2] for base in node.bases}
     }
@@ -211,11 +211,12 @@ def test_a_rewritten_error_is_found(text: str, *, found: bool) -> None:
 
 
 @pytest.mark.slow
-def test_no_code_branches_on_codes_or_rewrites_errors() -> None:
+def test_no_code_branches_on_codes_or_rewrites_errors(
+    trees: dict[Path, ast.Module],
+) -> None:
     """Types are branched on: mypy sees them, and a typing error is found."""
     wrong = []
-    for path in sorted(SOURCES.rglob("*.py")):
-        tree = ast.parse(path.read_text("utf-8"))
+    for path, tree in trees.items():
         found = [*branches_on_codes(tree)]
         if path.name != "errors.py":
             found += rewritten_errors(tree)

@@ -5,21 +5,12 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parent.parent
-SOURCES = sorted((ROOT / "byok").rglob("*.py"))
 FAKES = ROOT / "tests" / "fakes"
 
 
 def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
-
-
-@pytest.fixture(scope="module")
-def trees() -> dict[Path, ast.Module]:
-    """What each file of byok says, read once."""
-    return {path: ast.parse(path.read_text("utf-8")) for path in SOURCES}
 
 
 def test_a_file_says_what_it_is_for(trees: dict[Path, ast.Module]) -> None:

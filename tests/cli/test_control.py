@@ -13,8 +13,8 @@ from byok.daemon.instance import only_instance
 from byok.platform.paths import find_paths
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
-from tests.fakes.patience import PATIENCE, START
-from tests.fakes.program import run_byok, serving
+from tests.fakes.patience import PATIENCE
+from tests.fakes.program import serving
 from tests.fakes.rows import daemon_rows
 
 DEMO = ("--upstream", "demo", "--port", "0")
@@ -33,16 +33,11 @@ def write(text: str) -> Path:
     return file
 
 
-def status() -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(run_byok("status", "--json").stdout)
-    return told
-
-
-def test_stop_ends_the_daemon_and_waits_for_that() -> None:
+def test_stop_ends_the_daemon_and_waits_for_that(cli: Cli) -> None:
     with serving(*DEMO) as (process, _):
-        done = run_byok("stop")
-        assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout == f"byok has ended (pid {process.pid}).\n"
+        done = cli("stop")
+        assert (done.code, done.err) == (0, "")
+        assert done.out == f"byok has ended (pid {process.pid}).\n"
         with only_instance(find_paths()):  # its lock is free
             pass
         out, err = process.communicate(timeout=PATIENCE)
@@ -71,19 +66,19 @@ async def test_stop_sends_nothing_to_what_does_not_prove_to_be_the_daemon(
     assert "the daemon does not answer" in done.err
 
 
-def test_restart_keeps_the_options_and_the_working_folder() -> None:
+def test_restart_keeps_the_options_and_the_working_folder(cli: Cli) -> None:
     with serving(*DEMO, "--model", "byok:demo:other") as (process, _):
         before = facts()
-        done = run_byok("restart", seconds=START)
-        assert (done.returncode, done.stderr) == (0, "")
+        done = cli("restart")
+        assert (done.code, done.err) == (0, "")
         after = facts()
         assert after["instance"] != before["instance"]
-        assert done.stdout == f"byok is listening on http://127.0.0.1:{after['port']}\n"
-        assert status()["model"] == "byok:demo:other"
+        assert done.out == f"byok is listening on http://127.0.0.1:{after['port']}\n"
+        assert json.loads(cli("status", "--json").out)["model"] == "byok:demo:other"
         assert process.stdout is not None
-        assert process.stdout.readline() == done.stdout
-        run_byok("stop")
-        assert process.wait(10) == 0
+        assert process.stdout.readline() == done.out
+        cli("stop")
+        assert process.wait(PATIENCE) == 0
 
 
 def test_restart_is_refused_with_settings_that_serve_would_refuse(cli: Cli) -> None:
@@ -129,7 +124,7 @@ def test_reload_happens_without_a_command_after_a_change(
     monkeypatch.setenv("BYOK_UPSTREAMS__DEMO__TYPE", "demo")
     with daemon_thread(upstream=""):
         write('[routing]\ndefault = "byok:demo:new"\n')
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while json.loads(cli("status", "--json").out)["model"] != "byok:demo:new":
             assert time.monotonic() < deadline
 

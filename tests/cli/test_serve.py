@@ -32,6 +32,7 @@ def url_of(line: str) -> str:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.case("F39")
 def test_one_line_on_stdout_then_it_serves_until_a_signal(
     number: signal.Signals,
 ) -> None:
@@ -58,7 +59,7 @@ def test_only_one_daemon_runs_and_others_find_it(cli: Cli) -> None:
     with daemon_thread() as daemon:
         second = cli("serve", "--upstream", "demo", "--port", "0")
         assert (second.code, second.out) == (75, "")
-        assert f"pid {os.getpid()}" in second.err
+        assert f"pid {os.getpid()}, port {daemon.port}" in second.err
         assert "byok status" in second.err
         found = cli("connect", "cli", "--json")
         assert json.loads(found.out)["AUGMENT_API_URL"] == daemon.url

@@ -1,10 +1,7 @@
 """The daemon as a process: no key and no token anywhere they do not belong, exits."""
 
-import asyncio
 import json
 import signal
-import socket
-import time
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -12,9 +9,9 @@ from urllib.parse import quote
 import pytest
 
 from byok.daemon.token import rotate_token
+from tests.fakes.commands import Cli
 from tests.fakes.official import ENVIRON, TOKEN, FakeOfficial, whole
 from tests.fakes.process import KEY, configure, serving
-from tests.fakes.program import run_byok
 from tests.fakes.raw import ask, filled, request
 from tests.fakes.secret_forms import forms
 from tests.fakes.upstream import FakeUpstream, Script, answer
@@ -112,21 +109,6 @@ async def test_canary_key_and_token_are_neither_sent_nor_written(
     assert found == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.case("F39")
-async def test_canary_signal_ends_the_program_cleanly(
-    tmp_path: Path, number: signal.Signals
-) -> None:
-    async with serving(tmp_path / "home", "--upstream", "demo") as program:
-        started = time.monotonic()
-        code, out, err = await program.ended(number)
-    assert code == 0
-    assert time.monotonic() - started < 5
-    assert out == program.ready  # the only line that scripts need to read
-    assert b"Traceback" not in err
-    assert not (program.home / "state" / "daemon.json").exists()
-
-
 async def test_canary_home_is_private(tmp_path: Path) -> None:
     async with serving(tmp_path / "home", "--upstream", "demo") as program:
         facts = json.loads((program.home / "state" / "daemon.json").read_bytes())
@@ -137,30 +119,6 @@ async def test_canary_home_is_private(tmp_path: Path) -> None:
     assert (facts["pid"], facts["port"]) == (program.process.pid, program.port)
     assert {"state/token", "state/daemon.lock", "state/log/byok.log"} <= set(modes)
     assert set(modes.values()) == {0}
-
-
-async def test_second_daemon_exits_with_75_and_names_the_first(
-    tmp_path: Path,
-) -> None:
-    home = tmp_path / "home"
-    async with serving(home, "--upstream", "demo") as program:
-        second = await asyncio.to_thread(
-            run_byok, "serve", "--upstream", "demo", env={"BYOK_HOME": str(home)}
-        )
-    assert second.returncode == 75
-    assert second.stdout == ""
-    assert f"pid {program.process.pid}, port {program.port}" in second.stderr
-
-
-def test_taken_port_exits_with_69() -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        port = str(other.getsockname()[1])
-        done = run_byok("serve", "--upstream", "demo", "--port", port)
-    assert (done.returncode, done.stdout) == (69, "")
-    assert port in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -175,24 +133,11 @@ def test_taken_port_exits_with_69() -> None:
 )
 @pytest.mark.case("B97", "B58")
 def test_invalid_settings_exit_with_78_and_show_no_value(
-    clean_environment: Path, config: str, words: str
+    cli: Cli, clean_environment: Path, config: str, words: str
 ) -> None:
     clean_environment.mkdir(mode=0o700)
     (clean_environment / "config.toml").write_text(config)
-    done = run_byok("serve")
-    assert (done.returncode, done.stdout) == (78, "")
-    assert words in done.stderr
-    assert KEY not in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-@pytest.mark.case("B103")
-def test_token_file_open_to_others_exits_with_78(clean_environment: Path) -> None:
-    token = clean_environment / "state" / "token"
-    token.parent.mkdir(parents=True)
-    token.write_text("a-token-of-the-user\n")
-    token.chmod(0o644)
-    done = run_byok("serve", "--upstream", "demo", "--port", "0")
-    assert (done.returncode, done.stdout) == (78, "")
-    assert "chmod 600" in done.stderr
-    assert "a-token-of-the-user" not in done.stderr
+    done = cli("serve")
+    assert (done.code, done.out) == (78, "")
+    assert words in done.err
+    assert KEY not in done.err

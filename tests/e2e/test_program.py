@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.commands import Cli
 from tests.fakes.patience import PATIENCE
 from tests.fakes.process import (
     HELD,
@@ -21,7 +22,7 @@ from tests.fakes.process import (
     starting,
     streams,
 )
-from tests.fakes.program import ROOT, run_byok
+from tests.fakes.program import ROOT
 from tests.fakes.raw import RawAnswer, ask, filled, request
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta
 
@@ -227,11 +228,11 @@ async def test_closed_stdout_and_stderr_change_nothing(
 
 @posix
 @pytest.mark.case("F43")
-@pytest.mark.parametrize("lost", [">&-", "2>&-", ">/dev/full", "2>/dev/full"])
+@pytest.mark.parametrize("lost", [">&- 2>/dev/full", ">/dev/full 2>&-"])
 async def test_start_without_stdout_and_stderr(
     clean_environment: Path, lost: str
 ) -> None:
-    if "full" in lost and not Path("/dev/full").exists():
+    if not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
     facts = clean_environment / "state" / "daemon.json"
     serve = f"exec '{sys.executable}' -m byok serve --upstream demo --port 0 {lost}"
@@ -386,25 +387,28 @@ async def test_proxy_variables_of_the_environment_are_ignored(
 @posix
 @pytest.mark.case("B104")
 @pytest.mark.parametrize("place", ["/proc/byok", "/sys/byok", "/dev/null/byok"])
-def test_byok_home_that_cannot_be_made_is_a_message(place: str) -> None:
-    done = run_byok("serve", "--upstream", "demo", env={"BYOK_HOME": place})
-    assert (done.returncode in (1, 78), done.stdout) == (True, "")
-    assert place in done.stderr
-    assert "Traceback" not in done.stderr
+def test_byok_home_that_cannot_be_made_is_a_message(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setenv("BYOK_HOME", place)
+    done = cli("serve", "--upstream", "demo")
+    assert (done.code in (1, 78), done.out) == (True, "")
+    assert place in done.err
 
 
 @posix
 @pytest.mark.case("B104")
 @pytest.mark.parametrize("home", [None, "/", "/no/such/folder"])
 def test_home_folder_that_is_odd_is_no_traceback(
-    home: str | None, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, home: str | None
 ) -> None:
     monkeypatch.delenv("BYOK_HOME")
     monkeypatch.delenv("HOME", raising=False)
-    env = {"HOME": home} if home else {}
-    done = run_byok("config", "path", env=env)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert Path(done.stdout.strip()).is_absolute()
+    if home:
+        monkeypatch.setenv("HOME", home)
+    done = cli("config", "path")
+    assert (done.code, done.err) == (0, "")
+    assert Path(done.out.replace("\n", "")).is_absolute()
 
 
 @posix
@@ -413,7 +417,7 @@ def test_home_folder_that_is_odd_is_no_traceback(
     "kind", ["link", "empty", "huge", "folder", "another user's", "open"]
 )
 def test_token_file_that_is_odd_stops_the_start(
-    clean_environment: Path, kind: str
+    cli: Cli, clean_environment: Path, kind: str
 ) -> None:
     token = clean_environment / "state" / "token"
     token.parent.mkdir(parents=True)
@@ -436,8 +440,7 @@ def test_token_file_that_is_odd_stops_the_start(
         if os.geteuid() != 0:
             pytest.skip("only root can give a file away")
         os.chown(token, 12345, 12345)
-    done = run_byok("serve", "--upstream", "demo", "--port", "0")
-    assert (done.returncode, done.stdout) == (78, "")
-    assert words not in done.stderr
-    assert "Traceback" not in done.stderr
-    assert len(done.stderr.strip().splitlines()) >= 2  # what it is, and the cure
+    done = cli("serve", "--upstream", "demo", "--port", "0")
+    assert (done.code, done.out) == (78, "")
+    assert words not in done.err
+    assert len(done.err.strip().splitlines()) >= 2  # what it is, and the cure
