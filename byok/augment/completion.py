@@ -1,7 +1,6 @@
 """Inline completion: the part of a model's text that fits at the cursor."""
 
 import re
-from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +10,7 @@ from typing import Any, Protocol
 from byok.augment.models import COMPLETION_TIMEOUT_MS, PREFIX_CHARS, SUFFIX_CHARS
 from byok.augment.positions import line_ending, normal
 from byok.augment.reply_job import ReplyFacts
+from byok.bounded import BoundedMap
 from byok.chat import Json
 from byok.errors import ByokError
 from byok.events import Finish, FinishReason, StreamEvent, TextDelta
@@ -477,17 +477,12 @@ class Shown:
     """The last completion for each of the newest keys, such as model and file."""
 
     def __init__(self, most: int = MOST) -> None:
-        self._most = most
-        self._found: OrderedDict[Hashable, _Prediction] = OrderedDict()
+        self._found = BoundedMap[Hashable, _Prediction](most)
 
     def keep(self, key: Hashable, cursor: Cursor, text: str) -> None:
         """Store a completion; an empty one is ignored."""
-        if not text:
-            return
-        self._found[key] = _Prediction(cursor, text)
-        self._found.move_to_end(key)
-        if len(self._found) > self._most:
-            self._found.popitem(last=False)
+        if text:
+            self._found[key] = _Prediction(cursor, text)
 
     def rest(self, key: Hashable, cursor: Cursor) -> str:
         """Return the rest of the completion if its beginning was typed, else ""."""

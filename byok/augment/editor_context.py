@@ -17,6 +17,7 @@ from byok.augment.body import first_text, flag, items, mapping, text
 from byok.augment.frames import frame, room_of
 from byok.augment.history import drop_notices
 from byok.augment.nodes import UserTurn
+from byok.bounded import BoundedMap
 from byok.chat import Json, TextPart
 
 _ROOM = 8 * 2**20  # characters
@@ -36,28 +37,19 @@ class ShownContext:
     """
 
     def __init__(self, room: int = _ROOM) -> None:
-        self._room = room
-        self._size = 0
-        self._shown: dict[bytes, dict[str, str]] = {}
+        self._shown = BoundedMap[bytes, dict[str, str]](room, _size)
 
     def find(self, key: bytes) -> dict[str, str] | None:
         """Return what was shown at a turn, by kind; None if that is unknown."""
-        shown = self._shown.pop(key, None)
-        if shown is not None:
-            self._shown[key] = shown
-        return shown
+        return self._shown.get(key)
 
     def keep(self, key: bytes, shown: dict[str, str]) -> None:
         """Store what is shown at a turn."""
-        self._size += _size(shown) - _size(self._shown.pop(key, None))
         self._shown[key] = shown
-        while self._size > self._room and self._shown:
-            oldest = next(iter(self._shown))
-            self._size -= _size(self._shown.pop(oldest, None))
 
 
-def _size(shown: dict[str, str] | None) -> int:
-    return 0 if shown is None else _ENTRY + sum(map(len, shown.values()))
+def _size(key: bytes, shown: dict[str, str]) -> int:
+    return _ENTRY + sum(map(len, shown.values()))
 
 
 def add_editor_context(

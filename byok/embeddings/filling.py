@@ -26,6 +26,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from byok.bounded import BoundedMap
 from byok.embeddings.numeric import np
 from byok.embeddings.recipe import ChunkText, is_embedded, texts_of
 from byok.embeddings.store.listings import FillProgress, FillStatus, ListedBlob
@@ -53,14 +54,12 @@ class AskedBlobs:
     """Counts how often blobs were among the hits of a question; keeps the last 500."""
 
     def __init__(self) -> None:
-        self._counts: dict[int, int] = {}
+        self._counts = BoundedMap[int, int](_MOST)
 
     def note(self, blob_ids: Iterable[int]) -> None:
         """Count the blobs of a question, best ones first."""
         for blob_id in list(blob_ids)[:_MOST][::-1]:
-            self._counts[blob_id] = self._counts.pop(blob_id, 0) + 1
-        while len(self._counts) > _MOST:
-            del self._counts[next(iter(self._counts))]
+            self._counts[blob_id] = (self._counts.get(blob_id) or 0) + 1
 
     def most(self) -> list[int]:
         """Return the blobs, those that were asked about most often first."""

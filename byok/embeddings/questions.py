@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+from byok.bounded import BoundedMap
 from byok.embeddings.types import Embedder
 from byok.errors import ByokError
 from byok.retrieval.masking import mask_lines
@@ -30,8 +30,7 @@ class QuestionVectors:
         self.error = ""  # the last failure; "" after a success
         self._embedder = embedder
         self._seconds = seconds
-        self._most = kept
-        self._kept: OrderedDict[str, Vectors] = OrderedDict()
+        self._kept: BoundedMap[str, Vectors] = BoundedMap(kept)
         self._asked: dict[str, asyncio.Task[Vectors | None]] = {}
         self._models = 0  # how often the model was replaced
 
@@ -43,9 +42,8 @@ class QuestionVectors:
         """
         lines = question[:_LONGEST].split("\n")
         text = "\n".join(mask_lines(lines))[:_MOST_CHARACTERS]
-        if text in self._kept:
-            self._kept.move_to_end(text)
-            return self._kept[text]
+        if (kept := self._kept.get(text)) is not None:
+            return kept
         task = self._asked.get(text)
         if task is None:
             if len(self._asked) >= _AT_ONCE:
@@ -82,8 +80,6 @@ class QuestionVectors:
         self.error = ""
         if models == self._models:
             self._kept[text] = vector
-        if len(self._kept) > self._most:
-            self._kept.popitem(last=False)
         return vector
 
     def _note(self, failure: str) -> None:

@@ -6,11 +6,11 @@ import logging
 import shutil
 import sqlite3
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from byok.bounded import BoundedMap
 from byok.code_query import Upload
 from byok.errors import NotReady
 from byok.index.indexer import Indexer
@@ -73,7 +73,7 @@ class Uploads:
         self._on_adopted = on_adopted
         self._searchable = asyncio.Event()
         self._touched: tuple[int, set[int]] = (0, set())
-        self._sets: OrderedDict[str, frozenset[int]] = OrderedDict()
+        self._sets = BoundedMap[str, frozenset[int]](_SETS_KEPT)
 
     def restart(self) -> None:
         """Queue the uploads that were not indexed when byok last stopped."""
@@ -252,8 +252,6 @@ class Uploads:
             if members is None:
                 return None
             found = self._sets[checkpoint] = frozenset(members)
-            while len(self._sets) > _SETS_KEPT:
-                self._sets.popitem(last=False)
         return found
 
     def _touch_checkpoint(self, checkpoint: str, day: int) -> None:

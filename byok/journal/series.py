@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import NamedTuple, TypeAlias
 
+from byok.bounded import BoundedMap
 from byok.journal.buckets import Step, make_buckets
 from byok.journal.reader import read_journal
 from byok.journal.rows import select_rows
@@ -87,7 +88,7 @@ class SeriesReader:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: tuple[int, int] | None = None
-        self._known: dict[tuple[_Span, str], _Sums] = {}
+        self._known = BoundedMap[tuple[_Span, str], _Sums](_MOST_KNOWN)
         self._lock = Lock()
 
     def read(self, since: float, until: float, step: Step, by: str = "") -> Series:
@@ -118,12 +119,9 @@ class SeriesReader:
         state = db.execute(_STATE, span).fetchone()
         if not state[0]:
             return _NOTHING
-        known = self._known.pop((span, by), None)
+        known = self._known.get((span, by))
         if known is None or known.state != state:
-            known = _add_up(db, span, by, state)
-        self._known[span, by] = known
-        if len(self._known) > _MOST_KNOWN:
-            del self._known[next(iter(self._known))]
+            known = self._known[span, by] = _add_up(db, span, by, state)
         return known
 
 

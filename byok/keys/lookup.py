@@ -3,10 +3,10 @@
 import asyncio
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Self, TypeAlias
 
+from byok.bounded import BoundedMap
 from byok.errors import KeyMissing
 from byok.keys.ladder import FoundKey, KeyLadder, KeyWanted
 from byok.redact import Redactor
@@ -99,7 +99,7 @@ class KeyPool:
         self.keys = tuple(keys)
         self._clock = clock
         self._until = [0.0] * len(self.keys)  # the end of each key's rest
-        self._used: OrderedDict[str, int] = OrderedDict()  # by conversation
+        self._used = BoundedMap[str, int](_MAX_REMEMBERED)  # by conversation
 
     def begin(self, conversation: str = "") -> "PooledKey":
         """Return the key for one request; "" is no conversation."""
@@ -129,9 +129,6 @@ class KeyPool:
         """Use this key for the next requests of a conversation."""
         if conversation:
             self._used[conversation] = place
-            self._used.move_to_end(conversation)
-            if len(self._used) > _MAX_REMEMBERED:
-                self._used.popitem(last=False)
 
     def rest(self, place: int, seconds: float) -> list[int]:
         """Let a key rest; return the places of those that are ready."""

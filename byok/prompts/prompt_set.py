@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -10,6 +9,7 @@ from importlib import resources
 from itertools import product
 from typing import NamedTuple
 
+from byok.bounded import BoundedMap
 from byok.prompts.kinds import FAMILIES, FAMILY, REASONING, SHIPPED, SHORT, SMALL, TOOL
 from byok.prompts.template import Choice, Slot, Template, parse_template
 
@@ -88,8 +88,11 @@ class PromptSet:
 
     templates: Mapping[str, Template] = field(default_factory=dict)
     own: Mapping[str, Template] = field(default_factory=dict)
-    _kept: dict[tuple[str, Situation], Prompt] = field(
-        default_factory=dict, init=False, compare=False, repr=False
+    _kept: BoundedMap[tuple[str, Situation], Prompt] = field(
+        default_factory=lambda: BoundedMap(_MOST_KEPT),
+        init=False,
+        compare=False,
+        repr=False,
     )
 
     @cached_property
@@ -116,8 +119,6 @@ class PromptSet:
         situation = situation._replace(tools=situation.tools & self._named)
         prompt = self._kept.get((name, situation))
         if prompt is None:
-            if len(self._kept) >= _MOST_KEPT:
-                self._kept.clear()
             prompt = self._render(name, situation, values)
             self._kept[name, situation] = prompt
         return prompt
@@ -291,7 +292,7 @@ class FitMemory:
     """
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, str], ModelFit] = OrderedDict()
+        self._kept = BoundedMap[tuple[str, str], ModelFit](_MAX_KEPT)
 
     def recall(
         self, conversation: str, model_id: str, find: Callable[[], ModelFit]
@@ -303,8 +304,6 @@ class FitMemory:
         if not conversation or len(conversation) + len(model_id) > _LONGEST_KEY:
             return find()
         key = (conversation, model_id)
-        fit = self._kept.pop(key, None) or find()
-        self._kept[key] = fit
-        if len(self._kept) > _MAX_KEPT:
-            self._kept.popitem(last=False)
+        if (fit := self._kept.get(key)) is None:
+            fit = self._kept[key] = find()
         return fit

@@ -10,6 +10,7 @@ from functools import partial
 from statistics import fmean
 from typing import NamedTuple, TypeAlias
 
+from byok.bounded import BoundedMap
 from byok.index.contents import Contents, Entry
 from byok.index.engine import ContextEngine
 from byok.index.files.languages import kind_of
@@ -194,7 +195,7 @@ class HistorySignals:
                 of_file[file].append(len(self._commits))
             self._commits.append(files)
             self._weights.append(weight)
-        self._kept: dict[int, _Companions] = {}
+        self._kept = BoundedMap[int, _Companions](_MOST_KEPT)
         self._paths = list(self._numbers)
         self._of_file = [array("I", numbers) for numbers in of_file]
         average = sum(lengths) / len(lengths) if any(lengths) else 1.0
@@ -254,8 +255,6 @@ class HistorySignals:
     def _companions(self, file: int) -> _Companions:
         kept = self._kept.get(file)
         if kept is None:
-            if len(self._kept) >= _MOST_KEPT:
-                self._kept.clear()
             kept = self._kept[file] = self._count_companions(file)
         return kept
 

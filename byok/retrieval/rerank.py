@@ -15,11 +15,12 @@ import hashlib
 import math
 import re
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from byok.bounded import BoundedMap
 from byok.errors import ByokError, UpstreamGarbled
 from byok.escapes import escape
 from byok.index.parse.tokens import terms
@@ -256,7 +257,7 @@ class ModelRerank:
         self._seconds = seconds
         self._rest = ModelRest("files keep their order", clock)
         self._agreement = Agreement()
-        self._kept: OrderedDict[bytes, list[int]] = OrderedDict()
+        self._kept = BoundedMap[bytes, list[int]](_MOST_KEPT)
 
     async def __call__(
         self,
@@ -284,7 +285,6 @@ class ModelRerank:
         """Return the places in the list that the model names."""
         key = hashlib.blake2b(text.encode("utf-8", "surrogatepass")).digest()
         if (kept := self._kept.get(key)) is not None:
-            self._kept.move_to_end(key)
             return kept
         answer = await self._ask(
             self._instruction,
@@ -296,8 +296,6 @@ class ModelRerank:
             raise UpstreamGarbled("the model named no file of the list.")
         self._rest.note_answer()
         self._kept[key] = found
-        if len(self._kept) > _MOST_KEPT:
-            self._kept.popitem(last=False)
         self._agreement.add([order[n] for n in found], len(order))
         if self._agreement.is_hopeless:
             self._agreement.forget()

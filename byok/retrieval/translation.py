@@ -10,9 +10,9 @@ time it fails again.
 import asyncio
 import re
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 
+from byok.bounded import BoundedMap
 from byok.errors import ByokError, UpstreamGarbled
 from byok.index.parse.tokens import IDEOGRAPHS, words
 from byok.prompts.prompt_set import PromptSet, shipped_prompts
@@ -45,7 +45,7 @@ class ModelTranslate:
         self._instruction = (prompts or shipped_prompts()).render("translate").text
         self._seconds = seconds
         self._rest = ModelRest("English words come from the tables alone", clock)
-        self._kept: OrderedDict[str, tuple[str, ...]] = OrderedDict()
+        self._kept = BoundedMap[str, tuple[str, ...]](_MOST_KEPT)
         self._pending: dict[str, asyncio.Future[tuple[str, ...]]] = {}
 
     async def __call__(self, question: str, query: Query) -> Query:
@@ -58,8 +58,6 @@ class ModelTranslate:
         found = self._kept.get(text)
         if found is None:
             found = await self._wait_for(text)
-        else:
-            self._kept.move_to_end(text)
         return with_english(query, dict.fromkeys(found, LIKELIEST)) if found else query
 
     async def _wait_for(self, text: str) -> tuple[str, ...]:
@@ -92,8 +90,6 @@ class ModelTranslate:
             return ()
         self._rest.note_answer()
         self._kept[text] = found
-        if len(self._kept) > _MOST_KEPT:
-            self._kept.popitem(last=False)
         return found
 
 

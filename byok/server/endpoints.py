@@ -11,6 +11,7 @@ from byok.augment.body import first_text
 from byok.augment.chat_request import model_id, purpose_of_chat
 from byok.augment.constant_replies import ConstantReply
 from byok.augment.endpoints import Completing, Generate, Local, Refused, off_answer
+from byok.bounded import SaidOnce
 from byok.chat import Json
 from byok.config.routing_sections import OfficialSettings
 from byok.errors import BadRequest, NotAllowed
@@ -155,7 +156,7 @@ class Endpoints:
         self._relay = relay
         self._body_gap = body_gap
         self._large = LargeBodies()
-        self._told: set[str] = set()
+        self._said = SaidOnce(_MAX_TOLD)
 
     async def __call__(self, exchange: HttpExchange) -> StreamResponse:
         """Route, check, understand and answer, in the order that the guard explains."""
@@ -214,8 +215,7 @@ class Endpoints:
         return await self._relay.models(raw, exchange.request, ours)
 
     def _log_unknown(self, path: str) -> None:
-        if path not in self._told and len(self._told) < _MAX_TOLD:
-            self._told.add(path)
+        if self._said.is_new(path):
             _log.info("unknown path %.200r: replying with nothing", path)
 
 

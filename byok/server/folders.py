@@ -1,10 +1,10 @@
 """Remembers each client's open folders, for its requests that do not name them."""
 
-from collections import OrderedDict
 from collections.abc import Mapping
 
 from byok.augment.chat_request import open_folders
 from byok.augment.retrieval import with_folders
+from byok.bounded import BoundedMap
 from byok.chat import Json
 
 _HEADER = "X-Request-Session-Id"  # one for each window of an editor
@@ -21,8 +21,7 @@ class OpenFolders:
     """The folders that each client's last chat named; the oldest are forgotten."""
 
     def __init__(self, most: int = _MOST) -> None:
-        self._most = most
-        self._told: OrderedDict[str, list[str]] = OrderedDict()
+        self._told = BoundedMap[str, list[str]](most)
 
     def note(self, headers: Mapping[str, str], body: Json) -> None:
         """Remember the open folders that a chat names, if any."""
@@ -30,9 +29,6 @@ class OpenFolders:
         folders = open_folders(body) if session else []
         if folders:
             self._told[session] = folders
-            self._told.move_to_end(session)
-            while len(self._told) > self._most:
-                self._told.popitem(last=False)
 
     def add_folders(self, headers: Mapping[str, str], body: Json) -> Json:
         """Return a retrieval body with the open folders of its client."""

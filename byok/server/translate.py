@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from byok.augment.body import first_text
+from byok.bounded import SaidOnce
 from byok.chat import ChatRequest
 from byok.clients.block_reply import Question, ReplyHead, WholeReply
 from byok.features.base import Asking, Verdict
@@ -52,7 +53,7 @@ class Translator:
         self._open_stream = open_stream
         self._admit = admit
         self._clock = clock
-        self._told: set[str] = set()
+        self._said = SaidOnce(_MAX_TOLD)
 
     async def understand(
         self,
@@ -133,8 +134,7 @@ class Translator:
     def _log_left_out(self, question: Question) -> None:
         """Log once what is not passed on."""
         for what in question.left_out:
-            if what not in self._told and len(self._told) < _MAX_TOLD:
-                self._told.add(what)
+            if self._said.is_new(what):
                 _log.info("not passed on to models: %s", what)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from typing import NamedTuple
 
 
@@ -86,16 +87,21 @@ class DatabaseKind:
             f"PRAGMA user_version = {self.version};COMMIT"
         )
 
-    def missing_columns(self, db: sqlite3.Connection) -> set[tuple[str, str]]:
+    def missing_columns(self, db: sqlite3.Connection) -> frozenset[tuple[str, str]]:
         """Return what the newest version has and a database has not: (table, column).
 
         No check of SQLite finds a damaged name of a table or column.
         """
-        with closing(sqlite3.connect(":memory:")) as new:
-            self.create_tables(new)
-            return _columns(new) - _columns(db)
+        return _columns_of(self) - _columns(db)
 
 
-def _columns(db: sqlite3.Connection) -> set[tuple[str, str]]:
+@cache
+def _columns_of(kind: DatabaseKind) -> frozenset[tuple[str, str]]:
+    with closing(sqlite3.connect(":memory:")) as new:
+        kind.create_tables(new)
+        return _columns(new)
+
+
+def _columns(db: sqlite3.Connection) -> frozenset[tuple[str, str]]:
     sql = "SELECT t.name, c.name FROM main.sqlite_master t, pragma_table_info(t.name) c"
-    return set(db.execute(f"{sql} WHERE t.type = 'table'"))
+    return frozenset(db.execute(f"{sql} WHERE t.type = 'table'"))

@@ -5,7 +5,7 @@ model on this machine in one window wants the code of that window to stay here, 
 the default model is.
 """
 
-from collections import OrderedDict
+from byok.bounded import BoundedMap
 
 _MOST = 256
 
@@ -18,16 +18,12 @@ class ChatPlaces:
     """
 
     def __init__(self, most: int = _MOST) -> None:
-        self._most = most
-        self._seen: OrderedDict[str, frozenset[str]] = OrderedDict()
+        self._seen = BoundedMap[str, frozenset[str]](most)
 
     def note(self, window: str, upstream: str) -> None:
         """Remember that a chat of a window goes to an upstream; "" is no window."""
-        if not window:
-            return
-        self._seen[window] = self._seen.pop(window, frozenset()) | {upstream}
-        while len(self._seen) > self._most:
-            self._seen.popitem(last=False)
+        if window:
+            self._seen[window] = (self._seen.get(window) or frozenset()) | {upstream}
 
     def find(self, window: str) -> frozenset[str] | None:
         """Return the upstreams of a window's chats; None if it had no chat yet."""

@@ -12,6 +12,7 @@ that this is too much, half of it is asked for.
 
 import logging
 
+from byok.bounded import BoundedMap
 from byok.chat import ChatRequest
 from byok.dialects.model_facts import ModelFacts
 from byok.errors import ContextLengthExceeded, RefusalKind, UpstreamRefused
@@ -33,8 +34,8 @@ class ContextSizes:
 
     def __init__(self, configured: int = 0) -> None:
         self._configured = configured
-        self._chosen: dict[str, int] = {}
-        self._most: dict[str, int] = {}  # what fitted into memory
+        self._chosen = BoundedMap[str, int](_MAX_MODELS)
+        self._most = BoundedMap[str, int](_MAX_MODELS)  # what fitted into memory
 
     def limit(self, facts: ModelFacts) -> int:
         """Return the largest size for a model in tokens, 0 if its window is unknown."""
@@ -46,7 +47,7 @@ class ContextSizes:
         if facts.token_memory:
             most = min(most, max(_MEMORY // facts.token_memory, _LEAST_MOST))
         most = max(most, min(facts.loaded_window, facts.window))
-        return min(most, self._most.get(facts.id, most))
+        return min(most, self._most.get(facts.id) or most)
 
     def choose(self, chat: ChatRequest, facts: ModelFacts) -> int:
         """Return the size for a request, 0 for the server's own.
@@ -56,17 +57,18 @@ class ContextSizes:
         """
         if self._configured:
             return self.limit(facts)
-        model, now = facts.id, self._chosen.get(facts.id, 0)
+        model = facts.id
+        chosen = now = self._chosen.get(model) or 0
         if facts.window and not facts.token_memory and not now:
             return 0
-        most = self.limit(facts) or self._most.get(model, _MOST_UNKNOWN)
+        most = self.limit(facts) or self._most.get(model) or _MOST_UNKNOWN
         now = max(now, min(facts.loaded_window, most))
         need = max(_estimate(chat), _AGENT if chat.tools else 0)
         if now < need or not now:
             now = min(_round_up(max(need, _CHAT)), most)
-        if now > self._chosen.get(model, 0):
+        if now > chosen:
             self._keep(model, now)
-        return self._chosen[model]
+        return max(now, chosen)
 
     def follow(self, facts: ModelFacts, sent: int, error: UpstreamRefused) -> bool:
         """Choose another size after a refusal of `sent`; False if there is none.
@@ -80,13 +82,13 @@ class ContextSizes:
         if isinstance(error, ContextLengthExceeded):
             return self._grow(facts, sent, error)
         if error.kind is RefusalKind.NO_MEMORY and sent > _NO_LESS:
-            self._most[facts.id] = max(sent // 2, _NO_LESS)
-            self._keep(facts.id, self._most[facts.id])
+            size = self._most[facts.id] = max(sent // 2, _NO_LESS)
+            self._keep(facts.id, size)
             return True
         return False
 
     def _grow(self, facts: ModelFacts, sent: int, error: ContextLengthExceeded) -> bool:
-        most = self.limit(facts) or self._most.get(facts.id, _MOST_UNKNOWN)
+        most = self.limit(facts) or self._most.get(facts.id) or _MOST_UNKNOWN
         if sent < most:
             need = max(2 * sent, (error.counted or 0) + _ANSWER, _AGENT)
             self._keep(facts.id, min(_round_up(need), most))
@@ -96,9 +98,6 @@ class ContextSizes:
         return False
 
     def _keep(self, model: str, size: int) -> None:
-        if len(self._chosen) > _MAX_MODELS:
-            self._chosen.clear()
-            self._most.clear()
         self._chosen[model] = size
         _log.info("%.80s is asked for with a window of %d tokens", model, size)
 

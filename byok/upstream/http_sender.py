@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Hashable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 
 from byok import __version__
+from byok.bounded import BoundedMap
 from byok.dialects.base import ErrorResponse
 from byok.errors import UpstreamRefused
 from byok.record import current_record
@@ -36,8 +37,8 @@ class Sender:
     ) -> None:
         self._spec = spec
         self._caller = Caller(spec.callee, transports, key)
-        self._urls: dict[str, httpx.URL] = {}
-        self._heads: dict[object, httpx.Headers] = {}
+        self._urls = BoundedMap[str, httpx.URL](_MAX_KEPT)
+        self._heads = BoundedMap[Hashable, httpx.Headers](_MAX_KEPT)
 
     @property
     def rest_seconds(self) -> float:
@@ -79,10 +80,8 @@ class Sender:
         self, api: Api, own: Mapping[str, str], key: str, *, has_content: bool
     ) -> httpx.Headers:
         """Return the headers of a request; equal ones are built once."""
-        if len(self._heads) > _MAX_KEPT:
-            self._heads.clear()
         kind = (key, api.dialect.name, has_content, *own.items())
-        if kind not in self._heads:
+        if (head := self._heads.get(kind)) is None:
             dialect = api.dialect
             bare, with_key = dialect.headers(""), dialect.headers(key)
             head = httpx.Headers(
@@ -95,17 +94,16 @@ class Sender:
             if has_content:
                 head["Content-Type"] = "application/json"
             self._heads[kind] = head
-        return self._heads[kind]
+        return head
 
     def _url(self, api: Api, path: str) -> httpx.URL:
         """Return the parsed URL of a path; parsing is slow, so it is cached."""
         url = api.url(path)
-        if url not in self._urls:
-            if len(self._urls) >= _MAX_KEPT:
-                self._urls.clear()
+        if (parsed := self._urls.get(url)) is None:
             with translate_errors(url):
-                self._urls[url] = httpx.URL(url).copy_merge_params(self._spec.query)
-        return self._urls[url]
+                parsed = httpx.URL(url).copy_merge_params(self._spec.query)
+            self._urls[url] = parsed
+        return parsed
 
     async def _refusal(self, api: Api, response: httpx.Response) -> UpstreamRefused:
         status = response.status_code

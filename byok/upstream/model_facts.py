@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from byok.bounded import BoundedMap
 from byok.dialects.base import Probe
 from byok.dialects.model_facts import (
     FactSource,
@@ -51,9 +52,10 @@ class KnownModels:
         self._sources = tuple(sources)
         self._clock = clock
         self._listed: dict[str, ModelFacts] = {}
-        self._probed: dict[str, tuple[ModelFacts, float]] = {}  # until when it holds
-        self._refused: dict[str, ModelFacts] = {}
-        self._combined: dict[str, tuple[SourcedFacts, float]] = {}
+        # Until when it holds; a client may name any number of models.
+        self._probed = BoundedMap[str, tuple[ModelFacts, float]](_MAX_MODELS)
+        self._refused = BoundedMap[str, ModelFacts](_MAX_MODELS)
+        self._combined = BoundedMap[str, tuple[SourcedFacts, float]](_MAX_MODELS)
         self._assumed: dict[str, Any] = {}
 
     def set_listed(self, models: Iterable[ModelFacts]) -> None:
@@ -73,9 +75,8 @@ class KnownModels:
         layers = [(FactSource.REFUSAL, facts), (FactSource.REFUSAL, before)]
         known = combine_facts(facts.id, layers).facts
         if known != before:
-            _make_room(self._refused)
             self._refused[facts.id] = known
-            self._combined.pop(facts.id, None)
+            self._combined.pop(facts.id)
 
     def learn_from(self, error: UpstreamError, model: str) -> None:
         """Learn the window that an error names, unless a local server may change it."""
@@ -107,10 +108,9 @@ class KnownModels:
     def sourced_facts(self, model: str) -> SourcedFacts:
         """Return what is known about a model, and where each fact is known from."""
         now = self._clock()
-        combined, until = self._combined.get(model, (None, 0.0))
+        combined, until = self._combined.get(model) or (None, 0.0)
         if combined is None or now >= until:
             combined = self._combine(model)
-            _make_room(self._combined)
             self._combined[model] = (combined, now + _FRESH_SECONDS)
         return combined
 
@@ -120,8 +120,8 @@ class KnownModels:
             layers.append((FactSource.REFUSAL, refused))
         if listed := self._listed.get(model):
             layers.append((FactSource.SERVER, listed))
-        if model in self._probed:
-            layers.append((FactSource.LOADED, self._probed[model][0]))
+        if probed := self._probed.get(model):
+            layers.append((FactSource.LOADED, probed[0]))
         return combine_facts(model, layers)
 
     async def window(self, model: str) -> int:
@@ -132,7 +132,7 @@ class KnownModels:
     async def ask(self, model: str) -> None:
         """Ask the server about a model, where its dialect knows how."""
         now = asyncio.get_running_loop().time()
-        _, until = self._probed.get(model, (None, now))
+        _, until = self._probed.get(model) or (None, now)
         probes = self._api.dialect.probes(model)
         if now < until or not probes:
             return
@@ -141,8 +141,7 @@ class KnownModels:
         facts = combine_facts(model, layers).facts
         # Without the window of a loaded model the next question may find it loaded.
         is_fresh = facts.window or any(failed for _, failed in answers)
-        _make_room(self._probed)
-        self._combined.pop(model, None)
+        self._combined.pop(model)
         self._probed[model] = (facts, now + (_FRESH_SECONDS if is_fresh else 0.0))
 
     async def _probe(self, model: str, probe: Probe) -> tuple[ModelFacts, bool]:
@@ -156,9 +155,3 @@ class KnownModels:
             _log.debug("nothing is learned of %.80s: %s", model, error)
             return ModelFacts(model), True
         return self._api.dialect.read_probe(body, model), False
-
-
-def _make_room(by_model: dict[str, Any]) -> None:
-    """Forget what is known of many models: a client may name any number of them."""
-    if len(by_model) > _MAX_MODELS:
-        by_model.clear()

@@ -5,11 +5,11 @@ request of a conversation should begin with all of the one before. If it does no
 first difference explains what the cache costs.
 """
 
-from collections import OrderedDict
 from collections.abc import Hashable
 from itertools import zip_longest
 from typing import Any
 
+from byok.bounded import BoundedMap
 from byok.wire.json_body import parse_json, write_json
 
 _ROOM = 8 * 2**20  # bytes of all requests that are kept
@@ -23,10 +23,8 @@ class PromptChanges:
     """Keeps the last request of each conversation, the newest ones only."""
 
     def __init__(self, room: int = _ROOM, longest: int = _LONGEST) -> None:
-        self._room = room
         self._longest = longest
-        self._size = 0
-        self._last: OrderedDict[Hashable, bytes] = OrderedDict()
+        self._last = BoundedMap[Hashable, bytes](room, lambda _, body: len(body))
 
     def note(self, conversation: Hashable, content: bytes) -> str:
         """Keep the body of a request; return where it differs from the last one.
@@ -34,13 +32,9 @@ class PromptChanges:
         That is a part and a byte in it, such as `messages[0], byte 73`. It is "" if the
         body begins with the whole last prompt, or is the first of its conversation.
         """
-        before = self._last.pop(conversation, b"")
-        self._size -= len(before)
+        before = self._last.pop(conversation)
         if len(content) <= self._longest:
             self._last[conversation] = content
-            self._size += len(content)
-        while self._size > self._room:
-            self._size -= len(self._last.popitem(last=False)[1])
         return find_change(before, content) if before else ""
 
 

@@ -8,12 +8,12 @@ be written is a warning in the log: without it byok sends what the client kept.
 import asyncio
 import sqlite3
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
+from byok.bounded import BoundedMap
 from byok.storage.database import select_in
 from byok.storage.help_database import HelpDatabase
 from byok.storage.kind import DatabaseKind, Policy
@@ -51,12 +51,13 @@ class ProviderDataStore:
         failure = "reasoning is not kept on disk"
         self._file = HelpDatabase(path, PROVIDER_DATA, failure)
         self._room = room
-        self._recent_room = recent
         self._clock = clock
         self._thread = ThreadPoolExecutor(1, "provider-data")
-        self._recent: OrderedDict[bytes, bytes] = OrderedDict()
-        self._recent_size = 0
-        self._absent: dict[bytes, None] = {}  # keys that the file does not have
+        self._recent = BoundedMap[bytes, bytes](
+            recent, lambda _, data: _ENTRY + len(data)
+        )
+        # Keys that the file does not have.
+        self._absent = BoundedMap[bytes, bool](_MOST_ABSENT)
         self._is_closed = False
 
     def keep(self, entries: Mapping[bytes, bytes]) -> None:
@@ -64,8 +65,8 @@ class ProviderDataStore:
         if not entries:
             return
         for key, data in entries.items():
-            self._absent.pop(key, None)
-            self._remember(key, data)
+            self._absent.pop(key)
+            self._recent[key] = data
         if not self._is_closed:
             self._thread.submit(self._write, dict(entries))
 
@@ -74,19 +75,18 @@ class ProviderDataStore:
         found: dict[bytes, bytes] = {}
         missing: list[bytes] = []
         for key in keys:
-            if key in self._recent:
-                self._recent.move_to_end(key)
-                found[key] = self._recent[key]
+            if (data := self._recent.get(key)) is not None:
+                found[key] = data
             elif key not in self._absent:
                 missing.append(key)
         if missing and not self._is_closed:
             loop = asyncio.get_running_loop()
             stored = await loop.run_in_executor(self._thread, self._read, missing)
-            if len(self._absent) > _MOST_ABSENT:
-                self._absent.clear()
-            self._absent.update(dict.fromkeys(k for k in missing if k not in stored))
-            for key, data in stored.items():
-                self._remember(key, data)
+            for key in missing:
+                if key in stored:
+                    self._recent[key] = stored[key]
+                else:
+                    self._absent[key] = True
             found |= stored
         return found
 
@@ -95,14 +95,6 @@ class ProviderDataStore:
         self._is_closed = True
         self._thread.submit(self._file.close)
         self._thread.shutdown()
-
-    def _remember(self, key: bytes, data: bytes) -> None:
-        if key in self._recent:
-            self._recent_size -= _ENTRY + len(self._recent.pop(key))
-        self._recent[key] = data
-        self._recent_size += _ENTRY + len(data)
-        while self._recent_size > self._recent_room:
-            self._recent_size -= _ENTRY + len(self._recent.popitem(last=False)[1])
 
     # In the thread.
 

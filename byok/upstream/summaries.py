@@ -4,10 +4,10 @@ import asyncio
 import hashlib
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
+from byok.bounded import BoundedMap
 from byok.chat import Message
 from byok.errors import ByokError, ContextLengthExceeded
 from byok.prompts.prompt_set import PromptSet, shipped_prompts
@@ -52,8 +52,8 @@ class Summariser:
         self._seconds = seconds
         self._pause = pause
         self._clock = clock
-        self._asked_again: dict[str, float] = {}  # model -> when
-        self._kept: OrderedDict[bytes, str] = OrderedDict()
+        self._asked_again = BoundedMap[str, float](_MAX_KEPT)  # model -> when
+        self._kept = BoundedMap[bytes, str](_MAX_KEPT)
 
     async def __call__(
         self, asker: Destination, dropped: Sequence[Message], room: int, longest: int
@@ -61,19 +61,16 @@ class Summariser:
         """Return a summary of at most `longest` characters; see Summarise."""
         room = int(room * _INPUT)
         key = await asyncio.to_thread(_digest, dropped, room)
-        if key in self._kept:
-            self._kept.move_to_end(key)
-            return self._kept[key]
+        if (kept := self._kept.get(key)) is not None:
+            return kept
         name = self._wanted or f"byok:{asker.upstream.name}:{asker.model}"
-        if self._clock() < self._asked_again.get(name, 0.0):
+        if self._clock() < (self._asked_again.get(name) or 0.0):
             return await asyncio.to_thread(outline, dropped, longest)
         try:
             async with asyncio.timeout(self._seconds):
                 writer = await self._find(self._wanted) if self._wanted else asker
                 said = await self._write(writer, dropped, room, longest)
         except (ByokError, TimeoutError) as error:
-            if len(self._asked_again) > _MAX_KEPT:
-                self._asked_again.clear()
             self._asked_again[name] = self._clock() + self._pause
             reason = error.log_text if isinstance(error, ByokError) else "too slow"
             _log.warning(
@@ -83,8 +80,6 @@ class Summariser:
             )
             return await asyncio.to_thread(outline, dropped, longest)
         summary = self._kept[key] = truncate_middle(said, longest)
-        if len(self._kept) > _MAX_KEPT:
-            self._kept.popitem(last=False)
         return summary
 
     async def _write(

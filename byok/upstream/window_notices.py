@@ -4,8 +4,7 @@ A server that cuts a prompt without a word answers as if the user had never name
 task, or as if there were no tools. The only sign is its count of the prompt's tokens.
 """
 
-from collections import OrderedDict
-
+from byok.bounded import BoundedMap
 from byok.errors import ContextLengthExceeded
 from byok.events import Notice
 
@@ -30,7 +29,7 @@ class WindowNotices:
 
     def __init__(self, cure: str) -> None:
         self._cure = cure
-        self._told: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._told = BoundedMap[tuple[str, str], bool](_MOST_TOLD)
 
     def note_cut(
         self, conversation: str | None, model: str, tokens: int, estimate: int
@@ -86,9 +85,6 @@ class WindowNotices:
         if conversation is None:
             return False
         key = (conversation, model)
-        is_first = key not in self._told
-        self._told[key] = None
-        self._told.move_to_end(key)
-        if len(self._told) > _MOST_TOLD:
-            self._told.popitem(last=False)
-        return is_first
+        was_told = self._told.get(key)
+        self._told[key] = True
+        return not was_told

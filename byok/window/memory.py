@@ -5,10 +5,10 @@ an old message, or in another conversation, the digest differs and none is found
 """
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from byok.bounded import BoundedMap
 from byok.chat import (
     ImagePart,
     Message,
@@ -52,9 +52,8 @@ class Compactions:
     """
 
     def __init__(self, room: int = _ROOM) -> None:
-        self._room = room
-        self._kept: OrderedDict[tuple[str, bytes], tuple[Compaction, int]] = (
-            OrderedDict()
+        self._kept = BoundedMap[tuple[str, bytes], Compaction](
+            room, lambda _, made: _size(made.messages)
         )
 
     def knows(self, model: str) -> bool:
@@ -63,25 +62,17 @@ class Compactions:
 
     def lengths(self, model: str) -> set[int]:
         """Return the lengths of the beginnings that have a compaction."""
-        return {c.length for (name, _), (c, _) in self._kept.items() if name == model}
+        return {c.length for (name, _), c in self._kept.items() if name == model}
 
     def find(self, model: str, digests: Sequence[bytes]) -> Compaction | None:
         """Return the compaction of the longest of these beginnings that has one."""
         keys = ((model, digest) for digest in reversed(digests))
         found = next((key for key in keys if key in self._kept), None)
-        if found is None:
-            return None
-        self._kept.move_to_end(found)
-        return self._kept[found][0]
+        return None if found is None else self._kept.get(found)
 
     def keep(self, model: str, digest: bytes, compaction: Compaction) -> None:
         """Store the compaction of the beginning with this digest."""
-        self._kept[model, digest] = (compaction, _size(compaction.messages))
-        self._kept.move_to_end((model, digest))
-        total = sum(weight for _, weight in self._kept.values())
-        while total > self._room and len(self._kept) > 1:
-            _, (_, weight) = self._kept.popitem(last=False)
-            total -= weight
+        self._kept[model, digest] = compaction
 
 
 def _size(messages: Iterable[Message]) -> int:

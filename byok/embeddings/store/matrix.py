@@ -9,10 +9,10 @@ them, so a search sees vectors of finished batches and nothing else.
 """
 
 import threading
-from collections import OrderedDict
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from byok.bounded import BoundedMap
 from byok.embeddings.numeric import np
 from byok.embeddings.store.rows_file import BLOCK, Block
 from byok.index.store.chunk_index import ChunkScore, View
@@ -64,7 +64,7 @@ class Matrix:
     def __init__(self) -> None:
         self._buffers = _NONE
         self._now = _Snapshot(_NONE, (), 0)
-        self._kept: OrderedDict[tuple[str, int], _Selection] = OrderedDict()
+        self._kept = BoundedMap[tuple[str, int], _Selection](_VIEWS_KEPT)
         self._using = threading.Lock()
         self._scratch = np.empty((0, 0), np.float32)
         self.gone = 0  # chunks that `forget` left without a blob
@@ -138,7 +138,7 @@ class Matrix:
     def _select(self, now: _Snapshot, view: View) -> _Selection:
         """Choose the chunks of a view; the last ones are kept by the view's key."""
         with self._using:
-            found = self._kept.pop((view.key, now.number), None)
+            found = self._kept.get((view.key, now.number))
         if found is None:
             ids = np.fromiter(view.ids, np.int64, len(view.ids))
             chunks = np.flatnonzero(np.isin(now.columns.blob, ids))
@@ -151,8 +151,6 @@ class Matrix:
             if any(number != now.number for _, number in self._kept):
                 self._kept.clear()  # of chunks that were there before
             self._kept[view.key, now.number] = found
-            while len(self._kept) > _VIEWS_KEPT:
-                self._kept.popitem(last=False)
         return found
 
     def _compare(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from byok.bounded import SaidOnce
 from byok.index.files.gitignore import Patterns, pattern_lines
 from byok.index.files.repository import load, repository_of
 from byok.index.files.secret_names import is_private, is_secret
@@ -207,7 +208,7 @@ class Rules:
         self._noise = Patterns(noise)
         self._folders: dict[str, FolderRules] = {}
         self._lines = 0
-        self._logged: set[str] = set()
+        self._said = SaidOnce(_MAX_LINES)
         # What does not count of an ignore file, by its path.
         self.notes: dict[str, str] = {}
 
@@ -319,8 +320,7 @@ class Rules:
         """Note that something in an ignore file does not count; log it once."""
         if path in self.notes or len(self.notes) < _MAX_LINES:
             self.notes[path] = f"the ignore file {path!a} {what}"
-        if path not in self._logged and len(self._logged) < _MAX_LINES:
-            self._logged.add(path)
+        if self._said.is_new(path):
             _log.warning("%s", self.notes[path])
 
 

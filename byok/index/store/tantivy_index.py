@@ -24,7 +24,7 @@ What was learned the hard way:
 
 import logging
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
@@ -33,6 +33,7 @@ from pathlib import Path
 import tantivy
 from tantivy import Occur, Query
 
+from byok.bounded import BoundedMap
 from byok.errors import DiskFull, IndexFailed, IndexLacksMemory
 from byok.index.store import segments
 from byok.index.store.chunk_index import CANDIDATES, ChunkScore, View
@@ -73,7 +74,7 @@ class TantivyIndex:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder = folder
         self._schema = make_schema()
-        self._filters: OrderedDict[str, Query] = OrderedDict()
+        self._filters = BoundedMap[str, Query](_VIEWS_KEPT)
         self._writer: tantivy.IndexWriter | None = None
         self.was_new = not (folder / "meta.json").exists()
         try:
@@ -249,13 +250,10 @@ class TantivyIndex:
 
     def _filter(self, view: View) -> Query:
         """Building this costs milliseconds for large views, so the last are kept."""
-        found = self._filters.pop(view.key, None)
+        found = self._filters.get(view.key)
         if found is None:
             members = Query.term_set_query(self._schema, "blob_id", list(view.ids))
-            found = Query.const_score_query(members, 0.0)
-        self._filters[view.key] = found
-        while len(self._filters) > _VIEWS_KEPT:
-            self._filters.popitem(last=False)
+            found = self._filters[view.key] = Query.const_score_query(members, 0.0)
         return found
 
     def counts(self) -> Counter[int]:
