@@ -1,4 +1,4 @@
-"""Write the generated pages of docs/; with --check only compare them."""
+"""Write the generated pages, and comments of settings; with --check only compare."""
 
 import sys
 from pathlib import Path
@@ -7,17 +7,19 @@ from scripts import (
     endpoints_page,
     glossary_page,
     security_page,
+    settings_example,
     troubleshooting_page,
 )
 from scripts.case_tests import CasesError
 from scripts.glossary_page import GlossaryError
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGES = {
     "ENDPOINTS.md": endpoints_page.page,
     "GLOSSARY.md": glossary_page.page,
     "SECURITY.md": security_page.page,
     "TROUBLESHOOTING.md": troubleshooting_page.page,
+    "../config.example.toml": settings_example.page,
 }
 
 
@@ -25,11 +27,12 @@ def main() -> int:
     """Write the pages, or say which are not fresh."""
     check, stale = "--check" in sys.argv, False
     for name, make in PAGES.items():
-        file, new = DOCS / name, make()
+        file, new = (DOCS / name).resolve(), make()
         if not check:
             file.write_text(new, encoding="utf-8")
         elif not file.exists() or file.read_text(encoding="utf-8") != new:
-            print(f"docs/{name} is out of date: run scripts/generate_docs.py")
+            where = file.relative_to(DOCS.parent)
+            print(f"{where} is out of date: run scripts/generate_docs.py")
             stale = True
     return int(stale)
 

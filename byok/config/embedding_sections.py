@@ -30,22 +30,36 @@ class EmbeddingSettings(SettingsSection):
     """Embeddings are off until an upstream is named here."""
 
     upstream: Annotated[str, AfterValidator(_upstream)] = Field(
-        "", description="An upstream of the settings, or a preset; empty: off."
+        "",
+        description='An upstream of these settings or a preset, such as "ollama". '
+        "Empty means off.",
     )
     model: Annotated[str, AfterValidator(_model)] = Field(
-        "", description="The embedding model, as that upstream lists it."
+        "",
+        description="The embedding model, as that upstream lists it, such as "
+        '"nomic-embed-text".',
     )
     dimensions: int = Field(
-        0, ge=0, le=8192, description="Numbers in a vector; 0: the model's own."
+        0,
+        ge=0,
+        le=8192,
+        description="Dimensions of a vector, for models that can shorten theirs; 0 "
+        "means the model's default.",
     )
     document_prefix: _Prefix = Field(
-        None, description="Text before each piece of code; by default the model's own."
+        None,
+        description="Text before each chunk of code, instead of what byok knows that "
+        "the model expects.",
     )
     query_prefix: _Prefix = Field(
-        None, description="Text before each question; by default the model's own."
+        None,
+        description="Text before each question, instead of what byok knows that the "
+        "model expects.",
     )
     price: Annotated[float | None, Field(ge=0, le=100_000)] = Field(
-        None, description="Dollars per million tokens, for estimates."
+        None,
+        description="Dollars per million tokens, for estimates. byok knows the prices "
+        "of some vendors.",
     )
 
     team: TeamSettings = Field(default_factory=lambda: TeamSettings())

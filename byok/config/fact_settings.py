@@ -18,41 +18,72 @@ class FactSettings(SettingsSection):
     family: str = Field(
         "",
         pattern=f"^(?:|{'|'.join(FAMILIES)})$",
-        description="The family whose prompts it is told.",
+        description='The family whose prompts it gets: "claude", "gpt", "gemini", '
+        '"qwen", "deepseek", "kimi" or "glm".',
     )
-    window: int = Field(0, ge=0, description="Context window in tokens.")
-    max_output: int = Field(0, ge=0, description="Longest answer in tokens.")
-    chats: bool | None = Field(None, description="It answers chats.")
-    tools: bool | None = Field(None, description="It accepts tools.")
-    most_tools: int = Field(0, ge=0, description="How many tools at most.")
-    images: bool | None = Field(None, description="It accepts pictures.")
-    thinking: bool | None = Field(None, description="It reasons.")
+    window: int = Field(
+        0,
+        ge=0,
+        description="Context window in tokens, the answer included; 0: unknown.",
+    )
+    max_output: int = Field(
+        0, ge=0, description="Longest answer in tokens; 0: unknown."
+    )
+    chats: bool | None = Field(
+        None,
+        description="Whether it answers chats; others create embeddings, images or "
+        "speech.",
+    )
+    tools: bool | None = Field(None, description="Whether it accepts tools.")
+    most_tools: int = Field(
+        0, ge=0, description="How many tools it accepts at most; 0: unknown."
+    )
+    images: bool | None = Field(None, description="Whether it accepts images.")
+    thinking: bool | None = Field(None, description="Whether it reasons.")
     efforts: tuple[Annotated[str, AfterValidator(values.effort)], ...] = Field(
-        (), description="The values of effort that it accepts, the smallest first."
+        (),
+        description='The values of effort that it accepts, such as ["low", "medium", '
+        '"high"].',
     )
-    sampling: bool | None = Field(None, description="It takes temperature and top_p.")
+    sampling: bool | None = Field(
+        None, description="Whether it accepts temperature and top_p."
+    )
     adaptive_thinking: bool | None = Field(
-        None, description="It decides by itself how much to reason (Anthropic)."
+        None, description="Whether it decides by itself how much to reason (Claude)."
     )
     replay: Literal["", "never", "tool_turns", "every_turn"] = Field(
-        "", description="Which of its reasoning is sent back."
+        "",
+        description='When its earlier reasoning is sent back to it: "never", '
+        '"tool_turns" or "every_turn".',
     )
     empty_reasoning: bool | None = Field(
-        None, description="Send an empty reasoning where none is known."
+        None,
+        description="Whether to send an empty reasoning field if there is no "
+        "reasoning to send back.",
     )
     dialect: Annotated[str, AfterValidator(values.dialect)] = Field(
-        "", description="The only API protocol in which it takes tools."
+        "",
+        description="The only API protocol in which it accepts tools, if the upstream "
+        "has several.",
     )
     printed_calls: bool | None = Field(
-        None, description="Read tool calls that it prints as text."
+        None,
+        description="Whether tool calls that it prints as text are made "
+        "(docs/DECISIONS.md says which).",
     )
-    price_input: _Dollars = Field(None, description="US dollars per million tokens.")
-    price_output: _Dollars = Field(None, description="The same, of the answer.")
+    price_input: _Dollars = Field(
+        None, description="US dollars per million tokens of the prompt."
+    )
+    price_output: _Dollars = Field(
+        None, description="US dollars per million tokens of the answer."
+    )
     price_cache_read: _Dollars = Field(
-        None, description="The same, of what is read from the upstream's cache."
+        None,
+        description="US dollars per million tokens that the upstream reads from its "
+        "cache.",
     )
     price_cache_write: _Dollars = Field(
-        None, description="The same, of what is written to it."
+        None, description="US dollars per million tokens that it writes to its cache."
     )
 
     @model_validator(mode="before")

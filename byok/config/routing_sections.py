@@ -16,18 +16,33 @@ _Models: TypeAlias = Annotated[list[str], AfterValidator(values.model_ids), MODE
 class ModelSettings(SettingsSection):
     """The model for each purpose: byok:<upstream>:<model>, an alias or a listed one."""
 
-    chat: _Model = Field("", description="Chats whose client names no model.")
-    completion: _Model = Field("", description="Inline completions.")
-    edit: _Model = Field("", description="Edits, smart paste, next edits.")
+    chat: _Model = Field("", description="Chats in which the client names no model.")
+    completion: _Model = Field("", description="Inline completions while you type.")
+    edit: _Model = Field(
+        "", description="Edits of selections and files, smart paste, next edits."
+    )
     commit: _Model = Field("", description="Commit messages.")
     title: _Model = Field("", description="Titles of conversations.")
-    summary: _Model = Field("", description="Summaries and other background requests.")
-    enhance: _Model = Field("", description="Prompt enhancement.")
+    summary: _Model = Field(
+        "",
+        description="Background requests of clients (silent chats), such as "
+        "summaries; also byok's own summaries of conversations that no longer fit, "
+        "for which empty means the chat's model.",
+    )
+    enhance: _Model = Field(
+        "", description="Prompt enhancement, by its own endpoint or by a silent chat."
+    )
     small: _Model = Field(
-        "", description="Each of commit, title, summary and enhance that is not set."
+        "",
+        description="A small model for each of commit, title, summary and enhance "
+        "that is empty. It is also asked for English search words if a question about "
+        "code is in another language (docs/RETRIEVAL.md).",
     )
     rerank: _Model = Field(
-        "", description='Reranks files if retrieval.rerank = "model".'
+        "",
+        description='The model that reranks files if retrieval.rerank is "model"; '
+        "empty means the chat's model. Very small models cannot do this "
+        "(docs/RETRIEVAL.md).",
     )
 
     def for_purpose(self, purpose: Purpose) -> str:
@@ -44,13 +59,19 @@ class FallbackSettings(SettingsSection):
 
     chat: _Models = Field([], description="Chats and agents.")
     completion: _Models = Field([], description="Inline completions.")
-    edit: _Models = Field([], description="Edits, smart paste, next edits.")
+    edit: _Models = Field(
+        [], description="Edits of selections and files, smart paste, next edits."
+    )
     commit: _Models = Field([], description="Commit messages.")
     title: _Models = Field([], description="Titles of conversations.")
-    summary: _Models = Field([], description="Summaries, other background requests.")
+    summary: _Models = Field(
+        [], description="Background requests, and byok's own summaries."
+    )
     enhance: _Models = Field([], description="Prompt enhancement.")
     small: _Models = Field(
-        [], description="Each of commit, title, summary and enhance that is empty."
+        [],
+        description="Models for each of commit, title, summary and enhance that is "
+        "empty.",
     )
 
     def for_purpose(self, purpose: Purpose) -> list[str]:
@@ -63,28 +84,48 @@ class OfficialSettings(SettingsSection):
     """Who answers each group of endpoints: local, official, or off."""
 
     base_url: Annotated[str, AfterValidator(values.official_url)] = Field(
-        "", description="Address of the official service; empty: never used."
+        "",
+        description="Address of the official service, beginning with https://, as "
+        "your account shows it. Empty: never used.",
     )
     models: ServedBy = Field(
-        ServedBy.LOCAL, description="The model list and feature flags; never off."
+        ServedBy.LOCAL,
+        description='The model list and feature flags. "official" merges both lists; '
+        "the service's own models are included only if chat is official too. This "
+        "group cannot be off.",
     )
-    context: ServedBy = Field(ServedBy.LOCAL, description="Uploads and code retrieval.")
+    context: ServedBy = Field(
+        ServedBy.LOCAL,
+        description='Code uploads and code retrieval. "official" sends your files '
+        "there; chats, edits and completions there know your code only if this is "
+        "set.",
+    )
     completion: ServedBy = Field(ServedBy.LOCAL, description="Inline completions.")
     edit: ServedBy = Field(
-        ServedBy.LOCAL, description="Edits, next edits, commit messages."
+        ServedBy.LOCAL,
+        description="Edits of selections and files, smart paste, next edits, commit "
+        "messages.",
     )
     chat: ServedBy = Field(
-        ServedBy.LOCAL, description="Chats and agents, titles, prompt enhancement."
+        ServedBy.LOCAL,
+        description="Chats and agents, titles, prompt enhancement. Requests for a "
+        "model byok:<upstream>:<model> always stay with byok. The service's own "
+        "models are in the picker only if models is official too.",
     )
     agents: ServedBy = Field(
-        ServedBy.LOCAL, description="Remote tools and remote agents."
+        ServedBy.LOCAL,
+        description="Remote tools and remote agents, which byok itself does not "
+        "provide.",
     )
     account: ServedBy = Field(
-        ServedBy.LOCAL, description="Credit, notices, repositories."
+        ServedBy.LOCAL,
+        description="Credit, subscription, notifications, source hosting, secrets "
+        "stored there.",
     )
     telemetry: ServedBy = Field(
         ServedBy.OFF,
-        description="Events, metrics, feedback; discarded unless official.",
+        description='Events, metrics and feedback. Only "official" sends them '
+        "anywhere.",
     )
 
     @field_validator("models")
@@ -116,7 +157,10 @@ class RoutingSettings(SettingsSection):
     """The default model, models by purpose, their names, and the official service."""
 
     default: _Model = Field(
-        "", description="Default model: byok:<upstream>:<model>, or a listed model."
+        "",
+        description='Default model, such as "byok:openai:gpt-4.1", or just the name '
+        "of a model that some upstream has. Empty means the default model of the "
+        "first upstream.",
     )
     models: ModelSettings = Field(
         default_factory=lambda: ModelSettings(), description="A model per purpose."
@@ -126,7 +170,10 @@ class RoutingSettings(SettingsSection):
         description="Models that answer if the chosen one cannot, per purpose.",
     )
     aliases: Annotated[dict[str, str], AfterValidator(values.aliases)] = Field(
-        {}, description="Names of your own for models: NAME = byok:<upstream>:<model>."
+        {},
+        description="Names of your own for models, such as { fast = "
+        '"byok:groq:llama-3.3-70b-versatile" }. They can be used wherever a model is '
+        "named, in the settings and by clients.",
     )
     official: OfficialSettings = Field(
         default_factory=lambda: OfficialSettings(),

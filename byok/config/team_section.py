@@ -19,25 +19,38 @@ class TeamSettings(SettingsSection):
     """Nothing is shared until a server is named here."""
 
     url: Annotated[str, AfterValidator(lambda u: values.base_url(u) if u else u)] = (
-        Field("", description="The team's Qdrant server; empty: off.")
+        Field(
+            "",
+            description="Address of the team's Qdrant server, such as "
+            '"https://qdrant.example.com:6333". Empty means off.',
+        )
     )
     team: Annotated[str, AfterValidator(_team)] = Field(
-        "", description="The team's name, the same for all members."
+        "", description="The team's name, the same for all members: a-z, 0-9, _ and -."
     )
     write: bool = Field(
-        False, description="Give the team the vectors that are made here, too."
+        False,
+        description="Also upload the vectors that are created on this machine. "
+        "Otherwise, byok only downloads.",
     )
     search: bool = Field(
         False,
-        description="Ask the team's index while there are no vectors here; the vector "
-        "of a question goes there.",
+        description="While this machine has no vectors of the files that a question "
+        "is about (after a change of model, or while byok embed is paused), search in "
+        "the team's index; the vector of the question is sent there.",
     )
-    ca_file: str = Field("", description="As in [network], for this server.")
+    ca_file: str = Field(
+        "",
+        description="PEM file of additional CA certificates, instead of that of "
+        "[network].",
+    )
     proxy: Annotated[str, AfterValidator(values.proxy)] = Field(
         "", description="http:// proxy for this server; that of [network] is not used."
     )
     allow_insecure_http: bool = Field(
-        False, description="Allow plain http to another machine; all can be read."
+        False,
+        description="Allow plain http to another machine. Others could then read the "
+        "key and all vectors.",
     )
 
     @model_validator(mode="after")

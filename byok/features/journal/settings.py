@@ -9,5 +9,9 @@ class JournalSettings(SettingsSection):
     """The journal of requests: facts such as tokens and times, never any content."""
 
     keep_days: int = Field(
-        90, ge=0, le=3650, description="Days to keep requests; 0: journal off."
+        90,
+        ge=0,
+        le=3650,
+        description="Days for which requests are kept, up to 3650, within 200 MB; 0 "
+        "switches the journal off.",
     )

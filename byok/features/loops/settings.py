@@ -22,20 +22,24 @@ class LoopSettings(SettingsSection):
     )
     repeated_warn: _Times = Field(
         5,
-        description="Repeated results of a call before the model is warned; 0: never.",
+        description="How often the same call may return the same result, with nothing "
+        "new in between, before the model is warned; 0: never.",
     )
     repeated_end: _Times = Field(
         10, description="Repeated results of a call before the turn is ended; 0: never."
     )
     steps_warn: _Times = Field(
-        150, description="Steps of a turn before the model is warned; 0: never."
+        150,
+        description="Steps of the model since the user's last message before the model "
+        "is warned; 0: never.",
     )
     steps_end: _Times = Field(
         400, description="Steps of a turn before it is ended; 0: never."
     )
     polling: list[str] = Field(
         sorted(POLLING),
-        description="Tools that wait, so that their results may repeat.",
+        description="Tools that wait for something, so that the same result may be "
+        "repeated.",
     )
 
     @model_validator(mode="after")

@@ -8,4 +8,7 @@ from byok.config.section import SettingsSection
 class MetricsSettings(SettingsSection):
     """Numbers for Prometheus, with a token of their own (`byok token --metrics`)."""
 
-    enabled: bool = Field(False, description="Serve GET /metrics on byok's port.")
+    enabled: bool = Field(
+        False,
+        description="Collect numbers, and serve them as GET /metrics on byok's port.",
+    )

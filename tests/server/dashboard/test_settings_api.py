@@ -54,7 +54,10 @@ async def test_a_form_says_what_the_file_says_and_what_counts(
     found = field(form, TEMPERATURE)
     assert (found["given"], found["value"], found["default"]) == (0.5, 0.5, None)
     assert (found["kind"], found["least"], found["most"]) == ("number", 0, 2)
-    assert found["description"] == "Sampling temperature, 0 to 2."
+    assert (
+        found["description"]
+        == "Sampling temperature, from 0 to 2. Not sent unless set."
+    )
     assert "given" not in field(form, ["chat", "max_tokens"])
     assert field(form, ["routing", "default"])["fixed"] == "--model"
     assert form["hidden"] == [["upstreams", "fake", "headers"]]
