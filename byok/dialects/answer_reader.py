@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 from byok.errors import UpstreamEmpty, UpstreamError, UpstreamGarbled
 from byok.events import StreamEvent
 from byok.stage import then_raise
+from byok.wire.json_body import parse_json
 
 Item = TypeVar("Item")
 
@@ -117,3 +118,11 @@ def check_protocol(chunk: Any, own: str, hint: str = "") -> None:
             code="upstream_protocol",
             hint=hint or "Check base_url, or choose the other protocol with `dialect`.",
         )
+
+
+def read_error_body(data: bytes) -> Any:
+    """Return an error event as JSON, or as text where it is none."""
+    try:
+        return parse_json(data)
+    except (ValueError, RecursionError):
+        return data.decode("utf-8", "replace")

@@ -3,7 +3,6 @@
 They are made on the neutral request, so that they are the same in every dialect.
 """
 
-import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -29,6 +28,7 @@ from byok.dialects.remedies import (
     Remedy,
     RemedyRow,
     RemedyTable,
+    digest_of,
     name_parameter,
 )
 from byok.dialects.request_parts import move_images, result_text
@@ -152,7 +152,7 @@ def write_picture_as_text(chat: ChatRequest, digest: str, words: str) -> ChatReq
 
 def digest_of_picture(data: str) -> str:
     """Return a digest of a picture in base64."""
-    return hashlib.blake2b(data.encode(), digest_size=8).hexdigest()
+    return digest_of(data.encode())
 
 
 def alternate_roles(chat: ChatRequest) -> ChatRequest:
@@ -642,4 +642,4 @@ def _own_tools(refused: RefusedRequest) -> Mapping[str, ToolDefinition]:
 def _version_of(tool: ToolDefinition) -> str:
     """Return a digest of a tool's definition."""
     raw = write_json([tool.name, tool.description, tool.parameters])
-    return hashlib.blake2b(raw, digest_size=8).hexdigest()
+    return digest_of(raw)

@@ -174,6 +174,11 @@ def read_count(value: Any, least: int = 1, most: int = _MOST_TOKENS - 1) -> int:
     return int(number)
 
 
+def read_positive(value: Any) -> int:
+    """Return a whole number above 0 of any size, else 0; a text is none."""
+    return int(value) if type(value) is int and value > 0 else 0
+
+
 def read_window(value: Any) -> int:
     """Return a context window in tokens, 0 if it is none."""
     return read_count(value, LEAST_WINDOW)

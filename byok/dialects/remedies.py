@@ -6,6 +6,7 @@ encoded body: rows about parameters, and those of a dialect. `upstream/remedies.
 tries each remedy once a request and remembers those that helped, per model.
 """
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,11 @@ from byok.errors import ContextLengthExceeded, UpstreamRefused
 Body: TypeAlias = dict[str, Any]
 _Item = TypeVar("_Item", ChatRequest, Body)
 _NO_CHAT = ChatRequest(())
+
+
+def digest_of(part: bytes) -> str:
+    """Return what a remedy knows a part of a conversation by in later requests."""
+    return hashlib.blake2b(part, digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

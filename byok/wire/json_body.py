@@ -81,7 +81,7 @@ def is_object(text: str) -> bool:
     except orjson.JSONDecodeError:
         pass
     try:
-        return isinstance(_stdlib(raw, read_float=float), dict)
+        return isinstance(_stdlib(raw, read_number=float), dict)
     except (ValueError, RecursionError):
         return False
 
@@ -139,21 +139,22 @@ def write_json(value: Any) -> bytes:
         return json.dumps(value).encode()
 
 
-def _finite(digits: str) -> float:
+def read_float(digits: str) -> float:
+    """Return a number of JSON; ValueError if it is too large."""
     number = float(digits)
     if number in (float("inf"), float("-inf")):
         raise ValueError("a number is too large")
     return number
 
 
-def _stdlib(raw: bytes, *, read_float: Callable[[str], float] = _finite) -> Any:
+def _stdlib(raw: bytes, *, read_number: Callable[[str], float] = read_float) -> Any:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 at byte {error.start}") from None
     try:
         return json.loads(  # noqa: TID251 - the one place that may, see above
-            text, parse_constant=_refuse, parse_float=read_float
+            text, parse_constant=_refuse, parse_float=read_number
         )
     except json.JSONDecodeError as error:
         place = len(text[: error.pos].encode())

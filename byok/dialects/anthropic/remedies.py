@@ -1,6 +1,5 @@
 """Remedies of the Messages API: what to change in a request after each refusal."""
 
-import hashlib
 import re
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +22,7 @@ from byok.dialects.remedies import (
     Remedy,
     RemedyRow,
     RemedyTable,
+    digest_of,
     drop_parameter,
     drop_row,
     has_parameter,
@@ -70,7 +70,7 @@ def _drop(body: Json, remedy: Remedy) -> Body:
 
 def _digest(block: Json) -> str:
     mark = str(block.get("signature") or block.get("data"))
-    return hashlib.blake2b(mark.encode("utf-8", "replace"), digest_size=8).hexdigest()
+    return digest_of(mark.encode("utf-8", "replace"))
 
 
 # Pictures that the Messages API refuses as too large: each becomes a sentence.

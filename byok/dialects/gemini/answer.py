@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from byok.chat import NO_ORIGIN, Json, Origin, ProviderData
-from byok.dialects.answer_reader import AnswerReader
+from byok.dialects.answer_reader import AnswerReader, read_error_body
 from byok.dialects.error_bodies import refusal_of
 from byok.errors import (
     RefusalKind,
@@ -76,14 +76,6 @@ def read_lines(data: bytes, error: Exception) -> list[Any]:
     if lines and (len(lines) < 2 or not found):
         raise UpstreamNotJson("a part of its answer is not JSON.") from error
     return found
-
-
-def read_error_body(data: bytes) -> Any:
-    """Return an error event as JSON, or as text where it is none."""
-    try:
-        return parse_json(data)
-    except (ValueError, RecursionError):
-        return data.decode("utf-8", "replace")
 
 
 # Why Gemini ended an answer, as data: finish reasons and reasons of a blocked prompt.

@@ -18,7 +18,7 @@ from byok.dialects.error_bodies import refusal_of_response
 from byok.dialects.gemini.answer import GeminiAnswer
 from byok.dialects.gemini.remedies import REMEDIES
 from byok.dialects.gemini.request import encode_request
-from byok.dialects.model_facts import ModelFacts
+from byok.dialects.model_facts import ModelFacts, read_positive
 from byok.dialects.presets import GEMINI
 from byok.dialects.remedies import Remedy, RemedyTable
 from byok.errors import UpstreamRefused
@@ -56,14 +56,10 @@ def _facts(row: dict[str, Any]) -> ModelFacts:
     """Return the facts; a field that is missing may only be unknown."""
     return ModelFacts(
         row["name"].removeprefix(_FOLDER),
-        window=_count(row.get("inputTokenLimit")),
-        max_output=_count(row.get("outputTokenLimit")),
+        window=read_positive(row.get("inputTokenLimit")),
+        max_output=read_positive(row.get("outputTokenLimit")),
         thinking=True if row.get("thinking") is True else None,
     )
-
-
-def _count(value: Any) -> int:
-    return value if type(value) is int and value > 0 else 0
 
 
 _OAUTH = "ya29."  # how access tokens of Google Cloud begin

@@ -1,6 +1,5 @@
 """Remedies of Gemini: what to change in a request after each refusal."""
 
-import hashlib
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,6 +13,7 @@ from byok.dialects.remedies import (
     Remedy,
     RemedyRow,
     RemedyTable,
+    digest_of,
     drop_parameter,
     has_parameter,
     read_parameter,
@@ -74,7 +74,7 @@ def without_signatures(body: Json, version: str) -> Body:
 def conversation_version(body: Json) -> str:
     """Return a digest of the first content, which stays in all turns."""
     first = write_json([*body["contents"][:1]])
-    return hashlib.blake2b(first, digest_size=8).hexdigest()
+    return digest_of(first)
 
 
 def _objects(value: Any) -> Iterator[Json]:

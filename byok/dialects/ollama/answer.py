@@ -10,6 +10,7 @@ from typing import Any
 from byok.chat import NO_ORIGIN, Origin, ProviderData
 from byok.dialects.answer_reader import AnswerReader
 from byok.dialects.error_bodies import refusal_of
+from byok.dialects.model_facts import read_positive
 from byok.dialects.openai_chat.chunks import string
 from byok.dialects.think_tags import ThinkTags
 from byok.errors import UpstreamEmpty, UpstreamNotJson
@@ -144,9 +145,5 @@ def _prompt_answer(line: dict[str, Any]) -> dict[str, Any]:
 
 def _usage(line: dict[str, Any]) -> Usage | None:
     """Return the counts; old versions leave out a prompt that they had cached."""
-    read, written = (_count(line.get(f"{n}eval_count")) for n in ("prompt_", ""))
+    read, written = (read_positive(line.get(f"{n}eval_count")) for n in ("prompt_", ""))
     return Usage(read, written) if read or written else None
-
-
-def _count(value: Any) -> int:
-    return value if type(value) is int and value > 0 else 0

@@ -20,7 +20,7 @@ from byok.dialects.base import (
 )
 from byok.dialects.chat_changes import CHAT_ROWS
 from byok.dialects.error_bodies import refusal_of_response
-from byok.dialects.model_facts import ModelFacts
+from byok.dialects.model_facts import ModelFacts, read_positive
 from byok.dialects.ollama.answer import OllamaAnswer
 from byok.dialects.ollama.request import encode_request
 from byok.dialects.presets import OLLAMA, without_ending
@@ -92,14 +92,14 @@ def read_probe(body: Any, model: str) -> ModelFacts:
         wanted = (model, f"{model}{_LATEST}")
         named = (row for row in rows if isinstance(row, dict))
         row = next((row for row in named if _name(row) in wanted), {})
-        return ModelFacts(model, loaded_window=_count(row.get("context_length")))
+        return ModelFacts(model, loaded_window=read_positive(row.get("context_length")))
     info = body.get("model_info")
     info = info if isinstance(info, dict) else {}
     settings = body.get("parameters")
     preset = _NUM_CTX.search(settings) if isinstance(settings, str) else None
     return ModelFacts(
         model,
-        window=_count(_of_family(info, "context_length")),
+        window=read_positive(_of_family(info, "context_length")),
         loaded_window=int(preset[1]) if preset else 0,
         token_memory=_token_memory(info),
         **_capabilities(body),
@@ -116,7 +116,7 @@ def _list_row(row: Json) -> ModelFacts | None:
         return None
     # The list misses what only the template inside a model's file tells.
     able: dict[str, Any] = {n: True for n, has in _capabilities(row).items() if has}
-    return ModelFacts(name, window=_count(window), **able)
+    return ModelFacts(name, window=read_positive(window), **able)
 
 
 def _name(row: Json) -> object:
@@ -143,24 +143,20 @@ def _token_memory(info: Json) -> int:
     Models with a sliding window keep few tokens in most layers. The server may keep
     the numbers in less than 16 bits, so this is an upper bound.
     """
-    layers = _count(_of_family(info, "block_count"))
-    heads = _count(_of_family(info, "attention.head_count"))
+    layers = read_positive(_of_family(info, "block_count"))
+    heads = read_positive(_of_family(info, "attention.head_count"))
     own = _of_family(info, "attention.head_count_kv")
-    many = [n for n in map(_count, own) if n] if isinstance(own, list) else []
+    many = [n for n in map(read_positive, own) if n] if isinstance(own, list) else []
     if many:
         layers, shared = len(many), max(many)
     else:
-        shared = _count(own) or heads
-    width = _count(_of_family(info, "embedding_length")) // heads if heads else 0
-    key = _count(_of_family(info, "attention.key_length")) or width
-    value = _count(_of_family(info, "attention.value_length")) or width
-    if _count(_of_family(info, "attention.sliding_window")):
+        shared = read_positive(own) or heads
+    width = read_positive(_of_family(info, "embedding_length")) // heads if heads else 0
+    key = read_positive(_of_family(info, "attention.key_length")) or width
+    value = read_positive(_of_family(info, "attention.value_length")) or width
+    if read_positive(_of_family(info, "attention.sliding_window")):
         layers = -(-layers // _LOCAL_LAYERS)
     return layers * shared * (key + value) * _ELEMENT
-
-
-def _count(value: Any) -> int:
-    return int(value) if type(value) is int and value > 0 else 0
 
 
 _MISSING = re.compile(r"model ['\"]([\w./:-]{1,100})['\"] not found")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from byok.chat import NO_ORIGIN, Origin, ProviderData
-from byok.dialects.answer_reader import AnswerReader, missing_end
+from byok.dialects.answer_reader import AnswerReader, missing_end, read_error_body
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.openai_chat.chunks import (
     DETAILS,
@@ -71,7 +71,7 @@ class OpenAIAnswer(AnswerReader[ServerSentEvent]):
             self._end()
             return
         if sse.event == "error":
-            raise refusal_of(_error_body(data))
+            raise refusal_of(read_error_body(data))
         try:
             chunk = parse_json(data, keep_halves=True)
         except (ValueError, RecursionError) as error:
@@ -265,10 +265,3 @@ def _lines(data: bytes, error: Exception) -> list[Any]:
     if len(lines) < 2 or not found:
         raise UpstreamNotJson("a part of its answer is not JSON.") from error
     return found
-
-
-def _error_body(data: bytes) -> Any:
-    try:
-        return parse_json(data)
-    except (ValueError, RecursionError):
-        return data.decode("utf-8", "replace")

@@ -22,6 +22,7 @@ from byok.dialects.model_facts import (
     read_flag,
     read_number,
     read_output,
+    read_positive,
     read_window,
 )
 from byok.dialects.openai_chat.answer import OpenAIAnswer
@@ -199,7 +200,7 @@ def read_loaded_window(body: Any, model: str) -> int:
         return 0
     settings = body.get("default_generation_settings")
     if isinstance(settings, dict):  # llama.cpp has one model: that of one slot
-        return _count(settings.get("n_ctx"))
+        return read_positive(settings.get("n_ctx"))
     rows = body.get("models") or body.get("data")
     if not isinstance(rows, list):
         return 0
@@ -216,17 +217,15 @@ def _read_row(row: dict[str, Any], wanted: tuple[str, ...]) -> int:
         is_any = row.get("key") in wanted
         configs = [i.get("config") for i in loaded if is_any or i.get("id") in wanted]
         windows = [
-            _count(c.get("context_length")) for c in configs if isinstance(c, dict)
+            read_positive(c.get("context_length"))
+            for c in configs
+            if isinstance(c, dict)
         ]
         return min(filter(None, windows), default=0)
     name = row.get("model") or row.get("name") or row.get("id")
     if name not in wanted:
         return 0
-    return _count(row.get("context_length") or row.get("loaded_context_length"))
-
-
-def _count(value: Any) -> int:
-    return value if type(value) is int and value > 0 else 0
+    return read_positive(row.get("context_length") or row.get("loaded_context_length"))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Remedies of Responses: what to change in a request after each refusal."""
 
-import hashlib
 import re
 
 from byok.chat import Json
@@ -13,6 +12,7 @@ from byok.dialects.remedies import (
     Remedy,
     RemedyRow,
     RemedyTable,
+    digest_of,
     drop_parameter,
     drop_row,
     effort_row,
@@ -106,7 +106,7 @@ def _drop_reasoning(body: Json, remedy: Remedy) -> Body:
 
 
 def _digest(item: Json) -> str:
-    return hashlib.blake2b(write_json(item), digest_size=8).hexdigest()
+    return digest_of(write_json(item))
 
 
 def _find_parameter(refused: RefusedRequest) -> tuple[str, str] | None:

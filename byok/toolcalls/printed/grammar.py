@@ -31,6 +31,7 @@ from typing import Any
 from byok.chat import Json
 from byok.toolcalls.coerce import coerce, fill_missing, is_valid
 from byok.toolcalls.names import ToolNames
+from byok.wire.json_body import read_float
 from byok.wire.lenient_json import BrokenJson, parse_lenient, parse_prefix
 
 MAX_CALLS = 64  # in one text
@@ -155,19 +156,12 @@ _PIECE = re.compile(  # of an object with bare keys
 _HALF_STRING = re.compile(r"[\"']|<\|\"\|>|<escape>")
 
 
-def _read_float(digits: str) -> float:
-    number = float(digits)
-    if number in (float("inf"), float("-inf")):
-        raise ValueError("a number is too large")
-    return number
-
-
 def _refuse_constant(word: str) -> float:
     raise ValueError(f"{word} is not JSON")
 
 
 _DECODER = json.JSONDecoder(
-    strict=False, parse_float=_read_float, parse_constant=_refuse_constant
+    strict=False, parse_float=read_float, parse_constant=_refuse_constant
 )
 
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from byok.dialects.gemini.answer import only_text, read_error_body, read_lines
+from byok.dialects.answer_reader import read_error_body
+from byok.dialects.gemini.answer import only_text, read_lines
 from byok.errors import UpstreamNotJson
 
 
