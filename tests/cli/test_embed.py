@@ -14,6 +14,7 @@ from byok.embeddings.types import EmbeddingState, TeamStatus
 from byok.platform.paths import find_paths
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.patience import PATIENCE
 from tests.fakes.project import make_project
 from tests.fakes.upstream import dead_url
 
@@ -202,7 +203,7 @@ def test_before_the_consent_nobody_is_connected_to(cli: Cli, project: Path) -> N
             assert cli("search", "oven heat", "-w", project).code == 0
             assert proxy.connections == 0
             assert cli("embed", "enable", "--yes").code == 0
-            assert proxy.reached.wait(10)
+            assert proxy.reached.wait(PATIENCE)
             assert cli("embed", "disable").code == 0
 
 

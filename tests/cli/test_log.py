@@ -133,7 +133,7 @@ def test_log_ends_when_nobody_reads(journal: Path) -> None:
         process.stdout.readline()
         process.stdout.close()
         write_journal(journal, [entry(request_id="new")] * 5)
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE) == 0
         assert process.stderr.read() == ""
     finally:
         process.kill()

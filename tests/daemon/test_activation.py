@@ -12,6 +12,7 @@ import pytest
 
 from byok.daemon.activation import take_activation
 from byok.errors import CannotStart
+from tests.fakes.patience import START
 from tests.fakes.service_manager import launch, loopback_sockets, passing
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="systemd is Linux only")
@@ -40,7 +41,7 @@ def take(handles: list[int], **variables: str) -> str:
         pass_fds=handles,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=START,
         check=True,
     )
     return done.stdout.strip()

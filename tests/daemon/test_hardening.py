@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from tests.fakes.patience import START
+
 resource = pytest.importorskip("resource", reason="this system has no such limits")
 
 
@@ -14,7 +16,7 @@ def run(code: str) -> "subprocess.CompletedProcess[str]":
         [sys.executable, "-c", "\n".join(lines)],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=START,
         check=False,
     )
 

@@ -12,6 +12,7 @@ import pytest
 from byok.daemon.instance import find_instance, only_instance, write_record
 from byok.errors import CannotStart
 from byok.platform.paths import Paths, find_paths
+from tests.fakes.patience import PATIENCE
 
 HOLDER = """
 import sys
@@ -69,7 +70,7 @@ def test_instance_lock_is_freed_by_a_killed_daemon(
     paths: Paths, holder: subprocess.Popen[str]
 ) -> None:
     holder.send_signal(signal.SIGKILL)
-    holder.wait(5)
+    holder.wait(PATIENCE)
     assert find_instance(paths) is None
     with only_instance(paths):
         own = write_record(paths, 1, "abc")
@@ -82,7 +83,7 @@ def test_instance_facts_are_removed_when_the_daemon_ends(
     assert paths.daemon.stat().st_mode & 0o777 == 0o600
     assert holder.stdin is not None
     holder.stdin.close()
-    holder.wait(5)
+    holder.wait(PATIENCE)
     assert find_instance(paths) is None
     assert not paths.daemon.exists()
 

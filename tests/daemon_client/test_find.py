@@ -7,6 +7,7 @@ import time
 from byok.daemon.instance import only_instance
 from byok.daemon_client.find import find_daemon
 from byok.platform.paths import find_paths
+from tests.fakes.patience import PATIENCE
 from tests.fakes.rows import daemon_rows
 
 
@@ -51,7 +52,7 @@ async def test_find_daemon_waits_for_one_that_is_starting() -> None:
     thread = threading.Thread(target=start)
     thread.start()
     await asyncio.to_thread(ready.wait)
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + PATIENCE
     while not (port := await find(5)) and time.monotonic() < deadline:
         pass  # the lock changed hands between two looks
     found.set()

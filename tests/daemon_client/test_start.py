@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from byok.daemon_client.start import Starter, daemon_command
+from tests.fakes.patience import PATIENCE
 
 
 def ended(starter: Starter) -> int:
     assert starter._process is not None
-    return starter._process.wait(20)
+    return starter._process.wait(PATIENCE)
 
 
 def test_start_daemon_in_its_own_folder_and_session(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ async def test_daemon_answers_on_passed_sockets_also_who_came_before_it(
                 assert (facts(home)["port"], facts(home)["pid"]) == (port, run.pid)
                 run.send_signal(signal.SIGTERM)
                 assert await asyncio.wait_for(run.wait(), PATIENCE) == 0
-            with closing(socket.create_connection(("127.0.0.1", port), 5)):
+            with closing(socket.create_connection(("127.0.0.1", port), PATIENCE)):
                 pass  # it waits for the next daemon, as the socket is still open
 
 

@@ -17,7 +17,7 @@ from byok.record import RequestRecord
 from tests.fakes.clock import Clock
 from tests.fakes.daemon import Answer, Editor, running, settings_for
 from tests.fakes.journal_entries import NOW
-from tests.fakes.patience import PATIENCE
+from tests.fakes.patience import PATIENCE, START
 from tests.fakes.process import HELD, Program, configure, serving
 from tests.fakes.program import ROOT
 from tests.fakes.raw import RawAnswer, connected, request
@@ -76,7 +76,7 @@ def byok(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
         env={**os.environ, "BYOK_HOME": str(home), "PYTHONPATH": str(ROOT)},
         cwd=ROOT,
         check=False,
-        timeout=60,
+        timeout=START,
     )
 
 

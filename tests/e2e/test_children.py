@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.patience import START
 from tests.fakes.process import Program, children_of, serving
 from tests.fakes.project import make_project
 from tests.fakes.raw import request
@@ -55,7 +56,7 @@ async def search(program: Program, query: str) -> str:
 
 
 async def indexed(program: Program) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + START
     while True:
         reply = await program.ask(request(target=b"/byok/index/status", body=b"{}"))
         if {space["phase"] for space in reply.json["workspaces"]} == {"complete"}:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.disk import fill, mounted
+from tests.fakes.patience import START
 from tests.fakes.process import Program, configure, serving
 from tests.fakes.project import make_project
 from tests.fakes.raw import RawAnswer, request
@@ -30,7 +31,7 @@ async def asked(program: Program, target: str, **body: object) -> RawAnswer:
 
 async def indexed(program: Program, count: int) -> None:
     """Wait until so many workspaces are."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + START
     while True:
         told = (await asked(program, "/byok/index/status")).json
         phases = [space["phase"] for space in told["workspaces"]]

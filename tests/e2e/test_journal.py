@@ -14,7 +14,7 @@ import pytest
 from byok.journal.reading import last_entries
 from tests.fakes.disk import fill, mounted
 from tests.fakes.journal_entries import rows_of
-from tests.fakes.patience import PATIENCE
+from tests.fakes.patience import PATIENCE, START
 from tests.fakes.process import HELD, Program, configure, serving, starting
 from tests.fakes.program import ROOT
 from tests.fakes.raw import RawAnswer, connected, request
@@ -57,7 +57,7 @@ def byok(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
         env={**os.environ, "BYOK_HOME": str(home), "PYTHONPATH": str(ROOT)},
         cwd=ROOT,
         check=False,
-        timeout=60,
+        timeout=START,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.daemon import Answer, Editor, running
+from tests.fakes.patience import PATIENCE
 from tests.fakes.window import TASK, Talk, WindowedUpstream, shared_prefix
 
 
@@ -51,7 +52,7 @@ async def go(editor: Editor, upstream: WindowedUpstream, talk: Talk, n: int) -> 
 
 def section(upstream: WindowedUpstream, **fields: Any) -> dict[str, Any]:
     kind = {"type": "openai", "dialect": "openai_chat"}
-    own = {**kind, "base_url": upstream.url, "timeout": 5, **fields}
+    own = {**kind, "base_url": upstream.url, "timeout": PATIENCE, **fields}
     return {"upstreams": {"fake": own}}
 
 

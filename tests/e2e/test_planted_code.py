@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.patience import START
 from tests.fakes.program import ROOT
 
 pytestmark = pytest.mark.slow
@@ -114,7 +115,7 @@ def run(
         encoding="utf-8",
         cwd=here or root,
         env={**environment(root), **(env or {})},
-        timeout=120,
+        timeout=START,
         check=False,
     )
     assert fails or done.returncode == 0, done.stderr

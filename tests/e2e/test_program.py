@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.commands import Cli
-from tests.fakes.patience import PATIENCE
+from tests.fakes.patience import PATIENCE, START
 from tests.fakes.process import (
     HELD,
     KEY,
@@ -310,7 +310,7 @@ def test_working_folder_code_is_not_run(
         [program, "serve", "--upstream", "nobody"],
         cwd=repository,
         capture_output=True,
-        timeout=20,
+        timeout=START,
         check=False,
     )
     assert done.returncode == 78  # it came as far as the settings

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.daemon import Editor
+from tests.fakes.patience import PATIENCE
 from tests.fakes.replay import bytes_of, recorded
 
 openai: Any = pytest.importorskip("openai", reason="the openai client is not installed")
@@ -84,7 +85,11 @@ def expected_of(item: dict[str, Any]) -> Reading:
 def made(stack: AsyncExitStack, base_url: str, key: str) -> Awaitable[Any]:
     http = openai.DefaultAsyncHttpxClient(trust_env=False)
     client = openai.AsyncOpenAI(
-        base_url=base_url, api_key=key, max_retries=0, timeout=20, http_client=http
+        base_url=base_url,
+        api_key=key,
+        max_retries=0,
+        timeout=PATIENCE,
+        http_client=http,
     )
     return stack.enter_async_context(client)
 

@@ -16,6 +16,7 @@ from byok.augment.endpoints import ENDPOINTS, Local
 from byok.daemon.token import read_token
 from byok.platform.paths import find_paths
 from tests.fakes.daemon import Editor, running
+from tests.fakes.patience import START
 from tests.fakes.process import configure, serving
 from tests.fakes.program import run_byok
 from tests.fakes.raw import request
@@ -97,7 +98,7 @@ async def test_no_spelling_of_an_own_folder_becomes_a_workspace(
         around = [str(home.parent), str(tmp_path)]
         for root in around:
             await editor.post("/byok/index/add", {"root": root})
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + START
         while (await editor.post("/byok/index/status")).json["state"] != "indexed":
             assert time.monotonic() < deadline
             await asyncio.sleep(0.05)

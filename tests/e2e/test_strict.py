@@ -9,6 +9,7 @@ from hypothesis import given, settings
 
 from tests.fakes.conversations import Conversation, conversations
 from tests.fakes.daemon import Answer, Editor, running
+from tests.fakes.patience import PATIENCE
 from tests.fakes.strict import StrictUpstream
 
 
@@ -22,7 +23,7 @@ async def test_strict_upstream_refuses_no_conversation_and_none_loses_a_word() -
             "type": "openai",
             "dialect": "openai_chat",
             "base_url": strict.url,
-            "timeout": 5,
+            "timeout": PATIENCE,
         }
         async with running(
             {"upstreams": {"fake": section}}, environ={"BYOK_KEY_FAKE": "k"}
@@ -32,7 +33,7 @@ async def test_strict_upstream_refuses_no_conversation_and_none_loses_a_word() -
             @given(conversations())
             def ask_and_check(conversation: Conversation) -> None:
                 asking = _ask(editor, strict, conversation.body)
-                answer = asyncio.run_coroutine_threadsafe(asking, loop).result(20)
+                answer = asyncio.run_coroutine_threadsafe(asking, loop).result(PATIENCE)
                 _check(answer, strict, conversation)
 
             await asyncio.to_thread(ask_and_check)

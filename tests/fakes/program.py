@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.fakes.patience import START
+
 ROOT = Path(__file__).parents[2]
 SERVE = (sys.executable, "-m", "byok", "serve")
 
@@ -15,7 +17,7 @@ def run_byok(
     *arguments: str | Path,
     stdin: str = "",
     env: Mapping[str, str] | None = None,
-    seconds: float = 60,
+    seconds: float = START,
 ) -> "subprocess.CompletedProcess[str]":
     """Run `python -m byok` to its end in the environment of the test, plus `env`."""
     return subprocess.run(

@@ -31,7 +31,7 @@ def replaying(shared: Path) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
     finally:
         process.kill()  # it would wait for the streams it stalls
-        process.wait(10)
+        process.wait(PATIENCE)
 
 
 async def answering(url: str) -> None:

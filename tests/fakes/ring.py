@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from byok.keys.keyring_store import KeyringStore
+from tests.fakes.patience import PATIENCE
 
 if TYPE_CHECKING:
     from keyring.backend import KeyringBackend
@@ -45,7 +46,7 @@ class FakeRing:
     def _misbehave(self) -> None:
         self.calls += 1
         if self._wait_for is not None:
-            assert self._wait_for.wait(30)
+            assert self._wait_for.wait(PATIENCE)
         if self._error is not None:
             raise self._error
 

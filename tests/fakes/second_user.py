@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from byok.augment.endpoints import ENDPOINTS
-from tests.fakes.patience import PATIENCE
+from tests.fakes.patience import PATIENCE, START
 
 _NOBODY = 65534
 _THIEF = """
@@ -42,7 +42,7 @@ for pattern in ("/tmp/**/*byok*", "/dev/shm/*", "/run/user/*/*"):
         except OSError:
             pass
 def ask(path, body, token=None):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     headers = {"Content-Type": "application/json"}
     if token is not None:
         headers["Authorization"] = "Bearer " + token
@@ -90,7 +90,7 @@ def run_thief(home: Path, port: int, secrets: list[str]) -> dict[str, Any]:
         text=True,
         cwd="/",
         env={},
-        timeout=120,
+        timeout=START,
         check=True,
         **other,
     )

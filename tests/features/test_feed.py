@@ -3,13 +3,14 @@
 import asyncio
 
 from byok.features.feed import FeedEnd, FeedReader
+from tests.fakes.patience import PATIENCE
 
 
 async def test_waiting_ends_with_news_once() -> None:
     reader = FeedReader()
     reader.wake()
     reader.wake()
-    assert await reader.wait(5)
+    assert await reader.wait(PATIENCE)
     assert not await reader.wait(0.001)
 
 

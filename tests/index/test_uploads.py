@@ -30,7 +30,7 @@ class Held(PlainWorkers):
     go = threading.Event()
 
     def prepare(self, jobs: Iterable[ParseJob]) -> Iterator[ParseOutcome]:
-        assert self.go.wait(10)
+        assert self.go.wait(PATIENCE)
         return super().prepare(jobs)
 
 

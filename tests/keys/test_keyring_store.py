@@ -17,6 +17,7 @@ from keyring.errors import (
 
 from byok.errors import ConfigError
 from byok.keys.keyring_store import KeyringStore
+from tests.fakes.patience import PATIENCE
 from tests.fakes.ring import FakeRing, as_backend, store_of
 
 KEY = "sk-canary0123456789"
@@ -153,7 +154,7 @@ def test_keyring_backend_that_hangs_is_given_up_and_retried_later() -> None:
     free.set()
     stuck = [t for t in threading.enumerate() if t.name == "byok-keyring"]
     for thread in stuck:
-        thread.join(5)
+        thread.join(PATIENCE)
     with pytest.raises(ConfigError):
         store.get(ENTRY)
     now[0] += 60

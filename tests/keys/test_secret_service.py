@@ -23,6 +23,7 @@ import pytest
 
 from byok.keys.keyring_store import KeyringStore
 from tests.fakes.dashboard import signed_in
+from tests.fakes.patience import PATIENCE, START
 from tests.fakes.program import run_byok
 from tests.fakes.settings_daemon import running_on_file, write_settings
 from tests.fakes.upstream import FakeUpstream
@@ -82,7 +83,7 @@ def process(
         yield daemon
     finally:
         daemon.kill()
-        daemon.wait(5)
+        daemon.wait(PATIENCE)
         if daemon.stdout is not None:
             daemon.stdout.close()
 
@@ -120,7 +121,7 @@ def keyring_daemon(
         queue = stack.enter_context(connection.filter(appears))
         connection.send_and_get_reply(DBus().AddMatch(appears))
         daemon = stack.enter_context(process(*command, stdin=password or ""))
-        connection.recv_until_filtered(queue, timeout=10)
+        connection.recv_until_filtered(queue, timeout=START)
         yield daemon
 
 

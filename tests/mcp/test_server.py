@@ -144,7 +144,7 @@ def test_mcp_server_ends_in_spite_of_what_hangs() -> None:
         [sys.executable, "-c", script],
         capture_output=True,
         cwd=ROOT,
-        timeout=30,
+        timeout=PATIENCE,
         check=True,
     )
     # The child has the pipe too, which is read to its end.

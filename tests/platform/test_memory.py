@@ -7,6 +7,7 @@ import pytest
 
 from byok.errors import ConfigError, NotReady
 from byok.platform.memory import explain_import, lacks_memory, speaks_of_memory
+from tests.fakes.patience import START
 
 _MAP = "libopenblas.so.0: failed to map segment from shared object"
 
@@ -66,7 +67,7 @@ def test_room_is_what_the_limit_leaves() -> None:
         [sys.executable, "-c", "\n".join(lines)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=START,
         check=False,
     )
     assert (done.stdout, done.stderr) == ("True False\n", "")

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tests.fakes.patience import START
+
 pytest.importorskip("resource", reason="this system has no such limits")
 
 
@@ -15,7 +17,7 @@ def run(code: str) -> str:
         [sys.executable, "-c", "\n".join(lines)],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=START,
         check=False,
     )
     return done.stdout or done.stderr

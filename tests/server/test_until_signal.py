@@ -10,6 +10,7 @@ import pytest
 
 from byok.daemon.activation import Activation, Notifier
 from byok.platform.paths import find_paths
+from byok.server.http.deadlines import Timing
 from byok.server.run import Daemon, Serving
 from tests.fakes.daemon import parts_of, settings_for
 from tests.fakes.patience import PATIENCE
@@ -43,7 +44,9 @@ async def test_shutdown_at_once_by_a_second_signal(fake: FakeUpstream) -> None:
     fake.play(Script([], end="hang"))
     ready: asyncio.Future[Daemon] = asyncio.get_running_loop().create_future()
     parts = parts_of(settings_for(fake.url))
-    serving = asyncio.ensure_future(Serving().run(*parts, ready.set_result))
+    long = Timing(grace=600)  # it would be waited for in vain
+    run = Serving().run(*parts, ready.set_result, timing=long)
+    serving = asyncio.ensure_future(run)
     port = (await asyncio.wait_for(ready, PATIENCE)).port
     token = find_paths().token.read_text().strip()
     async with connected(port) as connection:
@@ -53,7 +56,7 @@ async def test_shutdown_at_once_by_a_second_signal(fake: FakeUpstream) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         await asyncio.sleep(0)
         os.kill(os.getpid(), signal.SIGTERM)
-        await asyncio.wait_for(serving, 8)  # the grace alone would be 10 s
+        await asyncio.wait_for(serving, PATIENCE)
     gc.unfreeze()
 
 

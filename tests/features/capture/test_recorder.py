@@ -17,6 +17,7 @@ from byok.platform.paths import Paths
 from byok.record import Head, Hop, RequestRecord
 from tests.fakes.clock import Clock
 from tests.fakes.feature_supplies import GivenSupplies, make_site
+from tests.fakes.patience import PATIENCE
 
 Make = Callable[..., CaptureRecorder]
 
@@ -54,7 +55,7 @@ def play(
 
 
 def contents(recorder: CaptureRecorder, tmp_path: Path) -> list[Capture]:
-    assert recorder.wait(20)
+    assert recorder.wait(PATIENCE)
     folder = CaptureFolder(tmp_path / "capture")
     return [folder.read(one.id) for one in folder.contents()]
 

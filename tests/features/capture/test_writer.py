@@ -12,6 +12,7 @@ from byok.features.capture.writer import CaptureWriter, RawCapture
 from byok.record import Hop
 from byok.redact import MARK, Redactor
 from tests.fakes.disk import fill, mounted
+from tests.fakes.patience import PATIENCE
 
 KEY = "canary/key+0123456789"
 PIECES = [RawPiece(0.0, Hop.FROM_CLIENT, 0, f"It is {KEY}.".encode())]
@@ -56,7 +57,7 @@ def test_writer_keeps_the_newest_within_the_limit(tmp_path: Path) -> None:
     writer = writer_of(tmp_path / "capture", most_bytes=1000)
     for number in range(30):
         writer.add(raw(number))
-    assert writer.wait(20)
+    assert writer.wait(PATIENCE)
     writer.close()
     stored = writer.folder.contents()
     assert stored[-1].id == f"{29:016x}"
@@ -77,7 +78,7 @@ def test_a_folder_that_cannot_be_used_is_said_once(
     writer = writer_of(tmp_path / "capture")
     for number in range(5):
         writer.add(raw(number))
-    assert writer.wait(20)
+    assert writer.wait(PATIENCE)
     writer.close()
     assert writer.failed == 5
     assert len(caplog.records) == 1
@@ -90,14 +91,14 @@ def test_a_full_disk_loses_captures_and_nothing_else(
     with mounted(tmp_path / "small", "1m") as disk:
         writer = writer_of(disk / "capture")
         writer.add(raw(1))
-        assert writer.wait(20)
+        assert writer.wait(PATIENCE)
         fill(disk / "filler")
         for number in range(2, 5):
             writer.add(raw(number))
-        assert writer.wait(20)
+        assert writer.wait(PATIENCE)
         (disk / "filler").unlink()
         writer.add(raw(5))
-        assert writer.wait(20)
+        assert writer.wait(PATIENCE)
         writer.close()
         kept = [stored.id for stored in writer.folder.contents()]
         assert {kept[0], kept[-1]} == {f"{1:016x}", f"{5:016x}"}
@@ -111,7 +112,7 @@ def test_a_request_that_cannot_be_scrubbed_stops_no_other(
     odd = RawPiece(0.0, Hop.FROM_CLIENT, 0, object())  # type: ignore[arg-type]
     writer.add(raw(1)._replace(pieces=[odd]))
     writer.add(raw(2))
-    assert writer.wait(20)
+    assert writer.wait(PATIENCE)
     writer.close()
     assert [stored.id for stored in writer.folder.contents()] == [f"{2:016x}"]
     assert (writer.failed, writer.released) == (1, 20)

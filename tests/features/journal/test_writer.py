@@ -23,6 +23,7 @@ from tests.fakes.journal_entries import (
     rows_of,
     write_journal,
 )
+from tests.fakes.patience import PATIENCE
 from tests.fakes.program import ROOT
 
 DAY = 86_400
@@ -164,7 +165,7 @@ def test_tidying_lets_a_new_entry_go_first_and_goes_on_behind_it(path: Path) -> 
     writer.keep_days = 90
     with closing(writer):
         writer.add(entry(request_id="first"))
-        assert again.wait(60)
+        assert again.wait(PATIENCE)
     before, behind = tidied
     assert (len(before), before[-1]) == (3 * STEP + 2, ("first",))
     assert (len(behind), behind[-1]) == (2 * STEP + 3, ("late",))

@@ -109,14 +109,14 @@ async def test_a_slow_reader_gets_each_request_once_as_it_is_now() -> None:
         record = begin(live, "r")
         for _ in range(3):
             pass_bytes(record)
-            assert await reader.wait(5)  # it is woken, but takes nothing
+            assert await reader.wait(PATIENCE)  # it is woken, but takes nothing
         record.model = "m"
         pass_bytes(record)
-        assert await reader.wait(5)
+        assert await reader.wait(PATIENCE)
         row = told(live, reader)["r"]
         assert (row["sent"], row["pieces"], row["model"]) == (16, 4, "m")
         pass_bytes(record)
-        assert await reader.wait(5)
+        assert await reader.wait(PATIENCE)
         counted = told(live, reader)["r"]
         assert (counted["sent"], "model" in counted) == (20, False)
         end(live, record)
@@ -145,7 +145,7 @@ async def test_without_news_nobody_is_woken() -> None:
         begin(live, "untapped", endpoint="/ui/api/live").note_first_byte()
         assert not await reader.wait(0.02)
         end(live, begin(live, "r"))
-        assert await reader.wait(5)
+        assert await reader.wait(PATIENCE)
 
 
 async def test_of_too_many_watchers_the_oldest_ends() -> None:

@@ -11,6 +11,7 @@ from byok.errors import ConfigError
 from byok.index.files.roots import OwnFolders, check_root, rules_of
 from byok.index.files.scan import Counters, walk
 from byok.index.types import FoundFile, IndexOptions, SkipReason
+from tests.fakes.patience import START
 
 NONE = OwnFolders([])
 
@@ -124,7 +125,7 @@ def test_a_second_mount_of_an_own_folder_is_no_workspace(home: Path) -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=START,
         )
         if done.returncode:
             pytest.skip(f"nothing can be mounted here: {done.stderr.strip()[:100]}")

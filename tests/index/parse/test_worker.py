@@ -14,6 +14,7 @@ from byok.index.parse.prepare import prepare
 from byok.index.parse.worker import BEAT, READY, Beat, Prepare, WorkerLimits, work
 from byok.index.types import MAX_BYTES, ParseJob, SkipReason, blob_name
 from tests.fakes import nasty_worker
+from tests.fakes.patience import PATIENCE
 
 NO_TIMER = WorkerLimits(process=0)  # it would end this process
 
@@ -30,7 +31,7 @@ def working(
         yield ours, beat
     finally:
         ours.close()
-        thread.join(10)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
 
 

@@ -17,6 +17,7 @@ from byok.index.store.blobs import find_known
 from byok.index.store.schema import INDEX
 from byok.index.store.store import Store
 from byok.storage.database import Database
+from tests.fakes.patience import PATIENCE
 from tests.fakes.stores import (
     A1,
     FullWriter,
@@ -196,10 +197,10 @@ def test_store_readers_take_turns_and_do_not_wait_for_the_writer(store: Store) -
 
     def work(db: object) -> None:
         seen.set()
-        assert go.wait(10)
+        assert go.wait(PATIENCE)
 
     written = store.change(work)
-    assert seen.wait(10)
+    assert seen.wait(PATIENCE)
     with store.reading() as db:
         assert db.execute("SELECT count(*) FROM blob").fetchone() == (0,)
     go.set()

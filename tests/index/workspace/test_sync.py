@@ -20,6 +20,7 @@ from byok.index.types import Phase
 from byok.index.workspace.sync import Synchroniser
 from byok.index.workspace.workspace import Workspace
 from tests.fakes.engines import InlineWorkers, engine, project, until, written
+from tests.fakes.patience import PATIENCE
 from tests.fakes.repository import Repository
 from tests.fakes.watching import PlayedWatches
 
@@ -319,7 +320,7 @@ async def test_sync_drops_a_file_deleted_while_a_worker_has_it(
         def prepare(self, jobs: Any) -> Iterator[Any]:
             for outcome in super().prepare(jobs):
                 read.set()
-                hold.wait(10)
+                hold.wait(PATIENCE)
                 yield outcome
 
     hold = threading.Event()

@@ -669,7 +669,7 @@ async def test_handlers_are_made_when_a_page_first_asks_and_for_new_settings(
     def make_slowly() -> Mapping[str, PageHandler]:
         made.append("former")
         begun.set()
-        go_on.wait(5)
+        go_on.wait(PATIENCE)
         return {"former": answer}
 
     def make() -> Mapping[str, PageHandler]:
