@@ -52,9 +52,10 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """Plain text."""
+    """Plain text; an aside is not of its author, such as facts about an editor."""
 
     text: str
+    is_aside: bool = field(default=False, compare=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ class ToolResult:
     """The output of one tool call, as the client reports it.
 
     `content` may be empty. It refers to the images by number, in their order: `[image 1
-    below]`.
+    below]`. One that is missing was made up, as every call has a result.
     """
 
     call_id: str
@@ -104,6 +105,7 @@ class ToolResult:
     content: str
     is_error: bool = False
     images: tuple[ImagePart, ...] = ()
+    is_missing: bool = field(default=False, compare=False, kw_only=True)
 
 
 Part: TypeAlias = TextPart | ImagePart | ThinkingPart | ToolCall | ToolResult
@@ -216,8 +218,6 @@ class ChatRequest:
         cache_key: the client's name for prompts that begin alike, which may be those
             of several conversations; "" if it gives none.
         fim: a gap to fill; an upstream that can do so gets it instead of the messages.
-        loop: the loop that the newest results show, for the log, as `warned-failing-3`.
-        ended: why the turn is not to go on, for the user; "" if the model is asked.
     """
 
     messages: tuple[Message, ...]
@@ -240,8 +240,6 @@ class ChatRequest:
     conversation: str = ""
     cache_key: str = ""
     fim: FimRequest | None = None
-    loop: str = ""
-    ended: str = ""
 
     @property
     def is_first_turn(self) -> bool:

@@ -128,7 +128,7 @@ def _messages(step: _Step) -> Iterator[Message]:
     yield Message(step.role, tuple(step.parts))
     for part in step.parts:
         if isinstance(part, ToolCall):
-            missing = ToolResult(part.id, part.name, NO_RESULT)
+            missing = ToolResult(part.id, part.name, NO_RESULT, is_missing=True)
             yield Message(Role.TOOL, (step.results.get(part.id, missing),))
 
 

@@ -23,7 +23,7 @@ class ChatLines(ChatReply):
     heartbeat: ClassVar[Json | None] = chunk()
 
     def __init__(self, chat: ChatRequest, facts: ReplyFacts) -> None:
-        super().__init__(chat, facts.request_id)
+        super().__init__(chat, facts.request_id, own_answer=facts.own_answer)
         self._facts = facts
 
     @property

@@ -157,10 +157,12 @@ def chunk(
 class ChatReply:
     """Stage[StreamEvent, Json] that writes the chunks of one chat answer."""
 
-    def __init__(self, chat: ChatRequest, request_id: str) -> None:
+    def __init__(
+        self, chat: ChatRequest, request_id: str, *, own_answer: bool = False
+    ) -> None:
         self._silent = chat.silent
         self._verbatim = chat.verbatim
-        self._asked = chat.is_question and not chat.ended
+        self._asked = chat.is_question and not own_answer
         self._parallel_tools = chat.client_parallel_tools
         self._tool_use_start = chat.client_tool_use_start
         self._request_id = request_id

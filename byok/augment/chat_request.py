@@ -12,7 +12,6 @@ from byok.augment.history import (
     read_exchanges,
     render_summary,
 )
-from byok.augment.loop_notes import note_loops
 from byok.augment.nodes import CARRIERS, RequestNode, UserTurn, read_turn, request_nodes
 from byok.augment.reply_job import DecodeState, Defaults
 from byok.augment.system import is_agent, mode_prompt, persona_prompt, system_text
@@ -39,7 +38,6 @@ def decode_chat(
     """
     state = state or DecodeState()
     exchanges, current = _read_turns(body, state.note_unknown)
-    exchanges, current, loop = note_loops(exchanges, current, defaults.loops)
     idle = _is_idle(exchanges, current)
     silent = flag(body, "silent")
     flags = mapping(body, "feature_detection_flags")
@@ -83,8 +81,6 @@ def decode_chat(
         client_tool_use_start=flag(flags, "support_tool_use_start"),
         sampling=defaults.sampling,
         conversation=first_text(body, "conversation_id"),
-        loop=loop.fact if loop else "",
-        ended=loop.for_user if loop and loop.ends and not silent else "",
     )
 
 

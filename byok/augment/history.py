@@ -226,7 +226,13 @@ class MessageBuilder:
         """Add a user turn: its results, then its words and images."""
         orphans = self._add_results(turn.results)
         shown = [part for result in orphans for part in self._show_orphan(result)]
-        self._builder.add_user([*shown, *turn.content])
+        parts: list[Part] = [*shown, *turn.content]
+        if not turn.asks:
+            parts = [
+                replace(part, is_aside=True) if isinstance(part, TextPart) else part
+                for part in parts
+            ]
+        self._builder.add_user(parts)
 
     def messages(self) -> tuple[Message, ...]:
         """Return the messages; the first one is the user's."""

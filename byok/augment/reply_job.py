@@ -9,7 +9,6 @@ from byok.chat import ChatRequest, Json, Sampling
 from byok.code_query import CodeQuestion, FileChunk
 from byok.errors import ByokError
 from byok.events import StreamEvent
-from byok.loops.limits import LoopLimits
 from byok.prompts.prompt_set import (
     ModelFit,
     Prompt,
@@ -27,7 +26,7 @@ class Defaults:
     """The user's settings for every request of an endpoint.
 
     `fit` is what prompts must suit. With `compact_tools` the descriptions of tools are
-    shortened. `loops` are the limits of a turn.
+    shortened.
     """
 
     system_prompt: str = ""
@@ -36,7 +35,6 @@ class Defaults:
     prompts: PromptSet = field(default_factory=shipped_prompts)
     fit: ModelFit = field(default_factory=ModelFit)
     compact_tools: bool = False
-    loops: LoopLimits = field(default_factory=LoopLimits)
 
     def render(
         self,
@@ -62,12 +60,16 @@ class Defaults:
 
 @dataclass(frozen=True, slots=True)
 class ReplyFacts:
-    """What a reply reports besides the model's words."""
+    """What a reply reports besides the model's words.
+
+    With an `own_answer` byok answers by itself, so no model says nothing.
+    """
 
     request_id: str = ""
     unknown: tuple[str, ...] = ()
     checkpoint_found: bool = True
     chunks: tuple[FileChunk, ...] = ()
+    own_answer: bool = False
 
     @property
     def fields(self) -> dict[str, Any]:

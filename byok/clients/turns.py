@@ -50,7 +50,9 @@ class Turns:
         if self._builder.is_empty:
             self._system.append(text)
         else:
-            self._builder.add_user([TextPart(f"{_INSTRUCTIONS}\n{text}")])
+            self._builder.add_user(
+                [TextPart(f"{_INSTRUCTIONS}\n{text}", is_aside=True)]
+            )
 
     def add_user(self, parts: Iterable[TextPart | ImagePart]) -> None:
         """Add text and images of the user."""
@@ -75,7 +77,7 @@ class Turns:
         if call_id is None or not self._builder.add_result(of_call):
             status = "error" if result.is_error else "ok"
             head = f"{_ORPHAN}\nid: {result.call_id or 'unknown'}\nstatus: {status}"
-            told = TextPart(f"{head}\n{result.content}")
+            told = TextPart(f"{head}\n{result.content}", is_aside=True)
             self._builder.add_user([told, *result.images])
 
     def messages(self) -> tuple[Message, ...]:

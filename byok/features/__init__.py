@@ -48,7 +48,7 @@ class FeatureRow:
 
 
 ROWS: list[FeatureRow] = [
-    FeatureRow("loops", "settings:LoopSettings"),
+    FeatureRow("loops", "settings:LoopSettings", "guard:LoopGuard"),
     FeatureRow("caps", "settings:CapSettings", "keeper:CapKeeper", "cap"),
     FeatureRow(
         "journal",

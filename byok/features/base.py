@@ -18,6 +18,7 @@ from byok.journal.cost import PriceOf
 from byok.platform.paths import Paths
 from byok.record import RequestRecord, Tap
 from byok.redact import Redactor
+from byok.threads import Runner, inline
 
 if TYPE_CHECKING:
     from byok.code_query import IndexStatus
@@ -103,7 +104,7 @@ class Asking:
     """A request that is about to ask a model.
 
     `chat` is None where the body is passed on as it came. `shows_notices`: the user
-    sees sentences that byok adds to the answer.
+    sees sentences that byok adds to the answer. `run` runs what takes long.
     """
 
     record: RequestRecord
@@ -111,17 +112,26 @@ class Asking:
     model: str
     chat: ChatRequest | None = None
     shows_notices: bool = False
+    run: Runner = inline
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What features say to a request: with a `refusal`, no model is asked.
 
-    The user sees the `notices` with the answer.
+    With an `answer`, byok answers these words itself. `chat` is asked in place of the
+    conversation that was given. The user sees the `notices` with the answer.
     """
 
     refusal: ByokError | None = None
     notices: tuple[str, ...] = ()
+    answer: str = ""
+    chat: ChatRequest | None = None
+
+    @property
+    def ends(self) -> bool:
+        """Whether no model is to be asked."""
+        return self.refusal is not None or bool(self.answer)
 
 
 PASS = Verdict()
@@ -141,7 +151,7 @@ class Feature:
         """
 
     async def admit(self, asking: Asking, /) -> Verdict:
-        """Let a request ask its model, or refuse it. It may reserve something."""
+        """Let a request ask its model, change it, or end it; may reserve something."""
         del asking
         return PASS
 

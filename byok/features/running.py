@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 
 from byok.chat import Json
 from byok.features import ROWS
@@ -40,14 +41,20 @@ class Features:
             feature.configure(supplies)
 
     async def admit(self, asking: Asking) -> Verdict:
-        """Ask each in turn; the first that refuses is the last."""
-        notices: tuple[str, ...] = ()
+        """Ask each in turn, about what those before made of it, until one ends it."""
+        together = PASS
         for feature in self._admitting:
             verdict = await feature.admit(asking)
-            if verdict.refusal is not None:
-                return verdict
-            notices += verdict.notices
-        return Verdict(notices=notices) if notices else PASS
+            if verdict is PASS:
+                continue
+            if verdict.chat is not None:
+                asking = replace(asking, chat=verdict.chat)
+            notices = together.notices + verdict.notices
+            chat = verdict.chat or together.chat
+            together = replace(verdict, notices=notices, chat=chat)
+            if verdict.ends:
+                break
+        return together
 
     async def status(self) -> dict[str, list[Json]]:
         """Return the rows of each that has something to show, as JSON."""

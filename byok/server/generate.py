@@ -5,7 +5,7 @@ The second phase is a `StreamedAnswer` or a `WholeAnswer`.
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -237,11 +237,14 @@ class Generator:
             exchange.record.prompt = f"{job.chat.prompt}@{defaults.prompts.version}"
         self._log_notes(destination, job.chat.notes)
         verdict = await self._judge(request, job.chat)
-        if verdict.refusal is None and not job.chat.ended:
+        if verdict.chat is not None:
+            job = replace(job, chat=verdict.chat)
+        if not verdict.ends:
             ground = self._grounding.ground
             chat, facts = await ground(job, body, exchange.request_id, run)
         else:
-            chat, facts = job.chat, ReplyFacts(exchange.request_id)
+            facts = ReplyFacts(exchange.request_id, own_answer=bool(verdict.answer))
+            chat = job.chat
         reply = job.reply(facts)
         answer = ModelAnswer(
             destination,
@@ -251,17 +254,19 @@ class Generator:
             self._tools,
             notices=map(Notice, verdict.notices),
             refusal=verdict.refusal,
+            own_answer=verdict.answer,
         )
         return answer, reply
 
     async def _judge(self, request: _Request, chat: ChatRequest) -> Verdict:
         """Ask the features, if a model is to be asked."""
-        if not chat.messages or chat.ended:
+        if not chat.messages:
             return PASS
         name, model = request.destination.upstream.name, request.destination.model
         shown = request.row.purpose is Purpose.CHAT and not chat.silent
         record = request.exchange.record
-        return await self._admit(Asking(record, name, model, chat, shown))
+        asking = Asking(record, name, model, chat, shown, request.run)
+        return await self._admit(asking)
 
     async def _with_file(self, body: Json) -> Json:
         """Add the file that a client uploaded but sent only a part of."""

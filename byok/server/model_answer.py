@@ -19,6 +19,7 @@ from byok.events import (
     FinishReason,
     Notice,
     StreamEvent,
+    TextDelta,
     ThinkingDelta,
     ToolCallPlace,
     Usage,
@@ -67,10 +68,12 @@ class ModelAnswer:
         notices: Iterable[Notice] = (),
         logs_notices: bool = False,
         refusal: ByokError | None = None,
+        own_answer: str = "",
     ) -> None:
         """Take what it needs; `logs_notices`: the reply has no place for notices.
 
-        With a `refusal` no upstream is asked: that is how the answer fails.
+        With a `refusal` no upstream is asked: that is how the answer fails. Nor is one
+        with an `own_answer`, which is all that the user is told.
         """
         self._destination = destination
         self._chat = chat
@@ -81,6 +84,7 @@ class ModelAnswer:
         self._collector: CallDataCollector | None = None
         self._logs_notices = logs_notices
         self._refusal = refusal
+        self._own_answer = own_answer
         self.begun = False  # the upstream is being asked
         self.has_lines = False  # lines were given before the last ones
         self.ended = False  # by the upstream's own last word
@@ -91,11 +95,12 @@ class ModelAnswer:
         self.begun = True
         asked, record = self._destination, self._record
         chat, self._chat = self._chat, _FORGOTTEN  # it may be large
-        record.loop = chat.loop
         if self._refusal is not None:
             return aclosing(_fail(self._refusal))
-        if chat.ended:
-            return aclosing(_only(Notice(chat.ended), Finish(FinishReason.STOP)))
+        if self._own_answer:
+            said = TextDelta if self._logs_notices else Notice
+            finish = Finish(FinishReason.STOP)
+            return aclosing(_only(said(self._own_answer), finish))
         record.upstream, record.model = asked.upstream.name, asked.model
         if not chat.messages:
             return aclosing(_only())

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,7 +24,7 @@ from byok.server.model_answer import (
     WholeAnswer,
 )
 from byok.server.openai_api import Ask, CountTokens, Forward
-from byok.threads import Runner
+from byok.threads import Runner, inline
 from byok.upstream.router import Destination, Router
 from byok.window.estimate import BYTES_A_TOKEN, weigh_said, weigh_tools
 from byok.wire.encrypted_content import holds_encrypted
@@ -85,19 +86,24 @@ class Translator:
         self._log_left_out(question)
         if isinstance(row, CountTokens):
             return ConstantAnswer({"input_tokens": estimate_tokens(question)})
-        await self._judge(exchange, destination, question.chat)
-        return self._ask(row, question, exchange, destination)
+        verdict = await self._judge(exchange, destination, question.chat, run)
+        if verdict.chat is not None:
+            question = replace(question, chat=verdict.chat)
+        return self._ask(row, question, exchange, destination, verdict.answer)
 
     async def _judge(
         self,
         exchange: HttpExchange,
         destination: Destination,
         chat: ChatRequest | None = None,
-    ) -> None:
+        run: Runner = inline,
+    ) -> Verdict:
         name, model = destination.upstream.name, destination.model
-        verdict = await self._admit(Asking(exchange.record, name, model, chat))
+        asking = Asking(exchange.record, name, model, chat, run=run)
+        verdict = await self._admit(asking)
         if verdict.refusal is not None:
             raise verdict.refusal
+        return verdict
 
     def _ask(
         self,
@@ -105,6 +111,7 @@ class Translator:
         question: Question,
         exchange: HttpExchange,
         destination: Destination,
+        own_answer: str,
     ) -> Answerable:
         created = int(self._clock())
         head = ReplyHead(exchange.request_id, destination.model, created)
@@ -117,6 +124,7 @@ class Translator:
             exchange.record,
             self._tools,
             logs_notices=True,
+            own_answer=own_answer,
         )
         if isinstance(reply, WholeReply):
             return WholeAnswer(answer, reply, None, self._admission)

@@ -7,7 +7,6 @@ from functools import partial
 from byok.augment.reply_job import Defaults
 from byok.chat import Sampling
 from byok.config import Settings, UpstreamSettings
-from byok.features.loops.settings import LoopSettings
 from byok.prompts.prompt_set import FitMemory, ModelFit, PromptSet, find_fit
 from byok.upstream.catalog import Catalog
 from byok.upstream.router import Destination
@@ -49,7 +48,6 @@ class RequestDefaults:
             self.prompts,
             fit,
             compact_tools=chat.compact_tools and fit.is_small,
-            loops=self.settings.section(LoopSettings).limits,
         )
 
     def _find_fit(self, upstream: str, model: str) -> ModelFit:

@@ -165,3 +165,28 @@ async def test_an_ended_turn_counts_for_no_cap(fake: FakeUpstream) -> None:
         [cap] = (await editor.post("/byok/daemon")).json["features"]["caps"]
     assert (steps, ENDED in last.text) == (6, True)
     assert cap["used"] == 6
+
+
+def failing(times: int) -> dict[str, Any]:
+    """Return a question of Anthropic's API after so many equal failures."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Do it."}]
+    for n in range(times):
+        use = {"type": "tool_use", "id": f"c{n}", "name": "edit", "input": {}}
+        said = {"type": "tool_result", "tool_use_id": f"c{n}", "content": "No."}
+        messages.append({"role": "assistant", "content": [use]})
+        messages.append({"role": "user", "content": [{**said, "is_error": True}]})
+    return {"model": "byok:fake:m", "max_tokens": 99, "messages": messages}
+
+
+async def test_clients_of_other_apis_are_told_and_ended_too(fake: FakeUpstream) -> None:
+    fake.play(answer("I see."))
+    records = Records()
+    async with running(settings_for(fake.url), observers=[records]) as editor:
+        told = await editor.post("/v1/messages", failing(3))
+        ended = await editor.post("/v1/messages", failing(6))
+    assert told.json["content"][0]["text"] == "I see."
+    [asked] = fake.requests
+    assert NOTE in asked["messages"][-1]["content"]
+    assert ended.json["content"][0]["text"].startswith("byok ended this turn")
+    assert ended.json["stop_reason"] == "end_turn"
+    assert records.loops == ["warned-failing-3", "ended-failing-6"]

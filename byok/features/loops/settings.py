@@ -5,8 +5,9 @@ from typing import Annotated, TypeAlias
 from pydantic import Field, model_validator
 
 from byok.config.section import SettingsClash, SettingsSection
-from byok.loops.limits import POLLING, LoopLimits
 
+# Tools whose answer may stay the same while something else goes on.
+_POLLING = ("list-processes", "read-process", "read-terminal")
 _Times: TypeAlias = Annotated[int, Field(ge=0, le=100_000)]
 
 
@@ -37,7 +38,7 @@ class LoopSettings(SettingsSection):
         400, description="Steps of a turn before it is ended; 0: never."
     )
     polling: list[str] = Field(
-        sorted(POLLING),
+        [*_POLLING],
         description="Tools that wait for something, so that the same result may be "
         "repeated.",
     )
@@ -53,9 +54,3 @@ class LoopSettings(SettingsSection):
                     (f"{kind}_warn",),
                 )
         return self
-
-    @property
-    def limits(self) -> LoopLimits:
-        """The limits of a turn."""
-        values = self.model_dump()
-        return LoopLimits(**{**values, "polling": frozenset(self.polling)})

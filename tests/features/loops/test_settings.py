@@ -4,11 +4,12 @@ import pytest
 from pydantic import ValidationError
 
 from byok.features.loops.settings import LoopSettings
-from byok.loops.limits import LoopLimits
 
 
-def test_the_shipped_settings_are_the_shipped_limits() -> None:
-    assert LoopSettings().limits == LoopLimits()
+def test_a_turn_of_a_hundred_steps_is_not_even_told() -> None:
+    shipped = LoopSettings()
+    assert shipped.steps_warn > 100
+    assert shipped.steps_end > 2 * shipped.steps_warn
 
 
 @pytest.mark.parametrize("kind", ["failing", "repeated", "steps"])

@@ -13,9 +13,8 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from byok.loops.calls import AnsweredCall
-from byok.loops.limits import LoopLimits
-from byok.loops.words import Loop, LoopKind
+from byok.features.loops.settings import LoopSettings
+from byok.features.loops.words import AnsweredCall, Loop, LoopKind
 
 _NEAR = 40  # calls in which equal failures are counted across progress
 _AGAIN = 50  # steps after which a long turn is told again
@@ -25,7 +24,7 @@ _Told: TypeAlias = frozenset[tuple[LoopKind, bytes]]
 class LoopWatch:
     """Follows a conversation, step by step; linear in time and in memory."""
 
-    def __init__(self, limits: LoopLimits) -> None:
+    def __init__(self, limits: LoopSettings) -> None:
         self._limits = limits
         self.begin_turn()
 

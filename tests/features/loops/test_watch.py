@@ -5,12 +5,12 @@ from itertools import cycle, islice
 
 import pytest
 
-from byok.loops.calls import AnsweredCall
-from byok.loops.limits import LoopLimits
-from byok.loops.watch import LoopWatch
+from byok.features.loops.settings import LoopSettings
+from byok.features.loops.watch import LoopWatch
+from byok.features.loops.words import AnsweredCall
 from tests.fakes.linear import check_linear
 
-LIMITS = LoopLimits()
+LIMITS = LoopSettings()
 
 
 def failing(path: str = "a.py", error: str = "no such text") -> AnsweredCall:
@@ -25,7 +25,9 @@ def poll(content: str = "still running") -> AnsweredCall:
     return AnsweredCall("read-process", '{"terminal_id": 1}', content)
 
 
-def facts(calls: Iterable[AnsweredCall], limits: LoopLimits = LIMITS) -> dict[int, str]:
+def facts(
+    calls: Iterable[AnsweredCall], limits: LoopSettings = LIMITS
+) -> dict[int, str]:
     """Return what is told of each step, one call a step, by the number of the step."""
     watch = LoopWatch(limits)
     found = {n: watch.add_step([call]) for n, call in enumerate(calls, 1)}
@@ -191,29 +193,29 @@ def test_the_worst_loop_of_a_step_is_told() -> None:
 @pytest.mark.parametrize(
     ("limits", "calls", "expected"),
     [
-        (LoopLimits(on=False), [failing()] * 9, {}),
-        (LoopLimits(failing_warn=0, failing_end=0), [failing()] * 9, {}),
+        (LoopSettings(on=False), [failing()] * 9, {}),
+        (LoopSettings(failing_warn=0, failing_end=0), [failing()] * 9, {}),
         (
-            LoopLimits(failing_warn=0, failing_end=2),
+            LoopSettings(failing_warn=0, failing_end=2),
             [failing()] * 2,
             {2: "ended-failing-2"},
         ),
         (
-            LoopLimits(failing_warn=2, failing_end=0),
+            LoopSettings(failing_warn=2, failing_end=0),
             [failing()] * 3,
             {2: "warned-failing-2", 3: "warned-failing-3"},
         ),
-        (LoopLimits(repeated_warn=0, repeated_end=0), [success()] * 30, {}),
+        (LoopSettings(repeated_warn=0, repeated_end=0), [success()] * 30, {}),
         (
-            LoopLimits(steps_warn=0, steps_end=2),
+            LoopSettings(steps_warn=0, steps_end=2),
             [success("a"), success("b")],
             {2: "ended-steps-2"},
         ),
-        (LoopLimits(polling=frozenset()), [poll()] * 5, {5: "warned-repeated-5"}),
+        (LoopSettings(polling=frozenset()), [poll()] * 5, {5: "warned-repeated-5"}),
     ],
 )
 def test_limits_are_the_users(
-    limits: LoopLimits, calls: list[AnsweredCall], expected: dict[int, str]
+    limits: LoopSettings, calls: list[AnsweredCall], expected: dict[int, str]
 ) -> None:
     assert facts(calls, limits) == expected
 

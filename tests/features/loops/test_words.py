@@ -2,8 +2,7 @@
 
 import pytest
 
-from byok.loops.calls import AnsweredCall
-from byok.loops.words import Loop, LoopKind
+from byok.features.loops.words import AnsweredCall, Loop, LoopKind
 
 CALL = AnsweredCall("edit", '{"path": "a.py"}', "No such text.\nMore.", is_error=True)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.loops.calls import AnsweredCall
+from byok.features.loops.words import AnsweredCall
 
 
 def call(arguments: str, name: str = "t", content: str = "") -> AnsweredCall:
