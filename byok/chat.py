@@ -206,7 +206,6 @@ class ChatRequest:
         notes: what the prompt or the tools had to leave out, for the log.
         silent: a background job of the client that no user sees.
         whole: only a complete answer is of use, so nothing of it is shown before.
-        has_others: other models stand ready, so that a busy one is waited for briefly.
         agent: the model works on its own, with tools.
         verbatim: the answer becomes code or text of the user exactly as it is.
         client_parallel_tools: the client accepts several tool calls in one turn.
@@ -229,7 +228,6 @@ class ChatRequest:
     notes: tuple[str, ...] = ()
     silent: bool = False
     whole: bool = False
-    has_others: bool = False
     agent: bool = False
     verbatim: bool = False
     client_parallel_tools: bool = False

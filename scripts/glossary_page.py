@@ -27,8 +27,8 @@ TERMS: dict[str, tuple[str, ...]] = {
     "byok/keys": ("KeyLadder",),
     "byok/retrieval": ("Retriever", "Scope", "CodeContext"),
     "byok/upstream": (
-        *("Upstream", "WindowedUpstream", "Router", "Catalog", "CircuitBreaker"),
-        *("Timeouts", "OfficialService"),
+        *("Upstream", "Plan", "Recovery", "Router", "Catalog", "CircuitBreaker"),
+        "OfficialService",
     ),
     "byok/config": ("Settings",),
     "byok/wiring": ("Services",),

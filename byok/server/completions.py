@@ -27,7 +27,7 @@ from byok.server.http.gate import Gate
 from byok.server.http.reply import explain_failure, json_response
 from byok.server.model_answer import AnswerTools, ModelAnswer
 from byok.threads import Runner
-from byok.upstream.router import Destination
+from byok.upstream.base import Destination
 
 _log = logging.getLogger(__name__)
 _SESSION = "X-Request-Session-Id"

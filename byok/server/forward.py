@@ -21,9 +21,8 @@ from byok.server.http.reply import COMMON, error_for_user
 from byok.server.http.stream import OpenStream
 from byok.server.openai_api import ClientApi, Forward, client_api
 from byok.threads import Runner
-from byok.upstream.base import ForwardedResponse
+from byok.upstream.base import Destination, ForwardedResponse
 from byok.upstream.http_body import read_to_end
-from byok.upstream.router import Destination
 from byok.wire.json_body import with_string
 from byok.wire.sse import encode_data, encode_named
 

@@ -46,9 +46,10 @@ from byok.server.model_answer import (
     WholeAnswer,
 )
 from byok.threads import Runner
+from byok.upstream.base import Destination
 from byok.upstream.chat_places import ChatPlaces
-from byok.upstream.fallback_choice import Fallbacks
-from byok.upstream.router import Destination, Router
+from byok.upstream.fallback import Fallbacks
+from byok.upstream.router import Router
 
 # Which model answers a request: the user's choice for its purpose, or the client's.
 

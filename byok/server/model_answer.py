@@ -1,7 +1,6 @@
 """A model's answer: events become lines for the client as they come, or one object."""
 
 import logging
-import uuid
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -34,9 +33,9 @@ from byok.server.http.stream import LineStream
 from byok.toolcalls.assemble import ToolCallAssembler
 from byok.toolcalls.provider_data import CallDataCollector
 from byok.toolcalls.repair import Repair
+from byok.upstream.ask import ask, new_call_id
+from byok.upstream.base import Destination
 from byok.upstream.provider_data_store import ProviderDataStore
-from byok.upstream.router import Destination
-from byok.upstream.tool_call_retry import stream_whole_calls
 from byok.wire.json_lines import encode_line
 
 _log = logging.getLogger(__name__)
@@ -111,9 +110,7 @@ class ModelAnswer:
             self._collector = CallDataCollector(chat)
         again = self._tools.settings.ask_again
         return aclosing(
-            stream_whole_calls(
-                self._destination, chat, self._new_assembler, again=again
-            )
+            ask(self._destination, chat, self._new_assembler, corrections=again)
         )
 
     def lines(self, batch: list[StreamEvent]) -> list[Json]:
@@ -157,7 +154,8 @@ class ModelAnswer:
     def note_failure(self, error: ByokError) -> ByokError:
         """Log a failure and note it; return the error without secrets."""
         self._record.note_error(error)
-        name, request_id = self._destination.upstream.name, self._record.request_id
+        name = self._record.upstream or self._destination.upstream.name
+        request_id = self._record.request_id
         _log.warning("request %s to %s: %s", request_id, name, error.log_text)
         return error_for_user(error, self._tools.redactor)
 
@@ -188,7 +186,7 @@ class ModelAnswer:
     def _new_assembler(self, chat: ChatRequest) -> ToolCallAssembler:
         return ToolCallAssembler(
             chat.tools,
-            new_id=lambda: f"call_{uuid.uuid4().hex[:24]}",
+            new_id=new_call_id,
             mode=self._tools.settings.repair,
             user_text=chat.own_words,
             taken=call_ids(chat.messages),

@@ -25,7 +25,8 @@ from byok.server.model_answer import (
 )
 from byok.server.openai_api import Ask, CountTokens, Forward
 from byok.threads import Runner, inline
-from byok.upstream.router import Destination, Router
+from byok.upstream.base import Destination
+from byok.upstream.router import Router
 from byok.window.estimate import BYTES_A_TOKEN, weigh_said, weigh_tools
 from byok.wire.encrypted_content import holds_encrypted
 

@@ -1,16 +1,23 @@
-"""An upstream over HTTP: sends requests, streams events, retries, lists models."""
+"""An upstream over HTTP: sends requests, streams events, lists models."""
 
 import asyncio
 import logging
 import random
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+)
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 
 import httpx
 
-from byok.chat import ChatRequest
-from byok.dialects.base import Codec
+from byok.chat import ChatRequest, ToolDefinition
+from byok.dialects.base import UpstreamRequest
 from byok.errors import (
     BadRequest,
     UpstreamError,
@@ -20,12 +27,19 @@ from byok.errors import (
 from byok.events import Finish, StreamEvent
 from byok.record import current_record
 from byok.stage import Stage
-from byok.upstream.attempts import Attempts
-from byok.upstream.base import NO_HEADERS, ForwardedResponse
+from byok.toolcalls.printed.reader import PrintedCallReader
+from byok.upstream.base import (
+    NO_HEADERS,
+    Destination,
+    ForwardedResponse,
+    Plan,
+    Recovery,
+    plan_again,
+)
 from byok.upstream.fact_sources import fact_sources
 from byok.upstream.failures import missing_path_hint, translate_errors
 from byok.upstream.fetch_models import fetch_models
-from byok.upstream.fim import FimClient
+from byok.upstream.fim import AnotherFimMode
 from byok.upstream.http_body import (
     at_end,
     describing_headers,
@@ -33,13 +47,13 @@ from byok.upstream.http_body import (
     feed_read,
     pass_on,
 )
-from byok.upstream.http_call import RequestKey, UpstreamKeys
+from byok.upstream.http_call import UpstreamKeys
+from byok.upstream.http_recoveries import AnotherKey, AnotherRemedy, Wait
 from byok.upstream.http_sender import Sender
 from byok.upstream.model_facts import KnownModels
 from byok.upstream.profiles import Profiles
-from byok.upstream.prompt_changes import PromptChanges
-from byok.upstream.remedies import Remedies
-from byok.upstream.retry import Patience, patience_of, rest_of_key
+from byok.upstream.remedies import Remedies, RequestRemedies
+from byok.upstream.retry import Patience
 from byok.upstream.spec import UpstreamSpec
 from byok.upstream.timeouts import Timeouts, Watch
 from byok.upstream.transport import Transports, body_of
@@ -47,6 +61,7 @@ from byok.wire.inflate import with_inflate
 
 _log = logging.getLogger(__name__)
 MAX_ANSWER_BYTES = 64 * 2**20  # of a streamed answer, events and all
+_NOTHING = ChatRequest(())
 
 
 def _too_large() -> UpstreamGarbled:
@@ -56,16 +71,10 @@ def _too_large() -> UpstreamGarbled:
     )
 
 
-def _replaces(key: RequestKey, error: UpstreamError) -> bool:
-    """Replace a key that is refused; False if no other one is ready."""
-    rest = rest_of_key(error)
-    return rest is not None and key.replace(rest)
-
-
 class HttpUpstream:
     """Upstream that is reached over HTTP, in any dialect.
 
-    `on_error` is told of every failure, also of those that byok found a way around.
+    `recoveries` begins with what can be tried at any upstream; more may be appended.
     """
 
     def __init__(
@@ -82,15 +91,18 @@ class HttpUpstream:
         self._spec = spec
         self._keys = keys
         self._sender = Sender(spec, transports, keys)
-        self._sleep = sleep
-        self._clock = clock
-        self._luck = luck
         self.remedies = Remedies(spec, profiles)
-        self._prompts = PromptChanges()
         self._has_listed = False  # for the sake of a window
         self.known = KnownModels(self._sender, spec.api, fact_sources(spec, profiles))
-        self.on_error: Callable[[UpstreamError], None] = lambda error: None
-        self._fim = FimClient(spec.name, spec.fim, self._stream)
+        self._key = AnotherKey(keys)
+        self._wait = Wait(spec.patience, sleep=sleep, clock=clock, luck=luck)
+        loads_window = spec.api.dialect.loads_window
+        self.recoveries: tuple[Recovery, ...] = (
+            AnotherRemedy(self.remedies, self.known, loads_window=loads_window),
+            self._key,
+            self._wait,
+            AnotherFimMode(spec.name, spec.fim),
+        )
 
     @property
     def name(self) -> str:
@@ -107,76 +119,33 @@ class HttpUpstream:
         """What it was built from."""
         return self._spec
 
-    def stream(
-        self, chat: ChatRequest, model: str
-    ) -> AsyncGenerator[list[StreamEvent], None]:
-        """See Upstream.stream."""
-        if chat.fim is not None:
-            return self._fim.stream(chat, model)
-        return self._stream(chat, model)
-
-    async def _stream(
-        self, chat: ChatRequest, model: str, fim: Codec | None = None
-    ) -> AsyncGenerator[list[StreamEvent], None]:
-        """Send and stream one request; it is repeated only while nothing was shown."""
-        if self._spec.api.dialect.loads_window:
-            await self.known.ask(model)
-        attempts = Attempts(
-            self.name,
-            chat,
-            self.remedies.begin(self.known.facts(model), fim),
-            self._keys.begin(chat.conversation),
-            self._patience(
-                patience_of(chat, self._spec.patience), has_others=chat.has_others
-            ),
-            self._prompts,
-            may_be_empty=fim is not None,
-        )
-        del chat  # it may be large
-        while True:
-            try:
-                async with self._answer(attempts) as batches:
-                    async for batch in batches:
-                        if attempts.begun:
-                            yield batch
-                        elif first := attempts.take(batch):
-                            self._learn(attempts)
-                            yield first
-                return
-            except UpstreamError as error:
-                self.on_error(error)
-                self.known.learn_from(error, model)
-                error.upstream = self.name
-                seconds = attempts.recover(error)
-                if held := attempts.take_held():
-                    yield held
-                if seconds is None:
-                    if (explained := attempts.explain(error)) is error:
-                        raise
-                    raise explained from error
-                await self._pause(seconds)
-
-    @asynccontextmanager
-    async def _answer(
-        self, attempts: Attempts
-    ) -> AsyncIterator[AsyncGenerator[list[StreamEvent], None]]:
-        """Send a request once; give the events of its answer."""
-        sent, remedies = attempts.sent, attempts.remedies
+    async def send(self, plan: Plan) -> AsyncGenerator[list[StreamEvent], None]:
+        """See Upstream.send."""
+        remedies, written = plan.remedies, plan.written
+        if remedies is None or written is None:
+            raise ValueError("the plan is not prepared")
+        stage = _make_reader(remedies, written.head, plan.outgoing.tools)
         timeouts = self._spec.timeouts_for(remedies.facts)
-        current_record().note_attempt(attempts.content)
-        async with self._sender.open(
+        current_record().note_attempt(written.content)
+        sent = self._sender.open(
             remedies.api,
-            sent.path,
-            attempts.content,
-            sent.headers,
-            attempts.key,
+            written.head.path,
+            written.content,
+            written.head.headers,
+            plan.key,
             timeouts=timeouts,
-        ) as response:
-            encoding = response.headers.get("content-encoding", "")
-            stage = with_inflate(encoding, attempts.reader())
-            batches = self._batches(response, stage, timeouts)
-            async with aclosing(batches):
-                yield batches
+        )
+        del plan, remedies, written  # the answer may take minutes
+        try:
+            async with sent as response:
+                encoding = response.headers.get("content-encoding", "")
+                stage = with_inflate(encoding, stage)
+                async with aclosing(self._batches(response, stage, timeouts)) as reads:
+                    async for batch in reads:
+                        yield batch
+        except UpstreamError as error:
+            error.upstream = self.name
+            raise
 
     async def window(self, model: str) -> int:
         """Return the context window of a model in tokens, 0 if it is unknown.
@@ -261,10 +230,11 @@ class HttpUpstream:
                 hint="Choose a model of an upstream that has.",
                 status=422,
             )
-        key = self._keys.begin()
-        seconds = 0.0 if path == "completions" else self._spec.patience
         # Who asks for vectors has a patience of his own.
-        patience = self._patience(seconds, has_others=path == "embeddings")
+        seconds = 0.0 if path == "completions" else self._spec.patience
+        patience = Patience(seconds, has_others=path == "embeddings")
+        key = self._keys.begin()
+        plan = Plan(Destination(self, ""), _NOTHING, patience=patience, key=key)
         async with AsyncExitStack() as stack:
             while True:
                 current_record().note_attempt(content)
@@ -273,30 +243,25 @@ class HttpUpstream:
                     response = await stack.enter_async_context(sent)
                     break
                 except UpstreamError as error:
-                    if _replaces(key, error):
+                    error.upstream = self.name
+                    outcome = await plan_again((self._key, self._wait), plan, error)
+                    if isinstance(outcome, Plan):
+                        plan = await self._wait.prepare(outcome)
                         continue
-                    wait = patience.plan_wait(error)
-                    if wait is None:
-                        error.upstream = self.name
-                        if hint := missing_path_hint(error, path):
-                            raise error.with_hint(hint) from error
-                        if (explained := patience.explain(error)) is error:
-                            raise
-                        raise explained from error
-                    await self._sleep(wait)
+                    hint = missing_path_hint(error, path)
+                    raise error.with_hint(hint) if hint else outcome from None
             spec = self._spec
             reads = pass_on(response, spec.name, api.base_url, spec.timeouts)
             async with aclosing(reads):
                 yield ForwardedResponse(describing_headers(response), reads)
 
-    def _learn(self, attempts: Attempts) -> None:
-        """Keep what an answer shows of its model, once it has begun."""
-        if attempts.begun:
-            self.known.learn(attempts.remedies.learned_facts())
 
-    async def _pause(self, seconds: float) -> None:
-        if seconds:
-            await self._sleep(seconds)
-
-    def _patience(self, seconds: float, *, has_others: bool = False) -> Patience:
-        return Patience(seconds, self._clock, self._luck, has_others=has_others)
+def _make_reader(
+    remedies: RequestRemedies, head: UpstreamRequest, tools: Iterable[ToolDefinition]
+) -> Stage[bytes, StreamEvent]:
+    """Return a reader of an answer, also for tool calls in its text."""
+    first = remedies.codec.reader(head)
+    schemas = {tool.name: tool.parameters for tool in tools}
+    if remedies.facts.printed_calls is False or not schemas:
+        return first
+    return PrintedCallReader(first, schemas, head.tool_names)

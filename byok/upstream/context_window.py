@@ -1,4 +1,4 @@
-"""An upstream that shortens conversations to the model's context window.
+"""Shorten a conversation to the model's context window, before and after refusals.
 
 Why byok does this itself: some servers refuse a prompt that is too long, others
 silently drop its beginning, and with it the tools and the task.
@@ -12,31 +12,18 @@ model has its own tokenizer, and a wrong one is no better than the learned ratio
 The server is asked before the first large prompt. Some know the window only of a model
 that they have loaded, so it is asked again after the answer, whose count may then tell
 that the prompt was cut.
-
-A shorter request is sent after a refusal only while the user has not seen any answer.
-The messages are released as soon as the answer begins: they can be many megabytes.
 """
 
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
 
 from byok.chat import ChatRequest, Message
-from byok.errors import ContextLengthExceeded, UpstreamEmpty
-from byok.events import (
-    Finish,
-    FinishReason,
-    Notice,
-    StreamEvent,
-    Usage,
-    begins_answer,
-)
-from byok.upstream.base import Upstream, UpstreamLayer
+from byok.errors import ByokError, ContextLengthExceeded, UpstreamEmpty
+from byok.events import Notice, StreamEvent, Usage
+from byok.upstream.base import Destination, Plan, Recovery, Upstream
 from byok.upstream.fitting import ConversationFitter, Fitted
-from byok.upstream.router import Destination
 from byok.upstream.summaries import Summarise
 from byok.upstream.window_notices import GUESSED, WindowNotices
 from byok.window.estimate import (
@@ -53,7 +40,6 @@ _FEW, _SMALL = 8, 4_000  # messages or tools, bytes: they fit into any window
 _LEAST_CUT = 8_000  # bytes; no server is known to cut less
 _TRIES = 3  # of shorter requests where refusals name no number; else it is one
 _LEAST_ANSWER = 64  # tokens
-_FORGOTTEN = ChatRequest(())
 _UNSAID = (
     "If this was too long for it, set context_window for this upstream, or lower it."
 )
@@ -83,122 +69,118 @@ class WindowSource:
         return self.by_model.get(model) or self.configured
 
 
-class WindowedUpstream(UpstreamLayer):
-    """An upstream that shortens conversations to the model's context window."""
+class ShorterConversation(Recovery):
+    """Keeps the conversations with one upstream within the windows of its models."""
 
     def __init__(
-        self, inner: Upstream, summarise: Summarise, window: WindowSource | None = None
+        self,
+        upstream: Upstream,
+        summarise: Summarise,
+        window: WindowSource | None = None,
     ) -> None:
-        super().__init__(inner)
+        self._upstream = upstream
         self._summarise = summarise
         self._window = window or WindowSource()
         self._models: OrderedDict[str, WindowLimits] = OrderedDict()
         self._notices = WindowNotices(self._window.cure)
         weighing = weigh if self._window.reasoning else weigh_said
-        self._fitter = ConversationFitter(inner.name, weighing, self._summarise_for)
+        self._fitter = ConversationFitter(upstream.name, weighing, self._write_summary)
 
-    def stream(
-        self, chat: ChatRequest, model: str
-    ) -> AsyncGenerator[list[StreamEvent], None]:
-        """See Upstream.stream."""
-        if self._is_small(chat):
-            return self._inner.stream(chat, model)
-        return self._fitting(chat, model)
+    async def prepare(self, plan: Plan) -> Plan:
+        """Shorten a conversation that does not fit, as far as that is known."""
+        if plan.fitted is not None or self._is_small(plan.outgoing):
+            return plan
+        fitted = await self._fit(plan)
+        return plan.having(fitted=fitted, is_cut=plan.is_cut or fitted.is_new)
 
-    async def _fitting(
-        self, chat: ChatRequest, model: str
-    ) -> AsyncGenerator[list[StreamEvent], None]:
-        """Send what fits, and learn from the answer or refusal how much that is."""
-        limits, conversation = self._limits(model), _conversation_of(chat)
-        fitted, owed = await self._fit(chat, model, limits)
-        cut = fitted.is_new
-        for attempt in count(1):
-            sent, weight = fitted.chat, fitted.weight
-            begun, teaches = False, _is_what_is_weighed(sent)
-            owed = [GUESSED] if cut and limits.guessed else owed
-            try:
-                async with aclosing(self._inner.stream(sent, model)) as batches:
-                    async for batch in batches:
-                        if not begun and begins_answer(batch):
-                            _check_room(batch)
-                            begun = True
-                            chat = sent = _FORGOTTEN  # they may be large
-                            fitted = replace(fitted, chat=_FORGOTTEN)
-                            batch = [*owed, *batch]
-                        if teaches and isinstance(batch[-1], Finish):
-                            told = await self._learn(
-                                model, limits, weight, batch, conversation
-                            )
-                            batch = [*batch[:-1], *told, batch[-1]]
-                        yield batch
-                return
-            except ContextLengthExceeded as refusal:
-                if begun:
-                    raise
-                self._learn_from_refusal(model, limits, weight, refusal)
-                error = self._explain(refusal, chat, limits)
-                if attempt > (1 if error.window else _TRIES):
-                    raise error from refusal
-                fitted, owed = await self._fit(chat, model, limits)
-                cut = cut or fitted.is_new
-                if fitted.weight >= weight:
-                    shorter = _with_shorter_answer(fitted.chat, error)
-                    fitted = replace(fitted, chat=shorter)
-            except UpstreamEmpty as error:
-                _explain_empty(error, weight)
-                raise
+    async def next(self, plan: Plan, failure: ByokError) -> Plan | ByokError:
+        """Learn from a refusal, and shorten the conversation further, or the answer."""
+        if isinstance(failure, UpstreamEmpty) and plan.weight > _SMALL:
+            return failure.with_hint(_UNSAID)  # llama-cpp-python refuses it so
+        if not isinstance(failure, ContextLengthExceeded) or not plan.fitted:
+            return failure
+        limits, weight = self._limits(plan.model), plan.weight
+        limits.learn_from_refusal(weight, failure.window, failure.counted)
+        _log.info(
+            "%s: the window of %.80s is taken to be %d tokens",
+            plan.name,
+            plan.model,
+            limits.learned,
+        )
+        explained = self._explain(failure, plan.request, limits)
+        if plan.shortenings >= (1 if failure.window else _TRIES):
+            return explained
+        fitted = await self._fit(plan)
+        if fitted.weight >= weight:
+            shorter = _with_shorter_answer(fitted.chat, failure)
+            if shorter is None:
+                return explained
+            fitted = replace(fitted, chat=shorter)
+        return plan.having(
+            fitted=fitted,
+            is_cut=plan.is_cut or fitted.is_new,
+            shortenings=plan.shortenings + 1,
+            written=None,
+        )
 
-    async def _fit(
-        self, chat: ChatRequest, model: str, limits: WindowLimits
-    ) -> tuple[Fitted, list[StreamEvent]]:
-        """Return what is sent, and the notice where no conversation can fit."""
+    def notices(self, plan: Plan) -> Iterable[Notice]:
+        """Tell that the conversation had to be cut by a guess, or cannot fit."""
+        if plan.fitted is None:
+            return ()
+        if plan.is_cut and self._limits(plan.model).guessed:
+            return (GUESSED,)
+        return (plan.fitted.notice,) if plan.fitted.notice else ()
+
+    async def note_end(
+        self, plan: Plan, events: Sequence[StreamEvent]
+    ) -> Sequence[Notice]:
+        """Learn from the count of the prompt; return the notice that it was cut."""
+        if plan.fitted is None or not plan.fitted.is_counted:
+            return ()
+        limits, model, weight = self._limits(plan.model), plan.model, plan.weight
+        counts = (event.input_tokens for event in events if isinstance(event, Usage))
+        tokens = next(counts, 0)
+        told = await self._ask(model) if tokens and weight > _LEAST_CUT else 0
+        if limits.learn_from_count(weight, tokens, told) or not self._window.may_cut:
+            return ()
+        estimate, conversation = int(weight / limits.ratio), _conversation_of(plan)
+        notice = self._notices.note_cut(conversation, model, tokens, estimate)
+        if notice is None:
+            return ()
+        _log.warning(
+            "%s counted %d tokens of a prompt of about %d: it cuts what is too long",
+            plan.name,
+            tokens,
+            estimate,
+        )
+        return (notice,)
+
+    async def _fit(self, plan: Plan) -> Fitted:
+        """Return what fits, with the notice where nothing can."""
+        chat, model = plan.restored or plan.request, plan.model
+        limits, conversation = self._limits(model), _conversation_of(plan)
         told = 0 if limits.window() else await self._ask(model)
         room = limits.room(told, chat.sampling.max_tokens)
         fitted = await self._fitter.fit(chat, model, room)
-        window, conversation = limits.window(told), _conversation_of(chat)
-        notice = None
+        window, notice = limits.window(told), None
         if fitted.cuts_system:
             notice = self._notices.note_instructions(conversation, model, window)
         elif room and fitted.fixed >= room:
             estimate = int(fitted.fixed / limits.ratio)
             notice = self._notices.note_no_room(conversation, model, window, estimate)
-        return fitted, [notice] if notice else []
+        is_counted = _is_what_is_weighed(fitted.chat)
+        return replace(fitted, is_counted=is_counted, notice=notice)
 
     async def _ask(self, model: str) -> int:
         """Return the window that the server tells, 0 for none."""
         lookup = self._window.lookup
         return await lookup(model) if lookup else 0
 
-    async def _summarise_for(
+    async def _write_summary(
         self, model: str, dropped: Sequence[Message], room: int, longest: int
     ) -> str:
-        return await self._summarise(Destination(self, model), dropped, room, longest)
-
-    async def _learn(
-        self,
-        model: str,
-        limits: WindowLimits,
-        weight: int,
-        batch: list[StreamEvent],
-        conversation: str | None,
-    ) -> list[StreamEvent]:
-        """Learn from the count of the prompt; return the notice that it was cut."""
-        counts = (event.input_tokens for event in batch if isinstance(event, Usage))
-        tokens = next(counts, 0)
-        told = await self._ask(model) if tokens and weight > _LEAST_CUT else 0
-        if limits.learn_from_count(weight, tokens, told) or not self._window.may_cut:
-            return []
-        estimate = int(weight / limits.ratio)
-        notice = self._notices.note_cut(conversation, model, tokens, estimate)
-        if notice is None:
-            return []
-        _log.warning(
-            "%s counted %d tokens of a prompt of about %d: it cuts what is too long",
-            self.name,
-            tokens,
-            estimate,
-        )
-        return [notice]
+        asker = Destination(self._upstream, model)
+        return await self._summarise(asker, dropped, room, longest)
 
     def _explain(
         self, refusal: ContextLengthExceeded, chat: ChatRequest, limits: WindowLimits
@@ -207,21 +189,6 @@ class WindowedUpstream(UpstreamLayer):
         tools = int(weigh_tools(chat.tools) / limits.ratio)
         count = len(chat.tools)
         return self._notices.explain_tools(refusal, limits.window(), tools, count)
-
-    def _learn_from_refusal(
-        self,
-        model: str,
-        limits: WindowLimits,
-        weight: int,
-        error: ContextLengthExceeded,
-    ) -> None:
-        limits.learn_from_refusal(weight, error.window, error.counted)
-        _log.info(
-            "%s: the window of %.80s is taken to be %d tokens",
-            self.name,
-            model,
-            limits.learned,
-        )
 
     def _limits(self, model: str) -> WindowLimits:
         if model not in self._models:
@@ -238,9 +205,9 @@ class WindowedUpstream(UpstreamLayer):
         return weight <= _SMALL
 
 
-def _conversation_of(chat: ChatRequest) -> str | None:
+def _conversation_of(plan: Plan) -> str | None:
     """Return the id of a conversation; None where no user would see a notice."""
-    return None if chat.silent else chat.conversation
+    return None if plan.request.silent else plan.request.conversation
 
 
 def _is_what_is_weighed(chat: ChatRequest) -> bool:
@@ -249,38 +216,14 @@ def _is_what_is_weighed(chat: ChatRequest) -> bool:
 
 
 def _with_shorter_answer(
-    chat: ChatRequest, error: ContextLengthExceeded
-) -> ChatRequest:
+    chat: ChatRequest, failure: ContextLengthExceeded
+) -> ChatRequest | None:
     """Lower max_tokens to what the window leaves beside a prompt that fits.
 
-    Raises:
-        ContextLengthExceeded: the given one, if that does not help.
+    Returns None if that does not help.
     """
     wanted = chat.sampling.max_tokens or 0
-    left = (error.window or 0) - (error.counted or error.window or 0)
+    left = (failure.window or 0) - (failure.counted or failure.window or 0)
     if not _LEAST_ANSWER <= left < wanted:
-        raise error
+        return None
     return replace(chat, sampling=replace(chat.sampling, max_tokens=left))
-
-
-def _explain_empty(error: UpstreamEmpty, weight: int) -> None:
-    """Suggest that the conversation was too long: llama-cpp-python refuses it so.
-
-    Raises:
-        UpstreamEmpty: with that hint, where the conversation was not a small one.
-    """
-    if weight > _SMALL:
-        raise error.with_hint(_UNSAID) from error
-
-
-def _check_room(batch: list[StreamEvent]) -> None:
-    """Raise ContextLengthExceeded if an answer ends before its first token (GLM)."""
-    match [event for event in batch if not isinstance(event, Notice)]:
-        case [Usage(input_tokens=read, output_tokens=0), Finish(FinishReason.LENGTH)]:
-            raise ContextLengthExceeded(
-                "the conversation leaves it no room for an answer.",
-                window=read or None,
-                counted=read or None,
-            )
-        case _:
-            pass

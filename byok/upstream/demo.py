@@ -19,7 +19,7 @@ from byok.events import (
     ToolCallDelta,
     Usage,
 )
-from byok.upstream.base import NO_HEADERS, ForwardedResponse
+from byok.upstream.base import NO_HEADERS, ForwardedResponse, Plan, Recovery
 
 MODEL = "echo"
 _MAX_ECHO = 2000
@@ -28,6 +28,8 @@ _LABEL = re.compile(r"\[[a-z][^\]\n]*\]?")  # of augment/nodes.py
 
 class DemoUpstream:
     """Upstream without a model; it pauses for `pause` seconds between words."""
+
+    recoveries: tuple[Recovery, ...] = ()
 
     def __init__(self, name: str = "demo", *, pause: float = 0.01) -> None:
         self._name = name
@@ -64,11 +66,9 @@ class DemoUpstream:
         """List the one model."""
         return [MODEL]
 
-    async def stream(
-        self, chat: ChatRequest, model: str
-    ) -> AsyncGenerator[list[StreamEvent], None]:
+    async def send(self, plan: Plan) -> AsyncGenerator[list[StreamEvent], None]:
         """Answer word by word."""
-        del model
+        chat = plan.outgoing
         if chat.verbatim:
             raise UpstreamError(
                 "The demo is no model: it writes nothing into your code.",

@@ -11,11 +11,9 @@ it stood alone: a list of models must not make an upstream less patient.
 """
 
 import logging
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from byok.chat import ChatRequest, Role
 from byok.errors import (
     ByokError,
     ConfigError,
@@ -24,16 +22,18 @@ from byok.errors import (
     UpstreamError,
     UpstreamRefused,
 )
-from byok.events import Notice, StreamEvent, begins_answer, is_thinking
+from byok.events import Notice
+from byok.model_ids import split_id
+from byok.purposes import Purpose
 from byok.record import current_record
-from byok.upstream.base import NO_HEADERS, ForwardedResponse, Upstream
+from byok.upstream.base import Destination, Plan, Recovery
 from byok.upstream.fallback_memory import FallbackMemory, Topic
 from byok.upstream.reasons import reason_of
+from byok.upstream.refusing import RefusingUpstream
 from byok.upstream.retry import passes
-from byok.upstream.router import Destination
+from byok.upstream.router import Router
 
 _log = logging.getLogger(__name__)
-_FORGOTTEN = ChatRequest(())
 _ELSEWHERE = frozenset(
     {
         RefusalKind.AUTH,
@@ -67,155 +67,138 @@ def helps_elsewhere(error: ByokError) -> bool:
             return False
 
 
-class FallbackUpstream:
-    """An upstream for one request: the chosen model, or the first other that answers.
-
-    `chain` begins with the chosen one; `now` is who is asked, or was asked last.
-    """
+class AnotherModel(Recovery):
+    """Asks the models of a chain, for one request; the first is the chosen one."""
 
     def __init__(
         self, chain: Sequence[Destination], memory: FallbackMemory, topic: Topic
     ) -> None:
-        self.chain = chain
+        self._chain = chain
         self._memory = memory
         self._topic = topic
-        wanted = memory.find(topic)
-        found = (asked for asked in chain if asked.model_id == wanted)
-        self.now = next(found, chain[0])
 
     @property
-    def name(self) -> str:
-        """See Upstream.name."""
-        return self._asked.name
+    def first(self) -> Destination:
+        """Who answered the conversation last, else the chosen one."""
+        wanted = self._memory.find(self._topic)
+        found = (asked for asked in self._chain if asked.model_id == wanted)
+        return next(found, self._chain[0])
 
-    @property
-    def rest_seconds(self) -> float:
-        """See Upstream.rest_seconds."""
-        return self._asked.rest_seconds
-
-    @property
-    def _asked(self) -> Upstream:
-        return self.now.upstream
-
-    async def stream(
-        self, chat: ChatRequest, model: str
-    ) -> AsyncGenerator[list[StreamEvent], None]:
-        """See Upstream.stream; the model is that of `now`."""
-        del model
-        if not self._memory.stays(self._topic, continues=_continues(chat)):
-            self.now = self.chain[0]
-        failures = _Failures()
-        brief = replace(chat, has_others=True)
-        for asked, is_last in self._order(failures):
-            begun = is_named = False
-            try:
-                sent = chat if is_last else brief
-                stream = self._ask(asked, sent, failures)
-                del sent
-                async with aclosing(stream) as batches:
-                    async for batch in batches:
-                        if not begun and begins_answer(batch):
-                            if not is_named:
-                                batch = [*failures.notices(asked), *batch]
-                                is_named = True
-                            if is_thinking(batch):
-                                failures.has_thoughts = True
-                            else:
-                                begun = True
-                                chat = brief = _FORGOTTEN  # they may be large
-                                self._stay()
-                        yield batch
-                return
-            except ByokError as error:
-                if begun or not (failures.first or helps_elsewhere(error)):
-                    raise
-                failures.add(asked, error)
-                self._memory.note_failure(asked.model_id, error)
-        raise failures.summary()
-
-    def serves(self, path: str, model: str) -> bool:
-        """See Upstream.serves."""
-        return self._asked.serves(path, model)
-
-    def forward(
-        self, path: str, content: bytes, headers: Mapping[str, str] = NO_HEADERS
-    ) -> AbstractAsyncContextManager[ForwardedResponse]:
-        """See Upstream.forward; nothing falls back: the body names the model."""
-        return self._asked.forward(path, content, headers)
-
-    async def models(self) -> list[str]:
-        """See Upstream.models."""
-        return await self._asked.models()
-
-    def _order(self, failures: "_Failures") -> Iterator[tuple[Destination, bool]]:
-        """Give whom to ask: who is asked now, the others, at last who is only busy.
-
-        Each comes with whether it is waited for with all patience.
-        """
-        first = self.now
-        for asked in (first, *(asked for asked in self.chain if asked is not first)):
-            yield asked, False
-        if (busy := failures.find_busy()) is not None:
-            yield busy, True
-
-    def _ask(
-        self, asked: Destination, chat: ChatRequest, failures: "_Failures"
-    ) -> AsyncGenerator[list[StreamEvent], None]:
-        if failures.first:
-            _log.warning("asking %.120s: %s", asked.model_id, failures.log_text)
+    async def prepare(self, plan: Plan) -> Plan:
+        """Begin with who was asked last, or with the chosen one at a new question."""
+        if not (plan.failures or plan.has_others):
+            plan = plan.having(has_others=True)
+            continues = not plan.request.is_question
+            if not self._memory.stays(self._topic, continues=continues):
+                plan = plan.having(destination=self._chain[0])
         record = current_record()
-        record.upstream, record.model = asked.upstream.name, asked.model
-        self.now = asked
-        return asked.upstream.stream(chat, asked.model)
+        record.upstream, record.model = plan.name, plan.model
+        return plan
 
-    def _stay(self) -> None:
-        chosen = self.now is self.chain[0]
-        self._memory.keep(self._topic, "" if chosen else self.now.model_id)
+    async def next(self, plan: Plan, failure: ByokError) -> Plan | ByokError:
+        """Ask the next one; after the first any failure is a reason."""
+        if not (plan.failures or helps_elsewhere(failure)):
+            return failure
+        asked = plan.destination
+        self._memory.note_failure(asked.model_id, failure)
+        failed = [*plan.failures, (asked, failure)]
+        if not plan.has_others:
+            return _sum_up(failed)
+        ids = {who.model_id for who, _ in failed}
+        left = (one for one in self._chain if one.model_id not in ids)
+        busy = (who for who, why in failed if passes(why))
+        if following := next(left, None):
+            has_others = True
+        elif following := next(busy, None):
+            has_others = False
+        else:
+            return _sum_up(failed)
+        _log.warning(
+            "asking %.120s: %s failed: %s",
+            following.model_id,
+            plan.name,
+            failure.log_text,
+        )
+        return plan.send_to(following, failure, has_others=has_others)
+
+    def notices(self, plan: Plan) -> Iterable[Notice]:
+        """Tell who answers instead of whom, and that earlier thoughts are void."""
+        if not plan.failures:
+            return
+        void, (asked, failure) = plan.has_void_thoughts, plan.failures[0]
+        if plan.destination.model_id != asked.model_id:
+            text = f"{plan.destination.model_id} answers instead of {asked.model_id}: "
+            yield Notice(f"{text}{reason_of(failure)}.", is_restart=void)
+        elif void:
+            text = f"{asked.model_id} was asked again: {reason_of(failure)}."
+            yield Notice(text, is_restart=True)
+
+    def note_begin(self, plan: Plan) -> None:
+        """Let the conversation stay with who answers it: its prompt is cached there."""
+        model_id = plan.destination.model_id
+        is_chosen = model_id == self._chain[0].model_id
+        self._memory.keep(self._topic, "" if is_chosen else model_id)
 
 
-def _continues(chat: ChatRequest) -> bool:
-    """Tell whether a request only brings the results of tools."""
-    return bool(chat.messages) and chat.messages[-1].role is not Role.USER
+def _sum_up(failed: Sequence[tuple[Destination, ByokError]]) -> ByokError:
+    """Return the chosen one's last error, with what became of the others."""
+    last = {asked.model_id: error for asked, error in failed}
+    first, *others = last
+    told = "; ".join(f"{other}: {reason_of(last[other])}" for other in others)
+    error = last[first]
+    if not others:
+        return error
+    return error.with_hint(f"{error.hint} The others failed too: {told}.".strip())
 
 
-class _Failures:
-    """Who was asked in vain, and why; `has_thoughts`: some of theirs were shown."""
+@dataclass(frozen=True, slots=True)
+class Fallbacks:
+    """Puts the user's other models behind a chosen one.
 
-    def __init__(self) -> None:
-        self._made: list[tuple[Destination, ByokError]] = []
-        self.has_thoughts = False
+    `named` gives the ids of the models for a purpose, `local` are the names of the
+    upstreams on this machine.
+    """
 
-    @property
-    def first(self) -> ByokError | None:
-        return self._made[0][1] if self._made else None
+    router: Router
+    named: Callable[[Purpose], Sequence[str]]
+    local: Collection[str]
+    memory: FallbackMemory
 
-    @property
-    def log_text(self) -> str:
-        asked, error = self._made[-1]
-        return f"{asked.upstream.name} failed: {error.log_text}"
+    async def prepare(
+        self, chosen: Destination, purpose: Purpose, conversation: str = ""
+    ) -> Destination:
+        """Return a destination that falls back, or the chosen one if none is named."""
+        chain = await self.chain_of(chosen, purpose)
+        if len(chain) == 1:
+            return chosen
+        topic = (purpose, conversation, chosen.model_id)
+        recovery = AnotherModel(chain, self.memory, topic)
+        return replace(
+            recovery.first, instead_of=chosen.instead_of, recoveries=(recovery,)
+        )
 
-    def add(self, asked: Destination, error: ByokError) -> None:
-        self._made.append((asked, error))
+    async def chain_of(
+        self, chosen: Destination, purpose: Purpose
+    ) -> list[Destination]:
+        """Return who is asked for a purpose, one if the other fails.
 
-    def notices(self, answering: Destination) -> list[Notice]:
-        """Return what the user is told when another one answers."""
-        if not self._made:
+        Code goes only to upstreams that the user chose or put into the list. Who
+        chooses a model on this machine may do so to keep code here; it is replaced by
+        one elsewhere only if the list has it too, so that the user has seen both
+        together.
+        """
+        others = self._others(chosen, self.named(purpose))
+        return [chosen, *[await self.router.choose(model) for model in others]]
+
+    def _others(self, chosen: Destination, named: Sequence[str]) -> list[str]:
+        if not named or isinstance(chosen.upstream, RefusingUpstream):
             return []
-        asked, error = self._made[0]
-        void, self.has_thoughts = self.has_thoughts, False
-        if answering is asked:
-            text = f"{asked.model_id} was asked again: {reason_of(error)}."
-            return [Notice(text, is_restart=True)] if void else []
-        text = f"{answering.model_id} answers instead of {asked.model_id}: "
-        return [Notice(f"{text}{reason_of(error)}.", is_restart=void)]
+        ids = list(dict.fromkeys(map(self.router.resolve, named)))
+        others = [model for model in ids if model != chosen.model_id]
+        if chosen.upstream.name in self.local and chosen.model_id not in ids:
+            return [model for model in others if self._is_local(model)]
+        return others
 
-    def find_busy(self) -> Destination | None:
-        """Return the first one that will answer again by itself."""
-        return next((asked for asked, error in self._made if passes(error)), None)
-
-    def summary(self) -> ByokError:
-        """Return the chosen one's last error, with what became of the others."""
-        last = {asked.model_id: (asked, error) for asked, error in self._made}
-        (_, error), *others = last.values()
-        told = "; ".join(f"{a.model_id}: {reason_of(e)}" for a, e in others)
-        return error.with_hint(f"{error.hint} The others failed too: {told}.".strip())
+    def _is_local(self, model_id: str) -> bool:
+        upstream, _ = split_id(model_id) or ("", "")
+        return upstream in self.local

@@ -1,17 +1,14 @@
 """FIM: ask for code between a prefix and a suffix, in the best mode of a model."""
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import aclosing
-from typing import TypeAlias
+from collections.abc import Mapping
 
-from byok.chat import ChatRequest
 from byok.dialects.base import Codec
 from byok.dialects.fim.codecs import modes_for
 from byok.dialects.fim.templates import FimMode
-from byok.errors import RefusalKind, UpstreamError, UpstreamRefused
-from byok.events import StreamEvent
+from byok.errors import ByokError, RefusalKind, UpstreamError, UpstreamRefused
 from byok.record import current_record
+from byok.upstream.base import Plan, Recovery
 
 _log = logging.getLogger(__name__)
 _MAX_MODELS = 1000
@@ -26,73 +23,74 @@ _NOT_KNOWN = frozenset(
     }
 )
 
-Events: TypeAlias = AsyncGenerator[list[StreamEvent], None]
 
-
-class FimClient:
+class AnotherFimMode(Recovery):
     """Tries FIM modes in order, and keeps to the one that a model accepted.
 
     `codecs` are the upstream's, by mode; None stands for a chat.
     """
 
-    def __init__(
-        self,
-        name: str,
-        codecs: Mapping[FimMode, Codec | None],
-        ask: Callable[[ChatRequest, str, Codec | None], Events],
-    ) -> None:
-        self._name = name
+    def __init__(self, upstream: str, codecs: Mapping[FimMode, Codec | None]) -> None:
+        self._upstream = upstream
         self._codecs = codecs
-        self._ask = ask
         self._used: dict[str, FimMode] = {}  # model -> the mode it took last
         self._logged: set[FimMode] = set()
 
-    async def stream(self, chat: ChatRequest, model: str) -> Events:
-        """Yield the events of the first mode that is not refused."""
-        record = current_record()
-        prompt = record.prompt
-        for mode, is_last in self._possible(model):
-            codec = self._codecs[mode]
-            record.prompt = "" if codec else prompt  # only a chat is told one
-            asked = self._ask(chat, model, codec)
-            try:
-                async with aclosing(asked) as batches:
-                    async for batch in batches:
-                        self._keep(model, mode)
-                        yield batch
-                return
-            except UpstreamRefused as error:
-                if not _helps_another_mode(error):
-                    raise
-                self._used.pop(model, None)
-                if is_last:
-                    raise
-                self._log_refused(mode)
+    async def prepare(self, plan: Plan) -> Plan:
+        """Choose the mode of a request that fills a gap."""
+        if plan.request.fim is None or plan.mode is not None:
+            return plan
+        modes, known = self._modes(plan.model), self._used.get(plan.model)
+        return self._use(plan, known if known in modes else modes[0])
 
-    def _possible(self, model: str) -> Iterable[tuple[FimMode, bool]]:
+    async def next(self, plan: Plan, failure: ByokError) -> Plan | ByokError:
+        """Use the mode after one that is not served here."""
+        if plan.mode is None or not _refuses_mode(failure):
+            return failure
+        self._used.pop(plan.model, None)
+        modes = self._modes(plan.model)
+        following = modes[modes.index(plan.mode) + 1 :]
+        if not following:
+            return failure
+        if plan.mode not in self._logged:
+            self._logged.add(plan.mode)
+            _log.info("%s does not serve FIM by %s", self._upstream, plan.mode)
+        return self._use(plan, following[0])
+
+    def note_begin(self, plan: Plan) -> None:
+        """Begin with this mode from now on."""
+        if plan.mode is not None:
+            if len(self._used) > _MAX_MODELS:
+                self._used.clear()
+            self._used[plan.model] = plan.mode
+        if plan.codec is not None:
+            current_record().prompt = ""  # only a chat is told one
+
+    def _use(self, plan: Plan, mode: FimMode) -> Plan:
+        """Return the plan in a mode; what was found out about another one is void."""
+        return plan.having(
+            mode=mode,
+            codec=self._codecs[mode],
+            patience=None,
+            remedies=None,
+            written=None,
+        )
+
+    def _modes(self, model: str) -> list[FimMode]:
         try:
-            modes = modes_for(self._codecs, model)
+            return modes_for(self._codecs, model)
         except UpstreamError as error:
-            error.upstream = self._name
+            error.upstream = self._upstream
             raise
-        if (known := self._used.get(model)) in modes:
-            modes = modes[modes.index(known) :]
-        return [(mode, mode is modes[-1]) for mode in modes]
-
-    def _log_refused(self, mode: FimMode) -> None:
-        if mode not in self._logged:
-            self._logged.add(mode)
-            _log.info("%s does not serve FIM by %s", self._name, mode)
-
-    def _keep(self, model: str, mode: FimMode) -> None:
-        if len(self._used) > _MAX_MODELS:
-            self._used.clear()
-        self._used[model] = mode
 
 
-def _helps_another_mode(error: UpstreamRefused) -> bool:
+def _refuses_mode(failure: ByokError) -> bool:
     """Tell whether the mode is refused, and not this request.
 
     A refusal inside a stream, which has no status, never is one of the mode.
     """
-    return error.upstream_status in _NOT_SERVED and error.kind in _NOT_KNOWN
+    return (
+        isinstance(failure, UpstreamRefused)
+        and failure.upstream_status in _NOT_SERVED
+        and failure.kind in _NOT_KNOWN
+    )

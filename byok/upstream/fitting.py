@@ -17,6 +17,7 @@ from functools import partial
 from typing import TypeAlias
 
 from byok.chat import ChatRequest, Message, Role
+from byok.events import Notice
 from byok.threads import Runner, inline
 from byok.window.compaction import LOW_WATER, plan
 from byok.window.estimate import Weigh, weigh_tools
@@ -37,7 +38,8 @@ class Fitted:
 
     `fixed` is what is not shortened further, the tools and the system message, and part
     of `weight`. `is_new` means that more was cut than in the turn before, and
-    `cuts_system` that the system message left no room for anything else.
+    `cuts_system` that the system message left no room for anything else. `is_counted`:
+    the upstream counts the tokens of just what was weighed. `notice` is for the user.
     """
 
     chat: ChatRequest
@@ -45,6 +47,8 @@ class Fitted:
     weight: int
     is_new: bool = False
     cuts_system: bool = False
+    is_counted: bool = False
+    notice: Notice | None = None
 
 
 class ConversationFitter:

@@ -19,9 +19,8 @@ from dataclasses import dataclass
 from byok.errors import ConfigError
 from byok.purposes import Purpose
 from byok.record import current_record
-from byok.upstream.fallback import FallbackUpstream
-from byok.upstream.fallback_choice import Fallbacks
-from byok.upstream.router import Destination
+from byok.upstream.base import Destination
+from byok.upstream.fallback import Fallbacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +61,8 @@ class QuestionRoutes:
         if self.chat_model is None:
             return frozenset()
         chosen = await self._choose(self.chat_model)
-        found = (await self.fallbacks.prepare(chosen, Purpose.CHAT)).upstream
-        if isinstance(found, FallbackUpstream):
-            return frozenset(asked.upstream.name for asked in found.chain)
-        return frozenset({found.name})
+        chain = await self.fallbacks.chain_of(chosen, Purpose.CHAT)
+        return frozenset(asked.upstream.name for asked in chain)
 
     async def _choose(self, model: str) -> Destination:
         if model:

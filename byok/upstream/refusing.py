@@ -9,11 +9,10 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from byok.chat import ChatRequest
 from byok.dialects.presets import OLLAMA, SUGGESTED_MODEL
 from byok.errors import MODEL_NOT_FOUND, BadRequest
 from byok.events import StreamEvent
-from byok.upstream.base import NO_HEADERS, ForwardedResponse
+from byok.upstream.base import NO_HEADERS, ForwardedResponse, Plan, Recovery
 
 # What no section of the settings can be called is not repeated: it may be anything.
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
@@ -22,6 +21,8 @@ _UNNAMED = "unknown"
 
 class RefusingUpstream:
     """Upstream that refuses every request."""
+
+    recoveries: tuple[Recovery, ...] = ()
 
     def __init__(self, name: str, message: str, hint: str) -> None:
         self._name = name
@@ -38,10 +39,8 @@ class RefusingUpstream:
         """See Upstream.rest_seconds."""
         return 0.0
 
-    async def stream(
-        self, chat: ChatRequest, model: str
-    ) -> AsyncGenerator[list[StreamEvent], None]:
-        """See Upstream.stream."""
+    async def send(self, plan: Plan) -> AsyncGenerator[list[StreamEvent], None]:
+        """See Upstream.send."""
         raise self._refusal(422)
         yield []  # makes it a generator
 

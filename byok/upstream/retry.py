@@ -5,7 +5,7 @@ from the first failure, so that a long answer that failed does not use it up.
 """
 
 import math
-from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from byok.chat import ChatRequest
@@ -57,109 +57,114 @@ class _Prospect(Enum):
     NONE = "the same failure"
 
 
-_MOST_RETRIES = {
-    _Prospect.PASSES: math.inf,
-    _Prospect.LOST: 2,
-    _Prospect.SLOW: 1,
-    _Prospect.BROKEN: 1,
-    _Prospect.NONE: 0,
-}
-
-
+@dataclass(frozen=True, slots=True)
 class Patience:
-    """The waits of one request: at most `seconds` in all, after its first failure.
+    """How long a request waits for its upstream: at most `seconds` after a failure.
 
-    Where `has_others`, another model is asked after a few seconds, and at once where
-    this one was too slow. `clock` gives seconds, `luck` random numbers from 0 to 1.
+    Where it `has_others`, another model is asked after a few seconds, and at once where
+    this one was too slow. It is a value: a wait gives another one.
+
+    Attributes:
+        since: when the first failure was, None before it; in seconds, as all times.
+        retries: what was hoped of each retry.
+        pause: how long the next attempt waits.
+        told_until: until when the user knows of a wait, from `notices` notices.
     """
 
-    def __init__(
-        self,
-        seconds: float,
-        clock: Callable[[], float],
-        luck: Callable[[], float],
-        *,
-        has_others: bool = False,
-    ) -> None:
-        self._seconds = min(seconds, _PATIENCE_WITH_OTHERS) if has_others else seconds
-        self._most = {
-            **_MOST_RETRIES,
-            _Prospect.PASSES: 2.0 if has_others else math.inf,
-        }
-        self._retries_slow = seconds > _BACKGROUND_PATIENCE and not has_others
-        self._clock = clock
-        self._luck = luck
-        self._since: float | None = None
-        self._retries = dict.fromkeys(_Prospect, 0)
-        self._told_until = -math.inf
-        self._notices = 0
+    seconds: float
+    has_others: bool = False
+    since: float | None = None
+    retries: tuple[_Prospect, ...] = ()
+    pause: float = 0.0
+    told_until: float = -math.inf
+    notices: int = 0
 
-    def plan_wait(self, error: UpstreamError) -> float | None:
-        """Return the seconds to wait before the next attempt, None to give up.
+    def plan_wait(
+        self, error: UpstreamError, now: float, luck: float
+    ) -> "Patience | None":
+        """Return the patience with the pause before the next attempt, None to give up.
 
-        The wait is exponential with full jitter, or as long as the upstream asks for.
-        A connection that is lost was often closed by the server after its last answer:
-        the first retry is at once.
+        The pause is exponential with full jitter (`luck` is a random number from 0 to
+        1), or as long as the upstream asks for. A connection that is lost was often
+        closed by the server after its last answer: the first retry is at once.
         """
-        if self._since is None:
-            self._since = self._clock()
-        prospect = _prospect(error)
-        if prospect is _Prospect.SLOW and not self._retries_slow:
+        prospect, since = _prospect(error), now if self.since is None else self.since
+        if len(self._retries_for(prospect)) >= self._most_retries(prospect):
             return None
-        if self._retries[prospect] >= self._most[prospect]:
-            return None
-        self._retries[prospect] += 1
-        number = self._retries[prospect]
+        retries = (*self.retries, prospect)
+        planned = replace(self, since=since, retries=retries, pause=0.0)
+        number = len(planned._retries_for(prospect))
         if prospect is _Prospect.LOST and number == 1 and _had_connection(error):
-            return 0.0
-        if not self._seconds:
+            return planned
+        if not self.seconds:
             return None
         longest = min(_FIRST_BACKOFF * 2.0 ** min(number - 1, 10), _LONGEST_BACKOFF)
-        seconds = longest * self._luck()
+        pause = longest * luck
         if prospect is not _Prospect.PASSES:
-            return seconds
+            return replace(planned, pause=pause)
         asked = error.retry_after if isinstance(error, UpstreamRefused) else None
-        left = self._seconds - self.waited
+        left = planned._left(now)
         if left <= 0 or (asked or 0.0) > left:
             return None
         if asked is not None:
             # Whoever answers too early with the same time again is asked ever later.
-            seconds = max(asked, seconds) if number > 1 else asked
-        return min(seconds, left)
-
-    @property
-    def waited(self) -> float:
-        """The seconds since the first failure."""
-        return 0.0 if self._since is None else self._clock() - self._since
+            pause = max(asked, pause) if number > 1 else asked
+        return replace(planned, pause=min(pause, left))
 
     def write_notice(
-        self, name: str, error: UpstreamError, seconds: float
-    ) -> Notice | None:
-        """Return what the user reads before a wait, if nothing covers it yet.
+        self, name: str, error: UpstreamError, now: float
+    ) -> "tuple[Patience, Notice | None]":
+        """Return what the user reads before the pause, if nothing covers it yet.
 
         Each notice without a time that the upstream named covers twice the time of the
         one before, so that five minutes take four of them.
         """
-        until, reason = self._clock() + seconds, reason_of(error)
-        if seconds <= _SHORT or until <= self._told_until:
-            return None
+        if self.pause <= _SHORT or now + self.pause <= self.told_until:
+            return self, None
         if isinstance(error, UpstreamRefused) and error.retry_after is not None:
-            span, wait = seconds, wait_in_words(seconds)
+            span, wait = self.pause, wait_in_words(self.pause)
         else:
-            left = self._seconds - self.waited
-            span = min(left, max(seconds, _FIRST_SPAN * 2**self._notices))
+            span = max(self.pause, _FIRST_SPAN * 2**self.notices)
+            span = min(self._left(now), span)
             wait = f"up to {wait_in_words(span)}"
-        self._told_until = self._clock() + span
-        self._notices += 1
-        still = "still " if self._notices > 1 else ""
-        return Notice(f"{name}: {reason}, {still}waiting {wait}.", at_once=True)
+        still = "still " if self.notices else ""
+        text = f"{name}: {reason_of(error)}, {still}waiting {wait}."
+        told = replace(self, told_until=now + span, notices=self.notices + 1)
+        return told, Notice(text, at_once=True)
 
-    def explain(self, error: UpstreamError) -> UpstreamError:
+    def explain(self, error: UpstreamError, now: float) -> UpstreamError:
         """Return the error at the end of the patience, with the time it took."""
-        if _prospect(error) is not _Prospect.PASSES or self.waited <= _SHORT:
+        waited = self._waited(now)
+        if _prospect(error) is not _Prospect.PASSES or waited <= _SHORT:
             return error
-        told = f"byok waited {wait_in_words(self.waited)} for it. {error.hint}"
+        told = f"byok waited {wait_in_words(waited)} for it. {error.hint}"
         return error.with_hint(told.strip())
+
+    def _waited(self, now: float) -> float:
+        return 0.0 if self.since is None else now - self.since
+
+    def _left(self, now: float) -> float:
+        longest = self.seconds
+        if self.has_others:
+            longest = min(longest, _PATIENCE_WITH_OTHERS)
+        return longest - self._waited(now)
+
+    def _retries_for(self, prospect: _Prospect) -> list[_Prospect]:
+        return [one for one in self.retries if one is prospect]
+
+    def _most_retries(self, prospect: _Prospect) -> float:
+        match prospect:
+            case _Prospect.PASSES:
+                return 2 if self.has_others else math.inf
+            case _Prospect.LOST:
+                return 2
+            case _Prospect.SLOW:
+                is_patient = self.seconds > _BACKGROUND_PATIENCE
+                return int(is_patient and not self.has_others)
+            case _Prospect.BROKEN:
+                return 1
+            case _Prospect.NONE:
+                return 0
 
 
 def patience_of(chat: ChatRequest, seconds: float) -> float:

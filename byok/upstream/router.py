@@ -2,13 +2,13 @@
 
 import logging
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from byok.dialects.default_models import find_closest
 from byok.model_ids import MAX_ID_LENGTH, PREFIX, ListedModel, split_id
 from byok.purposes import Purpose
-from byok.upstream.base import Upstream
+from byok.upstream.base import Destination, Upstream
 from byok.upstream.catalog import Catalog
 from byok.upstream.refusing import (
     unconfigured_upstream,
@@ -20,23 +20,6 @@ _MAX_REMEMBERED = 100
 PLACEHOLDER = "default"
 NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 _FIRST_LIST_SECONDS = 2.0  # for lists that are on their way
-
-
-@dataclass(frozen=True, slots=True)
-class Destination:
-    """The upstream and model that a request goes to.
-
-    `instead_of` is the requested id, if it is unknown and another model answers.
-    """
-
-    upstream: Upstream
-    model: str
-    instead_of: str = ""
-
-    @property
-    def model_id(self) -> str:
-        """The id of the model that answers, as clients name it."""
-        return ListedModel(self.upstream.name, self.model).id
 
 
 class Router:

@@ -14,7 +14,8 @@ from byok.chat import ChatRequest, Message, Role, Sampling, TextPart
 from byok.errors import UpstreamEmpty, UpstreamTimeout
 from byok.events import TextDelta, Usage
 from byok.record import current_record
-from byok.upstream.router import Destination
+from byok.upstream.ask import ask
+from byok.upstream.base import Destination
 
 _NO_WISHES = Sampling()
 # No reasoning: it takes longer than anybody waits here.
@@ -88,14 +89,14 @@ async def answer_of(
     record = current_record()
     name = asked.upstream.name
     record.uncounted.append((name, asked.model))
-    async with aclosing(asked.upstream.stream(chat, asked.model)) as batches:
+    async with aclosing(ask(asked, chat)) as batches:
         async for batch in batches:
             for event in batch:
                 if isinstance(event, TextDelta):
                     said.append(event.text)
                     length += len(event.text)
                 elif isinstance(event, Usage):
-                    usage = event  # the last one counts for all
+                    usage = event
             if longest is not None and length >= longest:
                 break
     if usage != Usage():

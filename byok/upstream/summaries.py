@@ -12,7 +12,7 @@ from byok.chat import Message
 from byok.errors import ByokError, ContextLengthExceeded
 from byok.prompts.prompt_set import PromptSet, shipped_prompts
 from byok.truncate import truncate_middle
-from byok.upstream.router import Destination
+from byok.upstream.base import Destination
 from byok.upstream.short_question import answer_of
 from byok.window.transcript import instruction, outline, transcript
 

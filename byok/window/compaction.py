@@ -122,7 +122,7 @@ _SHORTEST_RESULT = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CompactionPlan:
     """The planned outcome for a conversation without its system message.
 
     Attributes:
@@ -149,7 +149,7 @@ class Plan:
 
 def plan(
     body: Sequence[Message], room: int, weigh: Weigh, user_texts: Collection[str] = ()
-) -> Plan | None:
+) -> CompactionPlan | None:
     """Plan how to reduce a conversation to its low-water mark; `room` is in bytes.
 
     `user_texts` is what the user wrote in each turn.
@@ -172,7 +172,7 @@ def plan(
     if not front.cut and not draft.changed:
         return None
     last = max(draft.changed, front.cut)
-    return Plan(
+    return CompactionPlan(
         tuple(draft.messages),
         front.cut,
         next((point for point in points if point >= last), len(body)),

@@ -18,7 +18,7 @@ from byok.chat import (
     ToolCall,
     ToolResult,
 )
-from byok.window.compaction import Plan
+from byok.window.compaction import CompactionPlan
 from byok.wire.json_body import write_json
 
 _ROOM = 16 * 2**20  # bytes of everything that is kept
@@ -36,7 +36,7 @@ class Compaction:
         """Return a conversation with its beginning replaced."""
         return (*self.messages, *body[self.length :])
 
-    def further(self, made: Plan, summary: str) -> "Compaction":
+    def further(self, made: CompactionPlan, summary: str) -> "Compaction":
         """Return the compaction that results from a further plan on top of this one."""
         length = max(made.length, len(self.messages))
         return Compaction(

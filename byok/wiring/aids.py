@@ -7,7 +7,7 @@ from byok.config import Settings
 from byok.prompts.prompt_set import PromptSet
 from byok.retrieval.model_aids import ModelAids, Rerank, Translate
 from byok.routing import EndpointGroup, ServedBy
-from byok.upstream.fallback_choice import Fallbacks
+from byok.upstream.fallback import Fallbacks
 from byok.upstream.question_routes import QuestionRoutes
 
 

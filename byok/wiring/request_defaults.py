@@ -8,8 +8,8 @@ from byok.augment.reply_job import Defaults
 from byok.chat import Sampling
 from byok.config import Settings, UpstreamSettings
 from byok.prompts.prompt_set import FitMemory, ModelFit, PromptSet, find_fit
+from byok.upstream.base import Destination
 from byok.upstream.catalog import Catalog
-from byok.upstream.router import Destination
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from byok.routing import OFFICIAL, EndpointGroup, ServedBy
 from byok.upstream.base import Upstream
 from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.chat_places import ChatPlaces
-from byok.upstream.fallback_choice import Fallbacks
+from byok.upstream.fallback import Fallbacks
 from byok.upstream.fallback_memory import FallbackMemory
 from byok.upstream.official import OfficialService
 from byok.upstream.profiles import Profiles

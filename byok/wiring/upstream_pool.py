@@ -18,12 +18,12 @@ from byok.keys.lookup import AnyKey
 from byok.prompts.prompt_set import PromptSet
 from byok.purposes import Purpose
 from byok.redact import Redactor
-from byok.upstream.base import Upstream
-from byok.upstream.fallback_choice import Fallbacks
+from byok.upstream.base import Destination, Upstream
+from byok.upstream.fallback import Fallbacks
 from byok.upstream.model_facts import KnownModels
 from byok.upstream.profiles import Profiles
 from byok.upstream.provider_data_store import ProviderDataStore
-from byok.upstream.router import Destination, Router
+from byok.upstream.router import Router
 from byok.upstream.summaries import Summariser
 from byok.upstream.transport import Transports
 from byok.wiring.key_sources import keys_wanted, make_key

@@ -14,14 +14,14 @@ from byok.keys.lookup import AnyKey
 from byok.redact import Redactor
 from byok.upstream.base import Upstream
 from byok.upstream.client import HttpUpstream
-from byok.upstream.context_window import WindowedUpstream, WindowSource
+from byok.upstream.context_window import ShorterConversation, WindowSource
 from byok.upstream.demo import MODEL as DEMO_MODEL
 from byok.upstream.demo import DemoUpstream
 from byok.upstream.model_facts import KnownModels
 from byok.upstream.official import OfficialService
 from byok.upstream.profiles import Profiles
 from byok.upstream.provider_data_store import ProviderDataStore
-from byok.upstream.restoring import RestoringUpstream
+from byok.upstream.restoring import RestoredData
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.summaries import Summarise
 from byok.upstream.timeouts import LOCAL, REASONING, REMOTE
@@ -118,8 +118,9 @@ def make_upstream(
         cure=window_cure(vendor, dialect.name),
         by_model={model: own.window for model, own in settings.facts.items()},
     )
-    windowed = WindowedUpstream(http, summarise, window)
-    return RestoringUpstream(windowed, provider_data), http.known
+    shorter = ShorterConversation(http, summarise, window)
+    http.recoveries += (shorter, RestoredData(provider_data))
+    return http, http.known
 
 
 def make_official(

@@ -16,6 +16,8 @@ import pytest
 from byok.chat import ChatRequest, Message, Role, TextPart
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.errors import UpstreamError
+from byok.upstream.ask import ask
+from byok.upstream.base import Destination
 from byok.upstream.client import HttpUpstream
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.timeouts import Timeouts
@@ -202,7 +204,7 @@ async def told(url: str, patience: Timeouts) -> tuple[str, UpstreamError]:
     chat = ChatRequest((Message(Role.USER, (TextPart("Hi?"),)),))
     try:
         with pytest.raises(UpstreamError) as caught:
-            async for batch in upstream.stream(chat, "m"):
+            async for batch in ask(Destination(upstream, "m"), chat):
                 text += "".join(getattr(e, "text", "") for e in batch)
     finally:
         await transports.close()

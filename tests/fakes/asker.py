@@ -9,10 +9,13 @@ from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.dialects.openai_chat.quirks import DEFAULT, Quirks
 from byok.errors import KeyMissing, UpstreamError, UpstreamRefused
 from byok.events import Finish, FinishReason, StreamEvent, TextDelta
+from byok.upstream.ask import ask
+from byok.upstream.base import Destination
 from byok.upstream.client import HttpUpstream
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Transports
+from tests.fakes.scripted import events_of
 from tests.fakes.upstream import Script, answer
 
 PATIENT = Timeouts(first_byte=5.0, idle=5.0)
@@ -75,14 +78,13 @@ class Asker:
         self.slept.append(seconds)
 
     async def ask(self, chat: ChatRequest = CHAT) -> list[StreamEvent]:
-        stream = self.upstream.stream(chat, "m")
-        return [event async for batch in stream for event in batch]
+        return await events_of(self.upstream, chat)
 
     async def fail(self) -> tuple[list[StreamEvent], UpstreamError]:
         """Give the events before the failure, and the failure."""
         events: list[StreamEvent] = []
         with pytest.raises(UpstreamError) as caught:
-            async for batch in self.upstream.stream(CHAT, "m"):
+            async for batch in ask(Destination(self.upstream, "m"), CHAT):
                 events += batch
         assert str(caught.value).startswith("fake: ")
         assert len(caught.value.sentence) < 450

@@ -6,15 +6,16 @@ from contextlib import AbstractAsyncContextManager
 
 import httpx
 
-from byok.chat import ChatRequest
 from byok.errors import ByokError
 from byok.events import StreamEvent
-from byok.upstream.base import NO_HEADERS, ForwardedResponse
+from byok.upstream.base import NO_HEADERS, ForwardedResponse, Plan, Recovery
 from byok.upstream.transport import Route, Transports
 
 
 class Lister:
     """Upstream without answers; clear `open` to keep askers waiting."""
+
+    recoveries: tuple[Recovery, ...] = ()
 
     def __init__(self, name: str, *models: str) -> None:
         self._name = name
@@ -39,9 +40,7 @@ class Lister:
             raise self.failure
         return list(self.listed)
 
-    def stream(
-        self, chat: ChatRequest, model: str
-    ) -> AsyncGenerator[list[StreamEvent], None]:
+    def send(self, plan: Plan) -> AsyncGenerator[list[StreamEvent], None]:
         raise NotImplementedError
 
     def serves(self, path: str, model: str) -> bool:

@@ -6,7 +6,15 @@ from contextlib import AbstractAsyncContextManager
 from byok.chat import ChatRequest
 from byok.errors import ContextLengthExceeded
 from byok.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
-from byok.upstream.base import NO_HEADERS, ForwardedResponse
+from byok.upstream.ask import ask
+from byok.upstream.base import (
+    NO_HEADERS,
+    Destination,
+    ForwardedResponse,
+    Plan,
+    Recovery,
+    Upstream,
+)
 
 Answer = list[list[StreamEvent]]
 
@@ -24,6 +32,14 @@ def too_long(
     return ContextLengthExceeded("It is too long.", window=window, counted=counted)
 
 
+async def events_of(
+    upstream: Upstream, chat: ChatRequest, model: str = "m"
+) -> list[StreamEvent]:
+    """Ask, and give the events of the answer."""
+    batches = ask(Destination(upstream, model), chat)
+    return [event async for batch in batches for event in batch]
+
+
 class Scripted:
     """Upstream whose answers a function gives; it may raise instead."""
 
@@ -34,6 +50,7 @@ class Scripted:
     ) -> None:
         self.answer = answer
         self._name = name
+        self.recoveries: tuple[Recovery, ...] = ()
         self.asked: list[tuple[ChatRequest, str]] = []
         self.closed = 0
 
@@ -53,11 +70,9 @@ class Scripted:
     async def models(self) -> list[str]:
         return ["m"]
 
-    async def stream(
-        self, chat: ChatRequest, model: str
-    ) -> AsyncGenerator[list[StreamEvent], None]:
-        self.asked.append((chat, model))
-        del chat
+    async def send(self, plan: Plan) -> AsyncGenerator[list[StreamEvent], None]:
+        self.asked.append((plan.outgoing, plan.model))
+        del plan
         try:
             for batch in self.answer(self.asked[-1][0]):
                 yield batch

@@ -12,7 +12,7 @@ from byok.config import Settings
 from byok.keys import KeyLadder
 from byok.platform.paths import find_paths
 from byok.prompts.kinds import FAMILIES
-from byok.upstream.router import Destination
+from byok.upstream.base import Destination
 from byok.wiring.services import open_services
 from tests.fakes.occasions import OCCASIONS, Occasion
 

@@ -11,10 +11,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from byok.chat import ChatRequest
 from byok.daemon.token import read_token
 from byok.events import StreamEvent
 from byok.server.run import listening
+from byok.upstream.base import Plan
 from byok.upstream.demo import DemoUpstream
 from byok.upstream.router import Router
 from byok.wiring.services import Services
@@ -189,10 +189,8 @@ async def test_completion_failure_is_logged_once(
 class Faulty(DemoUpstream):
     """Has a fault."""
 
-    async def stream(
-        self, chat: ChatRequest, model: str
-    ) -> AsyncGenerator[list[StreamEvent], None]:
-        raise KeyError(model)
+    async def send(self, plan: Plan) -> AsyncGenerator[list[StreamEvent], None]:
+        raise KeyError(plan.model)
         yield []
 
 

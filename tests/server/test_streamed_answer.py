@@ -7,11 +7,11 @@ from dataclasses import replace
 import aiohttp
 import pytest
 
-from byok.chat import ChatRequest
 from byok.daemon.token import read_token
 from byok.errors import UpstreamGarbled
 from byok.events import Finish, FinishReason, StreamEvent, TextDelta
 from byok.server.run import listening
+from byok.upstream.base import Plan
 from byok.upstream.demo import DemoUpstream
 from byok.upstream.router import Router
 from byok.wiring.services import Services
@@ -44,9 +44,7 @@ class Odd(DemoUpstream):
         self._end = end
         self._error = error
 
-    async def stream(
-        self, chat: ChatRequest, model: str
-    ) -> AsyncGenerator[list[StreamEvent], None]:
+    async def send(self, plan: Plan) -> AsyncGenerator[list[StreamEvent], None]:
         yield [TextDelta("One ")]
         yield [TextDelta("two."), *self._end]
         if self._error is not None:

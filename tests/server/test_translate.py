@@ -22,6 +22,7 @@ from byok.events import (
 )
 from byok.server.http.deadlines import Timing
 from byok.server.translate import estimate_tokens
+from byok.upstream.base import Plan
 from tests.fakes.daemon import Answer, Editor
 from tests.fakes.scripted import Scripted
 from tests.fakes.scripted_daemon import daemon_with
@@ -83,7 +84,7 @@ async def test_translated_refusal_before_the_answer_is_a_status(
 class Breaking(Scripted):
     """Says something, and breaks."""
 
-    async def stream(self, chat: ChatRequest, model: str) -> Any:
+    async def send(self, plan: Plan) -> Any:
         yield [TextDelta("Half")]
         raise UpstreamGarbled("It broke.")
 
@@ -142,7 +143,7 @@ class Waiting(Scripted):
         super().__init__()
         self.may_speak = asyncio.Event()
 
-    async def stream(self, chat: ChatRequest, model: str) -> Any:
+    async def send(self, plan: Plan) -> Any:
         await self.may_speak.wait()
         yield [TextDelta("Hi."), STOP]
 

@@ -31,15 +31,16 @@ from byok.errors import (
     UpstreamRefused,
 )
 from byok.events import Finish, FinishReason, Notice, StreamEvent, TextDelta, Usage
-from byok.upstream.context_window import WindowedUpstream, WindowSource
-from byok.upstream.router import Destination
+from byok.upstream.ask import ask
+from byok.upstream.base import Destination
+from byok.upstream.context_window import ShorterConversation, WindowSource
 from byok.upstream.summaries import Summariser
-from byok.window.compaction import Plan, plan
+from byok.window.compaction import CompactionPlan, plan
 from byok.window.estimate import weigh, weigh_tools
 from byok.window.transcript import summary_of
 from tests.fakes.histories import PNG, agent, results, rules_broken_by, step, user
 from tests.fakes.patience import PATIENCE
-from tests.fakes.scripted import Answer, Scripted, said, too_long
+from tests.fakes.scripted import Answer, Scripted, events_of, said, too_long
 
 SYSTEM = Message(Role.SYSTEM, (TextPart("Be exact. " * 20),))
 TOOLS = (ToolDefinition("view", "Shows a file.", {"type": "object"}),)
@@ -84,19 +85,18 @@ class Bench:
     def __init__(self, model: Scripted, window: WindowSource | None = None) -> None:
         self.model = model
         self.dropped: list[Sequence[Message]] = []
-        self.upstream = WindowedUpstream(model, self._summarise, window)
+        model.recoveries = (ShorterConversation(model, self._summarise, window),)
 
     async def _summarise(
         self, asker: Destination, dropped: Sequence[Message], room: int, longest: int
     ) -> str:
-        assert asker == Destination(self.upstream, "m")
+        assert asker == Destination(self.model, "m")
         assert 0 < longest < room
         self.dropped.append(dropped)
         return f"Summary {len(self.dropped)}."
 
     async def ask(self, request: ChatRequest) -> list[StreamEvent]:
-        stream = self.upstream.stream(request, "m")
-        return [event async for batch in stream for event in batch]
+        return await events_of(self.model, request)
 
 
 def begins_with(longer: ChatRequest, shorter: ChatRequest) -> bool:
@@ -140,7 +140,7 @@ async def test_context_window_planning_does_not_block_other_requests(
 ) -> None:
     threads: list[int] = []
 
-    def noting(*args: Any) -> Plan | None:
+    def noting(*args: Any) -> CompactionPlan | None:
         threads.append(threading.get_ident())
         return plan(*args)
 
@@ -148,14 +148,6 @@ async def test_context_window_planning_does_not_block_other_requests(
     for steps, here in ((20, True), (600, False)):
         await Bench(Scripted(), WindowSource(4000)).ask(chat(steps))
         assert (threads.pop() == threading.get_ident()) is here
-
-
-async def test_context_window_delegates_the_rest_to_the_inner_upstream() -> None:
-    bench = Bench(Scripted())
-    assert bench.upstream.name == "box"
-    assert await bench.upstream.models() == ["m"]
-    with pytest.raises(NotImplementedError, match="embeddings"):
-        bench.upstream.forward("embeddings", b"{}")
 
 
 # --- what does not ---
@@ -470,15 +462,15 @@ async def test_context_window_treats_an_empty_answer_as_a_possible_overflow(
 
 async def test_context_window_never_retries_after_output_was_seen() -> None:
     class Breaking(Scripted):
-        async def stream(self, chat, model):  # type: ignore[no-untyped-def]
-            self.asked.append((chat, model))
+        async def send(self, plan):  # type: ignore[no-untyped-def]
+            self.asked.append((plan.outgoing, plan.model))
             yield [TextDelta("Fi")]
             raise too_long(8 * K)
 
     bench = Bench(Breaking())
     seen: list[StreamEvent] = []
     with pytest.raises(UpstreamRefused):
-        async for batch in bench.upstream.stream(chat(100), "m"):
+        async for batch in ask(Destination(bench.model, "m"), chat(100)):
             seen += batch
     assert seen == [TextDelta("Fi")]
     assert len(bench.model.chats) == 1
@@ -675,7 +667,7 @@ async def test_a_refusal_for_too_many_tools_names_the_setting_that_helps() -> No
 
 async def test_context_window_disconnects_when_closed() -> None:
     bench = Bench(Scripted())
-    async with aclosing(bench.upstream.stream(chat(1), "m")) as batches:
+    async with aclosing(ask(Destination(bench.model, "m"), chat(1))) as batches:
         async for _ in batches:
             break
     assert bench.model.closed == 1
@@ -692,7 +684,7 @@ async def test_context_window_frees_a_large_request_once_the_answer_begins() -> 
     part = Large("x" * 9000)
     seen = weakref.ref(part)
     request = ChatRequest((SYSTEM, Message(Role.USER, (part,)), *agent(4, 900)[1:]))
-    async with aclosing(bench.upstream.stream(request, "m")) as batches:
+    async with aclosing(ask(Destination(bench.model, "m"), request)) as batches:
         del part, request
         await anext(batches)
         bench.model.asked.clear()
@@ -707,10 +699,10 @@ async def test_context_window_summariser_does_not_recurse() -> None:
         raise AssertionError(model)
 
     model = Model(2 * K)
-    upstream = WindowedUpstream(model, Summariser("", nobody), WindowSource(2 * K))
+    summarise, window = Summariser("", nobody), WindowSource(2 * K)
+    model.recoveries = (ShorterConversation(model, summarise, window),)
     async with asyncio.timeout(PATIENCE):
-        async for _ in upstream.stream(chat(100), "m"):
-            pass
+        await events_of(model, chat(100))
     assert len(model.taken) == 2, "a summary, then the conversation"
     assert summary_of(model.taken[-1].messages[1]) == "Fine."
 
@@ -720,6 +712,5 @@ async def test_context_windows_of_models_are_kept_apart() -> None:
     await bench.ask(chat(100))
     assert len(bench.model.chats) == 2
     request = chat(10)
-    async for _ in bench.upstream.stream(request, "other"):
-        pass
+    await events_of(bench.model, request, "other")
     assert bench.model.chats[-1] is request

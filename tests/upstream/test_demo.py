@@ -10,6 +10,7 @@ from byok.chat import (
     Message,
     Role,
     TextPart,
+    ToolCall,
     ToolDefinition,
     ToolResult,
 )
@@ -19,10 +20,10 @@ from byok.events import (
     FinishReason,
     StreamEvent,
     TextDelta,
-    ToolCallDelta,
     Usage,
 )
 from byok.upstream.demo import MODEL, DemoUpstream
+from tests.fakes.scripted import events_of
 
 TOOLS = tuple(
     ToolDefinition(name, "", {"type": "object"})
@@ -33,7 +34,7 @@ TOOLS = tuple(
 async def ask(*messages: Message, tools: bool = True) -> list[StreamEvent]:
     chat = ChatRequest(messages, tools=TOOLS if tools else ())
     demo = DemoUpstream(pause=0)
-    return [event async for batch in demo.stream(chat, MODEL) for event in batch]
+    return await events_of(demo, chat, MODEL)
 
 
 def user(*texts: str) -> Message:
@@ -46,10 +47,9 @@ def said(events: list[StreamEvent]) -> str:
 
 def called(events: list[StreamEvent]) -> tuple[str, str]:
     """Give the name and the arguments of the only call, "" where there is none."""
-    deltas = [event for event in events if isinstance(event, ToolCallDelta)]
-    assert len({delta.index for delta in deltas}) <= 1
-    name = "".join(delta.name for delta in deltas)
-    return name, "".join(delta.arguments for delta in deltas)
+    calls = [event for event in events if isinstance(event, ToolCall)]
+    assert len(calls) <= 1
+    return (calls[0].name, calls[0].arguments) if calls else ("", "")
 
 
 async def test_demo_echoes_and_says_that_it_is_no_model() -> None:
@@ -118,8 +118,7 @@ async def test_demo_has_a_name_and_one_model() -> None:
 async def test_demo_refuses_verbatim_requests() -> None:
     chat = ChatRequest((user("x"),), verbatim=True)
     with pytest.raises(UpstreamError, match="no model"):
-        async for _ in DemoUpstream(pause=0).stream(chat, MODEL):
-            pass
+        await events_of(DemoUpstream(pause=0), chat, MODEL)
 
 
 async def test_demo_finds_the_question_before_the_editor_state() -> None:

@@ -84,7 +84,7 @@ async def test_a_passing_fault_costs_another_try(
     server.faults = [fault]
     assert len(await asker.ask(TEXTS)) == 2
     assert len(server.requests) == 2
-    assert len(asker.slept) == 1
+    assert len(asker.slept) == int(fault != "cut before the head")
 
 
 @pytest.mark.case("F47")

@@ -32,9 +32,10 @@ from byok.events import (
 )
 from byok.purposes import Purpose
 from byok.record import RequestRecord, begin_record
-from byok.upstream.fallback import FallbackUpstream, helps_elsewhere
+from byok.upstream.ask import ask
+from byok.upstream.base import Destination, Plan, Recovery
+from byok.upstream.fallback import AnotherModel, helps_elsewhere
 from byok.upstream.fallback_memory import FallbackMemory, Topic
-from byok.upstream.router import Destination
 from tests.fakes.clock import Clock
 from tests.fakes.scripted import Answer, Scripted, said
 
@@ -47,19 +48,39 @@ HERE = Notice("byok:b:m answers instead of byok:a:m: it is overloaded.")
 
 
 class Broken(Scripted):
-    """Upstream whose answer breaks after some events."""
+    """Upstream whose first answers break after some events."""
 
-    def __init__(self, name: str, *batches: list[StreamEvent]) -> None:
+    def __init__(
+        self,
+        name: str,
+        *batches: list[StreamEvent],
+        error: UpstreamRefused | None = None,
+        times: int = 99,
+    ) -> None:
         super().__init__(name=name)
         self._batches = batches
+        self._error = error or BUSY
+        self._times = times
 
-    async def stream(
-        self, chat: ChatRequest, model: str
-    ) -> AsyncGenerator[list[StreamEvent], None]:
-        self.asked.append((chat, model))
+    async def send(self, plan: Plan) -> AsyncGenerator[list[StreamEvent], None]:
+        self.asked.append((plan.outgoing, plan.model))
         for batch in self._batches:
             yield batch
-        raise BUSY
+        if len(self.asked) > self._times:
+            yield [TextDelta("Fine."), STOP]
+            return
+        raise self._error
+
+
+class Seen(Recovery):
+    """Sees whether others stand ready each time when its upstream is asked."""
+
+    def __init__(self) -> None:
+        self.has_others: list[bool] = []
+
+    async def prepare(self, plan: Plan) -> Plan:
+        self.has_others.append(plan.has_others)
+        return plan
 
 
 class Chain:
@@ -75,20 +96,21 @@ class Chain:
 
     @staticmethod
     def _answer(script: list[Answer | ByokError], chat: ChatRequest) -> Answer:
-        assert replace(chat, has_others=False) in (CHAT, RESULTS)
+        assert chat in (CHAT, RESULTS)
         given = script.pop(0) if len(script) > 1 else script[0]
         if isinstance(given, ByokError):
             raise given
         return given
 
-    def upstream(self, topic: Topic = TALK) -> FallbackUpstream:
+    def destination(self, topic: Topic = TALK) -> Destination:
         chain = [Destination(upstream, "m") for upstream in self.upstreams.values()]
-        return FallbackUpstream(chain, self.memory, topic)
+        recovery = AnotherModel(chain, self.memory, topic)
+        return replace(recovery.first, recoveries=(recovery,))
 
     async def ask(
         self, topic: Topic = TALK, chat: ChatRequest = CHAT
     ) -> list[StreamEvent]:
-        stream = self.upstream(topic).stream(chat, "m")
+        stream = ask(self.destination(topic), chat)
         return [event async for batch in stream for event in batch]
 
     @property
@@ -185,12 +207,25 @@ async def test_fallback_voids_the_thoughts_of_who_failed() -> None:
     assert await chain.ask() == [thought, void, TextDelta("Fine."), STOP]
 
 
+async def test_each_answer_voids_the_thoughts_before_it() -> None:
+    chain = Chain(a=[KeyMissing("No.")], b=[said()], c=[said()])
+    busy = refused(RefusalKind.OVERLOADED, retryable=True)
+    chain.upstreams["b"] = Broken("b", [ThinkingDelta("Hm")], error=busy, times=1)
+    chain.upstreams["c"] = Broken("c", [ThinkingDelta("Hm")])
+    notices = [event for event in await chain.ask() if isinstance(event, Notice)]
+    assert [(notice.text[:8], notice.is_restart) for notice in notices] == [
+        ("byok:b:m", False),
+        ("byok:c:m", True),
+        ("byok:b:m", True),
+    ]
+
+
 async def test_who_is_only_busy_is_waited_for_when_the_others_fail() -> None:
     busy = refused(RefusalKind.OVERLOADED, retryable=True)
-    chain = Chain(a=[busy, said("Late.")], b=[ConnectFailed("No.")])
+    chain, patience = Chain(a=[busy, said("Late.")], b=[ConnectFailed("No.")]), Seen()
+    chain.upstreams["a"].recoveries = (patience,)
     assert await chain.ask() == [TextDelta("Late."), STOP]
-    patient = [chat.has_others for chat, _ in chain.upstreams["a"].asked]
-    assert patient == [True, False]
+    assert patience.has_others == [True, False]
 
 
 async def test_fallback_comes_back_when_the_other_fails_too() -> None:
@@ -207,18 +242,17 @@ async def test_fallback_never_follows_a_part_of_the_answer() -> None:
     chain.upstreams["a"] = Broken("a", [Usage(3)], [TextDelta("One")])
     events: list[StreamEvent] = []
     with pytest.raises(UpstreamRefused):
-        async with aclosing(chain.upstream().stream(CHAT, "m")) as batches:
+        async with aclosing(ask(chain.destination(), CHAT)) as batches:
             async for batch in batches:
                 events += batch
-    assert events == [Usage(3), TextDelta("One")]
+    assert events == [TextDelta("One"), Usage(3)]
     assert chain.asked == {"a": 1, "b": 0}
 
 
-async def test_fallback_follows_what_byok_said_and_counted() -> None:
-    wait = Notice("a: it is overloaded, waiting 20 s.", at_once=True)
+async def test_fallback_counts_what_the_first_attempt_cost() -> None:
     chain = Chain(a=[BUSY], b=[said()])
-    chain.upstreams["a"] = Broken("a", [Usage(3), wait])
-    assert await chain.ask() == [Usage(3), wait, HERE, TextDelta("Fine."), STOP]
+    chain.upstreams["a"] = Broken("a", [Usage(3), Notice("It is said in vain.")])
+    assert await chain.ask() == [HERE, TextDelta("Fine."), Usage(3), STOP]
 
 
 async def test_fallback_goes_on_after_any_failure_of_another_model() -> None:
@@ -246,18 +280,7 @@ async def test_fallback_is_noted_in_the_record_and_the_log(
 ) -> None:
     record = begin_record(RequestRecord())
     chain = Chain(a=[BUSY], b=[said()])
-    upstream = chain.upstream()
-    assert upstream.name == "a"
-    async for _ in upstream.stream(CHAT, "m"):
-        pass
-    assert (upstream.name, record.upstream, record.model) == ("b", "b", "m")
+    await chain.ask()
+    assert (record.upstream, record.model) == ("b", "m")
     assert "asking byok:b:m: a failed: refused with an event" in caplog.text
     assert "sk-1" not in caplog.text
-
-
-async def test_fallback_passes_on_what_is_no_chat() -> None:
-    upstream = Chain(a=[said()], b=[said()]).upstream()
-    assert await upstream.models() == ["m"]
-    assert upstream.serves("chat/completions", "m") is False
-    with pytest.raises(NotImplementedError):
-        upstream.forward("chat/completions", b"{}")

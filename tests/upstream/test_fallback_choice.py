@@ -6,8 +6,7 @@ import pytest
 
 from byok.purposes import Purpose
 from byok.upstream.catalog import Catalog, CatalogEntry
-from byok.upstream.fallback import FallbackUpstream
-from byok.upstream.fallback_choice import Fallbacks
+from byok.upstream.fallback import Fallbacks
 from byok.upstream.fallback_memory import FallbackMemory
 from byok.upstream.router import Router
 from tests.fakes.clock import Clock
@@ -55,9 +54,10 @@ async def test_fallback_asks_models_that_the_user_named(
     if chain is None:
         assert found is destination
         return
-    assert isinstance(found.upstream, FallbackUpstream)
-    assert [asked.model_id for asked in found.upstream.chain] == chain
+    asked = await made.chain_of(destination, Purpose.CHAT)
+    assert [one.model_id for one in asked] == chain
     assert found.model_id == chain[0]
+    assert found.recoveries
 
 
 async def test_fallback_is_named_for_each_purpose(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from byok.dialects.fim.templates import FimMode, FimProfile
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.errors import UpstreamError
 from byok.events import StreamEvent, TextDelta
+from byok.upstream.ask import ask
+from byok.upstream.base import Destination
 from byok.upstream.client import HttpUpstream
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports
@@ -54,7 +56,7 @@ class Asked:
     async def ask(self, model: str = "m", chat: ChatRequest = CHAT) -> str:
         events: list[StreamEvent] = []
         try:
-            async for batch in self.upstream.stream(chat, model):
+            async for batch in ask(Destination(self.upstream, model), chat):
                 events += batch
         finally:
             await self.transports.close()

@@ -26,6 +26,7 @@ from byok.upstream.transport import Transports
 from tests.fakes.asker import PATIENT, Key
 from tests.fakes.histories import PNG, user
 from tests.fakes.ollama_server import OllamaModel, OllamaServer, text_line
+from tests.fakes.scripted import events_of
 
 K = 1024
 TOOLS = tuple(
@@ -52,8 +53,7 @@ class Box:
         self.upstream = HttpUpstream(made, transports, Key())
 
     async def ask(self, chat: ChatRequest, model: str = "coder") -> list[StreamEvent]:
-        stream = self.upstream.stream(chat, model)
-        return [event async for batch in stream for event in batch]
+        return await events_of(self.upstream, chat, model)
 
 
 def agent(steps: int, size: int) -> ChatRequest:

@@ -6,7 +6,7 @@ with another model behind it.
 
 import itertools
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -19,10 +19,11 @@ from byok.keys.ladder import KeyLadder, KeyWanted
 from byok.keys.lookup import KeyPool, UpstreamKey
 from byok.purposes import Purpose
 from byok.redact import Redactor
+from byok.upstream.ask import ask
+from byok.upstream.base import Destination
 from byok.upstream.client import HttpUpstream
-from byok.upstream.fallback import FallbackUpstream
+from byok.upstream.fallback import AnotherModel
 from byok.upstream.fallback_memory import FallbackMemory
-from byok.upstream.router import Destination
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports
 from tests.fakes.asker import PATIENT
@@ -228,19 +229,22 @@ class Pair:
         if self.heals_after is not None and sum(self.slept) >= self.heals_after:
             self.fakes[0].play(answer("Hi."))
 
-    def falling_back(self, first: HttpUpstream) -> FallbackUpstream:
+    def falling_back(self, first: HttpUpstream) -> Destination:
         chain = [Destination(first, "m"), Destination(self.two, "n")]
-        return FallbackUpstream(chain, self.memory, (Purpose.CHAT, "c-1", "m"))
+        recovery = AnotherModel(chain, self.memory, (Purpose.CHAT, "c-1", "m"))
+        return replace(recovery.first, recoveries=(recovery,))
 
     async def ask(
         self,
-        upstream: HttpUpstream | FallbackUpstream,
+        asked: HttpUpstream | Destination,
         messages: tuple[Message, ...] = (ASKED,),
     ) -> Outcome:
         outcome = Outcome()
         try:
             chat = ChatRequest(messages, conversation="c-1")
-            async for batch in upstream.stream(chat, "m"):
+            if isinstance(asked, HttpUpstream):
+                asked = Destination(asked, "m")
+            async for batch in ask(asked, chat):
                 outcome.events += batch
         except ByokError as error:
             outcome.code = error.code

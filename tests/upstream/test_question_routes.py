@@ -8,11 +8,12 @@ import pytest
 from byok.errors import ConfigError
 from byok.purposes import Purpose
 from byok.record import RequestRecord, begin_record
+from byok.upstream.base import Destination
 from byok.upstream.catalog import Catalog, CatalogEntry
-from byok.upstream.fallback_choice import Fallbacks
+from byok.upstream.fallback import Fallbacks
 from byok.upstream.fallback_memory import FallbackMemory
 from byok.upstream.question_routes import QuestionRoutes
-from byok.upstream.router import Destination, Router
+from byok.upstream.router import Router
 from tests.fakes.clock import Clock
 from tests.fakes.lister import Lister
 

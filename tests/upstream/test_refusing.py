@@ -5,6 +5,7 @@ import pytest
 from byok.chat import ChatRequest
 from byok.errors import BadRequest
 from byok.upstream.refusing import unconfigured_upstream, upstream_without_models
+from tests.fakes.scripted import events_of
 
 
 @pytest.mark.parametrize("name", ["x" * 33, "sk-Secret", "a b", ""])
@@ -27,8 +28,5 @@ async def test_a_server_without_models_gets_no_invented_one(
     vendor: str, cure: str
 ) -> None:
     with pytest.raises(BadRequest) as caught:
-        async for _ in upstream_without_models("box", vendor).stream(
-            ChatRequest(()), "default"
-        ):
-            pass
+        await events_of(upstream_without_models("box", vendor), ChatRequest(()))
     assert cure in caught.value.hint

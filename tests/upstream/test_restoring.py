@@ -17,8 +17,8 @@ from byok.chat import (
 from byok.events import ThinkingDelta
 from byok.toolcalls.provider_data import CallDataCollector
 from byok.upstream.provider_data_store import ProviderDataStore
-from byok.upstream.restoring import RestoringUpstream
-from tests.fakes.scripted import Scripted
+from byok.upstream.restoring import RestoredData
+from tests.fakes.scripted import Scripted, events_of
 
 CALL = ToolCall("c1", "read", "{}")
 DATA = ProviderData(Origin("anthropic", "box", "m"), {"signature": "s"})
@@ -37,23 +37,15 @@ async def test_what_the_client_dropped_is_sent(tmp_path: Path) -> None:
     for event in (ThinkingDelta("Hm."), ThinkingDelta("", DATA), CALL):
         collector.note(event)
     store.keep(collector.entries)
-    upstream = RestoringUpstream(box, store)
+    box.recoveries = (RestoredData(store),)
     for chat, model in [
         (conversation(CALL), "m"),
         (conversation(CALL), "another"),
         (ASKED, "m"),
         (ChatRequest((), fim=FimRequest("a", "b")), "m"),
     ]:
-        assert [batch async for batch in upstream.stream(chat, model)]
+        assert await events_of(box, chat, model)
     whole = conversation(ThinkingPart("Hm.", DATA), CALL)
     assert box.chats[:3] == [whole, conversation(CALL), ASKED]
     assert box.closed == 4
-    store.close()
-
-
-async def test_the_rest_is_that_of_the_upstream(tmp_path: Path) -> None:
-    store = ProviderDataStore(tmp_path / "x.db")
-    upstream = RestoringUpstream(Scripted(), store)
-    assert upstream.name == "box"
-    assert await upstream.models() == ["m"]
     store.close()

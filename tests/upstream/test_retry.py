@@ -16,28 +16,31 @@ from byok.errors import (
     UpstreamUnreachable,
 )
 from byok.upstream.retry import Patience, passes, patience_of, rest_of_key
-from tests.fakes.clock import Clock
 
 MANY = 9  # of the tries of a test: as often as the patience allows
 
 
 class Waiter:
-    """The patience of one request, with a clock that only its waits move."""
+    """The patience of one request, and a time that only its waits move."""
 
     def __init__(
-        self, seconds: float = 300.0, luck: float = 1.0, **fields: bool
+        self, seconds: float = 300.0, luck: float = 1.0, *, has_others: bool = False
     ) -> None:
-        self.clock = Clock()
-        self.patience = Patience(seconds, self.clock, lambda: luck, **fields)
+        self.now, self.luck = 0.0, luck
+        self.patience = Patience(seconds, has_others)
+        self.notices: list[str] = []
 
     def waits(self, error: UpstreamError, tries: int = 99) -> list[float]:
         """Fail again and again; give the waits until the patience ends."""
         waits: list[float] = []
         while len(waits) < tries:
-            if (seconds := self.patience.plan_wait(error)) is None:
+            planned = self.patience.plan_wait(error, self.now, self.luck)
+            if planned is None:
                 break
-            waits.append(seconds)
-            self.clock.now += seconds
+            self.patience, notice = planned.write_notice("groq", error, self.now)
+            self.notices += [notice.text] if notice else []
+            waits.append(self.patience.pause)
+            self.now += self.patience.pause
         return waits
 
 
@@ -154,24 +157,20 @@ def test_retry_after_is_kept_up_to_the_patience(asked: float, waits: int) -> Non
 
 
 def test_few_notices_cover_a_long_wait() -> None:
-    waiter, told = Waiter(), []
-    while (seconds := waiter.patience.plan_wait(refused(503))) is not None:
-        notice = waiter.patience.write_notice("groq", refused(503), seconds)
-        told += [notice.text] if notice else []
-        waiter.clock.now += seconds
-    assert told[0] == "groq: it answered 503, waiting up to 30 s."
-    assert 2 <= len(told) <= 5
-    assert "5 min" in waiter.patience.explain(refused(503)).hint
+    waiter = Waiter()
+    waiter.waits(refused(503))
+    assert waiter.notices[0] == "groq: it answered 503, waiting up to 30 s."
+    assert 2 <= len(waiter.notices) <= 5
+    assert "5 min" in waiter.patience.explain(refused(503), waiter.now).hint
     broken = refused(500)
-    assert waiter.patience.explain(broken) is broken
+    assert waiter.patience.explain(broken, waiter.now) is broken
 
 
 def test_a_notice_names_the_time_that_the_upstream_asks_for() -> None:
-    limit = refused(429, 35.0)
-    notice = Waiter().patience.write_notice("groq", limit, 35.0)
-    assert notice is not None
-    assert "35 s" in notice.text
-    assert Waiter().patience.write_notice("groq", limit, 2.0) is None
+    for asked, told in ((35.0, ["groq: it answered 429, waiting 35 s."]), (2.0, [])):
+        waiter = Waiter()
+        waiter.waits(refused(429, asked), 1)
+        assert waiter.notices == told
 
 
 def test_load_and_limits_pass_and_other_failures_do_not() -> None:

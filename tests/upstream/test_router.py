@@ -9,9 +9,11 @@ import pytest
 from byok.chat import ChatRequest
 from byok.errors import MODEL_NOT_FOUND, BadRequest, UpstreamUnreachable
 from byok.model_ids import ListedModel
+from byok.upstream.ask import ask
+from byok.upstream.base import Destination
 from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.refusing import RefusingUpstream
-from byok.upstream.router import NO_ALIASES, PLACEHOLDER, Destination, Router
+from byok.upstream.router import NO_ALIASES, PLACEHOLDER, Router
 from tests.fakes.lister import Lister
 
 
@@ -83,7 +85,7 @@ async def test_router_refuses_a_model_of_an_unconfigured_upstream(
     house = House(tmp_path, model="top")
     choice = await getattr(house.router, way)("byok:three:m1")
     with pytest.raises(BadRequest, match="'three', which is not configured") as stream:
-        await anext(choice.upstream.stream(ChatRequest(()), choice.model))
+        await anext(ask(choice, ChatRequest(())))
     with pytest.raises(BadRequest) as forwarded:
         async with choice.upstream.forward("chat/completions", b"{}"):
             pass

@@ -15,7 +15,7 @@ from byok.errors import (
 )
 from byok.events import StreamEvent, TextDelta, ThinkingDelta, Usage
 from byok.record import RequestRecord, begin_record
-from byok.upstream.router import Destination
+from byok.upstream.base import Destination, Plan
 from byok.upstream.short_question import ShortQuestion
 from tests.fakes.scripted import Answer, Scripted, said
 
@@ -46,9 +46,7 @@ async def test_short_question_reads_no_further_than_the_longest_answer() -> None
     read: list[int] = []
 
     class Endless(Scripted):
-        async def stream(
-            self, chat: ChatRequest, model: str
-        ) -> AsyncGenerator[list[StreamEvent], None]:
+        async def send(self, plan: Plan) -> AsyncGenerator[list[StreamEvent], None]:
             try:
                 while True:
                     read.append(len(read))
@@ -63,9 +61,7 @@ async def test_short_question_reads_no_further_than_the_longest_answer() -> None
 
 async def test_short_question_ends_in_time_and_closes_the_stream() -> None:
     class Silent(Scripted):
-        async def stream(
-            self, chat: ChatRequest, model: str
-        ) -> AsyncGenerator[list[StreamEvent], None]:
+        async def send(self, plan: Plan) -> AsyncGenerator[list[StreamEvent], None]:
             try:
                 yield [TextDelta("3")]
                 await asyncio.Event().wait()

@@ -8,7 +8,7 @@ import pytest
 
 from byok.chat import ChatRequest, Role, TextPart
 from byok.errors import KeyMissing, UpstreamRefused, UpstreamUnreachable
-from byok.upstream.router import Destination
+from byok.upstream.base import Destination
 from byok.upstream.summaries import Summariser
 from byok.window.transcript import outline
 from tests.fakes.histories import agent
@@ -177,7 +177,7 @@ async def test_summary_that_takes_too_long_is_cancelled() -> None:
     bench = Bench(seconds=0.02)
 
     class Silent(Scripted):
-        async def stream(self, chat, model):  # type: ignore[no-untyped-def]
+        async def send(self, plan):  # type: ignore[no-untyped-def]
             try:
                 await asyncio.Event().wait()
                 yield []

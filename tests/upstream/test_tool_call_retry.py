@@ -30,8 +30,8 @@ from byok.events import (
     Usage,
 )
 from byok.toolcalls.assemble import ToolCallAssembler
-from byok.upstream.router import Destination
-from byok.upstream.tool_call_retry import stream_whole_calls
+from byok.upstream.ask import ask
+from byok.upstream.base import Destination
 from tests.fakes.scripted import Answer, Scripted, said
 
 GREP = ToolDefinition("grep", "", {"type": "object"})
@@ -78,9 +78,7 @@ class Play:
             )
 
         whom = Destination(self.model, "m")
-        async with aclosing(
-            stream_whole_calls(whom, chat, assembling, again=again)
-        ) as batches:
+        async with aclosing(ask(whom, chat, assembling, corrections=again)) as batches:
             out = [batch async for batch in batches if batch]
         assert not self._left, "an answer was not asked for"
         return out
@@ -247,7 +245,7 @@ async def test_a_lost_call_is_not_asked_for_without_end_or_twice() -> None:
 async def test_a_failed_tool_call_retry_leaves_the_first_answer(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    caplog.set_level(logging.INFO, "byok.upstream.tool_call_retry")
+    caplog.set_level(logging.INFO, "byok.upstream.turn")
     broken = UpstreamRefused("too many requests: PROMPT", upstream_status=429)
     out = await Play(calling(BROKEN, text="I search."), broken).turn()
     assert out[0] == [TextDelta("I search.")]

@@ -7,7 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byok.chat import Message, Role, TextPart, ToolCall, ToolResult
-from byok.window.compaction import LOW_WATER, Plan, cut_points, newest_from, plan
+from byok.window.compaction import (
+    LOW_WATER,
+    CompactionPlan,
+    cut_points,
+    newest_from,
+    plan,
+)
 from byok.window.estimate import weigh
 from byok.window.memory import Compaction, Compactions, digests
 from byok.window.transcript import summary_of
@@ -29,13 +35,13 @@ def total(messages: tuple[Message, ...]) -> int:
     return sum(map(weigh, messages))
 
 
-def outcome(made: Plan, body: tuple[Message, ...]) -> tuple[Message, ...]:
+def outcome(made: CompactionPlan, body: tuple[Message, ...]) -> tuple[Message, ...]:
     """Carry a plan out, with the longest summary that it allows."""
     summary = (SUMMARY * made.longest)[: made.longest]
     return (*made.front(summary, made.length), *body[made.length :])
 
 
-def planned(body: tuple[Message, ...], room: int, *user_texts: str) -> Plan:
+def planned(body: tuple[Message, ...], room: int, *user_texts: str) -> CompactionPlan:
     made = plan(body, room, weigh, user_texts)
     assert made is not None
     return made

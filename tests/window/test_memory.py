@@ -18,7 +18,7 @@ from byok.chat import (
     ToolCall,
     ToolResult,
 )
-from byok.window.compaction import Plan
+from byok.window.compaction import CompactionPlan
 from byok.window.memory import Compaction, Compactions, digests
 from tests.fakes.histories import PNG, agent, histories, step, user
 
@@ -144,7 +144,7 @@ def test_no_number_of_small_ones_takes_all_memory() -> None:
 def test_further_compaction_counts_the_messages_that_the_first_one_replaced() -> None:
     first = Compaction(6, FRONT)
     seen = first.apply(BODY)
-    made = Plan(seen, cut=3, length=4, task=(), longest=100, weight=0)
+    made = CompactionPlan(seen, cut=3, length=4, task=(), longest=100, weight=0)
     further = first.further(made, "Later.")
     assert further.length == 4 - len(FRONT) + 6
     assert further.apply(BODY)[1:] == (*seen[3:4], *BODY[further.length :])

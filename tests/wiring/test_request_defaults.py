@@ -8,7 +8,7 @@ from byok.augment.reply_job import Defaults
 from byok.config import Settings
 from byok.keys import KeyLadder
 from byok.platform.paths import find_paths
-from byok.upstream.router import Destination
+from byok.upstream.base import Destination
 from byok.wiring.services import open_services
 
 FACTS = {"of-a-small-window": {"window": 4096}, "a-family": {"family": "glm"}}

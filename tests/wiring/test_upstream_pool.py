@@ -10,12 +10,13 @@ from byok.config import Settings
 from byok.errors import ConnectFailed
 from byok.keys import KeyLadder
 from byok.redact import Redactor
+from byok.upstream.base import Destination
 from byok.upstream.catalog import Catalog, CatalogEntry
-from byok.upstream.fallback_choice import Fallbacks
+from byok.upstream.fallback import Fallbacks
 from byok.upstream.fallback_memory import FallbackMemory
 from byok.upstream.profiles import Profiles
 from byok.upstream.provider_data_store import ProviderDataStore
-from byok.upstream.router import Destination, Router
+from byok.upstream.router import Router
 from byok.upstream.transport import Transports
 from byok.wiring.upstream_pool import PooledUpstream, UpstreamPool
 from tests.fakes.prompts import NONE

@@ -13,9 +13,9 @@ from byok.errors import UpstreamUnreachable
 from byok.keys import KeyLadder
 from byok.keys.lookup import UpstreamKey
 from byok.redact import Redactor
+from byok.upstream.base import Destination
 from byok.upstream.profiles import Profiles
 from byok.upstream.provider_data_store import ProviderDataStore
-from byok.upstream.router import Destination
 from byok.upstream.summaries import Summariser
 from byok.upstream.timeouts import LOCAL, REASONING, REMOTE, Timeouts
 from byok.upstream.transport import Route

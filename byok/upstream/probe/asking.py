@@ -22,7 +22,8 @@ from byok.events import (
     Usage,
 )
 from byok.record import RequestRecord, begin_record
-from byok.toolcalls.assemble import ToolCallAssembler
+from byok.upstream.ask import ask
+from byok.upstream.base import Destination, Plan, Recovery
 from byok.upstream.client import HttpUpstream
 
 _STEP, _KEPT = 0.01, 100  # seconds between two looks at the clock; looks
@@ -98,7 +99,7 @@ class Prober:
         self._seconds = seconds
         self._clock = clock
         self._refusals: list[UpstreamError] = []
-        upstream.on_error = self._refusals.append
+        upstream.recoveries = (_NotedFailures(self._refusals), *upstream.recoveries)
 
     @property
     def facts(self) -> SourcedFacts:
@@ -128,16 +129,17 @@ class Prober:
     async def ask_first(self, chat: ChatRequest, **assumed: Any) -> ProbeAnswer:
         """Ask, and let later questions begin with the ways around refusals."""
         answer = ProbeAnswer()
-        collected = _Collected(chat)
+        collected = _Collected()
         record = begin_record(RequestRecord())
         self._refusals.clear()
         began = self._clock()
         self._upstream.known.assume(**assumed)
         watch = LatenessWatch(self._clock)
         watching = asyncio.ensure_future(watch.run())
+        asked = Destination(self._upstream, self.model)
         try:
             async with asyncio.timeout(self._seconds):
-                async for batch in self._upstream.stream(chat, self.model):
+                async for batch in ask(asked, chat):
                     if collected.take(batch):
                         if not answer.reads:
                             answer.first = self._clock() - began
@@ -155,6 +157,19 @@ class Prober:
         answer.requests = record.attempts
         answer.parts, answer.usage = collected.parts(), collected.usage
         return answer
+
+
+class _NotedFailures(Recovery):
+    """Helps with nothing: it notes the failures, also those with a way around."""
+
+    def __init__(self, failures: list[UpstreamError]) -> None:
+        self._failures = failures
+
+    async def next(self, plan: Plan, failure: ByokError) -> Plan | ByokError:
+        """Note a failure."""
+        if isinstance(failure, UpstreamError):
+            self._failures.append(failure)
+        return failure
 
 
 class LatenessWatch:
@@ -188,35 +203,27 @@ class LatenessWatch:
 class _Collected:
     """The events of one answer, joined to its parts."""
 
-    def __init__(self, chat: ChatRequest) -> None:
-        self._number = 0
-        self._assembler = ToolCallAssembler(chat.tools, new_id=self._new_id)
+    def __init__(self) -> None:
         self._parts: list[Part] = []
         self.usage: Usage | None = None
-
-    def _new_id(self) -> str:
-        self._number += 1
-        return f"call_{self._number}"
 
     def take(self, batch: list[StreamEvent]) -> bool:
         """Take the events of a network read; tell whether it brought text."""
         brought = False
-        for given in batch:
-            for event in self._assembler.feed(given):
-                match event:
-                    case TextDelta(text=text) if text:
-                        self._parts.append(TextPart(text))
-                        brought = True
-                    case ThinkingDelta():
-                        part = ThinkingPart(event.text, event.provider_data)
-                        self._parts.append(part)
-                        brought = True
-                    case ToolCall():
-                        self._parts.append(event)
-                    case Usage():
-                        self.usage = event.plus(self.usage)
-                    case _:
-                        pass
+        for event in batch:
+            match event:
+                case TextDelta(text=text) if text:
+                    self._parts.append(TextPart(text))
+                    brought = True
+                case ThinkingDelta():
+                    self._parts.append(ThinkingPart(event.text, event.provider_data))
+                    brought = True
+                case ToolCall():
+                    self._parts.append(event)
+                case Usage():
+                    self.usage = event
+                case _:
+                    pass
         return brought
 
     def parts(self) -> tuple[Part, ...]:

@@ -19,8 +19,8 @@ from byok.prompts.template import parse_template
 from byok.retrieval.query import parse_query
 from byok.retrieval.rank import RankedFile, Reasons
 from byok.retrieval.rerank import ModelRerank
+from byok.upstream.base import Destination
 from byok.upstream.client import MAX_ANSWER_BYTES
-from byok.upstream.router import Destination
 from byok.upstream.short_question import ShortQuestion
 from byok.upstream.transport import Transports
 from tests.fakes.asker import Asker

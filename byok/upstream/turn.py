@@ -1,0 +1,249 @@
+"""The answer of one turn as the client sees it, whatever it took to get it."""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from enum import IntEnum
+
+from byok.chat import ChatRequest, Part
+from byok.errors import ByokError, UpstreamError
+from byok.events import (
+    Finish,
+    FinishReason,
+    Notice,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    Usage,
+    begins_answer,
+    is_thinking,
+)
+from byok.record import current_record
+from byok.toolcalls.assemble import BrokenCall, ToolCallAssembler
+from byok.toolcalls.correction import Unsaid, answer_parts, correction_request
+from byok.upstream.base import Plan, Recovery
+from byok.upstream.reasons import restart_notice
+
+_log = logging.getLogger(__name__)
+_WHOLE = (FinishReason.STOP, FinishReason.TOOL_CALLS)
+
+
+class ShownPart(IntEnum):
+    """What the client was given of an answer; a call counts from its first fragment."""
+
+    NOTHING = 0
+    THINKING = 1
+    ANSWER = 2
+
+
+class BrokenCalls(ByokError):
+    """An answer ended whole, but all of its tool calls are unusable.
+
+    No client sees this error: if nothing helps, the answer ends as it is.
+    """
+
+    def __init__(self, said: Sequence[Part], calls: Sequence[BrokenCall]) -> None:
+        super().__init__("a tool call is not valid JSON.")
+        self.said = said
+        self.calls = calls
+
+
+class TurnAnswer:
+    """Holds an answer back until it begins, its tool calls and its usage until its end.
+
+    Several attempts may follow each other. Of each the text is passed on that continues
+    those before, and the usage of all is told once.
+
+    Attributes:
+        shown: what of the present attempt the client was given.
+        broken_calls: the calls of a whole answer, if all of them are unusable.
+    """
+
+    def __init__(self, assembling: Callable[[ChatRequest], ToolCallAssembler]) -> None:
+        self._assembling = assembling
+        self._texts: list[str] = []  # that the client was given, of all attempts
+        self._notices: set[str] = set()
+        self._spent: Usage | None = None
+        self._end: list[StreamEvent] = []  # of the last answer, with broken calls
+        self.shown = ShownPart.NOTHING
+
+    def start(self, request: ChatRequest) -> None:
+        """Begin with the first, or with another attempt."""
+        self.shown = ShownPart.NOTHING
+        self.broken_calls: BrokenCalls | None = None
+        self._is_whole = request.whole
+        self._held: list[StreamEvent] = []
+        self._ends_thought = False  # what is held back ends a block of thoughts
+        self._is_introduced = False  # by the notices of this attempt
+        self._assembler = self._assembling(request)
+        self._unsaid = Unsaid("".join(self._texts))
+        self._said: list[str | ThinkingDelta] = []
+        self._first_text = len(self._texts)
+
+    def continues_thought(self, batch: Sequence[StreamEvent]) -> bool:
+        """Tell whether a network read only continues thoughts that are shown."""
+        if self.shown is ShownPart.NOTHING or len(batch) > 1 or self._held:
+            return False
+        event = batch[0]
+        return type(event) is ThinkingDelta and event.provider_data is None
+
+    def hold(self, batch: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
+        """Hold the events of a network read back; return all that may pass by now.
+
+        What ends a block of thoughts may not pass before an answer: the client would
+        send it back. Of an answer that must be whole nothing passes before its end.
+        """
+        self._held += batch
+        if not begins_answer(batch):
+            return ()
+        if self._is_whole:
+            current_record().note_first_byte()
+            return self._held if isinstance(batch[-1], Finish) else ()
+        if is_thinking(batch):
+            self._ends_thought = self._ends_thought or any(map(_ends_block, batch))
+            return () if self._ends_thought else self._held
+        return self._held
+
+    def begin(self, shown: ShownPart, notices: Iterable[Notice]) -> list[StreamEvent]:
+        """Return what was held back, after the notices that the client has not yet."""
+        self.shown = shown
+        held, self._held = self._held, []
+        if self._is_introduced:
+            return held
+        self._is_introduced = True
+        new = [n for n in notices if n.is_restart or n.text not in self._notices]
+        self._notices.update(notice.text for notice in new)
+        return [*new, *held]
+
+    def show(self, batch: Iterable[StreamEvent]) -> list[StreamEvent]:
+        """Return what is passed on of an answer; at its end that is all of its calls.
+
+        An end with broken calls is not passed on: they may be made again.
+        """
+        out: list[StreamEvent] = []
+        for event in batch:
+            match event:
+                case TextDelta(text=text):
+                    out += self._show_text(event, text)
+                case Usage():
+                    self._spent = event.plus(self._spent)
+                case Finish():
+                    out += self._close(event)
+                case _:
+                    if isinstance(event, ThinkingDelta):
+                        self._said.append(event)
+                    out += self._assembler.feed(event)
+        return out
+
+    def end(self) -> list[StreamEvent]:
+        """Return the last events of an answer that came without an end of its own."""
+        return [*self._assembler.flush(), *self._take_usage()]
+
+    def abandon(self) -> None:
+        """Forget what is held back of an attempt that failed; its tokens count."""
+        for event in self._held:
+            if isinstance(event, Usage):
+                self._spent = event.plus(self._spent)
+        self._held = []
+
+    def give_up(self) -> list[StreamEvent]:
+        """Return what is passed on at last, of an attempt that failed."""
+        is_useless = self._is_whole or any(isinstance(e, Finish) for e in self._held)
+        kept = () if is_useless else self._held
+        rest = [event for event in kept if not isinstance(event, Usage)]
+        self.abandon()
+        return [*rest, *self._take_usage(), *(self._end if self.stands else ())]
+
+    @property
+    def stands(self) -> bool:
+        """Whether an answer counts although its broken calls were not made again."""
+        is_visible = len(self._texts) > self._first_text or self.has_thoughts
+        return bool(self._end) and (self.broken_calls is not None or not is_visible)
+
+    @property
+    def has_thoughts(self) -> bool:
+        """Whether thoughts of the present attempt were shown."""
+        return any(isinstance(said, ThinkingDelta) for said in self._said)
+
+    @property
+    def has_signed_thoughts(self) -> bool:
+        """Whether the client has thoughts that it sends back: they cannot be void."""
+        thoughts = (said for said in self._said if isinstance(said, ThinkingDelta))
+        return any(map(_ends_block, thoughts))
+
+    @property
+    def has_hidden_call(self) -> bool:
+        """Whether a tool call has begun, and the client was given nothing of it."""
+        return self._assembler.has_hidden_call
+
+    def _show_text(self, event: TextDelta, text: str) -> list[StreamEvent]:
+        self._said.append(text)
+        new = self._unsaid.feed(text)
+        if not new:
+            return []
+        self._texts.append(new)
+        shown = event if new is text else TextDelta(new)
+        if self._assembler.unplaced:
+            return [*self._assembler.place_calls(shown), shown]
+        return [shown]
+
+    def _close(self, finish: Finish) -> list[StreamEvent]:
+        """Return the calls and the end, unless all of the calls are broken."""
+        end: list[StreamEvent] = [*self._assembler.feed(finish)]
+        is_whole, broken = finish.reason in _WHOLE, self._assembler.broken
+        if is_whole and broken and not self._assembler.others:
+            self.broken_calls = BrokenCalls(answer_parts(self._said), broken)
+            self._end = end
+            return []
+        before, self._end = self._end, []
+        said = "".join(self._texts[self._first_text :])
+        if before and end == [finish] and is_whole and not said.strip():
+            end = before  # the user must hear of the call that was dropped
+        return [*self._take_usage(), *end]
+
+    def _take_usage(self) -> list[StreamEvent]:
+        spent, self._spent = self._spent, None
+        return [spent] if spent else []
+
+
+class AnotherToolCall(Recovery):
+    """Asks for tool calls again that are not JSON or were lost, at most `times`.
+
+    An agent stops if a tool call is dropped. So the model is asked again: it sees its
+    answer and the error, and its second answer continues the first one. Where the
+    connection was lost inside a call, the same question is asked again if the client
+    has seen nothing of the call: calls are handed on at the end of an answer. A call
+    that the output limit cut off is not retried: it would be cut off again. Nor is an
+    answer that also had a valid call: the agent continues with that one's result, and a
+    second answer might repeat the call.
+    """
+
+    def __init__(self, turn: TurnAnswer, times: int) -> None:
+        self._turn = turn
+        self._times = times
+
+    def follows_answer(self, plan: Plan) -> bool:
+        """Tell whether the model may be asked again."""
+        return bool(plan.request.tools) and plan.corrections < self._times
+
+    async def next(self, plan: Plan, failure: ByokError) -> Plan | ByokError:
+        """Return a plan that asks for the broken or lost calls again."""
+        if not self.follows_answer(plan):
+            return failure
+        if isinstance(failure, BrokenCalls):
+            request = correction_request(plan.request, failure.said, failure.calls)
+            if request is None:
+                return failure
+            _log.info("asking %s again: a tool call is not valid JSON", plan.name)
+            return plan.correct(request)
+        is_lost = isinstance(failure, UpstreamError) and failure.retryable
+        if not (is_lost and self._turn.has_hidden_call):
+            return failure
+        _log.info("asking %s again: a tool call was lost", plan.name)
+        notice = restart_notice(plan.name, failure, "calling a tool")
+        is_void = not self._turn.has_signed_thoughts
+        return plan.correct(plan.request, replace(notice, is_restart=is_void))
+
+
+def _ends_block(event: StreamEvent) -> bool:
+    return isinstance(event, ThinkingDelta) and event.provider_data is not None
