@@ -143,8 +143,12 @@ def begin_anew(
     """
     aside = set_aside(path, str(error), most=kind.policy.most_aside)
     database = Database(path, kind)
-    if aside is not None:  # nobody else moved it
-        salvage(aside, database.connection)
+    try:
+        if aside is not None:  # nobody else moved it
+            salvage(aside, database.connection)
+    except BaseException:
+        database.close(clean=False)
+        raise
     return database
 
 

@@ -303,6 +303,20 @@ def test_every_damaged_database_is_set_aside_whole_and_begun_anew(
     assert path.with_name("data.db.damaged-1").read_bytes() == before
 
 
+def test_a_salvage_that_fails_leaves_no_open_file(path: Path) -> None:
+    lent = list[sqlite3.Connection]()
+
+    def fail(aside: Path, db: sqlite3.Connection) -> None:
+        lent.append(db)
+        raise OSError("no salvage")
+
+    path.write_bytes(b"no database at all" * 500)
+    with pytest.raises(OSError, match="no salvage"):
+        open_or_begin_anew(path, JOURNAL, fail)
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        lent[0].execute("SELECT 1")
+
+
 def _malformed(db: sqlite3.Connection) -> None:
     if not db.execute("SELECT 1 FROM blob").fetchone():
         return  # the rehearsal, on empty tables
