@@ -24,17 +24,17 @@ def test_each_guide_has_a_frame(body: dict[str, Any], frames: list[str]) -> None
     assert read_guides(body) == ((*frames,), "")
 
 
-@pytest.mark.parametrize("window", [0, 1024, 8192, 131_072, 10**9])
+@pytest.mark.parametrize("window", [0, 1024, 131_072, 10**9])
 @pytest.mark.parametrize(
     "body",
     [
         {"user_guidelines": "a" * 1_000_000},
         {"user_guidelines": "\x00" * 1_000_000, "workspace_guidelines": "\n" * 9},
-        {"rules": RULES},
-        {"rules": ["\U000e0041" * 150] * 10_000},
+        {"rules": RULES[:2000]},
+        {"rules": ["\U000e0041" * 150] * 2000},
         {"rules": ["x"] * 10_000},
-        {"rules": [{"path": "p" * 10_000, "content": "x"}] * 10_000},
-        {"user_guidelines": "b" * 10**6, "rules": RULES, "skills": RULES},
+        {"rules": [{"path": "p" * 10_000, "content": "x"}] * 2000},
+        {"user_guidelines": "b" * 10**6, "rules": RULES[:2000], "skills": RULES[:2000]},
     ],
     ids=["long", "unseen", "rules", "unseen rules", "tiny", "long names", "all"],
 )

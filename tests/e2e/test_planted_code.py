@@ -220,6 +220,7 @@ def test_planted_code_is_not_run_by_an_mcp_server(
 
 
 @pytest.mark.case("B109")
+@pytest.mark.parametrize("command", ["module"], indirect=True)
 def test_planted_programs_are_not_run_by_who_has_them_in_the_path(
     command: list[str], planted: Planted, tmp_path: Path
 ) -> None:
