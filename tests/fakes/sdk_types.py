@@ -1,9 +1,17 @@
 """Bodies judged by the request types of the vendors' own SDKs."""
 
+import importlib
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
+
+
+@cache
+def sdk_type(module: str, name: str) -> TypeAdapter[Any]:
+    """Return what judges a type of an SDK, which is imported now, in seconds."""
+    return TypeAdapter(getattr(importlib.import_module(module), name))
 
 
 def check_type(adapter: TypeAdapter[Any], body: Any) -> None:

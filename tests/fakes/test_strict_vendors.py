@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
-from pydantic import TypeAdapter
 
 from byok.chat import ChatRequest, Message, Role, Sampling, TextPart, ToolDefinition
 from byok.dialects.base import Target, write_request
@@ -18,6 +16,7 @@ from byok.errors import RefusalKind
 from byok.wire.json_body import parse_json
 from tests.fakes.histories import histories
 from tests.fakes.replay import bytes_of, recorded
+from tests.fakes.sdk_types import sdk_type
 from tests.fakes.strict_vendors import VENDORS, refusals_of
 
 PRESETS = {
@@ -29,7 +28,10 @@ PRESETS = {
     "openrouter-gemini": "openrouter",
     "openrouter-claude": "openrouter",
 }
-SHAPE = TypeAdapter[Any](CompletionCreateParamsStreaming)
+SDK = (
+    "openai.types.chat.completion_create_params",
+    "CompletionCreateParamsStreaming",
+)
 TOOL = ToolDefinition("view", "", {"type": "object", "properties": {}})
 # The rows that a recorded provider is judged by; others are judged as OpenAI's own.
 ROWS = {
@@ -75,7 +77,7 @@ def test_vendors_take_random_conversations_as_they_are_sent_to_them(
         target = Target(rules.model, facts=family_facts(rules.model))
         body = write_request(dialect, chat, target)[1].body
         assert [*refused(vendor, body)] == []
-        SHAPE.validate_python(body)
+        sdk_type(*SDK).validate_python(body)
 
 
 def refused(vendor: str, body: dict[str, Any]) -> Iterator[str]:

@@ -33,6 +33,7 @@ from byok.dialects.openai_responses.dialect import OpenAIResponses
 from byok.dialects.openai_responses.request import encode_request
 from tests.fakes.histories import PNG, histories, user
 from tests.fakes.replay import recorded
+from tests.fakes.sdk_types import sdk_type
 from tests.fakes.strict_responses import broken_rules
 
 HERE = Origin("openai_responses", "box", "m")
@@ -243,12 +244,10 @@ def vary(history: tuple[Message, ...], chance: Random) -> ChatRequest:
 
 @pytest.mark.slow
 def test_random_conversations_break_no_rule_and_fit_the_types_of_the_sdk() -> None:
-    from openai.types.responses.response_create_params import (
-        ResponseCreateParamsStreaming,
+    types = sdk_type(
+        "openai.types.responses.response_create_params",
+        "ResponseCreateParamsStreaming",
     )
-    from pydantic import TypeAdapter
-
-    types = TypeAdapter[Any](ResponseCreateParamsStreaming)
 
     @given(histories(), st.integers(0, 2**32))
     def encode_and_check(history: tuple[Message, ...], seed: int) -> None:
