@@ -99,9 +99,9 @@ def read_target(file: ClientFile) -> ClientTarget:
     if file.client.is_editor:
         return _read_editor(text)
     url, token = _PATHS[file.client]
-    return ClientTarget(
-        _text(_read(text, url, format)), _text(_read(text, token, format)) or None
-    )
+    editor = EDITORS[format]
+    found = _text(editor.read(text, token)) if token else ""
+    return ClientTarget(_text(editor.read(text, url)), found or None)
 
 
 def _read_editor(text: str) -> ClientTarget:
@@ -112,19 +112,6 @@ def _read_editor(text: str) -> ClientTarget:
         if name in found and leaf.text.startswith('"'):
             found[name] = _text(parse_json(leaf.text.encode("utf-8", "replace")))
     return ClientTarget(*found.values())
-
-
-def _read(text: str, path: SettingPath, format: TextFormat) -> Any:
-    """Return the value at a path, which may be in a mapping of a list."""
-    if not path:
-        return None
-    editor = EDITORS[format]
-    found: Any = editor.read(text, path[:1] if len(path) == 1 else path[:-1])
-    return found if len(path) == 1 else _member(found, path[-1])
-
-
-def _member(value: Any, name: str) -> Any:
-    return value.get(name) if isinstance(value, dict) else None
 
 
 def _text(value: Any) -> str:
