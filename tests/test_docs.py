@@ -170,35 +170,6 @@ def test_the_glossary_shows_the_first_line_of_a_class(
     assert "| `Known` | `room/below/known.py` | What it is. |" in glossary_page.page()
 
 
-def worked_diffs() -> list[str]:
-    """Return the diffs of CONTRIBUTING.md, one for each file."""
-    blocks = re.findall(r"^```diff\n(.*?)^```$", page("CONTRIBUTING.md"), re.M | re.S)
-    return [
-        part
-        for block in blocks
-        for part in re.split(r"^(?=[ +]# [\w/.-]+\.\w+$)", block, flags=re.M)
-        if part.strip()
-    ]
-
-
-def test_every_kind_of_addition_has_a_worked_diff() -> None:
-    assert page("CONTRIBUTING.md").count("```diff") == 5
-    assert len(worked_diffs()) >= 12
-
-
-@pytest.mark.parametrize("diff", worked_diffs(), ids=lambda diff: diff.split()[1])
-def test_a_worked_diff_fits_its_file(diff: str) -> None:
-    first, *lines = diff.splitlines()
-    if first.startswith("+"):
-        assert not (ROOT / first[3:]).exists()
-        return
-    text = page(first[3:])
-    kept = [line[1:] for line in lines if line.startswith((" ", "-"))]
-    added = [line[1:] for line in lines if line.startswith("+")]
-    assert [line for line in kept if f"\n{line}\n" not in text] == []
-    assert "\n".join(added) not in text
-
-
 def source_texts() -> list[str]:
     """Return all texts in byok's code; what is filled in is a NUL character."""
     texts = []

@@ -14,7 +14,7 @@ from byok.toolcalls.repair import RepairMode
 DEFAULT_PORT = 8317
 _PORTS = FieldEntry(limits=(0, 65_535))
 _EFFORTS = FieldEntry(choices=lambda: ("", *values.EFFORTS))
-_TYPES = FieldEntry(choices=lambda: values.UPSTREAM_TYPES)
+_TYPES = FieldEntry(choices=values.upstream_types)
 _DIALECTS = FieldEntry(choices=lambda: ("", *values.dialect_names()))
 _WAYS = FieldEntry(choices=lambda: values.FIM_MODES)
 _LEVELS = FieldEntry(choices=lambda: ("debug", "info", "warning", "error"))

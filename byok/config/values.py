@@ -13,7 +13,6 @@ UPSTREAM_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
 _ALIAS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 _KEY_NAME = re.compile(r"(?:[a-z0-9][a-z0-9_-]{0,15}|env:[A-Za-z_][A-Za-z0-9_]*)\Z")
 AUTO = "auto"
-UPSTREAM_TYPES = (OPENAI_COMPATIBLE, *PRESETS, DEMO)
 FIM_MODES = (AUTO, *(mode.value for mode in FimMode))
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
@@ -103,10 +102,15 @@ def key_labels(given: list[str]) -> list[str]:
     return given
 
 
+def upstream_types() -> tuple[str, ...]:
+    """Return the values of an upstream's `type`."""
+    return (OPENAI_COMPATIBLE, *PRESETS, DEMO)
+
+
 def upstream_type(name: str) -> str:
     """Check the type of an upstream."""
-    if name not in UPSTREAM_TYPES:
-        types = (OPENAI_COMPATIBLE, DEMO, *PRESETS)
+    types = upstream_types()
+    if name not in types:
         raise ValueError(f"must be one of: {', '.join(types)}")
     return name
 

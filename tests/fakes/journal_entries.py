@@ -108,14 +108,14 @@ def opened_journal(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def write_version_1(path: Path, entries: Iterable[JournalEntry]) -> Path:
-    """Write a journal as version 1 of it was; its last three columns are not kept."""
-    columns = JournalEntry._fields[:-3]
+    """Write a journal as version 1 of it was; newer columns are not kept."""
+    columns = JournalEntry._fields[: JournalEntry._fields.index("tool_calls")]
     marks = ", ".join("?" * len(columns))
     with closing(sqlite3.connect(path)) as db:
         db.executescript(VERSION_1)
         db.executemany(
             f"INSERT INTO request ({', '.join(columns)}) VALUES ({marks})",
-            [entry[:-3] for entry in entries],
+            [entry[: len(columns)] for entry in entries],
         )
         db.commit()
     return path

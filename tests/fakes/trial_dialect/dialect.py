@@ -21,8 +21,9 @@ from byok.errors import UpstreamRefused
 from byok.events import StreamEvent
 from byok.stage import Stage, chain
 from byok.wire.json_lines import JsonLines
-from tests.fakes.trial_dialect.answer import TrialAnswer
-from tests.fakes.trial_dialect.request import encode_request
+
+from .answer import TrialAnswer
+from .request import encode_request
 
 _REMEDIES: RemedyTable = {
     **CHAT_ROWS,
