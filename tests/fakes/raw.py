@@ -111,10 +111,17 @@ async def connected(port: int, host: str = "127.0.0.1") -> AsyncIterator[RawConn
 
 
 async def ask(port: int, data: bytes, patience: float = PATIENCE) -> RawAnswer:
-    """Send bytes on a connection of their own and read the answer."""
+    """Send bytes on a connection of their own and read the answer.
+
+    It is read while they are sent: an early one would be lost with the connection.
+    """
     async with connected(port) as connection:
-        await connection.send(data)
-        return await connection.answer(patience)
+        sending = asyncio.ensure_future(connection.send(data))
+        try:
+            return await connection.answer(patience)
+        finally:
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
 
 
 def request(
