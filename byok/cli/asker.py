@@ -1,11 +1,13 @@
 """Who answers the questions of a command: a person, --yes, or nobody."""
 
 import sys
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import typer
 
 from byok.errors import ConfigError
+
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
 class Asker(Protocol):
@@ -111,3 +113,17 @@ def find_asker(command: str, *, yes: bool) -> Asker:
     if yes:
         return YesAsker()
     return PersonAsker() if sys.stdin.isatty() else NobodyAsker(command)
+
+
+def confirm(question: str, command: str) -> bool:
+    """Ask the user; `command` is what a script has to run instead.
+
+    Raises:
+        ConfigError: there is no terminal to ask at.
+    """
+    if not sys.stdin.isatty():
+        raise ConfigError(
+            "There is no terminal to ask at, so nothing was done.",
+            hint=f"In a script: {command} --yes",
+        )
+    return bool(typer.confirm(question))

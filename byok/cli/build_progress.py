@@ -6,15 +6,13 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from byok.chat import Json
 from byok.cli.output import count_noun
+from byok.daemon_client.client import LocalClient
 from byok.errors import IndexFailed
 from byok.routing import Service
-
-if TYPE_CHECKING:
-    from byok.chat import Json
-    from byok.daemon_client.client import LocalClient
 
 _POLL_SECONDS = 0.2
 _DONE = ("complete", "workspace-too-large", "folder-gone")
@@ -37,7 +35,7 @@ class Built:
 
 
 async def until_built(
-    client: "LocalClient", roots: Collection[str] | None = None
+    client: LocalClient, roots: Collection[str] | None = None
 ) -> Built:
     """Wait until the given workspaces, or all of them, are indexed.
 
@@ -60,7 +58,7 @@ async def until_built(
             await asyncio.sleep(_POLL_SECONDS)
 
 
-async def until_rebuilt(client: "LocalClient", files: int) -> None:
+async def until_rebuilt(client: LocalClient, files: int) -> None:
     """Wait until no file is left to be indexed; there were `files` at the start.
 
     Raises:
@@ -77,7 +75,7 @@ async def until_rebuilt(client: "LocalClient", files: int) -> None:
             await asyncio.sleep(_POLL_SECONDS)
 
 
-async def _status(client: "LocalClient") -> "Json":
+async def _status(client: LocalClient) -> Json:
     answer = await client.ask(Service.INDEX_STATUS, {})
     if answer["state"] == "error":
         raise IndexFailed(f"Indexing failed: {answer['error']}")

@@ -3,20 +3,18 @@
 import re
 import time
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from byok.cli.ask import ask_daemon
+from byok.cli.asker import YesOption, confirm
 from byok.cli.command_context import JsonOption
-from byok.cli.confirm import YesOption, confirm
 from byok.cli.output import count_noun, say, say_json, say_table, say_text, tell
 from byok.errors import ConfigError
+from byok.features.capture.capture import Piece, write_piece
+from byok.features.capture.folder import CaptureFolder
 from byok.platform.paths import find_paths
-
-if TYPE_CHECKING:
-    from byok.features.capture.capture import Piece
-    from byok.features.capture.folder import CaptureFolder
 
 EXIT_NOT_RUNNING = 3
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -88,8 +86,6 @@ def show_capture(
     json: JsonOption = False,
 ) -> None:
     """Show what passed on each hop of a request, with times."""
-    from byok.features.capture.capture import write_piece
-
     capture = open_folder().read(wanted)
     if json:
         pieces = [write_piece(piece) for piece in capture.pieces]
@@ -113,10 +109,8 @@ def clear(yes: YesOption = False) -> None:
     say(f"Deleted {count_noun(folder.clear(), 'capture')}.")
 
 
-def open_folder() -> "CaptureFolder":
+def open_folder() -> CaptureFolder:
     """Return the folder of captures, without those that are too old."""
-    from byok.features.capture.folder import CaptureFolder
-
     folder = CaptureFolder(find_paths().captures)
     folder.tidy(time.time())
     return folder
@@ -163,7 +157,7 @@ def _row(facts: dict[str, Any]) -> tuple[str, ...]:
     return (facts["id"], when, facts["endpoint"], model, answer, attempts, seconds)
 
 
-def _show_piece(piece: "Piece", *, full: bool) -> None:
+def _show_piece(piece: Piece, *, full: bool) -> None:
     attempt = f" {piece.attempt}" if piece.attempt else ""
     say(f"--- {piece.at:.3f} s  {piece.hop.value}{attempt}")
     if piece.head is not None:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from byok.cli.output import tell
-from byok.errors import ByokError
+from byok.errors import ByokError, ConfigError
 from byok.platform.paths import Paths, find_paths
+from byok.redact import Redactor
 
 if TYPE_CHECKING:
     from byok.config import Settings
@@ -49,7 +50,6 @@ def load(
 ) -> tuple["Settings", Paths]:
     """Read the settings of this user."""
     from byok.config import load_settings
-    from byok.errors import ConfigError
 
     paths = find_paths()
     file = config or paths.config
@@ -73,7 +73,6 @@ def with_services(
     upstream: str = "",
 ) -> T:
     """Open the services, run `work`, close them; secrets are removed from errors."""
-    from byok.redact import Redactor
     from byok.wiring.services import open_services
 
     settings, paths = load(config)

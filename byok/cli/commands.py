@@ -44,7 +44,7 @@ ROWS = {
         "Print the settings or variables that point a client at the running daemon.",
     ),
     "disconnect": CommandRow(
-        "disconnect",
+        "connect",
         _SET_UP,
         "Undo `byok connect --write`: restore the client's previous settings file.",
     ),

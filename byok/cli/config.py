@@ -5,7 +5,9 @@ import typer
 from byok.cli.ask import ask_daemon, tell_not_running
 from byok.cli.command_context import ConfigOption, load, tell_foreign_variables
 from byok.cli.output import say, say_json, say_text, tell
-from byok.platform.paths import find_paths
+from byok.config import check_settings, mask_settings
+from byok.errors import ConfigError
+from byok.platform.paths import create_private, find_paths
 from byok.routing import Service
 
 commands = typer.Typer(no_args_is_help=True)
@@ -21,8 +23,6 @@ def path() -> None:
 def init() -> None:
     """Create the settings file, with every key explained and commented out."""
     from byok.config import example
-    from byok.errors import ConfigError
-    from byok.platform.paths import create_private
 
     file = find_paths().config
     try:
@@ -47,8 +47,6 @@ def example() -> None:
 @commands.command("check")
 def check(config: ConfigOption = None) -> None:
     """Validate the settings without starting anything."""
-    from byok.config import check_settings
-
     settings, paths = load(config)
     check_settings(settings)
     tell_foreign_variables()
@@ -63,8 +61,6 @@ def show(config: ConfigOption = None) -> None:
     These are the settings of the running daemon. With --config, or if no daemon is
     running, they are the ones that a daemon would start with.
     """
-    from byok.config import mask_settings
-
     answer = None if config else ask_daemon(Service.SETTINGS)
     if answer is None:
         answer = mask_settings(load(config)[0])

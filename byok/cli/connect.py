@@ -1,36 +1,77 @@
-"""byok connect: point a client at the running daemon, or print how."""
+"""byok connect and byok disconnect: point a client at the running daemon, and back."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from byok.cli.ask import ask_daemon
-from byok.cli.asker import Asker
-from byok.cli.client_files import (
-    Answer,
-    ClientArgument,
-    DryRunOption,
-    FileOption,
-    ProfileOption,
-    find_machine,
-    make_change,
-    open_connector,
-    write_command,
-)
+from byok.cli.asker import Asker, YesOption, confirm
 from byok.cli.command_context import JsonOption, load
-from byok.cli.confirm import YesOption
+from byok.cli.control import require_daemon
 from byok.cli.output import say, say_json, say_text, tell
+from byok.client_settings.backups import BackupStore
 from byok.client_settings.client_kind import ClientKind
+from byok.client_settings.connection import FileChange, FileConnector
+from byok.client_settings.document import put_all
+from byok.client_settings.locations import (
+    ClientMachine,
+    FileLocation,
+    find_location,
+    find_windows_files,
+)
+from byok.client_settings.preview import preview_change
+from byok.client_settings.run_place import advise, find_run_place
+from byok.client_settings.setting import write_path
+from byok.client_settings.settings_file import is_open_to_others
+from byok.client_settings.wanted_settings import (
+    FORMATS,
+    NEEDS_MODEL,
+    DaemonAddress,
+    settings_for,
+)
+from byok.daemon.token import read_token
 from byok.errors import ConfigError, DaemonGone
 from byok.escapes import shell_word
 from byok.platform.paths import Paths, find_paths
+from byok.redact import Redactor
 from byok.routing import Service
 
-if TYPE_CHECKING:
-    from byok.client_settings.locations import FileLocation
-    from byok.client_settings.wanted_settings import DaemonAddress
-
 _VARIABLES = (ClientKind.CLI, ClientKind.SDK)
+ClientArgument = Annotated[ClientKind, typer.Argument(help="Which client.")]
+FileOption = Annotated[
+    Path | None,
+    typer.Option("--file", help="Its settings file, if elsewhere.", metavar="PATH"),
+]
+ProfileOption = Annotated[
+    str, typer.Option("--profile", help="Id of a profile of VS Code.", metavar="ID")
+]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Show the change without writing.")
+]
+
+
+class Answer(NamedTuple):
+    """How a change is to be made: at once, not at all, or after a question.
+
+    `asker` asks with yes as the proposal; without one, the proposal is no.
+    """
+
+    yes: bool
+    dry_run: bool
+    command: str
+    asker: Asker | None = None
+
+    def allows(self, question: str) -> bool:
+        """Return whether the change may be made; ask if that is open."""
+        if self.yes:
+            return True
+        if self.asker:
+            return self.asker.confirm(question)
+        return confirm(question, self.command)
 
 
 def connect(
@@ -61,9 +102,6 @@ def connect(
     --write shows the change, asks, and writes it to the client's settings file.
     Comments and all other settings stay. `byok disconnect` undoes it, byte for byte.
     """
-    from byok.client_settings.locations import FileLocation, find_location
-    from byok.client_settings.wanted_settings import FORMATS
-
     address = _find_address(find_paths(), client, model, start=start)
     if not (write or dry_run):
         _print(client, address, json=json)
@@ -89,8 +127,6 @@ def offer_connection(client: ClientKind, asker: Asker) -> bool:
     Raises:
         ByokError: there is no daemon, or the settings cannot be changed.
     """
-    from byok.client_settings.locations import find_location
-
     address = _find_address(find_paths(), client, "", start=False)
     found = find_location(client, find_machine(), "")
     command = f"byok connect {client.value} --write"
@@ -102,16 +138,12 @@ def offer_connection(client: ClientKind, asker: Asker) -> bool:
 
 def _find_address(
     paths: Paths, client: ClientKind, model: str, *, start: bool
-) -> "DaemonAddress":
+) -> DaemonAddress:
     """Return where the daemon answers, and the token that it takes.
 
     Raises:
         ByokError: no daemon has proved itself; the token is for nobody else.
     """
-    from byok.cli.ensure_service import require_daemon
-    from byok.client_settings.wanted_settings import NEEDS_MODEL, DaemonAddress
-    from byok.daemon.token import read_token
-
     try:
         daemon = require_daemon(paths, start=start)
     except DaemonGone as error:
@@ -140,14 +172,11 @@ def _find_model() -> str:
 
 def _write(
     client: ClientKind,
-    address: "DaemonAddress",
-    found: "FileLocation",
+    address: DaemonAddress,
+    found: FileLocation,
     answer: Answer,
 ) -> bool:
     """Point a client at byok, or show how; return whether it points there now."""
-    from byok.client_settings.settings_file import is_open_to_others
-    from byok.redact import Redactor
-
     connector, redactor = open_connector(), Redactor()
     redactor.add(address.token)
     change = connector.plan_connect(client, found.path, address)
@@ -168,13 +197,8 @@ def _write(
     return True
 
 
-def _advise(
-    client: ClientKind, address: "DaemonAddress", is_remote: bool | None
-) -> None:
+def _advise(client: ClientKind, address: DaemonAddress, is_remote: bool | None) -> None:
     """Say on which side the settings belong, if there is more than one."""
-    from byok.client_settings.locations import find_windows_files
-    from byok.client_settings.run_place import advise
-
     if client.is_editor and not is_remote:
         tell(_SYNC)
     port = int(address.url.rpartition(":")[2])
@@ -186,10 +210,7 @@ def _advise(
         tell(line)
 
 
-def _print(client: ClientKind, address: "DaemonAddress", *, json: bool) -> None:
-    from byok.client_settings.document import put_all
-    from byok.client_settings.wanted_settings import FORMATS, settings_for
-
+def _print(client: ClientKind, address: DaemonAddress, *, json: bool) -> None:
     if client in FORMATS:
         settings = settings_for(client, address, windows=open_connector().windows)
         text = put_all("", settings, FORMATS[client])
@@ -210,6 +231,121 @@ def _print(client: ClientKind, address: "DaemonAddress", *, json: bool) -> None:
         say_text(text.rstrip("\n"))
     else:
         say_json(values)
+
+
+def disconnect(
+    client: ClientArgument,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    file: FileOption = None,
+    profile: ProfileOption = "",
+) -> None:
+    """Undo `byok connect --write`: restore the client's previous settings file.
+
+    If it was edited since, only byok's settings are removed, and their previous values
+    restored.
+    """
+    if client not in FORMATS:
+        raise ConfigError(
+            f"byok writes no file for {client.readable_name}.",
+            hint="Take the settings out where you entered them.",
+        )
+    words = ("byok", "disconnect", client.value)
+    command = write_command(*words, file=file, profile=profile)
+    answer = Answer(yes, dry_run, command)
+    _undo_connection(client, file or _find_changed_file(client, profile), answer)
+
+
+def _undo_connection(client: ClientKind, path: Path, answer: Answer) -> None:
+    connector, redactor = open_connector(), Redactor()
+    if (token := _find_token()) is not None:
+        redactor.add(token)
+    change = connector.plan_disconnect(client, path)
+    path = change.file.path
+    for setting in change.changed:
+        tell(f"{write_path(setting)} was changed since; it stays as it is.")
+    if not change.is_needed:
+        if not answer.dry_run:
+            connector.carry_out(change)
+        say(f"There is nothing of byok's in {path}.")
+        if change.file.raw is None:
+            for kept in connector.backups.kept_copies(client, path):
+                tell(f"The file is gone; what it was before byok is kept in {kept}")
+        return
+    if not change.is_exact:
+        tell("The file was edited since, so only byok's settings are taken out.")
+    if make_change(connector, change, redactor, answer):
+        what = "was removed" if change.after is None else "no longer points at byok"
+        say(f"{path} {what}.")
+    elif not answer.dry_run:
+        raise typer.Exit(1)
+
+
+def _find_changed_file(client: ClientKind, profile: str) -> Path:
+    """Return the file that byok changed, or the usual one if it is no single one.
+
+    Raises:
+        ConfigError: byok changed several files, and none is the usual one.
+    """
+    usual = find_location(client, find_machine(), profile).path
+    known = open_connector().backups.list_paths(client)
+    if profile or not known or usual.resolve() in known:
+        return usual
+    if len(known) > 1:
+        raise ConfigError(
+            f"byok changed several files: {', '.join(map(str, known))}.",
+            hint="Name one: --file PATH",
+        )
+    return known[0]
+
+
+def _find_token() -> str | None:
+    """Return the client token, so that it can be hidden; it may be gone by now."""
+    path = find_paths().token
+    return read_token(path) if path.exists() else None
+
+
+def write_command(*words: str, **options: object) -> str:
+    """Write a command of byok with the options that were given, for a shell."""
+    given = [(f"--{name}", str(value)) for name, value in options.items() if value]
+    return shlex.join([*words, *(word for pair in given for word in pair)])
+
+
+def find_machine() -> ClientMachine:
+    """Return what tells where programs keep their settings."""
+    place = find_run_place(os.environ)
+    return ClientMachine(sys.platform, os.environ, Path.home(), place)
+
+
+def open_connector(paths: Paths | None = None) -> FileConnector:
+    """Return what changes settings files of this user."""
+    store = BackupStore((paths or find_paths()).client_backups)
+    return FileConnector(store, Path.home(), windows=sys.platform == "win32")
+
+
+def make_change(
+    connector: FileConnector,
+    change: FileChange,
+    redactor: Redactor,
+    answer: Answer,
+) -> bool:
+    """Show a change, ask, make it; return whether it was made.
+
+    Raises:
+        ConfigError: there is no terminal to ask at, or it cannot be made.
+    """
+    path = change.file.path
+    for line in preview_change(str(path), change.file.raw, change.after, redactor):
+        say(line)
+    if answer.dry_run:
+        tell("Nothing was written.")
+        return False
+    verb = "Remove" if change.after is None else "Write"
+    if not answer.allows(f"{verb} {path}?"):
+        tell("Nothing was written.")
+        return False
+    connector.carry_out(change)
+    return True
 
 
 _SYNC = (  # code.visualstudio.com/docs/configure/settings-sync

@@ -1,6 +1,7 @@
-"""byok stop, byok restart, byok reload: control the running daemon."""
+"""byok stop, restart and reload; and how commands start the daemon that they need."""
 
 import asyncio
+import socket
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -8,19 +9,26 @@ from typing import TYPE_CHECKING
 import typer
 
 from byok.cli.ask import ask_daemon, refuse_if_silent
-from byok.cli.ensure_service import is_started_by_requests
+from byok.cli.command_context import load
 from byok.cli.output import say, tell
-from byok.errors import NotReady
+from byok.daemon.instance import Instance, find_instance, is_held
+from byok.daemon_client.daemon import find_daemon, talking
+from byok.daemon_client.start import Starter, daemon_command
+from byok.errors import ByokError, CannotStart, DaemonGone, NotReady
 from byok.platform.paths import Paths, find_paths
 from byok.routing import Service
 
 if TYPE_CHECKING:
-    from byok.daemon.instance import Instance
+    from byok.service.control import UserService
 
 EXIT_NOT_RUNNING = 3  # as `systemctl status` has it
 _END_SECONDS = 20.0  # longer than responses in progress may take
+_RESTART_SECONDS = 60.0
+_LOOK_SECONDS = 0.1
+END_IT = "To end it: byok stop"
 _START_SECONDS = 60.0
-_PAUSE = 0.1
+_PAUSE = 0.2
+_CONNECT_SECONDS = 1.0
 
 
 def stop() -> None:
@@ -39,7 +47,7 @@ def stop() -> None:
         tell("  To end that too: byok service stop")
 
 
-def stop_daemon(paths: Paths) -> "Instance | None":
+def stop_daemon(paths: Paths) -> Instance | None:
     """Stop the running daemon, wait until it has ended, and return what it was.
 
     Raises:
@@ -58,8 +66,6 @@ def restart() -> None:
     no connection is refused; the first one finishes its answers, for ten minutes at
     most. On Windows they have ten seconds.
     """
-    from byok.daemon_client.find import find_daemon
-
     paths = find_paths()
     daemon = _request_stop(paths, again=True)
     if daemon is None:
@@ -70,7 +76,7 @@ def restart() -> None:
         now = find_daemon(paths, 0)
         return now is not None and now.instance != daemon.instance
 
-    _wait(runs_again, _START_SECONDS, f"has not restarted; see its log: {paths.log}")
+    _wait(runs_again, _RESTART_SECONDS, f"has not restarted; see its log: {paths.log}")
     now = find_daemon(paths)
     say(f"byok is listening on http://127.0.0.1:{now.port if now else daemon.port}")
 
@@ -90,11 +96,8 @@ def reload() -> None:
         tell(f"These need a restart (byok restart): {', '.join(answer['restart'])}")
 
 
-def _request_stop(paths: Paths, *, again: bool) -> "Instance | None":
+def _request_stop(paths: Paths, *, again: bool) -> Instance | None:
     """Ask this user's daemon to stop, if it passes the challenge."""
-    from byok.daemon_client.daemon import talking
-    from byok.daemon_client.find import find_daemon
-
     daemon = find_daemon(paths)
     if daemon is None:
         refuse_if_silent(paths)
@@ -109,9 +112,7 @@ def _request_stop(paths: Paths, *, again: bool) -> "Instance | None":
     return daemon
 
 
-def _is_over(paths: Paths, daemon: "Instance") -> bool:
-    from byok.daemon.instance import find_instance, is_held
-
+def _is_over(paths: Paths, daemon: Instance) -> bool:
     now = find_instance(paths)
     return not is_held(paths) if now is None else now.instance != daemon.instance
 
@@ -121,4 +122,152 @@ def _wait(is_so: Callable[[], bool], seconds: float, else_it: str) -> None:
     while not is_so():
         if time.monotonic() > deadline:
             raise NotReady(f"byok {else_it}.")
+        time.sleep(_LOOK_SECONDS)
+
+
+def find_or_start(paths: Paths) -> Instance | None:
+    """Return the daemon; where none runs, that of the installed service, started now.
+
+    Raises:
+        NotReady: a process holds the daemon's lock but fails the challenge.
+    """
+    daemon = find_daemon(paths)
+    if daemon is not None:
+        return daemon
+    refuse_if_silent(paths)
+    return start_service(paths)
+
+
+def require_daemon(paths: Paths, *, start: bool = False) -> Instance:
+    """Return the daemon that has proved itself; an installed service is started.
+
+    `start` starts one in the background if there is none. Only this daemon's address
+    may be given away together with the token.
+
+    Raises:
+        CannotStart: another program listens on its port.
+        DaemonGone: it is not running.
+        NotReady: a process holds the daemon's lock but fails the challenge.
+    """
+    daemon = find_or_start(paths)
+    if daemon is not None:
+        return daemon
+    port = load()[0].server.port
+    if is_taken(port):
+        raise _stranger_error(port)
+    if start:
+        daemon = start_in_background(paths, port)
+        tell(f"byok runs in the background now. {END_IT}")
+        return daemon
+    raise DaemonGone("byok is not running.", hint="Start it: byok serve")
+
+
+def refuse_stranger(paths: Paths) -> None:
+    """Do nothing if the daemon has proved itself, or nobody is at its port.
+
+    Raises:
+        CannotStart: another program listens there.
+    """
+    if find_daemon(paths) is not None:
+        return
+    port = load()[0].server.port
+    # A service manager that waits for the first request is no stranger.
+    if is_taken(port) and find_or_start(paths) is None:
+        raise _stranger_error(port)
+
+
+def _stranger_error(port: int) -> CannotStart:
+    return CannotStart(
+        f"Another program listens on port {port}. It is not your byok.",
+        code="stranger_on_port",
+        hint="End it, or choose another port for byok: server.port. If clients were "
+        "pointed at this port, it may have their token: byok token rotate",
+    )
+
+
+def is_taken(port: int) -> bool:
+    """Tell whether a program accepts connections at a port of this machine."""
+    return port > 0 and any(_answers(host, port) for host in ("127.0.0.1", "::1"))
+
+
+def _answers(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), timeout=_CONNECT_SECONDS).close()
+    except TimeoutError:
+        return True  # it listens, and is busy
+    except OSError:
+        return False
+    return True
+
+
+def find_service(paths: Paths) -> "UserService":
+    """Return the service of this user, installed or not."""
+    from byok.service.control import UserService  # most commands find a daemon
+
+    return UserService.of_this_machine(paths)
+
+
+def start_service(paths: Paths) -> Instance | None:
+    """Start the service if one is installed for these paths; return its daemon.
+
+    A service that does not start is told on stderr: the caller starts a daemon itself.
+    """
+    try:
+        service = find_service(paths)
+        if not service.is_installed():
+            return None
+        service.start()
+        return wait_for_daemon(paths)
+    except ByokError as error:
+        tell(f"byok's service did not start: {error.sentence}")
+        return None
+
+
+def start_in_background(paths: Paths, port: int) -> Instance:
+    """Start a daemon that outlives this command.
+
+    Raises:
+        CannotStart: the port is taken.
+        NotReady: it does not answer within a minute.
+    """
+    from byok.daemon.sockets import listen
+
+    for sock in listen(port):
+        sock.close()
+    starter = Starter(daemon_command(None), paths.state_dir)
+    starter.start()
+    deadline = time.monotonic() + _START_SECONDS
+    while (daemon := find_daemon(paths, 0)) is None:
+        if time.monotonic() >= deadline:
+            raise NotReady("byok did not start.", hint="See why: byok serve")
+        time.sleep(_PAUSE)
+    return daemon
+
+
+def is_started_by_requests(paths: Paths) -> bool:
+    """Tell whether a service is installed that a request starts, as systemd does."""
+    try:
+        service = find_service(paths)
+        return service.system.starts_on_request and service.is_installed()
+    except ByokError:  # nothing of byok's is there
+        return False
+
+
+def wait_for_daemon(paths: Paths, *, other_than: str = "") -> Instance:
+    """Return the daemon once it passes the challenge; not the instance `other_than`.
+
+    Raises:
+        NotReady: it does not within a minute.
+    """
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
+        daemon = find_daemon(paths, 0)
+        if daemon is not None and daemon.instance != other_than:
+            return daemon
+        if time.monotonic() >= deadline:
+            raise NotReady(
+                "The service was started, and byok does not answer.",
+                code="service",
+                hint="See why: byok service logs",
+            )
         time.sleep(_PAUSE)

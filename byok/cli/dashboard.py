@@ -1,19 +1,43 @@
-"""byok dashboard: open the daemon's page in the browser, and show the code for it."""
+"""byok dashboard: open the daemon's page in the browser, and show the code for it.
+
+The browser is a window, never a program in the terminal. `webbrowser` of the standard
+library finds it; that would also start a text browser in the terminal that the command
+runs in, and wait for a browser that BROWSER names until its window is closed.
+"""
 
 import asyncio
 import os
-from typing import TYPE_CHECKING, Annotated
+import subprocess
+import sys
+import webbrowser
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import PurePath
+from typing import Annotated
 
 import typer
 
+from byok.cli.control import require_daemon
 from byok.cli.output import say, tell
-from byok.platform.paths import find_paths
+from byok.client_settings.run_place import RunPlace, find_run_place
+from byok.daemon.instance import Instance
+from byok.daemon_client.daemon import talking
+from byok.platform.paths import Paths, find_paths
+from byok.platform.programs import find_program
 from byok.routing import Service
 
-if TYPE_CHECKING:
-    from byok.client_settings.run_place import RunPlace
-    from byok.daemon.instance import Instance
-    from byok.platform.paths import Paths
+Run = Callable[[Sequence[str]], bool]
+
+_TEXT = frozenset(
+    {"browsh", "carbonyl", "elinks", "links", "links2", "lynx", "w3m", "www-browser"}
+)
+_DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
+_FAIL_SECONDS = 3.0  # within which a browser that cannot be started has ended
+# What opens Windows' own browser from WSL; the first is in Debian's package wslu.
+_WINDOWS = (
+    ("wslview",),
+    ("rundll32.exe", "url.dll,FileProtocolHandler"),
+    ("/mnt/c/Windows/System32/rundll32.exe", "url.dll,FileProtocolHandler"),
+)
 
 
 def dashboard(
@@ -26,10 +50,6 @@ def dashboard(
     The page asks for the code that this command shows. It is valid once, for five
     minutes. It also confirms a change of settings or keys, if the page asks for that.
     """
-    from byok.cli.browser import open_browser
-    from byok.cli.ensure_service import require_daemon
-    from byok.client_settings.run_place import find_run_place
-
     paths, place = find_paths(), find_run_place(os.environ)
     daemon = require_daemon(paths)
     code = asyncio.run(_make_code(daemon, paths))
@@ -43,17 +63,13 @@ def dashboard(
             tell(line)
 
 
-async def _make_code(daemon: "Instance", paths: "Paths") -> str:
-    from byok.daemon_client.daemon import talking
-
+async def _make_code(daemon: Instance, paths: Paths) -> str:
     async with talking(daemon, paths) as door:
         return str((await door.answer(Service.DASHBOARD_CODE, {}))["code"])
 
 
-def advise_link(place: "RunPlace", port: int) -> list[str]:
+def advise_link(place: RunPlace, port: int) -> list[str]:
     """Return what a browser on another machine needs to reach this one."""
-    from byok.client_settings.run_place import RunPlace
-
     match place:
         case RunPlace.SSH:
             return [
@@ -69,3 +85,56 @@ def advise_link(place: "RunPlace", port: int) -> list[str]:
             ]
         case RunPlace.DESKTOP | RunPlace.WSL:
             return []
+
+
+def run_detached(command: Sequence[str]) -> bool:
+    """Start a browser that outlives this command; False if it ends with an error."""
+    try:
+        started = subprocess.Popen(  # noqa: S603 - the user's own browser
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,  # browsers fill the terminal with warnings
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        return started.wait(_FAIL_SECONDS) == 0
+    except subprocess.TimeoutExpired:
+        return True  # it shows the page
+    except OSError:
+        return False
+
+
+def open_browser(
+    url: str,
+    place: RunPlace,
+    environ: Mapping[str, str] = os.environ,
+    *,
+    platform: str = sys.platform,
+    find: Callable[[str], str | None] = find_program,
+    get: Callable[[], webbrowser.BaseBrowser] = webbrowser.get,
+    run: Run = run_detached,
+) -> bool:
+    """Open a page of this machine in a browser of its user; tell whether one was found.
+
+    Behind SSH and in a container there is none: the user's browser is elsewhere.
+    """
+    if place in (RunPlace.SSH, RunPlace.CONTAINER):
+        return False
+    if place is RunPlace.WSL:
+        return any(
+            run([found, *arguments, url])
+            for name, *arguments in _WINDOWS
+            if (found := find(name))
+        )
+    has_display = any(environ.get(name) for name in _DISPLAYS)
+    if platform not in ("darwin", "win32") and not has_display:
+        return False
+    try:
+        browser = get()
+    except webbrowser.Error:
+        return False
+    if not isinstance(browser, webbrowser.GenericBrowser):
+        return browser.open(url)
+    if PurePath(browser.name).name in _TEXT:
+        return False
+    return run([browser.name, *(arg.replace("%s", url) for arg in browser.args)])

@@ -1,19 +1,16 @@
 """byok embed: what vectors there are, what they cost, and who may make them."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import typer
 
-from byok.cli.ask import with_client
+from byok.chat import Json
+from byok.cli.asker import YesOption, confirm
+from byok.cli.code_client import with_client
 from byok.cli.command_context import ConfigOption, JsonOption
-from byok.cli.confirm import YesOption, confirm
 from byok.cli.output import count_noun, say, say_json, tell
+from byok.daemon_client.client import LocalClient
 from byok.routing import Service
-
-if TYPE_CHECKING:
-    from byok.chat import Json
-    from byok.daemon_client.client import LocalClient
 
 _CENT = 0.01
 OFF = "off"
@@ -39,7 +36,7 @@ commands = typer.Typer(
 def status(json: JsonOption = False, config: ConfigOption = None) -> None:
     """Show the embedding model and the number of vectors."""
 
-    async def work(client: "LocalClient") -> "Json":
+    async def work(client: LocalClient) -> Json:
         return await client.ask(Service.EMBED_STATUS, {})
 
     answer = with_client(work, config=config)
@@ -49,7 +46,7 @@ def status(json: JsonOption = False, config: ConfigOption = None) -> None:
         show_vectors(answer)
 
 
-def show_vectors(answer: "Json") -> None:
+def show_vectors(answer: Json) -> None:
     """Print the status of the vectors."""
     say(describe_vectors(answer))
     if answer["error"]:
@@ -60,7 +57,7 @@ def show_vectors(answer: "Json") -> None:
         say(answer["note"])
 
 
-def describe_vectors(answer: "Json") -> str:
+def describe_vectors(answer: Json) -> str:
     """Return the status of the vectors as one line."""
     words = f"vectors: {_STATES.get(answer['state'], answer['state'])}"
     if answer["state"] == OFF:
@@ -76,7 +73,7 @@ def describe_vectors(answer: "Json") -> str:
     return words
 
 
-def describe_team(team: "Json") -> str:
+def describe_team(team: Json) -> str:
     """Return what the team's index does as one line."""
     words = f"team: {team['team']} at {team['url']}"
     if team["collection"]:
@@ -91,7 +88,7 @@ def describe_team(team: "Json") -> str:
 def estimate(json: JsonOption = False, config: ConfigOption = None) -> None:
     """Estimate what creating all vectors would send and cost; sends nothing."""
 
-    async def work(client: "LocalClient") -> "Json":
+    async def work(client: LocalClient) -> Json:
         return await client.ask(Service.EMBED_ESTIMATE, {})
 
     answer = with_client(work, config=config)
@@ -101,7 +98,7 @@ def estimate(json: JsonOption = False, config: ConfigOption = None) -> None:
         say(describe_cost(answer))
 
 
-def describe_cost(answer: "Json") -> str:
+def describe_cost(answer: Json) -> str:
     """Return as one sentence what filling would send, where to, and its price."""
     where = "this machine" if answer["is_local"] else answer["host"]
     if not (answer["chunks"] or answer["confirmed"]):
@@ -117,7 +114,7 @@ def describe_cost(answer: "Json") -> str:
     )
 
 
-def _price(answer: "Json") -> str:
+def _price(answer: Json) -> str:
     if answer["is_local"]:
         return "free of charge"
     match answer["dollars"]:
@@ -133,7 +130,7 @@ def _price(answer: "Json") -> str:
 def enable(yes: YesOption = False, config: ConfigOption = None) -> None:
     """Confirm that your code may be sent to the embedding model, and start."""
 
-    async def work(client: "LocalClient") -> "Json | None":
+    async def work(client: LocalClient) -> Json | None:
         cost = await client.ask(Service.EMBED_ESTIMATE, {})
         say(describe_cost(cost))
         if not cost["is_local"]:
@@ -197,8 +194,8 @@ def pull(config: ConfigOption = None) -> None:
     show_vectors(answer)
 
 
-def _ask(service: Service, config: ConfigOption) -> "Json":
-    async def work(client: "LocalClient") -> "Json":
+def _ask(service: Service, config: ConfigOption) -> Json:
+    async def work(client: LocalClient) -> Json:
         return await client.ask(service, {})
 
     return with_client(work, config=config)

@@ -1,14 +1,12 @@
 """byok explain: what the code of an error means, and what to do."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from byok.cli.output import say, say_table
+from byok.error_table import GROUPS, ErrorRow, error_rows
 from byok.errors import BadRequest
-
-if TYPE_CHECKING:
-    from byok.error_table import ErrorRow
 
 
 def explain(
@@ -20,8 +18,6 @@ def explain(
 
     Error messages end with the code, and `byok log` shows it.
     """
-    from byok.error_table import GROUPS, error_rows
-
     rows = error_rows()
     if code in rows:
         _say_row(rows[code])
@@ -32,7 +28,7 @@ def explain(
     say_table("code", "what happened", rows=[(row.code, row.what) for row in listed])
 
 
-def _say_row(row: "ErrorRow") -> None:
+def _say_row(row: ErrorRow) -> None:
     say(f"{row.code}: {row.what}")
     for title, lines in (("Likely causes:", row.causes), ("What to do:", row.cures)):
         say()

@@ -4,21 +4,19 @@ import asyncio
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from byok.cli.ask import folders, whole, with_client
+from byok.chat import Json
 from byok.cli.build_progress import describe, is_settled, until_built, until_rebuilt
+from byok.cli.code_client import folders, whole, with_client
 from byok.cli.command_context import ConfigOption, JsonOption, load
 from byok.cli.commands import CommandGroup
 from byok.cli.embed import OFF, show_vectors
 from byok.cli.output import say, say_json, say_table, say_text, tell
+from byok.daemon_client.client import LocalClient
 from byok.routing import Service
-
-if TYPE_CHECKING:
-    from byok.chat import Json
-    from byok.daemon_client.client import LocalClient
 
 _SETTLE_SECONDS = 3.0
 NoWaitOption = Annotated[
@@ -47,7 +45,7 @@ commands = typer.Typer(
 def status(json: JsonOption = False, config: ConfigOption = None) -> None:
     """Show the indexed folders and their progress."""
 
-    async def work(client: "LocalClient") -> dict[str, Any]:
+    async def work(client: LocalClient) -> dict[str, Any]:
         daemon = await client.daemon()
         answer = await client.ask(Service.INDEX_STATUS, {})
         end = time.monotonic() + _SETTLE_SECONDS
@@ -104,7 +102,7 @@ def add(
 ) -> None:
     """Index a folder and keep its index up to date from now on."""
 
-    async def work(client: "LocalClient") -> None:
+    async def work(client: LocalClient) -> None:
         [root] = folders([folder])
         answer = await client.ask(Service.INDEX_ADD, {"root": str(root)})
         await wait_for(client, [answer["workspace"]], no_wait=no_wait)
@@ -116,7 +114,7 @@ def add(
 def remove(folder: FolderArgument, config: ConfigOption = None) -> None:
     """Stop following a folder and remove it from the index; files stay untouched."""
 
-    async def work(client: "LocalClient") -> None:
+    async def work(client: LocalClient) -> None:
         [root] = folders([folder])
         answer = await client.ask(Service.INDEX_REMOVE, {"root": str(root)})
         say(f"Removed {answer['removed']} from the index; its files are untouched.")
@@ -128,7 +126,7 @@ def remove(folder: FolderArgument, config: ConfigOption = None) -> None:
 def rebuild(no_wait: NoWaitOption = False, config: ConfigOption = None) -> None:
     """Rebuild the whole index from the files; the old index answers meanwhile."""
 
-    async def work(client: "LocalClient") -> None:
+    async def work(client: LocalClient) -> None:
         answer = await client.ask(Service.INDEX_REBUILD, {})
         if not answer["workspaces"]:
             say("There is no workspace. Add one: byok index add DIR")
@@ -141,7 +139,7 @@ def rebuild(no_wait: NoWaitOption = False, config: ConfigOption = None) -> None:
 
 
 async def wait_for(
-    client: "LocalClient", spaces: Sequence[dict[str, Any]], *, no_wait: bool
+    client: LocalClient, spaces: Sequence[dict[str, Any]], *, no_wait: bool
 ) -> None:
     """Wait until workspaces are indexed, and print their state."""
     daemon = await client.daemon()
@@ -172,7 +170,7 @@ def why(
 ) -> None:
     """Show whether a path is indexed, and if not, which rule excludes it."""
 
-    async def work(client: "LocalClient") -> "Json":
+    async def work(client: LocalClient) -> Json:
         return await client.ask(Service.INDEX_WHY, {"path": str(whole(path))})
 
     answer = with_client(work, config=config)

@@ -5,15 +5,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from byok.cli.client_files import DryRunOption, open_connector
-from byok.cli.confirm import YesOption, confirm
-from byok.cli.control import stop_daemon
+from byok.cli.asker import YesOption, confirm
+from byok.cli.connect import DryRunOption, open_connector
+from byok.cli.control import find_service, stop_daemon
 from byok.cli.output import say, tell
+from byok.client_settings.client_kind import ClientKind
+from byok.client_settings.connection import FileConnector
+from byok.client_settings.wanted_settings import FORMATS
+from byok.config import load_settings
+from byok.daemon_client.daemon import find_daemon
 from byok.errors import ByokError, ConfigError, NotReady
+from byok.keys.keyring_store import KeyringStore
 from byok.platform.installation import (
     Installer,
     find_installation,
@@ -24,10 +30,6 @@ from byok.platform.installation import (
 from byok.platform.own_files import list_own_files, remove_own_files
 from byok.platform.paths import Paths, find_paths
 from byok.platform.programs import find_program
-
-if TYPE_CHECKING:
-    from byok.client_settings.client_kind import ClientKind
-    from byok.client_settings.connection import FileConnector
 
 
 def upgrade(
@@ -43,8 +45,6 @@ def upgrade(
     A running daemon is restarted afterwards; its answers in progress are finished.
     With --extra, an optional part is added instead.
     """
-    from byok.daemon_client.find import find_daemon
-
     installation = find_installation()
     if extra and extra not in list_extras():
         known = ", ".join(list_extras())
@@ -168,8 +168,6 @@ def _carry_out(removals: list[_Removal]) -> None:
 
 
 def _list_client_settings(paths: Paths) -> Iterator[_Removal]:
-    from byok.client_settings.wanted_settings import FORMATS
-
     connector = open_connector(paths)
     for client in FORMATS:
         for path in connector.backups.list_paths(client):
@@ -177,14 +175,12 @@ def _list_client_settings(paths: Paths) -> Iterator[_Removal]:
             yield _Removal(f"byok's lines in {path}", restore)
 
 
-def _restore(connector: "FileConnector", client: "ClientKind", path: Path) -> None:
+def _restore(connector: FileConnector, client: ClientKind, path: Path) -> None:
     connector.carry_out(connector.plan_disconnect(client, path))
 
 
 def _list_service(paths: Paths) -> Iterator[_Removal]:
-    from byok.service.control import UserService
-
-    service = UserService.of_this_machine(paths)
+    service = find_service(paths)
     if service.is_installed() and not service.is_for_others():
         files = ", ".join(str(path) for path in service.system.paths)
         yield _Removal(f"the service ({files})", service.uninstall)
@@ -196,8 +192,6 @@ def _list_keys(paths: Paths) -> Iterator[_Removal]:
     A keyring does not list what it has, so keys of upstreams that the settings no
     longer name cannot be found.
     """
-    from byok.config import load_settings
-    from byok.keys.keyring_store import KeyringStore
     from byok.wiring.key_sources import all_wanted
 
     ring = KeyringStore()

@@ -5,13 +5,12 @@ from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING
 
 from byok.cli.output import count_noun, say_table, tell
-
-if TYPE_CHECKING:
-    from byok.journal.entry import JournalEntry
-    from byok.journal.reading import StoredEntry
+from byok.journal.cost import write_dollars
+from byok.journal.entry import JournalEntry
+from byok.journal.reader import left_out
+from byok.journal.reading import StoredEntry
 
 # Each with its least width, where a table goes on.
 _COLUMNS = {
@@ -54,14 +53,12 @@ def show_entries(
 
 def tell_damage(journal: Path) -> None:
     """Say how many requests were left out because they are damaged, if any."""
-    from byok.journal.reader import left_out
-
     if count := left_out(journal):
         damaged = count_noun(count, "damaged request")
         tell(f"byok: {journal} is shown without {damaged}.")
 
 
-def _cells(entry: "JournalEntry") -> dict[str, str]:
+def _cells(entry: JournalEntry) -> dict[str, str]:
     asked = entry.attempts > 0  # else nobody could tell of tokens
     model = ":".join(part for part in (entry.upstream, entry.model) if part)
     return {
@@ -80,7 +77,7 @@ def _cells(entry: "JournalEntry") -> dict[str, str]:
     }
 
 
-def _tools(entry: "JournalEntry") -> str:
+def _tools(entry: JournalEntry) -> str:
     """Return the tools that an answer called, and the loop that its turn was in."""
     told = ", ".join(part for part in (entry.loop, entry.tool_calls) if part)
     cut = len(told) > _LONGEST_TOOLS
@@ -97,7 +94,5 @@ def _seconds(seconds: float) -> str:
     return f"{seconds:,.2f} s" if seconds < 100 else f"{seconds:,.0f} s"
 
 
-def _cost(entry: "JournalEntry") -> str:
-    from byok.journal.cost import write_dollars
-
+def _cost(entry: JournalEntry) -> str:
     return _UNKNOWN if entry.cost is None else write_dollars(entry.cost)

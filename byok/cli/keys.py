@@ -6,20 +6,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from byok.chat import Json
 from byok.cli.ask import ask_daemon, tell_not_running
 from byok.cli.asker import find_asker
 from byok.cli.command_context import ConfigOption, JsonOption, load, with_services
 from byok.cli.key_store import KeyStore, choose_store, open_vault
 from byok.cli.output import say, say_json, say_table, tell
+from byok.config import upstream_named
 from byok.errors import BadRequest, ByokError, ConfigError
-from byok.routing import Service
+from byok.keys import KeyLadder, KeyWanted, clean_key, fingerprint
+from byok.keys.keyring_store import KeyringStore
+from byok.keys.vault import Vault
+from byok.platform.paths import Paths
+from byok.routing import OFFICIAL, Service
 
 if TYPE_CHECKING:
-    from byok.chat import Json
-    from byok.keys import KeyLadder, KeyWanted
-    from byok.keys.keyring_store import KeyringStore
-    from byok.keys.vault import Vault
-    from byok.platform.paths import Paths
     from byok.wiring.services import Services
 
 NameArgument = Annotated[
@@ -52,7 +53,6 @@ def set_key(
     config: ConfigOption = None,
 ) -> None:
     """Store a key; it is prompted for without echo, or read from standard input."""
-    from byok.keys import clean_key, fingerprint
     from byok.wiring.key_entry import key_named
 
     settings, paths = load(config)
@@ -110,8 +110,6 @@ def test_key(name: NameArgument, config: ConfigOption = None) -> None:
     If the daemon is running, it tests the key that it uses. If there are several keys,
     it tests the one that would be used now.
     """
-    from byok.routing import OFFICIAL
-
     answer = None if config else _try_by_daemon(name)
     if answer is None:
         answer = _try_here(name, config)
@@ -124,17 +122,14 @@ def test_key(name: NameArgument, config: ConfigOption = None) -> None:
     tell("A few providers list models for any key; only a chat proves that it works.")
 
 
-def _try_by_daemon(name: str) -> "Json | None":
+def _try_by_daemon(name: str) -> Json | None:
     try:
         return ask_daemon(Service.KEY_TEST, {"upstream": name})
     except BadRequest:
         return None  # the daemon does not have it; it can be one of the presets
 
 
-def _try_here(name: str, config: Path | None) -> "Json":
-    from byok.config import upstream_named
-    from byok.errors import ConfigError
-    from byok.routing import OFFICIAL
+def _try_here(name: str, config: Path | None) -> Json:
     from byok.wiring.apis import base_url_of
     from byok.wiring.key_entry import key_named
 
@@ -144,7 +139,7 @@ def _try_here(name: str, config: Path | None) -> "Json":
     elif not base_url_of(upstream_named(name, settings)[1]):
         raise ConfigError(f"{name} needs no key.")
 
-    async def work(services: "Services") -> "Json":
+    async def work(services: "Services") -> Json:
         from byok.server.daemon_endpoints import try_key
 
         services.forget_keys()  # so that the keyring is used for a local server too
@@ -191,11 +186,9 @@ def remove_key(
 
 
 def _choose(
-    store: KeyStore | None, wanted: "KeyWanted", paths: "Paths"
+    store: KeyStore | None, wanted: KeyWanted, paths: "Paths"
 ) -> "KeyringStore | Vault":
     """Return the store for a new key, which can be written before the key is typed."""
-    from byok.keys.keyring_store import KeyringStore
-
     vault = open_vault(paths)
     if store is None:
         asker = find_asker(f"byok keys set {wanted.title} --store key-file", yes=False)
@@ -208,14 +201,10 @@ def _choose(
     return vault
 
 
-def _open_ladder(paths: "Paths") -> "KeyLadder":
+def _open_ladder(paths: Paths) -> KeyLadder:
     """Return the key sources; a locked vault is opened by a person, if there is one."""
-    from byok.keys import KeyLadder
-
     return KeyLadder(vault=open_vault(paths))
 
 
-def _store(store: KeyStore, paths: "Paths") -> "KeyringStore | Vault":
-    from byok.keys.keyring_store import KeyringStore
-
+def _store(store: KeyStore, paths: Paths) -> "KeyringStore | Vault":
     return KeyringStore() if store is KeyStore.KEYRING else open_vault(paths)

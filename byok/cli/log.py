@@ -5,16 +5,21 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from byok.cli.command_context import JsonOption
+from byok.cli.journal_table import show_entries, tell_damage
 from byok.cli.output import say_json, say_json_line, tell
+from byok.journal.reading import (
+    LogFilter,
+    StoredEntry,
+    entries_since,
+    highest_number,
+    last_entries,
+)
 from byok.platform.paths import find_paths
-
-if TYPE_CHECKING:
-    from byok.journal.reading import LogFilter, StoredEntry
 
 _LOOK_SECONDS = 0.5
 _AT_ONCE = 500
@@ -43,9 +48,6 @@ def log(
     They are read from byok's journal, so the daemon need not run. The beginning of a
     conversation's id is enough. With -f, --json prints one object per line.
     """
-    from byok.cli.journal_table import tell_damage
-    from byok.journal.reading import LogFilter, last_entries
-
     journal = find_paths().journal
     begin = conversation.encode("utf-8", "replace").decode()
     wanted = LogFilter(errors, begin, everything)
@@ -61,7 +63,7 @@ def log(
         tell(f"byok: {journal} holds no such requests.")
 
 
-def write_entry(stored: "StoredEntry") -> dict[str, Any]:
+def write_entry(stored: StoredEntry) -> dict[str, Any]:
     """Return a request for JSON: the columns of the journal by their names."""
     return {"id": stored.number, **stored.entry._asdict()}
 
@@ -69,21 +71,17 @@ def write_entry(stored: "StoredEntry") -> dict[str, Any]:
 def _show(
     entries: "Iterable[StoredEntry]", *, header: bool = True, goes_on: bool = False
 ) -> None:
-    from byok.cli.journal_table import show_entries
-
     show_entries(entries, header=header, goes_on=goes_on)
 
 
 def _follow(
     journal: Path,
-    wanted: "LogFilter",
+    wanted: LogFilter,
     entries: "list[StoredEntry]",
     *,
     json: bool,
 ) -> None:
     """Print these requests, and new ones until Ctrl-C or until nobody reads."""
-    from byok.journal.reading import entries_since, highest_number
-
     seen, header = highest_number(journal), not json
     try:
         while True:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from byok.cli.ask import WorkspacesOption, folders, opener
+from byok.cli.code_client import WorkspacesOption, folders, opener
 from byok.cli.command_context import ConfigOption, load
 from byok.cli.output import tell
 from byok.platform.paths import find_paths

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from byok.cli.ask import ask_daemon, tell_not_running
+from byok.cli.asker import YesOption, confirm
 from byok.cli.command_context import (
     ConfigOption,
     JsonOption,
@@ -16,7 +17,6 @@ from byok.cli.command_context import (
     load,
     with_services,
 )
-from byok.cli.confirm import YesOption, confirm
 from byok.cli.output import count_noun, say, say_json, say_table, tell
 from byok.dialects.model_facts import FactSource
 from byok.errors import ByokError, ConfigError

@@ -9,18 +9,34 @@ import typer
 
 from byok.cli.ask import ask_daemon
 from byok.cli.command_context import JsonOption, load
+from byok.cli.editor import open_editor
 from byok.cli.output import count_noun, say, say_json, say_table, say_text, tell
 from byok.errors import BadRequest, ByokError, ConfigError
 from byok.escapes import escape
 from byok.platform.paths import find_paths
+from byok.prompts.kinds import FAMILIES, FAMILY, KINDS, TOOL, VARIANTS, PromptKind
+from byok.prompts.own_files import (
+    PromptProblem,
+    check_folder,
+    check_name,
+    load_prompts,
+    read_folder,
+)
+from byok.prompts.prompt_set import (
+    END,
+    PromptSet,
+    Situation,
+    count_tokens,
+    find_fit,
+    named_tools,
+    shipped_prompts,
+    shipped_texts,
+)
+from byok.prompts.template import Template
 from byok.routing import Service
 
 if TYPE_CHECKING:
     from byok.dialects.model_facts import ModelFacts
-    from byok.prompts.kinds import PromptKind
-    from byok.prompts.own_files import PromptProblem
-    from byok.prompts.prompt_set import PromptSet, Situation
-    from byok.prompts.template import Template
 
 EXIT_BROKEN = 78  # as of settings that cannot be used
 _ADDING = "{{shipped}}\n\n"
@@ -34,7 +50,7 @@ _SHIPPED_MARK = re.compile(r"\{\{ *shipped *\}\}")
 
 ToolOption = Annotated[
     list[str] | None,
-    typer.Option("--tool", help="As if this tool were offered.", metavar="TOOL"),
+    typer.Option("--tool", help="As if this tool were offered.", metavar=TOOL),
 ]
 AllToolsOption = Annotated[
     bool, typer.Option("--all-tools", help="As if every tool were offered.")
@@ -62,8 +78,6 @@ SourceOption = Annotated[
 
 
 def _complete(begun: str) -> list[str]:
-    from byok.prompts.prompt_set import shipped_texts
-
     return [name for name in sorted(shipped_texts()) if name.startswith(begun)]
 
 
@@ -88,8 +102,6 @@ def list_prompts(json: JsonOption = False) -> None:
 
     The tokens are those of the whole text, with all tools offered.
     """
-    from byok.prompts.own_files import check_folder
-
     folder = find_paths().prompts
     rows = [*prompt_rows(*check_folder(folder))]
     if json:
@@ -134,9 +146,6 @@ def prompt_rows(
     own: "Mapping[str, Template]", problems: "list[PromptProblem]"
 ) -> "Iterator[PromptRow]":
     """Give a row for each prompt, then the files of the user's that name none."""
-    from byok.prompts.own_files import check_name
-    from byok.prompts.prompt_set import END, PromptSet, shipped_prompts
-
     prompts = PromptSet(shipped_prompts().templates, own)
     broken: dict[str, tuple[str, ...]] = {}
     for problem in problems:
@@ -153,10 +162,7 @@ def prompt_rows(
             yield PromptRow(escape(file), "", 0, OWN, told)
 
 
-def _row(prompts: "PromptSet", name: str) -> PromptRow:
-    from byok.prompts.kinds import KINDS
-    from byok.prompts.prompt_set import PromptSet, Situation, count_tokens
-
+def _row(prompts: PromptSet, name: str) -> PromptRow:
     kind, _, variant = name.partition(".")
     if name in prompts.own:
         of_file = PromptSet(prompts.templates, {name: prompts.own[name]})
@@ -174,8 +180,6 @@ def _row(prompts: "PromptSet", name: str) -> PromptRow:
 
 
 def _when(name: str) -> str:
-    from byok.prompts.kinds import KINDS, VARIANTS
-
     kind, _, variant = name.partition(".")
     if not variant:
         return KINDS[kind].about
@@ -193,9 +197,6 @@ def show(
     source: SourceOption = False,
 ) -> None:
     """Print a prompt as a model receives it; slots stay empty."""
-    from byok.prompts.own_files import load_prompts
-    from byok.prompts.prompt_set import count_tokens
-
     kind, variant = split_name(name)
     if source:
         say_text(_source(name).rstrip("\n"))
@@ -227,8 +228,6 @@ def edit_prompt(
     follows byok's updates. When you close the editor, the text is checked, and a
     running daemon uses it.
     """
-    from byok.cli.editor import open_editor
-
     split_name(name)
     file = find_paths().prompts / f"{name}.md"
     _make(file, name, whole=whole)
@@ -247,7 +246,6 @@ def _make(file: Path, name: str, *, whole: bool) -> None:
         BadRequest: something else is in its place.
     """
     from byok.platform.paths import create_private, make_private
-    from byok.prompts.prompt_set import shipped_texts
 
     make_private(file.parent)
     if not file.exists() and not file.is_symlink():
@@ -263,8 +261,6 @@ def _make(file: Path, name: str, *, whole: bool) -> None:
 
 def _use(folder: Path) -> None:
     """Check the folder, and let a running daemon use it."""
-    from byok.prompts.own_files import check_folder
-
     _, problems = check_folder(folder)
     for problem in problems:
         say(str(problem))
@@ -292,8 +288,6 @@ def diff(
     ] = "",
 ) -> None:
     """Show how your own prompts differ from the shipped ones."""
-    from byok.prompts.own_files import read_folder
-
     if name:
         split_name(name)
     own, problems = read_folder(find_paths().prompts)
@@ -313,8 +307,6 @@ def diff(
 def _say_difference(name: str, own: str) -> None:
     """Print what is new; where the shipped text is inserted, it is no difference."""
     import difflib
-
-    from byok.prompts.prompt_set import shipped_texts
 
     texts = shipped_texts()
     base = name if name in texts else name.partition(".")[0]
@@ -342,8 +334,6 @@ def check() -> None:
     Each problem is a line of FILE:LINE, what is wrong, and what to do. The exit code is
     0 if there is none, else 78.
     """
-    from byok.prompts.own_files import check_folder
-
     folder = find_paths().prompts
     own, problems = check_folder(folder)
     for problem in problems:
@@ -361,9 +351,6 @@ def _source(name: str) -> str:
         BadRequest: there is none.
         ConfigError: the user's own cannot be read.
     """
-    from byok.prompts.own_files import read_folder
-    from byok.prompts.prompt_set import shipped_texts
-
     own, problems = read_folder(find_paths().prompts)
     for problem in problems:
         if problem.file == f"{name}.md":
@@ -383,18 +370,14 @@ def split_name(name: str) -> tuple[str, str]:
     Raises:
         BadRequest: there is no such prompt.
     """
-    from byok.prompts.own_files import check_name
-
     if (problem := check_name(name)) is not None:
         raise BadRequest(f"{name[:80]}: {problem.problem}.", hint=problem.cure)
     kind, _, variant = name.partition(".")
     return kind, variant
 
 
-def tools_named(prompts: "PromptSet", kind: str) -> frozenset[str]:
+def tools_named(prompts: PromptSet, kind: str) -> frozenset[str]:
     """Return every tool that a prompt or one of its variants names."""
-    from byok.prompts.prompt_set import named_tools
-
     return named_tools(
         template
         for group in (prompts.templates, prompts.own)
@@ -409,8 +392,6 @@ def check_conditions(kind: str, conditions: list[str]) -> frozenset[str]:
     Raises:
         BadRequest: the prompt knows no such condition.
     """
-    from byok.prompts.kinds import KINDS
-
     known = KINDS[kind].conditions
     for condition in conditions:
         if condition not in known:
@@ -423,10 +404,8 @@ def check_conditions(kind: str, conditions: list[str]) -> frozenset[str]:
     return frozenset(conditions)
 
 
-def _other_option(condition: str, kind: "PromptKind") -> str:
+def _other_option(condition: str, kind: PromptKind) -> str:
     """Return which option sets a condition that --if does not, "" if none."""
-    from byok.prompts.kinds import FAMILIES, FAMILY, TOOL
-
     if kind.tools and (tool := condition.removeprefix(TOOL)) != condition:
         return f"A tool is given by: --tool {tool[:80]}"
     if condition.removeprefix(FAMILY) in FAMILIES and condition.startswith(FAMILY):
@@ -434,7 +413,7 @@ def _other_option(condition: str, kind: "PromptKind") -> str:
     return ""
 
 
-def situation_of(variant: str, model: str, window: int) -> "Situation":
+def situation_of(variant: str, model: str, window: int) -> Situation:
     """Return the situation of a variant, or of a model by what is known of it offline.
 
     The model is an id of the catalog, UPSTREAM/MODEL, or a name as it is on any host. A
@@ -444,8 +423,6 @@ def situation_of(variant: str, model: str, window: int) -> "Situation":
         BadRequest: there is a variant and a model.
         ConfigError: the model's upstream is unknown.
     """
-    from byok.prompts.prompt_set import Situation, find_fit
-
     if variant and model:
         raise BadRequest(
             "A model decides itself which variant it is told.",
@@ -464,6 +441,7 @@ def situation_of(variant: str, model: str, window: int) -> "Situation":
 
 
 def _facts_of(what: str) -> "ModelFacts":
+    """Return what is known of a model; most commands need no settings for that."""
     from byok.config import upstream_named, upstream_names
     from byok.dialects.families import family_facts
     from byok.dialects.model_facts import FactSource, combine_facts

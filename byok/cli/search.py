@@ -2,21 +2,20 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from byok.cli.ask import WorkspacesOption, folders, with_client
+from byok.chat import Json
 from byok.cli.build_progress import Built, describe, until_built
+from byok.cli.code_client import WorkspacesOption, folders, with_client
 from byok.cli.command_context import ConfigOption, JsonOption
 from byok.cli.output import say_json, say_text, tell
 from byok.code_query import DEFAULT_LENGTH, LONGEST
+from byok.daemon_client.client import LocalClient
 from byok.errors import ConfigError, IndexFailed
+from byok.platform.paths import find_paths
 from byok.routing import Service
-
-if TYPE_CHECKING:
-    from byok.chat import Json
-    from byok.daemon_client.client import LocalClient
 
 _MOST_HITS = 100
 
@@ -54,7 +53,7 @@ def search(
     if everything and workspace:
         raise typer.BadParameter("Use -w or --all, not both.")
 
-    async def work(client: "LocalClient") -> "Json":
+    async def work(client: LocalClient) -> Json:
         roots = await _scope(client, folders(workspace), everything=everything)
         if json:
             body = {"query": query, "limit": limit, "workspaces": roots}
@@ -76,7 +75,7 @@ def search(
 
 
 async def _scope(
-    client: "LocalClient", given: list[Path], *, everything: bool
+    client: LocalClient, given: list[Path], *, everything: bool
 ) -> list[str]:
     """Return the workspaces to search, after they were indexed."""
     answer = await client.ask(Service.INDEX_STATUS, {})
@@ -99,9 +98,8 @@ async def _scope(
 
 def _around_here(known: Iterable[str]) -> Path:
     """Return the workspace or project around the current folder."""
-    from byok.daemon_client.project import workspace_of
+    from byok.daemon_client.agent import workspace_of
     from byok.index.files.roots import OwnFolders
-    from byok.platform.paths import find_paths
 
     own = OwnFolders(find_paths().folders)
     try:
@@ -113,7 +111,7 @@ def _around_here(known: Iterable[str]) -> Path:
         ) from error
 
 
-async def wait_until_searchable(client: "LocalClient", roots: list[str]) -> Built:
+async def wait_until_searchable(client: LocalClient, roots: list[str]) -> Built:
     """Wait for workspaces; if indexing fails, the incomplete index is searched."""
     try:
         return await until_built(client, roots)
@@ -128,7 +126,7 @@ def _tell_if_empty(built: Built) -> None:
             tell(f"{space['root']}: no file to search (byok index why PATH).")
 
 
-async def _follow(client: "LocalClient", roots: Iterable[Path]) -> None:
+async def _follow(client: LocalClient, roots: Iterable[Path]) -> None:
     new = list(roots)
     if not new:
         return

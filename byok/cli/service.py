@@ -4,23 +4,29 @@ import os
 import time
 from datetime import datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, Self
+from typing import IO, Annotated, Any, Self
 
 import typer
 
 from byok.cli.ask import ask_daemon
 from byok.cli.command_context import ConfigOption, JsonOption, load
-from byok.cli.control import EXIT_NOT_RUNNING, stop_daemon
-from byok.cli.ensure_service import wait_for_daemon
+from byok.cli.control import (
+    EXIT_NOT_RUNNING,
+    find_service,
+    stop_daemon,
+    wait_for_daemon,
+)
 from byok.cli.output import say, say_json, say_text, tell
+from byok.daemon.instance import Instance
+from byok.daemon.sockets import listen
+from byok.daemon_client.daemon import find_daemon
+from byok.dialects.presets import PRESETS
 from byok.errors import ByokError, CannotStart, ConfigError
 from byok.platform.paths import Paths, find_paths
 from byok.routing import Service
-
-if TYPE_CHECKING:
-    from byok.daemon.instance import Instance
-    from byok.service.base import Launch, ServiceFile, ServiceState
-    from byok.service.control import UserService
+from byok.service.base import Launch, ServiceFile, ServiceState
+from byok.service.choose import make_launch
+from byok.service.control import UserService
 
 _LINGER = Path("/var/lib/systemd/linger")
 
@@ -48,10 +54,8 @@ def install(
     starts at login, and again after a crash. Install it again after moving byok or
     changing its port.
     """
-    from byok.service.choose import make_launch
-
     settings, paths = load(config)
-    service = _service(paths)
+    service = find_service(paths)
     launch = make_launch(paths, settings.server.port, config)
     before = None if dry_run else _check_place(service, launch)
     launch = _fit(service, launch, dry_run=dry_run)
@@ -69,7 +73,7 @@ def install(
 @commands.command("uninstall")
 def uninstall() -> None:
     """Stop the service and remove it; settings, keys and the index stay."""
-    service = _service(find_paths())
+    service = find_service(find_paths())
     _end_before_kill(service)
     gone = service.uninstall()
     if not gone:
@@ -87,7 +91,7 @@ def uninstall() -> None:
 @commands.command("start")
 def start() -> None:
     """Start the installed service."""
-    service = _service(find_paths())
+    service = find_service(find_paths())
     service.start()
     daemon = wait_for_daemon(service.paths)
     say(f"byok is listening on http://127.0.0.1:{daemon.port}")
@@ -99,7 +103,7 @@ def stop() -> None:
 
     Responses in progress have ten seconds to finish.
     """
-    service = _service(find_paths())
+    service = find_service(find_paths())
     _check_manager(service)
     _end_before_kill(service)
     service.stop()
@@ -109,7 +113,7 @@ def stop() -> None:
 @commands.command("restart")
 def restart() -> None:
     """Restart the service, for example after an update of byok."""
-    service = _service(find_paths())
+    service = find_service(find_paths())
     _check_manager(service)
     before = _find(service.paths)
     _end_before_kill(service)
@@ -125,9 +129,7 @@ def status(json: JsonOption = False) -> None:
 
     The exit code is 0 if byok answers as the service, else 3.
     """
-    from byok.service.control import UserService
-
-    facts = _facts(UserService.of_this_machine(find_paths()))
+    facts = _facts(find_service(find_paths()))
     if json:
         say_json(facts)
     else:
@@ -163,24 +165,16 @@ def logs(
                 say(line)
 
 
-def _service(paths: Paths) -> "UserService":
-    from byok.service.control import UserService
-
-    return UserService.of_this_machine(paths)
-
-
-def _find(paths: Paths) -> "Instance | None":
-    from byok.daemon_client.find import find_daemon
-
+def _find(paths: Paths) -> Instance | None:
     return find_daemon(paths, 0)
 
 
-def _check_manager(service: "UserService") -> None:
+def _check_manager(service: UserService) -> None:
     if service.is_installed():
         service.check_system()
 
 
-def _end_before_kill(service: "UserService") -> None:
+def _end_before_kill(service: UserService) -> None:
     """Let the service's daemon end in order where the system would not."""
     if not service.system.kills:
         return
@@ -189,7 +183,7 @@ def _end_before_kill(service: "UserService") -> None:
         stop_daemon(service.paths)
 
 
-def _fit(service: "UserService", launch: "Launch", *, dry_run: bool) -> "Launch":
+def _fit(service: UserService, launch: Launch, *, dry_run: bool) -> Launch:
     """Return what this machine can do; a dry run shows the files anyway."""
     try:
         service.check_system()
@@ -201,15 +195,13 @@ def _fit(service: "UserService", launch: "Launch", *, dry_run: bool) -> "Launch"
     return service.fit(launch)
 
 
-def _check_place(service: "UserService", launch: "Launch") -> "Instance | None":
+def _check_place(service: UserService, launch: Launch) -> Instance | None:
     """Return the daemon that the service runs; refuse where another one is.
 
     Raises:
         ConfigError: there is no fixed port, or a service for other folders.
         CannotStart: a daemon runs that is not the service's, or the port is taken.
     """
-    from byok.daemon.sockets import listen
-
     if not launch.port:
         raise ConfigError(
             "A service needs a fixed port.", hint="Set `port` below [server]."
@@ -229,7 +221,7 @@ def _check_place(service: "UserService", launch: "Launch") -> "Instance | None":
     return daemon
 
 
-def _is_kept(service: "UserService", daemon: "Instance") -> bool:
+def _is_kept(service: UserService, daemon: Instance) -> bool:
     """Tell whether a daemon is the one that the service runs."""
     if not service.is_installed():
         return False
@@ -242,10 +234,8 @@ def _show(files: "list[ServiceFile]") -> None:
         say_text("\n".join(f"    {line}" for line in file.content.splitlines()))
 
 
-def _advise(service: "UserService") -> None:
+def _advise(service: UserService) -> None:
     """Tell what the service lacks that this shell has."""
-    from byok.dialects.presets import PRESETS
-
     known = {preset.key_env for preset in PRESETS.values() if preset.key_env}
     names = sorted(
         name for name in os.environ if name in known or name.startswith("BYOK_KEY_")
@@ -265,15 +255,13 @@ def _lingers() -> bool:
     return bool(name) and "/" not in name and (_LINGER / name).exists()
 
 
-def is_of(state: "ServiceState", daemon: "Instance") -> bool:
+def is_of(state: ServiceState, daemon: Instance) -> bool:
     """Tell whether a daemon is the one of the service in this state."""
     return state.pid == daemon.pid if state.pid else state.running
 
 
-def _facts(service: "UserService") -> dict[str, Any]:
+def _facts(service: UserService) -> dict[str, Any]:
     """Return what is to be told of the service and the daemon."""
-    from byok.daemon_client.find import find_daemon
-
     facts: dict[str, Any] = {
         "system": service.system.title,
         "installed": service.is_installed(),

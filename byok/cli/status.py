@@ -3,25 +3,24 @@
 import asyncio
 from dataclasses import asdict
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from byok.cli.ask import refuse_if_silent
 from byok.cli.command_context import JsonOption
-from byok.cli.control import EXIT_NOT_RUNNING
-from byok.cli.ensure_service import is_started_by_requests
+from byok.cli.control import EXIT_NOT_RUNNING, is_started_by_requests
 from byok.cli.index import show_index
+from byok.cli.journal_table import show_entries, tell_damage
 from byok.cli.log import write_entry
 from byok.cli.output import say, say_json
+from byok.daemon.instance import Instance
+from byok.daemon_client.daemon import find_daemon, talking
 from byok.errors import ByokError
 from byok.features import ROWS
+from byok.journal.reading import StoredEntry, last_entries
 from byok.platform.paths import Paths, find_paths
 from byok.routing import Service
-
-if TYPE_CHECKING:
-    from byok.daemon.instance import Instance
-    from byok.journal.reading import StoredEntry
 
 _LAST = 5  # requests
 
@@ -31,8 +30,6 @@ def status(json: JsonOption = False) -> None:
 
     The exit code is 0 if it is running and 3 if not.
     """
-    from byok.daemon_client.find import find_daemon
-
     paths = find_paths()
     daemon = find_daemon(paths)
     if daemon is None:
@@ -56,8 +53,6 @@ def status(json: JsonOption = False) -> None:
 
 def _last_requests(paths: Paths) -> "tuple[list[StoredEntry], str]":
     """Return the last requests of the journal, and why it cannot be read, or ""."""
-    from byok.journal.reading import last_entries
-
     try:
         return last_entries(paths.journal, _LAST), ""
     except ByokError as error:
@@ -68,20 +63,16 @@ def _show_requests(entries: "list[StoredEntry]", trouble: str) -> None:
     if trouble:
         say(f"requests: {trouble}")
     if entries:
-        from byok.cli.journal_table import show_entries, tell_damage
-
         say("last requests (byok log):")
         show_entries(entries)
         tell_damage(find_paths().journal)
 
 
-async def _ask_daemon(paths: Paths, daemon: "Instance") -> dict[str, Any]:
+async def _ask_daemon(paths: Paths, daemon: Instance) -> dict[str, Any]:
     """Return the daemon's model, settings, official service and index status.
 
     An error is returned as `error`.
     """
-    from byok.daemon_client.daemon import talking
-
     answer: dict[str, Any] = {"model": "", "settings": {}, "official": {}}
     answer |= {"features": {}, "index": None, "error": ""}
     try:

@@ -5,7 +5,9 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from byok.cli.control import refuse_stranger
 from byok.cli.output import say, tell
+from byok.daemon.token import read_token, rotate_token
 from byok.platform.paths import find_paths
 
 _MetricsOption: TypeAlias = Annotated[
@@ -28,9 +30,6 @@ def default(context: typer.Context, metrics: _MetricsOption = False) -> None:
 @commands.command("show")
 def show(metrics: _MetricsOption = False) -> None:
     """Print the token and nothing else."""
-    from byok.cli.ensure_service import refuse_stranger
-    from byok.daemon.token import read_token
-
     if not metrics:
         refuse_stranger(find_paths())
     say(read_token(_file(metrics)))
@@ -39,8 +38,6 @@ def show(metrics: _MetricsOption = False) -> None:
 @commands.command("rotate")
 def rotate(metrics: _MetricsOption = False) -> None:
     """Replace the token; the old one stops working at once."""
-    from byok.daemon.token import rotate_token
-
     say(rotate_token(_file(metrics)))
     whose = "Prometheus' settings" if metrics else "your clients' settings"
     tell(f"The old token is no longer valid; update {whose}.")

@@ -4,18 +4,18 @@ import csv
 import sys
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from byok.cli.command_context import JsonOption
+from byok.cli.journal_table import tell_damage
 from byok.cli.output import count_noun, say_json, say_table, tell
 from byok.errors import ConfigError
 from byok.escapes import escape
+from byok.journal.cost import write_cost
+from byok.journal.usage import UsageRow, add_rows, sum_usage
 from byok.platform.paths import find_paths
-
-if TYPE_CHECKING:
-    from byok.journal.usage import UsageRow
 
 _COLUMNS = ("requests", "failed", "in", "cached", "out", "cost")
 _MOST_SHOWN = 50
@@ -48,9 +48,6 @@ def usage(
     A cost is known if the model's prices are (byok models). Totals leave out unknown
     costs, and say for how many requests.
     """
-    from byok.cli.journal_table import tell_damage
-    from byok.journal.usage import add_rows, sum_usage
-
     if as_csv and json:
         raise ConfigError("--csv and --json cannot be used together.")
     journal = find_paths().journal
@@ -74,7 +71,7 @@ def _begin(days: int) -> float:
     return (today - timedelta(days=days - 1)).timestamp()
 
 
-def _show(by: GroupBy, rows: "list[UsageRow]", total: "UsageRow") -> None:
+def _show(by: GroupBy, rows: "list[UsageRow]", total: UsageRow) -> None:
     shown = rows[-_MOST_SHOWN:] if by is GroupBy.DAY else rows[:_MOST_SHOWN]
     table = [_cells(row) for row in (*shown, total)]
     say_table(by.value, *_COLUMNS, rows=table, right=_COLUMNS)
@@ -85,9 +82,7 @@ def _show(by: GroupBy, rows: "list[UsageRow]", total: "UsageRow") -> None:
         tell(f"byok: the tokens of {requests} are not known.")
 
 
-def _cells(row: "UsageRow") -> tuple[str, ...]:
-    from byok.journal.cost import write_cost
-
+def _cells(row: UsageRow) -> tuple[str, ...]:
     return (
         row.key or "(none)",
         f"{row.requests:,}",
@@ -99,15 +94,13 @@ def _cells(row: "UsageRow") -> tuple[str, ...]:
     )
 
 
-def _cache(row: "UsageRow") -> str:
+def _cache(row: UsageRow) -> str:
     unknown = row.input_tokens > 0 and not row.cache_input_tokens
     return "?" if unknown else f"{row.cache_read_tokens:,}"
 
 
 def _write_csv(by: GroupBy, rows: "list[UsageRow]") -> None:
     """Print all rows; a name that begins like a formula is marked as text."""
-    from byok.journal.usage import UsageRow
-
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow((by.value, *UsageRow._fields[1:]))
     for row in rows:

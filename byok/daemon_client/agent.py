@@ -5,13 +5,14 @@ process has it open, the daemon is started and answers all of them. Until the da
 runs, or if it must not be started, a text search answers.
 """
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from byok.daemon_client.client import LocalClient
-from byok.daemon_client.project import check_project, workspace_of
 from byok.errors import ByokError, ConfigError, IndexInUse
+from byok.index.files.roots import OwnFolders, check_root
 from byok.platform.programs import project_of
 from byok.routing import Service
 
@@ -100,3 +101,27 @@ class Agent:
             return check_project(project_of(self._here), self._client.own_folders)
         except ConfigError:
             raise error from None
+
+
+def workspace_of(folder: Path, known: Iterable[Path], own: OwnFolders) -> Path:
+    """Return the innermost workspace around a folder, else its project.
+
+    Raises:
+        ConfigError: it is in no workspace, and cannot be one itself.
+    """
+    around = [root for root in known if folder.is_relative_to(root)]
+    if around:
+        return max(around, key=lambda root: len(root.parts))
+    return check_project(project_of(folder), own)
+
+
+def check_project(folder: Path, own: OwnFolders) -> Path:
+    """Return a folder if it can be the project of a program started in it.
+
+    Raises:
+        ConfigError: it cannot be a workspace, or is a system folder.
+    """
+    system = os.environ.get("SYSTEMROOT")  # where Windows starts programs
+    if system and folder.is_relative_to(system):
+        raise ConfigError(f"{folder} is a system folder.")
+    return check_root(folder, own)

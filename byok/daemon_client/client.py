@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from byok.chat import Json
 from byok.daemon.instance import Instance
-from byok.daemon_client.daemon import talking
-from byok.daemon_client.find import START_SECONDS, find_daemon
+from byok.daemon_client.daemon import START_SECONDS, find_daemon, talking
 from byok.errors import DaemonGone, IndexInUse
 from byok.platform.paths import Paths
 from byok.routing import Service

@@ -1,5 +1,6 @@
-"""Requests to the daemon over HTTP, from other processes of its user."""
+"""Find this user's running daemon, verify it by challenge, and ask it over HTTP."""
 
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -7,8 +8,8 @@ from typing import TYPE_CHECKING
 import orjson
 
 from byok.chat import Json
-from byok.daemon.challenge import derive_owner_token
-from byok.daemon.instance import Instance
+from byok.daemon.challenge import derive_owner_token, verify_daemon
+from byok.daemon.instance import Instance, find_instance, is_held
 from byok.daemon.token import read_token
 from byok.errors import (
     NO_UPSTREAM,
@@ -27,12 +28,31 @@ from byok.routing import OWN_PATHS
 if TYPE_CHECKING:
     import aiohttp
 
+START_SECONDS = 3.0
+_PAUSE = 0.2
 # What the daemon says that its callers tell apart, by code.
 _TYPES: Mapping[str, type[ByokError]] = {
     **{kind.code: kind for kind in (ConfigError, KeyMissing, IndexInUse, IndexFailed)},
     NO_UPSTREAM: BadRequest,
 }
 _CONNECT_SECONDS, _ANSWER_SECONDS = 5.0, 300.0
+
+
+def find_daemon(paths: Paths, seconds: float = START_SECONDS) -> Instance | None:
+    """Return the daemon if it passes the challenge, else None; blocks.
+
+    Waits up to `seconds` for one that is just starting. Nothing is sent before the
+    challenge is passed.
+    """
+    deadline = time.monotonic() + seconds
+    while is_held(paths):
+        daemon = find_instance(paths)
+        if daemon is not None and verify_daemon(daemon, read_token(paths.owner_secret)):
+            return daemon
+        if time.monotonic() >= deadline:
+            break
+        time.sleep(_PAUSE)
+    return None
 
 
 @asynccontextmanager

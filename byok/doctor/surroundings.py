@@ -15,8 +15,7 @@ from typing import Any, TypeVar, cast
 from byok.chat import Json
 from byok.config import Settings, check_settings, load_settings
 from byok.daemon.instance import Instance, is_held
-from byok.daemon_client.daemon import talking
-from byok.daemon_client.find import find_daemon
+from byok.daemon_client.daemon import find_daemon, talking
 from byok.doctor.results import CannotCheck
 from byok.errors import ByokError, ConfigError
 from byok.platform.paths import Paths

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from byok.cli.asker import NobodyAsker, PersonAsker, YesAsker, find_asker
+from byok.cli.asker import NobodyAsker, PersonAsker, YesAsker, confirm, find_asker
 from byok.errors import ConfigError
 
 
@@ -52,3 +52,22 @@ def test_nobody_answers_nothing(ask: str) -> None:
     with pytest.raises(ConfigError, match="Which") as caught:
         getattr(asker, ask)(*arguments)
     assert caught.value.hint == "In a script: byok init --yes"
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"), [("y\n", True), ("n\n", False), ("\n", False)]
+)
+def test_confirm_asks_at_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, typed: str, said: bool
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal(typed))
+    assert confirm("Sure?", "byok embed clear") is said
+
+
+def test_confirm_without_a_terminal_names_the_option(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+    with pytest.raises(ConfigError, match="no terminal") as caught:
+        confirm("Sure?", "byok embed clear")
+    assert caught.value.hint == "In a script: byok embed clear --yes"

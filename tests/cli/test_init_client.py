@@ -8,8 +8,14 @@ from pathlib import Path
 import pytest
 
 from byok.cli.asker import YesAsker
-from byok.cli.client_files import find_machine
-from byok.cli.init_client import last_request, offer_editors, wait_for_first
+from byok.cli.connect import find_machine
+from byok.cli.init_steps import (
+    describe_client,
+    last_request,
+    offer_editors,
+    wait_for_clients,
+    wait_for_first,
+)
 from byok.client_settings.client_kind import ClientKind
 from byok.client_settings.locations import find_location
 from byok.platform.paths import find_paths
@@ -66,7 +72,7 @@ def test_a_trouble_with_one_editor_does_not_end_the_command(
 def test_an_editor_that_points_at_byok_is_not_asked_for(
     editor: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from byok.cli.client_files import open_connector
+    from byok.cli.connect import open_connector
     from byok.client_settings.wanted_settings import DaemonAddress
     from byok.daemon.token import read_token
 
@@ -130,3 +136,44 @@ def test_ctrl_c_ends_the_waiting_without_harm(
     wait_for_first(find_paths(), 0, 90)
     timer.join()
     assert "goes on without waiting" in capsys.readouterr().err
+
+
+def test_only_requests_after_the_number_are_given(tmp_path: Path) -> None:
+    journal = write_journal(
+        tmp_path / "journal.db", [entry(client="cli/1"), entry(client="vscode/2")]
+    )
+    assert next(wait_for_clients(journal, 1)).client == "vscode/2"
+
+
+def test_a_request_that_comes_later_is_waited_for(tmp_path: Path) -> None:
+    journal = tmp_path / "journal.db"
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            write_journal(journal, [entry(client="sdk/3", endpoint="/get-models")])
+
+    found = next(wait_for_clients(journal, 0, pause=pause))
+    assert (found.client, len(pauses)) == ("sdk/3", 3)
+
+
+def test_a_journal_that_was_begun_anew_is_read_from_its_start(tmp_path: Path) -> None:
+    journal = write_journal(tmp_path / "journal.db", [entry(client="cli/1")])
+    assert next(wait_for_clients(journal, 99)).client == "cli/1"
+
+
+@pytest.mark.parametrize(
+    ("client", "words"),
+    [
+        ("vscode/0.600.1", "VS Code (extension 0.600.1)"),
+        ("intellij/0.3", "A JetBrains IDE (plugin 0.3)"),
+        ("cli/1.2", "The CLI 1.2"),
+        ("sdk/0.1.15", "The SDK 0.1.15"),
+        ("openai-js/4.1", "openai-js/4.1"),
+        ("other", "A client"),
+        ("", "A client"),
+    ],
+)
+def test_a_client_is_named_for_people(client: str, words: str) -> None:
+    assert describe_client(client) == words

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from byok.cli.asker import NobodyAsker, YesAsker
-from byok.cli.init_daemon import can_install_service, run_daemon
+from byok.cli.init_steps import can_install_service, run_daemon
 from byok.daemon.instance import Instance
 from byok.errors import CannotStart
 from byok.platform.paths import Paths, find_paths

@@ -5,13 +5,12 @@ import pytest
 import typer
 
 from byok.cli.asker import NobodyAsker, YesAsker
-from byok.cli.init_settings import choose_and_show, write_settings
+from byok.cli.init_steps import choose_and_show, write_settings
+from byok.cli.init_survey import Candidate, ChosenModel, FoundBy
 from byok.config import UpstreamSettings, load_settings
 from byok.dialects.model_facts import ModelFacts
 from byok.errors import ConfigError
 from byok.platform.paths import find_paths
-from byok.setup.candidate import Candidate, FoundBy
-from byok.setup.model_choice import ChosenModel
 from tests.fakes.answers import ScriptedPerson
 
 OLLAMA = Candidate(

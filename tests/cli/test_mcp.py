@@ -17,7 +17,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from mcp.types import CallToolResult, TextContent
 
 from byok.daemon.instance import is_held
-from byok.daemon_client.find import find_daemon
+from byok.daemon_client.daemon import find_daemon
 from byok.platform.paths import find_paths
 from byok.server.run import Daemon
 from tests.fakes.commands import Cli

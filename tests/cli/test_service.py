@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.daemon_client.find import find_daemon
+from byok.daemon_client.daemon import find_daemon
 from byok.platform.paths import find_paths
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread

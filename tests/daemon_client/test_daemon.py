@@ -1,18 +1,21 @@
-"""The daemon over HTTP: its answers and errors come out as they were."""
+"""The daemon of this user: found, verified and asked."""
 
 import asyncio
+import threading
+import time
 from typing import Any
 
 import pytest
 
 from byok.chat import Json
 from byok.daemon.challenge import derive_owner_token
-from byok.daemon.instance import Instance
+from byok.daemon.instance import Instance, only_instance
 from byok.daemon.token import read_token
-from byok.daemon_client.daemon import talking
+from byok.daemon_client.daemon import find_daemon, talking
 from byok.errors import ByokError, DaemonGone
 from byok.platform.paths import find_paths
 from byok.routing import Service
+from tests.fakes.patience import PATIENCE
 from tests.fakes.rows import daemon_rows
 
 PATH = "/byok/index/status"
@@ -99,3 +102,52 @@ async def test_daemon_client_ignores_the_proxy_of_the_environment(
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     async with daemon_rows({PATH: {"state": "indexed"}}) as rows:
         assert await ask(rows.port) == {"state": "indexed"}
+
+
+async def find(seconds: float = 0) -> int:
+    """Return the port of the daemon, 0 without one."""
+    found = await asyncio.to_thread(find_daemon, find_paths(), seconds)
+    return found.port if found else 0
+
+
+async def test_find_daemon_that_proves_itself() -> None:
+    async with daemon_rows() as rows:
+        assert await find() == rows.port
+
+
+async def test_find_daemon_gives_nothing_at_once_without_one() -> None:
+    began = time.monotonic()
+    assert await find(30) == 0
+    assert time.monotonic() - began < 10
+
+
+async def test_find_daemon_sends_no_token_without_a_proof() -> None:
+    async with daemon_rows() as rows:
+        rows.honest = False
+        assert await find() == 0
+        assert rows.tokens == []
+
+
+async def test_find_daemon_waits_for_one_that_is_starting() -> None:
+    ready, found = threading.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def start() -> None:
+        with only_instance(find_paths()):
+            ready.set()
+            time.sleep(0.1)
+        asyncio.run_coroutine_threadsafe(serve(), loop)
+
+    async def serve() -> None:
+        async with daemon_rows():
+            await found.wait()
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    await asyncio.to_thread(ready.wait)
+    deadline = time.monotonic() + PATIENCE
+    while not (port := await find(5)) and time.monotonic() < deadline:
+        pass  # the lock changed hands between two looks
+    found.set()
+    thread.join()
+    assert port

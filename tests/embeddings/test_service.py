@@ -285,7 +285,7 @@ async def test_the_index_is_opened_for_an_estimate(
 
 
 def test_nothing_is_loaded_for_a_daemon_without_embeddings() -> None:
-    code = "import sys, byok.cli.serve, byok.wiring.services; print(*sys.modules)"
+    code = "import sys, byok.cli.daemon_main, byok.wiring.services; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )

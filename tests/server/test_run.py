@@ -141,9 +141,7 @@ LATE = (
     "byok.features.otel.collector",
     "opentelemetry",
 )
-IMPORTS = (
-    "import sys, byok.cli.serve, byok.config, byok.server.run; print(*sys.modules)"
-)
+IMPORTS = "import sys, byok.cli.daemon_main; print(*sys.modules)"
 
 
 @pytest.mark.slow

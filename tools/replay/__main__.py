@@ -22,7 +22,7 @@ from byok.cli.command_context import load
 from byok.cli.output import fail, say, say_json, tell
 from byok.config import Settings
 from byok.daemon.token import read_token
-from byok.daemon_client.find import find_daemon
+from byok.daemon_client.daemon import find_daemon
 from byok.errors import BadRequest, ByokError, NotReady
 from byok.features.capture.capture import Capture
 from byok.keys import KeyLadder

@@ -4,6 +4,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from byok.cli.init_survey import DEFAULT, ChosenModel
 from byok.client_settings import toml_text
 from byok.client_settings.editor import TextEditor
 from byok.client_settings.encoding import decode_text, encode_text
@@ -17,7 +18,6 @@ from byok.config import Settings, UpstreamSettings, check_settings
 from byok.dialects.presets import OPENAI_COMPATIBLE
 from byok.errors import ConfigError
 from byok.model_ids import ListedModel
-from byok.setup.model_choice import DEFAULT, ChosenModel
 
 _HEAD = "# Made by byok init. Every setting: byok config example\n"
 _ROUTING, _MODELS, _SMALL = "routing", "models", "small"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.cli.ask import folders, whole, with_client
+from byok.cli.code_client import folders, whole, with_client
 from byok.daemon_client.client import LocalClient
 from byok.errors import ConfigError
 from byok.routing import Service

@@ -5,10 +5,10 @@ import tomllib
 
 import pytest
 
+from byok.cli.init_plan import SettingsPlan, plan_settings
+from byok.cli.init_survey import ChosenModel
 from byok.config import UpstreamSettings
 from byok.errors import ConfigError
-from byok.setup.model_choice import ChosenModel
-from byok.setup.settings_plan import SettingsPlan, plan_settings
 
 OLLAMA = UpstreamSettings(type="ollama")
 MODELS = [

@@ -1,13 +1,23 @@
-"""Look for upstreams: those of the settings, local servers, vendors with a key.
+"""What `byok init` finds: upstreams, keys and models; `init_steps` asks about them.
 
-Only servers on this machine are asked anything, and without a key: any program may
-listen on their ports. Their answers are limited in size, number and time.
+Upstreams are those of the settings, local servers, and vendors with a key. Only servers
+on this machine are asked anything, and without a key: any program may listen on their
+ports. Their answers are limited in size, number and time.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
 
 from byok.config import Settings, UpstreamSettings
+from byok.dialects.default_models import (
+    choose_chat_model,
+    choose_job_model,
+    patterns_of,
+)
+from byok.dialects.fim.templates import template_of
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.presets import DEMO, PRESETS
 from byok.errors import (
@@ -22,8 +32,8 @@ from byok.keys import KeyLadder
 from byok.keys.keyring_store import KeyringStore
 from byok.keys.ladder import own_variable
 from byok.model_ids import ListedModel, split_id
+from byok.purposes import Purpose
 from byok.redact import Redactor
-from byok.setup.candidate import Candidate, FoundBy
 from byok.upstream.demo import MODEL as DEMO_MODEL
 from byok.urls import is_loopback
 from byok.wiring.apis import base_url_of
@@ -33,6 +43,55 @@ from byok.wiring.probing import open_probed
 _LOCAL_SECONDS = 2.0
 _MOST_MODELS = 500
 _NO_MODELS = "it has no models yet"
+DEFAULT = "default"
+RERANK = "rerank"
+_SMALL_JOBS = (Purpose.COMMIT.value, Purpose.TITLE.value, RERANK)
+
+
+class FoundBy(StrEnum):
+    """How an upstream was found; the value is shown to users."""
+
+    SETTINGS = "your settings"
+    SERVER = "runs on this machine"
+    KEY = "has a key"
+    NAME = "named by you"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An upstream that could be used.
+
+    `models` are those that a local server lists; hosted ones are not asked before they
+    are chosen. `key_source` says where a key is, never which. `trouble` says why it
+    cannot be used now, "" if it can. `is_offered` is False where a key has other uses
+    too, so that byok does not choose it by itself.
+    """
+
+    name: str
+    section: UpstreamSettings
+    address: str
+    found_by: FoundBy
+    models: tuple[ModelFacts, ...] = ()
+    key_source: str = ""
+    trouble: str = ""
+    is_offered: bool = True
+
+    @property
+    def detail(self) -> str:
+        """What a user wants to know before choosing it."""
+        if self.trouble:
+            return self.trouble
+        known = [f"key in {self.key_source}"] if self.key_source else []
+        if self.models:
+            number = len(self.models)
+            known.append(f"{number} model{'' if number == 1 else 's'}")
+        return ", ".join(known)
+
+
+def best_candidate(candidates: Iterable[Candidate]) -> Candidate | None:
+    """Return the first one that can be used and may be chosen without a question."""
+    usable = (one for one in candidates if one.is_offered and not one.trouble)
+    return next(usable, None)
 
 
 class _EmptyKeyring(KeyringStore):
@@ -218,3 +277,65 @@ def _find_keys(
             )
         )
     return sorted(found, key=lambda one: not one.is_offered)
+
+
+class ChosenModel(NamedTuple):
+    """A model for a purpose, and the reason; "" stands for that of chats."""
+
+    purpose: str
+    model: str
+    reason: str
+
+
+def choose_models(vendor: str, models: Sequence[ModelFacts]) -> list[ChosenModel]:
+    """Return a model for chats, small jobs and completions; none without models.
+
+    `vendor` is the name of a preset. Summaries and prompts to enhance stay with the
+    model of the chat, which has the conversation in its cache.
+    """
+    chat = choose_chat_model(vendor, models)
+    if not chat:
+        return []
+    facts = next(model for model in models if model.id == chat)
+    chosen = [ChosenModel(DEFAULT, chat, _reason_for_chat(facts, len(models)))]
+    small = choose_job_model(vendor, Purpose.COMMIT, models)
+    chosen += _small_jobs(chat, small)
+    filling = choose_job_model(vendor, Purpose.COMPLETION, models)
+    chosen.append(_completion(vendor, chat, filling))
+    return chosen
+
+
+def _reason_for_chat(facts: ModelFacts, number: int) -> str:
+    known = ["the only one listed" if number == 1 else f"the best of {number} for code"]
+    if facts.tools:
+        known.append("takes tools")
+    if facts.window:
+        known.append(f"window of {facts.window:,} tokens")
+    return ", ".join(known)
+
+
+def _small_jobs(chat: str, small: str) -> Iterator[ChosenModel]:
+    if small and small != chat:
+        for job in _SMALL_JOBS:
+            yield ChosenModel(job, small, "quick and cheap")
+
+
+def _completion(vendor: str, chat: str, model: str) -> ChosenModel:
+    """Return the model for inline completions; its own one fills gaps, or is small."""
+    purpose = Purpose.COMPLETION.value
+    if model and model == chat:
+        return ChosenModel(
+            purpose, "", "the model of chats, the quickest here with FIM"
+        )
+    if not model:
+        return ChosenModel(
+            purpose,
+            "",
+            "the model of chats: byok knows none here that fills gaps (FIM)",
+        )
+    fills = bool(patterns_of(vendor).completion) or template_of(model) is not None
+    return ChosenModel(
+        purpose,
+        model,
+        "fills gaps (FIM)" if fills else "quick; none with FIM is listed",
+    )

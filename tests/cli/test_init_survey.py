@@ -1,4 +1,4 @@
-"""What is found on this machine, and what it is asked."""
+"""What byok init finds on this machine, and what is chosen of it."""
 
 from collections.abc import Callable
 
@@ -6,13 +6,24 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from byok.config import Settings, load_settings
+from byok.cli.init_survey import (
+    Candidate,
+    FoundBy,
+    best_candidate,
+    choose_models,
+    find_source,
+    list_models,
+    no_keys,
+    one_key,
+    survey,
+)
+from byok.config import Settings, UpstreamSettings, load_settings
+from byok.dialects.model_facts import ModelFacts
+from byok.dialects.presets import OPENAI_CHAT, PRESETS, Preset
 from byok.errors import ConfigError, UpstreamError
 from byok.keys import KeyLadder
 from byok.keys.keyring_store import KeyringStore
 from byok.platform.paths import find_paths
-from byok.setup.candidate import FoundBy
-from byok.setup.survey import find_source, list_models, no_keys, one_key, survey
 from tests.fakes.ollama_server import OllamaModel, OllamaServer
 from tests.fakes.ring import FakeRing, store_of
 from tests.fakes.upstream import FakeUpstream, dead_url
@@ -27,6 +38,22 @@ def settings(**upstreams: dict[str, object]) -> Settings:
 
 def ladder(**environ: str) -> KeyLadder:
     return KeyLadder(environ=environ, keyring=store_of(FakeRing()))
+
+
+@pytest.fixture
+def local_at(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Move the local presets: `local_at(vllm=url)`; nobody listens at the others."""
+    for name in [n for n, preset in PRESETS.items() if preset.local]:
+        dialect = PRESETS[name].dialect
+        monkeypatch.setitem(PRESETS, name, Preset({dialect: dead_url()}, local=True))
+
+    def move(**urls: str) -> None:
+        for name, url in urls.items():
+            dialect = PRESETS[name].dialect
+            address = url.removesuffix("/v1") if dialect != OPENAI_CHAT else url
+            monkeypatch.setitem(PRESETS, name, Preset({dialect: address}, local=True))
+
+    return move
 
 
 async def test_nothing_is_found_where_nothing_is(local_at: Move) -> None:
@@ -183,3 +210,101 @@ def test_the_source_of_a_key_is_found_or_why_there_is_none() -> None:
     )
     assert find_source("openai", section, ladder()) == ("", "no key was found")
     assert isinstance(no_keys().keyring, KeyringStore)
+
+
+ONE = ModelFacts("m")
+
+
+def candidate(
+    name: str = "a",
+    models: tuple[ModelFacts, ...] = (),
+    key_source: str = "",
+    trouble: str = "",
+    is_offered: bool = True,
+) -> Candidate:
+    section = UpstreamSettings(type="ollama")
+    found = (FoundBy.SERVER, models, key_source, trouble, is_offered)
+    return Candidate(name, section, "http://127.0.0.1:1", *found)
+
+
+@pytest.mark.parametrize(
+    ("one", "detail"),
+    [
+        (candidate(), ""),
+        (candidate(models=(ONE,)), "1 model"),
+        (candidate(models=(ONE, ONE)), "2 models"),
+        (candidate(key_source="OPENAI_API_KEY"), "key in OPENAI_API_KEY"),
+        (candidate(models=(ONE,), key_source="vault"), "key in vault, 1 model"),
+        (candidate(models=(ONE,), trouble="it wants a key"), "it wants a key"),
+    ],
+)
+def test_a_candidate_says_what_counts(one: Candidate, detail: str) -> None:
+    assert one.detail == detail
+
+
+def test_the_best_is_the_first_without_trouble_that_is_offered() -> None:
+    broken, shy = candidate("b", trouble="no"), candidate("c", is_offered=False)
+    assert best_candidate([broken, shy, candidate("d"), candidate("e")]) == candidate(
+        "d"
+    )
+    assert best_candidate([broken, shy]) is None
+
+
+def named(*names: str) -> list[ModelFacts]:
+    return [ModelFacts(name) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("vendor", "names", "chosen"),
+    [
+        ("ollama", [], {}),
+        ("ollama", ["odd"], {"default": "odd", "completion": ""}),
+        (
+            "ollama",
+            ["nomic-embed-text", "qwen2.5-coder:1.5b-base", "qwen3-coder:30b"],
+            {"default": "qwen3-coder:30b", "completion": "qwen2.5-coder:1.5b-base"},
+        ),
+        (
+            "anthropic",
+            ["claude-haiku-4-5", "claude-sonnet-4-5", "claude-opus-4-5"],
+            {
+                "default": "claude-sonnet-4-5",
+                "commit": "claude-haiku-4-5",
+                "title": "claude-haiku-4-5",
+                "rerank": "claude-haiku-4-5",
+                "completion": "claude-haiku-4-5",
+            },
+        ),
+        (
+            "mistral",
+            ["mistral-medium-latest", "mistral-small-latest", "codestral-latest"],
+            {
+                "default": "mistral-medium-latest",
+                "commit": "mistral-small-latest",
+                "title": "mistral-small-latest",
+                "rerank": "mistral-small-latest",
+                "completion": "codestral-latest",
+            },
+        ),
+    ],
+)
+def test_models_are_chosen_by_purpose(
+    vendor: str, names: list[str], chosen: dict[str, str]
+) -> None:
+    found = choose_models(vendor, named(*names))
+    assert {one.purpose: one.model for one in found} == chosen
+    assert all(one.reason for one in found)
+
+
+def test_the_reason_says_what_is_known() -> None:
+    facts = ModelFacts("qwen3-coder:30b", window=262_144, tools=True)
+    chat, completion = choose_models("ollama", [facts])
+    assert chat.reason == "the only one listed, takes tools, window of 262,144 tokens"
+    assert "FIM" in completion.reason
+
+
+def test_a_completion_model_that_fills_gaps_is_told_from_a_quick_one() -> None:
+    filling = choose_models("ollama", named("qwen3:8b", "qwen2.5-coder:1.5b-base"))
+    quick = choose_models("anthropic", named("claude-haiku-4-5", "claude-sonnet-4-5"))
+    assert filling[-1].reason == "fills gaps (FIM)"
+    assert quick[-1].reason.startswith("quick")

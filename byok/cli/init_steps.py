@@ -1,0 +1,498 @@
+"""The steps of `byok init`: upstream, key, settings, daemon, editor, first request."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import typer
+
+from byok.cli.ask import ask_daemon, refuse_if_silent
+from byok.cli.asker import Asker, find_asker
+from byok.cli.command_context import load
+from byok.cli.connect import find_machine, offer_connection, open_connector
+from byok.cli.control import END_IT, find_service, start_in_background, start_service
+from byok.cli.init_plan import plan_settings
+from byok.cli.init_survey import (
+    Candidate,
+    ChosenModel,
+    FoundBy,
+    best_candidate,
+    choose_models,
+    find_source,
+    list_models,
+    one_key,
+    survey,
+)
+from byok.cli.key_store import choose_store, open_vault
+from byok.cli.output import fail, say, say_table, tell
+from byok.cli.service import install
+from byok.client_settings.client_kind import EDITORS_LIKE_VSCODE, ClientKind
+from byok.client_settings.locations import find_location
+from byok.client_settings.preview import preview_change
+from byok.client_settings.wanted_settings import DaemonAddress
+from byok.config import Settings, upstream_named
+from byok.config.own_file import read_own_settings, write_own_settings
+from byok.daemon.instance import Instance
+from byok.daemon.token import read_token
+from byok.daemon_client.daemon import find_daemon
+from byok.dialects.model_facts import ModelFacts
+from byok.dialects.presets import OLLAMA, SUGGESTED_MODEL, find_preset
+from byok.errors import (
+    ByokError,
+    CannotStart,
+    ConfigError,
+    KeyMissing,
+    RefusalKind,
+    UpstreamRefused,
+)
+from byok.features.journal.settings import JournalSettings
+from byok.journal.entry import JournalEntry
+from byok.journal.reading import LogFilter, entries_since, highest_number
+from byok.keys import KeyLadder, clean_key, fingerprint
+from byok.keys.keyring_store import KeyringStore
+from byok.keys.vault import Vault
+from byok.platform.paths import Paths
+from byok.redact import Redactor
+from byok.routing import Service
+from byok.urls import is_loopback
+from byok.wiring.apis import base_url_of
+from byok.wiring.key_sources import key_wanted
+
+_NOTHING = (
+    "No model server runs on this machine, and no key was found. You can start Ollama, "
+    "LM Studio, llama.cpp or vLLM and try again; or name a vendor whose key you have, "
+    "such as openrouter; or try byok without a model: demo."
+)
+_NO_CHOICE = "There is no upstream that could be used."
+_SECONDS = 30.0
+_TRIES = 3
+_SERVICE = "Keep byok running, from login on, as a service of your user?"
+_START = "Start byok now, in the background?"
+_MOST_TROUBLES = 10
+_OTHERS = "Other clients: byok connect jetbrains | cli | sdk | codex | opencode ..."
+_LOOK_SECONDS = 0.5
+_AT_ONCE = 100
+_EVERYTHING = LogFilter(everything=True)
+_CLIENTS = {
+    "vscode": "VS Code (extension {})",
+    "intellij": "A JetBrains IDE (plugin {})",
+    "cli": "The CLI {}",
+    "sdk": "The SDK {}",
+}
+
+
+def set_up(upstream: str, *, yes: bool, no_wait: bool) -> None:
+    """Go through all steps of `byok init`."""
+    settings, paths = load()
+    asker = find_asker("byok init --yes --upstream NAME", yes=yes)
+    after = last_request(paths)
+    name = _settle(upstream, settings, paths, asker)
+    daemon = run_daemon(
+        paths, settings.server.port, name, asker, can_install=can_install_service
+    )
+    if daemon is None:
+        return
+    is_connected = offer_editors(paths, f"http://127.0.0.1:{daemon.port}", asker)
+    tell("Watch it at work in your browser: byok dashboard")
+    if no_wait or not sys.stdin.isatty():
+        return
+    if is_connected:
+        wait_for_first(paths, after, settings.section(JournalSettings).keep_days)
+    else:
+        tell("No editor is connected yet. byok runs, and waits for one.")
+
+
+def _settle(wanted: str, settings: Settings, paths: Paths, asker: Asker) -> str:
+    """Let the user choose, and write it into the settings; return the upstream."""
+    vault = open_vault(paths)
+    if asker.is_person:
+        vault.open()  # before many things are looked up at once
+    ladder = KeyLadder(vault=vault)
+    candidate = _choose(wanted, settings, ladder, asker)
+    models = find_models(candidate, settings, ladder, KeyringStore(), asker, vault)
+    write_settings(candidate, choose_and_show(candidate, models), paths, asker)
+    return candidate.name
+
+
+def _choose(
+    wanted: str, settings: Settings, ladder: KeyLadder, asker: Asker
+) -> Candidate:
+    """Return the upstream to use; nothing is looked for if `wanted` names it."""
+    if wanted:
+        return choose_candidate([], wanted, settings, ladder, asker)
+    candidates = asyncio.run(survey(settings, ladder))
+    show_candidates(candidates)
+    return choose_candidate(candidates, wanted, settings, ladder, asker)
+
+
+def show_candidates(candidates: Sequence[Candidate]) -> None:
+    """Print what was found, with the numbers by which it can be chosen."""
+    if not candidates:
+        tell(_NOTHING)
+        return
+    rows = [
+        (str(number), one.name, one.found_by.value, one.address, one.detail)
+        for number, one in enumerate(candidates, 1)
+    ]
+    say_table("", "upstream", "found", "address", "", rows=rows, right=("",))
+
+
+def choose_candidate(
+    candidates: Sequence[Candidate],
+    wanted: str,
+    settings: Settings,
+    ladder: KeyLadder,
+    asker: Asker,
+) -> Candidate:
+    """Return the upstream of `--upstream`, or the one that the user chooses.
+
+    Raises:
+        ConfigError: it is unknown, or nobody can be asked and the choice is not clear.
+    """
+    if wanted:
+        return _find_by_name(wanted, candidates, settings, ladder)
+    best = best_candidate(candidates)
+    if asker.is_person:
+        return _ask_for_candidate(candidates, best, settings, ladder, asker)
+    usable = [one for one in candidates if one.is_offered and not one.trouble]
+    if best is None or not (len(usable) == 1 or asker.takes_best):
+        names = ", ".join(one.name for one in usable)
+        found = f"Several upstreams could be used: {names}." if names else _NO_CHOICE
+        raise ConfigError(found, hint="Name one: byok init --upstream NAME")
+    return best
+
+
+def _ask_for_candidate(
+    candidates: Sequence[Candidate],
+    best: Candidate | None,
+    settings: Settings,
+    ladder: KeyLadder,
+    asker: Asker,
+) -> Candidate:
+    default = str(candidates.index(best) + 1) if best else ""
+    while True:
+        answer = asker.text("Which one? A number, another name, or a URL", default)
+        if answer.isdecimal() and 0 < int(answer[:4]) <= len(candidates):
+            return candidates[int(answer[:4]) - 1]
+        try:
+            return _find_by_name(answer, candidates, settings, ladder)
+        except ConfigError as error:
+            tell(f"{error} {error.hint}")
+
+
+def _find_by_name(
+    wanted: str, candidates: Sequence[Candidate], settings: Settings, ladder: KeyLadder
+) -> Candidate:
+    for one in candidates:
+        if one.name == wanted:
+            return one
+    name, section = upstream_named(wanted, settings)
+    known = settings.upstreams.get(name)
+    if known is not None and known != section:
+        raise ConfigError(
+            f"The settings have another upstream that is called {name}.",
+            hint="Give that one a name of its own in your settings (byok config path).",
+        )
+    address, source = base_url_of(section), ""
+    if address and not is_loopback(address):
+        source, _ = find_source(name, section, ladder)
+    return Candidate(name, section, address, FoundBy.NAME, key_source=source)
+
+
+def find_models(
+    candidate: Candidate,
+    settings: Settings,
+    ladder: KeyLadder,
+    keyring: KeyringStore,
+    asker: Asker,
+    vault: Vault,
+) -> tuple[ModelFacts, ...]:
+    """Return the models of the chosen upstream, which proves that its key is taken.
+
+    A person without a key is asked for one; it is stored once it was taken.
+
+    Raises:
+        ConfigError: there is no key, or no store to write one into.
+        UpstreamError: it refuses the key, or gives no list.
+    """
+    if candidate.models:
+        return candidate.models
+    try:
+        return _list(candidate, settings, ladder)
+    except KeyMissing:
+        if not _may_ask(candidate, asker):
+            raise
+    except UpstreamRefused as error:
+        if error.kind is not RefusalKind.AUTH or not _may_ask(candidate, asker):
+            raise _with_source(error, candidate) from None
+        tell(error.sentence)
+    return _with_new_key(candidate, settings, keyring, asker, vault)
+
+
+def _may_ask(candidate: Candidate, asker: Asker) -> bool:
+    """Tell whether a new key would be used: one of the environment outranks it."""
+    section, source = candidate.section, candidate.key_source
+    named = section.api_key_env or section.api_key_cmd or section.key_names
+    stored = source in ("", KeyringStore.label, Vault.label)
+    return asker.is_person and stored and not named
+
+
+def _with_source(error: UpstreamRefused, candidate: Candidate) -> UpstreamRefused:
+    if error.kind is RefusalKind.AUTH and candidate.key_source:
+        tell(f"The key comes from {candidate.key_source}; correct it there.")
+    return error
+
+
+def _with_new_key(
+    candidate: Candidate,
+    settings: Settings,
+    keyring: KeyringStore,
+    asker: Asker,
+    vault: Vault,
+) -> tuple[ModelFacts, ...]:
+    name = candidate.name
+    wanted = key_wanted(name, candidate.section)
+    store = choose_store(
+        wanted, keyring, vault, asker
+    )  # before anything secret is typed
+    for _ in range(_TRIES):
+        given = asker.secret(f"Key for {name} ({wanted.origin}), not shown")
+        try:
+            key = clean_key(given)
+            models = _list(candidate, settings, one_key(name, key))
+        except UpstreamRefused as error:
+            if error.kind is not RefusalKind.AUTH:
+                raise
+            tell(error.sentence)
+            continue
+        except ConfigError as error:
+            tell(f"{error} {error.hint}".rstrip())
+            continue
+        store.set(wanted.entry, key)
+        say(f"Stored the key (fingerprint {fingerprint(key)}) in the {store.label}.")
+        return models
+    raise ConfigError(f"{name} took none of these keys. Nothing was stored or changed.")
+
+
+def _list(
+    candidate: Candidate, settings: Settings, ladder: KeyLadder
+) -> tuple[ModelFacts, ...]:
+    seconds = _SECONDS if not is_loopback(candidate.address) else _SECONDS / 3
+    try:
+        return asyncio.run(
+            list_models(candidate.name, candidate.section, settings, ladder, seconds)
+        )
+    except TimeoutError:
+        raise ConfigError(
+            f"{candidate.name} ({candidate.address}) did not list its models within "
+            f"{seconds:.0f} seconds. Nothing was changed.",
+            hint="Try again: byok init",
+        ) from None
+
+
+def choose_and_show(
+    candidate: Candidate, models: Sequence[ModelFacts]
+) -> list[ChosenModel]:
+    """Return a model for each purpose, after a table that says why."""
+    vendor = find_preset(candidate.section.type, candidate.address)
+    chosen = choose_models(vendor, models)
+    if chosen:
+        rows = [(c.purpose, c.model or "-", c.reason) for c in chosen]
+        say_table("for", "model", "why", rows=rows)
+    else:
+        tell(f"{candidate.name} lists no models, so none is chosen.")
+        if vendor == OLLAMA:
+            tell(f"Get one, then run byok init again: ollama pull {SUGGESTED_MODEL}")
+    return chosen
+
+
+def write_settings(
+    candidate: Candidate, chosen: Sequence[ChosenModel], paths: Paths, asker: Asker
+) -> bool:
+    """Add what is missing to the settings file; return whether anything changed.
+
+    Raises:
+        ConfigError: the file cannot be extended, or there is nobody to ask.
+        typer.Exit: the user does not want it.
+    """
+    file = read_own_settings(paths.config, Path.home())
+    plan = plan_settings(file.raw, candidate.name, candidate.section, chosen)
+    if plan.kept:
+        names = ", ".join(".".join(path) for path in plan.kept)
+        tell(f"Your settings say otherwise, and stay: {names}")
+    if not plan.is_needed:
+        say(f"{file.path} needs no change.")
+        return False
+    for line in preview_change(str(file.path), file.raw, plan.after, Redactor()):
+        say(line)
+    is_new = file.raw is None and not asker.is_person
+    if not (is_new or asker.confirm(f"Write {file.path}?")):
+        tell("Nothing was written.")
+        raise typer.Exit(1)
+    saved = write_own_settings(paths, file, plan.after)
+    say(f"Wrote {file.path}." + (f" The former file is {saved}." if saved else ""))
+    return True
+
+
+def run_daemon(
+    paths: Paths,
+    port: int,
+    upstream: str,
+    asker: Asker,
+    *,
+    can_install: Callable[[Paths], bool],
+) -> Instance | None:
+    """Return the running daemon; start it, or install it as a service, if wanted.
+
+    Raises:
+        ByokError: it does not start, or refuses the settings.
+    """
+    daemon = find_daemon(paths)
+    if daemon is None:
+        refuse_if_silent(paths)
+    if daemon := daemon or start_service(paths):
+        _apply_settings(upstream)
+        return daemon
+    if asker.is_person and can_install(paths) and asker.confirm(_SERVICE):
+        install()
+        return find_daemon(paths)
+    if (asker.is_person or asker.takes_best) and asker.confirm(_START):
+        daemon = start_in_background(paths, port)
+        say(f"byok is listening on http://127.0.0.1:{daemon.port}. {END_IT}")
+        return daemon
+    say("Start it when you like: byok serve, or byok service install")
+    return None
+
+
+def can_install_service(paths: Paths) -> bool:
+    """Tell whether this system keeps programs of the user running."""
+    try:
+        service = find_service(paths)
+        service.check_system()
+        return not service.is_for_others()
+    except ByokError:  # it is offered only where it surely works
+        return False
+
+
+def _apply_settings(upstream: str) -> None:
+    """Let the running daemon read the settings now, and say if it cannot use them."""
+    ask_daemon(Service.RELOAD)
+    answer = ask_daemon(Service.DAEMON) or {}
+    model = str(answer.get("model", ""))
+    say(f"byok runs, and uses {model}.")
+    if answer.get("upstream") != upstream and not model.startswith(f"byok:{upstream}:"):
+        tell(f"It does not use {upstream} by itself: {answer.get('reason')}.")
+
+
+def offer_editors(paths: Paths, url: str, asker: Asker) -> bool:
+    """Offer to point each editor that is installed at byok; return whether one does."""
+    if not asker.is_person:
+        tell("Point your editor at it: byok connect vscode --write")
+        return False
+    is_connected = False
+    for client, is_needed in _find_editors(paths, url):
+        if not is_needed:
+            say(f"{client.readable_name} points at byok already.")
+            is_connected = True
+            continue
+        tell(f"{client.readable_name} would be pointed at byok so:")
+        try:
+            is_connected = offer_connection(client, asker) or is_connected
+        except ByokError as error:
+            fail(error)
+    tell(_OTHERS)
+    return is_connected
+
+
+def _find_editors(paths: Paths, url: str) -> Iterable[tuple[ClientKind, bool]]:
+    """Give the editors that are there, and whether they have to be pointed at byok."""
+    connector = open_connector(paths)
+    address = DaemonAddress(url, read_token(paths.token), paths.token, "")
+    for client in sorted(EDITORS_LIKE_VSCODE):
+        path = find_location(client, find_machine()).path
+        if not path.parent.is_dir():
+            continue
+        try:
+            change = connector.plan_connect(client, path, address)
+        except ConfigError as error:
+            fail(error)
+            continue
+        yield client, change.is_needed
+
+
+def last_request(paths: Paths) -> int:
+    """Return the number of the last request there was, 0 if that cannot be read."""
+    try:
+        return highest_number(paths.journal)
+    except CannotStart:  # the daemon sets a damaged journal aside, and begins anew
+        return 0
+
+
+def wait_for_first(paths: Paths, after: int, keep_days: int) -> None:
+    """Wait until a client was answered, and say which; Ctrl-C ends the waiting."""
+    if not keep_days:
+        tell("The journal is off, so byok cannot tell when your editor comes.")
+        return
+    try:
+        tell("Reload your editor's window.")
+        tell("Waiting for its first request (Ctrl-C ends it)")
+        _tell_first(wait_for_clients(paths.journal, after))
+    except CannotStart as error:
+        fail(error)
+    except KeyboardInterrupt:
+        tell("byok goes on without waiting. byok status tells who asked it.")
+
+
+def _tell_first(entries: Iterable[JournalEntry]) -> None:
+    """Say which client was answered first, and before that who was not."""
+    told = set[str]()
+    for entry in entries:
+        who = describe_client(entry.client)
+        if entry.outcome == "ok":
+            say(f"{who} is connected, model {_model_of(entry)}.")
+            return
+        trouble = f"{who} asked, and it failed: {entry.error or entry.outcome}."
+        if trouble not in told and len(told) < _MOST_TROUBLES:
+            told.add(trouble)
+            tell(f"{trouble} See: byok log --errors")
+
+
+def _model_of(entry: JournalEntry) -> str:
+    """Return the model that answered; that of the daemon where none was asked."""
+    if entry.model:
+        return f"{entry.upstream}:{entry.model}"
+    answer = ask_daemon(Service.DAEMON) or {}
+    return str(answer.get("model", "")).removeprefix("byok:")
+
+
+def wait_for_clients(
+    journal: Path,
+    after: int,
+    *,
+    pause: Callable[[float], None] = time.sleep,
+) -> Iterator[JournalEntry]:
+    """Give the requests of clients after a number, as they end; without an end.
+
+    Raises:
+        CannotStart: the journal cannot be read.
+    """
+    while True:
+        if highest_number(journal) < after:
+            after = 0  # a new file was begun
+        entries = entries_since(journal, after, _AT_ONCE, _EVERYTHING)
+        for stored in entries:
+            after = stored.number
+            yield stored.entry
+        if not entries:
+            pause(_LOOK_SECONDS)
+
+
+def describe_client(client: str) -> str:
+    """Return `vscode/0.600.1` as words for people."""
+    family, _, version = client.partition("/")
+    words = _CLIENTS.get(family)
+    if words is None:
+        return client if version else "A client"
+    return words.format(version or "of an unknown version")

@@ -1,1 +1,0 @@
-"""What `byok init` finds and writes; the questions are in the command."""
