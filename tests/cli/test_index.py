@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import cast
 
@@ -24,6 +25,14 @@ def project(tmp_path: Path) -> Path:
     return make_project(tmp_path / "bakery")
 
 
+def shown_with(cli: Cli, word: str, *command: str) -> str:
+    """Run a command until it shows a word: a daemon may be scanning once more."""
+    deadline = time.monotonic() + PATIENCE
+    while word not in (shown := cli(*command).out):
+        assert time.monotonic() < deadline, shown
+    return shown
+
+
 def check_index(cli: Cli, project: Path, *, daemon: bool) -> None:
     """Add, tell, ask why, rebuild, remove."""
     added = cli("index", "add", project)
@@ -34,14 +43,12 @@ def check_index(cli: Cli, project: Path, *, daemon: bool) -> None:
     assert "\x1b" not in added.out + added.err
     assert ("byok is not running" in added.err) is not daemon
 
-    told = json.loads(cli("index", "status", "--json").out)
+    told = json.loads(shown_with(cli, '"complete"', "index", "status", "--json"))
     assert told["daemon"] is daemon
     [space] = told["workspaces"]
     assert (space["root"], space["phase"]) == (str(project), "complete")
     assert told["totals"]["chunks"] >= 3
-    status = cli("index", "status")
-    assert str(project) in status.out
-    assert "complete" in status.out
+    assert str(project) in shown_with(cli, "complete", "index", "status")
 
     for name, words in (
         ("bakery/oven.py", "oven.py: indexed"),

@@ -50,7 +50,7 @@ class Records:
 
 
 async def ask(program: Program, conversation: str = "") -> RawAnswer:
-    return await program.ask(_chat(conversation), 30)
+    return await program.ask(_chat(conversation))
 
 
 async def cancel(program: Program, fake: FakeUpstream) -> None:

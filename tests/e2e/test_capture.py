@@ -42,7 +42,7 @@ def tool_turn(step: int) -> Script:
 async def ask(program: Program, target: str, body: object) -> RawAnswer:
     data = json.dumps(body).encode()
     cookie = f"Cookie: s={COOKIE}".encode()
-    return await program.ask(request(cookie, target=target.encode(), body=data), 30)
+    return await program.ask(request(cookie, target=target.encode(), body=data))
 
 
 async def switch(program: Program, **body: object) -> None:

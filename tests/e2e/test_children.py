@@ -50,7 +50,7 @@ def configure(home: Path, url: str, mode: str, command: str) -> None:
 async def search(program: Program, query: str) -> str:
     body = json.dumps({"information_request": query}).encode()
     target = b"/agents/codebase-retrieval"
-    reply = await program.ask(request(target=target, body=body), 30)
+    reply = await program.ask(request(target=target, body=body))
     assert reply.status == 200
     return str(reply.json["formatted_retrieval"])
 

@@ -135,7 +135,7 @@ async def test_search_and_telemetry_send_nothing_to_a_model(
 
 async def status(program: Program, target: str, body: Body) -> int:
     data = json.dumps(body).encode()
-    answer = await program.ask(request(target=target.encode(), body=data), 30)
+    answer = await program.ask(request(target=target.encode(), body=data))
     return answer.status
 
 

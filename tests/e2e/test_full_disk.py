@@ -26,7 +26,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 async def asked(program: Program, target: str, **body: object) -> RawAnswer:
     data = json.dumps(body).encode()
-    return await program.ask(request(target=target.encode(), body=data), 30)
+    return await program.ask(request(target=target.encode(), body=data))
 
 
 async def indexed(program: Program, count: int) -> None:

@@ -34,7 +34,7 @@ COUNTED = event(
 
 async def ask(program: Program, target: str, **body: object) -> RawAnswer:
     data = json.dumps({"message": CANARY, **body}).encode()
-    return await program.ask(request(target=target.encode(), body=data), 30)
+    return await program.ask(request(target=target.encode(), body=data))
 
 
 async def cancel(program: Program, fake: FakeUpstream) -> None:

@@ -158,11 +158,12 @@ def filled(data: bytes, port: int, token: str, owner: str = "") -> bytes:
     return head + gap + body
 
 
-async def put(editor: Editor, data: bytes) -> RawAnswer:
+async def put(editor: Editor, data: bytes, patience: float = PATIENCE) -> RawAnswer:
     """Send a request with placeholders; check what every answer obeys."""
     port = editor.daemon.port
     owner = editor.owner_token if b"OWNER" in data else ""
-    answer = await ask(port, filled(data, port, editor.token, owner))
+    sent = filled(data, port, editor.token, owner)
+    answer = await ask(port, sent, patience)
     check_answer(answer)
     return answer
 
