@@ -50,7 +50,7 @@ _SHIPPED_MARK = re.compile(r"\{\{ *shipped *\}\}")
 
 ToolOption = Annotated[
     list[str] | None,
-    typer.Option("--tool", help="As if this tool were offered.", metavar=TOOL),
+    typer.Option("--tool", help="As if this tool were offered.", metavar="TOOL"),
 ]
 AllToolsOption = Annotated[
     bool, typer.Option("--all-tools", help="As if every tool were offered.")
