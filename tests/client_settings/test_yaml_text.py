@@ -167,3 +167,8 @@ def test_yaml_elements_are_mappings() -> None:
         put("", ITEM, "v")
     with pytest.raises(ValueError, match="not in the former text"):
         restore("", ITEM, "")
+
+
+def test_an_element_that_is_not_there_is_not_taken_out() -> None:
+    text = "a: 1\n"
+    assert yaml_text.without_path(text, ITEM) == text
