@@ -9,13 +9,13 @@ from pydantic import BaseModel
 
 from byok.augment.endpoints import ENDPOINTS, Generate
 from byok.config import Settings, UpstreamSettings, example, load_settings
-from byok.config.fact_settings import FactSettings
-from byok.config.routing_sections import (
+from byok.config.sections import (
+    FactSettings,
     FallbackSettings,
     ModelSettings,
     OfficialSettings,
+    TeamSettings,
 )
-from byok.config.team_section import TeamSettings
 from byok.dialects.presets import PRESETS
 
 TEXT = example()

@@ -13,26 +13,26 @@ from byok.cli.asker import Asker, YesOption, confirm
 from byok.cli.command_context import JsonOption, load
 from byok.cli.control import require_daemon
 from byok.cli.output import say, say_json, say_text, tell
-from byok.client_settings.backups import BackupStore
-from byok.client_settings.client_kind import ClientKind
-from byok.client_settings.connection import FileChange, FileConnector
-from byok.client_settings.document import put_all
-from byok.client_settings.locations import (
-    ClientMachine,
-    FileLocation,
-    find_location,
-    find_windows_files,
-)
-from byok.client_settings.preview import preview_change
-from byok.client_settings.run_place import advise, find_run_place
-from byok.client_settings.setting import write_path
-from byok.client_settings.settings_file import is_open_to_others
-from byok.client_settings.wanted_settings import (
+from byok.client_settings.connection import (
     FORMATS,
     NEEDS_MODEL,
     DaemonAddress,
+    FileChange,
+    FileConnector,
     settings_for,
 )
+from byok.client_settings.document import put_all
+from byok.client_settings.editor import preview_change, write_path
+from byok.client_settings.locations import (
+    ClientKind,
+    ClientMachine,
+    FileLocation,
+    advise,
+    find_location,
+    find_run_place,
+    find_windows_files,
+)
+from byok.client_settings.settings_file import BackupStore, is_open_to_others
 from byok.daemon.token import read_token
 from byok.errors import ConfigError, DaemonGone
 from byok.escapes import shell_word

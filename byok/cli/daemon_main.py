@@ -20,8 +20,13 @@ from byok.cli.control import start_service
 from byok.cli.output import say, tell
 from byok.config import Settings, check_settings, upstream_named
 from byok.daemon.activation import take_activation
-from byok.daemon.handover import Predecessor, take_predecessor
-from byok.daemon.instance import Instance, only_instance, write_record
+from byok.daemon.instance import (
+    Instance,
+    Predecessor,
+    only_instance,
+    take_predecessor,
+    write_record,
+)
 from byok.daemon.logs import set_up_logging
 from byok.daemon_client.daemon import find_daemon
 from byok.index.files.roots import OwnFolders, check_root

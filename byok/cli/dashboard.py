@@ -18,7 +18,7 @@ import typer
 
 from byok.cli.control import require_daemon
 from byok.cli.output import say, tell
-from byok.client_settings.run_place import RunPlace, find_run_place
+from byok.client_settings.locations import RunPlace, find_run_place
 from byok.daemon.instance import Instance
 from byok.daemon_client.daemon import talking
 from byok.platform.paths import Paths, find_paths

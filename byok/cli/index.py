@@ -193,7 +193,7 @@ def estimate(
 ) -> None:
     """Estimate the time and disk space of a first build; builds nothing."""
     from byok.cli.estimate import estimate as walked
-    from byok.wiring.open_context import index_options
+    from byok.wiring.services import index_options
 
     [root] = folders([folder])
     found = walked(root, index_options(*load(config)))

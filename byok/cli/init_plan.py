@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 from byok.cli.init_survey import DEFAULT, ChosenModel
 from byok.client_settings import toml_text
-from byok.client_settings.editor import TextEditor
-from byok.client_settings.encoding import decode_text, encode_text
-from byok.client_settings.setting import (
+from byok.client_settings.editor import (
     MISSING,
     Setting,
     SettingPath,
+    TextEditor,
+    decode_text,
+    encode_text,
     find_value,
 )
 from byok.config import Settings, UpstreamSettings, check_settings

@@ -28,10 +28,13 @@ from byok.cli.init_survey import (
 from byok.cli.key_store import choose_store, open_vault
 from byok.cli.output import fail, say, say_table, tell
 from byok.cli.service import install
-from byok.client_settings.client_kind import EDITORS_LIKE_VSCODE, ClientKind
-from byok.client_settings.locations import find_location
-from byok.client_settings.preview import preview_change
-from byok.client_settings.wanted_settings import DaemonAddress
+from byok.client_settings.connection import DaemonAddress
+from byok.client_settings.editor import preview_change
+from byok.client_settings.locations import (
+    EDITORS_LIKE_VSCODE,
+    ClientKind,
+    find_location,
+)
 from byok.config import Settings, upstream_named
 from byok.config.own_file import read_own_settings, write_own_settings
 from byok.daemon.instance import Instance

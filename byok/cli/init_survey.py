@@ -38,7 +38,7 @@ from byok.upstream.demo import MODEL as DEMO_MODEL
 from byok.urls import is_loopback
 from byok.wiring.apis import base_url_of
 from byok.wiring.key_sources import key_wanted, keys_wanted
-from byok.wiring.probing import open_probed
+from byok.wiring.upstreams import open_probed
 
 _LOCAL_SECONDS = 2.0
 _MOST_MODELS = 500

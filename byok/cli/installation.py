@@ -13,9 +13,8 @@ from byok.cli.asker import YesOption, confirm
 from byok.cli.connect import DryRunOption, open_connector
 from byok.cli.control import find_service, stop_daemon
 from byok.cli.output import say, tell
-from byok.client_settings.client_kind import ClientKind
-from byok.client_settings.connection import FileConnector
-from byok.client_settings.wanted_settings import FORMATS
+from byok.client_settings.connection import FORMATS, FileConnector
+from byok.client_settings.locations import ClientKind
 from byok.config import load_settings
 from byok.daemon_client.daemon import find_daemon
 from byok.errors import ByokError, ConfigError, NotReady

@@ -53,7 +53,7 @@ def set_key(
     config: ConfigOption = None,
 ) -> None:
     """Store a key; it is prompted for without echo, or read from standard input."""
-    from byok.wiring.key_entry import key_named
+    from byok.wiring.key_sources import key_named
 
     settings, paths = load(config)
     wanted = key_named(name, settings)
@@ -131,7 +131,7 @@ def _try_by_daemon(name: str) -> Json | None:
 
 def _try_here(name: str, config: Path | None) -> Json:
     from byok.wiring.apis import base_url_of
-    from byok.wiring.key_entry import key_named
+    from byok.wiring.key_sources import key_named
 
     settings, _ = load(config)
     if name == OFFICIAL:
@@ -159,7 +159,7 @@ def remove_key(
     config: ConfigOption = None,
 ) -> None:
     """Remove a stored key."""
-    from byok.wiring.key_entry import key_named
+    from byok.wiring.key_sources import key_named
 
     settings, paths = load(config)
     wanted = key_named(name, settings)

@@ -54,7 +54,7 @@ def mcp(
     starter = Starter(daemon_command(config), paths.state_dir)
 
     def open_text() -> "TextSearch":
-        from byok.wiring.open_context import text_search
+        from byok.wiring.services import text_search
 
         return text_search(*load(config), given)
 

@@ -57,7 +57,7 @@ def models(
     The running daemon is asked. With --upstream or --config, or if no daemon is
     running, the upstreams in the settings are asked.
     """
-    from byok.server.catalog_report import catalog
+    from byok.server.daemon_endpoints import catalog
 
     if context.invoked_subcommand is not None:
         return

@@ -120,7 +120,7 @@ class _Run:
     async def probe(self) -> "tuple[list[ProbeResult], ModelFacts]":
         """Ask for permission, run the cases and write the profile."""
         from byok.wiring.key_sources import make_ladder
-        from byok.wiring.probing import open_probed
+        from byok.wiring.upstreams import open_probed
 
         redactor = Redactor()
         target, ladder = self._target, make_ladder(self._paths)
@@ -139,7 +139,7 @@ class _Run:
         from byok.upstream.probe.report import facts_of, write_report
         from byok.upstream.probe.run import run_probe
         from byok.upstream.profiles import Profile, Profiles
-        from byok.wiring.probing import choose_model
+        from byok.wiring.upstreams import choose_model
 
         with contextlib.suppress(UpstreamError):  # not all have a list
             await upstream.models()

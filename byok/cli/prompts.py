@@ -1,6 +1,11 @@
 """byok prompts: what models are told, and the user's own texts in their place."""
 
+import os
 import re
+import shlex
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -9,11 +14,11 @@ import typer
 
 from byok.cli.ask import ask_daemon
 from byok.cli.command_context import JsonOption, load
-from byok.cli.editor import open_editor
 from byok.cli.output import count_noun, say, say_json, say_table, say_text, tell
 from byok.errors import BadRequest, ByokError, ConfigError
 from byok.escapes import escape
 from byok.platform.paths import find_paths
+from byok.platform.programs import find_program
 from byok.prompts.kinds import FAMILIES, FAMILY, KINDS, TOOL, VARIANTS, PromptKind
 from byok.prompts.own_files import (
     PromptProblem,
@@ -37,6 +42,84 @@ from byok.routing import Service
 
 if TYPE_CHECKING:
     from byok.dialects.model_facts import ModelFacts
+
+
+# Opens a file in the user's editor, and waits until it is closed.
+
+
+VARIABLES = ("VISUAL", "EDITOR")
+_DEFAULTS = {
+    "win32": ("notepad",),
+    "darwin": ("nano", "vim", "vi"),
+    "linux": ("editor", "nano", "vim", "vi"),  # `editor` is the user's choice on Debian
+}
+_CURE = "Set VISUAL or EDITOR to your editor, such as: export VISUAL='code --wait'"
+
+
+def open_editor(file: Path, environ: Mapping[str, str] = os.environ) -> None:
+    """Open a file in $VISUAL, $EDITOR or a common editor; return when that has ended.
+
+    It is started without a shell, in the file's folder: editors read settings from the
+    working folder, which may be a repository.
+
+    Raises:
+        BadRequest: there is no such editor, or it failed.
+    """
+    command = find_editor(environ)
+    before = signal.signal(signal.SIGINT, _leave_to_editor)
+    try:
+        ended = subprocess.run(  # noqa: S603 - the user's own program
+            [*command, str(file)], cwd=file.parent, check=False
+        )
+    except OSError as error:
+        raise BadRequest(
+            f"{command[0]} cannot be started: {error.strerror}.", hint=_CURE
+        ) from None
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if ended.returncode:
+        raise BadRequest(
+            f"The editor {command[0]} failed (exit code {ended.returncode}).",
+            hint=f"What it saved is in {file}. Look at it with: byok prompts check",
+        )
+
+
+def find_editor(environ: Mapping[str, str]) -> list[str]:
+    """Return the command of the editor: an absolute path, and arguments.
+
+    Raises:
+        BadRequest: there is none.
+    """
+    for variable in VARIABLES:
+        if value := environ.get(variable, "").strip():
+            return _resolve(variable, value)
+    for name in _DEFAULTS.get(sys.platform, _DEFAULTS["linux"]):
+        if program := find_program(name):
+            return [program]
+    raise BadRequest("No editor was found.", hint=_CURE)
+
+
+def _resolve(variable: str, value: str) -> list[str]:
+    """Return the command of a variable; a path must be absolute."""
+    try:
+        name, *arguments = shlex.split(value, posix=sys.platform != "win32")
+    except ValueError as error:
+        raise BadRequest(f"{variable} cannot be read: {error}.", hint=_CURE) from None
+    name = os.path.expanduser(name.strip('"'))  # noqa: PTH111 - "~" alone stays a text
+    if Path(name).name == name:
+        program = find_program(name.removesuffix(".exe"))
+    else:
+        program = name if Path(name).is_absolute() and Path(name).is_file() else None
+    if program is None:
+        raise BadRequest(
+            f"{variable} names {name[:200]}, which was not found.", hint=_CURE
+        )
+    return [program, *arguments]
+
+
+def _leave_to_editor(*_: object) -> None:
+    """Let Ctrl-C reach only the editor, which shares the terminal."""
+
 
 EXIT_BROKEN = 78  # as of settings that cannot be used
 _ADDING = "{{shipped}}\n\n"
@@ -446,7 +529,7 @@ def _facts_of(what: str) -> "ModelFacts":
     from byok.dialects.families import family_facts
     from byok.dialects.model_facts import FactSource, combine_facts
     from byok.model_ids import split_id
-    from byok.upstream.fact_sources import fact_sources
+    from byok.upstream.model_facts import fact_sources
     from byok.upstream.model_table import known_table
     from byok.upstream.profiles import Profiles
     from byok.wiring.upstreams import make_spec

@@ -25,8 +25,7 @@ from byok.errors import ByokError, CannotStart, ConfigError
 from byok.platform.paths import Paths, find_paths
 from byok.routing import Service
 from byok.service.base import Launch, ServiceFile, ServiceState
-from byok.service.choose import make_launch
-from byok.service.control import UserService
+from byok.service.control import UserService, make_launch
 
 _LINGER = Path("/var/lib/systemd/linger")
 

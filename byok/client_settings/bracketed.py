@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from byok.client_settings.setting import MAX_DEPTH, SettingPath
+from byok.client_settings.editor import MAX_DEPTH, SettingPath
 
 UNIT = "    "  # the indentation of a file that has none; VS Code's default
 _BLANKS = " \t\r"

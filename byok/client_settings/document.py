@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from byok.client_settings import jsonc, toml_text, yaml_text
-from byok.client_settings.editor import TextEditor
-from byok.client_settings.setting import MISSING, Setting, SettingPath
+from byok.client_settings.editor import MISSING, Setting, SettingPath, TextEditor
 
 
 class TextFormat(StrEnum):

@@ -1,20 +1,83 @@
-"""Set and remove single values in a text; each change is proved by reading the result.
+"""Set and remove single values in a text; each change is proved by reading it.
 
 A finder knows a format: where values stand, and where new ones go. Only the values at
 the path may differ afterwards, and each other byte is as it was.
 """
 
-from collections.abc import Iterator
+import codecs
+import difflib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
-from byok.client_settings.setting import (
-    MISSING,
-    Leaf,
-    SettingPath,
-    SettingValue,
-    write_path,
-)
+# What editors of settings files share: paths, values, leaves of a file.
+
+
+SettingPath: TypeAlias = tuple[str, ...]
+SettingValue: TypeAlias = bool | int | float | str | list[str] | dict[str, str]
+MAX_DEPTH = 100
+
+
+class Setting(NamedTuple):
+    """A value that byok wants at a path.
+
+    The element `name=x` of a path selects the mapping with that name from a list.
+    """
+
+    path: SettingPath
+    value: SettingValue
+
+
+class Leaf(NamedTuple):
+    """A value without members, as it stands in the file; lists have elements `[]`."""
+
+    path: SettingPath
+    text: str
+
+
+class MissingValue:
+    """The type of MISSING: a file may well contain null."""
+
+
+MISSING: Final = MissingValue()
+
+
+def write_path(path: SettingPath) -> str:
+    """Write a path for people."""
+    return " > ".join(path)
+
+
+def find_value(given: Any, path: SettingPath) -> Any | MissingValue:
+    """Return the value at a path of nested mappings, or MISSING."""
+    for name in path:
+        if not isinstance(given, dict) or name not in given:
+            return MISSING
+        given = given[name]
+    return given
+
+
+def value_leaves(value: Any, path: SettingPath) -> Iterator[Leaf]:
+    """Give the leaves of a value of lists and mappings.
+
+    Raises:
+        ValueError: it is nested too deeply.
+    """
+    if len(path) > MAX_DEPTH:
+        raise ValueError("it is nested too deeply")
+    below: list[tuple[str, Any]] = []
+    if isinstance(value, dict):
+        below = [(str(name), child) for name, child in value.items()]
+    elif isinstance(value, list):
+        below = [(_element(child), child) for child in value]
+    for name, child in below:
+        yield from value_leaves(child, (*path, name))
+    if not below:
+        yield Leaf(path, "" if isinstance(value, dict | list) else repr(value))
+
+
+def _element(child: Any) -> str:
+    name = child.get("name") if isinstance(child, dict) else None
+    return f"name={name}" if isinstance(name, str) else "[]"
 
 
 class Finder(Protocol):
@@ -98,3 +161,68 @@ class TextEditor:
 def _is_same(one: Any, other: Any) -> bool:
     """Compare two values: true is not 1."""
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+
+
+# Bytes of a settings file as text with plain line ends, and back.
+
+
+class DecodedText(NamedTuple):
+    """A text, and what `encode_text` needs to give the same bytes again."""
+
+    text: str
+    has_bom: bool = False
+    has_crlf: bool = False
+
+
+def decode_text(raw: bytes) -> DecodedText:
+    """Decode UTF-8; where all line ends are CRLF, the text has LF.
+
+    Raises:
+        ValueError: it is not UTF-8.
+    """
+    has_bom = raw.startswith(codecs.BOM_UTF8)
+    try:
+        text = raw.removeprefix(codecs.BOM_UTF8).decode()
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ValueError(f"line {line}: it is not UTF-8") from None
+    lines = text.count("\n")
+    has_crlf = 0 < lines == text.count("\r\n") == text.count("\r")
+    return DecodedText(
+        text.replace("\r\n", "\n") if has_crlf else text, has_bom, has_crlf
+    )
+
+
+def encode_text(decoded: DecodedText) -> bytes:
+    """Return the bytes of a text that `decode_text` gave, or of a changed one."""
+    text, has_bom, has_crlf = decoded
+    text = text.replace("\n", "\r\n") if has_crlf else text
+    return (codecs.BOM_UTF8 if has_bom else b"") + text.encode()
+
+
+# A change of a settings file as lines for people, without secrets.
+
+
+_CONTEXT = (
+    1  # lines around a change, to find its place; no more, as others' keys are near
+)
+
+
+def preview_change(
+    path: str, before: bytes | None, after: bytes | None, redact: Callable[[str], str]
+) -> list[str]:
+    """Return the lines of a difference; each goes through `redact`."""
+    old, new = (_lines(raw) for raw in (before, after))
+    difference = difflib.unified_diff(
+        old,
+        new,
+        path if before is not None else "(no file)",
+        path if after is not None else "(no file)",
+        n=_CONTEXT,
+        lineterm="",
+    )
+    return [redact(line) for line in difference]
+
+
+def _lines(raw: bytes | None) -> list[str]:
+    return decode_text(raw).text.splitlines() if raw else []

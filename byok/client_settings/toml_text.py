@@ -27,7 +27,7 @@ from byok.client_settings.bracketed import (
     part_indent,
     splice,
 )
-from byok.client_settings.setting import (
+from byok.client_settings.editor import (
     Leaf,
     MissingValue,
     SettingPath,

@@ -13,7 +13,7 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from byok.client_settings.bracketed import Edit, splice
-from byok.client_settings.setting import (
+from byok.client_settings.editor import (
     MAX_DEPTH,
     MISSING,
     Leaf,

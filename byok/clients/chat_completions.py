@@ -18,7 +18,6 @@ from byok.chat import (
     ToolUse,
 )
 from byok.clients.block_reply import BlockReply, Question, ReplyHead
-from byok.clients.errors import openai_error
 from byok.clients.fields import (
     count,
     feature_refusal,
@@ -26,6 +25,7 @@ from byok.clients.fields import (
     mapping,
     number,
     objects,
+    openai_error,
     read_data_url,
     read_format,
     read_use,
@@ -34,8 +34,7 @@ from byok.clients.fields import (
     write_source,
     wrong_field,
 )
-from byok.clients.tools import ToolList, read_freeform, write_freeform
-from byok.clients.turns import Turns
+from byok.clients.turns import ToolList, Turns, read_freeform, write_freeform
 from byok.conversation_builder import make_result
 from byok.errors import ByokError
 from byok.events import Usage

@@ -20,8 +20,8 @@ from byok.chat import (
     ToolUse,
 )
 from byok.clients.block_reply import BlockReply, Question, ReplyHead
-from byok.clients.errors import anthropic_error
 from byok.clients.fields import (
+    anthropic_error,
     count,
     feature_refusal,
     flag,
@@ -34,8 +34,7 @@ from byok.clients.fields import (
     text,
     wrong_field,
 )
-from byok.clients.tools import ToolList
-from byok.clients.turns import Turns
+from byok.clients.turns import ToolList, Turns
 from byok.conversation_builder import make_result
 from byok.errors import ByokError
 from byok.events import FinishReason, Usage

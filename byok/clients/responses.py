@@ -23,7 +23,6 @@ from byok.chat import (
     ToolUse,
 )
 from byok.clients.block_reply import BlockReply, Question, ReplyHead
-from byok.clients.errors import response_error
 from byok.clients.fields import (
     count,
     feature_refusal,
@@ -34,12 +33,18 @@ from byok.clients.fields import (
     read_data_url,
     read_format,
     read_use,
+    response_error,
     text,
     write_source,
     wrong_field,
 )
-from byok.clients.tools import ToolList, join_namespace, read_freeform, write_freeform
-from byok.clients.turns import Turns
+from byok.clients.turns import (
+    ToolList,
+    Turns,
+    join_namespace,
+    read_freeform,
+    write_freeform,
+)
 from byok.conversation_builder import make_result
 from byok.errors import ByokError
 from byok.events import FinishReason, Usage

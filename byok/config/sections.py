@@ -1,15 +1,121 @@
 """The sections of config.toml as types, one field per key."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from byok.code_query import DEFAULT_LENGTH, RerankMode, SearchMode
 from byok.config import values
-from byok.config.fact_settings import FactSettings
-from byok.config.section import LONG, MODEL, FieldEntry, SettingsSection
+from byok.config.section import LONG, MODEL, MODELS, FieldEntry, SettingsSection
+from byok.config.values import UPSTREAM_NAME
+from byok.dialects.model_facts import FIELDS, ModelFacts, Price, Replay
 from byok.dialects.presets import OPENAI_COMPATIBLE
+from byok.prompts.kinds import FAMILIES
+from byok.purposes import Purpose
+from byok.routing import EndpointGroup, ServedBy
 from byok.toolcalls.repair import RepairMode
+from byok.urls import is_loopback
+
+# The section with what the user knows about one model of an upstream.
+
+
+_Dollars = Annotated[float | None, Field(ge=0, le=100_000)]
+
+
+class FactSettings(SettingsSection):
+    """What one model takes; what is not set is found out."""
+
+    family: str = Field(
+        "",
+        pattern=f"^(?:|{'|'.join(FAMILIES)})$",
+        description='The family whose prompts it gets: "claude", "gpt", "gemini", '
+        '"qwen", "deepseek", "kimi" or "glm".',
+    )
+    window: int = Field(
+        0,
+        ge=0,
+        description="Context window in tokens, the answer included; 0: unknown.",
+    )
+    max_output: int = Field(
+        0, ge=0, description="Longest answer in tokens; 0: unknown."
+    )
+    chats: bool | None = Field(
+        None,
+        description="Whether it answers chats; others create embeddings, images or "
+        "speech.",
+    )
+    tools: bool | None = Field(None, description="Whether it accepts tools.")
+    most_tools: int = Field(
+        0, ge=0, description="How many tools it accepts at most; 0: unknown."
+    )
+    images: bool | None = Field(None, description="Whether it accepts images.")
+    thinking: bool | None = Field(None, description="Whether it reasons.")
+    efforts: tuple[Annotated[str, AfterValidator(values.effort)], ...] = Field(
+        (),
+        description='The values of effort that it accepts, such as ["low", "medium", '
+        '"high"].',
+    )
+    sampling: bool | None = Field(
+        None, description="Whether it accepts temperature and top_p."
+    )
+    adaptive_thinking: bool | None = Field(
+        None, description="Whether it decides by itself how much to reason (Claude)."
+    )
+    replay: Literal["", "never", "tool_turns", "every_turn"] = Field(
+        "",
+        description='When its earlier reasoning is sent back to it: "never", '
+        '"tool_turns" or "every_turn".',
+    )
+    empty_reasoning: bool | None = Field(
+        None,
+        description="Whether to send an empty reasoning field if there is no "
+        "reasoning to send back.",
+    )
+    dialect: Annotated[str, AfterValidator(values.dialect)] = Field(
+        "",
+        description="The only API protocol in which it accepts tools, if the upstream "
+        "has several.",
+    )
+    printed_calls: bool | None = Field(
+        None,
+        description="Whether tool calls that it prints as text are made "
+        "(docs/DECISIONS.md says which).",
+    )
+    price_input: _Dollars = Field(
+        None, description="US dollars per million tokens of the prompt."
+    )
+    price_output: _Dollars = Field(
+        None, description="US dollars per million tokens of the answer."
+    )
+    price_cache_read: _Dollars = Field(
+        None,
+        description="US dollars per million tokens that the upstream reads from its "
+        "cache.",
+    )
+    price_cache_write: _Dollars = Field(
+        None, description="US dollars per million tokens that it writes to its cache."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_former_settings(cls, given: Any) -> Any:
+        """Read `tool_syntax`, which named a family of forms, or "off" for none."""
+        if not (isinstance(given, dict) and isinstance(given.get("tool_syntax"), str)):
+            return given
+        kept = {name: value for name, value in given.items() if name != "tool_syntax"}
+        if given["tool_syntax"] == "off":
+            kept.setdefault("printed_calls", False)
+        return kept
+
+    def as_facts(self, model: str) -> ModelFacts:
+        """Return the facts about a model that are set."""
+        given = self.model_dump()
+        given["replay"] = Replay(self.replay) if self.replay else None
+        prices = {name: given[f"price_{name}"] for name in Price.__slots__}
+        if any(price is not None for price in prices.values()):
+            given["price"] = Price(**prices)
+        return ModelFacts(model, **{n: given[n] for n in FIELDS if n in given})
+
 
 DEFAULT_PORT = 8317
 _PORTS = FieldEntry(limits=(0, 65_535))
@@ -373,4 +479,315 @@ class LogSettings(SettingsSection):
             "info",
             description='Lowest level to log: "debug", "info", "warning" or "error".',
         )
+    )
+
+
+# The section about vectors that a team shares.
+
+
+def _team(name: str) -> str:
+    if name and not values.UPSTREAM_NAME.match(name):
+        raise ValueError("must be a-z, 0-9, _ and -, 32 characters at most")
+    return name
+
+
+class TeamSettings(SettingsSection):
+    """Nothing is shared until a server is named here."""
+
+    url: Annotated[str, AfterValidator(lambda u: values.base_url(u) if u else u)] = (
+        Field(
+            "",
+            description="Address of the team's Qdrant server, such as "
+            '"https://qdrant.example.com:6333". Empty means off.',
+        )
+    )
+    team: Annotated[str, AfterValidator(_team)] = Field(
+        "", description="The team's name, the same for all members: a-z, 0-9, _ and -."
+    )
+    write: bool = Field(
+        False,
+        description="Also upload the vectors that are created on this machine. "
+        "Otherwise, byok only downloads.",
+    )
+    search: bool = Field(
+        False,
+        description="While this machine has no vectors of the files that a question "
+        "is about (after a change of model, or while byok embed is paused), search in "
+        "the team's index; the vector of the question is sent there.",
+    )
+    ca_file: str = Field(
+        "",
+        description="PEM file of additional CA certificates, instead of that of "
+        "[network].",
+    )
+    proxy: Annotated[str, AfterValidator(values.proxy)] = Field(
+        "", description="http:// proxy for this server; that of [network] is not used."
+    )
+    allow_insecure_http: bool = Field(
+        False,
+        description="Allow plain http to another machine. Others could then read the "
+        "key and all vectors.",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> "TeamSettings":
+        if self.url and not self.team:
+            raise ValueError("names a server and no team: set team")
+        plain = self.url.lower().startswith("http:")
+        if plain and not is_loopback(self.url) and not self.allow_insecure_http:
+            raise ValueError(
+                "url is plain http to another machine, so others could read its key "
+                "and all vectors: use https, or set allow_insecure_http = true"
+            )
+        return self
+
+    @property
+    def on(self) -> bool:
+        """Whether a server is named."""
+        return bool(self.url)
+
+
+# The section about vectors of code: which model makes them.
+
+
+_LONGEST_PREFIX = 1000
+
+
+def _upstream(name: str) -> str:
+    if name and not UPSTREAM_NAME.match(name):
+        raise ValueError("must be the name of an upstream or preset")
+    return name
+
+
+def _model(name: str) -> str:
+    if name and (len(name) > 200 or not name.isprintable()):
+        raise ValueError("must be a model's name, 200 characters at most")
+    return name
+
+
+_Prefix = Annotated[str | None, Field(max_length=_LONGEST_PREFIX)]
+
+
+class EmbeddingSettings(SettingsSection):
+    """Embeddings are off until an upstream is named here."""
+
+    upstream: Annotated[str, AfterValidator(_upstream)] = Field(
+        "",
+        description='An upstream of these settings or a preset, such as "ollama". '
+        "Empty means off.",
+    )
+    model: Annotated[str, AfterValidator(_model)] = Field(
+        "",
+        description="The embedding model, as that upstream lists it, such as "
+        '"nomic-embed-text".',
+    )
+    dimensions: int = Field(
+        0,
+        ge=0,
+        le=8192,
+        description="Dimensions of a vector, for models that can shorten theirs; 0 "
+        "means the model's default.",
+    )
+    document_prefix: _Prefix = Field(
+        None,
+        description="Text before each chunk of code, instead of what byok knows that "
+        "the model expects.",
+    )
+    query_prefix: _Prefix = Field(
+        None,
+        description="Text before each question, instead of what byok knows that the "
+        "model expects.",
+    )
+    price: Annotated[float | None, Field(ge=0, le=100_000)] = Field(
+        None,
+        description="Dollars per million tokens, for estimates. byok knows the prices "
+        "of some vendors.",
+    )
+
+    team: TeamSettings = Field(default_factory=lambda: TeamSettings())
+
+    @model_validator(mode="after")
+    def _check_model(self) -> "EmbeddingSettings":
+        if self.upstream and not self.model:
+            raise ValueError("names an upstream and no model: set model")
+        return self
+
+    @property
+    def on(self) -> bool:
+        """Whether a model is named; nothing is sent before it is confirmed as well."""
+        return bool(self.upstream)
+
+
+# The sections about who answers: models, fallbacks, the official service.
+
+
+_Model: TypeAlias = Annotated[str, MODEL]
+_Models: TypeAlias = Annotated[list[str], AfterValidator(values.model_ids), MODELS]
+
+
+class ModelSettings(SettingsSection):
+    """The model for each purpose: byok:<upstream>:<model>, an alias or a listed one."""
+
+    chat: _Model = Field("", description="Chats in which the client names no model.")
+    completion: _Model = Field("", description="Inline completions while you type.")
+    edit: _Model = Field(
+        "", description="Edits of selections and files, smart paste, next edits."
+    )
+    commit: _Model = Field("", description="Commit messages.")
+    title: _Model = Field("", description="Titles of conversations.")
+    summary: _Model = Field(
+        "",
+        description="Background requests of clients (silent chats), such as "
+        "summaries; also byok's own summaries of conversations that no longer fit, "
+        "for which empty means the chat's model.",
+    )
+    enhance: _Model = Field(
+        "", description="Prompt enhancement, by its own endpoint or by a silent chat."
+    )
+    small: _Model = Field(
+        "",
+        description="A small model for each of commit, title, summary and enhance "
+        "that is empty. It is also asked for English search words if a question about "
+        "code is in another language (docs/RETRIEVAL.md).",
+    )
+    rerank: _Model = Field(
+        "",
+        description='The model that reranks files if retrieval.rerank is "model"; '
+        "empty means the chat's model. Very small models cannot do this "
+        "(docs/RETRIEVAL.md).",
+    )
+
+    def for_purpose(self, purpose: Purpose) -> str:
+        """Return the user's choice for a purpose, "" for none."""
+        chosen: str = getattr(self, purpose.value)
+        return chosen or (self.small if purpose.is_small else "")
+
+
+class FallbackSettings(SettingsSection):
+    """The models that answer if the chosen one cannot, for each purpose, in order.
+
+    Nothing is sent to any upstream that is not named here or chosen by the user.
+    """
+
+    chat: _Models = Field([], description="Chats and agents.")
+    completion: _Models = Field([], description="Inline completions.")
+    edit: _Models = Field(
+        [], description="Edits of selections and files, smart paste, next edits."
+    )
+    commit: _Models = Field([], description="Commit messages.")
+    title: _Models = Field([], description="Titles of conversations.")
+    summary: _Models = Field(
+        [], description="Background requests, and byok's own summaries."
+    )
+    enhance: _Models = Field([], description="Prompt enhancement.")
+    small: _Models = Field(
+        [],
+        description="Models for each of commit, title, summary and enhance that is "
+        "empty.",
+    )
+
+    def for_purpose(self, purpose: Purpose) -> list[str]:
+        """Return the models for a purpose, in the order in which they are asked."""
+        named: list[str] = getattr(self, purpose.value)
+        return named or (self.small if purpose.is_small else [])
+
+
+class OfficialSettings(SettingsSection):
+    """Who answers each group of endpoints: local, official, or off."""
+
+    base_url: Annotated[str, AfterValidator(values.official_url)] = Field(
+        "",
+        description="Address of the official service, beginning with https://, as "
+        "your account shows it. Empty: never used.",
+    )
+    models: ServedBy = Field(
+        ServedBy.LOCAL,
+        description='The model list and feature flags. "official" merges both lists; '
+        "the service's own models are included only if chat is official too. This "
+        "group cannot be off.",
+    )
+    context: ServedBy = Field(
+        ServedBy.LOCAL,
+        description='Code uploads and code retrieval. "official" sends your files '
+        "there; chats, edits and completions there know your code only if this is "
+        "set.",
+    )
+    completion: ServedBy = Field(ServedBy.LOCAL, description="Inline completions.")
+    edit: ServedBy = Field(
+        ServedBy.LOCAL,
+        description="Edits of selections and files, smart paste, next edits, commit "
+        "messages.",
+    )
+    chat: ServedBy = Field(
+        ServedBy.LOCAL,
+        description="Chats and agents, titles, prompt enhancement. Requests for a "
+        "model byok:<upstream>:<model> always stay with byok. The service's own "
+        "models are in the picker only if models is official too.",
+    )
+    agents: ServedBy = Field(
+        ServedBy.LOCAL,
+        description="Remote tools and remote agents, which byok itself does not "
+        "provide.",
+    )
+    account: ServedBy = Field(
+        ServedBy.LOCAL,
+        description="Credit, subscription, notifications, source hosting, secrets "
+        "stored there.",
+    )
+    telemetry: ServedBy = Field(
+        ServedBy.OFF,
+        description='Events, metrics and feedback. Only "official" sends them '
+        "anywhere.",
+    )
+
+    @field_validator("models")
+    @classmethod
+    def _not_off(cls, wanted: ServedBy) -> ServedBy:
+        if wanted is ServedBy.OFF:
+            raise ValueError("must be local or official: clients do not start without")
+        return wanted
+
+    def where(self, group: EndpointGroup) -> ServedBy:
+        """Return who answers a group; local if the service has no address."""
+        wanted: ServedBy = getattr(self, group.value)
+        unknown = wanted is ServedBy.OFFICIAL and not self.base_url
+        return ServedBy.LOCAL if unknown else wanted
+
+    @property
+    def lacks_address(self) -> bool:
+        """Whether a group is set to official although no address is set."""
+        wanted = any(getattr(self, g.value) is ServedBy.OFFICIAL for g in EndpointGroup)
+        return wanted and not self.base_url
+
+    @property
+    def groups(self) -> tuple[EndpointGroup, ...]:
+        """The groups that the official service answers."""
+        return tuple(g for g in EndpointGroup if self.where(g) is ServedBy.OFFICIAL)
+
+
+class RoutingSettings(SettingsSection):
+    """The default model, models by purpose, their names, and the official service."""
+
+    default: _Model = Field(
+        "",
+        description='Default model, such as "byok:openai:gpt-4.1", or just the name '
+        "of a model that some upstream has. Empty means the default model of the "
+        "first upstream.",
+    )
+    models: ModelSettings = Field(
+        default_factory=lambda: ModelSettings(), description="A model per purpose."
+    )
+    fallback: FallbackSettings = Field(
+        default_factory=lambda: FallbackSettings(),
+        description="Models that answer if the chosen one cannot, per purpose.",
+    )
+    aliases: Annotated[dict[str, str], AfterValidator(values.aliases)] = Field(
+        {},
+        description="Names of your own for models, such as { fast = "
+        '"byok:groq:llama-3.3-70b-versatile" }. They can be used wherever a model is '
+        "named, in the settings and by clients.",
+    )
+    official: OfficialSettings = Field(
+        default_factory=lambda: OfficialSettings(),
+        description="Who answers each group of endpoints.",
     )

@@ -12,17 +12,17 @@ from pydantic_settings import (
 )
 
 from byok.config import values
-from byok.config.embedding_sections import EmbeddingSettings
-from byok.config.routing_sections import RoutingSettings
 from byok.config.section import SettingsClash, SettingsSection
 from byok.config.sections import (
     ChatSettings,
     CompletionSettings,
     ContextSettings,
+    EmbeddingSettings,
     LimitSettings,
     LogSettings,
     NetworkSettings,
     RetrievalSettings,
+    RoutingSettings,
     ServerSettings,
     ToolSettings,
     UpstreamSettings,

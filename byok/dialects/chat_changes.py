@@ -31,8 +31,7 @@ from byok.dialects.remedies import (
     digest_of,
     name_parameter,
 )
-from byok.dialects.request_parts import move_images, result_text
-from byok.dialects.safe_names import Aliases, IdRule, NameRule
+from byok.dialects.safe_names import Aliases, IdRule, NameRule, move_images, result_text
 from byok.dialects.schemas.common import write_schema
 from byok.errors import RefusalKind
 from byok.truncate import truncate_middle

@@ -7,8 +7,8 @@ from typing import Any
 
 from byok.chat import Json
 from byok.dialects.base import ErrorResponse
-from byok.dialects.overflow import overflow_of
 from byok.dialects.rate_limits import (
+    overflow_of,
     quotas_exceeded,
     read_retry_after,
     requested_wait,

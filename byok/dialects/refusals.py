@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from byok.chat import Json
-from byok.dialects.overflow import OVERFLOW_SIGNS
 from byok.dialects.presets import OLLAMA
 from byok.dialects.rate_limits import (
+    OVERFLOW_SIGNS,
     quotas_exceeded,
     read_details,
     read_error_reasons,

@@ -25,7 +25,7 @@ from byok.doctor.surroundings import Surroundings
 from byok.errors import ConfigError
 from byok.escapes import escape
 from byok.features.capture.capture import Capture, encode_capture
-from byok.features.capture.placeholders import hide_content
+from byok.features.capture.scrub import hide_content
 from byok.redact import Redactor
 from byok.routing import Service
 

@@ -8,13 +8,16 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from byok.client_settings import jsonc
-from byok.client_settings.client_kind import EDITORS_LIKE_VSCODE, ClientKind
+from byok.client_settings.connection import FORMATS
 from byok.client_settings.document import EDITORS, TextFormat
-from byok.client_settings.encoding import decode_text
-from byok.client_settings.locations import ClientMachine, find_location
-from byok.client_settings.run_place import RunPlace
-from byok.client_settings.setting import SettingPath
-from byok.client_settings.wanted_settings import FORMATS
+from byok.client_settings.editor import SettingPath, decode_text
+from byok.client_settings.locations import (
+    EDITORS_LIKE_VSCODE,
+    ClientKind,
+    ClientMachine,
+    RunPlace,
+    find_location,
+)
 from byok.daemon.token import read_token
 from byok.doctor.results import CannotCheck, CheckResult, doubtful, good, skip, wrong
 from byok.doctor.surroundings import Surroundings, in_background

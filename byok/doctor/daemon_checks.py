@@ -22,9 +22,7 @@ from byok.doctor.surroundings import NoProof, Surroundings, in_background
 from byok.errors import ByokError, CannotStart, NotReady
 from byok.routing import Service
 from byok.service.base import ServiceState
-from byok.service.choose import make_launch
-from byok.service.control import UserService
-from byok.service.files import read_file
+from byok.service.control import UserService, make_launch, read_file
 
 _MINUTE = 60
 _FINDERS = {

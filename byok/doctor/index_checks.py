@@ -13,8 +13,8 @@ from byok.doctor.results import CheckResult, doubtful, good, wrong
 from byok.doctor.surroundings import Surroundings, in_background
 from byok.errors import ConfigError
 from byok.index.files.roots import OwnFolders, check_root
-from byok.index.store.segments import check_folder
-from byok.index.store.segments import find_damaged as find_damaged_file
+from byok.index.store.tantivy_index import check_folder
+from byok.index.store.tantivy_index import find_damaged as find_damaged_file
 from byok.index.types import Phase
 from byok.platform.paths import Paths
 from byok.routing import Service

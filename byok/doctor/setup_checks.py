@@ -20,9 +20,8 @@ from byok.doctor.results import (
 from byok.doctor.surroundings import Surroundings
 from byok.errors import ConfigError
 from byok.escapes import escape, shell_word
-from byok.platform.child_process import run_program
 from byok.platform.paths import Paths
-from byok.platform.programs import clean_environment, find_program
+from byok.platform.programs import clean_environment, find_program, run_program
 from byok.prompts.own_files import check_folder as check_prompts
 
 _CLIENTS_HOSTS = ("127.0.0.1", "localhost", "::1")

@@ -26,8 +26,7 @@ from byok.routing import Service
 from byok.upstream.client import HttpUpstream
 from byok.upstream.discover import find_answering
 from byok.upstream.model_table import known_table
-from byok.upstream.probe.asking import ProbeAnswer, Prober
-from byok.upstream.probe.finding import ProbeState
+from byok.upstream.probe.asking import ProbeAnswer, Prober, ProbeState
 from byok.upstream.probe.questions import count_to_thirty
 from byok.upstream.probe.report import ProbeOutcome
 from byok.upstream.probe.tool_cases import try_tool
@@ -37,8 +36,7 @@ from byok.upstream.transport import Transports
 from byok.urls import is_loopback
 from byok.wiring.apis import apis_of, base_url_of
 from byok.wiring.key_sources import keys_wanted, make_ladder
-from byok.wiring.upstream_selection import UpstreamSelection, values_to_hide
-from byok.wiring.upstreams import make_spec
+from byok.wiring.upstreams import UpstreamSelection, make_spec, values_to_hide
 
 _NAME_ONE = "byok serve --upstream NAME, or add [upstreams.NAME] to the settings"
 _CREDENTIAL = "systemd credential"

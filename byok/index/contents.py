@@ -8,7 +8,7 @@ from byok.index.files.reading import Folder, Unreadable
 from byok.index.files.secret_names import is_secret
 from byok.index.files.text import lines_in
 from byok.index.store.blobs import Known, find_known, names_of
-from byok.index.store.packing import unpack_spans
+from byok.index.store.schema import unpack_spans
 from byok.index.store.store import Store
 from byok.index.types import MAX_BYTES, SkipReason, Span, blob_name
 from byok.index.workspace.workspace import Workspace

@@ -16,8 +16,8 @@ from byok.index.indexer import Indexer, Workers
 from byok.index.parse.worker_pool import Pool
 from byok.index.store import workspaces
 from byok.index.store.batches import Written
+from byok.index.store.chunk_index import LexicalIndex
 from byok.index.store.eviction import tidy
-from byok.index.store.lexical import LexicalIndex
 from byok.index.store.recovery import find_outdated, note_index_version
 from byok.index.store.schema import INDEXED
 from byok.index.store.store import Store

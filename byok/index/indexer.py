@@ -34,7 +34,7 @@ from typing import Protocol
 
 from byok.errors import DiskFull
 from byok.index.files.scan import WHOLE, is_below
-from byok.index.store.index_errors import explain_failure
+from byok.index.store.chunk_index import explain_failure
 from byok.index.types import IndexTask, ParseJob, ParseOutcome, WorkspaceTask
 
 _log = logging.getLogger(__name__)

@@ -39,8 +39,7 @@ from urllib.parse import urlsplit
 from byok.errors import ByokError, ConfigError, KeyMissing
 from byok.keys.keyring_store import KeyringStore
 from byok.keys.vault import Vault
-from byok.platform.child_process import run_program
-from byok.platform.programs import safe_path_entries
+from byok.platform.programs import run_program, safe_path_entries
 
 # The environment variables in which keys are looked for.
 

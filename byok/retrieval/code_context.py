@@ -189,7 +189,7 @@ class CodeContext:
             damage = await self._close_if_in_trouble()
             if self._open is None:
                 from byok.index.engine import open_engine
-                from byok.index.store.index_errors import lack_of_memory
+                from byok.index.store.chunk_index import lack_of_memory
                 from byok.platform.programs import find_program
                 from byok.retrieval.passages import PassageFinder
                 from byok.retrieval.retriever import Retriever

@@ -5,11 +5,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from byok.index.files.languages import LANGUAGE_OF
-from byok.index.parse.names import NameKind, exact_mark, folded_mark, plain_name
+from byok.index.parse.prepare import NameKind, exact_mark, folded_mark, plain_name
 from byok.index.parse.tokens import COMPOUND, IDEOGRAPHS, expand, stem, words
 from byok.index.types import Kind
-from byok.retrieval.foreign.tables import normalize
-from byok.retrieval.foreign.words import read_foreign
+from byok.retrieval.foreign.words import normalize, read_foreign
 
 # Requests that are one identifier, such as `Foo`, `a::b()` or `$this->x`.
 #

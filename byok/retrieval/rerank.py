@@ -26,8 +26,7 @@ from byok.escapes import escape
 from byok.index.parse.tokens import terms
 from byok.prompts.prompt_set import PromptSet, shipped_prompts
 from byok.retrieval.masking import mask, mask_lines
-from byok.retrieval.model_aids import AskModel, ReadChunks
-from byok.retrieval.model_rest import ModelRest
+from byok.retrieval.model_aids import AskModel, ModelRest, ReadChunks
 from byok.retrieval.query import Query
 from byok.retrieval.rank import RankedFile
 

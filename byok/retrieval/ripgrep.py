@@ -31,8 +31,7 @@ from byok.index.store.chunk_index import ChunkScore
 from byok.index.types import MAX_BYTES, Kind, SkipReason, Span
 from byok.platform.programs import clean_environment, kill_group
 from byok.retrieval.excerpts import find_texts
-from byok.retrieval.foreign.tables import normalize
-from byok.retrieval.foreign.words import read_foreign
+from byok.retrieval.foreign.words import normalize, read_foreign
 from byok.retrieval.pack import LONGEST_LINE, PackedFile, pack
 from byok.retrieval.query import STOP_WORDS, TASK_WORDS, parse_query
 from byok.retrieval.rank import RankedFile, Reasons, kind_factor

@@ -16,11 +16,9 @@ from byok.bounded import BoundedMap
 from byok.errors import ByokError, UpstreamGarbled
 from byok.index.parse.tokens import IDEOGRAPHS, words
 from byok.prompts.prompt_set import PromptSet, shipped_prompts
-from byok.retrieval.foreign.tables import normalize
-from byok.retrieval.foreign.words import LIKELIEST, read_foreign
+from byok.retrieval.foreign.words import LIKELIEST, normalize, read_foreign
 from byok.retrieval.masking import mask_lines
-from byok.retrieval.model_aids import AskModel
-from byok.retrieval.model_rest import ModelRest
+from byok.retrieval.model_aids import AskModel, ModelRest
 from byok.retrieval.query import Query, with_english
 
 _SECONDS, _LATEST_SECONDS = 1.5, 10.0

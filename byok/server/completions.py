@@ -22,9 +22,8 @@ from byok.record import RequestRecord
 from byok.retrieval.code_context import CodeContext
 from byok.server.answerable import Answerable
 from byok.server.generate import Grounding, ModelChooser
-from byok.server.http.exchange import HttpExchange
 from byok.server.http.gate import Gate
-from byok.server.http.reply import explain_failure, json_response
+from byok.server.http.reply import HttpExchange, explain_failure, json_response
 from byok.server.model_answer import AnswerTools, ModelAnswer
 from byok.threads import Runner
 from byok.upstream.base import Destination

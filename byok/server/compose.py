@@ -11,19 +11,17 @@ from byok.server.admission import Admission, Conversations
 from byok.server.code_endpoints import CodeEndpoints
 from byok.server.completions import Completer
 from byok.server.control import Control
-from byok.server.daemon_endpoints import DaemonEndpoints
+from byok.server.daemon_endpoints import DaemonEndpoints, EmbedEndpoints, ModelLists
 from byok.server.dashboard.endpoint import MakeHandlers, PageHandler
-from byok.server.embed_endpoints import EmbedEndpoints
 from byok.server.endpoints import Endpoints, Handlers, LocalHandler
 from byok.server.forward import Forwarder
 from byok.server.generate import Generator, Grounding, ModelChooser
 from byok.server.http.deadlines import Timing
-from byok.server.http.exchange import HttpExchange
 from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard
+from byok.server.http.reply import HttpExchange
 from byok.server.http.stream import EVENTS, LINES, LineStream
 from byok.server.model_answer import AnswerTools
-from byok.server.model_lists import ModelLists
 from byok.server.official import Relay
 from byok.server.translate import Translator
 from byok.wiring.services import Services

@@ -5,19 +5,102 @@ A command without a daemon calls the same functions on services of its own.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import date
 
 from byok import __version__
 from byok.augment.body import first_text
+from byok.augment.models import get_models, pauses
 from byok.chat import Json
 from byok.config import mask_settings
+from byok.config.sections import CompletionSettings
+from byok.config.values import is_alias
+from byok.dialects.model_facts import write_facts
+from byok.embeddings.types import EmbeddingControl
 from byok.errors import NO_UPSTREAM, BadRequest, ConfigError
 from byok.features.running import Features
+from byok.model_ids import ListedModel
+from byok.purposes import Purpose
 from byok.routing import OFFICIAL, Service
-from byok.server.catalog_report import catalog
 from byok.server.control import Control
+from byok.server.openai_api import model_list, one_model
+from byok.upstream.catalog import Catalog
+from byok.upstream.model_table import known_table
+from byok.upstream.router import PLACEHOLDER, Router
 from byok.wiring.apis import base_url_of
 from byok.wiring.key_sources import key_wanted, list_keys, official_wanted
 from byok.wiring.services import Services
+
+# The answer to `byok models`: models, what is known of each, and what they are for.
+
+
+_SECONDS = 15.0  # for the lists
+_LONGEST_NAME = 80
+_JOBS = (Purpose.COMMIT, Purpose.TITLE, Purpose.COMPLETION)
+
+
+async def catalog(services: Services) -> Json:
+    """List the models of every upstream, asked for now; and what failed."""
+    services.catalog.refresh(anew=True)
+    await services.catalog.settle(_SECONDS)
+    return known_catalog(services)
+
+
+def known_catalog(services: Services) -> Json:
+    """List the models as far as they are known; nothing is asked."""
+    default = services.router.default()
+    listed = services.catalog.list_models()
+    if default not in listed and default.model != PLACEHOLDER:
+        listed.insert(0, default)
+    failures = {
+        name: services.redactor(failure)
+        for name in services.upstreams
+        if (failure := services.catalog.state_of(name).failure)
+    }
+    table = known_table()
+    return {
+        "default": default.id,
+        "jobs": _jobs(services),
+        "models": [_row(services, model) for model in listed],
+        "failures": failures,
+        "substitutes": [
+            _substitute(services.redactor(name), model)
+            for name, model in services.router.substitutes.items()
+        ],
+        "table": {
+            "source": table.source,
+            "date": table.day.isoformat(),
+            "stale": table.is_stale(date.today()),
+        },
+    }
+
+
+def _jobs(services: Services) -> Mapping[str, str]:
+    """Return the models that do jobs where a client names none, by purpose."""
+    chosen = services.settings.routing.models
+    return {
+        purpose.value: services.router.resolve(chosen.for_purpose(purpose))
+        or services.router.default_for(purpose).id
+        for purpose in _JOBS
+    }
+
+
+def _substitute(name: str, model: str) -> Json:
+    """Say who answers instead of an unknown model, and how to choose that oneself."""
+    alias = f'"{name}" = "{model}"' if is_alias(name) else ""
+    return {"asked": name[:_LONGEST_NAME], "model": model, "alias": alias}
+
+
+def _row(services: Services, model: ListedModel) -> Json:
+    known = services.catalog.facts_of(model.upstream, model.model)
+    return {
+        "id": model.id,
+        "upstream": model.upstream,
+        "model": model.model,
+        "facts": write_facts(known.facts),
+        "sources": {name: source.value for name, source in known.sources.items()},
+    }
+
 
 _OFFICIAL_SECONDS = 12.0
 _JSON = {"Content-Type": "application/json"}
@@ -115,3 +198,102 @@ async def try_key(services: Services, name: str) -> Json:
     asked = services.official.ask("/get-models", b"{}", _JSON, _OFFICIAL_SECONDS)
     async with asked:
         return {"origin": wanted.origin}  # it began to answer, so it took the token
+
+
+# The endpoints of `byok embed`: what vectors there are, and who may make them.
+
+
+class EmbedEndpoints:
+    """Answers the endpoints about vectors; each answer has the status afterwards."""
+
+    def __init__(self, control: EmbeddingControl) -> None:
+        self._control = control
+        self.handlers: Mapping[str, Callable[[Json], Awaitable[Json]]] = {
+            Service.EMBED_STATUS: self._status,
+            Service.EMBED_ESTIMATE: self._estimate,
+            Service.EMBED_ENABLE: self._enable,
+            Service.EMBED_DISABLE: self._disable,
+            Service.EMBED_PAUSE: self._pause,
+            Service.EMBED_RESUME: self._resume,
+            Service.EMBED_CLEAR: self._clear,
+            Service.EMBED_PUSH: self._push,
+            Service.EMBED_PULL: self._pull,
+        }
+
+    async def _status(self, body: Json) -> Json:
+        del body
+        return asdict(await self._control.status())
+
+    async def _estimate(self, body: Json) -> Json:
+        del body
+        return asdict(await self._control.estimate())
+
+    async def _enable(self, body: Json) -> Json:
+        """Consent to what the user was shown, which the body repeats."""
+        await self._control.enable(first_text(body, "host"), first_text(body, "model"))
+        return await self._status(body)
+
+    async def _disable(self, body: Json) -> Json:
+        await self._control.disable()
+        return await self._status(body)
+
+    async def _pause(self, body: Json) -> Json:
+        await self._control.pause()
+        return await self._status(body)
+
+    async def _resume(self, body: Json) -> Json:
+        await self._control.resume()
+        return await self._status(body)
+
+    async def _clear(self, body: Json) -> Json:
+        removed = await self._control.clear()
+        return {"removed": removed, **await self._status(body)}
+
+    async def _push(self, body: Json) -> Json:
+        count = await self._control.push()
+        return {"pushed": count, **await self._status(body)}
+
+    async def _pull(self, body: Json) -> Json:
+        count = await self._control.pull()
+        return {"pulled": count, **await self._status(body)}
+
+
+# The lists of models: for the editor's clients, and for OpenAI's.
+
+
+_FIRST_LIST_SECONDS = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class ModelLists:
+    """Writes what is known of the models; unknown lists are waited for a moment."""
+
+    catalog: Catalog
+    router: Router
+    settings: CompletionSettings
+
+    async def for_editor(self, body: Json) -> Json:
+        """Return the answer of `/get-models`; its body says nothing that counts."""
+        del body
+        await self._refresh()
+        own = self.settings
+        flags = pauses(chat_input=own.chat_input, next_edit=own.next_edit)
+        return get_models(self.router.list_models(), self.router.default(), flags)
+
+    async def for_openai(self, wanted: str, *, is_for_codex: bool = False) -> Json:
+        """Return the answer of `GET /v1/models`, or of one model if it is wanted.
+
+        Raises:
+            BadRequest: 404, no such model is known.
+        """
+        await self._refresh()
+        listed = self.router.list_models()
+        if wanted:
+            return one_model(listed, wanted)
+        return model_list(listed, is_for_codex=is_for_codex)
+
+    async def _refresh(self) -> None:
+        """Use what is known of the models; wait a moment where that is nothing."""
+        self.catalog.refresh()
+        if not self.catalog.list_models():
+            await self.catalog.settle(_FIRST_LIST_SECONDS)

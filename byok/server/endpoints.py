@@ -13,7 +13,7 @@ from byok.augment.constant_replies import ConstantReply
 from byok.augment.endpoints import Completing, Generate, Local, Refused, off_answer
 from byok.bounded import SaidOnce
 from byok.chat import Json
-from byok.config.routing_sections import OfficialSettings
+from byok.config.sections import OfficialSettings
 from byok.errors import BadRequest, NotAllowed
 from byok.model_ids import MAX_ID_LENGTH
 from byok.purposes import Purpose
@@ -25,13 +25,13 @@ from byok.server.answerable import (
     ConstantStream,
     ObjectAnswer,
 )
+from byok.server.code_endpoints import OpenFolders, window_of
 from byok.server.completions import Completer
-from byok.server.folders import OpenFolders, window_of
+from byok.server.daemon_endpoints import ModelLists
 from byok.server.generate import Generator
 from byok.server.http.body import LargeBodies, parse_request, read_body
-from byok.server.http.exchange import HttpExchange
 from byok.server.http.guard import Guard, Requester
-from byok.server.model_lists import ModelLists
+from byok.server.http.reply import HttpExchange
 from byok.server.official import Relay
 from byok.server.openai_api import CODEX_VERSION, Ask, Forward, ListModels
 from byok.server.routes import (
@@ -44,7 +44,7 @@ from byok.server.routes import (
 )
 from byok.server.translate import Translator
 from byok.threads import Runner
-from byok.upstream.chat_places import ChatPlaces
+from byok.upstream.router import ChatPlaces
 
 # The handler for each kind of row that byok itself answers.
 

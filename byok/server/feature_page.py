@@ -4,9 +4,8 @@ from aiohttp.web import Response
 
 from byok.errors import BadRequest, NotAllowed
 from byok.features.running import Features
-from byok.server.http.exchange import HttpExchange
 from byok.server.http.protocol import note_token
-from byok.server.http.reply import COMMON
+from byok.server.http.reply import COMMON, HttpExchange
 
 
 class FeaturePages:

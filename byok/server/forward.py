@@ -10,19 +10,18 @@ from typing import Any
 
 from aiohttp.web import Response, StreamResponse
 
-from byok.clients.errors import anthropic_error, openai_error
+from byok.clients.fields import anthropic_error, openai_error
 from byok.dialects.openai_chat.chunks import usage_near_end
 from byok.errors import ByokError
 from byok.events import Usage
 from byok.redact import Redactor
-from byok.server.http.exchange import HttpExchange
 from byok.server.http.gate import Gate
-from byok.server.http.reply import COMMON, error_for_user
+from byok.server.http.reply import COMMON, HttpExchange, error_for_user
 from byok.server.http.stream import OpenStream
 from byok.server.openai_api import ClientApi, Forward, client_api
 from byok.threads import Runner
 from byok.upstream.base import Destination, ForwardedResponse
-from byok.upstream.http_body import read_to_end
+from byok.upstream.http_call import read_to_end
 from byok.wire.json_body import with_string
 from byok.wire.sse import encode_data, encode_named
 

@@ -11,10 +11,10 @@ from typing import TypeVar
 
 from byok.augment.blobs import blob_names
 from byok.augment.body import first_text, flag
+from byok.augment.chat_job import with_passages
 from byok.augment.chat_request import model_id, place_of, purpose_of_chat
 from byok.augment.editor_context import ShownContext
 from byok.augment.endpoints import Generate, Streamed, Whole
-from byok.augment.grounding import with_passages
 from byok.augment.prompts.edit import cut_file
 from byok.augment.reply_job import (
     Decode,
@@ -27,8 +27,7 @@ from byok.augment.reply_job import (
 )
 from byok.chat import ChatRequest, Json
 from byok.code_query import BlobNames, CodeContextBlock, CodeQuestion, UnknownBlobs
-from byok.config.routing_sections import ModelSettings
-from byok.config.sections import ChatSettings
+from byok.config.sections import ChatSettings, ModelSettings
 from byok.errors import ByokError
 from byok.events import Notice
 from byok.features.base import PASS, Asking, Verdict
@@ -36,8 +35,8 @@ from byok.purposes import Purpose
 from byok.retrieval.code_context import CodeContext
 from byok.server.admission import Admission
 from byok.server.answerable import Answerable
-from byok.server.folders import window_of
-from byok.server.http.exchange import HttpExchange
+from byok.server.code_endpoints import window_of
+from byok.server.http.reply import HttpExchange
 from byok.server.http.stream import LineStream
 from byok.server.model_answer import (
     AnswerTools,
@@ -47,9 +46,8 @@ from byok.server.model_answer import (
 )
 from byok.threads import Runner
 from byok.upstream.base import Destination
-from byok.upstream.chat_places import ChatPlaces
 from byok.upstream.fallback import Fallbacks
-from byok.upstream.router import Router
+from byok.upstream.router import ChatPlaces, Router
 
 # Which model answers a request: the user's choice for its purpose, or the client's.
 

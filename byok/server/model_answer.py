@@ -27,8 +27,12 @@ from byok.events import (
 from byok.record import RequestRecord
 from byok.redact import Redactor
 from byok.server.admission import Admission
-from byok.server.http.exchange import HttpExchange
-from byok.server.http.reply import error_for_user, explain_failure, json_response
+from byok.server.http.reply import (
+    HttpExchange,
+    error_for_user,
+    explain_failure,
+    json_response,
+)
 from byok.server.http.stream import LineStream
 from byok.toolcalls.assemble import ToolCallAssembler
 from byok.toolcalls.provider_data import CallDataCollector

@@ -13,7 +13,7 @@ from aiohttp.web import BaseRequest, Response, StreamResponse
 from byok.augment.endpoints import Endpoint
 from byok.augment.models import merge_models
 from byok.chat import Json
-from byok.config.routing_sections import OfficialSettings
+from byok.config.sections import OfficialSettings
 from byok.errors import (
     ByokError,
     KeyMissing,
@@ -24,12 +24,11 @@ from byok.errors import (
 )
 from byok.routing import OFFICIAL, EndpointGroup, ServedBy
 from byok.server.http.deadlines import OfficialTiming
-from byok.server.http.exchange import HttpExchange
 from byok.server.http.gate import Gate
-from byok.server.http.reply import COMMON
+from byok.server.http.reply import COMMON, HttpExchange
 from byok.server.http.stream import LINES, OpenStream
 from byok.upstream.base import ForwardedResponse
-from byok.upstream.http_body import MAX_WHOLE, read_to_end
+from byok.upstream.http_call import MAX_WHOLE, read_to_end
 from byok.upstream.official import OfficialService, too_late
 from byok.wire.inflate import Inflate
 from byok.wire.json_body import parse_json

@@ -11,9 +11,9 @@ from byok.platform.paths import Paths
 from byok.retrieval.code_context import CodeContext
 from byok.routing import Service
 from byok.server.code_endpoints import CodeEndpoints
-from byok.server.embed_endpoints import EmbedEndpoints
-from byok.wiring.embedding_plan import make_idle_plan, make_idle_service
-from byok.wiring.open_context import open_context
+from byok.server.daemon_endpoints import EmbedEndpoints
+from byok.wiring.embedders import make_idle_plan, make_idle_service
+from byok.wiring.services import open_context
 
 
 class OwnAnswers:

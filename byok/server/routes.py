@@ -24,7 +24,7 @@ from byok.augment.endpoints import (
     Refused,
 )
 from byok.chat import Json
-from byok.config.routing_sections import OfficialSettings
+from byok.config.sections import OfficialSettings
 from byok.errors import BadRequest
 from byok.features import ROWS
 from byok.model_ids import PREFIX

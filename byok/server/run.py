@@ -19,15 +19,9 @@ from aiohttp.web import SockSite
 from byok.config import Settings
 from byok.daemon.activation import Activation, Notifier
 from byok.daemon.challenge import answer_challenge, derive_owner_token
-from byok.daemon.handover import (
-    CAN_HAND_OVER,
-    Predecessor,
-    Successor,
-    start_successor,
-)
-from byok.daemon.hardening import max_connections
+from byok.daemon.instance import CAN_HAND_OVER, Predecessor, Successor, start_successor
 from byok.daemon.logs import set_level
-from byok.daemon.sockets import listen
+from byok.daemon.sockets import listen, max_connections
 from byok.daemon.token import TokenCheck, renew_token
 from byok.errors import ByokError
 from byok.features.base import Site
@@ -35,8 +29,7 @@ from byok.features.running import Features, start_features
 from byok.observer import Observer, Observers
 from byok.platform.paths import Paths
 from byok.redact import Redactor
-from byok.server.access_log import AccessLog
-from byok.server.app import App
+from byok.server.app import AccessLog, App
 from byok.server.control import Control, Source
 from byok.server.dashboard.endpoint import DashboardEndpoint
 from byok.server.feature_page import FeaturePages

@@ -15,7 +15,7 @@ from byok.features.base import Asking, Verdict
 from byok.server.admission import Admission
 from byok.server.answerable import Answerable, ConstantAnswer
 from byok.server.forward import Forwarder
-from byok.server.http.exchange import HttpExchange
+from byok.server.http.reply import HttpExchange
 from byok.server.http.stream import LineStream
 from byok.server.model_answer import (
     AnswerTools,

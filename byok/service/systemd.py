@@ -16,8 +16,8 @@ from byok.service.base import (
     Launch,
     ServiceFile,
     ServiceState,
+    fill,
 )
-from byok.service.template import fill
 
 _SOCKET, _SERVICE = UNITS = ("byok.socket", "byok.service")
 _FACTS = ("LoadState", "UnitFileState", "ActiveState", "SubState", "MainPID")

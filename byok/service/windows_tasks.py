@@ -15,8 +15,8 @@ from byok.service.base import (
     Launch,
     ServiceFile,
     ServiceState,
+    fill,
 )
-from byok.service.template import fill
 
 TASK = "byok"
 FILE = "service-task.xml"

@@ -1,4 +1,4 @@
-"""The catalog of models: those in the settings, and those that upstreams list.
+"""The catalog of models: those of the settings, and the lists of upstreams.
 
 Reading never waits. Lists are fetched in the background and cached in a file, so that
 they are known right after a start.
@@ -7,22 +7,88 @@ they are known right after a start.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import orjson
 
 from byok.dialects.default_models import choose_chat_model, choose_job_model
-from byok.dialects.model_facts import FREE, ModelFacts, Price, SourcedFacts
-from byok.errors import ConfigError, NotReady, UpstreamError
+from byok.dialects.model_facts import (
+    FREE,
+    ModelFacts,
+    Price,
+    SourcedFacts,
+    read_facts,
+    write_facts,
+)
+from byok.errors import (
+    ConfigError,
+    NotReady,
+    UpstreamError,
+    UpstreamGarbled,
+    UpstreamTimeout,
+)
 from byok.model_ids import ListedModel
+from byok.platform.paths import write_private
 from byok.purposes import Purpose
 from byok.upstream.base import Upstream
-from byok.upstream.list_cache import read_lists, remember_lists
+from byok.upstream.http_call import read_limited
+from byok.upstream.http_sender import Sender
 from byok.upstream.model_facts import KnownModels
 from byok.upstream.model_table import known_table
+from byok.upstream.spec import Api
+from byok.wire.json_body import parse_json
+
+# The file with the last model lists of the upstreams, and what they tell of models.
+#
+# `{NAME@ADDRESS: [MODEL, ...]}`; a model is its id, or an object with `id` and facts.
+
 
 _log = logging.getLogger(__name__)
+_MAX_REMEMBERED = 50  # upstreams
+
+
+def read_lists(file: Path, keys: Iterable[str]) -> Mapping[str, list[ModelFacts]]:
+    """Read the lists of these upstreams; what is damaged is ignored."""
+    kept = _read(file)
+    return {
+        key: [model for row in rows if (model := _read_model(row)) is not None]
+        for key in keys
+        if isinstance(rows := kept.get(key), list)
+    }
+
+
+def remember_lists(file: Path, lists: Mapping[str, Sequence[ModelFacts]]) -> None:
+    """Write these lists; those of other upstreams stay."""
+    written = {key: [*map(_write_model, models)] for key, models in lists.items()}
+    merged = {**_read(file), **written}
+    kept = dict(list(merged.items())[-_MAX_REMEMBERED:])
+    try:
+        write_private(file, orjson.dumps(kept).decode())
+    except OSError as error:
+        _log.warning("the list of models cannot be kept: %s", error.strerror)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        lists = orjson.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return lists if isinstance(lists, dict) else {}
+
+
+def _read_model(row: Any) -> ModelFacts | None:
+    model = row.get("id") if isinstance(row, dict) else row
+    return read_facts(model, row) if isinstance(model, str) and model else None
+
+
+def _write_model(facts: ModelFacts) -> Any:
+    known = write_facts(facts)
+    return {"id": facts.id, **known} if known else facts.id
+
+
 _FRESH_SECONDS = 300.0
 _MAX_LISTED = 500
 
@@ -219,3 +285,43 @@ class Catalog:
         entry.fetched = self._clock()
         lists = {e.key: e.found for e in self._entries.values() if e.found}
         await asyncio.to_thread(remember_lists, self._file, lists)
+
+
+# Fetching an upstream's list of models: all its pages, within limits.
+
+
+_MAX_BYTES = 16 * 2**20  # of a page
+_MAX_PAGES = 20
+_SECONDS = 12.0
+
+
+async def fetch_models(
+    sender: Sender, api: Api, *, seconds: float = _SECONDS
+) -> list[ModelFacts]:
+    """Return the models of all pages; no page is fetched twice.
+
+    Raises:
+        UpstreamError: a page is missing, no JSON or too large, or it took too long.
+    """
+    found: dict[str, ModelFacts] = {}
+    path, paths = api.dialect.models_path(), set[str]()
+    try:
+        async with asyncio.timeout(seconds):
+            while path and path not in paths and len(paths) < _MAX_PAGES:
+                paths.add(path)
+                page = api.dialect.read_models(await _get(sender, api, path))
+                for model in page.models:
+                    found.setdefault(model.id, model)
+                path = page.next_path
+    except TimeoutError as error:
+        raise UpstreamTimeout("it did not list its models in time.") from error
+    return [*found.values()]
+
+
+async def _get(sender: Sender, api: Api, path: str) -> Any:
+    async with sender.open(api, path) as response:
+        raw = await read_limited(response, _MAX_BYTES)
+    try:
+        return parse_json(raw)
+    except (ValueError, RecursionError) as error:
+        raise UpstreamGarbled("its list of models is not JSON.") from error

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import httpx
 
-from byok.upstream.http_body import hang_up, read_limited
+from byok.upstream.http_call import hang_up, read_limited
 from byok.upstream.spec import Api
 from byok.upstream.transport import Route, Transports
 

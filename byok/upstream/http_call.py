@@ -1,20 +1,361 @@
-"""HTTP calls to one server: its API key, timeouts and circuit breaker."""
+"""HTTP calls to one server: its key, time limits, circuit breaker and bodies."""
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Protocol
+import math
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Protocol, Self
 
+import aiohttp
 import httpx
 
-from byok.errors import ConnectFailed, RefusalKind, UpstreamRefused
+from byok.errors import (
+    ConnectFailed,
+    NotReady,
+    RefusalKind,
+    UpstreamError,
+    UpstreamGarbled,
+    UpstreamNotJson,
+    UpstreamRefused,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+)
+from byok.events import StreamEvent, TextDelta
 from byok.record import Head, Hop, current_record
-from byok.upstream.circuit_breaker import CircuitBreaker
+from byok.stage import Stage
 from byok.upstream.failures import is_refused, translate_errors
-from byok.upstream.http_body import hang_up
-from byok.upstream.timeouts import NOT_BEGUN, REMOTE, Timeouts, too_slow
-from byok.upstream.transport import Route, Transports
+from byok.upstream.transport import Route, Transports, body_of
 from byok.urls import is_loopback
+from byok.wire.inflate import Inflate
+
+# Circuit breaker: an upstream that cannot be connected to is not asked for a while.
+#
+# Closed, all requests pass. After five failed connections within thirty seconds it
+# opens: requests are refused at once for `pause` seconds. Then it is half open: one
+# request, the probe, passes, and its outcome closes it or opens it again.
+
+
+FAILURES = 5
+WINDOW_SECONDS = 30.0
+_SHORT = 2.0  # seconds that a request waits for the probe instead of being refused
+
+
+class CircuitBreaker:
+    """Pauses an upstream for `pause` seconds after five failed connections in 30 s."""
+
+    def __init__(
+        self,
+        pause: float = 30.0,
+        *,
+        upstream: str = "",
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._pause = pause
+        self._upstream = upstream
+        self._clock = clock
+        self._sleep = sleep
+        self._failures: deque[float] = deque(maxlen=FAILURES)
+        self._cause = self._hint = ""  # of the last failure, for users
+        self._until: float | None = None  # when it is half open; None where closed
+        self._is_probing = False  # the probe has no outcome yet
+
+    @asynccontextmanager
+    async def attempt(self) -> AsyncIterator[None]:
+        """Send a request inside; it calls `record_success` or `record_failure`.
+
+        A probe that ends without either, because its client left, decides nothing: the
+        next request is the probe.
+
+        Raises:
+            NotReady: the breaker is open.
+        """
+        while 0 < (left := self.seconds_left()) < _SHORT:
+            await self._sleep(left)
+        self.check()
+        mine = self._is_probing = self._until is not None
+        try:
+            yield
+        finally:
+            if mine and self._is_probing:
+                self._until = self._clock()
+
+    def check(self) -> None:
+        """Check that a request may be sent; where half open, it becomes the probe.
+
+        Raises:
+            NotReady: the breaker is open.
+        """
+        if self._until is None:
+            return
+        if (left := self.seconds_left()) > 0:
+            raise NotReady(
+                f"{self._cause} After several failures in a row the next attempt is "
+                f"made in {math.ceil(left)} s.",
+                code="upstream_down",
+                hint=self._hint,
+                upstream=self._upstream,
+            )
+        self._until = self._clock() + self._pause  # open for all but the probe
+
+    def seconds_left(self) -> float:
+        """Return for how long it stays open; at most 0 where a request may be sent."""
+        return 0.0 if self._until is None else self._until - self._clock()
+
+    def record_success(self) -> None:
+        """Close: the upstream answered."""
+        self._failures.clear()
+        self._until = None
+        self._is_probing = False
+
+    def record_failure(self, cause: UpstreamError) -> None:
+        """Count a failed connection; open where there were too many."""
+        now = self._clock()
+        self._is_probing = False
+        self._cause, self._hint = cause.message, cause.hint
+        self._failures.append(now)
+        full = len(self._failures) == FAILURES
+        if self._until is not None or (
+            full and now - self._failures[0] <= WINDOW_SECONDS
+        ):
+            self._until = now + self._pause
+
+
+# Timeouts of an upstream: connecting, the first byte, idle time, the whole answer.
+#
+# A local model answers only after it has read the whole prompt, so local servers get
+# more time; many send the head of their answer long before. So does a model that
+# reasons: many APIs send nothing while it thinks. Comments of a stream (": keep
+# waiting") keep a connection from being idle, but not for ever.
+
+
+NOT_BEGUN = "it did not begin to answer in time."
+_SILENT = "it fell silent in the middle of its answer."
+_ALIVE = "it sent only signs of life for too long."
+_ENDLESS = "its answer took too long."
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """The timeouts of a request to an upstream, in seconds.
+
+    Attributes:
+        connect: to establish a connection.
+        first_byte: to the head of an answer, and from there to its first event.
+        idle: between two reads after the first event.
+        comments_only: between two events, while only comments come.
+        total: for the whole answer.
+    """
+
+    connect: float = 10.0
+    first_byte: float = 120.0
+    idle: float = 90.0
+    comments_only: float = 600.0
+    total: float = 1800.0
+
+    def with_idle(self, seconds: float) -> Self:
+        """Return these with the timeout that the user set, in seconds."""
+        return replace(
+            self,
+            first_byte=seconds,
+            idle=seconds,
+            comments_only=max(seconds, self.comments_only),
+            total=max(seconds, self.total),
+        )
+
+
+REMOTE = Timeouts()
+REASONING = Timeouts(first_byte=600.0, idle=300.0)
+LOCAL = Timeouts(first_byte=600.0, idle=300.0, comments_only=1800.0, total=7200.0)
+
+
+class Watch:
+    """Aborts an answer that exceeds its timeouts; `failure` says which.
+
+    It has one timer, so that a read only notes the time.
+    """
+
+    def __init__(self, timeouts: Timeouts, abort: Callable[[], None]) -> None:
+        self._timeouts = timeouts
+        self._abort = abort
+        self._loop = asyncio.get_running_loop()
+        self._began = self._last_read = self._last_event = self._loop.time()
+        self._has_begun = False  # the first event has come
+        self._timer: asyncio.TimerHandle | None = None
+        self.failure: UpstreamTimeout | None = None
+
+    def __enter__(self) -> Self:
+        self._check()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def note_bytes(self, *, has_event: bool) -> None:
+        """Note a read, and whether it completed an event."""
+        self._last_read = self._loop.time()
+        if has_event:
+            self._last_event = self._last_read
+            if not self._has_begun and self.failure is None:
+                self._begin()
+
+    def _begin(self) -> None:
+        """Check at once: from now on `idle` counts, which may be shorter."""
+        self._has_begun = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._check()
+
+    def _check(self) -> None:
+        timeouts, now = self._timeouts, self._loop.time()
+        reason, idle = NOT_BEGUN, timeouts.first_byte
+        if self._has_begun:
+            reason, idle = _SILENT, timeouts.idle
+        ends = {
+            reason: self._last_read + idle,
+            _ALIVE: self._last_event + timeouts.comments_only,
+            _ENDLESS: self._began + timeouts.total,
+        }
+        reason = min(ends, key=ends.__getitem__)
+        if ends[reason] > now:
+            self._timer = self._loop.call_at(ends[reason], self._check)
+            return
+        self.failure = too_slow(reason)
+        self._abort()
+
+
+def too_slow(reason: str) -> UpstreamTimeout:
+    """Return the error for a timeout."""
+    return UpstreamTimeout(reason, hint="A higher timeout for this upstream may help.")
+
+
+# Reading HTTP response bodies: as events, within a limit, or forwarded.
+
+
+_DRAIN_SECONDS = 0.02
+MAX_WHOLE = 64 * 2**20  # of an answer that is passed on in one piece
+
+
+def feed_read(
+    stage: Stage[bytes, StreamEvent], data: bytes
+) -> tuple[list[StreamEvent], UpstreamError | None]:
+    """Feed one read (b"" at the end); return its events, and the error after them.
+
+    The text of one read is joined to one delta.
+    """
+    batch: list[StreamEvent] = []
+    failure: UpstreamError | None = None
+    try:
+        batch += stage.feed(data) if data else stage.flush()
+    except UpstreamError as error:  # what came before it is in the batch
+        failure = error
+    return (batch if len(batch) < 2 else list(_join_deltas(batch))), failure
+
+
+def _join_deltas(batch: list[StreamEvent]) -> Iterator[StreamEvent]:
+    for kind, events in groupby(batch, type):
+        if kind is TextDelta:
+            yield TextDelta("".join(e.text for e in events if isinstance(e, TextDelta)))
+        else:
+            yield from events
+
+
+def at_end(lost: UpstreamError | None, failure: UpstreamError) -> UpstreamError:
+    """Return the error of an incomplete answer; `lost` is that of its connection."""
+    if lost:
+        return lost
+    if isinstance(failure, UpstreamNotJson):
+        return UpstreamGarbled(
+            "its answer broke off before the end.", code="upstream_cut", retryable=True
+        )
+    return failure
+
+
+async def drain(read: Callable[[], Awaitable[bytes]]) -> None:
+    """Read a finished answer to its end, so that the connection can be reused."""
+    try:
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            while await read():
+                pass
+    except (TimeoutError, aiohttp.ClientError):
+        return  # it stays open, or broke: the answer is whole all the same
+
+
+async def hang_up(response: httpx.Response) -> None:
+    """Close a response; its connection is reused if it was read to the end."""
+    try:
+        await response.aclose()
+    except httpx.HTTPError:
+        return  # the connection broke; that is as good as closed
+
+
+async def read_limited(
+    response: httpx.Response, limit: int, *, cut: bool = False
+) -> bytes:
+    """Read a whole body of at most `limit` bytes; `cut` truncates a larger one.
+
+    Raises:
+        UpstreamGarbled: it is larger, without `cut`.
+    """
+    raw = bytearray()
+    inflate = Inflate(response.headers.get("content-encoding", ""))
+    async for data in response.aiter_raw():
+        for plain in inflate.feed(data):
+            raw += plain
+        if len(raw) > limit:
+            if cut:
+                break
+            raise UpstreamGarbled("its answer is too large.")
+    return bytes(raw[:limit])
+
+
+def describing_headers(response: httpx.Response) -> dict[str, str]:
+    """Return the headers of a response that a client needs to read its body."""
+    names = ("content-type", "content-encoding")
+    return {n: response.headers[n] for n in names if n in response.headers}
+
+
+async def pass_on(
+    response: httpx.Response, name: str, url: str, timeouts: Timeouts
+) -> AsyncGenerator[bytes, None]:
+    """Yield the reads of a response as they come; `name` and `url` are for errors.
+
+    Raises:
+        UpstreamUnreachable: the connection broke, or a timeout was exceeded.
+    """
+    body = body_of(response)
+    read = current_record().tap_reads(body.read)
+    with Watch(timeouts, body.abort) as watch:
+        try:
+            with translate_errors(url):
+                while data := await read():
+                    watch.note_bytes(has_event=True)
+                    yield data
+        except UpstreamUnreachable as error:
+            failure = watch.failure or error
+            failure.upstream = name
+            raise failure from error
+
+
+async def read_to_end(reads: AsyncIterator[bytes], limit: int = MAX_WHOLE) -> bytes:
+    """Return all the reads of a response in one piece.
+
+    Raises:
+        UpstreamGarbled: they are larger than `limit` bytes.
+    """
+    pieces: list[bytes] = []
+    size = 0
+    async for data in reads:
+        size += len(data)
+        if size > limit:
+            raise UpstreamGarbled("its answer is too large.")
+        pieces.append(data)
+    return b"".join(pieces)
 
 
 @dataclass(frozen=True, slots=True)

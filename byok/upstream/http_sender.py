@@ -16,10 +16,15 @@ from byok.dialects.base import ErrorResponse
 from byok.errors import UpstreamRefused
 from byok.record import current_record
 from byok.upstream.failures import translate_errors
-from byok.upstream.http_body import hang_up, read_limited
-from byok.upstream.http_call import Caller, KeySource, redirect_error
+from byok.upstream.http_call import (
+    Caller,
+    KeySource,
+    Timeouts,
+    hang_up,
+    read_limited,
+    redirect_error,
+)
 from byok.upstream.spec import Api, UpstreamSpec
-from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Transports
 from byok.wire.json_body import parse_json
 

@@ -8,22 +8,56 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 from byok.bounded import BoundedMap
 from byok.dialects.base import Probe
+from byok.dialects.families import family_facts
 from byok.dialects.model_facts import (
+    FREE,
     FactSource,
     ModelFacts,
     SourcedFacts,
     combine_facts,
 )
 from byok.errors import ByokError, ContextLengthExceeded, UpstreamError
-from byok.upstream.fact_sources import Lookup
-from byok.upstream.http_body import read_limited
+from byok.upstream.http_call import read_limited
 from byok.upstream.http_sender import Sender
-from byok.upstream.spec import Api
+from byok.upstream.model_table import known_table
+from byok.upstream.profiles import Profiles
+from byok.upstream.spec import Api, UpstreamSpec
 from byok.wire.json_body import parse_json, write_json
+
+# Sources of model facts that need no request: settings, profiles, names, the table.
+
+
+# What a source knows about a model, by its id.
+Lookup: TypeAlias = tuple[FactSource, Callable[[str], ModelFacts]]
+
+
+def fact_sources(spec: UpstreamSpec, profiles: Profiles | None) -> tuple[Lookup, ...]:
+    """Return the sources for the models of one upstream."""
+
+    def set_by_user(model: str) -> ModelFacts:
+        own, common = (spec.facts.get(name) for name in (model, ""))
+        layers = [(FactSource.USER, facts) for facts in (own, common) if facts]
+        return combine_facts(model, layers).facts
+
+    found: tuple[Lookup, ...] = (
+        (FactSource.USER, set_by_user),
+        (FactSource.FAMILY, family_facts),
+        (FactSource.TABLE, lambda model: known_table().facts(spec.vendor, model)),
+    )
+    if spec.is_local:
+        # A server here may pass questions on, so whoever names a price counts more.
+        free = partial(ModelFacts, price=FREE)
+        found = (*found, (FactSource.LOCAL, free))
+    if profiles is None:
+        return found
+    key = spec.key
+    return (*found, (FactSource.PROBE, lambda model: profiles.facts(key, model)))
+
 
 _log = logging.getLogger(__name__)
 _MAX_BYTES = 2**20

@@ -29,8 +29,13 @@ from byok.dialects.model_lists import (
 )
 from byok.errors import ConfigError, UpstreamRefused
 from byok.platform.paths import find_paths, write_private
-from byok.upstream.http_body import hang_up, read_limited
-from byok.upstream.http_call import Callee, Caller, redirect_error
+from byok.upstream.http_call import (
+    Callee,
+    Caller,
+    hang_up,
+    read_limited,
+    redirect_error,
+)
 from byok.upstream.transport import Route, Transports
 from byok.wire.json_body import parse_json
 

@@ -22,9 +22,17 @@ from byok.record import current_record
 from byok.redact import Redactor
 from byok.routing import OFFICIAL
 from byok.upstream.base import ForwardedResponse
-from byok.upstream.http_body import describing_headers, hang_up, pass_on
-from byok.upstream.http_call import Callee, Caller, KeySource, redirect_error
-from byok.upstream.timeouts import REMOTE, Timeouts
+from byok.upstream.http_call import (
+    REMOTE,
+    Callee,
+    Caller,
+    KeySource,
+    Timeouts,
+    describing_headers,
+    hang_up,
+    pass_on,
+    redirect_error,
+)
 from byok.upstream.transport import Route, Transports
 
 _PASSED = (

@@ -14,10 +14,18 @@ from functools import partial
 from pathlib import Path
 
 from byok.bounded import BoundedMap
+from byok.chat import Origin
 from byok.storage.database import select_in
 from byok.storage.help_database import HelpDatabase
 from byok.storage.kind import DatabaseKind, Policy
 from byok.storage.migration import transaction
+from byok.toolcalls.provider_data import (
+    has_calls,
+    keys_of,
+    read_call_data,
+    restore_call_data,
+)
+from byok.upstream.base import Plan, Recovery
 
 _ROOM = 32 * 2**20  # bytes in the file
 _RECENT = 8 * 2**20  # bytes in memory
@@ -147,3 +155,25 @@ class ProviderDataStore:
                 excess.append((key,))
         db.executemany("DELETE FROM call_data WHERE key = ?", excess)
         return True
+
+
+# Give an upstream back the provider data of its own tool calls.
+#
+# That comes before a conversation is kept within its window: it takes room there.
+
+
+class RestoredData(Recovery):
+    """Puts the data that the client dropped into requests; no failure asks for it."""
+
+    def __init__(self, store: ProviderDataStore) -> None:
+        self._store = store
+
+    async def prepare(self, plan: Plan) -> Plan:
+        """Restore what came with the tool calls of the conversation."""
+        request = plan.request
+        if plan.restored or request.fim is not None or not has_calls(request):
+            return plan
+        origin = Origin("", plan.name, plan.model)
+        raw = await self._store.find(keys_of(request, origin))
+        found = {key: data for key in raw if (data := read_call_data(raw[key]))}
+        return plan.having(restored=restore_call_data(request, origin, found))

@@ -8,7 +8,7 @@ another one because a small model was named for titles. So the rule is:
     that chats go to
 
 The chats of a window of an editor go to the upstreams that were chosen in it since the
-start (`chat_places.py`). For a window without a chat, and for programs that have none,
+start (`router.py`). For a window without a chat, and for programs that have none,
 it is the upstream of `[routing.models] chat`, else that of the default model, and those
 behind it in `[routing.fallback]`; none, where the official service answers chats. That
 clients may choose other models does not count: they need not have done so.

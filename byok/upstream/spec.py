@@ -7,9 +7,8 @@ from byok.chat import Json
 from byok.dialects.base import Codec, Dialect
 from byok.dialects.fim.templates import FimMode
 from byok.dialects.model_facts import ModelFacts
-from byok.upstream.http_call import Callee
+from byok.upstream.http_call import REASONING, REMOTE, Callee, Timeouts
 from byok.upstream.retry import PATIENCE
-from byok.upstream.timeouts import REASONING, REMOTE, Timeouts
 from byok.upstream.transport import Route
 from byok.urls import is_loopback
 

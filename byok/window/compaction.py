@@ -20,7 +20,7 @@ capped, or nothing could be sent at all.
 What breaks if this changes: every strict upstream refuses a call without its result. A
 plan that depends on anything but the messages and the room (a clock, a count of turns)
 gives the next turn another prefix. Weights are bytes, not tokens (`estimate.py`); the
-ratio is learned per model (`limits.py`).
+ratio is learned per model (`estimate.py`).
 """
 
 from collections.abc import Collection, Sequence

@@ -1,21 +1,33 @@
-"""Build what makes vectors from the settings: the model, and who may be sent code."""
+"""Build what makes vectors as the settings say: model, consent, a team's index."""
 
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from byok.config import Settings, UpstreamSettings, upstream_named
 from byok.embeddings.consent import Consent
 from byok.embeddings.model.prefixes import dollars_per_million, prefixes_of
-from byok.embeddings.types import EmbeddingTarget
+from byok.embeddings.recipe import RECIPE
+from byok.embeddings.service import EmbeddingPlan, EmbeddingService
+from byok.embeddings.types import Embedder, EmbeddingTarget
+from byok.errors import ConfigError, NotReady
+from byok.keys import KeyLadder
+from byok.keys.lookup import UpstreamKey
 from byok.platform.memory import explain_import, has_room, memory_is_short
+from byok.platform.paths import Paths
 from byok.redact import Redactor
 from byok.upstream.base import Upstream
 from byok.upstream.embeddings import EmbeddingModel
+from byok.upstream.transport import Route, Transports
 from byok.urls import is_loopback
-from byok.wiring.upstreams import make_spec
+from byok.wiring.key_sources import team_keys_wanted
+from byok.wiring.upstreams import PooledUpstream, make_spec
 
-if TYPE_CHECKING:  # numpy is loaded where vectors are wanted only
+if TYPE_CHECKING:
     from byok.embeddings.model.embedder import ModelEmbedder
+    from byok.embeddings.types import TeamVectors
+
 
 _NUMPY_MIB = 150  # of addresses: where they are short, it ends the process
 _SECONDS = 60.0  # for one request; a slow model gets fewer texts with each
@@ -106,3 +118,105 @@ def _host_of(url: str) -> str:
     host = parts.hostname or ""
     port = parts.port or _PORTS.get(parts.scheme, 0)
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+# Build what a member of a team needs, as the settings say.
+
+
+def make_team_index(
+    settings: Settings, transports: Transports, ladder: KeyLadder, redactor: Redactor
+) -> "TeamVectors | None":
+    """Return the vectors of the user's team; None if no server is named.
+
+    Asks nobody, and may be called in any thread. Close it when done; the transports
+    stay open.
+
+    Raises:
+        ConfigError: the package of the client is not installed.
+    """
+    own = settings.embeddings.team
+    if not own.on:
+        return None
+    from byok.embeddings.team.server import TeamServer, connect_to
+    from byok.embeddings.team.team_index import TeamIndex, TeamPlace
+
+    local = is_loopback(own.url)
+    route = Route("" if local else own.proxy, own.ca_file or settings.network.ca_file)
+    connect = connect_to(own.url, partial(transports.by, route))
+    key, salt = team_keys_wanted(settings)
+    return TeamIndex(
+        TeamPlace(own.url, own.team, own.write, own.search),
+        TeamServer(connect, UpstreamKey(ladder, key, redactor, local=local)),
+        UpstreamKey(ladder, salt, redactor),
+    )
+
+
+# Plan embeddings as the settings say: the model, the consent, the team.
+#
+# Imported only where the settings name a model.
+
+
+def with_embedder(
+    sections: Mapping[str, UpstreamSettings], settings: Settings
+) -> Mapping[str, UpstreamSettings]:
+    """Return the upstreams to be built: those of chats, and the one of embeddings.
+
+    Raises:
+        ConfigError: there is no upstream of that name, or chats use another one of that
+            name: code would go there with the consent to this one.
+    """
+    name, section = embedding_section(settings)
+    if sections.get(name, section) != section:
+        raise ConfigError(
+            f"embeddings.upstream means another {name!r} than chats use.",
+            hint="Chats use that of --upstream, or one that was removed from the "
+            "settings since the start. Restart byok, or name another one.",
+        )
+    return {name: section, **sections}
+
+
+def make_plan(
+    settings: Settings,
+    pooled: Mapping[str, PooledUpstream],
+    *,
+    consent: Consent,
+    transports: Transports,
+    ladder: KeyLadder,
+    redactor: Redactor,
+) -> EmbeddingPlan | None:
+    """Return what the settings want of embeddings; None if they are off."""
+    target = embedding_target(settings)
+    if target is None:
+        return None
+    one = pooled[target.upstream]
+    return EmbeddingPlan(
+        target,
+        partial(
+            make_embedder,
+            settings,
+            target,
+            one.upstream,
+            consent=consent,
+            recipe=RECIPE,
+            redactor=redactor,
+        ),
+        partial(make_team_index, settings, transports, ladder, redactor),
+        redact=redactor.remove_known,
+        built_from=(settings.embeddings, settings.network, target, one.built_from),
+    )
+
+
+def make_idle_service(paths: Paths) -> EmbeddingService:
+    """Return a service for a command that runs without a daemon; it sends nothing."""
+    consent = Consent(paths.embedding_consent)
+    return EmbeddingService(paths.vectors, paths.database, consent, works=False)
+
+
+def make_idle_plan(settings: Settings) -> EmbeddingPlan | None:
+    """Return what the settings want, without anything that could send."""
+    target = embedding_target(settings)
+    return None if target is None else EmbeddingPlan(target, _refuse)
+
+
+def _refuse() -> Embedder:
+    raise NotReady("Vectors are made by the daemon only.")

@@ -1,10 +1,11 @@
-"""Say where the key of each upstream is looked for, and where it was found."""
+"""Where the key of each upstream is looked for and found; stored and removed."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from byok.config import Settings, UpstreamSettings
+from byok.config import Settings, UpstreamSettings, upstream_named
+from byok.config.faults import SettingFault
 from byok.dialects.presets import PRESETS
 from byok.errors import ConfigError, KeyMissing
 from byok.keys import KeyLadder, KeyWanted, fingerprint
@@ -151,3 +152,98 @@ def all_wanted(
     wanted += [official, *team_keys_wanted(settings)]
     wanted += [key_wanted(name, section) for name, section in presets.items()]
     yield from (one for one in wanted if one.base_url)
+
+
+# Store and remove the key of one name: an upstream, a preset, or the official service.
+#
+# A key is stored for the origin that the settings name, and is of no use with another.
+
+
+def key_named(name: str, settings: Settings) -> KeyWanted:
+    """Return what the key is stored by that a name means, such as `openai/work`.
+
+    Raises:
+        ConfigError: there is no such upstream or key, or it needs none.
+    """
+    if name == OFFICIAL:
+        wanted = official_wanted(settings)
+        if not wanted.base_url:
+            raise ConfigError(
+                "The address of the official service is not set.",
+                hint="Set base_url under [routing.official] first.",
+            )
+        return wanted
+    for wanted in team_keys_wanted(settings):
+        if wanted.base_url and wanted.title == name:
+            return wanted
+    label = ""
+    if "://" not in name:
+        name, _, label = name.partition("/")
+    upstream, section = upstream_named(name, settings)
+    wanted = find_key(upstream, label, section)
+    if not wanted.base_url:
+        raise ConfigError(f"{name} needs no key.")
+    return wanted
+
+
+# Find what settings send that is bound to no address, where an address is new.
+#
+# A key of a store is of no use with another address. But headers, a query, fields of
+# bodies and a key by a command or a variable go wherever the upstream is. So who can
+# change addresses on a page could have them sent to another host.
+
+
+_FIELDS = ("headers", "query", "extra_body")
+_URL = "base_url"
+
+
+def moved_secrets(
+    former: tuple[Settings, ...], after: Settings, ladder: KeyLadder
+) -> list[SettingFault]:
+    """Return a fault for each address that none of the `former` settings names.
+
+    Only those count to which something would be sent that the file or the environment
+    of this process gives.
+    """
+    found = list[SettingFault]()
+    for name, section in after.upstreams.items():
+        wanted = keys_wanted(name, section)
+        origins = {origin for one in former for origin in _origins(name, one.upstreams)}
+        if wanted[0].base_url and wanted[0].origin not in origins:
+            what = (*_fields(section), *_sources(ladder, wanted))
+            found += _faults(("upstreams", name, _URL), what)
+    service = official_wanted(after)
+    known = {official_wanted(one).origin for one in former}
+    if service.base_url and service.origin not in known:
+        path = ("routing", OFFICIAL, _URL)
+        found += _faults(path, tuple(_sources(ladder, (service,))))
+    return found
+
+
+def _origins(name: str, upstreams: Mapping[str, UpstreamSettings]) -> set[str]:
+    """Return where an upstream was; without a section that is its preset's address."""
+    section = upstreams.get(name)
+    if section is None and name in PRESETS:
+        section = UpstreamSettings(type=name)
+    return {keys_wanted(name, section)[0].origin} if section else set()
+
+
+def _fields(section: UpstreamSettings) -> Iterator[str]:
+    return (name for name in _FIELDS if getattr(section, name))
+
+
+def _sources(ladder: KeyLadder, wanted: tuple[KeyWanted, ...]) -> Iterator[str]:
+    """Give the sources that have a key whatever the address is."""
+    return (found for one in wanted if (found := ladder.loose_source(one)))
+
+
+def _faults(path: tuple[str, ...], what: tuple[str, ...]) -> list[SettingFault]:
+    if not what:
+        return []
+    names = ", ".join(dict.fromkeys(what))
+    return [
+        SettingFault(
+            path,
+            f"must be changed in the file: what {names} holds would go to this address",
+        )
+    ]

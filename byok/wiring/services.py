@@ -4,7 +4,7 @@ How settings change while requests run: a `Services` is never changed. `renew` b
 another one from the new settings; new requests use that, and a request in progress goes
 on with the one it began with. Both share what the settings do not decide: connections,
 the index, the kept provider data, and each upstream whose own settings are equal
-(`upstream_pool.py`). So there is nothing to hand over or to close in between. Settings
+(`upstreams.py`). So there is nothing to hand over or to close in between. Settings
 that cannot be used raise before anything has changed. `open_services` closes what all
 of them share, once, at the end.
 """
@@ -14,47 +14,153 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from byok.augment.editor_context import ShownContext
-from byok.code_query import IndexStatus
+from byok.code_query import IndexStatus, RerankMode
 from byok.config import Settings, UpstreamSettings, check_models, check_settings
 from byok.dialects.presets import find_preset
 from byok.embeddings.consent import Consent
 from byok.embeddings.service import EmbeddingService
+from byok.index.types import IndexOptions
 from byok.journal.cost import PriceOf
 from byok.keys import KeyLadder
 from byok.keys.lookup import AnyKey
 from byok.platform.paths import Paths
 from byok.prompts.own_files import load_prompts
-from byok.prompts.prompt_set import FitMemory
+from byok.prompts.prompt_set import FitMemory, PromptSet
 from byok.redact import Redactor
 from byok.retrieval.code_context import CodeContext
+from byok.retrieval.model_aids import ModelAids, Rerank, Translate, VectorSearch
 from byok.routing import OFFICIAL, EndpointGroup, ServedBy
 from byok.upstream.base import Upstream
 from byok.upstream.catalog import Catalog, CatalogEntry
-from byok.upstream.chat_places import ChatPlaces
-from byok.upstream.fallback import Fallbacks
-from byok.upstream.fallback_memory import FallbackMemory
+from byok.upstream.fallback import FallbackMemory, Fallbacks
 from byok.upstream.official import OfficialService
 from byok.upstream.profiles import Profiles
 from byok.upstream.provider_data_store import ProviderDataStore
-from byok.upstream.router import Router
+from byok.upstream.question_routes import QuestionRoutes
+from byok.upstream.router import ChatPlaces, Router
 from byok.upstream.transport import Transports
-from byok.wiring.aids import make_aids
 from byok.wiring.apis import base_url_of, local_upstreams
 from byok.wiring.key_sources import make_ladder, official_wanted
-from byok.wiring.open_context import open_context
-from byok.wiring.request_defaults import RequestDefaults
-from byok.wiring.upstream_pool import PooledUpstream, UpstreamPool
-from byok.wiring.upstream_selection import (
+from byok.wiring.upstreams import (
+    PooledUpstream,
+    RequestDefaults,
+    UpstreamPool,
     UpstreamSelection,
     default_id,
+    make_official,
+    models_of,
     select_upstreams,
     values_to_hide,
 )
-from byok.wiring.upstreams import make_official, models_of
+
+if TYPE_CHECKING:
+    from byok.retrieval.ripgrep import TextSearch
+
+
+# What models add to code search, as the settings say; what is off is not imported.
+
+
+def make_aids(
+    settings: Settings, fallbacks: Fallbacks, prompts: PromptSet, before: ModelAids
+) -> ModelAids:
+    """Return the aids for these settings; the vectors are those of `before`."""
+    routing = settings.routing
+    chats_here = routing.official.where(EndpointGroup.CHAT) is ServedBy.LOCAL
+    routes = QuestionRoutes(fallbacks, routing.models.chat if chats_here else None)
+    return ModelAids(
+        translate=_translate(settings, routes, prompts),
+        rerank=_rerank(settings, routes, prompts),
+        vectors=before.vectors,
+    )
+
+
+def _translate(
+    settings: Settings, routes: QuestionRoutes, prompts: PromptSet
+) -> Translate | None:
+    if not (small := settings.routing.models.small):
+        return None
+    from byok.retrieval.translation import ModelTranslate
+    from byok.upstream.short_question import ShortQuestion
+
+    return ModelTranslate(ShortQuestion(partial(routes.find, small)), prompts)
+
+
+def _rerank(
+    settings: Settings, routes: QuestionRoutes, prompts: PromptSet
+) -> Rerank | None:
+    if settings.retrieval.rerank is RerankMode.OFF:
+        return None
+    from byok.retrieval.rerank import ModelRerank
+    from byok.upstream.short_question import ShortQuestion
+
+    return ModelRerank(
+        ShortQuestion(partial(routes.find, settings.routing.models.rerank)), prompts
+    )
+
+
+# Open the code index as the settings say.
+
+
+@asynccontextmanager
+async def open_context(
+    settings: Settings,
+    paths: Paths,
+    roots: Iterable[Path] = (),
+    vectors: VectorSearch | None = None,
+) -> AsyncIterator[CodeContext]:
+    """Open the code index, and follow the configured workspaces and `roots`.
+
+    `vectors` is told which index is open.
+
+    Raises:
+        CannotStart: the database is damaged, or of a later version.
+        IndexInUse: another process has the index open.
+    """
+    options = index_options(settings, paths, roots)
+    mode = settings.retrieval.mode
+    context = CodeContext(paths.database, paths.index, options, mode, vectors)
+    try:
+        await context.start()
+        yield context
+    finally:
+        await context.close()
+
+
+def text_search(
+    settings: Settings, paths: Paths, roots: Iterable[Path] = ()
+) -> "TextSearch":
+    """Return a search with ripgrep, for when another process has the index open."""
+    from byok.index.files.roots import rules_of
+    from byok.platform.programs import find_program
+    from byok.retrieval.ripgrep import Ripgrep, TextSearch
+
+    options = index_options(settings, paths, roots)
+    ripgrep = Ripgrep(lambda: find_program("rg", never=options.roots))
+    return TextSearch(ripgrep, lambda root: rules_of(root, options))
+
+
+def index_options(
+    settings: Settings, paths: Paths, roots: Iterable[Path] = ()
+) -> IndexOptions:
+    """Return what the index is told: the settings, and byok's own folders."""
+    own = settings.context
+    return IndexOptions(
+        roots=[*map(Path, own.workspaces), *roots],
+        max_files=own.max_files,
+        extensions=own.extensions,
+        allow_secret=own.allow_secret,
+        workers=own.workers,
+        parse_seconds=own.parse_seconds,
+        store_bytes=own.store_mb * 2**20,
+        own_folders=paths.folders,
+    )
+
 
 _log = logging.getLogger(__name__)
 
@@ -212,7 +318,7 @@ class _ServicesFactory:
         """Return the upstreams to be built."""
         if not (self._embeds and settings.embeddings.on):
             return selection.upstreams
-        from byok.wiring.embedding_plan import with_embedder
+        from byok.wiring.embedders import with_embedder
 
         return with_embedder(selection.upstreams, settings)
 
@@ -225,7 +331,7 @@ class _ServicesFactory:
         """Use vectors as the settings say; not for a command that ends at once."""
         plan = None
         if self._embeds and settings.embeddings.on:
-            from byok.wiring.embedding_plan import make_plan
+            from byok.wiring.embedders import make_plan
 
             plan = make_plan(
                 settings,

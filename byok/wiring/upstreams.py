@@ -1,33 +1,50 @@
-"""Build one upstream from its section of the settings."""
+"""Build the upstreams of the settings, or find one; those that stay equal are kept."""
 
+import asyncio
 import logging
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 
-from byok.config import Settings, UpstreamSettings
+from byok.augment.reply_job import Defaults
+from byok.chat import Sampling
+from byok.config import Settings, UpstreamSettings, upstream_named
 from byok.config.values import AUTO
 from byok.dialects.base import Codec
+from byok.dialects.default_models import choose_chat_model
 from byok.dialects.fim.codecs import codecs_of, ollama_codecs
 from byok.dialects.fim.templates import OLLAMA_MODES, FimMode, fim_profile_of
 from byok.dialects.model_facts import ModelFacts
-from byok.dialects.presets import DEMO, OLLAMA, find_preset, vendor_of
+from byok.dialects.presets import DEMO, OLLAMA, PRESETS, find_preset, vendor_of
 from byok.dialects.refusals import window_cure
+from byok.errors import ConfigError, KeyMissing
+from byok.keys import KeyLadder, KeyWanted
 from byok.keys.lookup import AnyKey
+from byok.prompts.prompt_set import FitMemory, ModelFit, PromptSet, find_fit
+from byok.purposes import Purpose
 from byok.redact import Redactor
-from byok.upstream.base import Upstream
+from byok.retrieval.masking import is_generated
+from byok.upstream.base import Destination, Upstream
+from byok.upstream.catalog import Catalog
 from byok.upstream.client import HttpUpstream
 from byok.upstream.context_window import ShorterConversation, WindowSource
 from byok.upstream.demo import MODEL as DEMO_MODEL
 from byok.upstream.demo import DemoUpstream
+from byok.upstream.discover import find_answering
+from byok.upstream.fallback import Fallbacks
+from byok.upstream.http_call import LOCAL, REASONING, REMOTE
 from byok.upstream.model_facts import KnownModels
 from byok.upstream.official import OfficialService
 from byok.upstream.profiles import Profiles
-from byok.upstream.provider_data_store import ProviderDataStore
-from byok.upstream.restoring import RestoredData
+from byok.upstream.provider_data_store import ProviderDataStore, RestoredData
+from byok.upstream.router import Router
 from byok.upstream.spec import Api, UpstreamSpec
-from byok.upstream.summaries import Summarise
-from byok.upstream.timeouts import LOCAL, REASONING, REMOTE
+from byok.upstream.summaries import Summarise, Summariser
 from byok.upstream.transport import Route, Transports
 from byok.urls import is_loopback
 from byok.wiring.apis import apis_of
+from byok.wiring.key_sources import key_wanted, keys_wanted, make_key
 
 _log = logging.getLogger(__name__)
 _LOCAL_PAUSE, _REMOTE_PAUSE = 3.0, 30.0  # of the circuit breaker, in seconds
@@ -131,3 +148,309 @@ def make_official(
     proxy = "" if is_loopback(url) else network.proxy
     route = Route(proxy, network.ca_file)
     return OfficialService(url, transports, key, redactor, route=route)
+
+
+# Build the upstreams of the settings, and keep those whose own settings stay equal.
+#
+# An upstream learns while it runs: the windows of its models, what they refuse, whether
+# it can be reached. So one whose settings did not change is kept, with its key, when
+# the settings are read again.
+#
+# A long conversation is summarised by a model that the router finds, and the router
+# finds it among the upstreams that are built here. So the upstreams come first, and the
+# router is put into `router` afterwards; nothing is summarised before.
+
+
+@dataclass(frozen=True, slots=True)
+class PooledUpstream:
+    """An upstream with its key; `built_from` is all that both depend on.
+
+    `known` is what it knows about its models; None for the demo.
+    """
+
+    upstream: Upstream
+    key: AnyKey
+    known: KnownModels | None
+    built_from: tuple[object, ...]
+
+
+class UpstreamPool:
+    """Builds upstreams, again and again while the settings change."""
+
+    router: Router  # that of the settings in force
+    fallbacks: Fallbacks  # as well
+
+    def __init__(
+        self,
+        transports: Transports,
+        ladder: KeyLadder,
+        redactor: Redactor,
+        provider_data: ProviderDataStore,
+        profiles: Profiles,
+    ) -> None:
+        self._transports = transports
+        self._ladder = ladder
+        self._redactor = redactor
+        self._provider_data = provider_data
+        self._profiles = profiles
+        self._pooled: Mapping[str, PooledUpstream] = {}
+        self._summariser_of = ("", "")  # the model, and the version of the prompts
+        self._summariser = Summariser("", self._find)
+
+    def build(
+        self,
+        settings: Settings,
+        sections: Mapping[str, UpstreamSettings],
+        prompts: PromptSet,
+    ) -> Mapping[str, PooledUpstream]:
+        """Return the upstreams of these sections, by name and in their order."""
+        summary_model = settings.routing.models.for_purpose(Purpose.SUMMARY)
+        wanted = (summary_model, prompts.version)
+        if wanted != self._summariser_of:
+            self._summariser_of = wanted
+            self._summariser = Summariser(summary_model, self._find, prompts)
+        self._pooled = {
+            name: self._reuse_or_build(name, section, settings)
+            for name, section in sections.items()
+        }
+        return self._pooled
+
+    def make_key(self, *wanted: KeyWanted) -> AnyKey:
+        """Return a key, or several, each looked up when it is needed first."""
+        return make_key(self._ladder, self._redactor, *wanted)
+
+    def _reuse_or_build(
+        self, name: str, section: UpstreamSettings, settings: Settings
+    ) -> PooledUpstream:
+        built_from = (section, make_spec(name, section, settings), self._summariser)
+        known = self._pooled.get(name)
+        if known is not None and known.built_from == built_from:
+            return known
+        key = self.make_key(*keys_wanted(name, section))
+        upstream, known_models = make_upstream(
+            name,
+            section,
+            common=settings,
+            transports=self._transports,
+            key=key,
+            summarise=self._summariser,
+            provider_data=self._provider_data,
+            profiles=self._profiles,
+        )
+        return PooledUpstream(upstream, key, known_models, built_from)
+
+    async def _find(self, model: str) -> Destination:
+        """Return who writes a summary, by the settings that are in force by then."""
+        chosen = await self.router.choose_listed(model)
+        return await self.fallbacks.prepare(chosen, Purpose.SUMMARY)
+
+
+# Select the upstreams: those of the settings, a local server, or one with a key.
+
+
+_LAST_RESORT = "no local server answers and no key was found; choose with --upstream"
+_KEPT = "as before: the settings name none; choose with --upstream"
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamSelection:
+    """The upstreams in order, of which the first is the default, and the reason."""
+
+    upstreams: Mapping[str, UpstreamSettings]
+    reason: str
+
+
+def values_to_hide(settings: Settings, selection: UpstreamSelection) -> Iterable[str]:
+    """Give what may be secret of headers, queries and additions to the body.
+
+    Of the additions that is what looks generated and names no model: words such as
+    "priority" must stay readable.
+    """
+    for _, section in settings:
+        yield from getattr(section, "headers", {}).values()
+    for upstream in selection.upstreams.values():
+        yield from (*upstream.headers.values(), *upstream.query.values())
+        names = {upstream.model, *upstream.models}
+        for text in _texts_in(upstream.extra_body):
+            if text not in names and is_generated(text):
+                yield text
+
+
+def _texts_in(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for inner in value.values():
+                yield from _texts_in(inner)
+        case list():
+            for inner in value:
+                yield from _texts_in(inner)
+        case _:
+            return  # numbers hide nothing
+
+
+def default_id(selection: UpstreamSelection, settings: Settings, model: str) -> str:
+    """Return the id of the default model, "" where the first upstream decides.
+
+    `model` is that of `--model`: a whole id, an alias, or a name for the first
+    upstream.
+    """
+    if not model:
+        return settings.routing.default
+    if model.removeprefix("byok:") in settings.routing.aliases:
+        return model
+    first = next(iter(selection.upstreams))
+    return model if model.startswith("byok:") else f"byok:{first}:{model}"
+
+
+async def select_upstreams(
+    settings: Settings,
+    wanted: str,
+    transports: Transports,
+    ladder: KeyLadder,
+    before: UpstreamSelection | None = None,
+) -> UpstreamSelection:
+    """Decide which upstreams there are, and which comes first.
+
+    The one of `--upstream`, `wanted`, comes before those of the settings. If the user
+    names none, the selection of `before` stays, so that settings that were emptied
+    send no code elsewhere. At the start it is the first local server that answers, else
+    a hosted preset whose key is found, else the demo.
+    """
+    if wanted:
+        name, chosen = upstream_named(wanted, settings)
+        others = {n: u for n, u in settings.upstreams.items() if n != name}
+        return UpstreamSelection({name: chosen, **others}, "chosen by --upstream")
+    if settings.upstreams:
+        return UpstreamSelection(settings.upstreams, "first of the settings")
+    if before is not None and before.reason != _LAST_RESORT:
+        return replace(before, reason=_KEPT)
+    return await _find_any(transports, ladder)
+
+
+async def _find_any(transports: Transports, ladder: KeyLadder) -> UpstreamSelection:
+    """Select one preset: a local server, a vendor with a key, or the demo."""
+    local = {
+        n: apis_of(UpstreamSettings(type=n))[0] for n, p in PRESETS.items() if p.local
+    }
+    if found := await find_answering(transports, local):
+        name, reason = found[0], f"it answers at {local[found[0]].base_url}"
+    elif hit := await asyncio.to_thread(_first_key, ladder):
+        name, reason = hit[0], f"its key is in {hit[1]}"
+    else:
+        name, reason = DEMO, _LAST_RESORT
+    return UpstreamSelection({name: UpstreamSettings(type=name)}, reason)
+
+
+def _first_key(ladder: KeyLadder) -> tuple[str, str] | None:
+    """Return the first hosted preset that has a key, and the key's source. Blocks."""
+    hosted = [n for n, p in PRESETS.items() if not p.local and p.base_url]
+    for name in (n for n in hosted if not PRESETS[n].only_by_name):
+        wanted = key_wanted(name, UpstreamSettings(type=name))
+        try:
+            return name, ladder.find(wanted).source
+        except KeyMissing:
+            continue
+        except ConfigError as error:
+            _log.warning("leaving out %s: %s", name, error)
+    return None
+
+
+# An upstream for the probe: its own API and keys, and nothing around it.
+
+
+@asynccontextmanager
+async def open_probed(
+    name: str,
+    section: UpstreamSettings,
+    common: Settings,
+    ladder: KeyLadder,
+    redactor: Redactor,
+) -> AsyncIterator[HttpUpstream]:
+    """Open the upstream of a section.
+
+    Profiles of an earlier probe do not count: it would find what it believes. Nor does
+    anything that keeps a conversation within a window.
+
+    Raises:
+        ConfigError: it is the demo.
+    """
+    if section.type == DEMO:
+        raise ConfigError("The demo is no model that could be probed.")
+    transports = Transports()
+    key = make_key(ladder, redactor, *keys_wanted(name, section))
+    try:
+        yield HttpUpstream(make_spec(name, section, common), transports, key)
+    finally:
+        await transports.close()
+
+
+async def choose_model(upstream: HttpUpstream, section: UpstreamSettings) -> str:
+    """Return the default model of an upstream, from its list if need be.
+
+    Raises:
+        ConfigError: it lists none.
+    """
+    named = (section.model, *section.models)
+    if chosen := next(filter(None, named), ""):
+        return chosen
+    listed = await upstream.models()
+    facts = [upstream.known.facts(model) for model in listed]
+    if not (found := choose_chat_model(upstream.spec.vendor, facts)):
+        raise ConfigError(
+            f"{upstream.name} lists no models.",
+            hint=f"Name one: byok probe {upstream.name}/MODEL",
+        )
+    return found
+
+
+# What the settings say of every request to a model of an endpoint.
+
+
+@dataclass(frozen=True, slots=True)
+class RequestDefaults:
+    """Finds the defaults of requests; `sections` are the upstreams by their names."""
+
+    settings: Settings
+    sections: Mapping[str, UpstreamSettings]
+    catalog: Catalog
+    prompts: PromptSet
+    fits: FitMemory
+
+    def __call__(
+        self, endpoint: str, destination: Destination, conversation: str = ""
+    ) -> Defaults:
+        """Return the defaults of an endpoint for the model that is asked.
+
+        In a `conversation` the prompts stay those that suited the model in its first
+        turn.
+        """
+        chat = self.settings.chat
+        upstream = destination.upstream.name
+        own = self.sections.get(upstream) or UpstreamSettings()
+        sampling = Sampling(
+            chat.temperature if own.temperature is None else own.temperature,
+            chat.top_p if own.top_p is None else own.top_p,
+            chat.max_tokens if own.max_tokens is None else own.max_tokens,
+            own.effort or chat.effort,
+        )
+        find = partial(self._find_fit, upstream, destination.model)
+        fit = self.fits.recall(conversation, destination.model_id, find)
+        return Defaults(
+            own.system_prompt or chat.system_prompt,
+            self.settings.prompts.get(endpoint.lstrip("/"), ""),
+            sampling,
+            self.prompts,
+            fit,
+            compact_tools=chat.compact_tools and fit.is_small,
+        )
+
+    def _find_fit(self, upstream: str, model: str) -> ModelFit:
+        facts = self.catalog.facts_of(upstream, model).facts
+        return find_fit(
+            model,
+            family=facts.family,
+            thinks=facts.thinking is True,
+            window=facts.loaded_window or facts.window,
+        )

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from byok.augment.chat_job import code_question, with_passages
 from byok.augment.chat_request import decode_chat
-from byok.augment.grounding import code_question, with_passages
 from byok.chat import ChatRequest, ContextPart, ImagePart, Message, Role, TextPart
 from byok.code_query import (
     BlobNames,

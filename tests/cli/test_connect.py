@@ -15,9 +15,8 @@ from byok.cli.connect import (
     open_connector,
     write_command,
 )
-from byok.client_settings.client_kind import ClientKind
-from byok.client_settings.run_place import RunPlace
-from byok.client_settings.wanted_settings import DaemonAddress
+from byok.client_settings.connection import DaemonAddress
+from byok.client_settings.locations import ClientKind, RunPlace
 from byok.daemon.token import read_token
 from byok.errors import ConfigError
 from byok.platform.paths import find_paths

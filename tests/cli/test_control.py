@@ -18,8 +18,7 @@ from byok.cli.control import (
 from byok.daemon.instance import only_instance
 from byok.daemon_client.daemon import find_daemon
 from byok.platform.paths import find_paths
-from byok.service.choose import choose_system, make_launch
-from byok.service.files import write_files
+from byok.service.control import choose_system, make_launch, write_files
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.patience import PATIENCE

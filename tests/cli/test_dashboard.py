@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from byok.cli.dashboard import advise_link, open_browser, run_detached
-from byok.client_settings.run_place import RunPlace
+from byok.client_settings.locations import RunPlace
 from byok.daemon.token import read_token
 from byok.platform.paths import find_paths
 from tests.fakes.commands import Cli

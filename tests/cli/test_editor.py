@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.cli.editor import find_editor, open_editor
+from byok.cli.prompts import find_editor, open_editor
 from byok.errors import BadRequest
 from byok.platform.programs import find_program
 

@@ -16,8 +16,7 @@ from byok.cli.init_steps import (
     wait_for_clients,
     wait_for_first,
 )
-from byok.client_settings.client_kind import ClientKind
-from byok.client_settings.locations import find_location
+from byok.client_settings.locations import ClientKind, find_location
 from byok.platform.paths import find_paths
 from tests.fakes.answers import ScriptedPerson
 from tests.fakes.daemon_thread import daemon_thread
@@ -73,7 +72,7 @@ def test_an_editor_that_points_at_byok_is_not_asked_for(
     editor: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from byok.cli.connect import open_connector
-    from byok.client_settings.wanted_settings import DaemonAddress
+    from byok.client_settings.connection import DaemonAddress
     from byok.daemon.token import read_token
 
     paths = find_paths()

@@ -49,7 +49,7 @@ def units() -> list[str]:
 
 
 def find_units() -> Path:
-    from byok.service.choose import choose_system
+    from byok.service.control import choose_system
 
     return choose_system(find_paths()).paths[0].parent
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from byok.client_settings.backups import Backup, BackupStore, bytes_digest
-from byok.client_settings.client_kind import ClientKind
+from byok.client_settings.locations import ClientKind
+from byok.client_settings.settings_file import Backup, BackupStore, bytes_digest
 from byok.errors import ConfigError
 
 CLIENT = ClientKind.VSCODE

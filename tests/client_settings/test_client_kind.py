@@ -1,6 +1,6 @@
 """The kinds of clients."""
 
-from byok.client_settings.client_kind import ClientKind
+from byok.client_settings.locations import ClientKind
 
 
 def test_client_kind_has_a_name_for_people() -> None:

@@ -6,12 +6,17 @@ from typing import NamedTuple
 
 import pytest
 
-from byok.client_settings.backups import BackupStore
-from byok.client_settings.client_kind import ClientKind
-from byok.client_settings.connection import FileChange, FileConnector
+from byok.client_settings.connection import (
+    FORMATS,
+    DaemonAddress,
+    FileChange,
+    FileConnector,
+    settings_for,
+)
 from byok.client_settings.document import EDITORS
-from byok.client_settings.encoding import decode_text, encode_text
-from byok.client_settings.wanted_settings import FORMATS, DaemonAddress, settings_for
+from byok.client_settings.editor import decode_text, encode_text
+from byok.client_settings.locations import ClientKind
+from byok.client_settings.settings_file import BackupStore
 from byok.errors import ConfigError
 from tests.fakes.settings_files import AUGMENT, COMMENTS, PLAIN, SAMPLES, FileSample
 

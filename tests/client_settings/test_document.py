@@ -12,8 +12,7 @@ from byok.client_settings.document import (
     take_out,
     value_digest,
 )
-from byok.client_settings.editor import TextEditor
-from byok.client_settings.setting import Setting, SettingPath
+from byok.client_settings.editor import Setting, SettingPath, TextEditor
 from tests.fakes.settings_files import OPENCODE_FULL
 
 JSONC = TextFormat.JSONC

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.client_settings.encoding import decode_text, encode_text
+from byok.client_settings.editor import decode_text, encode_text
 from tests.fakes.settings_files import BOM
 
 ENDS = st.sampled_from(["\n", "\r\n", "\r", "", "a", "\ufeff", "é"])

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byok.client_settings import jsonc
-from byok.client_settings.editor import TextEditor
+from byok.client_settings.editor import MISSING, Leaf, SettingPath, TextEditor
 from byok.client_settings.jsonc import leaves, read
-from byok.client_settings.setting import MISSING, Leaf, SettingPath
 from tests.fakes.settings_files import STRANGE
 
 EDITOR = TextEditor(jsonc)

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from byok.client_settings.client_kind import ClientKind
 from byok.client_settings.locations import (
+    ClientKind,
     ClientMachine,
     FileLocation,
+    RunPlace,
     find_location,
     find_windows_files,
 )
-from byok.client_settings.run_place import RunPlace
 from byok.errors import ConfigError
 
 VSCODE = ClientKind.VSCODE

@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.client_settings.preview import preview_change
+from byok.client_settings.editor import preview_change
 from byok.redact import Redactor
 from tests.fakes.settings_files import BOM
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from byok.client_settings.client_kind import ClientKind
-from byok.client_settings.run_place import (
+from byok.client_settings.locations import (
+    ClientKind,
     RunPlace,
     advise,
     find_run_place,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.client_settings.setting import (
+from byok.client_settings.editor import (
     MISSING,
     Leaf,
     SettingPath,

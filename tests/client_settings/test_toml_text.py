@@ -10,10 +10,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from byok.client_settings import toml_text
-from byok.client_settings.client_kind import ClientKind
+from byok.client_settings.connection import DaemonAddress, settings_for
 from byok.client_settings.document import TextFormat, put_all, take_out, value_digest
-from byok.client_settings.editor import TextEditor
-from byok.client_settings.setting import MISSING, SettingPath, find_value
+from byok.client_settings.editor import MISSING, SettingPath, TextEditor, find_value
+from byok.client_settings.locations import ClientKind
 from byok.client_settings.toml_text import (
     BLANK,
     HEAD,
@@ -24,7 +24,6 @@ from byok.client_settings.toml_text import (
     split_statements,
     write_value,
 )
-from byok.client_settings.wanted_settings import DaemonAddress, settings_for
 from byok.config import example
 from tests.fakes.own_settings import TEXTS
 from tests.fakes.settings_files import PROSE, PROVIDERS, TOML

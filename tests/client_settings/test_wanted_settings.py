@@ -4,13 +4,13 @@ from pathlib import PurePosixPath, PureWindowsPath
 
 import pytest
 
-from byok.client_settings.client_kind import ClientKind
-from byok.client_settings.wanted_settings import (
+from byok.client_settings.connection import (
     FORMATS,
     NEEDS_MODEL,
     DaemonAddress,
     settings_for,
 )
+from byok.client_settings.locations import ClientKind
 from tests.fakes.settings_files import BOTH, CONTINUE_FULL, OBJECT, OWN_PROVIDER
 
 TOKEN = "token-of-byok-0123456789"

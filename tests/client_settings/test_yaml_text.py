@@ -4,8 +4,7 @@ import pytest
 import yaml
 
 from byok.client_settings import yaml_text
-from byok.client_settings.editor import TextEditor
-from byok.client_settings.setting import MISSING, SettingPath
+from byok.client_settings.editor import MISSING, SettingPath, TextEditor
 from byok.client_settings.yaml_text import leaves, read
 from tests.fakes.settings_files import AIDER_FULL, CONTINUE_FLUSH, CONTINUE_FULL
 

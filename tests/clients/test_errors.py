@@ -2,12 +2,7 @@
 
 import pytest
 
-from byok.clients.errors import (
-    anthropic_error,
-    openai_error,
-    response_error,
-    status_of,
-)
+from byok.clients.fields import anthropic_error, openai_error, response_error, status_of
 from byok.errors import (
     MODEL_NOT_FOUND,
     BadRequest,

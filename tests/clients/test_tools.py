@@ -3,7 +3,7 @@
 import pytest
 
 from byok.chat import ToolChoice, ToolUse
-from byok.clients.tools import MOST_TOOLS, ToolList, read_freeform, write_freeform
+from byok.clients.turns import MOST_TOOLS, ToolList, read_freeform, write_freeform
 from byok.errors import BadRequest
 
 

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from byok.config import Settings
-from byok.config.embedding_sections import EmbeddingSettings
+from byok.config.sections import EmbeddingSettings
 
 
 def test_config_embeddings_are_off_until_an_upstream_is_named() -> None:

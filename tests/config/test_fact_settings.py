@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from byok.config import Settings, load_settings
-from byok.config.fact_settings import FactSettings
+from byok.config.sections import FactSettings
 from byok.dialects.model_facts import FIELDS, ModelFacts, Price, Replay
 from byok.errors import ConfigError
 

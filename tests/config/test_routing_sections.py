@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from byok.config import Settings
-from byok.config.routing_sections import FallbackSettings, OfficialSettings
+from byok.config.sections import FallbackSettings, OfficialSettings
 from byok.purposes import Purpose
 from byok.routing import EndpointGroup, ServedBy
 

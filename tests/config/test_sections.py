@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from byok.config import Settings, routing_sections, sections
+from byok.config import Settings, sections
 
 
 def test_config_section_keys_have_descriptions() -> None:
-    members = (*vars(sections).values(), *vars(routing_sections).values())
+    members = (*vars(sections).values(), *vars(sections).values())
     types = {t for t in members if isinstance(t, type)}
     found = [t for t in types if issubclass(t, BaseModel)]
     assert len(found) >= 16

@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.config.sources import environment_values, variable_of
+from byok.config.loading import environment_values, variable_of
 
 
 @pytest.mark.parametrize(

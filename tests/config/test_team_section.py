@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from byok.config import Settings
-from byok.config.team_section import TeamSettings
+from byok.config.sections import TeamSettings
 
 URL = "https://qdrant.example:6333"
 

@@ -11,7 +11,7 @@ resource = pytest.importorskip("resource", reason="this system has no such limit
 
 
 def run(code: str) -> "subprocess.CompletedProcess[str]":
-    lines = ["import resource", "from byok.daemon.hardening import *", code]
+    lines = ["import resource", "from byok.daemon.sockets import *", code]
     return subprocess.run(
         [sys.executable, "-c", "\n".join(lines)],
         capture_output=True,

@@ -12,7 +12,7 @@ from byok.dashboard.editable import (
     plain_value,
     upstream_settings,
 )
-from byok.dashboard.settings_form import FOR_THE_FILE
+from byok.dashboard.settings_page import FOR_THE_FILE
 from byok.routing import ServedBy
 from tests.fakes.pages import STATIC
 

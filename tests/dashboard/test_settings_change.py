@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from byok.client_settings.setting import MISSING
+from byok.client_settings.editor import MISSING
 from byok.config import Settings, check_settings, make_settings
 from byok.config.faults import SettingFault
-from byok.dashboard.settings_change import Change, Tables, apply_changes, read_changes
+from byok.dashboard.editable import Change, Tables, apply_changes, read_changes
 from byok.errors import BadRequest
 from byok.features.caps.settings import CapSettings
 from tests.fakes.own_settings import TEXTS

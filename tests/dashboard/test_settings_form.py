@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from byok.config import Settings
-from byok.dashboard.settings_form import SettingsState, make_form
+from byok.dashboard.settings_page import SettingsState, make_form
 
 KEY = "sk-canary0123456789"
 

@@ -4,7 +4,7 @@ import difflib
 
 import pytest
 
-from byok.dashboard.settings_lines import changed_lines
+from byok.dashboard.settings_page import changed_lines
 
 SHOWN = [
     "[chat]",

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from byok.client_settings.setting import MISSING
+from byok.client_settings.editor import MISSING
 from byok.config import Settings, make_settings
-from byok.dashboard.settings_change import Change, Tables
+from byok.dashboard.editable import Change, Tables
 from byok.dashboard.settings_page import SettingsPage
 from byok.errors import BadRequest
 from byok.platform.paths import find_paths

@@ -1,6 +1,6 @@
 """Headers with and without a key."""
 
-from byok.dialects.request_parts import openai_headers
+from byok.dialects.safe_names import openai_headers
 
 
 def test_the_key_is_a_bearer_token_or_in_a_header_of_the_vendor() -> None:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.dialects import overflow
+from byok.dialects import rate_limits
 from byok.dialects.error_bodies import refusal_of
-from byok.dialects.overflow import Overflow, overflow_of
+from byok.dialects.rate_limits import Overflow, overflow_of
 from byok.errors import ContextLengthExceeded, UpstreamRefused
 from tests.fakes.replay import bytes_of, recorded
 from tests.fakes.values import VALUES
@@ -238,12 +238,14 @@ def test_context_overflow_text_may_be_anything(text: str) -> None:
     overflow_of(f"prompt is too long: {text} tokens > {text} maximum", None)
 
 
-ROWS = [(name, row) for name in ("_WINDOW", "_COUNTED") for row in vars(overflow)[name]]
+ROWS = [
+    (name, row) for name in ("_WINDOW", "_COUNTED") for row in vars(rate_limits)[name]
+]
 
 
 @pytest.mark.parametrize(("table", "row"), ROWS, ids=[row for _, row in ROWS])
 def test_context_overflow_patterns_are_all_needed(table: str, row: str) -> None:
-    others = [other for other in vars(overflow)[table] if other != row]
+    others = [other for other in vars(rate_limits)[table] if other != row]
     found = [text.lower() for text, _ in TOLD.values() if re.search(row, text.lower())]
     assert [t for t in found if not any(re.search(o, t) for o in others)]
 

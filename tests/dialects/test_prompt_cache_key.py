@@ -1,7 +1,7 @@
 """The key of a conversation for prompt caches."""
 
 from byok.chat import ChatRequest
-from byok.dialects.request_parts import prompt_cache_key
+from byok.dialects.safe_names import prompt_cache_key
 
 
 def test_the_key_is_the_same_in_a_conversation_and_hides_its_id() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.dialects.request_parts import wants_signatures
+from byok.dialects.safe_names import wants_signatures
 
 
 @pytest.mark.parametrize(

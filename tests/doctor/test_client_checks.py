@@ -7,9 +7,9 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from byok.client_settings.client_kind import ClientKind
+from byok.client_settings.connection import FORMATS, DaemonAddress, settings_for
 from byok.client_settings.document import put_all
-from byok.client_settings.wanted_settings import FORMATS, DaemonAddress, settings_for
+from byok.client_settings.locations import ClientKind
 from byok.daemon.token import read_token
 from byok.doctor.client_checks import (
     VARIABLE,

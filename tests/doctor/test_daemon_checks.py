@@ -28,9 +28,7 @@ from byok.errors import CannotStart
 from byok.platform.paths import Paths, find_paths
 from byok.service.base import Command, CommandResult, ServiceSystem, mark_of
 from byok.service.base import ServiceState as State
-from byok.service.choose import make_launch
-from byok.service.control import UserService
-from byok.service.files import write_files
+from byok.service.control import UserService, make_launch, write_files
 from byok.service.launchd import Launchd
 from byok.service.systemd import Systemd
 from byok.service.windows_tasks import WindowsTasks

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from byok.features.caps.ledger import bounds_of, day_of
+from byok.features.caps.feature import bounds_of, day_of
 from byok.record import RequestRecord
 from tests.fakes.clock import Clock
 from tests.fakes.daemon import Answer, Editor, running, settings_for

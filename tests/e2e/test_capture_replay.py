@@ -8,7 +8,7 @@ import pytest
 from byok.config import load_settings
 from byok.features.capture.capture import Capture, encode_capture
 from byok.features.capture.folder import CaptureFolder
-from byok.features.capture.placeholders import hide_content
+from byok.features.capture.scrub import hide_content
 from byok.platform.paths import find_paths
 from byok.record import Hop
 from tests.fakes.daemon import Editor

@@ -16,9 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from byok.service.base import Command
-from byok.service.choose import make_launch
-from byok.service.runner import run
+from byok.service.base import Command, run
+from byok.service.control import make_launch
 from byok.service.systemd import Systemd
 from tests.fakes.patience import PATIENCE
 from tests.fakes.program import ROOT, run_byok

@@ -12,10 +12,8 @@ from byok.index.indexer import Indexer
 from byok.index.parse.prepare import prepare
 from byok.index.store import blobs
 from byok.index.store.batches import Batches
-from byok.index.store.chunk_index import ChunkIndex, ChunkScore, View
-from byok.index.store.lexical import LexicalIndex
-from byok.index.store.packing import unpack_spans
-from byok.index.store.schema import INDEX, INDEXED
+from byok.index.store.chunk_index import ChunkIndex, ChunkScore, LexicalIndex, View
+from byok.index.store.schema import INDEX, INDEXED, unpack_spans
 from byok.index.store.store import Store
 from byok.index.store.tantivy_index import TantivyIndex
 from byok.index.types import (

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from aiohttp import web
 
-from byok.dialects.request_parts import NOT_CHECKED, wants_signatures
+from byok.dialects.safe_names import NOT_CHECKED, wants_signatures
 from tests.fakes.strict_schemas import geminis_words
 
 Body = dict[str, Any]

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from byok.embeddings.recipe import key_of
 from byok.embeddings.types import Key, SpaceName
-from byok.index.store.packing import pack_spans
-from byok.index.store.schema import INDEX, INDEXED
+from byok.index.store.schema import INDEX, INDEXED, pack_spans
 from byok.index.types import Span
 
 SPACE = SpaceName("model", 16, "1")

@@ -16,8 +16,7 @@ from pathlib import Path
 from random import Random
 
 from byok.index.parse.prepare import prepare
-from byok.index.store.chunk_index import View
-from byok.index.store.lexical import LexicalIndex
+from byok.index.store.chunk_index import LexicalIndex, View
 from byok.index.store.recovery import INDEX_VERSION
 from byok.index.store.tantivy_index import TantivyIndex
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from byok.journal.buckets import (
+from byok.journal.usage import (
     MOST_BUCKETS,
     Step,
     days_before,

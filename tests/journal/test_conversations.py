@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.journal.conversations import latest_conversations, sum_requests
+from byok.journal.reading import latest_conversations, sum_requests
 from tests.fakes.journal_entries import NOW, entry, write_journal
 
 LOCAL = {"purpose": "", "model": "", "upstream": "", "attempts": 0, "cost": 0.0}

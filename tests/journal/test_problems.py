@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from byok.journal.problems import MendedModel, Problems, find_problems
+from byok.journal.reading import MendedModel, Problems, find_problems
 from tests.fakes.journal_entries import NOW, entry, write_journal, write_version_1
 
 

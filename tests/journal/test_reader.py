@@ -12,21 +12,26 @@ from typing import Any
 import pytest
 
 from byok.errors import CannotStart
-from byok.journal.buckets import Step
-from byok.journal.conversations import latest_conversations, sum_requests
 from byok.journal.file import check_rows, journal_file
-from byok.journal.problems import find_problems
 from byok.journal.reader import left_out
 from byok.journal.reading import (
     LogFilter,
     entries_before,
     entries_since,
+    find_problems,
     highest_number,
     last_entries,
+    latest_conversations,
+    sum_requests,
 )
-from byok.journal.series import SeriesReader
-from byok.journal.sums import sum_conversation, sum_period
-from byok.journal.usage import GROUPS, sum_usage
+from byok.journal.usage import (
+    GROUPS,
+    SeriesReader,
+    Step,
+    sum_conversation,
+    sum_period,
+    sum_usage,
+)
 from byok.wire.json_lines import encode_line
 from tests.fakes.journal_entries import NOW, entry, write_journal, write_version_1
 

@@ -8,16 +8,18 @@ from typing import Any
 import pytest
 
 from byok.errors import CannotStart
-from byok.journal.buckets import Step
 from byok.journal.entry import JournalEntry
-from byok.journal.series import (
+from byok.journal.usage import (
     MOST_PARTS,
     SPLITS,
     Percentiles,
     Series,
     SeriesReader,
+    Step,
+    UsageRow,
+    add_rows,
+    sum_usage,
 )
-from byok.journal.usage import UsageRow, add_rows, sum_usage
 from tests.fakes.journal_entries import NOW, entry, write_journal
 
 HOUR = 3600

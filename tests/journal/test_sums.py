@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from byok.errors import CannotStart
-from byok.features.caps.ledger import Spent, spending_of
-from byok.journal.sums import JournalSums, sum_conversation, sum_period
+from byok.features.caps.feature import Spent, spending_of
+from byok.journal.usage import JournalSums, sum_conversation, sum_period
 from tests.fakes.journal_entries import NOW, entry, write_journal
 
 PLAIN = entry(input_tokens=100, output_tokens=10, cost=0.25)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import JSONRPCNotification, JSONRPCRequest
 
-from byok.mcp.lines import Lines, decode, encode
+from byok.mcp.stdio import Lines, decode, encode
 
 
 @given(st.lists(st.binary(max_size=30)), st.integers(1, 9))

@@ -6,7 +6,7 @@ import mcp_types
 import pytest
 
 from byok.errors import ByokError
-from byok.mcp.tool import LONGEST, NAME, TOOL, call
+from byok.mcp.server import LONGEST, NAME, TOOL, call
 
 
 class Asks:

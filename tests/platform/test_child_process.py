@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.platform.child_process import EndedProgram, run_program
-from byok.platform.programs import clean_environment
+from byok.platform.programs import EndedProgram, clean_environment, run_program
 from tests.fakes.patience import PATIENCE
 
 _BOTH = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from byok.errors import ConfigError, KeyMissing, UpstreamGarbled
-from byok.retrieval.model_rest import ModelRest
+from byok.retrieval.model_aids import ModelRest
 from tests.fakes.clock import Clock
 
 GARBLED = UpstreamGarbled("it wrote nonsense.")

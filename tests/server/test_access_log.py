@@ -6,7 +6,7 @@ import pytest
 
 from byok.events import Usage
 from byok.record import RequestRecord
-from byok.server.access_log import AccessLog, access_line
+from byok.server.app import AccessLog, access_line
 from tests.fakes.clock import Clock
 
 

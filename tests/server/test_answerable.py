@@ -11,7 +11,7 @@ from byok.chat import Json
 from byok.record import Hop, RequestRecord
 from byok.redact import Redactor
 from byok.server.answerable import ConstantAnswer, ConstantStream, ObjectAnswer
-from byok.server.http.exchange import HttpExchange
+from byok.server.http.reply import HttpExchange
 
 
 def object_of(response: StreamResponse) -> Any:

@@ -22,11 +22,10 @@ from byok.observer import Observers
 from byok.platform.paths import find_paths
 from byok.record import Hop, RequestOutcome, RequestRecord, Tap
 from byok.redact import Redactor
-from byok.server.access_log import AccessLog
-from byok.server.app import App
-from byok.server.http.exchange import HttpExchange
+from byok.server.app import AccessLog, App
 from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard
+from byok.server.http.reply import HttpExchange
 from byok.server.run import listening
 from tests.fakes.daemon import Editor, parts_of, running, settings_for
 from tests.fakes.patience import PATIENCE

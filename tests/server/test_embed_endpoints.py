@@ -9,7 +9,7 @@ from byok.augment.endpoints import ENDPOINTS, Local
 from byok.embeddings.types import EmbeddingEstimate, EmbeddingState, EmbeddingStatus
 from byok.errors import ConfigError
 from byok.routing import Service
-from byok.server.embed_endpoints import EmbedEndpoints
+from byok.server.daemon_endpoints import EmbedEndpoints
 
 SERVICES = [service for service in Service if service.name.startswith("EMBED_")]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from byok.augment.retrieval import decode_retrieval
 from byok.chat import Json
-from byok.server.folders import OpenFolders
+from byok.server.code_endpoints import OpenFolders
 
 
 def chat(root: str) -> Json:

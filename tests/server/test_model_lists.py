@@ -3,7 +3,7 @@
 import pytest
 
 from byok.errors import BadRequest
-from byok.server.model_lists import ModelLists
+from byok.server.daemon_endpoints import ModelLists
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.upstream import FakeUpstream
 

@@ -138,7 +138,7 @@ LATE = (
     "byok.upstream",
     "byok.toolcalls.r",
     "byok.features.metrics.page",
-    "byok.features.otel.collector",
+    "byok.features.otel.spans",
     "opentelemetry",
 )
 IMPORTS = "import sys, byok.cli.daemon_main; print(*sys.modules)"
@@ -156,7 +156,7 @@ def test_what_answers_the_page_is_not_imported_before_somebody_opens_it() -> Non
     code = "import sys, byok.server.compose, byok.server.run; print(*sys.modules)"
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    late = ("byok.server.dashboard.api", "byok.journal.series")
+    late = ("byok.server.dashboard.api", "byok.journal.usage")
     assert [name for name in done.stdout.split() if name.startswith(late)] == []
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.config.routing_sections import OfficialSettings
+from byok.config.sections import OfficialSettings
 from byok.routing import EndpointGroup, ServedBy
 from byok.server.routes import choose_where, find_row, longest_body
 

@@ -9,7 +9,7 @@ import pytest
 from byok.errors import CannotStart
 from byok.platform.paths import find_paths
 from byok.service.base import mark_of
-from byok.service.choose import choose_system, make_launch
+from byok.service.control import choose_system, make_launch
 from byok.service.launchd import Launchd
 from byok.service.systemd import Systemd
 from byok.service.windows_tasks import WindowsTasks

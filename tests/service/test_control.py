@@ -8,8 +8,7 @@ import pytest
 from byok.errors import CannotStart, ConfigError, NotReady
 from byok.platform.paths import find_paths
 from byok.service.base import CommandResult, Launch
-from byok.service.choose import make_launch
-from byok.service.control import UserService
+from byok.service.control import UserService, make_launch
 from byok.service.systemd import Systemd
 from byok.service.windows_tasks import WindowsTasks
 from tests.fakes.ran import FakeRun

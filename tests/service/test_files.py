@@ -7,7 +7,7 @@ import pytest
 
 from byok.errors import ConfigError
 from byok.service.base import ServiceFile, mark_of
-from byok.service.files import read_file, read_mark, remove_files, write_files
+from byok.service.control import read_file, read_mark, remove_files, write_files
 
 MARK = mark_of(Path("/state"))
 OURS = f"# {MARK}\n[Unit]\n"

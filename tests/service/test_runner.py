@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from byok.errors import CannotStart
-from byok.service.base import Command
-from byok.service.runner import run, run_all, service_environment
+from byok.service.base import Command, run, run_all, service_environment
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="scripts with a first line")
 

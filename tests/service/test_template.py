@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.service.template import fill
+from byok.service.base import fill
 
 
 def test_value_with_a_place_of_its_own_stays_as_it_is() -> None:

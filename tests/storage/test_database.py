@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.embeddings.store.schema import VECTORS
+from byok.embeddings.store.spaces import VECTORS
 from byok.errors import CannotStart
 from byok.index.store.schema import INDEX
 from byok.journal.schema import JOURNAL

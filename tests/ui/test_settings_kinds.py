@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
-from byok.client_settings.setting import MISSING, find_value
+from byok.client_settings.editor import MISSING, find_value
 from byok.platform.paths import find_paths
 from tests.fakes.daemon import Editor
 from tests.fakes.pages import open_panel

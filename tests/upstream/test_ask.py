@@ -42,8 +42,7 @@ from byok.upstream.ask import ask
 from byok.upstream.base import Destination, Plan
 from byok.upstream.client import HttpUpstream
 from byok.upstream.context_window import ShorterConversation
-from byok.upstream.fallback import AnotherModel
-from byok.upstream.fallback_memory import FallbackMemory
+from byok.upstream.fallback import AnotherModel, FallbackMemory
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports
 from tests.fakes.asker import PATIENT, Key

@@ -1,6 +1,6 @@
 """Where the chats of each window went."""
 
-from byok.upstream.chat_places import ChatPlaces
+from byok.upstream.router import ChatPlaces
 
 
 def test_upstreams_of_chats_are_kept_per_window() -> None:

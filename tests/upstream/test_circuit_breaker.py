@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from byok.errors import NotReady, UpstreamUnreachable
-from byok.upstream.circuit_breaker import FAILURES, WINDOW_SECONDS, CircuitBreaker
+from byok.upstream.http_call import FAILURES, WINDOW_SECONDS, CircuitBreaker
 from tests.fakes.clock import Clock
 
 DOWN = UpstreamUnreachable("nothing answers at http://a/v1.", hint="Is it running?")

@@ -28,8 +28,8 @@ from byok.events import (
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination
 from byok.upstream.client import MAX_ANSWER_BYTES, HttpUpstream
+from byok.upstream.http_call import Timeouts
 from byok.upstream.spec import Api, UpstreamSpec
-from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Transports
 from tests.fakes.asker import CHAT, HI, OK, Asker, Key
 from tests.fakes.lister import Canned

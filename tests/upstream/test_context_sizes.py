@@ -8,7 +8,7 @@ from byok.chat import ChatRequest, FimRequest, Sampling, ToolDefinition
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import ModelFacts
 from byok.errors import ContextLengthExceeded, UpstreamRefused
-from byok.upstream.context_sizes import ContextSizes
+from byok.upstream.remedies import ContextSizes
 from tests.fakes.histories import user
 
 K = 1024

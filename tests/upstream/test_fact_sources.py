@@ -10,7 +10,7 @@ from byok.dialects.model_facts import (
     combine_facts,
 )
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.upstream.fact_sources import fact_sources
+from byok.upstream.model_facts import fact_sources
 from byok.upstream.profiles import Profile, Profiles
 from byok.upstream.spec import Api, UpstreamSpec
 

@@ -34,8 +34,7 @@ from byok.purposes import Purpose
 from byok.record import RequestRecord, begin_record
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination, Plan, Recovery
-from byok.upstream.fallback import AnotherModel, helps_elsewhere
-from byok.upstream.fallback_memory import FallbackMemory, Topic
+from byok.upstream.fallback import AnotherModel, FallbackMemory, Topic, helps_elsewhere
 from tests.fakes.clock import Clock
 from tests.fakes.scripted import Answer, Scripted, said
 

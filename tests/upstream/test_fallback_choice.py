@@ -6,8 +6,7 @@ import pytest
 
 from byok.purposes import Purpose
 from byok.upstream.catalog import Catalog, CatalogEntry
-from byok.upstream.fallback import Fallbacks
-from byok.upstream.fallback_memory import FallbackMemory
+from byok.upstream.fallback import FallbackMemory, Fallbacks
 from byok.upstream.router import Router
 from tests.fakes.clock import Clock
 from tests.fakes.lister import Lister

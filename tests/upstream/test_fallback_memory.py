@@ -1,7 +1,7 @@
 """Which model a conversation stays with, and for how long."""
 
 from byok.purposes import Purpose
-from byok.upstream.fallback_memory import FallbackMemory, Topic
+from byok.upstream.fallback import FallbackMemory, Topic
 from tests.fakes.clock import Clock
 
 TALK: Topic = (Purpose.CHAT, "c-1", "byok:a:m")

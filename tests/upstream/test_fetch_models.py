@@ -6,7 +6,7 @@ import pytest
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.errors import UpstreamGarbled, UpstreamTimeout
-from byok.upstream.fetch_models import fetch_models
+from byok.upstream.catalog import fetch_models
 from byok.upstream.http_sender import Sender
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports

@@ -14,7 +14,8 @@ from byok.errors import (
     UpstreamUnreachable,
 )
 from byok.events import StreamEvent, TextDelta
-from byok.upstream.http_body import (
+from byok.upstream.http_call import (
+    Timeouts,
     at_end,
     describing_headers,
     drain,
@@ -24,7 +25,6 @@ from byok.upstream.http_body import (
     read_limited,
     read_to_end,
 )
-from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Route, Transports
 from tests.fakes.upstream import FakeUpstream, Script
 

@@ -6,10 +6,15 @@ import httpx
 import pytest
 
 from byok.errors import NotReady, UpstreamUnreachable
-from byok.upstream.circuit_breaker import FAILURES, CircuitBreaker
-from byok.upstream.http_body import hang_up
-from byok.upstream.http_call import Callee, Caller, redirect_error
-from byok.upstream.timeouts import Timeouts
+from byok.upstream.http_call import (
+    FAILURES,
+    Callee,
+    Caller,
+    CircuitBreaker,
+    Timeouts,
+    hang_up,
+    redirect_error,
+)
 from byok.upstream.transport import Route, Transports
 from tests.fakes.asker import Key
 from tests.fakes.clock import Clock

@@ -13,9 +13,9 @@ from byok import __version__
 from byok.dialects.base import Dialect
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.errors import UpstreamError, UpstreamRefused
+from byok.upstream.http_call import Timeouts
 from byok.upstream.http_sender import Sender
 from byok.upstream.spec import Api, UpstreamSpec
-from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Transports
 from tests.fakes.asker import Key
 from tests.fakes.patience import PATIENCE

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from byok.dialects.model_facts import ModelFacts
-from byok.upstream.list_cache import read_lists, remember_lists
+from byok.upstream.catalog import read_lists, remember_lists
 
 FACTS = ModelFacts("m", window=9000, tools=True, efforts=("low",))
 

@@ -7,9 +7,8 @@ from byok.dialects.model_facts import FactSource, ModelFacts
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.dialects.openai_chat.quirks import QUIRKS
 from byok.errors import ContextLengthExceeded, UpstreamEmpty
-from byok.upstream.fact_sources import Lookup
 from byok.upstream.http_sender import Sender
-from byok.upstream.model_facts import KnownModels
+from byok.upstream.model_facts import KnownModels, Lookup
 from byok.upstream.spec import Api, UpstreamSpec
 from tests.fakes.asker import Asker, Key
 from tests.fakes.clock import Clock

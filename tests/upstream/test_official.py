@@ -14,9 +14,8 @@ from byok.errors import (
     UpstreamUnreachable,
 )
 from byok.redact import Redactor
-from byok.upstream.http_body import read_to_end
+from byok.upstream.http_call import Timeouts, read_to_end
 from byok.upstream.official import OfficialService, too_late
-from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Transports
 from tests.fakes.asker import Key
 from tests.fakes.official import JSON, NDJSON, TOKEN, FakeOfficial, whole

@@ -22,8 +22,7 @@ from byok.redact import Redactor
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination
 from byok.upstream.client import HttpUpstream
-from byok.upstream.fallback import AnotherModel
-from byok.upstream.fallback_memory import FallbackMemory
+from byok.upstream.fallback import AnotherModel, FallbackMemory
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports
 from tests.fakes.asker import PATIENT

@@ -10,8 +10,7 @@ from byok.purposes import Purpose
 from byok.record import RequestRecord, begin_record
 from byok.upstream.base import Destination
 from byok.upstream.catalog import Catalog, CatalogEntry
-from byok.upstream.fallback import Fallbacks
-from byok.upstream.fallback_memory import FallbackMemory
+from byok.upstream.fallback import FallbackMemory, Fallbacks
 from byok.upstream.question_routes import QuestionRoutes
 from byok.upstream.router import Router
 from tests.fakes.clock import Clock

@@ -4,7 +4,7 @@ import pytest
 
 from byok.chat import ChatRequest
 from byok.errors import BadRequest
-from byok.upstream.refusing import unconfigured_upstream, upstream_without_models
+from byok.upstream.demo import unconfigured_upstream, upstream_without_models
 from tests.fakes.scripted import events_of
 
 

@@ -16,8 +16,7 @@ from byok.chat import (
 )
 from byok.events import ThinkingDelta
 from byok.toolcalls.provider_data import CallDataCollector
-from byok.upstream.provider_data_store import ProviderDataStore
-from byok.upstream.restoring import RestoredData
+from byok.upstream.provider_data_store import ProviderDataStore, RestoredData
 from tests.fakes.scripted import Scripted, events_of
 
 CALL = ToolCall("c1", "read", "{}")

@@ -12,7 +12,7 @@ from byok.model_ids import ListedModel
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination
 from byok.upstream.catalog import Catalog, CatalogEntry
-from byok.upstream.refusing import RefusingUpstream
+from byok.upstream.demo import RefusingUpstream
 from byok.upstream.router import NO_ALIASES, PLACEHOLDER, Router
 from tests.fakes.lister import Lister
 

@@ -2,8 +2,8 @@
 
 from byok.dialects.fim.templates import FimMode
 from byok.dialects.openai_chat.dialect import OpenAIChat
+from byok.upstream.http_call import Timeouts
 from byok.upstream.spec import Api, UpstreamSpec
-from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Route
 from tests.fakes.trial_dialect.dialect import TrialDialect
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from byok.upstream.timeouts import LOCAL, REMOTE, Timeouts, Watch
+from byok.upstream.http_call import LOCAL, REMOTE, Timeouts, Watch
 from tests.fakes.patience import PATIENCE
 
 LONG = 60.0

@@ -1,6 +1,6 @@
 """Notices about windows: with their cure, once per conversation and model."""
 
-from byok.upstream.window_notices import WindowNotices
+from byok.upstream.context_window import WindowNotices
 
 
 def test_a_cut_or_a_full_window_is_told_once() -> None:

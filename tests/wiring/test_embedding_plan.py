@@ -13,8 +13,8 @@ from byok.redact import Redactor
 from byok.upstream.profiles import Profiles
 from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.transport import Transports
-from byok.wiring.embedding_plan import make_plan, with_embedder
-from byok.wiring.upstream_pool import UpstreamPool
+from byok.wiring.embedders import make_plan, with_embedder
+from byok.wiring.upstreams import UpstreamPool
 from tests.fakes.prompts import NONE
 
 

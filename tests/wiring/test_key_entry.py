@@ -4,7 +4,7 @@ import pytest
 
 from byok.config import Settings
 from byok.errors import ConfigError
-from byok.wiring.key_entry import key_named
+from byok.wiring.key_sources import key_named
 
 SETTINGS = Settings(
     upstreams={

@@ -7,7 +7,7 @@ import pytest
 
 from byok.config import Settings, make_settings
 from byok.keys import KeyLadder
-from byok.wiring.moved_secrets import moved_secrets
+from byok.wiring.key_sources import moved_secrets
 
 OLD, NEW = "https://old.example/v1", "https://new.example/v1"
 ENVIRON = {"BYOK_KEY_BOUND": "sk-canary0123456789", "MINE": "sk-canary0123456789"}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from byok.config import load_settings
 from byok.platform.paths import find_paths
-from byok.wiring.open_context import open_context
+from byok.wiring.services import open_context
 
 
 async def test_open_context_follows_workspaces_of_settings_and_command_line(

@@ -6,7 +6,7 @@ from byok.config import Settings
 from byok.errors import ConfigError
 from byok.keys import KeyLadder
 from byok.redact import Redactor
-from byok.wiring.probing import choose_model, open_probed
+from byok.wiring.upstreams import choose_model, open_probed
 from tests.fakes.upstream import FakeUpstream
 
 

@@ -10,7 +10,7 @@ from byok.errors import ConfigError
 from byok.keys import KeyLadder
 from byok.redact import Redactor
 from byok.upstream.transport import Transports
-from byok.wiring.team_index import make_team_index
+from byok.wiring.embedders import make_team_index
 from tests.fakes.qdrant_members import SPACE, embed, key
 from tests.fakes.qdrant_server import QdrantServer
 from tests.fakes.ring import FakeRing, store_of

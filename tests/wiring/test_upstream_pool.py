@@ -12,13 +12,12 @@ from byok.keys import KeyLadder
 from byok.redact import Redactor
 from byok.upstream.base import Destination
 from byok.upstream.catalog import Catalog, CatalogEntry
-from byok.upstream.fallback import Fallbacks
-from byok.upstream.fallback_memory import FallbackMemory
+from byok.upstream.fallback import FallbackMemory, Fallbacks
 from byok.upstream.profiles import Profiles
 from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.router import Router
 from byok.upstream.transport import Transports
-from byok.wiring.upstream_pool import PooledUpstream, UpstreamPool
+from byok.wiring.upstreams import PooledUpstream, UpstreamPool
 from tests.fakes.prompts import NONE
 from tests.fakes.scripted import Answer, Scripted
 

@@ -8,7 +8,7 @@ from byok.dialects.presets import PRESETS
 from byok.keys import KeyLadder
 from byok.platform.paths import Paths, find_paths
 from byok.wiring.apis import base_url_of
-from byok.wiring.upstream_selection import (
+from byok.wiring.upstreams import (
     UpstreamSelection,
     default_id,
     select_upstreams,

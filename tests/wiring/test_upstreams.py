@@ -14,10 +14,10 @@ from byok.keys import KeyLadder
 from byok.keys.lookup import UpstreamKey
 from byok.redact import Redactor
 from byok.upstream.base import Destination
+from byok.upstream.http_call import LOCAL, REASONING, REMOTE, Timeouts
 from byok.upstream.profiles import Profiles
 from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.summaries import Summariser
-from byok.upstream.timeouts import LOCAL, REASONING, REMOTE, Timeouts
 from byok.upstream.transport import Route
 from byok.wiring.key_sources import key_wanted, official_wanted
 from byok.wiring.upstreams import make_official, make_spec, make_upstream

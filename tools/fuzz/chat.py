@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from byok.augment.chat_job import code_question, with_passages
 from byok.augment.chat_request import decode_chat, place_of
-from byok.augment.grounding import code_question, with_passages
 from byok.augment.prompts import completion
 from byok.augment.reply_job import DecodeState, Defaults
 from byok.chat import ChatRequest, Role, Sampling

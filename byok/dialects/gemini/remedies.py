@@ -19,7 +19,7 @@ from byok.dialects.remedies import (
     read_parameter,
     set_parameter,
 )
-from byok.dialects.request_parts import NOT_CHECKED
+from byok.dialects.safe_names import NOT_CHECKED
 from byok.dialects.schemas.common import write_schema
 from byok.dialects.schemas.gemini import narrow_schema
 from byok.errors import RefusalKind

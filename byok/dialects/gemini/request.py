@@ -26,8 +26,7 @@ from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.chat_changes import NO_PICTURE
 from byok.dialects.efforts import nearest_effort, unsent_effort
 from byok.dialects.gemini.answer import OPAQUE
-from byok.dialects.request_parts import NOT_CHECKED, wants_signatures
-from byok.dialects.safe_names import Aliases, spell_name
+from byok.dialects.safe_names import NOT_CHECKED, Aliases, spell_name, wants_signatures
 from byok.dialects.schemas.common import write_schema
 from byok.errors import BadRequest
 from byok.wire.json_body import parse_json, write_json

@@ -30,8 +30,13 @@ from byok.chat import (
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.efforts import nearest_effort, unsent_effort
 from byok.dialects.model_facts import ModelFacts, Replay
-from byok.dialects.request_parts import move_images, result_text
-from byok.dialects.safe_names import ANY_ID, Aliases, spell_name
+from byok.dialects.safe_names import (
+    ANY_ID,
+    Aliases,
+    move_images,
+    result_text,
+    spell_name,
+)
 from byok.dialects.schemas.common import write_schema
 from byok.wire.json_body import parse_json, write_json
 

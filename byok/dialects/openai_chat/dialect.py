@@ -31,7 +31,7 @@ from byok.dialects.openai_chat.remedies import REMEDIES
 from byok.dialects.openai_chat.request import encode_request
 from byok.dialects.presets import DEFAULT_PATHS, OPENAI_CHAT, without_ending
 from byok.dialects.remedies import Remedy, RemedyTable
-from byok.dialects.request_parts import openai_headers
+from byok.dialects.safe_names import openai_headers
 from byok.errors import UpstreamRefused
 from byok.events import StreamEvent
 from byok.stage import Stage, chain

@@ -32,13 +32,14 @@ from byok.dialects.openai_chat.reasoning import (
 )
 from byok.dialects.presets import OPENAI_CHAT
 from byok.dialects.remedies import set_parameter
-from byok.dialects.request_parts import (
+from byok.dialects.safe_names import (
+    Aliases,
     move_images,
     prompt_cache_key,
     result_text,
+    spell_name,
     wants_signatures,
 )
-from byok.dialects.safe_names import Aliases, spell_name
 from byok.dialects.schemas.common import write_schema
 from byok.wire.json_body import write_json
 

@@ -13,7 +13,7 @@ from byok.chat import NO_ORIGIN, Json, Origin, ProviderData
 from byok.dialects.answer_reader import AnswerReader
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.openai_chat.chunks import is_error, read_usage
-from byok.dialects.openai_responses.items import (
+from byok.dialects.openai_responses.request import (
     citations,
     foreign_tool,
     message_text,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from byok.embeddings.store.schema import VECTORS
+from byok.embeddings.store.spaces import VECTORS
 from byok.errors import ConfigError, DiskFull, IndexFailed, NotReady
 from byok.storage.damage import (
     DATABASE_ENDINGS,

@@ -9,7 +9,7 @@ from byok.embeddings.numeric import np
 from byok.embeddings.store.matrix import Columns
 from byok.embeddings.store.quantise import Quantised, checksum
 from byok.embeddings.store.rows_file import BLOCK
-from byok.embeddings.store.schema import PLACE_BITS, first_id
+from byok.embeddings.store.spaces import PLACE_BITS, first_id
 from byok.embeddings.types import Key
 from byok.storage.database import select_in
 

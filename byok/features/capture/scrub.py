@@ -1,4 +1,4 @@
-"""Remove secrets from what passed, before any of it reaches the disk.
+"""Remove secrets and texts from what passed, before any of it reaches the disk.
 
 The pieces of a hop are joined first: a read may end within a key. Of headers only the
 values of harmless ones stay, of addresses no value of a query and no user.
@@ -11,11 +11,85 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from byok.errors import UpstreamGarbled
-from byok.features.capture.capture import Piece
-from byok.features.capture.json_strings import find_strings
+from byok.features.capture.capture import Capture, Piece
 from byok.record import Head, Hop
 from byok.redact import MARK, Redactor
 from byok.wire.inflate import Inflate
+
+# Find the strings of JSON within any text: bodies, lines, server-sent events.
+#
+# The places are those of the text itself, so whatever stands there can be replaced
+# without writing the JSON anew. Broken JSON is read as far as it goes.
+
+
+# Possessive: else 128 bytes are kept for each letter of a string, to go back to.
+_TOKEN = re.compile(r'"([^"\\\n\r]*+(?:\\.[^"\\\n\r]*+)*+)("?)|[{}\[\]:,]|\n')
+_DEEPEST = 200
+
+
+class JsonString(NamedTuple):
+    """A string without its quotes: where it begins and ends, and the keys above it.
+
+    `is_key` tells the name of a field; its `path` ends with the field around it.
+    """
+
+    start: int
+    end: int
+    path: tuple[str, ...]
+    is_key: bool
+
+
+def find_strings(text: str) -> Iterator[JsonString]:
+    """Yield the strings in their order; lists add nothing to a path."""
+    place = _Place()
+    for token in _TOKEN.finditer(text):
+        if text[token.start()] != '"':
+            place.read(text, token)
+            continue
+        start, end = token.span(1)
+        is_key = place.awaits_key and _is_followed_by_colon(text, token.end())
+        yield JsonString(start, end, place.path, is_key)
+        if is_key:
+            place.key = text[start:end]
+
+
+class _Place:
+    """Where in a value the reader is: the keys around it, innermost last."""
+
+    def __init__(self) -> None:
+        self._stack: list[str | None] = []  # the key in each object, None for a list
+        self.awaits_key = False
+        self.key = ""
+        self.path: tuple[str, ...] = ()
+
+    def read(self, text: str, token: re.Match[str]) -> None:
+        """Read a mark between strings."""
+        match text[token.start()]:
+            case "," if self._stack:
+                self.awaits_key = self._stack[-1] is not None
+                if self.awaits_key:
+                    self._stack[-1] = ""
+            case "{" | "[" as mark if len(self._stack) < _DEEPEST:
+                self._stack.append("" if mark == "{" else None)
+                self.awaits_key = mark == "{"
+            case "}" | "]" if self._stack:
+                self._stack.pop()
+                self.awaits_key = False
+            case ":" if self._stack and self._stack[-1] is not None:
+                self._stack[-1] = self.key
+                self.awaits_key = False
+            case "\n" if text.startswith("data:", token.end()):
+                self._stack.clear()  # an event begins anew
+            case _:
+                return
+        self.path = tuple(key for key in self._stack if key)
+
+
+def _is_followed_by_colon(text: str, at: int) -> bool:
+    while at < len(text) and text[at] in " \t\r\n":
+        at += 1
+    return at < len(text) and text[at] == ":"
+
 
 PLAIN_HEADERS = frozenset(
     [
@@ -277,3 +351,116 @@ def _merge(secrets: list[HiddenSpan], long: list[HiddenSpan]) -> list[HiddenSpan
 
 def _count(size: int) -> str:
     return f"[base64 of {size} characters]"
+
+
+# Replace texts by placeholders of equal length; the structure of JSON stays.
+#
+# What is kept: marks of JSON, white space, names of fields, counts, and the few values
+# that tell what an event is. Of everything else each letter becomes an `x`, so that a
+# report shows where a call was cut or how much was said, and not what.
+
+
+_HIDDEN = re.compile(r'(?:\\u[0-9a-fA-F]{4}|\\.)|[^{}\[\]":,\\\s]')
+_KEY = re.compile(r"[A-Za-z_$][\w$.-]{0,39}")
+_WORD = re.compile(r"[A-Za-z0-9_./:-]{1,64}")
+_FRAME = re.compile(r"^(?:data: ?(?:\[DONE\])?|event: ?[\w.]{1,64}|retry: ?\d{1,9})")
+_LITERAL = re.compile(r"[\s{}\[\]:,]|-?\d[\d.eE+-]{0,30}|true|false|null")
+_DIGIT = re.compile(r"\d")
+_COUNTS = re.compile(r"type|index|id|status|stop_reason|\w*_tokens|token_usage")
+# Fields whose values are words of a protocol.
+_TELLING = frozenset(
+    ("type", "role", "object", "finish_reason", "stop_reason", "status", "code")
+)
+# What stands below these is a user's, whatever the fields are called.
+_OWN = frozenset(
+    ("input", "args", "arguments", "parameters", "properties", "input_schema")
+)
+
+
+def hide_content(capture: Capture) -> Capture:
+    """Return the capture without what a user or a model said."""
+    texts: dict[tuple[Hop, int], str] = {}
+    places: dict[tuple[Hop, int], int] = {}
+    for piece in capture.pieces:
+        stream = piece.hop, piece.attempt
+        if stream not in texts:
+            texts[stream] = hide_text(capture.text(*stream))
+            places[stream] = 0
+    return Capture(capture.facts, tuple(_hide_pieces(capture, texts, places)))
+
+
+def _hide_pieces(
+    capture: Capture,
+    texts: dict[tuple[Hop, int], str],
+    places: dict[tuple[Hop, int], int],
+) -> Iterator[Piece]:
+    """Cut the hidden texts where the pieces were cut."""
+    for piece in capture.pieces:
+        stream = piece.hop, piece.attempt
+        at = places[stream]
+        places[stream] = end = at + len(piece.text)
+        yield piece._replace(text=texts[stream][at:end])
+
+
+def hide_text(text: str) -> str:
+    """Return a text of the same length in which nothing can be read."""
+    shown: list[str] = []
+    at, counts = 0, False
+    for string in find_strings(text):
+        shown.append(_hide_between(text[at : string.start], counts=counts))
+        content = text[string.start : string.end]
+        tells = _tells(string, content)
+        shown.append(content if tells else _hide(content))
+        at = string.end
+        counts = string.is_key and tells and _COUNTS.fullmatch(content) is not None
+    shown.append(_hide_between(text[at:], counts=counts))
+    return "".join(shown)
+
+
+def _tells(string: JsonString, content: str) -> bool:
+    """Tell whether a string says nothing of a user's."""
+    if content == MARK:
+        return True
+    if _OWN.intersection(string.path):
+        return False
+    if string.is_key:
+        return _KEY.fullmatch(content) is not None
+    last = string.path[-1] if string.path else ""
+    return last in _TELLING and _WORD.fullmatch(content) is not None
+
+
+def _hide(content: str) -> str:
+    return _HIDDEN.sub(lambda match: _like(match[0]), content)
+
+
+def _like(found: str) -> str:
+    """Keep an escape of JSON, unless it stands for any letter."""
+    return found if len(found) == 2 else "x" * len(found)
+
+
+def _hide_between(text: str, *, counts: bool) -> str:
+    """Hide what stands between strings, but for JSON and the frames of events.
+
+    Digits become ones, unless the number `counts` something.
+    """
+    lines = text.splitlines(keepends=True)
+    return "".join(_hide_line(line, counts=counts) for line in lines)
+
+
+def _hide_line(line: str, *, counts: bool) -> str:
+    shown: list[str] = []
+    at = 0
+    if frame := _FRAME.match(line):
+        shown.append(frame[0])
+        at = frame.end()
+    while at < len(line):
+        if line[at] == '"':
+            shown.append('"')
+            at += 1
+        elif literal := _LITERAL.match(line, at):
+            shown.append(literal[0] if counts else _DIGIT.sub("1", literal[0]))
+            at = literal.end()
+        else:
+            shown.append("x")
+            at += 1
+    return "".join(shown)

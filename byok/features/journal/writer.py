@@ -1,4 +1,4 @@
-"""The one thread that writes the journal, in batches.
+"""The one thread that writes the journal, in batches, and deletes what expired.
 
 It must never delay or fail an answer. So `add` only appends to a queue of limited
 length, and whatever cannot be written is counted and forgotten: where the disk is full,
@@ -15,10 +15,69 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
-from byok.features.journal.retention import tidy
-from byok.journal.entry import JournalEntry
+from byok.features.base import Feature, Number, Site, Supplies
+from byok.features.journal.settings import JournalSettings
+from byok.features.status import StatusLine
+from byok.journal.cost import PriceOf, no_price
+from byok.journal.entry import JournalEntry, make_entry
 from byok.journal.file import check_rows, journal_file
+from byok.record import RequestRecord
 from byok.storage.migration import transaction
+
+# What the journal deletes: expired requests, and the oldest if it is too large.
+#
+# One step is small, so that whatever is written meanwhile hardly waits.
+#
+# A clock may be wrong, as after an empty battery or in a virtual machine that was
+# asleep. So age is counted from now, but at most from a week after the newest request
+# that is at least a day old: a clock that is ahead for less than a day costs a week of
+# the journal, and not all of it. After a long pause the old requests go a day later.
+
+
+STEP = 500  # requests, or pages of the file
+_DAY = 86_400
+_TRUSTED_PAUSE = 7 * _DAY
+_SPARE = 256  # free pages that stay, as they are soon used again
+_OLD = """DELETE FROM request WHERE id IN (
+    SELECT id FROM request WHERE started < ? ORDER BY started LIMIT ?)"""
+_OLDEST = "DELETE FROM request WHERE id IN (SELECT id FROM request ORDER BY id LIMIT ?)"
+
+
+def tidy(
+    db: sqlite3.Connection, *, now: float, keep_days: int, most_bytes: int
+) -> bool:
+    """Do one step; return whether more is left to do.
+
+    Requests that are older than `keep_days` go, as the clock says `now`, in seconds
+    since 1970; then the oldest while the content is larger than `most_bytes`. The file
+    becomes smaller.
+    """
+    before = _believable(db, now) - keep_days * _DAY
+    gone = db.execute(_OLD, (before, STEP)).rowcount
+    if gone < STEP and _content_bytes(db) > most_bytes:
+        gone = db.execute(_OLDEST, (STEP,)).rowcount
+    free = _pragma(db, "freelist_count")
+    if free > _SPARE:
+        # `execute` would free a single page.
+        db.executescript(f"PRAGMA incremental_vacuum({STEP})")
+    return gone == STEP or free > _SPARE + STEP
+
+
+def _believable(db: sqlite3.Connection, now: float) -> float:
+    """Return the time from which age is counted."""
+    newest = "SELECT max(started) FROM request WHERE started <= ?"
+    (seen,) = db.execute(newest, (now - _DAY,)).fetchone()
+    return now if seen is None else min(now, float(seen) + _TRUSTED_PAUSE)
+
+
+def _content_bytes(db: sqlite3.Connection) -> int:
+    pages = _pragma(db, "page_count") - _pragma(db, "freelist_count")
+    return pages * _pragma(db, "page_size")
+
+
+def _pragma(db: sqlite3.Connection, name: str) -> int:
+    return int(db.execute(f"PRAGMA {name}").fetchone()[0])
+
 
 _log = logging.getLogger(__name__)
 _INSERT = (
@@ -174,3 +233,70 @@ def _insert(db: sqlite3.Connection, rows: Sequence[tuple[object, ...]]) -> bool:
     with transaction(db):
         db.executemany(_INSERT, rows)
     return True
+
+
+# Keeps the journal of requests: a finished request becomes an entry.
+
+
+class JournalKeeper(Feature):
+    """Records the outcome of clients' requests.
+
+    Requests without the token, and those of byok's own commands, are not recorded.
+    """
+
+    def __init__(self, site: Site, limits: "WriterLimits | None" = None) -> None:
+        """Take the file; nothing is opened before the first request has ended."""
+        self._site = site
+        self._limits = limits
+        self._clock = site.clock
+        self._writer: JournalWriter | None = None
+        self._price_of: PriceOf = no_price
+
+    @property
+    def lost(self) -> int:
+        """The number of requests that could not be written."""
+        return self._writer.lost if self._writer else 0
+
+    @property
+    def unwritten(self) -> int:
+        """The number of requests that are still to be written."""
+        return self._writer.waiting if self._writer else 0
+
+    @property
+    def numbers(self) -> Sequence[Number]:
+        """The number of requests that could not be written."""
+        meaning = "Requests that could not be written to the journal."
+        return (Number("byok_journal_lost_total", "counter", meaning, self.lost),)
+
+    async def status(self) -> Sequence[StatusLine] | None:
+        """Tell if requests could not be written."""
+        if not self.lost:
+            return None
+        requests = "1 request" if self.lost == 1 else f"{self.lost:,} requests"
+        text = f"{requests} could not be written; why: {self._site.paths.log}"
+        return [StatusLine(text, "journal.lost", {"count": self.lost}, warns=True)]
+
+    def configure(self, supplies: Supplies, /) -> None:
+        """Keep requests for so many days (0 for none), at these prices, from now on."""
+        if self._writer is None:
+            # with SQLite
+
+            self._writer = JournalWriter(
+                self._site.paths.journal,
+                self._site.redactor,
+                self._limits,
+                clock=self._clock,
+            )
+        self._writer.keep_days = supplies.settings.section(JournalSettings).keep_days
+        self._price_of = supplies.price_of
+
+    def request_finished(self, record: RequestRecord, /) -> None:
+        """Keep the facts of a request."""
+        writer = self._writer
+        if writer is not None and writer.keep_days and record.is_of_client:
+            writer.add(make_entry(record, self._clock(), self._price_of))
+
+    def close(self) -> None:
+        """Write what is left; later requests are not kept. Blocks for seconds."""
+        if self._writer is not None:
+            self._writer.close()

@@ -7,8 +7,7 @@ from functools import partial
 from byok.chat import ChatRequest, Message, Role, TextPart, ToolCall, ToolResult
 from byok.features.base import PASS, Asking, Feature, Site, Supplies, Verdict
 from byok.features.loops.settings import LoopSettings
-from byok.features.loops.watch import LoopWatch
-from byok.features.loops.words import AnsweredCall, Loop
+from byok.features.loops.watch import AnsweredCall, Loop, LoopWatch
 
 
 class LoopGuard(Feature):

@@ -17,8 +17,7 @@ from byok.index.files.gitignore import Patterns, pattern_lines
 from byok.index.files.repository import load, repository_of
 from byok.index.files.secret_names import is_private, is_secret
 from byok.index.types import SkipReason
-from byok.platform.child_process import run_program
-from byok.platform.programs import clean_environment, find_program
+from byok.platform.programs import clean_environment, find_program, run_program
 
 # Ignore rules that apply to a workspace and are stored outside of it.
 #

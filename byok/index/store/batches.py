@@ -35,10 +35,8 @@ from typing import NamedTuple
 
 from byok.errors import IndexFailed
 from byok.index.store import recovery
-from byok.index.store.chunk_index import remove_all
-from byok.index.store.lexical import LexicalIndex
-from byok.index.store.packing import pack_spans
-from byok.index.store.schema import INDEXED, NAMED, TO_INDEX, TO_REMOVE
+from byok.index.store.chunk_index import LexicalIndex, remove_all
+from byok.index.store.schema import INDEXED, NAMED, TO_INDEX, TO_REMOVE, pack_spans
 from byok.index.types import (
     FileFacts,
     IndexTask,

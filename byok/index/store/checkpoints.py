@@ -12,8 +12,7 @@ from hashlib import sha256
 
 from byok.index.store import blobs
 from byok.index.store.blobs import find_known, register, resolve_aliases
-from byok.index.store.packing import pack_ids, unpack_ids
-from byok.index.store.schema import NAMED
+from byok.index.store.schema import NAMED, pack_ids, unpack_ids
 from byok.storage.database import select_in
 
 _log = logging.getLogger(__name__)

@@ -1,7 +1,7 @@
-"""What byok needs of any index over chunks, whichever engine is behind it.
+"""What byok needs of any index over chunks, and the errors of one.
 
 A second engine is one more file: a class with the methods of `LexicalIndex`
-(`lexical.py`), which passes the tests of that protocol. Vectors are no such engine:
+(`LexicalIndex`), which passes the tests of that protocol. Vectors are no such engine:
 they come later than the words, from elsewhere, and have a store of their own (the room
 `byok/embeddings/`).
 What makes this seam narrow is that the index is never the truth. SQLite holds the rows;
@@ -19,9 +19,15 @@ What an engine must promise, because batches and recovery rely on it:
   the properties by any, also meanwhile.
 """
 
+import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple, Protocol
+
+from byok.errors import ByokError, DiskFull, IndexFailed, IndexInUse, IndexLacksMemory
+from byok.index.types import Prepared
+from byok.platform.memory import MEMORY_HINT, lacks_memory, speaks_of_memory
 
 CANDIDATES = 400  # chunks that ranking looks at
 
@@ -87,3 +93,86 @@ def remove_all(index: ChunkIndex, blob_ids: Iterable[int]) -> None:
     """Remove the chunks of several blobs."""
     for blob_id in blob_ids:
         index.remove(blob_id)
+
+
+# The protocol of an index over the words of chunks; `open_engine` takes any.
+
+
+class LexicalIndex(ChunkIndex, Protocol):
+    """An index over the words of chunks."""
+
+    def add(self, blob_id: int, prepared: Prepared) -> None:
+        """Add the chunks of a blob; they are found after `commit`."""
+
+    def search(
+        self, terms: Mapping[str, float], view: View, limit: int = CANDIDATES
+    ) -> list[ChunkScore]:
+        """Return the best chunks of the view, best first; `terms` have weights."""
+
+    def find_marked(
+        self, marks: Mapping[str, float], view: View, limit: int = CANDIDATES
+    ) -> list[ChunkScore]:
+        """Return chunks of the view that bear one of the marks, best first.
+
+        The score of a chunk is the highest weight among its marks.
+        """
+
+
+# Errors of the lexical index, and their translation from tantivy's.
+
+
+_LONGEST = 150  # of its own words
+# Of tantivy on Unix and on Windows, of Python, of SQLite.
+_FULL = re.compile(r"os error (28|112)\b|(?i:no space left)|disk is full")
+_MEND = "A full disk needs room; `byok index rebuild` mends a damaged index."
+
+
+@contextmanager
+def translate_errors() -> Iterator[None]:
+    """Turn tantivy's errors into byok's, also its panics (a BaseException)."""
+    try:
+        yield
+    except ValueError as error:
+        if "LockBusy" in str(error):
+            raise index_in_use() from error
+        raise _index_error("cannot be used", error) from error
+    except BaseException as error:
+        if type(error).__name__ == "PanicException":
+            raise _index_error("is damaged", error) from error
+        raise
+
+
+def index_in_use() -> IndexInUse:
+    """Return the error for an index that another process has."""
+    return IndexInUse(
+        "Another byok process is using the index.",
+        hint="Wait for it, or start the daemon (byok serve) so that all commands share "
+        "it.",
+    )
+
+
+def explain_failure(error: Exception) -> ByokError:
+    """Return why nothing can be indexed, and what to do, without names of classes."""
+    if isinstance(error, ByokError):
+        return error
+    if lacks_memory(error):
+        return lack_of_memory()
+    return _index_error("cannot be used", error)
+
+
+def lack_of_memory() -> IndexLacksMemory:
+    """Return the error for an index that byok has too little memory to use."""
+    return IndexLacksMemory(
+        "byok has too little memory for the code index.", hint=MEMORY_HINT
+    )
+
+
+def _index_error(how: str, error: BaseException) -> IndexFailed:
+    if _FULL.search(str(error)):
+        return DiskFull(
+            "The disk is full; the index cannot be written.",
+            hint="Free some disk space.",
+        )
+    if speaks_of_memory(str(error)):
+        return lack_of_memory()
+    return IndexFailed(f"The index {how}: {str(error)[:_LONGEST]}.", hint=_MEND)

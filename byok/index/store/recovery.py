@@ -11,7 +11,7 @@ from byok.storage.database import Database, select_in
 _log = logging.getLogger(__name__)
 # Raise it when tokens or chunks change. Every blob is then indexed again, in the
 # background, while its old documents answer. A new field of the documents must be
-# appended to older indexes too (`index_fields.py`): an index that cannot be opened is
+# appended to older indexes too (`tantivy_index.py`): an index that cannot be opened is
 # replaced by an empty one.
 INDEX_VERSION = 3
 _VERSION_KEY = "index_version"  # in `meta`: all blobs have it

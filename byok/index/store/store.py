@@ -20,8 +20,7 @@ from filelock import FileLock, Timeout
 from byok.errors import DataDamaged, IndexFailed, NotReady
 from byok.index.store import blobs
 from byok.index.store.batches import Batches, Written
-from byok.index.store.index_errors import index_in_use
-from byok.index.store.lexical import LexicalIndex
+from byok.index.store.chunk_index import LexicalIndex, index_in_use
 from byok.index.store.schema import INDEX
 from byok.index.store.tantivy_index import TantivyIndex
 from byok.index.types import IndexTask, ParseOutcome

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from byok.index.files.repository import Marks, marks_of, repository_of
-from byok.index.store.packing import pack_history, unpack_history
+from byok.index.store.schema import pack_history, unpack_history
 from byok.index.store.store import Store
 from byok.index.types import MOST_FILES, Commit, CommitHistory
-from byok.platform.child_process import run_program
-from byok.platform.programs import clean_environment, find_program
+from byok.platform.programs import clean_environment, find_program, run_program
 
 # Cleans commit messages: no links, numbers, trailers or code.
 

@@ -14,12 +14,19 @@ from byok.chat import Json
 from byok.error_table import GROUPS, error_rows
 from byok.errors import CannotStart, NotReady
 from byok.features.journal.settings import JournalSettings
-from byok.journal.conversations import latest_conversations, sum_requests
-from byok.journal.problems import ErrorSum, find_problems
 from byok.journal.reader import left_out
-from byok.journal.reading import LogFilter, StoredEntry, entries_before
-from byok.server.dashboard.endpoint import PageHandler, PageRequest
-from byok.server.dashboard.fields import (
+from byok.journal.reading import (
+    ErrorSum,
+    LogFilter,
+    StoredEntry,
+    entries_before,
+    find_problems,
+    latest_conversations,
+    sum_requests,
+)
+from byok.server.dashboard.endpoint import (
+    PageHandler,
+    PageRequest,
     bad_field,
     read_count,
     read_flag,

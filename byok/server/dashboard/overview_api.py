@@ -21,10 +21,11 @@ from byok.index.types import SkipReason
 from byok.keys import KeyWanted, clean_key, fingerprint
 from byok.retrieval.code_context import CodeContext
 from byok.routing import Service
-from byok.server.catalog_report import known_catalog
 from byok.server.control import Control
-from byok.server.dashboard.endpoint import PageHandler, PageRequest
-from byok.server.dashboard.fields import (
+from byok.server.daemon_endpoints import known_catalog
+from byok.server.dashboard.endpoint import (
+    PageHandler,
+    PageRequest,
     bad_field,
     read_choice,
     read_count,
@@ -37,7 +38,7 @@ from byok.server.dashboard.fields import (
 from byok.server.endpoints import LocalHandler
 from byok.upstream.base import Upstream
 from byok.wiring.apis import base_url_of
-from byok.wiring.key_entry import key_named
+from byok.wiring.key_sources import key_named
 from byok.wiring.services import Services
 
 

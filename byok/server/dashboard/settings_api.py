@@ -7,13 +7,12 @@ from typing import Any
 
 from byok.chat import Json
 from byok.config.faults import SettingFault
-from byok.dashboard.settings_change import Tables, read_changes
+from byok.dashboard.editable import Tables, read_changes
 from byok.dashboard.settings_page import SettingsPage, write_faults
 from byok.errors import ConfigError
 from byok.server.control import Control, needs_restart
-from byok.server.dashboard.endpoint import PageHandler, PageRequest
-from byok.server.dashboard.fields import read_text
-from byok.wiring.moved_secrets import moved_secrets
+from byok.server.dashboard.endpoint import PageHandler, PageRequest, read_text
+from byok.wiring.key_sources import moved_secrets
 from byok.wiring.services import Services
 
 _LONGEST_REVISION = 100

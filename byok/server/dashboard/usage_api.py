@@ -13,11 +13,25 @@ from typing import NamedTuple
 
 from byok.chat import Json
 from byok.features.journal.settings import JournalSettings
-from byok.journal.buckets import Step, days_before, hours_before
-from byok.journal.series import SPLITS, Bucket, SeriesReader
-from byok.journal.usage import GROUPS, UsageRow, UsageTable, add_rows, top_usage
-from byok.server.dashboard.endpoint import PageHandler, PageRequest
-from byok.server.dashboard.fields import read_choice, read_count
+from byok.journal.usage import (
+    GROUPS,
+    SPLITS,
+    Bucket,
+    SeriesReader,
+    Step,
+    UsageRow,
+    UsageTable,
+    add_rows,
+    days_before,
+    hours_before,
+    top_usage,
+)
+from byok.server.dashboard.endpoint import (
+    PageHandler,
+    PageRequest,
+    read_choice,
+    read_count,
+)
 from byok.server.dashboard.journal_api import read_journal
 from byok.wiring.services import Services
 

@@ -1,11 +1,12 @@
-"""Whole HTTP responses: JSON objects and errors."""
+"""One HTTP request on its way through the server, and whole HTTP responses."""
 
 import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from aiohttp.web import Response
+from aiohttp.web import BaseRequest, Response
 
-from byok.clients.errors import anthropic_error, openai_error, status_of
+from byok.clients.fields import anthropic_error, openai_error, status_of
 from byok.errors import (
     ByokError,
     NotAllowed,
@@ -14,12 +15,15 @@ from byok.errors import (
 )
 from byok.platform.installation import make_pasteable
 from byok.platform.memory import lacks_memory, memory_is_short
+from byok.record import RequestRecord
 from byok.redact import Redactor
-from byok.server.openai_api import ClientApi
+from byok.server.http.guard import Requester
+from byok.server.openai_api import ClientApi, client_api
 from byok.wire.json_lines import encode_line
 
 if TYPE_CHECKING:
     from byok.chat import Json
+
 
 _log = logging.getLogger(__name__)
 REQUEST_ID = "X-Request-Id"  # what names a request in its answer and in the log
@@ -110,3 +114,30 @@ def internal_error() -> ByokError:
         "Internal error.",
         hint="See the log: byok service logs",
     )
+
+
+# One HTTP request on its way through the server.
+
+
+@dataclass(slots=True)
+class HttpExchange:
+    """A request, its record, and how its errors are written.
+
+    `requester` is set once the token was checked.
+    """
+
+    request: BaseRequest
+    record: RequestRecord
+    redactor: Redactor
+    requester: Requester = Requester.CLIENT
+
+    @property
+    def request_id(self) -> str:
+        """What names the request in answers and in the log."""
+        return self.record.request_id
+
+    def write_error(self, error: ByokError) -> Response:
+        """Write an error as this client reads it, and note it."""
+        self.record.note_error(error)
+        kind = client_api(self.request.raw_path)
+        return error_response(error, self.request_id, self.redactor, kind)

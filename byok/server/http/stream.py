@@ -40,8 +40,7 @@ from aiohttp.web import StreamResponse
 from byok.augment.chat_reply import chunk
 from byok.chat import Json
 from byok.record import Hop
-from byok.server.http.exchange import HttpExchange
-from byok.server.http.reply import COMMON, REQUEST_ID
+from byok.server.http.reply import COMMON, REQUEST_ID, HttpExchange
 from byok.wire.json_lines import encode_line
 
 LINES = {

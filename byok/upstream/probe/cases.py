@@ -11,8 +11,14 @@ from byok.dialects.efforts import EFFORTS
 from byok.dialects.model_facts import FactSource
 from byok.errors import ContextLengthExceeded, RefusalKind
 from byok.upstream.probe import questions
-from byok.upstream.probe.asking import ProbeAnswer, Prober
-from byok.upstream.probe.finding import Finding, ProbeState, describe, failure
+from byok.upstream.probe.asking import (
+    Finding,
+    ProbeAnswer,
+    Prober,
+    ProbeState,
+    describe,
+    failure,
+)
 from byok.upstream.probe.report import ProbeOutcome, ProbeResult
 from byok.upstream.probe.tool_cases import (
     try_results,

@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from byok.dialects.model_facts import Price
-from byok.upstream.probe.asking import Prober
+from byok.upstream.probe.asking import Finding, Prober, ProbeState
 from byok.upstream.probe.cases import ProbeCase, result_of
-from byok.upstream.probe.finding import Finding, ProbeState
 from byok.upstream.probe.report import ProbeOutcome, ProbeResult
 
 _MOST_SECONDS = 900.0

@@ -4,8 +4,14 @@ from byok.chat import Part, ThinkingPart, ToolCall, ToolUse
 from byok.dialects.model_facts import Replay
 from byok.errors import RefusalKind
 from byok.upstream.probe import questions
-from byok.upstream.probe.asking import ProbeAnswer, Prober
-from byok.upstream.probe.finding import Finding, ProbeState, describe, failure
+from byok.upstream.probe.asking import (
+    Finding,
+    ProbeAnswer,
+    Prober,
+    ProbeState,
+    describe,
+    failure,
+)
 from byok.upstream.probe.report import ProbeOutcome
 
 YES, NO, SKIPPED = ProbeOutcome.YES, ProbeOutcome.NO, ProbeOutcome.SKIPPED

@@ -5,7 +5,7 @@ from typing import Any
 from byok.chat import ChatRequest, Origin, ProviderData, ToolCall
 from byok.clients.block_reply import ReplyHead
 from byok.clients.chat_completions import CompletionReply, write_usage
-from byok.clients.tools import write_freeform
+from byok.clients.turns import write_freeform
 from byok.errors import BadRequest
 from byok.events import (
     Citation,

@@ -7,7 +7,7 @@ import pytest
 from byok.chat import ChatRequest, Origin, ProviderData, ToolCall
 from byok.clients.block_reply import ReplyHead
 from byok.clients.responses import ResponseReply
-from byok.clients.tools import write_freeform
+from byok.clients.turns import write_freeform
 from byok.errors import ContextLengthExceeded
 from byok.events import (
     Citation,

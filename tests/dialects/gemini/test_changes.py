@@ -3,7 +3,7 @@
 from typing import Any
 
 from byok.dialects.gemini import remedies
-from byok.dialects.request_parts import NOT_CHECKED
+from byok.dialects.safe_names import NOT_CHECKED
 
 SEARCH: dict[str, Any] = {"googleSearch": {}}
 INLINE = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}

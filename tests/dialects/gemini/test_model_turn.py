@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from byok.chat import Origin, Part, ProviderData, TextPart, ThinkingPart, ToolCall
 from byok.dialects.base import Target
 from byok.dialects.gemini.request import ModelTurns
-from byok.dialects.request_parts import NOT_CHECKED
-from byok.dialects.safe_names import Aliases, spell_name
+from byok.dialects.safe_names import NOT_CHECKED, Aliases, spell_name
 from tests.fakes.values import VALUES
 
 MODEL = "gemini-3-pro"

@@ -1,6 +1,6 @@
 """Ids of calls that repeat, or are too long."""
 
-from byok.dialects.openai_responses.items import CallIds
+from byok.dialects.openai_responses.request import CallIds
 
 
 def test_an_id_that_repeats_pairs_each_call_with_its_result() -> None:

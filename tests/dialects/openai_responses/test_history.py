@@ -14,8 +14,7 @@ from byok.chat import (
 )
 from byok.dialects.base import Target
 from byok.dialects.model_facts import ModelFacts, Replay
-from byok.dialects.openai_responses.items import CallIds
-from byok.dialects.openai_responses.request import assistant_items
+from byok.dialects.openai_responses.request import CallIds, assistant_items
 from byok.dialects.safe_names import Aliases, spell_name
 
 HERE = Origin("openai_responses", "box", "m")

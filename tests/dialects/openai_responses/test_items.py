@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from byok.dialects.openai_responses.items import (
+from byok.dialects.openai_responses.request import (
     citations,
     foreign_tool,
     message_text,

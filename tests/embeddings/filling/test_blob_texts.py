@@ -8,7 +8,7 @@ import pytest
 from byok.embeddings.filling import group, quick_turns, read_texts
 from byok.embeddings.recipe import texts_of
 from byok.embeddings.store.listings import ListedBlob
-from byok.index.store.packing import pack_spans
+from byok.index.store.schema import pack_spans
 from byok.index.types import Span
 from tests.fakes.engines import complete, engine, project
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from byok.embeddings.store.database import VectorDatabase, translate_errors
-from byok.embeddings.store.schema import VECTORS
+from byok.embeddings.store.spaces import VECTORS
 from byok.errors import CannotStart, ConfigError, IndexFailed, NotReady
 from tests.fakes.vectors import Rows
 

@@ -1,6 +1,6 @@
 """The ids of vectors."""
 
-from byok.embeddings.store.schema import first_id
+from byok.embeddings.store.spaces import first_id
 
 
 def test_ids_of_vectors_of_two_spaces_do_not_meet() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.embeddings.store import spaces, tidy, vector_rows
+from byok.embeddings.store import spaces, store, vector_rows
 from byok.embeddings.store.database import VectorDatabase
 from byok.embeddings.store.quantise import quantise
 from byok.embeddings.store.spaces import Space
@@ -40,7 +40,7 @@ def count(connection: VectorDatabase, table: str) -> int:
 def tidy_all(connection: VectorDatabase, day: int) -> int:
     for steps in range(99):
         with connection.writing() as db:
-            if not tidy.tidy(db, day):
+            if not store.tidy(db, day):
                 return steps
     raise AssertionError("it never ends")
 
@@ -54,7 +54,7 @@ def test_a_space_that_is_left_goes_in_several_steps(connection: VectorDatabase) 
     assert count(connection, "space") == 1
     with connection.reading() as db:
         assert spaces.all_spaces(db) == [new]
-        assert not tidy.give_back(db)
+        assert not store.give_back(db)
         assert db.execute("PRAGMA main.freelist_count").fetchone() == (0,)
 
 

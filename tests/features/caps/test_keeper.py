@@ -12,8 +12,7 @@ from byok.config import Settings
 from byok.dialects.model_facts import Price
 from byok.events import Usage
 from byok.features.base import PASS, Asking, Verdict
-from byok.features.caps.keeper import CapKeeper
-from byok.features.caps.ledger import bounds_of, day_of
+from byok.features.caps.feature import CapKeeper, bounds_of, day_of
 from byok.features.status import Meter, StatusLine
 from byok.platform.paths import find_paths
 from byok.record import RequestRecord

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from byok.features.caps.ledger import Ledger, Spent, bounds_of, day_of, spending_of
+from byok.features.caps.feature import Ledger, Spent, bounds_of, day_of, spending_of
 from tests.fakes.journal_entries import NOW, entry, write_journal
 
 ONE = Spent(1, 110, 0.25)

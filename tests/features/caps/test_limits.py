@@ -3,8 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from byok.features.caps.ledger import Spent
-from byok.features.caps.limits import Cap, Period, Unit, list_caps
+from byok.features.caps.feature import Cap, Period, Spent, Unit, list_caps
 from byok.features.caps.settings import CapSettings
 
 SPENT = Spent(8, 5000, 1.5)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.features.capture.json_strings import find_strings
+from byok.features.capture.scrub import find_strings
 from tests.fakes.linear import check_linear
 
 JSON = st.recursive(

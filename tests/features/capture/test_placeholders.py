@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.features.capture.capture import Capture, Piece
-from byok.features.capture.placeholders import hide_content, hide_text
+from byok.features.capture.scrub import hide_content, hide_text
 from byok.record import Head, Hop
 
 

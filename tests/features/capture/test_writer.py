@@ -7,8 +7,8 @@ import pytest
 
 from byok.features.capture.capture import Capture
 from byok.features.capture.folder import KEPT_SECONDS, CaptureFolder
+from byok.features.capture.recorder import CaptureWriter, RawCapture
 from byok.features.capture.scrub import RawPiece
-from byok.features.capture.writer import CaptureWriter, RawCapture
 from byok.record import Hop
 from byok.redact import MARK, Redactor
 from tests.fakes.disk import fill, mounted

@@ -10,7 +10,7 @@ import pytest
 from byok.config import Settings
 from byok.dialects.model_facts import Price
 from byok.events import Usage
-from byok.features.journal.keeper import JournalKeeper
+from byok.features.journal.writer import JournalKeeper
 from byok.journal.cost import PriceOf
 from byok.platform.paths import find_paths
 from byok.record import RequestRecord

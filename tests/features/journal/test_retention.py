@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.features.journal.retention import STEP, tidy
+from byok.features.journal.writer import STEP, tidy
 from tests.fakes.journal_entries import NOW, entry, opened_journal, write_journal
 
 DAY = 86_400

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.features.journal.retention import STEP
-from byok.features.journal.writer import JournalWriter
+from byok.features.journal.writer import STEP, JournalWriter
 from tests.fakes.disk import fill, mounted
 from tests.fakes.journal_entries import (
     NOW,
@@ -214,7 +213,7 @@ import sys
 import time
 from pathlib import Path
 from tests.fakes.journal_entries import QUICK, entry
-from byok.features.journal.retention import STEP
+from byok.features.journal.writer import STEP
 from byok.features.journal.writer import JournalWriter
 
 writer = JournalWriter(Path(sys.argv[1]), str, QUICK)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from byok.features.live.pulse import Pulse
+from byok.features.live.requests import Pulse
 from tests.fakes.patience import PATIENCE
 
 

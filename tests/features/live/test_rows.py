@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from byok.events import Usage
-from byok.features.live.pulse import Pulse
-from byok.features.live.rows import Counter, EndedRow, OpenRow
+from byok.features.live.requests import Counter, EndedRow, OpenRow, Pulse
 from byok.journal.entry import make_entry
 from byok.record import Hop, RequestRecord
 from byok.redact import Redactor

@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.features.loops.words import AnsweredCall
+from byok.features.loops.watch import AnsweredCall
 
 
 def call(arguments: str, name: str = "t", content: str = "") -> AnsweredCall:

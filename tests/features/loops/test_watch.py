@@ -6,8 +6,7 @@ from itertools import cycle, islice
 import pytest
 
 from byok.features.loops.settings import LoopSettings
-from byok.features.loops.watch import LoopWatch
-from byok.features.loops.words import AnsweredCall
+from byok.features.loops.watch import AnsweredCall, LoopWatch
 from tests.fakes.linear import check_linear
 
 LIMITS = LoopSettings()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.features.loops.words import AnsweredCall, Loop, LoopKind
+from byok.features.loops.watch import AnsweredCall, Loop, LoopKind
 
 CALL = AnsweredCall("edit", '{"path": "a.py"}', "No such text.\nMore.", is_error=True)
 

@@ -65,7 +65,7 @@ async def test_off_is_the_default(fake: FakeUpstream) -> None:
 async def test_without_the_sdk_the_settings_are_refused(
     fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "byok.features.otel.collector", None)
+    monkeypatch.setitem(sys.modules, "byok.features.otel.spans", None)
     async with FakeCollector() as collector:
         with pytest.raises(ConfigError, match="not installed"):
             async with running(sending_to(collector, fake)):

@@ -3,8 +3,13 @@
 import pytest
 
 from byok.index.parse.chunking import definitions
-from byok.index.parse.names import NameKind, name_kind, name_marks, plain_name
-from byok.index.parse.prepare import prepare
+from byok.index.parse.prepare import (
+    NameKind,
+    name_kind,
+    name_marks,
+    plain_name,
+    prepare,
+)
 from tests.fakes.language_samples import SAMPLES
 
 

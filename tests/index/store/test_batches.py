@@ -7,8 +7,7 @@ import pytest
 
 from byok.errors import IndexFailed
 from byok.index.store import blobs
-from byok.index.store.packing import unpack_spans
-from byok.index.store.schema import INDEXED, NAMED, TO_INDEX, TO_REMOVE
+from byok.index.store.schema import INDEXED, NAMED, TO_INDEX, TO_REMOVE, unpack_spans
 from byok.index.types import (
     IndexTask,
     ParseJob,

@@ -5,10 +5,7 @@ import sqlite3
 import pytest
 
 from byok.errors import DiskFull, IndexFailed, IndexInUse, NotReady
-from byok.index.store.index_errors import (
-    explain_failure,
-    translate_errors,
-)
+from byok.index.store.chunk_index import explain_failure, translate_errors
 
 
 def test_index_error_is_short_and_says_what_to_do() -> None:

@@ -7,8 +7,7 @@ import pytest
 import tantivy
 
 from byok.errors import IndexInUse
-from byok.index.store.index_fields import append_fields, lacks_fields
-from byok.index.store.tantivy_index import TantivyIndex
+from byok.index.store.tantivy_index import TantivyIndex, append_fields, lacks_fields
 from byok.index.types import Document, Prepared, Span
 from tests.fakes.old_index import write_old_index
 from tests.fakes.stores import ids_of, view, words

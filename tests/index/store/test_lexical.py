@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from byok.index.store import blobs
-from byok.index.store.chunk_index import ChunkScore
-from byok.index.store.lexical import LexicalIndex
+from byok.index.store.chunk_index import ChunkScore, LexicalIndex
 from byok.index.store.schema import TO_INDEX
 from byok.index.store.tantivy_index import TantivyIndex
 from byok.index.types import Document, Prepared, Span

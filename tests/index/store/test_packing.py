@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.index.store.packing import (
+from byok.index.store.schema import (
     pack_history,
     pack_ids,
     pack_spans,

@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 
 from byok.errors import ConfigError
-from byok.index.store.segments import check_folder, find_damaged, move_files
-from byok.index.store.tantivy_index import TantivyIndex
+from byok.index.store.tantivy_index import (
+    TantivyIndex,
+    check_folder,
+    find_damaged,
+    move_files,
+)
 from tests.fakes.segments import DAMAGES, make_index, replace
 from tests.fakes.stores import words
 

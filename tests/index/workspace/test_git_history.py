@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.index.store.packing import pack_history, unpack_history
+from byok.index.store.schema import pack_history, unpack_history
 from byok.index.types import MOST_FILES, Commit, CommitHistory
 from byok.index.workspace import git_history as history
 from byok.index.workspace.git_history import head, origin, read_history

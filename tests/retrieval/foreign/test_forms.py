@@ -2,8 +2,7 @@
 
 import pytest
 
-from byok.retrieval.foreign.tables import load_table, stemmer
-from byok.retrieval.foreign.words import find_entry
+from byok.retrieval.foreign.words import find_entry, load_table, stemmer
 
 
 def _english(text: str, language: str) -> str | None:

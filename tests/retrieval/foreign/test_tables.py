@@ -8,7 +8,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from byok.retrieval.foreign.tables import (
+from byok.retrieval.foreign.words import (
     LANGUAGES,
     load_table,
     normalize,

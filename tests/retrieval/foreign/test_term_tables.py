@@ -12,8 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from byok.index.parse.tokens import path_terms, stem, words
-from byok.retrieval.foreign.tables import read_entries
-from byok.retrieval.foreign.words import read_foreign
+from byok.retrieval.foreign.words import read_entries, read_foreign
 
 _LANGUAGES = ("ja", "ko", "ru", "es", "pt", "de", "fr")
 _SPACED = ("ru", "es", "pt", "de", "fr")

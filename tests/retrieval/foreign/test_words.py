@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from byok.index.parse.tokens import words
 from byok.index.types import Kind
-from byok.retrieval.foreign.tables import normalize
-from byok.retrieval.foreign.words import Foreign, read_foreign
+from byok.retrieval.foreign.words import Foreign, normalize, read_foreign
 from byok.retrieval.query import parse_query
 
 
@@ -124,7 +123,7 @@ def test_any_text_is_parsed(text: str) -> None:
 def test_english_question_loads_no_table() -> None:
     code = (
         "from byok.retrieval.query import parse_query\n"
-        "from byok.retrieval.foreign.tables import load_table\n"
+        "from byok.retrieval.foreign.words import load_table\n"
         "parse_query('where is the session cookie signed in app.py?')\n"
         "assert load_table.cache_info().misses == 0\n"
     )

@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from byok.features.live.requests import MOST_READERS
-from byok.server.dashboard import feed_api
+from byok.server.dashboard import api
 from byok.server.dashboard.endpoint import PAGE_HEADERS
 from byok.server.http.deadlines import Timing
 from byok.server.http.stream import OpenStream
@@ -123,7 +123,7 @@ async def test_it_ends_with_the_session() -> None:
 
 
 async def test_silence_has_a_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed_api, "_BEAT", 0.05)
+    monkeypatch.setattr(api, "_BEAT", 0.05)
     async with running(upstream="demo") as editor:
         page = await signed_in(editor)
         async with looking(page) as stream:
@@ -200,7 +200,7 @@ class Deaf(OpenStream):
 async def test_a_page_that_does_not_read_is_hung_up_on_when_the_daemon_stops(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(feed_api, "OpenStream", Deaf)
+    monkeypatch.setattr(api, "OpenStream", Deaf)
     patient = Timing(grace=60, last_words=60)
     async with running(upstream="demo", timing=patient) as editor:
         page = await signed_in(editor)
@@ -214,8 +214,8 @@ async def test_a_page_that_does_not_read_is_hung_up_on_when_the_daemon_stops(
 async def test_a_page_that_does_not_read_is_hung_up_on_after_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(feed_api, "OpenStream", Deaf)
-    monkeypatch.setattr(feed_api, "_PATIENCE", 0.05)
+    monkeypatch.setattr(api, "OpenStream", Deaf)
+    monkeypatch.setattr(api, "_PATIENCE", 0.05)
     async with running(upstream="demo") as editor:
         page = await signed_in(editor)
         async with looking(page) as stream:

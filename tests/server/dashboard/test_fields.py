@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from byok.errors import BadRequest
-from byok.server.dashboard.fields import (
+from byok.server.dashboard.endpoint import (
     read_choice,
     read_count,
     read_flag,

@@ -15,7 +15,7 @@ from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream
 
 if TYPE_CHECKING:
-    from byok.server.http.exchange import HttpExchange
+    from byok.server.http.reply import HttpExchange
 
 KEY = "sk-of-the-overview-0123456789"
 

@@ -8,7 +8,7 @@ from aiohttp.test_utils import make_mocked_request
 from byok.errors import BadRequest
 from byok.record import RequestRecord
 from byok.redact import Redactor
-from byok.server.http.exchange import HttpExchange
+from byok.server.http.reply import HttpExchange
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.upstream.probe.asking import Prober
+from byok.upstream.probe.asking import Prober, ProbeState
 from byok.upstream.probe.cases import (
     CASES,
     overflow_case,
@@ -18,7 +18,6 @@ from byok.upstream.probe.cases import (
     try_sampling,
     try_window,
 )
-from byok.upstream.probe.finding import ProbeState
 from byok.upstream.probe.report import ProbeOutcome
 from tests.fakes.probed import ProbedModel
 from tests.fakes.upstream import FakeUpstream, Script, refusal

@@ -1,8 +1,7 @@
 """What an answer that did not come means for a case."""
 
 from byok.errors import ConnectFailed, RefusalKind, UpstreamRefused
-from byok.upstream.probe.asking import ProbeAnswer
-from byok.upstream.probe.finding import describe, failure
+from byok.upstream.probe.asking import ProbeAnswer, describe, failure
 from byok.upstream.probe.report import ProbeOutcome
 
 REFUSAL = UpstreamRefused("sk-1 is not good", kind=RefusalKind.NO_IMAGES)

@@ -3,8 +3,7 @@
 import pytest
 
 from byok.dialects.model_facts import Replay
-from byok.upstream.probe.asking import Prober
-from byok.upstream.probe.finding import ProbeState
+from byok.upstream.probe.asking import Prober, ProbeState
 from byok.upstream.probe.report import ProbeOutcome
 from byok.upstream.probe.tool_cases import (
     try_results,

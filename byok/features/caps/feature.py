@@ -1,0 +1,421 @@
+"""Caps: requests beyond them are refused, all others are counted.
+
+A request counts when it begins, so a cap on requests is exact. What it takes is known
+at its end: so requests that run side by side when a cap on tokens or dollars is reached
+all end, and the cap is exceeded by what they take, at most `limits.streams` of them.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from byok.errors import BadRequest, CannotStart
+from byok.features.base import PASS, Asking, Feature, Site, Supplies, Verdict
+from byok.features.caps.settings import CapSettings
+from byok.features.journal.settings import JournalSettings
+from byok.features.status import Meter, StatusLine, StatusRow
+from byok.journal.cost import PriceOf, no_price, write_cost
+from byok.journal.entry import JournalEntry, make_entry
+from byok.journal.reading import highest_number
+from byok.journal.usage import JournalSums, sum_conversation, sum_period
+from byok.record import RequestRecord
+
+# What was spent by day and by conversation, by earlier runs and by this one.
+#
+# Both parts are apart, so nothing counts twice: of the journal only those entries count
+# that were there at the first look, and from then on requests are added in memory when
+# they end. So caps hold although the journal is written later, or not at all.
+
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+_MOST_DAYS = 32
+_MOST_CONVERSATIONS = 5000
+
+
+class Spent(NamedTuple):
+    """Sums of requests; `unpriced` are those whose cost is not among the `dollars`."""
+
+    requests: int = 0
+    tokens: int = 0
+    dollars: float = 0.0
+    unpriced: int = 0
+
+    def plus(self, other: "Spent") -> "Spent":
+        """Return both together."""
+        return Spent(
+            self.requests + other.requests,
+            self.tokens + other.tokens,
+            self.dollars + other.dollars,
+            self.unpriced + other.unpriced,
+        )
+
+
+def spending_of(entry: JournalEntry) -> Spent:
+    """Return what one request spent; the same rules as `journal/usage.py`."""
+    return Spent(
+        1 if entry.model and entry.attempts else 0,
+        (entry.input_tokens or 0) + (entry.output_tokens or 0),
+        entry.cost or 0.0,
+        1 if entry.model and entry.cost is None else 0,
+    )
+
+
+_NOTHING = Spent()
+
+
+@dataclass(slots=True)
+class _Account:
+    """`before` is what earlier runs spent, None as long as it was not looked up."""
+
+    before: Spent | None = None
+    own: Spent = _NOTHING
+
+    @property
+    def total(self) -> Spent:
+        return self.own if self.before is None else self.before.plus(self.own)
+
+
+class Ledger:
+    """What each day and each conversation has spent; for the event loop.
+
+    Of too many conversations, the least recently used is forgotten; the journal
+    knows it if it goes on.
+    """
+
+    def __init__(self, journal: Path, most: int = _MOST_CONVERSATIONS) -> None:
+        self._journal = journal
+        self._most = most
+        self._last: int | None = None  # the highest number of earlier runs
+        self._days: dict[date, _Account] = {}
+        self._conversations: dict[str, _Account] = {}
+        self._forgot = False
+        self._looking = asyncio.Lock()
+        self._told = False
+
+    def begin(self) -> None:
+        """Take the first look now: what the journal does not have yet, is added here.
+
+        Blocks for a millisecond, so that no request ends in between.
+        """
+        self._last = self._try(partial(highest_number, self._journal)) or 0
+
+    async def look_up(self, day: date, conversation: str) -> None:
+        """Look up what earlier runs spent; reads the journal in a thread."""
+        if not self._lacks(day, conversation):
+            return
+        async with self._looking:
+            if self._last is None:
+                highest = partial(highest_number, self._journal)
+                self._last = await self._read(highest) or 0
+            # What this run wrote of a conversation counts where it was forgotten here.
+            known = conversation in self._conversations or not self._forgot
+            account = self._day(day)
+            if account.before is None:
+                sums = partial(sum_period, self._journal, *bounds_of(day), self._last)
+                account.before = await self._find(sums)
+            if conversation:
+                await self._look_up_conversation(conversation, known=known)
+
+    async def _look_up_conversation(self, conversation: str, *, known: bool) -> None:
+        account = self._conversation(conversation)
+        if account.before is None:
+            last = self._last if known else None
+            sums = partial(sum_conversation, self._journal, conversation, last)
+            account.before = await self._find(sums)
+
+    def add(self, day: date, conversation: str, spent: Spent) -> None:
+        """Add a request that has ended; before the first look, the journal has it."""
+        if self._last is None:
+            return
+        account = self._day(day)
+        account.own = account.own.plus(spent)
+        if conversation and (conversation in self._conversations or not self._forgot):
+            account = self._conversation(conversation)
+            account.own = account.own.plus(spent)
+
+    def of_day(self, day: date) -> Spent:
+        """Return what a day has spent, as far as it was looked up."""
+        return self._day(day).total
+
+    def of_conversation(self, conversation: str) -> Spent:
+        """Return what a conversation has spent, likewise; nothing without an id."""
+        return self._conversation(conversation).total if conversation else _NOTHING
+
+    def _lacks(self, day: date, conversation: str) -> bool:
+        if self._day(day).before is None:
+            return True
+        return bool(conversation) and (
+            conversation not in self._conversations
+            or self._conversation(conversation).before is None
+        )
+
+    def _day(self, day: date) -> _Account:
+        account = self._days.setdefault(day, _Account())
+        if len(self._days) > _MOST_DAYS:
+            del self._days[next(iter(self._days))]
+        return account
+
+    def _conversation(self, conversation: str) -> _Account:
+        account = self._conversations.pop(conversation, None) or _Account()
+        self._conversations[conversation] = account
+        if len(self._conversations) > self._most:
+            del self._conversations[next(iter(self._conversations))]
+            self._forgot = True
+        return account
+
+    async def _find(self, read: Callable[[], JournalSums]) -> Spent:
+        return Spent(*(await self._read(read) or JournalSums()))
+
+    async def _read(self, read: Callable[[], T]) -> T | None:
+        return await asyncio.to_thread(self._try, read)
+
+    def _try(self, read: Callable[[], T]) -> T | None:
+        try:
+            return read()
+        except (CannotStart, OSError) as error:
+            level = logging.DEBUG if self._told else logging.WARNING
+            _log.log(level, "caps count from now on, without earlier runs: %s", error)
+            self._told = True
+            return None
+
+
+def day_of(seconds: float) -> date:
+    """Return the day of a time since 1970, by this machine's clock."""
+    return datetime.fromtimestamp(seconds).date()
+
+
+def bounds_of(day: date) -> tuple[float, float]:
+    """Return when a day begins and ends, in seconds since 1970; some have 23 hours."""
+    midnight = datetime.combine(day, datetime.min.time())
+    return midnight.timestamp(), (midnight + timedelta(days=1)).timestamp()
+
+
+# The caps of the settings, and what is said about them.
+
+
+CAP_REACHED = "cap_reached"
+_SOON = 0.8  # the part of a cap at which the user is told
+
+
+class Unit(StrEnum):
+    """What is counted."""
+
+    REQUESTS = "requests"
+    TOKENS = "tokens"
+    DOLLARS = "usd"
+
+
+class Period(StrEnum):
+    """What the counts belong to."""
+
+    DAY = "day"
+    CONVERSATION = "conversation"
+
+
+class Cap(NamedTuple):
+    """A limit of the user's: no request begins once `most` of the `unit` is used."""
+
+    unit: Unit
+    period: Period
+    most: float
+
+    @property
+    def name(self) -> str:
+        """The key in the settings."""
+        return f"{self.unit}_per_{self.period}"
+
+    def measure(self, spent: Spent, begun: int = 0) -> float:
+        """Return how much of the cap is used; `begun` are unfinished requests."""
+        match self.unit:
+            case Unit.REQUESTS:
+                return spent.requests + begun
+            case Unit.TOKENS:
+                return spent.tokens
+            case Unit.DOLLARS:
+                return spent.dollars
+
+    def is_near(self, used: float) -> bool:
+        """Whether the user should know."""
+        return used >= _SOON * self.most
+
+    def describe(self, used: float, unpriced: int = 0) -> str:
+        """Say how much is used, and how many requests are not in it."""
+        if self.unit is Unit.DOLLARS:
+            comma = "," if unpriced else ""
+            amounts = f"{write_cost(used, unpriced)}{comma} of ${self.most:,.2f}"
+        else:
+            amounts = f"{used:,.0f} of {self.most:,.0f} {self.unit}"
+        when = "today" if self.period is Period.DAY else "in this conversation"
+        return f"{amounts} {when}"
+
+    def warning(self, used: float, unpriced: int = 0) -> str:
+        """Say that the cap is near."""
+        return (
+            f"byok's cap is near: {self.describe(used, unpriced)}. Beyond it no model "
+            f"is asked ({self.name} under [caps] in the settings)."
+        )
+
+    def error(self, used: float, unpriced: int = 0) -> BadRequest:
+        """Return the refusal of a request: a status at which no SDK asks again."""
+        other = (
+            "wait until midnight"
+            if self.period is Period.DAY
+            else "begin a new conversation"
+        )
+        return BadRequest(
+            f"A cap of your settings is reached: {self.describe(used, unpriced)}.",
+            hint=f"Raise {self.name} under [caps] in config.toml, which counts at "
+            f"once, or {other}. byok usage shows what was asked.",
+            code=CAP_REACHED,
+            status=402,
+        )
+
+    def meter(self, used: float | None, unpriced: int) -> Meter:
+        """Return how much of it is used, for displays."""
+        in_dollars = self.unit is Unit.DOLLARS
+        return Meter(self.name, used, self.most, in_dollars, unpriced)
+
+
+def list_caps(settings: CapSettings) -> tuple[Cap, ...]:
+    """Return the caps that are set."""
+    named = ((unit, period) for period in Period for unit in Unit)
+    found = (Cap(u, p, getattr(settings, f"{u}_per_{p}")) for u, p in named)
+    return tuple(cap for cap in found if cap.most)
+
+
+_MOST_TOLD = 1000
+_UNCOUNTED = StatusLine(
+    "counted since the start of byok only, as the journal is off", "caps.uncounted"
+)
+
+
+class CapKeeper(Feature):
+    """Admits requests to models, and counts what they took."""
+
+    def __init__(self, site: Site) -> None:
+        """Take the journal's file; without caps it is never read."""
+        self._journal = site.paths.journal
+        self._clock = site.clock
+        self._caps: tuple[Cap, ...] = ()
+        self._price_of: PriceOf = no_price
+        self._journals = False
+        self._ledger = Ledger(self._journal)
+        self._begun: dict[str, str] = {}  # conversations by request
+        self._begun_in: Counter[str] = Counter()
+        self._told: set[tuple[Cap, Hashable]] = set()
+        self._logged: set[tuple[Cap, Hashable]] = set()
+
+    def configure(self, supplies: Supplies, /) -> None:
+        """Use these caps and prices from now on."""
+        settings = supplies.settings
+        caps, had = list_caps(settings.section(CapSettings)), self._caps
+        journals = settings.section(JournalSettings).keep_days > 0
+        if caps and not had:
+            self._ledger = Ledger(self._journal)
+        if caps and not journals and (self._journals or not had):
+            _log.warning(
+                "the journal is off (journal.keep_days), so after a restart caps do "
+                "not know what was spent before"
+            )
+        self._caps, self._price_of = caps, supplies.price_of
+        self._journals = journals
+
+    def read_again(self) -> None:
+        """Count anew from the journal, to which the process before has written."""
+        if self._caps and self._journals:
+            self._ledger = Ledger(self._journal)
+            self._ledger.begin()
+
+    async def admit(self, asking: Asking, /) -> Verdict:
+        """Let a request begin, which counts it, or refuse it."""
+        record = asking.record
+        if not self._caps or record.request_id in self._begun:
+            return PASS
+        day, talk = day_of(self._clock()), record.conversation
+        await self._ledger.look_up(day, talk)
+        price = self._price_of(asking.upstream, asking.model)
+        free = price is not None and price.is_free
+        near: list[tuple[Cap, Hashable, str]] = []
+        for cap in self._caps:
+            if cap.period is Period.CONVERSATION and not talk:
+                continue
+            of = day if cap.period is Period.DAY else talk
+            if free and cap.unit is Unit.DOLLARS:
+                continue
+            used, unpriced = self._measure(cap, day, talk)
+            if used >= cap.most:
+                return Verdict(cap.error(used, unpriced))
+            used += cap.unit is Unit.REQUESTS  # this one
+            if cap.is_near(used):
+                near.append((cap, of, cap.warning(used, unpriced)))
+        self._begun[record.request_id] = talk
+        self._begun_in[talk] += 1
+        return Verdict(notices=self._warn(near, shown=asking.shows_notices))
+
+    def _measure(self, cap: Cap, day: date, talk: str) -> tuple[float, int]:
+        """Return how much of a cap is used, and the requests of unknown price."""
+        if cap.period is Period.DAY:
+            spent, begun = self._ledger.of_day(day), len(self._begun)
+        else:
+            spent = self._ledger.of_conversation(talk)
+            begun = self._begun_in.get(talk, 0)
+        return cap.measure(spent, begun), spent.unpriced
+
+    def request_finished(self, record: RequestRecord, /) -> None:
+        """Count what a request took, also one that was cancelled."""
+        talk = self._begun.pop(record.request_id, None)
+        if talk is not None:
+            self._begun_in[talk] -= 1
+            if not self._begun_in[talk]:
+                del self._begun_in[talk]
+        if self._caps and record.is_of_client:
+            entry = make_entry(record, self._clock(), self._price_of)
+            spent = spending_of(entry)
+            if spent != Spent():
+                self._ledger.add(day_of(entry.started), record.conversation, spent)
+
+    async def status(self) -> Sequence[StatusRow]:
+        """Return the caps and what is used of them."""
+        if not self._caps:
+            return ()
+        day = day_of(self._clock())
+        await self._ledger.look_up(day, "")
+        unpriced = self._ledger.of_day(day).unpriced
+        rows: list[StatusRow] = [
+            cap.meter(
+                self._measure(cap, day, "")[0] if cap.period is Period.DAY else None,
+                unpriced,
+            )
+            for cap in self._caps
+        ]
+        return rows if self._journals else [*rows, _UNCOUNTED]
+
+    def _warn(
+        self, near: list[tuple[Cap, Hashable, str]], *, shown: bool
+    ) -> tuple[str, ...]:
+        """Warn once of each cap: in the log, and where the user sees it."""
+        warnings: list[str] = []
+        for cap, of, warning in near:
+            if _is_new(self._logged, (cap, of)):
+                _log.warning("%s", warning)
+            if shown and _is_new(self._told, (cap, of)):
+                warnings.append(warning)
+        return tuple(warnings)
+
+
+def _is_new(known: set[tuple[Cap, Hashable]], what: tuple[Cap, Hashable]) -> bool:
+    """Remember something; tell whether it was unknown."""
+    if what in known:
+        return False
+    if len(known) >= _MOST_TOLD:
+        known.clear()
+    known.add(what)
+    return True
