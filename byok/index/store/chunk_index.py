@@ -1,7 +1,7 @@
 """What byok needs of any index over chunks, and the errors of one.
 
-A second engine is one more file: a class with the methods of `LexicalIndex`
-(`LexicalIndex`), which passes the tests of that protocol. Vectors are no such engine:
+A second engine is one more file: a class with the methods of `LexicalIndex`,
+which passes the tests of that protocol. Vectors are no such engine:
 they come later than the words, from elsewhere, and have a store of their own (the room
 `byok/embeddings/`).
 What makes this seam narrow is that the index is never the truth. SQLite holds the rows;
