@@ -15,8 +15,8 @@ import typer
 
 from byok.cli import app
 from byok.cli.commands import ROWS, load_command
-from byok.config import Settings
 from byok.server.routes import FEATURE_ENDPOINTS
+from byok.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 _SOURCES = ("byok", "tools", "scripts")
@@ -180,6 +180,6 @@ def _definitions() -> frozenset[str]:
 @cache
 def _corpus() -> str:
     others = (ROOT / name for name in ("config.example.toml", "pyproject.toml"))
-    prompts = [*(ROOT / "byok" / "prompts").glob("*.md")]
+    prompts = [*(ROOT / "byok" / "core" / "prompts").glob("*.md")]
     texts = [file.read_text("utf-8") for file in (*_files(), *others, *prompts)]
     return "\n".join(("", *texts, *(prompt.stem for prompt in prompts), ""))

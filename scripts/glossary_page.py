@@ -7,30 +7,27 @@ ROOT = Path(__file__).parent.parent
 MOST = 60
 # The classes of a room that a newcomer meets first.
 TERMS: dict[str, tuple[str, ...]] = {
-    "byok": (
+    "byok/core": (
         *("ChatRequest", "Message", "ToolCall", "ToolResult", "ThinkingPart"),
         *("ProviderData", "ToolCallDelta", "Notice", "Stage", "CodeQuestion"),
         *("Purpose", "EndpointGroup", "ServedBy", "RequestRecord", "ByokError"),
-        "UpstreamError",
+        *("RepairMode", "UpstreamError", "SSEDecoder", "Instance"),
     ),
-    "byok/wire": ("SSEDecoder",),
-    "byok/clients": ("Question",),
-    "byok/augment": ("Generate", "Local", "ConstantReply", "ReplyJob"),
-    "byok/dialects": ("Dialect", "UpstreamRequest", "Remedy", "Preset", "FimMode"),
-    "byok/toolcalls": ("ToolCallAssembler", "RepairMode"),
-    "byok/window": ("WindowLimits", "Compaction"),
-    "byok/index": (
-        *("ContextEngine", "Workspace", "Uploads", "BlobSet", "SkipReason"),
-        *("Indexer", "Pool", "Batches", "LexicalIndex", "Synchroniser"),
+    "byok/storage": ("DatabaseKind",),
+    "byok/dialects": ("Dialect", "UpstreamRequest", "Remedy", "Preset"),
+    "byok/protocols": ("Generate", "Local", "ConstantReply", "ReplyJob", "Question"),
+    "byok/search": (
+        *("ContextEngine", "Workspace", "BlobSet", "SkipReason"),
+        *("Indexer", "Pool", "Batches", "LexicalIndex"),
+        *("Retriever", "Scope", "CodeContext"),
     ),
-    "byok/daemon": ("Instance",),
-    "byok/keys": ("KeyLadder",),
-    "byok/retrieval": ("Retriever", "Scope", "CodeContext"),
     "byok/upstream": (
         *("Upstream", "Plan", "Recovery", "Router", "Catalog", "CircuitBreaker"),
-        "OfficialService",
+        *("OfficialService", "ToolCallAssembler"),
+        *("WindowLimits", "Compaction"),
     ),
-    "byok/config": ("Settings",),
+    "byok/settings": ("Settings", "KeyLadder"),
+    "byok/features": ("Feature", "FeatureRow"),
     "byok/wiring": ("Services",),
     "byok/server": ("Guard", "Answerable", "ModelAnswer", "Gate", "LineStream"),
 }
@@ -62,18 +59,18 @@ def page() -> str:
     """Return the whole page."""
     parts = [HEAD]
     for room, names in TERMS.items():
-        found = classes(ROOT / room, deep=room != "byok")
-        title = "The vocabulary" if room == "byok" else f"`{room}/`"
+        found = classes(ROOT / room)
+        title = "The vocabulary" if room == "byok/core" else f"`{room}/`"
         parts += [f"## {title}", "", "| class | file | meaning |", "|---|---|---|"]
         parts += [_row(name, found.get(name, [])) for name in names]
         parts += [""]
     return "\n".join(parts)
 
 
-def classes(room: Path, *, deep: bool = True) -> dict[str, list[tuple[Path, str]]]:
+def classes(room: Path) -> dict[str, list[tuple[Path, str]]]:
     """Return the files and first lines of the classes of a room, by name."""
     found: dict[str, list[tuple[Path, str]]] = {}
-    for file in sorted(room.rglob("*.py") if deep else room.glob("*.py")):
+    for file in sorted(room.rglob("*.py")):
         for node in ast.parse(file.read_text("utf-8")).body:
             if isinstance(node, ast.ClassDef):
                 first = (ast.get_docstring(node) or "").partition("\n")[0]

@@ -146,7 +146,7 @@ def import_traced(rooms: list[str], coverage: Coverage) -> None:
 
 def read_summaries(coverage: Coverage, folder: Path) -> dict[str, dict[str, int]]:
     """Return coverage's own figures of each file, by its path from the root."""
-    from byok.wire.json_body import parse_json  # of a room whose import is traced
+    from byok.core.wire.json_body import parse_json  # of a room whose import is traced
 
     report = folder / "coverage.json"
     coverage.json_report(outfile=str(report))

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from byok.config import Settings
+from byok.settings import Settings
 
 EXAMPLE = Path(__file__).parent.parent / "config.example.toml"
 _HEAD = re.compile(r"#\[(.+)\]")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from byok.error_table import GROUPS, ErrorRow, error_rows
+from byok.core.error_table import GROUPS, ErrorRow, error_rows
 
 _SOURCE = Path(__file__).with_name("troubleshooting_head.md")
 

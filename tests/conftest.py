@@ -58,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 # Here every test is slow: it starts programs, or serves as if it were one.
-_SLOW = ("tests/cli/", "tests/e2e/", "tests/mcp/", "tests/ui/")
+_SLOW = ("tests/cli/", "tests/e2e/", "tests/cli/mcp_server/", "tests/ui/")
 # What a test of a quick run may compute before it is named at the end, in seconds.
 _QUICK_SECONDS = 1.0
 _SETTINGS = "_hypothesis_internal_use_settings"  # there is no public name for it

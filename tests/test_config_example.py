@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from byok.augment.endpoints import ENDPOINTS, Generate
-from byok.config import Settings, UpstreamSettings, example, load_settings
-from byok.config.sections import (
+from byok.dialects.presets import PRESETS
+from byok.protocols.augment.endpoints import ENDPOINTS, Generate
+from byok.settings import Settings, UpstreamSettings, example, load_settings
+from byok.settings.sections import (
     FactSettings,
     FallbackSettings,
     ModelSettings,
     OfficialSettings,
     TeamSettings,
 )
-from byok.dialects.presets import PRESETS
 
 TEXT = example()
 HEADER = re.compile(r"^#(\[.+\])$", re.MULTILINE)

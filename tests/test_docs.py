@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from byok import __version__
+from byok.cli.checks.examine import CHECKS
 from byok.dialects.presets import PRESETS
-from byok.doctor.examine import CHECKS
-from byok.journal.entry import JournalEntry
+from byok.features.journal.entry import JournalEntry
 from scripts import glossary_page
 from scripts.doc_names import FOREIGN, unknown_names
 
@@ -99,7 +99,7 @@ def test_a_document_names_only_what_exists(path: Path) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "byok/wire/no_such.py",
+        "byok/core/wire/no_such.py",
         "no_such.py",
         "wire/no_such/",
         "byok no-such-command",
@@ -121,7 +121,13 @@ def test_a_name_that_does_not_exist_is_found(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["byok/wire/sse.py", "wire/sse.py", "byok index add DIR", "chat.retrieval"]
+    "name",
+    [
+        "byok/core/wire/sse.py",
+        "core/wire/sse.py",
+        "byok index add DIR",
+        "chat.retrieval",
+    ],
 )
 def test_a_name_that_exists_is_not_reported(tmp_path: Path, name: str) -> None:
     file = tmp_path / "page.md"
@@ -131,7 +137,7 @@ def test_a_name_that_exists_is_not_reported(tmp_path: Path, name: str) -> None:
 
 def test_a_file_in_a_row_belongs_to_the_room_of_the_row(tmp_path: Path) -> None:
     file = tmp_path / "page.md"
-    file.write_text("| `byok/wire/` | `sse.py` `keyring_store.py` |\n", "utf-8")
+    file.write_text("| `byok/core/wire/` | `sse.py` `keyring_store.py` |\n", "utf-8")
     assert set(unknown_names(file)) == {"keyring_store.py"}
 
 

@@ -18,17 +18,17 @@ SUMMARY = {
 
 def test_coverage_has_tests_to_run_for_each_pure_room() -> None:
     rooms = read_pure_rooms()
-    assert {"byok.wire", "byok.dialects", "byok.redact"} <= {*rooms}
-    bare = {"byok.chat", "byok.conversation_builder", "byok.routing"}
+    assert {"byok.core.wire", "byok.dialects", "byok.core.redact"} <= {*rooms}
+    bare = {"byok.core.chat", "byok.core.conversation_builder", "byok.core.routing"}
     # Those are tested where they are used.
     assert {room for room in rooms if not unit_tests(room)} <= bare
 
 
 def test_coverage_of_a_room_is_the_sum_of_its_files() -> None:
     files = dict.fromkeys(
-        ["byok/wire/a.py", "byok/wire/b.py", "byok/wired.py"], SUMMARY
+        ["byok/core/wire/a.py", "byok/core/wire/b.py", "byok/wired.py"], SUMMARY
     )
-    found = room_coverage("byok.wire", files)
+    found = room_coverage("byok.core.wire", files)
     assert (found.lines, found.branches) == (Share(18, 20), Share(8, 8))
     assert room_coverage("byok.wired", files).lines == Share(9, 10)
 

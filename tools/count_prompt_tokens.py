@@ -21,10 +21,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from byok.prompts.kinds import FAMILIES, KINDS, TOOL
-from byok.prompts.prompt_set import Situation, count_tokens, shipped_prompts
-from byok.prompts.template import Choice, Template
-from byok.purposes import SUMMARY_HOLDS
+from byok.core.prompts.kinds import FAMILIES, KINDS, TOOL
+from byok.core.prompts.prompt_set import Situation, count_tokens, shipped_prompts
+from byok.core.prompts.template import Choice, Template
+from byok.core.purposes import SUMMARY_HOLDS
 
 PAGE = Path(__file__).parent.parent / "docs" / "PROMPTS.md"
 BEGIN = "<!-- tools/count_prompt_tokens.py: begin -->"

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 
 from playwright.async_api import Browser, Page
 
-from byok.platform.paths import find_paths
+from byok.core.platform.paths import find_paths
 from tests.fakes.chromium import browsing
 from tests.fakes.daemon import Editor, running
 from tests.fakes.dashboard import signed_in

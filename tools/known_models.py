@@ -1,4 +1,4 @@
-"""Write byok/known_models.json from a public list of models: scripts/known_models.
+"""Write the table of known models from a public list: scripts/known_models.
 
 The list is part of LiteLLM (MIT licence), in a wheel whose version and hash are pinned
 here; to renew the table, change all three values of `SOURCE`. The wheel is downloaded
@@ -19,7 +19,7 @@ import orjson
 
 from byok.dialects.model_lists import read_litellm, write_table
 
-TABLE = Path(__file__).parent.parent / "byok" / "known_models.json"
+TABLE = Path(__file__).parent.parent / "byok" / "dialects" / "known_models.json"
 MOST_BYTES = 160 * 1024
 _MEMBER = "litellm/model_prices_and_context_window_backup.json"
 

@@ -27,7 +27,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from byok.daemon.challenge import derive_owner_token
+from byok.core.daemon.challenge import derive_owner_token
 from tests.fakes.program import ROOT
 
 _READY = re.compile(rb"http://127\.0\.0\.1:(\d+)")

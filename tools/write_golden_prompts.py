@@ -1,4 +1,4 @@
-"""Write tests/prompts/golden/ anew: `python -m tools.write_golden_prompts`.
+"""Write tests/core/prompts/golden/ anew: `python -m tools.write_golden_prompts`.
 
 Each file is the system message that byok sends upstream on one of the occasions in
 tests/fakes/occasions.py. Read the difference before you commit it.
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.fakes.occasions import OCCASIONS
 
-GOLDEN = Path(__file__).parent.parent / "tests" / "prompts" / "golden"
+GOLDEN = Path(__file__).parent.parent / "tests" / "core" / "prompts" / "golden"
 _END = ".txt"
 
 

@@ -1,6 +1,6 @@
 """The command line: one file per command, imported when the command is called."""
 
-from byok.platform.search_path import leave_out_working_folder
+from byok.core.platform.search_path import leave_out_working_folder
 
 leave_out_working_folder()  # before anything else is imported
 # isort: split
@@ -19,11 +19,11 @@ import typer
 
 from byok.cli.commands import Program
 from byok.cli.output import fail
-from byok.errors import ByokError, ConfigError
-from byok.platform.file_errors import of_system
-from byok.platform.memory import fit_into_limit, lacks_memory, memory_is_short
-from byok.platform.paths import find_paths
-from byok.platform.programs import distrust
+from byok.core.errors import ByokError, ConfigError
+from byok.core.platform.file_errors import of_system
+from byok.core.platform.memory import fit_into_limit, lacks_memory, memory_is_short
+from byok.core.platform.paths import find_paths
+from byok.core.platform.programs import distrust
 
 EXIT_CONFIG = 78
 _EXITS = {
@@ -112,7 +112,7 @@ def _program(
 
 def _workspaces() -> list[Path]:
     """Return all folders that byok indexes or has indexed."""
-    from byok.index.store.workspaces import roots_in
+    from byok.search.index.store.workspaces import roots_in
 
     return roots_in(find_paths().database)
 

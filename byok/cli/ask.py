@@ -2,12 +2,12 @@
 
 import asyncio
 
-from byok.chat import Json
+from byok.cli.daemon_client.daemon import find_daemon, talking
 from byok.cli.output import tell
-from byok.daemon.instance import is_held
-from byok.daemon_client.daemon import find_daemon, talking
-from byok.errors import NotReady
-from byok.platform.paths import Paths, find_paths
+from byok.core.chat import Json
+from byok.core.daemon.instance import is_held
+from byok.core.errors import NotReady
+from byok.core.platform.paths import Paths, find_paths
 
 
 def ask_daemon(service: str, body: Json | None = None) -> Json | None:

@@ -5,7 +5,7 @@ from typing import Annotated, Protocol
 
 import typer
 
-from byok.errors import ConfigError
+from byok.core.errors import ConfigError
 
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 

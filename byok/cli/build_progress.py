@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from byok.chat import Json
+from byok.cli.daemon_client.client import LocalClient
 from byok.cli.output import count_noun
-from byok.daemon_client.client import LocalClient
-from byok.errors import IndexFailed
-from byok.routing import Service
+from byok.core.chat import Json
+from byok.core.errors import IndexFailed
+from byok.core.routing import Service
 
 _POLL_SECONDS = 0.2
 _DONE = ("complete", "workspace-too-large", "folder-gone")

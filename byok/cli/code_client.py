@@ -9,8 +9,8 @@ from typing import Annotated, TypeVar
 import typer
 
 from byok.cli.command_context import load
-from byok.daemon_client.client import Answering, LocalClient, asking
-from byok.platform.paths import find_paths
+from byok.cli.daemon_client.client import Answering, LocalClient, asking
+from byok.core.platform.paths import find_paths
 
 T = TypeVar("T")
 WorkspacesOption = Annotated[

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from byok.cli.output import tell
-from byok.errors import ByokError, ConfigError
-from byok.platform.paths import Paths, find_paths
-from byok.redact import Redactor
+from byok.core.errors import ByokError, ConfigError
+from byok.core.platform.paths import Paths, find_paths
+from byok.core.redact import Redactor
 
 if TYPE_CHECKING:
-    from byok.config import Settings
+    from byok.settings import Settings
     from byok.wiring.services import Services
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ ConfigOption = Annotated[
 
 def _complete_upstream(begun: str) -> list[str]:
     """Return the names of upstreams that begin like this, for shell completion."""
-    from byok.config import upstream_names
+    from byok.settings import upstream_names
 
     own: Iterable[str] = ()
     with contextlib.suppress(ByokError):  # shell completion cannot show errors
@@ -49,7 +49,7 @@ def load(
     config: Path | None = None, overrides: dict[str, Any] | None = None
 ) -> tuple["Settings", Paths]:
     """Read the settings of this user."""
-    from byok.config import load_settings
+    from byok.settings import load_settings
 
     paths = find_paths()
     file = config or paths.config
@@ -60,7 +60,7 @@ def load(
 
 def tell_foreign_variables() -> None:
     """Warn about `BYOK_*` variables that match no setting."""
-    from byok.config import foreign_variables
+    from byok.settings import foreign_variables
 
     for warning in foreign_variables():
         tell(f"byok: {warning}")

@@ -5,10 +5,10 @@ import typer
 from byok.cli.ask import ask_daemon, tell_not_running
 from byok.cli.command_context import ConfigOption, load, tell_foreign_variables
 from byok.cli.output import say, say_json, say_text, tell
-from byok.config import check_settings, mask_settings
-from byok.errors import ConfigError
-from byok.platform.paths import create_private, find_paths
-from byok.routing import Service
+from byok.core.errors import ConfigError
+from byok.core.platform.paths import create_private, find_paths
+from byok.core.routing import Service
+from byok.settings import check_settings, mask_settings
 
 commands = typer.Typer(no_args_is_help=True)
 
@@ -22,7 +22,7 @@ def path() -> None:
 @commands.command("init")
 def init() -> None:
     """Create the settings file, with every key explained and commented out."""
-    from byok.config import example
+    from byok.settings import example
 
     file = find_paths().config
     try:
@@ -39,7 +39,7 @@ def init() -> None:
 @commands.command("example")
 def example() -> None:
     """Print an example file: every setting with its default and an explanation."""
-    from byok.config import example
+    from byok.settings import example
 
     say_text(example().rstrip("\n"))
 

@@ -13,7 +13,7 @@ from byok.cli.asker import Asker, YesOption, confirm
 from byok.cli.command_context import JsonOption, load
 from byok.cli.control import require_daemon
 from byok.cli.output import say, say_json, say_text, tell
-from byok.client_settings.connection import (
+from byok.clients.connection import (
     FORMATS,
     NEEDS_MODEL,
     DaemonAddress,
@@ -21,9 +21,9 @@ from byok.client_settings.connection import (
     FileConnector,
     settings_for,
 )
-from byok.client_settings.document import put_all
-from byok.client_settings.editor import preview_change, write_path
-from byok.client_settings.locations import (
+from byok.clients.document import put_all
+from byok.clients.editor import preview_change, write_path
+from byok.clients.locations import (
     ClientKind,
     ClientMachine,
     FileLocation,
@@ -32,13 +32,13 @@ from byok.client_settings.locations import (
     find_run_place,
     find_windows_files,
 )
-from byok.client_settings.settings_file import BackupStore, is_open_to_others
-from byok.daemon.token import read_token
-from byok.errors import ConfigError, DaemonGone
-from byok.escapes import shell_word
-from byok.platform.paths import Paths, find_paths
-from byok.redact import Redactor
-from byok.routing import Service
+from byok.clients.settings_file import BackupStore, is_open_to_others
+from byok.core.daemon.token import read_token
+from byok.core.errors import ConfigError, DaemonGone
+from byok.core.escapes import shell_word
+from byok.core.platform.paths import Paths, find_paths
+from byok.core.redact import Redactor
+from byok.core.routing import Service
 
 _VARIABLES = (ClientKind.CLI, ClientKind.SDK)
 ClientArgument = Annotated[ClientKind, typer.Argument(help="Which client.")]

@@ -10,16 +10,16 @@ import typer
 
 from byok.cli.ask import ask_daemon, refuse_if_silent
 from byok.cli.command_context import load
+from byok.cli.daemon_client.daemon import find_daemon, talking
+from byok.cli.daemon_client.start import Starter, daemon_command
 from byok.cli.output import say, tell
-from byok.daemon.instance import Instance, find_instance, is_held
-from byok.daemon_client.daemon import find_daemon, talking
-from byok.daemon_client.start import Starter, daemon_command
-from byok.errors import ByokError, CannotStart, DaemonGone, NotReady
-from byok.platform.paths import Paths, find_paths
-from byok.routing import Service
+from byok.core.daemon.instance import Instance, find_instance, is_held
+from byok.core.errors import ByokError, CannotStart, DaemonGone, NotReady
+from byok.core.platform.paths import Paths, find_paths
+from byok.core.routing import Service
 
 if TYPE_CHECKING:
-    from byok.service.control import UserService
+    from byok.clients.service.control import UserService
 
 EXIT_NOT_RUNNING = 3  # as `systemctl status` has it
 _END_SECONDS = 20.0  # longer than responses in progress may take
@@ -202,7 +202,7 @@ def _answers(host: str, port: int) -> bool:
 
 def find_service(paths: Paths) -> "UserService":
     """Return the service of this user, installed or not."""
-    from byok.service.control import UserService  # most commands find a daemon
+    from byok.clients.service.control import UserService  # most commands find a daemon
 
     return UserService.of_this_machine(paths)
 
@@ -230,7 +230,7 @@ def start_in_background(paths: Paths, port: int) -> Instance:
         CannotStart: the port is taken.
         NotReady: it does not answer within a minute.
     """
-    from byok.daemon.sockets import listen
+    from byok.core.daemon.sockets import listen
 
     for sock in listen(port):
         sock.close()

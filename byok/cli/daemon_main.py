@@ -12,30 +12,30 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from byok.chat import Json
 from byok.cli.ask import ask_daemon
 from byok.cli.code_client import folders
 from byok.cli.command_context import load, tell_foreign_variables
 from byok.cli.control import start_service
+from byok.cli.daemon_client.daemon import find_daemon
 from byok.cli.output import say, tell
-from byok.config import Settings, check_settings, upstream_named
-from byok.daemon.activation import take_activation
-from byok.daemon.instance import (
+from byok.core.chat import Json
+from byok.core.daemon.activation import take_activation
+from byok.core.daemon.instance import (
     Instance,
     Predecessor,
     only_instance,
     take_predecessor,
     write_record,
 )
-from byok.daemon.logs import set_up_logging
-from byok.daemon_client.daemon import find_daemon
-from byok.index.files.roots import OwnFolders, check_root
-from byok.platform.paths import Paths
-from byok.platform.process import give_back_large_memory, keep_secrets_in_memory
-from byok.redact import Redactor
-from byok.routing import Service
+from byok.core.daemon.logs import set_up_logging
+from byok.core.platform.paths import Paths
+from byok.core.platform.process import give_back_large_memory, keep_secrets_in_memory
+from byok.core.redact import Redactor
+from byok.core.routing import Service
+from byok.search.index.files.roots import OwnFolders, check_root
 from byok.server.control import Source
 from byok.server.run import Daemon, Serving
+from byok.settings import Settings, check_settings, upstream_named
 
 if TYPE_CHECKING:
     from byok.wiring.services import Services
@@ -102,7 +102,7 @@ def _wait_for_turn(before: Predecessor, settings: Settings) -> None:
     """
     import byok.server.compose
     import byok.wiring.services  # noqa: F401 - these two load nearly everything
-    from byok.daemon.sockets import listen
+    from byok.core.daemon.sockets import listen
 
     own = before.sockets[0].getsockname()[1]
     if settings.server.port not in (0, own) and not before.has_fixed_port:

@@ -17,13 +17,13 @@ from typing import Annotated
 import typer
 
 from byok.cli.control import require_daemon
+from byok.cli.daemon_client.daemon import talking
 from byok.cli.output import say, tell
-from byok.client_settings.locations import RunPlace, find_run_place
-from byok.daemon.instance import Instance
-from byok.daemon_client.daemon import talking
-from byok.platform.paths import Paths, find_paths
-from byok.platform.programs import find_program
-from byok.routing import Service
+from byok.clients.locations import RunPlace, find_run_place
+from byok.core.daemon.instance import Instance
+from byok.core.platform.paths import Paths, find_paths
+from byok.core.platform.programs import find_program
+from byok.core.routing import Service
 
 Run = Callable[[Sequence[str]], bool]
 

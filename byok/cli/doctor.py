@@ -11,12 +11,12 @@ import typer
 
 from byok.cli.command_context import ConfigOption, JsonOption
 from byok.cli.output import count_noun, say, say_json, say_styled, tell
-from byok.platform.paths import Paths, find_paths
+from byok.core.platform.paths import Paths, find_paths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from byok.doctor.results import CheckRow, CheckState
+    from byok.cli.checks.results import CheckRow, CheckState
 
 EXIT_FAILURES = 1
 _WIDTH = 13  # of the states, with the space behind
@@ -49,8 +49,8 @@ def doctor(
     model lists); without settings, the model servers on this machine. The exit code is
     1 if a check fails, else 0.
     """
-    from byok.doctor.results import CheckState, worst_state, write_report
-    from byok.errors import ConfigError
+    from byok.cli.checks.results import CheckState, worst_state, write_report
+    from byok.core.errors import ConfigError
 
     if bundle is not None and os.path.lexists(bundle):
         raise ConfigError(f"{bundle} exists already.", hint="Choose another name.")
@@ -70,8 +70,8 @@ def _examine(
     config: Path | None, bundle: Path | None, *, ask_models: bool
 ) -> "Sequence[CheckRow]":
     """Run all checks; where byok would write nothing at all, that is the report."""
-    from byok.doctor.results import CheckRow, wrong
-    from byok.errors import ConfigError
+    from byok.cli.checks.results import CheckRow, wrong
+    from byok.core.errors import ConfigError
 
     try:
         paths = find_paths()
@@ -83,9 +83,9 @@ def _examine(
 async def _run_checks(
     paths: Paths, config: Path | None, bundle: Path | None, *, ask_models: bool
 ) -> "Sequence[CheckRow]":
-    from byok.doctor.bundle import write_bundle
-    from byok.doctor.examine import examine
-    from byok.doctor.surroundings import Surroundings
+    from byok.cli.checks.bundle import write_bundle
+    from byok.cli.checks.examine import examine
+    from byok.cli.checks.surroundings import Surroundings
 
     around = Surroundings(paths, config=config, asks_models=ask_models)
     try:
@@ -108,7 +108,7 @@ def _tell_failure(bundle: Path) -> Iterator[None]:
 
 
 def _show(rows: "Sequence[CheckRow]") -> None:
-    from byok.doctor.results import CheckState, count_states
+    from byok.cli.checks.results import CheckState, count_states
 
     for row in rows:
         result = row.result

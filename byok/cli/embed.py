@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 import typer
 
-from byok.chat import Json
 from byok.cli.asker import YesOption, confirm
 from byok.cli.code_client import with_client
 from byok.cli.command_context import ConfigOption, JsonOption
+from byok.cli.daemon_client.client import LocalClient
 from byok.cli.output import count_noun, say, say_json, tell
-from byok.daemon_client.client import LocalClient
-from byok.routing import Service
+from byok.core.chat import Json
+from byok.core.routing import Service
 
 _CENT = 0.01
 OFF = "off"

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from byok.cli.output import count_noun
-from byok.errors import ConfigError
-from byok.escapes import escape
-from byok.index.files.reading import Unreadable
-from byok.index.files.roots import OwnFolders, check_root, rules_of
-from byok.index.files.scan import Counters, walk
-from byok.index.types import FoundFile, IndexOptions
+from byok.core.errors import ConfigError
+from byok.core.escapes import escape
+from byok.search.index.files.reading import Unreadable
+from byok.search.index.files.roots import OwnFolders, check_root, rules_of
+from byok.search.index.files.scan import Counters, walk
+from byok.search.index.types import FoundFile, IndexOptions
 
 # Measured with two workers on two cores (docs/RETRIEVAL.md).
 _FILES_PER_SECOND, _BYTES_PER_SECOND, _MEASURED_WORKERS = 1_100, 9_000_000, 2

@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from byok.cli.output import say, say_table
-from byok.error_table import GROUPS, ErrorRow, error_rows
-from byok.errors import BadRequest
+from byok.core.error_table import GROUPS, ErrorRow, error_rows
+from byok.core.errors import BadRequest
 
 
 def explain(

@@ -8,15 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
-from byok.chat import Json
 from byok.cli.build_progress import describe, is_settled, until_built, until_rebuilt
 from byok.cli.code_client import folders, whole, with_client
 from byok.cli.command_context import ConfigOption, JsonOption, load
 from byok.cli.commands import CommandGroup
+from byok.cli.daemon_client.client import LocalClient
 from byok.cli.embed import OFF, show_vectors
 from byok.cli.output import say, say_json, say_table, say_text, tell
-from byok.daemon_client.client import LocalClient
-from byok.routing import Service
+from byok.core.chat import Json
+from byok.core.routing import Service
 
 _SETTLE_SECONDS = 3.0
 NoWaitOption = Annotated[

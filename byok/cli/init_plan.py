@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from byok.cli.init_survey import DEFAULT, ChosenModel
-from byok.client_settings import toml_text
-from byok.client_settings.editor import (
+from byok.clients import toml_text
+from byok.clients.editor import (
     MISSING,
     Setting,
     SettingPath,
@@ -15,10 +15,10 @@ from byok.client_settings.editor import (
     encode_text,
     find_value,
 )
-from byok.config import Settings, UpstreamSettings, check_settings
+from byok.core.errors import ConfigError
+from byok.core.model_ids import ListedModel
 from byok.dialects.presets import OPENAI_COMPATIBLE
-from byok.errors import ConfigError
-from byok.model_ids import ListedModel
+from byok.settings import Settings, UpstreamSettings, check_settings
 
 _HEAD = "# Made by byok init. Every setting: byok config example\n"
 _ROUTING, _MODELS, _SMALL = "routing", "models", "small"

@@ -13,6 +13,7 @@ from byok.cli.asker import Asker, find_asker
 from byok.cli.command_context import load
 from byok.cli.connect import find_machine, offer_connection, open_connector
 from byok.cli.control import END_IT, find_service, start_in_background, start_service
+from byok.cli.daemon_client.daemon import find_daemon
 from byok.cli.init_plan import plan_settings
 from byok.cli.init_survey import (
     Candidate,
@@ -28,21 +29,12 @@ from byok.cli.init_survey import (
 from byok.cli.key_store import choose_store, open_vault
 from byok.cli.output import fail, say, say_table, tell
 from byok.cli.service import install
-from byok.client_settings.connection import DaemonAddress
-from byok.client_settings.editor import preview_change
-from byok.client_settings.locations import (
-    EDITORS_LIKE_VSCODE,
-    ClientKind,
-    find_location,
-)
-from byok.config import Settings, upstream_named
-from byok.config.own_file import read_own_settings, write_own_settings
-from byok.daemon.instance import Instance
-from byok.daemon.token import read_token
-from byok.daemon_client.daemon import find_daemon
-from byok.dialects.model_facts import ModelFacts
-from byok.dialects.presets import OLLAMA, SUGGESTED_MODEL, find_preset
-from byok.errors import (
+from byok.clients.connection import DaemonAddress
+from byok.clients.editor import preview_change
+from byok.clients.locations import EDITORS_LIKE_VSCODE, ClientKind, find_location
+from byok.core.daemon.instance import Instance
+from byok.core.daemon.token import read_token
+from byok.core.errors import (
     ByokError,
     CannotStart,
     ConfigError,
@@ -50,16 +42,20 @@ from byok.errors import (
     RefusalKind,
     UpstreamRefused,
 )
+from byok.core.platform.paths import Paths
+from byok.core.redact import Redactor
+from byok.core.routing import Service
+from byok.core.urls import is_loopback
+from byok.dialects.model_facts import ModelFacts
+from byok.dialects.presets import OLLAMA, SUGGESTED_MODEL, find_preset
+from byok.features.journal.entry import JournalEntry
+from byok.features.journal.reading import LogFilter, entries_since, highest_number
 from byok.features.journal.settings import JournalSettings
-from byok.journal.entry import JournalEntry
-from byok.journal.reading import LogFilter, entries_since, highest_number
-from byok.keys import KeyLadder, clean_key, fingerprint
-from byok.keys.keyring_store import KeyringStore
-from byok.keys.vault import Vault
-from byok.platform.paths import Paths
-from byok.redact import Redactor
-from byok.routing import Service
-from byok.urls import is_loopback
+from byok.settings import Settings, upstream_named
+from byok.settings.keys import KeyLadder, clean_key, fingerprint
+from byok.settings.keys.keyring_store import KeyringStore
+from byok.settings.keys.vault import Vault
+from byok.settings.own_file import read_own_settings, write_own_settings
 from byok.wiring.apis import base_url_of
 from byok.wiring.key_sources import key_wanted
 

@@ -11,7 +11,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from byok.config import Settings, UpstreamSettings
+from byok.core.errors import (
+    ByokError,
+    ConfigError,
+    KeyMissing,
+    RefusalKind,
+    UpstreamError,
+    UpstreamRefused,
+)
+from byok.core.model_ids import ListedModel, split_id
+from byok.core.purposes import Purpose
+from byok.core.redact import Redactor
+from byok.core.urls import is_loopback
 from byok.dialects.default_models import (
     choose_chat_model,
     choose_job_model,
@@ -20,22 +31,11 @@ from byok.dialects.default_models import (
 from byok.dialects.fim.templates import template_of
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.presets import DEMO, PRESETS
-from byok.errors import (
-    ByokError,
-    ConfigError,
-    KeyMissing,
-    RefusalKind,
-    UpstreamError,
-    UpstreamRefused,
-)
-from byok.keys import KeyLadder
-from byok.keys.keyring_store import KeyringStore
-from byok.keys.ladder import own_variable
-from byok.model_ids import ListedModel, split_id
-from byok.purposes import Purpose
-from byok.redact import Redactor
+from byok.settings import Settings, UpstreamSettings
+from byok.settings.keys import KeyLadder
+from byok.settings.keys.keyring_store import KeyringStore
+from byok.settings.keys.ladder import own_variable
 from byok.upstream.demo import MODEL as DEMO_MODEL
-from byok.urls import is_loopback
 from byok.wiring.apis import base_url_of
 from byok.wiring.key_sources import key_wanted, keys_wanted
 from byok.wiring.upstreams import open_probed

@@ -12,23 +12,23 @@ import typer
 from byok.cli.asker import YesOption, confirm
 from byok.cli.connect import DryRunOption, open_connector
 from byok.cli.control import find_service, stop_daemon
+from byok.cli.daemon_client.daemon import find_daemon
 from byok.cli.output import say, tell
-from byok.client_settings.connection import FORMATS, FileConnector
-from byok.client_settings.locations import ClientKind
-from byok.config import load_settings
-from byok.daemon_client.daemon import find_daemon
-from byok.errors import ByokError, ConfigError, NotReady
-from byok.keys.keyring_store import KeyringStore
-from byok.platform.installation import (
+from byok.clients.connection import FORMATS, FileConnector
+from byok.clients.locations import ClientKind
+from byok.core.errors import ByokError, ConfigError, NotReady
+from byok.core.platform.installation import (
     Installer,
     find_installation,
     find_link,
     list_extras,
     quote,
 )
-from byok.platform.own_files import list_own_files, remove_own_files
-from byok.platform.paths import Paths, find_paths
-from byok.platform.programs import find_program
+from byok.core.platform.own_files import list_own_files, remove_own_files
+from byok.core.platform.paths import Paths, find_paths
+from byok.core.platform.programs import find_program
+from byok.settings import load_settings
+from byok.settings.keys.keyring_store import KeyringStore
 
 
 def upgrade(

@@ -7,10 +7,10 @@ from pathlib import Path
 from shutil import get_terminal_size
 
 from byok.cli.output import count_noun, say_table, tell
-from byok.journal.cost import write_dollars
-from byok.journal.entry import JournalEntry
-from byok.journal.reader import left_out
-from byok.journal.reading import StoredEntry
+from byok.features.cost import write_dollars
+from byok.features.journal.entry import JournalEntry
+from byok.features.journal.reader import left_out
+from byok.features.journal.reading import StoredEntry
 
 # Each with its least width, where a table goes on.
 _COLUMNS = {

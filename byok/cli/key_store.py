@@ -7,11 +7,11 @@ import typer
 
 from byok.cli.asker import Asker
 from byok.cli.output import tell
-from byok.errors import ConfigError, KeyMissing
-from byok.keys import KeyWanted
-from byok.keys.keyring_store import KeyringStore
-from byok.keys.vault import Vault
-from byok.platform.paths import Paths
+from byok.core.errors import ConfigError, KeyMissing
+from byok.core.platform.paths import Paths
+from byok.settings.keys import KeyWanted
+from byok.settings.keys.keyring_store import KeyringStore
+from byok.settings.keys.vault import Vault
 
 
 class KeyStore(StrEnum):

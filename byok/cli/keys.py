@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from byok.chat import Json
 from byok.cli.ask import ask_daemon, tell_not_running
 from byok.cli.asker import find_asker
 from byok.cli.command_context import ConfigOption, JsonOption, load, with_services
 from byok.cli.key_store import KeyStore, choose_store, open_vault
 from byok.cli.output import say, say_json, say_table, tell
-from byok.config import upstream_named
-from byok.errors import BadRequest, ByokError, ConfigError
-from byok.keys import KeyLadder, KeyWanted, clean_key, fingerprint
-from byok.keys.keyring_store import KeyringStore
-from byok.keys.vault import Vault
-from byok.platform.paths import Paths
-from byok.routing import OFFICIAL, Service
+from byok.core.chat import Json
+from byok.core.errors import BadRequest, ByokError, ConfigError
+from byok.core.platform.paths import Paths
+from byok.core.routing import OFFICIAL, Service
+from byok.settings import upstream_named
+from byok.settings.keys import KeyLadder, KeyWanted, clean_key, fingerprint
+from byok.settings.keys.keyring_store import KeyringStore
+from byok.settings.keys.vault import Vault
 
 if TYPE_CHECKING:
     from byok.wiring.services import Services

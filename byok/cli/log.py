@@ -12,14 +12,14 @@ import typer
 from byok.cli.command_context import JsonOption
 from byok.cli.journal_table import show_entries, tell_damage
 from byok.cli.output import say_json, say_json_line, tell
-from byok.journal.reading import (
+from byok.core.platform.paths import find_paths
+from byok.features.journal.reading import (
     LogFilter,
     StoredEntry,
     entries_since,
     highest_number,
     last_entries,
 )
-from byok.platform.paths import find_paths
 
 _LOOK_SECONDS = 0.5
 _AT_ONCE = 500

@@ -11,10 +11,10 @@ import typer
 from byok.cli.code_client import WorkspacesOption, folders, opener
 from byok.cli.command_context import ConfigOption, load
 from byok.cli.output import tell
-from byok.platform.paths import find_paths
+from byok.core.platform.paths import find_paths
 
 if TYPE_CHECKING:
-    from byok.retrieval.ripgrep import TextSearch
+    from byok.search.retrieval.ripgrep import TextSearch
 
 _PATIENCE = 2.0  # an agent waits
 
@@ -41,13 +41,13 @@ def mcp(
             "(see docs/SEARCHING.md). "
             "Press Ctrl-D to end it. To search from here: byok search"
         )
-    from byok.mcp.stdio import take_over
+    from byok.cli.mcp_server.stdio import take_over
 
     own = take_over()
-    from byok.daemon_client.agent import Agent
-    from byok.daemon_client.client import asking
-    from byok.daemon_client.start import Starter, daemon_command
-    from byok.mcp.server import end_soon, serve
+    from byok.cli.daemon_client.agent import Agent
+    from byok.cli.daemon_client.client import asking
+    from byok.cli.daemon_client.start import Starter, daemon_command
+    from byok.cli.mcp_server.server import end_soon, serve
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     paths, given = find_paths(), folders(workspace)

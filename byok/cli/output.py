@@ -11,9 +11,9 @@ from typing import Any
 
 import orjson
 
-from byok.errors import ByokError
-from byok.escapes import escape, escape_json
-from byok.platform.installation import make_pasteable
+from byok.core.errors import ByokError
+from byok.core.escapes import escape, escape_json
+from byok.core.platform.installation import make_pasteable
 
 _PIPE_WIDTH, _LEAST_WIDTH = 10_000, 20
 _NO_WIDTHS: Mapping[str, int] = MappingProxyType({})

@@ -11,16 +11,16 @@ import orjson
 import typer
 
 from byok import __version__
-from byok.chat import Json
 from byok.cli.asker import YesOption
 from byok.cli.command_context import ConfigOption, JsonOption, load
 from byok.cli.output import count_noun, say, say_json, say_table, tell
-from byok.config import Settings, UpstreamSettings, upstream_named
+from byok.core.chat import Json
+from byok.core.errors import ByokError, ConfigError, UpstreamError
+from byok.core.model_ids import split_id
+from byok.core.platform.paths import Paths
+from byok.core.redact import Redactor
 from byok.dialects.model_facts import ModelFacts, write_facts
-from byok.errors import ByokError, ConfigError, UpstreamError
-from byok.model_ids import split_id
-from byok.platform.paths import Paths
-from byok.redact import Redactor
+from byok.settings import Settings, UpstreamSettings, upstream_named
 
 if TYPE_CHECKING:
     from byok.upstream.client import HttpUpstream

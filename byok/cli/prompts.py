@@ -15,19 +15,19 @@ import typer
 from byok.cli.ask import ask_daemon
 from byok.cli.command_context import JsonOption, load
 from byok.cli.output import count_noun, say, say_json, say_table, say_text, tell
-from byok.errors import BadRequest, ByokError, ConfigError
-from byok.escapes import escape
-from byok.platform.paths import find_paths
-from byok.platform.programs import find_program
-from byok.prompts.kinds import FAMILIES, FAMILY, KINDS, TOOL, VARIANTS, PromptKind
-from byok.prompts.own_files import (
+from byok.core.errors import BadRequest, ByokError, ConfigError
+from byok.core.escapes import escape
+from byok.core.platform.paths import find_paths
+from byok.core.platform.programs import find_program
+from byok.core.prompts.kinds import FAMILIES, FAMILY, KINDS, TOOL, VARIANTS, PromptKind
+from byok.core.prompts.own_files import (
     PromptProblem,
     check_folder,
     check_name,
     load_prompts,
     read_folder,
 )
-from byok.prompts.prompt_set import (
+from byok.core.prompts.prompt_set import (
     END,
     PromptSet,
     Situation,
@@ -37,8 +37,8 @@ from byok.prompts.prompt_set import (
     shipped_prompts,
     shipped_texts,
 )
-from byok.prompts.template import Template
-from byok.routing import Service
+from byok.core.prompts.template import Template
+from byok.core.routing import Service
 
 if TYPE_CHECKING:
     from byok.dialects.model_facts import ModelFacts
@@ -328,7 +328,7 @@ def _make(file: Path, name: str, *, whole: bool) -> None:
     Raises:
         BadRequest: something else is in its place.
     """
-    from byok.platform.paths import create_private, make_private
+    from byok.core.platform.paths import create_private, make_private
 
     make_private(file.parent)
     if not file.exists() and not file.is_symlink():
@@ -525,10 +525,10 @@ def situation_of(variant: str, model: str, window: int) -> Situation:
 
 def _facts_of(what: str) -> "ModelFacts":
     """Return what is known of a model; most commands need no settings for that."""
-    from byok.config import upstream_named, upstream_names
+    from byok.core.model_ids import split_id
     from byok.dialects.families import family_facts
     from byok.dialects.model_facts import FactSource, combine_facts
-    from byok.model_ids import split_id
+    from byok.settings import upstream_named, upstream_names
     from byok.upstream.model_facts import fact_sources
     from byok.upstream.model_table import known_table
     from byok.upstream.profiles import Profiles

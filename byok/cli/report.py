@@ -10,8 +10,8 @@ import typer
 from byok.cli.capture import IdArgument, open_folder
 from byok.cli.command_context import ConfigOption
 from byok.cli.output import say, tell
-from byok.errors import ConfigError
-from byok.platform.paths import find_paths
+from byok.core.errors import ConfigError
+from byok.core.platform.paths import find_paths
 
 if TYPE_CHECKING:
     from byok.features.capture.capture import Capture
@@ -54,9 +54,9 @@ async def _write(
     """Write the archive; return the names and sizes of what is in it."""
     from zipfile import ZipFile
 
-    from byok.doctor.bundle import write_bundle, write_parts
-    from byok.doctor.examine import examine
-    from byok.doctor.surroundings import Surroundings
+    from byok.cli.checks.bundle import write_bundle, write_parts
+    from byok.cli.checks.examine import examine
+    from byok.cli.checks.surroundings import Surroundings
 
     around = Surroundings(find_paths(), config=config)
     try:

@@ -6,16 +6,16 @@ from typing import Annotated
 
 import typer
 
-from byok.chat import Json
 from byok.cli.build_progress import Built, describe, until_built
 from byok.cli.code_client import WorkspacesOption, folders, with_client
 from byok.cli.command_context import ConfigOption, JsonOption
+from byok.cli.daemon_client.client import LocalClient
 from byok.cli.output import say_json, say_text, tell
-from byok.code_query import DEFAULT_LENGTH, LONGEST
-from byok.daemon_client.client import LocalClient
-from byok.errors import ConfigError, IndexFailed
-from byok.platform.paths import find_paths
-from byok.routing import Service
+from byok.core.chat import Json
+from byok.core.code_query import DEFAULT_LENGTH, LONGEST
+from byok.core.errors import ConfigError, IndexFailed
+from byok.core.platform.paths import find_paths
+from byok.core.routing import Service
 
 _MOST_HITS = 100
 
@@ -98,8 +98,8 @@ async def _scope(
 
 def _around_here(known: Iterable[str]) -> Path:
     """Return the workspace or project around the current folder."""
-    from byok.daemon_client.agent import workspace_of
-    from byok.index.files.roots import OwnFolders
+    from byok.cli.daemon_client.agent import workspace_of
+    from byok.search.index.files.roots import OwnFolders
 
     own = OwnFolders(find_paths().folders)
     try:

@@ -16,16 +16,16 @@ from byok.cli.control import (
     stop_daemon,
     wait_for_daemon,
 )
+from byok.cli.daemon_client.daemon import find_daemon
 from byok.cli.output import say, say_json, say_text, tell
-from byok.daemon.instance import Instance
-from byok.daemon.sockets import listen
-from byok.daemon_client.daemon import find_daemon
+from byok.clients.service.base import Launch, ServiceFile, ServiceState
+from byok.clients.service.control import UserService, make_launch
+from byok.core.daemon.instance import Instance
+from byok.core.daemon.sockets import listen
+from byok.core.errors import ByokError, CannotStart, ConfigError
+from byok.core.platform.paths import Paths, find_paths
+from byok.core.routing import Service
 from byok.dialects.presets import PRESETS
-from byok.errors import ByokError, CannotStart, ConfigError
-from byok.platform.paths import Paths, find_paths
-from byok.routing import Service
-from byok.service.base import Launch, ServiceFile, ServiceState
-from byok.service.control import UserService, make_launch
 
 _LINGER = Path("/var/lib/systemd/linger")
 

@@ -10,17 +10,17 @@ import typer
 from byok.cli.ask import refuse_if_silent
 from byok.cli.command_context import JsonOption
 from byok.cli.control import EXIT_NOT_RUNNING, is_started_by_requests
+from byok.cli.daemon_client.daemon import find_daemon, talking
 from byok.cli.index import show_index
 from byok.cli.journal_table import show_entries, tell_damage
 from byok.cli.log import write_entry
 from byok.cli.output import say, say_json
-from byok.daemon.instance import Instance
-from byok.daemon_client.daemon import find_daemon, talking
-from byok.errors import ByokError
+from byok.core.daemon.instance import Instance
+from byok.core.errors import ByokError
+from byok.core.platform.paths import Paths, find_paths
+from byok.core.routing import Service
 from byok.features import ROWS
-from byok.journal.reading import StoredEntry, last_entries
-from byok.platform.paths import Paths, find_paths
-from byok.routing import Service
+from byok.features.journal.reading import StoredEntry, last_entries
 
 _LAST = 5  # requests
 

@@ -7,8 +7,8 @@ import typer
 
 from byok.cli.control import refuse_stranger
 from byok.cli.output import say, tell
-from byok.daemon.token import read_token, rotate_token
-from byok.platform.paths import find_paths
+from byok.core.daemon.token import read_token, rotate_token
+from byok.core.platform.paths import find_paths
 
 _MetricsOption: TypeAlias = Annotated[
     bool, typer.Option("--metrics", help="The token for /metrics only.")

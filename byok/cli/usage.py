@@ -11,11 +11,11 @@ import typer
 from byok.cli.command_context import JsonOption
 from byok.cli.journal_table import tell_damage
 from byok.cli.output import count_noun, say_json, say_table, tell
-from byok.errors import ConfigError
-from byok.escapes import escape
-from byok.journal.cost import write_cost
-from byok.journal.usage import UsageRow, add_rows, sum_usage
-from byok.platform.paths import find_paths
+from byok.core.errors import ConfigError
+from byok.core.escapes import escape
+from byok.core.platform.paths import find_paths
+from byok.features.cost import write_cost
+from byok.features.journal.usage import UsageRow, add_rows, sum_usage
 
 _COLUMNS = ("requests", "failed", "in", "cached", "out", "cost")
 _MOST_SHOWN = 50

@@ -4,10 +4,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
-from byok.errors import UpstreamEmpty, UpstreamError, UpstreamGarbled
-from byok.events import StreamEvent
-from byok.stage import then_raise
-from byok.wire.json_body import parse_json
+from byok.core.errors import UpstreamEmpty, UpstreamError, UpstreamGarbled
+from byok.core.events import StreamEvent
+from byok.core.stage import then_raise
+from byok.core.wire.json_body import parse_json
 
 Item = TypeVar("Item")
 

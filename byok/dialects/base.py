@@ -29,7 +29,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
-from byok.chat import NO_ORIGIN, ChatRequest, Json, Origin
+from byok.core.chat import NO_ORIGIN, ChatRequest, Json, Origin
+from byok.core.errors import UpstreamRefused
+from byok.core.events import StreamEvent
+from byok.core.stage import Stage
 from byok.dialects.chat_changes import NAMES, names_of_tools, presumed_remedies
 from byok.dialects.model_facts import UNKNOWN_MODEL, ModelFacts
 from byok.dialects.remedies import (
@@ -38,9 +41,6 @@ from byok.dialects.remedies import (
     change_body,
     rewrite_chat,
 )
-from byok.errors import UpstreamRefused
-from byok.events import StreamEvent
-from byok.stage import Stage
 
 
 @dataclass(frozen=True, slots=True)

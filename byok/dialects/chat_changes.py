@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from byok.chat import (
+from byok.core.chat import (
     ChatRequest,
     ImagePart,
     Message,
@@ -22,6 +22,9 @@ from byok.chat import (
     ToolResult,
     ToolUse,
 )
+from byok.core.errors import RefusalKind
+from byok.core.truncate import truncate_middle
+from byok.core.wire.json_body import write_json
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.remedies import (
     RefusedRequest,
@@ -33,9 +36,6 @@ from byok.dialects.remedies import (
 )
 from byok.dialects.safe_names import Aliases, IdRule, NameRule, move_images, result_text
 from byok.dialects.schemas.common import write_schema
-from byok.errors import RefusalKind
-from byok.truncate import truncate_middle
-from byok.wire.json_body import write_json
 
 NO_PICTURE = "[a picture stood here; this model sees none]"
 _GO_ON = "Understood."

@@ -12,11 +12,11 @@ from functools import cache
 from itertools import dropwhile, takewhile, zip_longest
 from typing import NamedTuple, Self
 
+from byok.core.purposes import Purpose
 from byok.dialects.families import FAMILIES, family_name
 from byok.dialects.fim.templates import FimMode, fim_profile_of, template_of
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.presets import PRESETS
-from byok.purposes import Purpose
 
 _V = r"(\d[\d.]*)"  # a version; of several models the highest one counts
 _CLAUDE_V = r"(\d[\d.-]*?)(?:-20\d{6})?"

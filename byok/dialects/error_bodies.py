@@ -5,7 +5,14 @@ import html
 import re
 from typing import Any
 
-from byok.chat import Json
+from byok.core.chat import Json
+from byok.core.errors import (
+    ContextLengthExceeded,
+    RefusalDetails,
+    RefusalKind,
+    UpstreamRefused,
+)
+from byok.core.wire.json_body import parse_json
 from byok.dialects.base import ErrorResponse
 from byok.dialects.rate_limits import (
     overflow_of,
@@ -16,13 +23,6 @@ from byok.dialects.rate_limits import (
     wait_in_words,
 )
 from byok.dialects.refusals import Refusal, classify_refusal
-from byok.errors import (
-    ContextLengthExceeded,
-    RefusalDetails,
-    RefusalKind,
-    UpstreamRefused,
-)
-from byok.wire.json_body import parse_json
 
 _LONGEST = 300
 _READ = 4096

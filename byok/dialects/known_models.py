@@ -1,6 +1,6 @@
 """The table of known models: what a public list says about the models of vendors.
 
-`scripts/known_models` writes `byok/known_models.json`, and `byok models update` a
+`scripts/known_models` writes `known_models.json`, and `byok models update` a
 newer table; model_lists.py explains the format. A window, a price or a cap belongs to
 the host that the row is about. What a model can do is the same on every host.
 """

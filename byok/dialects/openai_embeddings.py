@@ -14,10 +14,10 @@ from array import array
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from byok.chat import Json
+from byok.core.chat import Json
+from byok.core.errors import UpstreamGarbled
+from byok.core.wire.json_body import join_surrogates, parse_json, write_json
 from byok.dialects.error_bodies import refusal_of
-from byok.errors import UpstreamGarbled
-from byok.wire.json_body import join_surrogates, parse_json, write_json
 
 # Vectors as they come: 32-bit floats, of any length above 0.
 Floats: TypeAlias = "array[float]"

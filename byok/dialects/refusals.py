@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from byok.chat import Json
+from byok.core.chat import Json
+from byok.core.errors import ContextLengthExceeded, RefusalKind
 from byok.dialects.presets import OLLAMA
 from byok.dialects.rate_limits import (
     OVERFLOW_SIGNS,
@@ -15,7 +16,6 @@ from byok.dialects.rate_limits import (
     read_error_reasons,
     requested_wait,
 )
-from byok.errors import ContextLengthExceeded, RefusalKind
 
 # What refusals say, as data: patterns of their text, the kind of refusal, a hint.
 #

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
-from byok.chat import ChatRequest, Json
+from byok.core.chat import ChatRequest, Json
+from byok.core.errors import ContextLengthExceeded, UpstreamRefused
 from byok.dialects.efforts import EFFORTS, nearest_effort
 from byok.dialects.model_facts import UNKNOWN_MODEL, ModelFacts
 from byok.dialects.presets import OPENAI_CHAT, OPENAI_RESPONSES
 from byok.dialects.refusals import class_of_words
-from byok.errors import ContextLengthExceeded, UpstreamRefused
 
 Body: TypeAlias = dict[str, Any]
 _Item = TypeVar("_Item", ChatRequest, Body)

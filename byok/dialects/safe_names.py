@@ -9,7 +9,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from byok.chat import ChatRequest, ImagePart, Message, Part, Role, TextPart, ToolResult
+from byok.core.chat import (
+    ChatRequest,
+    ImagePart,
+    Message,
+    Part,
+    Role,
+    TextPart,
+    ToolResult,
+)
 
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")

@@ -8,8 +8,8 @@ white space around them.
 
 from collections.abc import Iterator
 
-from byok.chat import NO_ORIGIN, Json, Origin, ProviderData
-from byok.events import Finish, StreamEvent, TextDelta, ThinkingDelta
+from byok.core.chat import NO_ORIGIN, Json, Origin, ProviderData
+from byok.core.events import Finish, StreamEvent, TextDelta, ThinkingDelta
 
 _MOST_BLANK = 1024
 _PAIRS = (

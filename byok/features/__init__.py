@@ -10,8 +10,8 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from byok.config.section import SettingsSection
     from byok.features.base import Feature
+    from byok.settings.section import SettingsSection
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,11 @@ class FeatureRow:
 
 ROWS: list[FeatureRow] = [
     FeatureRow("loops", "settings:LoopSettings", "guard:LoopGuard"),
-    FeatureRow("caps", "settings:CapSettings", "keeper:CapKeeper", "cap"),
+    FeatureRow("caps", "settings:CapSettings", "feature:CapKeeper", "cap"),
     FeatureRow(
         "journal",
         "settings:JournalSettings",
-        "keeper:JournalKeeper",
+        "writer:JournalKeeper",
         page_group="daemon",
     ),
     FeatureRow(

@@ -9,20 +9,20 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from byok.chat import ChatRequest, Json
-from byok.config.settings import Settings
-from byok.errors import ByokError
+from byok.core.chat import ChatRequest, Json
+from byok.core.errors import ByokError
+from byok.core.platform.paths import Paths
+from byok.core.record import RequestRecord, Tap
+from byok.core.redact import Redactor
+from byok.core.threads import Runner, inline
+from byok.features.cost import PriceOf
 from byok.features.feed import Feed
 from byok.features.status import StatusRow
-from byok.journal.cost import PriceOf
-from byok.platform.paths import Paths
-from byok.record import RequestRecord, Tap
-from byok.redact import Redactor
-from byok.threads import Runner, inline
+from byok.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from byok.code_query import IndexStatus
-    from byok.daemon.token import TokenCheck
+    from byok.core.code_query import IndexStatus
+    from byok.core.daemon.token import TokenCheck
 
 
 class Load(Protocol):

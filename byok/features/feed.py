@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import Protocol
 
-from byok.chat import Json
+from byok.core.chat import Json
 
 
 class FeedEnd(StrEnum):

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 
-from byok.chat import Json
+from byok.core.chat import Json
 from byok.features import ROWS
 from byok.features.base import (
     PASS,

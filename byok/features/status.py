@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TypeAlias
 
-from byok.chat import Json
-from byok.journal.cost import write_cost
+from byok.core.chat import Json
+from byok.features.cost import write_cost
 
 
 @dataclass(frozen=True, slots=True)

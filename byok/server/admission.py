@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from byok.augment.chat_request import ConversationPlace
-from byok.errors import BadRequest
+from byok.core.errors import BadRequest
+from byok.protocols.augment.chat_request import ConversationPlace
 from byok.server.http.gate import Gate
 
 # Requests of one conversation are answered one at a time, in their order.

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from aiohttp.web import StreamResponse
 
-from byok.chat import Json
+from byok.core.chat import Json
 from byok.server.http.reply import HttpExchange, json_response
 from byok.server.http.stream import static_stream
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
-from byok.daemon import challenge
-from byok.errors import ByokError
-from byok.observer import Observers
-from byok.record import CLIENT_GONE, Head, Hop, RequestRecord, begin_record
-from byok.redact import Redactor
+from byok.core.daemon import challenge
+from byok.core.errors import ByokError
+from byok.core.observer import Observers
+from byok.core.record import CLIENT_GONE, Head, Hop, RequestRecord, begin_record
+from byok.core.redact import Redactor
 from byok.server.dashboard.endpoint import (
     PAGE_HEADERS,
     PREFIX,
@@ -41,7 +41,7 @@ from byok.server.http.reply import (
 from byok.server.openai_api import takes_api_key
 
 if TYPE_CHECKING:
-    from byok.chat import Json
+    from byok.core.chat import Json
 
 
 _log = logging.getLogger(__name__)

@@ -9,21 +9,21 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from byok.augment import blobs as wire
-from byok.augment.body import first_text, integer
-from byok.augment.chat_request import open_folders
-from byok.augment.retrieval import (
+from byok.core.bounded import BoundedMap
+from byok.core.chat import Json
+from byok.core.code_query import Upload, to_bytes
+from byok.core.errors import BadRequest
+from byok.core.routing import Service
+from byok.protocols.augment import blobs as wire
+from byok.protocols.augment.body import first_text, integer
+from byok.protocols.augment.chat_request import open_folders
+from byok.protocols.augment.retrieval import (
     decode_retrieval,
     encode_retrieval,
     requested_roots,
     with_folders,
 )
-from byok.bounded import BoundedMap
-from byok.chat import Json
-from byok.code_query import Upload, to_bytes
-from byok.errors import BadRequest
-from byok.retrieval.code_context import CodeContext
-from byok.routing import Service
+from byok.search.retrieval.code_context import CodeContext
 
 _HITS, _MOST_HITS = 10, 100
 

@@ -9,23 +9,23 @@ from functools import partial
 
 from aiohttp.web import StreamResponse
 
-from byok.augment.blobs import blob_names
-from byok.augment.completion import CompletionObject, Shown
-from byok.augment.endpoints import Generate
-from byok.augment.reply_job import Decode, DecodeState, Defaults, ReplyFacts
-from byok.chat import Json
-from byok.code_query import BlobNames
-from byok.config.sections import CompletionSettings
-from byok.errors import ByokError
+from byok.core.chat import Json
+from byok.core.code_query import BlobNames
+from byok.core.errors import ByokError
+from byok.core.record import RequestRecord
+from byok.core.threads import Runner
 from byok.features.base import Asking, Verdict
-from byok.record import RequestRecord
-from byok.retrieval.code_context import CodeContext
+from byok.protocols.augment.blobs import blob_names
+from byok.protocols.augment.completion import CompletionObject, Shown
+from byok.protocols.augment.endpoints import Generate
+from byok.protocols.augment.reply_job import Decode, DecodeState, Defaults, ReplyFacts
+from byok.search.retrieval.code_context import CodeContext
 from byok.server.answerable import Answerable
 from byok.server.generate import Grounding, ModelChooser
 from byok.server.http.gate import Gate
 from byok.server.http.reply import HttpExchange, explain_failure, json_response
 from byok.server.model_answer import AnswerTools, ModelAnswer
-from byok.threads import Runner
+from byok.settings.sections import CompletionSettings
 from byok.upstream.base import Destination
 
 _log = logging.getLogger(__name__)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+from byok.core.routing import Service
 from byok.features.running import Features
-from byok.routing import Service
 from byok.server.admission import Admission, Conversations
 from byok.server.code_endpoints import CodeEndpoints
 from byok.server.completions import Completer

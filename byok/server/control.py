@@ -9,9 +9,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from byok.chat import Json
-from byok.config import Settings, check_settings, make_settings
-from byok.errors import BadRequest, ByokError, ConfigError
+from byok.core.chat import Json
+from byok.core.errors import BadRequest, ByokError, ConfigError
+from byok.settings import Settings, check_settings, make_settings
 
 _log = logging.getLogger(__name__)
 # Read at the start only: the port, and what is opened or counted from then on.

@@ -9,21 +9,21 @@ from dataclasses import asdict, dataclass
 from datetime import date
 
 from byok import __version__
-from byok.augment.body import first_text
-from byok.augment.models import get_models, pauses
-from byok.chat import Json
-from byok.config import mask_settings
-from byok.config.sections import CompletionSettings
-from byok.config.values import is_alias
+from byok.core.chat import Json
+from byok.core.errors import NO_UPSTREAM, BadRequest, ConfigError
+from byok.core.model_ids import ListedModel
+from byok.core.purposes import Purpose
+from byok.core.routing import OFFICIAL, Service
 from byok.dialects.model_facts import write_facts
-from byok.embeddings.types import EmbeddingControl
-from byok.errors import NO_UPSTREAM, BadRequest, ConfigError
 from byok.features.running import Features
-from byok.model_ids import ListedModel
-from byok.purposes import Purpose
-from byok.routing import OFFICIAL, Service
+from byok.protocols.augment.body import first_text
+from byok.protocols.augment.models import get_models, pauses
+from byok.search.vectors.types import EmbeddingControl
 from byok.server.control import Control
 from byok.server.openai_api import model_list, one_model
+from byok.settings import mask_settings
+from byok.settings.sections import CompletionSettings
+from byok.settings.values import is_alias
 from byok.upstream.catalog import Catalog
 from byok.upstream.model_table import known_table
 from byok.upstream.router import PLACEHOLDER, Router

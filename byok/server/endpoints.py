@@ -7,18 +7,24 @@ from typing import Any, TypeAlias
 
 from aiohttp.web import Response, StreamResponse
 
-from byok.augment.body import first_text
-from byok.augment.chat_request import model_id, purpose_of_chat
-from byok.augment.constant_replies import ConstantReply
-from byok.augment.endpoints import Completing, Generate, Local, Refused, off_answer
-from byok.bounded import SaidOnce
-from byok.chat import Json
-from byok.config.sections import OfficialSettings
-from byok.errors import BadRequest, NotAllowed
-from byok.model_ids import MAX_ID_LENGTH
-from byok.purposes import Purpose
-from byok.record import Hop
-from byok.routing import EndpointGroup, ServedBy, Service
+from byok.core.bounded import SaidOnce
+from byok.core.chat import Json
+from byok.core.errors import BadRequest, NotAllowed
+from byok.core.model_ids import MAX_ID_LENGTH
+from byok.core.purposes import Purpose
+from byok.core.record import Hop
+from byok.core.routing import EndpointGroup, ServedBy, Service
+from byok.core.threads import Runner
+from byok.protocols.augment.body import first_text
+from byok.protocols.augment.chat_request import model_id, purpose_of_chat
+from byok.protocols.augment.constant_replies import ConstantReply
+from byok.protocols.augment.endpoints import (
+    Completing,
+    Generate,
+    Local,
+    Refused,
+    off_answer,
+)
 from byok.server.answerable import (
     Answerable,
     ConstantAnswer,
@@ -43,7 +49,7 @@ from byok.server.routes import (
     longest_body,
 )
 from byok.server.translate import Translator
-from byok.threads import Runner
+from byok.settings.sections import OfficialSettings
 from byok.upstream.router import ChatPlaces
 
 # The handler for each kind of row that byok itself answers.

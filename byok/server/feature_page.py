@@ -2,7 +2,7 @@
 
 from aiohttp.web import Response
 
-from byok.errors import BadRequest, NotAllowed
+from byok.core.errors import BadRequest, NotAllowed
 from byok.features.running import Features
 from byok.server.http.protocol import note_token
 from byok.server.http.reply import COMMON, HttpExchange

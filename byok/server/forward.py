@@ -10,20 +10,20 @@ from typing import Any
 
 from aiohttp.web import Response, StreamResponse
 
-from byok.clients.fields import anthropic_error, openai_error
+from byok.core.errors import ByokError
+from byok.core.events import Usage
+from byok.core.redact import Redactor
+from byok.core.threads import Runner
+from byok.core.wire.json_body import with_string
+from byok.core.wire.sse import encode_data, encode_named
 from byok.dialects.openai_chat.chunks import usage_near_end
-from byok.errors import ByokError
-from byok.events import Usage
-from byok.redact import Redactor
+from byok.protocols.v1.fields import anthropic_error, openai_error
 from byok.server.http.gate import Gate
 from byok.server.http.reply import COMMON, HttpExchange, error_for_user
 from byok.server.http.stream import OpenStream
 from byok.server.openai_api import ClientApi, Forward, client_api
-from byok.threads import Runner
 from byok.upstream.base import Destination, ForwardedResponse
 from byok.upstream.http_call import read_to_end
-from byok.wire.json_body import with_string
-from byok.wire.sse import encode_data, encode_named
 
 _log = logging.getLogger(__name__)
 _TYPE = "content-type"

@@ -9,14 +9,21 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
-from byok.augment.blobs import blob_names
-from byok.augment.body import first_text, flag
-from byok.augment.chat_job import with_passages
-from byok.augment.chat_request import model_id, place_of, purpose_of_chat
-from byok.augment.editor_context import ShownContext
-from byok.augment.endpoints import Generate, Streamed, Whole
-from byok.augment.prompts.edit import cut_file
-from byok.augment.reply_job import (
+from byok.core.chat import ChatRequest, Json
+from byok.core.code_query import BlobNames, CodeContextBlock, CodeQuestion, UnknownBlobs
+from byok.core.errors import ByokError
+from byok.core.events import Notice
+from byok.core.purposes import Purpose
+from byok.core.threads import Runner
+from byok.features.base import PASS, Asking, Verdict
+from byok.protocols.augment.blobs import blob_names
+from byok.protocols.augment.body import first_text, flag
+from byok.protocols.augment.chat_job import with_passages
+from byok.protocols.augment.chat_request import model_id, place_of, purpose_of_chat
+from byok.protocols.augment.editor_context import ShownContext
+from byok.protocols.augment.endpoints import Generate, Streamed, Whole
+from byok.protocols.augment.prompts.edit import cut_file
+from byok.protocols.augment.reply_job import (
     Decode,
     DecodeState,
     Defaults,
@@ -25,14 +32,7 @@ from byok.augment.reply_job import (
     ReplyFacts,
     ReplyJob,
 )
-from byok.chat import ChatRequest, Json
-from byok.code_query import BlobNames, CodeContextBlock, CodeQuestion, UnknownBlobs
-from byok.config.sections import ChatSettings, ModelSettings
-from byok.errors import ByokError
-from byok.events import Notice
-from byok.features.base import PASS, Asking, Verdict
-from byok.purposes import Purpose
-from byok.retrieval.code_context import CodeContext
+from byok.search.retrieval.code_context import CodeContext
 from byok.server.admission import Admission
 from byok.server.answerable import Answerable
 from byok.server.code_endpoints import window_of
@@ -44,7 +44,7 @@ from byok.server.model_answer import (
     StreamedAnswer,
     WholeAnswer,
 )
-from byok.threads import Runner
+from byok.settings.sections import ChatSettings, ModelSettings
 from byok.upstream.base import Destination
 from byok.upstream.fallback import Fallbacks
 from byok.upstream.router import ChatPlaces, Router

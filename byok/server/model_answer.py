@@ -7,13 +7,9 @@ from dataclasses import dataclass
 
 from aiohttp.web import StreamResponse
 
-from byok.augment.chat_request import ConversationPlace
-from byok.augment.history import call_ids
-from byok.augment.reply_job import LineReply, ObjectReply
-from byok.chat import ChatRequest, Json, ToolCall
-from byok.config.sections import ToolSettings
-from byok.errors import ByokError
-from byok.events import (
+from byok.core.chat import ChatRequest, Json, ToolCall
+from byok.core.errors import ByokError
+from byok.core.events import (
     Finish,
     FinishReason,
     Notice,
@@ -24,8 +20,12 @@ from byok.events import (
     Usage,
     begins_answer,
 )
-from byok.record import RequestRecord
-from byok.redact import Redactor
+from byok.core.record import RequestRecord
+from byok.core.redact import Redactor
+from byok.core.wire.json_lines import encode_line
+from byok.protocols.augment.chat_request import ConversationPlace
+from byok.protocols.augment.history import call_ids
+from byok.protocols.augment.reply_job import LineReply, ObjectReply
 from byok.server.admission import Admission
 from byok.server.http.reply import (
     HttpExchange,
@@ -34,13 +34,13 @@ from byok.server.http.reply import (
     json_response,
 )
 from byok.server.http.stream import LineStream
-from byok.toolcalls.assemble import ToolCallAssembler
-from byok.toolcalls.provider_data import CallDataCollector
-from byok.toolcalls.repair import Repair
+from byok.settings.sections import ToolSettings
 from byok.upstream.ask import ask, new_call_id
 from byok.upstream.base import Destination
 from byok.upstream.provider_data_store import ProviderDataStore
-from byok.wire.json_lines import encode_line
+from byok.upstream.toolcalls.assemble import ToolCallAssembler
+from byok.upstream.toolcalls.provider_data import CallDataCollector
+from byok.upstream.toolcalls.repair import Repair
 
 _log = logging.getLogger(__name__)
 _SHOWN = 60

@@ -10,11 +10,8 @@ from typing import Any
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
-from byok.augment.endpoints import Endpoint
-from byok.augment.models import merge_models
-from byok.chat import Json
-from byok.config.sections import OfficialSettings
-from byok.errors import (
+from byok.core.chat import Json
+from byok.core.errors import (
     ByokError,
     KeyMissing,
     NotReady,
@@ -22,16 +19,19 @@ from byok.errors import (
     UpstreamRefused,
     UpstreamTimeout,
 )
-from byok.routing import OFFICIAL, EndpointGroup, ServedBy
+from byok.core.routing import OFFICIAL, EndpointGroup, ServedBy
+from byok.core.wire.inflate import Inflate
+from byok.core.wire.json_body import parse_json
+from byok.protocols.augment.endpoints import Endpoint
+from byok.protocols.augment.models import merge_models
 from byok.server.http.deadlines import OfficialTiming
 from byok.server.http.gate import Gate
 from byok.server.http.reply import COMMON, HttpExchange
 from byok.server.http.stream import LINES, OpenStream
+from byok.settings.sections import OfficialSettings
 from byok.upstream.base import ForwardedResponse
 from byok.upstream.http_call import MAX_WHOLE, read_to_end
 from byok.upstream.official import OfficialService, too_late
-from byok.wire.inflate import Inflate
-from byok.wire.json_body import parse_json
 
 # Failures of the official service: logged once, and again only after it recovered.
 #

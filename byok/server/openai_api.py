@@ -10,16 +10,16 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote
 
-from byok.chat import Json
-from byok.clients.block_reply import Question
-from byok.clients.chat_completions import decode_completion
-from byok.clients.messages import decode_message
-from byok.clients.responses import decode_response
-from byok.errors import MODEL_NOT_FOUND, BadRequest
-from byok.wire.sse import encode_data, encode_named
+from byok.core.chat import Json
+from byok.core.errors import MODEL_NOT_FOUND, BadRequest
+from byok.core.wire.sse import encode_data, encode_named
+from byok.protocols.v1.block_reply import Question
+from byok.protocols.v1.chat_completions import decode_completion
+from byok.protocols.v1.messages import decode_message
+from byok.protocols.v1.responses import decode_response
 
 if TYPE_CHECKING:
-    from byok.model_ids import ListedModel
+    from byok.core.model_ids import ListedModel
 
 PREFIX = "/v1/"
 _MESSAGES = "/v1/messages"

@@ -4,14 +4,14 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from byok.chat import Json
-from byok.config import Settings
-from byok.embeddings.types import EmbeddingControl
-from byok.platform.paths import Paths
-from byok.retrieval.code_context import CodeContext
-from byok.routing import Service
+from byok.core.chat import Json
+from byok.core.platform.paths import Paths
+from byok.core.routing import Service
+from byok.search.retrieval.code_context import CodeContext
+from byok.search.vectors.types import EmbeddingControl
 from byok.server.code_endpoints import CodeEndpoints
 from byok.server.daemon_endpoints import EmbedEndpoints
+from byok.settings import Settings
 from byok.wiring.embedders import make_idle_plan, make_idle_service
 from byok.wiring.services import open_context
 

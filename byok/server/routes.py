@@ -8,14 +8,19 @@ import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from byok.augment.chat_request import model_id
-from byok.augment.constant_replies import (
+from byok.core.chat import Json
+from byok.core.errors import BadRequest
+from byok.core.model_ids import PREFIX
+from byok.core.routing import EndpointGroup, ServedBy
+from byok.features import ROWS
+from byok.protocols.augment.chat_request import model_id
+from byok.protocols.augment.constant_replies import (
     CONTAINING,
     ENDING,
     SETTINGS_WRITES,
     ConstantReply,
 )
-from byok.augment.endpoints import (
+from byok.protocols.augment.endpoints import (
     ENDPOINTS,
     NO_SETTINGS,
     Endpoint,
@@ -23,12 +28,6 @@ from byok.augment.endpoints import (
     Local,
     Refused,
 )
-from byok.chat import Json
-from byok.config.sections import OfficialSettings
-from byok.errors import BadRequest
-from byok.features import ROWS
-from byok.model_ids import PREFIX
-from byok.routing import EndpointGroup, ServedBy
 from byok.server.openai_api import (
     ROUTES,
     ClientApi,
@@ -38,6 +37,7 @@ from byok.server.openai_api import (
     client_api,
     find_route,
 )
+from byok.settings.sections import OfficialSettings
 
 Row: TypeAlias = Endpoint | OpenAIRoute
 

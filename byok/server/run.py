@@ -16,19 +16,23 @@ from typing import TYPE_CHECKING, TypeAlias
 import orjson
 from aiohttp.web import SockSite
 
-from byok.config import Settings
-from byok.daemon.activation import Activation, Notifier
-from byok.daemon.challenge import answer_challenge, derive_owner_token
-from byok.daemon.instance import CAN_HAND_OVER, Predecessor, Successor, start_successor
-from byok.daemon.logs import set_level
-from byok.daemon.sockets import listen, max_connections
-from byok.daemon.token import TokenCheck, renew_token
-from byok.errors import ByokError
+from byok.core.daemon.activation import Activation, Notifier
+from byok.core.daemon.challenge import answer_challenge, derive_owner_token
+from byok.core.daemon.instance import (
+    CAN_HAND_OVER,
+    Predecessor,
+    Successor,
+    start_successor,
+)
+from byok.core.daemon.logs import set_level
+from byok.core.daemon.sockets import listen, max_connections
+from byok.core.daemon.token import TokenCheck, renew_token
+from byok.core.errors import ByokError
+from byok.core.observer import Observer, Observers
+from byok.core.platform.paths import Paths
+from byok.core.redact import Redactor
 from byok.features.base import Site
 from byok.features.running import Features, start_features
-from byok.observer import Observer, Observers
-from byok.platform.paths import Paths
-from byok.redact import Redactor
 from byok.server.app import AccessLog, App
 from byok.server.control import Control, Source
 from byok.server.dashboard.endpoint import DashboardEndpoint
@@ -38,6 +42,7 @@ from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard
 from byok.server.http.listener import serve_http
 from byok.server.http.protocol import HttpServer
+from byok.settings import Settings
 
 if TYPE_CHECKING:
     from byok.wiring.services import Services

@@ -7,11 +7,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from byok.augment.body import first_text
-from byok.bounded import SaidOnce
-from byok.chat import ChatRequest
-from byok.clients.block_reply import Question, ReplyHead, WholeReply
+from byok.core.bounded import SaidOnce
+from byok.core.chat import ChatRequest
+from byok.core.threads import Runner, inline
+from byok.core.wire.encrypted_content import holds_encrypted
 from byok.features.base import Asking, Verdict
+from byok.protocols.augment.body import first_text
+from byok.protocols.v1.block_reply import Question, ReplyHead, WholeReply
 from byok.server.admission import Admission
 from byok.server.answerable import Answerable, ConstantAnswer
 from byok.server.forward import Forwarder
@@ -24,11 +26,9 @@ from byok.server.model_answer import (
     WholeAnswer,
 )
 from byok.server.openai_api import Ask, CountTokens, Forward
-from byok.threads import Runner, inline
 from byok.upstream.base import Destination
 from byok.upstream.router import Router
-from byok.window.estimate import BYTES_A_TOKEN, weigh_said, weigh_tools
-from byok.wire.encrypted_content import holds_encrypted
+from byok.upstream.window.estimate import BYTES_A_TOKEN, weigh_said, weigh_tools
 
 _log = logging.getLogger(__name__)
 _MAX_TOLD = 200

@@ -14,8 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from byok.errors import CannotStart
-from byok.platform.paths import make_private
+from byok.core.errors import CannotStart
+from byok.core.platform.paths import make_private
 from byok.storage.damage import DATABASE_ENDINGS, is_damage, is_plain, set_aside
 from byok.storage.kind import DatabaseKind, Policy
 from byok.storage.migration import (

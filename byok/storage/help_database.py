@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from byok.errors import CannotStart
+from byok.core.errors import CannotStart
 from byok.storage.damage import is_damage
 from byok.storage.database import Database, begin_anew
 from byok.storage.kind import DatabaseKind

@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from byok.errors import NotReady
-from byok.platform.paths import sync_folder
+from byok.core.errors import NotReady
+from byok.core.platform.paths import sync_folder
 from byok.storage.damage import is_plain
 from byok.storage.kind import DatabaseKind, Policy
 

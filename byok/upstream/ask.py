@@ -17,15 +17,15 @@ import uuid
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 
-from byok.chat import ChatRequest
-from byok.errors import (
+from byok.core.chat import ChatRequest
+from byok.core.errors import (
     ByokError,
     ContextLengthExceeded,
     RefusalKind,
     UpstreamEmpty,
     UpstreamRefused,
 )
-from byok.events import (
+from byok.core.events import (
     Finish,
     FinishReason,
     Notice,
@@ -33,9 +33,9 @@ from byok.events import (
     Usage,
     is_thinking,
 )
-from byok.toolcalls.assemble import ToolCallAssembler
 from byok.upstream.base import Destination, Plan, Recovery, plan_again
 from byok.upstream.reasons import restart_notice
+from byok.upstream.toolcalls.assemble import ToolCallAssembler
 from byok.upstream.turn import AnotherToolCall, ShownPart, TurnAnswer
 
 _log = logging.getLogger(__name__)

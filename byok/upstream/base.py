@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from byok.chat import ChatRequest
+from byok.core.chat import ChatRequest
+from byok.core.errors import ByokError, UpstreamError
+from byok.core.events import Notice, StreamEvent
+from byok.core.model_ids import ListedModel
 from byok.dialects.base import Codec
 from byok.dialects.fim.templates import FimMode
-from byok.errors import ByokError, UpstreamError
-from byok.events import Notice, StreamEvent
-from byok.model_ids import ListedModel
 from byok.upstream.fitting import Fitted
 from byok.upstream.http_call import RequestKey
 from byok.upstream.remedies import RequestRemedies, WrittenRequest

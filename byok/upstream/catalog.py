@@ -14,6 +14,17 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from byok.core.errors import (
+    ConfigError,
+    NotReady,
+    UpstreamError,
+    UpstreamGarbled,
+    UpstreamTimeout,
+)
+from byok.core.model_ids import ListedModel
+from byok.core.platform.paths import write_private
+from byok.core.purposes import Purpose
+from byok.core.wire.json_body import parse_json
 from byok.dialects.default_models import choose_chat_model, choose_job_model
 from byok.dialects.model_facts import (
     FREE,
@@ -23,23 +34,12 @@ from byok.dialects.model_facts import (
     read_facts,
     write_facts,
 )
-from byok.errors import (
-    ConfigError,
-    NotReady,
-    UpstreamError,
-    UpstreamGarbled,
-    UpstreamTimeout,
-)
-from byok.model_ids import ListedModel
-from byok.platform.paths import write_private
-from byok.purposes import Purpose
 from byok.upstream.base import Upstream
 from byok.upstream.http_call import read_limited
 from byok.upstream.http_sender import Sender
 from byok.upstream.model_facts import KnownModels
 from byok.upstream.model_table import known_table
 from byok.upstream.spec import Api
-from byok.wire.json_body import parse_json
 
 # The file with the last model lists of the upstreams, and what they tell of models.
 #

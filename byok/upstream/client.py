@@ -17,19 +17,19 @@ from dataclasses import replace
 
 import httpx
 
-from byok.chat import ChatRequest, ToolDefinition
-from byok.dialects.base import UpstreamRequest
-from byok.errors import (
+from byok.core.chat import ChatRequest, ToolDefinition
+from byok.core.errors import (
     BadRequest,
     ByokError,
     UpstreamError,
     UpstreamGarbled,
     UpstreamUnreachable,
 )
-from byok.events import Finish, Notice, StreamEvent
-from byok.record import current_record
-from byok.stage import Stage
-from byok.toolcalls.printed.reader import PrintedCallReader
+from byok.core.events import Finish, Notice, StreamEvent
+from byok.core.record import current_record
+from byok.core.stage import Stage
+from byok.core.wire.inflate import with_inflate
+from byok.dialects.base import UpstreamRequest
 from byok.upstream.base import (
     NO_HEADERS,
     Destination,
@@ -59,8 +59,8 @@ from byok.upstream.reasons import another_key_notice
 from byok.upstream.remedies import Remedies, RequestRemedies
 from byok.upstream.retry import Patience, patience_of, rest_of_key
 from byok.upstream.spec import UpstreamSpec
+from byok.upstream.toolcalls.printed.reader import PrintedCallReader
 from byok.upstream.transport import Transports, body_of
-from byok.wire.inflate import with_inflate
 
 # What is tried at one upstream over HTTP: a remedy, another key, to wait.
 

@@ -5,9 +5,9 @@ silently drop its beginning, and with it the tools and the task.
 
 How long a prompt may be is learned, as nobody states it reliably. The user's setting,
 the server's report and refusals give the window in tokens; the counts in answers give
-the ratio of bytes to tokens (`window/estimate.py`). A refusal that names no number
-leads to a guess, which later answers raise again. Tokens are not counted here: each
-model has its own tokenizer, and a wrong one is no better than the learned ratio.
+the ratio of bytes to tokens (`upstream/window/estimate.py`). A refusal that names no
+number leads to a guess, which later answers raise again. Tokens are not counted here:
+each model has its own tokenizer, and a wrong one is no better than the learned ratio.
 
 The server is asked before the first large prompt. Some know the window only of a model
 that they have loaded, so it is asked again after the answer, whose count may then tell
@@ -19,14 +19,14 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from byok.bounded import BoundedMap
-from byok.chat import ChatRequest, Message
-from byok.errors import ByokError, ContextLengthExceeded, UpstreamEmpty
-from byok.events import Notice, StreamEvent, Usage
+from byok.core.bounded import BoundedMap
+from byok.core.chat import ChatRequest, Message
+from byok.core.errors import ByokError, ContextLengthExceeded, UpstreamEmpty
+from byok.core.events import Notice, StreamEvent, Usage
 from byok.upstream.base import Destination, Plan, Recovery, Upstream
 from byok.upstream.fitting import ConversationFitter, Fitted
 from byok.upstream.summaries import Summarise
-from byok.window.estimate import (
+from byok.upstream.window.estimate import (
     WindowLimits,
     has_images,
     weigh,

@@ -9,10 +9,16 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from byok.chat import ChatRequest, Message, Role, TextPart, ToolDefinition, ToolResult
-from byok.dialects.presets import OLLAMA, SUGGESTED_MODEL
-from byok.errors import MODEL_NOT_FOUND, BadRequest, UpstreamError
-from byok.events import (
+from byok.core.chat import (
+    ChatRequest,
+    Message,
+    Role,
+    TextPart,
+    ToolDefinition,
+    ToolResult,
+)
+from byok.core.errors import MODEL_NOT_FOUND, BadRequest, UpstreamError
+from byok.core.events import (
     Finish,
     FinishReason,
     StreamEvent,
@@ -20,11 +26,12 @@ from byok.events import (
     ToolCallDelta,
     Usage,
 )
+from byok.dialects.presets import OLLAMA, SUGGESTED_MODEL
 from byok.upstream.base import NO_HEADERS, ForwardedResponse, Plan, Recovery
 
 MODEL = "echo"
 _MAX_ECHO = 2000
-_LABEL = re.compile(r"\[[a-z][^\]\n]*\]?")  # of augment/nodes.py
+_LABEL = re.compile(r"\[[a-z][^\]\n]*\]?")  # of protocols/augment/nodes.py
 
 
 class DemoUpstream:

@@ -6,13 +6,7 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from byok.dialects.openai_embeddings import (
-    Floats,
-    longest_answer,
-    read_embeddings,
-    write_embeddings_request,
-)
-from byok.errors import (
+from byok.core.errors import (
     RefusalKind,
     UpstreamError,
     UpstreamGarbled,
@@ -20,9 +14,15 @@ from byok.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from byok.record import no_record
+from byok.core.record import no_record
+from byok.core.wire.inflate import Inflate
+from byok.dialects.openai_embeddings import (
+    Floats,
+    longest_answer,
+    read_embeddings,
+    write_embeddings_request,
+)
 from byok.upstream.base import ForwardedResponse, Upstream
-from byok.wire.inflate import Inflate
 
 _log = logging.getLogger(__name__)
 _PATH = "embeddings"

@@ -9,9 +9,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import httpx
 
-from byok.dialects.presets import is_ollama_here
-from byok.dialects.refusals import class_of_words
-from byok.errors import (
+from byok.core.errors import (
     ConnectFailed,
     RefusalKind,
     UpstreamError,
@@ -19,7 +17,9 @@ from byok.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from byok.urls import is_loopback
+from byok.core.urls import is_loopback
+from byok.dialects.presets import is_ollama_here
+from byok.dialects.refusals import class_of_words
 
 _NO_WAY = frozenset(
     {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDOWN}

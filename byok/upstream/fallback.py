@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from byok.errors import (
+from byok.core.errors import (
     ByokError,
     ConfigError,
     NotReady,
@@ -26,10 +26,10 @@ from byok.errors import (
     UpstreamRefused,
     UpstreamTimeout,
 )
-from byok.events import Notice
-from byok.model_ids import split_id
-from byok.purposes import Purpose
-from byok.record import current_record
+from byok.core.events import Notice
+from byok.core.model_ids import split_id
+from byok.core.purposes import Purpose
+from byok.core.record import current_record
 from byok.upstream.base import Destination, Plan, Recovery
 from byok.upstream.demo import RefusingUpstream
 from byok.upstream.reasons import reason_of

@@ -3,11 +3,11 @@
 import logging
 from collections.abc import Mapping
 
+from byok.core.errors import ByokError, RefusalKind, UpstreamError, UpstreamRefused
+from byok.core.record import current_record
 from byok.dialects.base import Codec
 from byok.dialects.fim.codecs import modes_for
 from byok.dialects.fim.templates import FimMode
-from byok.errors import ByokError, RefusalKind, UpstreamError, UpstreamRefused
-from byok.record import current_record
 from byok.upstream.base import Plan, Recovery
 
 _log = logging.getLogger(__name__)

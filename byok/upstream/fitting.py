@@ -1,12 +1,12 @@
 """Conversations that are made to fit a window, the same way in every turn.
 
-Conversations are compacted in large steps. When one exceeds the window it is cut to
-60 % of the room (`LOW_WATER` in `window/compaction.py`), and every later turn gets the
-same replacement for the same beginning. Cutting a little in each turn would keep more
-of the history, but it changes the start of the prompt each time, and the upstream's
-prompt cache would never be used. So above the low-water mark a known compaction is
-applied even if the whole conversation would fit again by what was learned since: do not
-optimise that away.
+Conversations are compacted in large steps. When one exceeds the window it is cut to 60
+% of the room (`LOW_WATER` in `upstream/window/compaction.py`), and every later turn
+gets the same replacement for the same beginning. Cutting a little in each turn would
+keep more of the history, but it changes the start of the prompt each time, and the
+upstream's prompt cache would never be used. So above the low-water mark a known
+compaction is applied even if the whole conversation would fit again by what was learned
+since: do not optimise that away.
 """
 
 import asyncio
@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
-from byok.chat import ChatRequest, Message, Role
-from byok.events import Notice
-from byok.threads import Runner, inline
-from byok.window.compaction import LOW_WATER, plan
-from byok.window.estimate import Weigh, weigh_tools
-from byok.window.memory import Compaction, Compactions, digests
-from byok.window.shorten import less_context, shorter_system, without_context
+from byok.core.chat import ChatRequest, Message, Role
+from byok.core.events import Notice
+from byok.core.threads import Runner, inline
+from byok.upstream.window.compaction import LOW_WATER, plan
+from byok.upstream.window.estimate import Weigh, weigh_tools
+from byok.upstream.window.memory import Compaction, Compactions, digests
+from byok.upstream.window.shorten import less_context, shorter_system, without_context
 
 _log = logging.getLogger(__name__)
 _MANY_MESSAGES, _LARGE = 500, 500_000  # bytes
@@ -96,7 +96,7 @@ class ConversationFitter:
         """Cut a system message that leaves no room for a question.
 
         This is the last resort: where the window is known from the beginning, less is
-        put into the message (`augment/frames.py`).
+        put into the message (`protocols/augment/frames.py`).
         """
         cut = shorter_system(system, room)
         _log.info(

@@ -13,7 +13,7 @@ from typing import Protocol, Self
 import aiohttp
 import httpx
 
-from byok.errors import (
+from byok.core.errors import (
     ConnectFailed,
     NotReady,
     RefusalKind,
@@ -24,13 +24,13 @@ from byok.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from byok.events import StreamEvent, TextDelta
-from byok.record import Head, Hop, current_record
-from byok.stage import Stage
+from byok.core.events import StreamEvent, TextDelta
+from byok.core.record import Head, Hop, current_record
+from byok.core.stage import Stage
+from byok.core.urls import is_loopback
+from byok.core.wire.inflate import Inflate
 from byok.upstream.failures import is_refused, translate_errors
 from byok.upstream.transport import Route, Transports, body_of
-from byok.urls import is_loopback
-from byok.wire.inflate import Inflate
 
 # Circuit breaker: an upstream that cannot be connected to is not asked for a while.
 #

@@ -11,10 +11,11 @@ from typing import Any
 import httpx
 
 from byok import __version__
-from byok.bounded import BoundedMap
+from byok.core.bounded import BoundedMap
+from byok.core.errors import UpstreamRefused
+from byok.core.record import current_record
+from byok.core.wire.json_body import parse_json
 from byok.dialects.base import ErrorResponse
-from byok.errors import UpstreamRefused
-from byok.record import current_record
 from byok.upstream.failures import translate_errors
 from byok.upstream.http_call import (
     Caller,
@@ -26,7 +27,6 @@ from byok.upstream.http_call import (
 )
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports
-from byok.wire.json_body import parse_json
 
 _MAX_ERROR_BYTES = 64 * 1024
 _ERROR_SECONDS = 10.0  # for the text of a refusal; its status says enough

@@ -11,7 +11,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from byok.bounded import BoundedMap
+from byok.core.bounded import BoundedMap
+from byok.core.errors import ByokError, ContextLengthExceeded, UpstreamError
+from byok.core.wire.json_body import parse_json, write_json
 from byok.dialects.base import Probe
 from byok.dialects.families import family_facts
 from byok.dialects.model_facts import (
@@ -21,13 +23,11 @@ from byok.dialects.model_facts import (
     SourcedFacts,
     combine_facts,
 )
-from byok.errors import ByokError, ContextLengthExceeded, UpstreamError
 from byok.upstream.http_call import read_limited
 from byok.upstream.http_sender import Sender
 from byok.upstream.model_table import known_table
 from byok.upstream.profiles import Profiles
 from byok.upstream.spec import Api, UpstreamSpec
-from byok.wire.json_body import parse_json, write_json
 
 # Sources of model facts that need no request: settings, profiles, names, the table.
 

@@ -18,6 +18,9 @@ import httpx
 import orjson
 
 from byok import __version__
+from byok.core.errors import ConfigError, UpstreamRefused
+from byok.core.platform.paths import find_paths, write_private
+from byok.core.wire.json_body import parse_json
 from byok.dialects.known_models import EMPTY_TABLE, ModelTable, read_table
 from byok.dialects.model_lists import (
     Doubt,
@@ -27,8 +30,6 @@ from byok.dialects.model_lists import (
     read_list,
     write_table,
 )
-from byok.errors import ConfigError, UpstreamRefused
-from byok.platform.paths import find_paths, write_private
 from byok.upstream.http_call import (
     Callee,
     Caller,
@@ -37,7 +38,6 @@ from byok.upstream.http_call import (
     redirect_error,
 )
 from byok.upstream.transport import Route, Transports
-from byok.wire.json_body import parse_json
 
 _log = logging.getLogger(__name__)
 _TABLE = "known_models.json"
@@ -64,7 +64,7 @@ def known_table() -> ModelTable:
 @cache
 def packed_table() -> ModelTable:
     """Return the table of the package."""
-    return load_table((resources.files("byok") / _TABLE).read_bytes)
+    return load_table((resources.files("byok.dialects") / _TABLE).read_bytes)
 
 
 def load_table(read: Callable[[], bytes]) -> ModelTable:

@@ -11,16 +11,16 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 import httpx
 
 from byok import __version__
-from byok.errors import (
+from byok.core.errors import (
     KeyMissing,
     UpstreamError,
     UpstreamGarbled,
     UpstreamRefused,
     UpstreamTimeout,
 )
-from byok.record import current_record
-from byok.redact import Redactor
-from byok.routing import OFFICIAL
+from byok.core.record import current_record
+from byok.core.redact import Redactor
+from byok.core.routing import OFFICIAL
 from byok.upstream.base import ForwardedResponse
 from byok.upstream.http_call import (
     REMOTE,

@@ -23,10 +23,10 @@ from typing import Any, TypeVar
 
 import orjson
 
-from byok.chat import Json
+from byok.core.chat import Json
+from byok.core.platform.paths import write_private
 from byok.dialects.model_facts import ModelFacts, read_facts, write_facts
 from byok.dialects.remedies import Remedy
-from byok.platform.paths import write_private
 
 _log = logging.getLogger(__name__)
 _Item = TypeVar("_Item")

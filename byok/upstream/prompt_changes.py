@@ -9,8 +9,8 @@ from collections.abc import Hashable
 from itertools import zip_longest
 from typing import Any
 
-from byok.bounded import BoundedMap
-from byok.wire.json_body import parse_json, write_json
+from byok.core.bounded import BoundedMap
+from byok.core.wire.json_body import parse_json, write_json
 
 _ROOM = 8 * 2**20  # bytes of all requests that are kept
 _LONGEST = 2 * 2**20  # bytes of one; longer ones are not compared

@@ -1,8 +1,8 @@
 """The store of provider data by tool call: on disk, small, and only a help.
 
-Entries are opaque bytes by key (`toolcalls/provider_data.py`). They survive a restart
-of the daemon for 30 days without use, within 32 MiB. A file that is damaged or cannot
-be written is a warning in the log: without it byok sends what the client kept.
+Entries are opaque bytes by key (`upstream/toolcalls/provider_data.py`). They survive a
+restart of the daemon for 30 days without use, within 32 MiB. A file that is damaged or
+cannot be written is a warning in the log: without it byok sends what the client kept.
 """
 
 import asyncio
@@ -13,19 +13,19 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from byok.bounded import BoundedMap
-from byok.chat import Origin
+from byok.core.bounded import BoundedMap
+from byok.core.chat import Origin
 from byok.storage.database import select_in
 from byok.storage.help_database import HelpDatabase
 from byok.storage.kind import DatabaseKind, Policy
 from byok.storage.migration import transaction
-from byok.toolcalls.provider_data import (
+from byok.upstream.base import Plan, Recovery
+from byok.upstream.toolcalls.provider_data import (
     has_calls,
     keys_of,
     read_call_data,
     restore_call_data,
 )
-from byok.upstream.base import Plan, Recovery
 
 _ROOM = 32 * 2**20  # bytes in the file
 _RECENT = 8 * 2**20  # bytes in memory

@@ -16,9 +16,9 @@ clients may choose other models does not count: they need not have done so.
 
 from dataclasses import dataclass
 
-from byok.errors import ConfigError
-from byok.purposes import Purpose
-from byok.record import current_record
+from byok.core.errors import ConfigError
+from byok.core.purposes import Purpose
+from byok.core.record import current_record
 from byok.upstream.base import Destination
 from byok.upstream.fallback import Fallbacks
 

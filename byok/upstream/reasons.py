@@ -1,6 +1,6 @@
 """Why an upstream did not answer, in words for the user that repeat none of its own."""
 
-from byok.errors import (
+from byok.core.errors import (
     ByokError,
     ConfigError,
     NotReady,
@@ -11,7 +11,7 @@ from byok.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from byok.events import Notice
+from byok.core.events import Notice
 
 _KINDS = {
     RefusalKind.AUTH: "it does not accept the key",

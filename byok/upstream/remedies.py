@@ -5,21 +5,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from byok.bounded import BoundedMap
-from byok.chat import ChatRequest, Json, Origin
-from byok.dialects.base import Codec, Target, UpstreamRequest, write_request
-from byok.dialects.model_facts import FactSource, ModelFacts, combine_facts
-from byok.dialects.remedies import RefusedRequest, Remedy, find_remedy
-from byok.errors import (
+from byok.core.bounded import BoundedMap
+from byok.core.chat import ChatRequest, Json, Origin
+from byok.core.errors import (
     ContextLengthExceeded,
     RefusalKind,
     UpstreamError,
     UpstreamRefused,
 )
+from byok.core.wire.json_body import write_json
+from byok.dialects.base import Codec, Target, UpstreamRequest, write_request
+from byok.dialects.model_facts import FactSource, ModelFacts, combine_facts
+from byok.dialects.remedies import RefusedRequest, Remedy, find_remedy
 from byok.upstream.profiles import Profiles, newest_of_each
 from byok.upstream.spec import Api, UpstreamSpec
-from byok.window.estimate import weigh, weigh_tools
-from byok.wire.json_body import write_json
+from byok.upstream.window.estimate import weigh, weigh_tools
 
 # How large a window a local server loads each model with.
 #

@@ -8,9 +8,8 @@ import math
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from byok.chat import ChatRequest
-from byok.dialects.rate_limits import wait_in_words
-from byok.errors import (
+from byok.core.chat import ChatRequest
+from byok.core.errors import (
     ConnectFailed,
     RefusalKind,
     UpstreamError,
@@ -19,7 +18,8 @@ from byok.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from byok.events import Notice
+from byok.core.events import Notice
+from byok.dialects.rate_limits import wait_in_words
 from byok.upstream.reasons import reason_of
 
 PATIENCE = 300.0  # seconds that people wait, unless the settings say otherwise

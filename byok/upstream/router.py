@@ -5,10 +5,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from byok.bounded import BoundedMap
+from byok.core.bounded import BoundedMap
+from byok.core.model_ids import MAX_ID_LENGTH, PREFIX, ListedModel, split_id
+from byok.core.purposes import Purpose
 from byok.dialects.default_models import find_closest
-from byok.model_ids import MAX_ID_LENGTH, PREFIX, ListedModel, split_id
-from byok.purposes import Purpose
 from byok.upstream.base import Destination, Upstream
 from byok.upstream.catalog import Catalog
 from byok.upstream.demo import unconfigured_upstream, upstream_without_models

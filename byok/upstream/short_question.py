@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
 
-from byok.chat import ChatRequest, Message, Role, Sampling, TextPart
-from byok.errors import UpstreamEmpty, UpstreamTimeout
-from byok.events import TextDelta, Usage
-from byok.record import current_record
+from byok.core.chat import ChatRequest, Message, Role, Sampling, TextPart
+from byok.core.errors import UpstreamEmpty, UpstreamTimeout
+from byok.core.events import TextDelta, Usage
+from byok.core.record import current_record
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination
 
@@ -25,7 +25,7 @@ _MORE_TOKENS = 64
 
 
 class ShortQuestion:
-    """Asks a model short questions (`byok.retrieval.model_aids.AskModel`).
+    """Asks a model short questions (`byok.search.retrieval.model_aids.AskModel`).
 
     `find` returns who is asked, by the settings in force; it may refuse.
     """

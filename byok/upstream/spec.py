@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from byok.chat import Json
+from byok.core.chat import Json
+from byok.core.urls import is_loopback
 from byok.dialects.base import Codec, Dialect
 from byok.dialects.fim.templates import FimMode
 from byok.dialects.model_facts import ModelFacts
 from byok.upstream.http_call import REASONING, REMOTE, Callee, Timeouts
 from byok.upstream.retry import PATIENCE
 from byok.upstream.transport import Route
-from byok.urls import is_loopback
 
 
 @dataclass(frozen=True, slots=True)

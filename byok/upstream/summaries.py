@@ -7,14 +7,14 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
-from byok.bounded import BoundedMap
-from byok.chat import Message
-from byok.errors import ByokError, ContextLengthExceeded
-from byok.prompts.prompt_set import PromptSet, shipped_prompts
-from byok.truncate import truncate_middle
+from byok.core.bounded import BoundedMap
+from byok.core.chat import Message
+from byok.core.errors import ByokError, ContextLengthExceeded
+from byok.core.prompts.prompt_set import PromptSet, shipped_prompts
+from byok.core.truncate import truncate_middle
 from byok.upstream.base import Destination
 from byok.upstream.short_question import answer_of
-from byok.window.transcript import instruction, outline, transcript
+from byok.upstream.window.transcript import instruction, outline, transcript
 
 _log = logging.getLogger(__name__)
 _MAX_KEPT = 64

@@ -17,8 +17,8 @@ import truststore
 from aiohttp.abc import ResolveResult
 from httpx_aiohttp.transport import AiohttpResponseStream, AiohttpTransport
 
-from byok.errors import ConfigError
-from byok.urls import is_link_local
+from byok.core.errors import ConfigError
+from byok.core.urls import is_link_local
 
 
 @dataclass(frozen=True, slots=True)

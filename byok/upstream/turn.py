@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from enum import IntEnum
 
-from byok.chat import ChatRequest, Part
-from byok.errors import ByokError, UpstreamError
-from byok.events import (
+from byok.core.chat import ChatRequest, Part
+from byok.core.errors import ByokError, UpstreamError
+from byok.core.events import (
     Finish,
     FinishReason,
     Notice,
@@ -18,11 +18,11 @@ from byok.events import (
     begins_answer,
     is_thinking,
 )
-from byok.record import current_record
-from byok.toolcalls.assemble import BrokenCall, ToolCallAssembler
-from byok.toolcalls.correction import Unsaid, answer_parts, correction_request
+from byok.core.record import current_record
 from byok.upstream.base import Plan, Recovery
 from byok.upstream.reasons import restart_notice
+from byok.upstream.toolcalls.assemble import BrokenCall, ToolCallAssembler
+from byok.upstream.toolcalls.correction import Unsaid, answer_parts, correction_request
 
 _log = logging.getLogger(__name__)
 _WHOLE = (FinishReason.STOP, FinishReason.TOOL_CALLS)

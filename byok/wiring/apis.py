@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from byok.config import UpstreamSettings
+from byok.core.urls import is_loopback
 from byok.dialects.presets import (
     DEFAULT_PATHS,
     PRESETS,
@@ -12,8 +12,8 @@ from byok.dialects.presets import (
     vendor_of,
 )
 from byok.dialects.registry import DIALECTS
+from byok.settings import UpstreamSettings
 from byok.upstream.spec import Api
-from byok.urls import is_loopback
 
 
 def base_url_of(settings: UpstreamSettings) -> str:

@@ -5,28 +5,28 @@ from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from byok.config import Settings, UpstreamSettings, upstream_named
-from byok.embeddings.consent import Consent
-from byok.embeddings.model.prefixes import dollars_per_million, prefixes_of
-from byok.embeddings.recipe import RECIPE
-from byok.embeddings.service import EmbeddingPlan, EmbeddingService
-from byok.embeddings.types import Embedder, EmbeddingTarget
-from byok.errors import ConfigError, NotReady
-from byok.keys import KeyLadder
-from byok.keys.lookup import UpstreamKey
-from byok.platform.memory import explain_import, has_room, memory_is_short
-from byok.platform.paths import Paths
-from byok.redact import Redactor
+from byok.core.errors import ConfigError, NotReady
+from byok.core.platform.memory import explain_import, has_room, memory_is_short
+from byok.core.platform.paths import Paths
+from byok.core.redact import Redactor
+from byok.core.urls import is_loopback
+from byok.search.vectors.consent import Consent
+from byok.search.vectors.model.prefixes import dollars_per_million, prefixes_of
+from byok.search.vectors.recipe import RECIPE
+from byok.search.vectors.service import EmbeddingPlan, EmbeddingService
+from byok.search.vectors.types import Embedder, EmbeddingTarget
+from byok.settings import Settings, UpstreamSettings, upstream_named
+from byok.settings.keys import KeyLadder
+from byok.settings.keys.lookup import UpstreamKey
 from byok.upstream.base import Upstream
 from byok.upstream.embeddings import EmbeddingModel
 from byok.upstream.transport import Route, Transports
-from byok.urls import is_loopback
 from byok.wiring.key_sources import team_keys_wanted
 from byok.wiring.upstreams import PooledUpstream, make_spec
 
 if TYPE_CHECKING:
-    from byok.embeddings.model.embedder import ModelEmbedder
-    from byok.embeddings.types import TeamVectors
+    from byok.search.vectors.model.embedder import ModelEmbedder
+    from byok.search.vectors.types import TeamVectors
 
 
 _NUMPY_MIB = 150  # of addresses: where they are short, it ends the process
@@ -83,7 +83,7 @@ def make_embedder(
     if not has_room(_NUMPY_MIB):
         raise memory_is_short("embeddings")
     try:
-        from byok.embeddings.model.embedder import ModelEmbedder
+        from byok.search.vectors.model.embedder import ModelEmbedder
     except ImportError as error:
         raise explain_import(
             error,
@@ -137,8 +137,8 @@ def make_team_index(
     own = settings.embeddings.team
     if not own.on:
         return None
-    from byok.embeddings.team.server import TeamServer, connect_to
-    from byok.embeddings.team.team_index import TeamIndex, TeamPlace
+    from byok.search.vectors.team.server import TeamServer, connect_to
+    from byok.search.vectors.team.team_index import TeamIndex, TeamPlace
 
     local = is_loopback(own.url)
     route = Route("" if local else own.proxy, own.ca_file or settings.network.ca_file)

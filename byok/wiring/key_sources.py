@@ -4,18 +4,18 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from byok.config import Settings, UpstreamSettings, upstream_named
-from byok.config.faults import SettingFault
+from byok.core.errors import ConfigError, KeyMissing
+from byok.core.platform.paths import Paths
+from byok.core.redact import Redactor
+from byok.core.routing import OFFICIAL
+from byok.core.urls import is_loopback
 from byok.dialects.presets import PRESETS
-from byok.errors import ConfigError, KeyMissing
-from byok.keys import KeyLadder, KeyWanted, fingerprint
-from byok.keys.ladder import TEAM_INDEX, TEAM_SALT
-from byok.keys.lookup import AnyKey, KeyPool, UpstreamKey
-from byok.keys.vault import Vault
-from byok.platform.paths import Paths
-from byok.redact import Redactor
-from byok.routing import OFFICIAL
-from byok.urls import is_loopback
+from byok.settings import Settings, UpstreamSettings, upstream_named
+from byok.settings.faults import SettingFault
+from byok.settings.keys import KeyLadder, KeyWanted, fingerprint
+from byok.settings.keys.ladder import TEAM_INDEX, TEAM_SALT
+from byok.settings.keys.lookup import AnyKey, KeyPool, UpstreamKey
+from byok.settings.keys.vault import Vault
 from byok.wiring.apis import base_url_of
 
 _HOSTED = [name for name, preset in PRESETS.items() if preset.key_env]

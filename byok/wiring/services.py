@@ -19,23 +19,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from byok.augment.editor_context import ShownContext
-from byok.code_query import IndexStatus, RerankMode
-from byok.config import Settings, UpstreamSettings, check_models, check_settings
+from byok.core.code_query import IndexStatus, RerankMode
+from byok.core.platform.paths import Paths
+from byok.core.prompts.own_files import load_prompts
+from byok.core.prompts.prompt_set import FitMemory, PromptSet
+from byok.core.redact import Redactor
+from byok.core.routing import OFFICIAL, EndpointGroup, ServedBy
 from byok.dialects.presets import find_preset
-from byok.embeddings.consent import Consent
-from byok.embeddings.service import EmbeddingService
-from byok.index.types import IndexOptions
-from byok.journal.cost import PriceOf
-from byok.keys import KeyLadder
-from byok.keys.lookup import AnyKey
-from byok.platform.paths import Paths
-from byok.prompts.own_files import load_prompts
-from byok.prompts.prompt_set import FitMemory, PromptSet
-from byok.redact import Redactor
-from byok.retrieval.code_context import CodeContext
-from byok.retrieval.model_aids import ModelAids, Rerank, Translate, VectorSearch
-from byok.routing import OFFICIAL, EndpointGroup, ServedBy
+from byok.features.cost import PriceOf
+from byok.protocols.augment.editor_context import ShownContext
+from byok.search.index.types import IndexOptions
+from byok.search.retrieval.code_context import CodeContext
+from byok.search.retrieval.model_aids import ModelAids, Rerank, Translate, VectorSearch
+from byok.search.vectors.consent import Consent
+from byok.search.vectors.service import EmbeddingService
+from byok.settings import Settings, UpstreamSettings, check_models, check_settings
+from byok.settings.keys import KeyLadder
+from byok.settings.keys.lookup import AnyKey
 from byok.upstream.base import Upstream
 from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.fallback import FallbackMemory, Fallbacks
@@ -60,7 +60,7 @@ from byok.wiring.upstreams import (
 )
 
 if TYPE_CHECKING:
-    from byok.retrieval.ripgrep import TextSearch
+    from byok.search.retrieval.ripgrep import TextSearch
 
 
 # What models add to code search, as the settings say; what is off is not imported.
@@ -85,7 +85,7 @@ def _translate(
 ) -> Translate | None:
     if not (small := settings.routing.models.small):
         return None
-    from byok.retrieval.translation import ModelTranslate
+    from byok.search.retrieval.translation import ModelTranslate
     from byok.upstream.short_question import ShortQuestion
 
     return ModelTranslate(ShortQuestion(partial(routes.find, small)), prompts)
@@ -96,7 +96,7 @@ def _rerank(
 ) -> Rerank | None:
     if settings.retrieval.rerank is RerankMode.OFF:
         return None
-    from byok.retrieval.rerank import ModelRerank
+    from byok.search.retrieval.rerank import ModelRerank
     from byok.upstream.short_question import ShortQuestion
 
     return ModelRerank(
@@ -136,9 +136,9 @@ def text_search(
     settings: Settings, paths: Paths, roots: Iterable[Path] = ()
 ) -> "TextSearch":
     """Return a search with ripgrep, for when another process has the index open."""
-    from byok.index.files.roots import rules_of
-    from byok.platform.programs import find_program
-    from byok.retrieval.ripgrep import Ripgrep, TextSearch
+    from byok.core.platform.programs import find_program
+    from byok.search.index.files.roots import rules_of
+    from byok.search.retrieval.ripgrep import Ripgrep, TextSearch
 
     options = index_options(settings, paths, roots)
     ripgrep = Ripgrep(lambda: find_program("rg", never=options.roots))

@@ -7,10 +7,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from byok.augment.reply_job import Defaults
-from byok.chat import Sampling
-from byok.config import Settings, UpstreamSettings, upstream_named
-from byok.config.values import AUTO
+from byok.core.chat import Sampling
+from byok.core.errors import ConfigError, KeyMissing
+from byok.core.prompts.prompt_set import FitMemory, ModelFit, PromptSet, find_fit
+from byok.core.purposes import Purpose
+from byok.core.redact import Redactor
+from byok.core.urls import is_loopback
 from byok.dialects.base import Codec
 from byok.dialects.default_models import choose_chat_model
 from byok.dialects.fim.codecs import codecs_of, ollama_codecs
@@ -18,13 +20,12 @@ from byok.dialects.fim.templates import OLLAMA_MODES, FimMode, fim_profile_of
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.presets import DEMO, OLLAMA, PRESETS, find_preset, vendor_of
 from byok.dialects.refusals import window_cure
-from byok.errors import ConfigError, KeyMissing
-from byok.keys import KeyLadder, KeyWanted
-from byok.keys.lookup import AnyKey
-from byok.prompts.prompt_set import FitMemory, ModelFit, PromptSet, find_fit
-from byok.purposes import Purpose
-from byok.redact import Redactor
-from byok.retrieval.masking import is_generated
+from byok.protocols.augment.reply_job import Defaults
+from byok.search.retrieval.masking import is_generated
+from byok.settings import Settings, UpstreamSettings, upstream_named
+from byok.settings.keys import KeyLadder, KeyWanted
+from byok.settings.keys.lookup import AnyKey
+from byok.settings.values import AUTO
 from byok.upstream.base import Destination, Upstream
 from byok.upstream.catalog import Catalog
 from byok.upstream.client import HttpUpstream
@@ -42,7 +43,6 @@ from byok.upstream.router import Router
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.summaries import Summarise, Summariser
 from byok.upstream.transport import Route, Transports
-from byok.urls import is_loopback
 from byok.wiring.apis import apis_of
 from byok.wiring.key_sources import key_wanted, keys_wanted, make_key
 

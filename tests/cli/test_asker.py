@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from byok.cli.asker import NobodyAsker, PersonAsker, YesAsker, confirm, find_asker
-from byok.errors import ConfigError
+from byok.core.errors import ConfigError
 
 
 class Terminal(io.StringIO):

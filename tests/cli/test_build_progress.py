@@ -5,11 +5,11 @@ from typing import cast
 
 import pytest
 
-from byok.chat import Json
 from byok.cli.build_progress import describe, is_settled, until_built, until_rebuilt
-from byok.daemon_client.client import LocalClient
-from byok.errors import IndexFailed
-from byok.routing import Service
+from byok.cli.daemon_client.client import LocalClient
+from byok.core.chat import Json
+from byok.core.errors import IndexFailed
+from byok.core.routing import Service
 from tests.fakes.build_states import Client, client, space
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from byok.cli.capture import parse_time
-from byok.errors import ConfigError
+from byok.core.errors import ConfigError
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import ask_chat, daemon_thread
 

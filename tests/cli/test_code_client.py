@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from byok.cli.code_client import folders, whole, with_client
-from byok.daemon_client.client import LocalClient
-from byok.errors import ConfigError
-from byok.routing import Service
+from byok.cli.daemon_client.client import LocalClient
+from byok.core.errors import ConfigError
+from byok.core.routing import Service
 
 
 def test_ask_without_a_daemon_and_without_data_makes_nothing(

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from byok.cli.command_context import load, with_services
-from byok.errors import ConfigError
-from byok.platform.paths import find_paths
+from byok.core.errors import ConfigError
+from byok.core.platform.paths import find_paths
 from byok.wiring.services import Services
 
 

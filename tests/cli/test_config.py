@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from byok.config import example
-from byok.platform.paths import find_paths
+from byok.core.platform.paths import find_paths
+from byok.settings import example
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.disk import fill, mounted

@@ -15,12 +15,12 @@ from byok.cli.connect import (
     open_connector,
     write_command,
 )
-from byok.client_settings.connection import DaemonAddress
-from byok.client_settings.locations import ClientKind, RunPlace
-from byok.daemon.token import read_token
-from byok.errors import ConfigError
-from byok.platform.paths import find_paths
-from byok.redact import Redactor
+from byok.clients.connection import DaemonAddress
+from byok.clients.locations import ClientKind, RunPlace
+from byok.core.daemon.token import read_token
+from byok.core.errors import ConfigError
+from byok.core.platform.paths import find_paths
+from byok.core.redact import Redactor
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.rows import daemon_rows

@@ -15,10 +15,10 @@ from byok.cli.control import (
     start_service,
     wait_for_daemon,
 )
-from byok.daemon.instance import only_instance
-from byok.daemon_client.daemon import find_daemon
-from byok.platform.paths import find_paths
-from byok.service.control import choose_system, make_launch, write_files
+from byok.cli.daemon_client.daemon import find_daemon
+from byok.clients.service.control import choose_system, make_launch, write_files
+from byok.core.daemon.instance import only_instance
+from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.patience import PATIENCE

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from byok.cli.dashboard import advise_link, open_browser, run_detached
-from byok.client_settings.locations import RunPlace
-from byok.daemon.token import read_token
-from byok.platform.paths import find_paths
+from byok.clients.locations import RunPlace
+from byok.core.daemon.token import read_token
+from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.program import run_byok

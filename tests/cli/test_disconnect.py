@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.platform.paths import find_paths
+from byok.core.platform.paths import find_paths
 from byok.server.run import Daemon
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from byok.daemon.token import read_token
-from byok.doctor import surroundings
-from byok.keys import ladder
-from byok.platform.paths import find_paths
+from byok.cli.checks import surroundings
+from byok.core.daemon.token import read_token
+from byok.core.platform.paths import find_paths
+from byok.settings.keys import ladder
 from tests.fakes.certificates import certificate, resolve_here, secure
 from tests.fakes.commands import Cli, Done
 from tests.fakes.daemon_thread import daemon_thread

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from byok.cli.prompts import find_editor, open_editor
-from byok.errors import BadRequest
-from byok.platform.programs import find_program
+from byok.core.errors import BadRequest
+from byok.core.platform.programs import find_program
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="scripts for POSIX")
 

@@ -10,8 +10,8 @@ from typing import Any, Self
 import pytest
 
 from byok.cli.embed import describe_cost, describe_team, describe_vectors
-from byok.embeddings.types import EmbeddingState, TeamStatus
-from byok.platform.paths import find_paths
+from byok.core.platform.paths import find_paths
+from byok.search.vectors.types import EmbeddingState, TeamStatus
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.patience import PATIENCE

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from byok.cli.estimate import estimate
-from byok.errors import ConfigError
-from byok.index.types import IndexOptions
+from byok.core.errors import ConfigError
+from byok.search.index.types import IndexOptions
 
 
 def test_estimate_counts_files_bytes_time_and_disk_by_the_rules_of_the_index(

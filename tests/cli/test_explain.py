@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.error_table import error_rows
+from byok.core.error_table import error_rows
 from tests.fakes.commands import Cli
 
 

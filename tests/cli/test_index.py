@@ -8,11 +8,11 @@ from typing import cast
 
 import pytest
 
-from byok.chat import Json
+from byok.cli.daemon_client.client import LocalClient
 from byok.cli.index import wait_for
-from byok.daemon_client.client import LocalClient
-from byok.platform.paths import find_paths
-from byok.routing import Service
+from byok.core.chat import Json
+from byok.core.platform.paths import find_paths
+from byok.core.routing import Service
 from tests.fakes.build_states import space
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.platform.paths import find_paths
+from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
 from tests.fakes.daemon import running
 from tests.fakes.program import run_byok

@@ -16,8 +16,8 @@ from byok.cli.init_steps import (
     wait_for_clients,
     wait_for_first,
 )
-from byok.client_settings.locations import ClientKind, find_location
-from byok.platform.paths import find_paths
+from byok.clients.locations import ClientKind, find_location
+from byok.core.platform.paths import find_paths
 from tests.fakes.answers import ScriptedPerson
 from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.journal_entries import entry, write_journal
@@ -72,8 +72,8 @@ def test_an_editor_that_points_at_byok_is_not_asked_for(
     editor: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from byok.cli.connect import open_connector
-    from byok.client_settings.connection import DaemonAddress
-    from byok.daemon.token import read_token
+    from byok.clients.connection import DaemonAddress
+    from byok.core.daemon.token import read_token
 
     paths = find_paths()
     address = DaemonAddress(URL, read_token(paths.token), paths.token, "")

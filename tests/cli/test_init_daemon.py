@@ -9,9 +9,9 @@ import pytest
 
 from byok.cli.asker import NobodyAsker, YesAsker
 from byok.cli.init_steps import can_install_service, run_daemon
-from byok.daemon.instance import Instance
-from byok.errors import CannotStart
-from byok.platform.paths import Paths, find_paths
+from byok.core.daemon.instance import Instance
+from byok.core.errors import CannotStart
+from byok.core.platform.paths import Paths, find_paths
 from tests.fakes.answers import ScriptedPerson
 from tests.fakes.daemon_thread import daemon_thread
 

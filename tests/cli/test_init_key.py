@@ -11,13 +11,13 @@ from aiohttp.test_utils import TestServer
 from byok.cli.asker import Asker, NobodyAsker, YesAsker
 from byok.cli.init_steps import find_models
 from byok.cli.init_survey import Candidate, FoundBy
-from byok.config import UpstreamSettings, load_settings
+from byok.core.errors import ByokError, ConfigError, KeyMissing, UpstreamError
+from byok.core.platform.paths import find_paths
 from byok.dialects.presets import OPENAI_CHAT, PRESETS, Preset
-from byok.errors import ByokError, ConfigError, KeyMissing, UpstreamError
-from byok.keys import KeyLadder, fingerprint
-from byok.keys.keyring_store import KeyringStore
-from byok.keys.vault import Vault
-from byok.platform.paths import find_paths
+from byok.settings import UpstreamSettings, load_settings
+from byok.settings.keys import KeyLadder, fingerprint
+from byok.settings.keys.keyring_store import KeyringStore
+from byok.settings.keys.vault import Vault
 from tests.fakes.answers import ScriptedPerson
 from tests.fakes.ring import FakeRing, store_of
 from tests.fakes.upstream import dead_url

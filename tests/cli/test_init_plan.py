@@ -7,8 +7,8 @@ import pytest
 
 from byok.cli.init_plan import SettingsPlan, plan_settings
 from byok.cli.init_survey import ChosenModel
-from byok.config import UpstreamSettings
-from byok.errors import ConfigError
+from byok.core.errors import ConfigError
+from byok.settings import UpstreamSettings
 
 OLLAMA = UpstreamSettings(type="ollama")
 MODELS = [

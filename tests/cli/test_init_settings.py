@@ -7,10 +7,10 @@ import typer
 from byok.cli.asker import NobodyAsker, YesAsker
 from byok.cli.init_steps import choose_and_show, write_settings
 from byok.cli.init_survey import Candidate, ChosenModel, FoundBy
-from byok.config import UpstreamSettings, load_settings
+from byok.core.errors import ConfigError
+from byok.core.platform.paths import find_paths
 from byok.dialects.model_facts import ModelFacts
-from byok.errors import ConfigError
-from byok.platform.paths import find_paths
+from byok.settings import UpstreamSettings, load_settings
 from tests.fakes.answers import ScriptedPerson
 
 OLLAMA = Candidate(

@@ -17,13 +17,13 @@ from byok.cli.init_survey import (
     one_key,
     survey,
 )
-from byok.config import Settings, UpstreamSettings, load_settings
+from byok.core.errors import ConfigError, UpstreamError
+from byok.core.platform.paths import find_paths
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.presets import OPENAI_CHAT, PRESETS, Preset
-from byok.errors import ConfigError, UpstreamError
-from byok.keys import KeyLadder
-from byok.keys.keyring_store import KeyringStore
-from byok.platform.paths import find_paths
+from byok.settings import Settings, UpstreamSettings, load_settings
+from byok.settings.keys import KeyLadder
+from byok.settings.keys.keyring_store import KeyringStore
 from tests.fakes.ollama_server import OllamaModel, OllamaServer
 from tests.fakes.ring import FakeRing, store_of
 from tests.fakes.upstream import FakeUpstream, dead_url

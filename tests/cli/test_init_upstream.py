@@ -9,11 +9,11 @@ import pytest
 from byok.cli.asker import Asker, NobodyAsker, YesAsker
 from byok.cli.init_steps import choose_candidate, show_candidates
 from byok.cli.init_survey import Candidate, FoundBy
-from byok.config import Settings, UpstreamSettings, load_settings
+from byok.core.errors import ConfigError
+from byok.core.platform.paths import find_paths
 from byok.dialects.model_facts import ModelFacts
-from byok.errors import ConfigError
-from byok.keys import KeyLadder
-from byok.platform.paths import find_paths
+from byok.settings import Settings, UpstreamSettings, load_settings
+from byok.settings.keys import KeyLadder
 from tests.fakes.answers import ScriptedPerson
 from tests.fakes.ring import FakeRing, store_of
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.platform.paths import find_paths
+from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.settings_files import COMMENTS

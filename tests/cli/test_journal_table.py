@@ -3,8 +3,8 @@
 import pytest
 
 from byok.cli.journal_table import show_entries
-from byok.journal.entry import JournalEntry
-from byok.journal.reading import StoredEntry
+from byok.features.journal.entry import JournalEntry
+from byok.features.journal.reading import StoredEntry
 from tests.fakes.journal_entries import entry
 
 

@@ -1,4 +1,4 @@
-"""byok keys, with the vault; the OS keyring is in tests/keys/test_secret_service.py."""
+"""byok keys, with the vault; test_secret_service.py has the OS keyring."""
 
 import asyncio
 import json
@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from byok.keys import fingerprint
-from byok.keys import vault as vault_module
-from byok.platform.paths import find_paths
+from byok.core.platform.paths import find_paths
+from byok.settings.keys import fingerprint
+from byok.settings.keys import vault as vault_module
 from byok.wiring.key_sources import make_ladder
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread

@@ -16,9 +16,9 @@ import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.types import CallToolResult, TextContent
 
-from byok.daemon.instance import is_held
-from byok.daemon_client.daemon import find_daemon
-from byok.platform.paths import find_paths
+from byok.cli.daemon_client.daemon import find_daemon
+from byok.core.daemon.instance import is_held
+from byok.core.platform.paths import find_paths
 from byok.server.run import Daemon
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread

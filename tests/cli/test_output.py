@@ -17,7 +17,7 @@ from byok.cli.output import (
     say_text,
     tell,
 )
-from byok.errors import ByokError, ConfigError
+from byok.core.errors import ByokError, ConfigError
 
 Capture = pytest.CaptureFixture[str]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from byok.cli.probe import ProbeTarget
-from byok.config import Settings
-from byok.errors import ConfigError
-from byok.platform.paths import find_paths
+from byok.core.errors import ConfigError
+from byok.core.platform.paths import find_paths
+from byok.settings import Settings
 from byok.upstream.profiles import Profiles
 from tests.fakes.commands import Cli
 from tests.fakes.probed import ProbedModel

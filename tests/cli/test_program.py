@@ -7,7 +7,13 @@ import pytest
 
 from byok.cli import exit_code
 from byok.cli.commands import ROWS, load_command
-from byok.errors import BadRequest, ByokError, ConfigError, KeyMissing, UpstreamError
+from byok.core.errors import (
+    BadRequest,
+    ByokError,
+    ConfigError,
+    KeyMissing,
+    UpstreamError,
+)
 from tests.fakes.commands import Cli
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from byok.platform.paths import find_paths
-from byok.prompts.prompt_set import shipped_texts
+from byok.core.platform.paths import find_paths
+from byok.core.prompts.prompt_set import shipped_texts
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
 

@@ -7,9 +7,14 @@ from pathlib import Path
 import pytest
 
 from byok.cli.prompts import check_conditions, situation_of, tools_named
-from byok.errors import BadRequest, ConfigError
-from byok.platform.paths import find_paths
-from byok.prompts.prompt_set import PromptSet, Situation, shipped_prompts, shipped_texts
+from byok.core.errors import BadRequest, ConfigError
+from byok.core.platform.paths import find_paths
+from byok.core.prompts.prompt_set import (
+    PromptSet,
+    Situation,
+    shipped_prompts,
+    shipped_texts,
+)
 from tests.fakes.broken_prompts import BROKEN
 from tests.fakes.commands import Cli
 from tests.fakes.prompts import prompts

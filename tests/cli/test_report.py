@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from byok.daemon.token import read_token
+from byok.core.daemon.token import read_token
+from byok.core.platform.paths import find_paths
+from byok.core.record import Hop
 from byok.features.capture.capture import decode_capture
-from byok.platform.paths import find_paths
-from byok.record import Hop
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import ask_chat, daemon_thread
 from tests.fakes.secret_forms import forms

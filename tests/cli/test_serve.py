@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from byok.cli.daemon_main import RequestedOptions, unfulfilled_options
-from byok.config import Settings
-from byok.daemon.instance import find_instance, only_instance
-from byok.platform.paths import find_paths
+from byok.core.daemon.instance import find_instance, only_instance
+from byok.core.platform.paths import find_paths
+from byok.settings import Settings
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.patience import PATIENCE

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from byok.daemon_client.daemon import find_daemon
-from byok.platform.paths import find_paths
+from byok.cli.daemon_client.daemon import find_daemon
+from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.systemctl import FakeSystemd
@@ -49,7 +49,7 @@ def units() -> list[str]:
 
 
 def find_units() -> Path:
-    from byok.service.control import choose_system
+    from byok.clients.service.control import choose_system
 
     return choose_system(find_paths()).paths[0].parent
 

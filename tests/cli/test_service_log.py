@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from byok.cli.service import LogReader, is_of
-from byok.daemon.instance import Instance
-from byok.platform.paths import find_paths
-from byok.service.base import ServiceState
+from byok.clients.service.base import ServiceState
+from byok.core.daemon.instance import Instance
+from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from byok.daemon.token import read_token
-from byok.platform.paths import find_paths
+from byok.core.daemon.token import read_token
+from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli, Done
 from tests.fakes.program import run_byok
 from tests.fakes.second_user import squatting

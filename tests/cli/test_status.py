@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from byok.core.platform.paths import find_paths
 from byok.features.status import Meter, StatusLine
-from byok.platform.paths import find_paths
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.journal_entries import entry, write_journal

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from byok.platform.paths import find_paths
+from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
 
 pytestmark = pytest.mark.usefixtures("unused_port")

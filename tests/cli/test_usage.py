@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.platform.paths import find_paths
+from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
 from tests.fakes.journal_entries import entry, write_journal
 

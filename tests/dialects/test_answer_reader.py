@@ -2,9 +2,14 @@
 
 import pytest
 
+from byok.core.errors import (
+    UpstreamEmpty,
+    UpstreamError,
+    UpstreamGarbled,
+    UpstreamNotJson,
+)
+from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta
 from byok.dialects.answer_reader import AnswerReader
-from byok.errors import UpstreamEmpty, UpstreamError, UpstreamGarbled, UpstreamNotJson
-from byok.events import Finish, FinishReason, StreamEvent, TextDelta
 
 STOP = Finish(FinishReason.STOP)
 

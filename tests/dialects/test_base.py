@@ -5,12 +5,12 @@ import json
 import pytest
 from hypothesis import given
 
-from byok.chat import ChatRequest, Message, Role, TextPart, ToolDefinition
+from byok.core.chat import ChatRequest, Message, Role, TextPart, ToolDefinition
+from byok.core.events import StreamEvent, TextDelta
+from byok.core.stage import drain
 from byok.dialects.base import Dialect, Target
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.registry import DIALECTS
-from byok.events import StreamEvent, TextDelta
-from byok.stage import drain
 from tests.fakes.slices import CUTS, cut
 from tests.fakes.trial_dialect.dialect import TrialDialect
 

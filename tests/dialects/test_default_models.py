@@ -2,6 +2,7 @@
 
 import pytest
 
+from byok.core.purposes import Purpose
 from byok.dialects.default_models import (
     choose_chat_model,
     choose_job_model,
@@ -10,7 +11,6 @@ from byok.dialects.default_models import (
 )
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.presets import PRESETS
-from byok.purposes import Purpose
 
 
 def facts(names: str) -> list[ModelFacts]:

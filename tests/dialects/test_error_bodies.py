@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from byok.core.errors import ContextLengthExceeded, UpstreamRefused
 from byok.dialects.error_bodies import error_text, refusal_of
-from byok.errors import ContextLengthExceeded, UpstreamRefused
 from tests.fakes.linear import check_linear
 from tests.fakes.values import VALUES
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from byok.core.errors import UpstreamGarbled, UpstreamRefused
 from byok.dialects.openai_embeddings import (
     longest_answer,
     read_embeddings,
     write_embeddings_request,
 )
-from byok.errors import UpstreamGarbled, UpstreamRefused
 from tests.fakes.embedding_server import encode
 
 HALF = "\ud83d"  # of an emoji

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from byok.core.errors import ContextLengthExceeded, UpstreamRefused
 from byok.dialects import rate_limits
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.rate_limits import Overflow, overflow_of
-from byok.errors import ContextLengthExceeded, UpstreamRefused
 from tests.fakes.replay import bytes_of, recorded
 from tests.fakes.values import VALUES
 

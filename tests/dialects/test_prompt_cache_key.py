@@ -1,6 +1,6 @@
 """The key of a conversation for prompt caches."""
 
-from byok.chat import ChatRequest
+from byok.core.chat import ChatRequest
 from byok.dialects.safe_names import prompt_cache_key
 
 

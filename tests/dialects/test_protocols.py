@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
+from byok.core.errors import UpstreamGarbled
 from byok.dialects import answer_reader
 from byok.dialects.answer_reader import check_protocol, protocol_of
-from byok.errors import UpstreamGarbled
 
 
 @pytest.mark.parametrize(

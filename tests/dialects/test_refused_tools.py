@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.chat import ToolDefinition
+from byok.core.chat import ToolDefinition
 from byok.dialects.chat_changes import find_description_limit, find_limit, find_tool
 
 TOOLS = {

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from byok.chat import ChatRequest
+from byok.core.chat import ChatRequest
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.remedies import (
     RefusedRequest,

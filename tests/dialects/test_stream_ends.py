@@ -3,11 +3,11 @@
 import json
 from typing import Any
 
+from byok.core.errors import RefusalKind, UpstreamError, UpstreamRefused
+from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
+from byok.core.stage import drain
 from byok.dialects.base import UpstreamRequest
 from byok.dialects.registry import DIALECTS
-from byok.errors import RefusalKind, UpstreamError, UpstreamRefused
-from byok.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
-from byok.stage import drain
 from tests.fakes.slices import singles
 
 

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from byok.chat import NO_ORIGIN, ProviderData
-from byok.dialects.think_tags import ThinkTags, tags_of
-from byok.events import (
+from byok.core.chat import NO_ORIGIN, ProviderData
+from byok.core.events import (
     Finish,
     FinishReason,
     StreamEvent,
@@ -16,7 +15,8 @@ from byok.events import (
     ThinkingDelta,
     ToolCallDelta,
 )
-from byok.stage import drain
+from byok.core.stage import drain
+from byok.dialects.think_tags import ThinkTags, tags_of
 from tests.fakes.slices import CUTS, cut, singles
 
 STOP = Finish(FinishReason.STOP)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.chat import Message, Part, Role, TextPart, ToolCall, ToolResult
+from byok.core.chat import Message, Part, Role, TextPart, ToolCall, ToolResult
 from byok.dialects.safe_names import move_images, result_text
 from tests.fakes.histories import PNG
 

@@ -7,8 +7,8 @@ public threads; the sentences are shortened and written anew.
 import json
 from typing import Any
 
+from byok.core.errors import RefusalKind
 from byok.dialects.error_bodies import refusal_of
-from byok.errors import RefusalKind
 
 QUOTA, RATE, BUSY = RefusalKind.QUOTA, RefusalKind.RATE_LIMIT, RefusalKind.OVERLOADED
 AUTH, FAILED, LONG = RefusalKind.AUTH, RefusalKind.FAILED, RefusalKind.CONTEXT_LENGTH

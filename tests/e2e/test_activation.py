@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.daemon.token import read_token
+from byok.core.daemon.token import read_token
 from tests.fakes.patience import PATIENCE, START
 from tests.fakes.process import READY
 from tests.fakes.program import run_byok

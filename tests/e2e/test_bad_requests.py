@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from byok.augment.constant_replies import ConstantReply
-from byok.augment.endpoints import ENDPOINTS, Refused
+from byok.protocols.augment.constant_replies import ConstantReply
+from byok.protocols.augment.endpoints import ENDPOINTS, Refused
 from byok.server.openai_api import ROUTES
 from tests.fakes.cases import case_param
 from tests.fakes.daemon import check_alive, running, settings_for

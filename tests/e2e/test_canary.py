@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from byok.daemon.token import rotate_token
+from byok.core.daemon.token import rotate_token
 from tests.fakes.commands import Cli
 from tests.fakes.official import ENVIRON, TOKEN, FakeOfficial, whole
 from tests.fakes.process import KEY, configure, serving

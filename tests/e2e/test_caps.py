@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from byok.core.record import RequestRecord
 from byok.features.caps.feature import bounds_of, day_of
-from byok.record import RequestRecord
 from tests.fakes.clock import Clock
 from tests.fakes.daemon import Answer, Editor, running, settings_for
 from tests.fakes.journal_entries import NOW

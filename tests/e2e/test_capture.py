@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from byok.core.record import Hop
 from byok.features.capture.capture import Capture
 from byok.features.capture.folder import CaptureFolder
-from byok.record import Hop
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.patience import PATIENCE
 from tests.fakes.process import HELD, KEY, Program, configure, serving

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from byok.config import load_settings
+from byok.core.platform.paths import find_paths
+from byok.core.record import Hop
 from byok.features.capture.capture import Capture, encode_capture
 from byok.features.capture.folder import CaptureFolder
 from byok.features.capture.scrub import hide_content
-from byok.platform.paths import find_paths
-from byok.record import Hop
+from byok.settings import load_settings
 from tests.fakes.daemon import Editor
 from tests.fakes.replay import recorded
 from tools.replay.__main__ import replay_recorded

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from byok.index.files.text import split_lines
-from byok.index.store.store import Store
-from byok.platform.paths import find_paths
+from byok.core.platform.paths import find_paths
+from byok.search.index.files.text import split_lines
+from byok.search.index.store.store import Store
 from tests.fakes.blobs import MISSING, blob, indexed, upload
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.upstream import FakeUpstream

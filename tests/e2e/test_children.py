@@ -78,7 +78,9 @@ async def test_parser_processes_hold_no_secret(
         assert children
         for pid in children:
             commands = Path(f"/proc/{pid}/cmdline").read_bytes()
-            assert b"byok.index.parse.worker" in commands  # and nothing else is there
+            assert (
+                b"byok.search.index.parse.worker" in commands
+            )  # and nothing else is there
             try:
                 environ = Path(f"/proc/{pid}/environ").read_bytes()
             except PermissionError:  # whoever is not root sees nothing at all

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.daemon.token import rotate_token
+from byok.core.daemon.token import rotate_token
 from byok.server.http.deadlines import Timing
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.patience import PATIENCE

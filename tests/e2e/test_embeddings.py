@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from byok.config import load_settings
-from byok.embeddings.types import EmbeddingState
-from byok.platform.paths import find_paths
+from byok.core.platform.paths import find_paths
+from byok.search.vectors.types import EmbeddingState
+from byok.settings import load_settings
 from tests.fakes.daemon import Editor, running
 from tests.fakes.embedding_server import EmbeddingServer
 from tests.fakes.engines import until, written

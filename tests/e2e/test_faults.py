@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager, closing
 
 import pytest
 
+from byok.core.wire.sse import SSEDecoder
 from byok.server.http.deadlines import Timing
-from byok.wire.sse import SSEDecoder
 from tests.fakes.cases import case_param
 from tests.fakes.daemon import Answer, Editor, running, settings_for
 from tests.fakes.patience import PATIENCE

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from byok.chat import ChatRequest, Message, Role, TextPart
+from byok.core.chat import ChatRequest, Message, Role, TextPart
+from byok.core.errors import UpstreamError
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.errors import UpstreamError
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination
 from byok.upstream.client import HttpUpstream

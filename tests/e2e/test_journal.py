@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from byok.journal.reading import last_entries
+from byok.features.journal.reading import last_entries
 from tests.fakes.disk import fill, mounted
 from tests.fakes.journal_entries import rows_of
 from tests.fakes.patience import PATIENCE, START

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from byok.record import RequestRecord
+from byok.core.record import RequestRecord
 from tests.fakes.bodies import exchange, result_node
 from tests.fakes.daemon import Answer, Editor, running, settings_for
 from tests.fakes.upstream import FakeUpstream, Script, answer, tool_answer

@@ -9,8 +9,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from byok.augment.endpoints import ENDPOINTS
-from byok.routing import EndpointGroup
+from byok.core.routing import EndpointGroup
+from byok.protocols.augment.endpoints import ENDPOINTS
 from tests.fakes.daemon import running
 from tests.fakes.official import (
     CHAT,

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from byok.routing import EndpointGroup
+from byok.core.routing import EndpointGroup
 from tests.fakes.daemon import running
 from tests.fakes.official import (
     CHAT,

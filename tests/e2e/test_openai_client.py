@@ -55,7 +55,7 @@ async def client_of(editor: Editor, **options: Any) -> AsyncIterator[Any]:
 @pytest.fixture
 async def client(fake: FakeUpstream) -> AsyncIterator[Any]:
     """A client of a daemon whose upstream plays a script."""
-    settings = settings_for(fake.url, patience=60)
+    settings = settings_for(fake.url, patience=59)
     async with running(settings) as editor, client_of(editor) as made:
         yield made
 

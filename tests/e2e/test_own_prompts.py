@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.prompts.prompt_set import shipped_prompts
+from byok.core.prompts.prompt_set import shipped_prompts
 from tests.fakes.patience import PATIENCE
 from tests.fakes.process import Program, configure, serving, starting
 from tests.fakes.program import run_byok

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from byok.platform.paths import find_paths
-from byok.prompts.prompt_set import shipped_prompts
+from byok.core.platform.paths import find_paths
+from byok.core.prompts.prompt_set import shipped_prompts
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.occasions import TOOLS, definitions
 from tests.fakes.upstream import DONE, FakeUpstream, event

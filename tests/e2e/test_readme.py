@@ -112,7 +112,7 @@ NOT_RUN = {
     "scripts/test": "runs this very test",
     "scripts/check": "checks the sources",
     "scripts/generate_docs.py": "is run by scripts/check",
-    "scripts/install": "links into a home (tests/platform/test_installation.py)",
+    "scripts/install": "links into a home (tests/core/platform/test_installation.py)",
     'claude mcp add byok -- byok mcp -w "$PWD"': "needs that program",
     "byok keys set NAME": "needs the keyring of a desktop",
     "byok keys set NAME --store key-file": "asks for a key (tests/cli/test_keys.py)",
@@ -394,11 +394,11 @@ def works_as_written(place: Place, name: str) -> None:
 def test_wheel_is_byokd_and_installs_what_byok_needs(place: Place) -> None:
     python = place.clone / ".venv" / "bin" / "python"
     script = (
-        "import importlib.metadata as m, byok, byok.config, pathlib\n"
+        "import importlib.metadata as m, byok, byok.settings, pathlib\n"
         "print(m.version('byokd') == byok.__version__)\n"
         "print(pathlib.Path(byok.__file__).parent)\n"
         "print((pathlib.Path(byok.__file__).parent / 'py.typed').exists())\n"
-        "print(len(byok.config.example()) > 1000)\n"
+        "print(len(byok.settings.example()) > 1000)\n"
     )
     done = subprocess.run(
         [python, "-c", script],

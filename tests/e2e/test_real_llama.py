@@ -14,11 +14,11 @@ from typing import Any
 import aiohttp
 import pytest
 
-from byok.augment.prompts import commit_message
-from byok.augment.reply_job import DecodeState, Defaults
-from byok.chat import TextPart
-from byok.config import load_settings
-from byok.platform.paths import find_paths
+from byok.core.chat import TextPart
+from byok.core.platform.paths import find_paths
+from byok.protocols.augment.prompts import commit_message
+from byok.protocols.augment.reply_job import DecodeState, Defaults
+from byok.settings import load_settings
 from byok.upstream.client import HttpUpstream
 from byok.upstream.transport import Transports
 from byok.wiring.upstreams import make_spec

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from byok.platform.paths import find_paths
+from byok.core.platform.paths import find_paths
 from tests.fakes.agent_client import AgentClient
 from tests.fakes.daemon import running
 from tests.fakes.signed import SKIPPED, SignedUpstream

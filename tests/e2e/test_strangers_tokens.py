@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from byok.augment.endpoints import ENDPOINTS, Local
-from byok.daemon.token import read_token
-from byok.platform.paths import find_paths
+from byok.core.daemon.token import read_token
+from byok.core.platform.paths import find_paths
+from byok.protocols.augment.endpoints import ENDPOINTS, Local
 from tests.fakes.daemon import Editor, running
 from tests.fakes.patience import START
 from tests.fakes.process import configure, serving

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from byok.service.base import Command, run
-from byok.service.control import make_launch
-from byok.service.systemd import Systemd
+from byok.clients.service.base import Command, run
+from byok.clients.service.control import make_launch
+from byok.clients.service.systemd import Systemd
 from tests.fakes.patience import PATIENCE
 from tests.fakes.program import ROOT, run_byok
 from tests.fakes.project import make_project
@@ -60,7 +60,7 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def options(home: Path, *, sandbox: bool) -> list[str]:
     """Return the options of the unit's section [Service] for systemd-run."""
-    from byok.platform.paths import find_paths
+    from byok.core.platform.paths import find_paths
 
     launch = make_launch(find_paths(), 8317, sandbox=sandbox)
     content = Systemd(home).render(launch)[1].content

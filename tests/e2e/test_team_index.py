@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from byok.embeddings.types import EmbeddingState, EmbeddingStatus
+from byok.search.vectors.types import EmbeddingState, EmbeddingStatus
 from tests.fakes.daemon import Editor, running
 from tests.fakes.embedding_server import EmbeddingServer
 from tests.fakes.engines import until, written

@@ -4,11 +4,18 @@ from typing import Any, Self
 
 import pytest
 
-from byok.chat import ChatRequest, Message, Role, Sampling, TextPart, ToolDefinition
+from byok.core.chat import (
+    ChatRequest,
+    Message,
+    Role,
+    Sampling,
+    TextPart,
+    ToolDefinition,
+)
+from byok.core.errors import KeyMissing, UpstreamError, UpstreamRefused
+from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.dialects.openai_chat.quirks import DEFAULT, Quirks
-from byok.errors import KeyMissing, UpstreamError, UpstreamRefused
-from byok.events import Finish, FinishReason, StreamEvent, TextDelta
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination
 from byok.upstream.client import HttpUpstream

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from byok.prompts.own_files import LARGEST
+from byok.core.prompts.own_files import LARGEST
 
 
 class Broken(NamedTuple):

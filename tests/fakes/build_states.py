@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Any, cast
 
-from byok.chat import Json
-from byok.daemon_client.client import LocalClient
-from byok.routing import Service
+from byok.cli.daemon_client.client import LocalClient
+from byok.core.chat import Json
+from byok.core.routing import Service
 
 
 def space(phase: str, root: str = "/w", **fields: Any) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Histories written down for a test."""
 
-from byok.index.types import Commit, CommitHistory
+from byok.search.index.types import Commit, CommitHistory
 
 
 def history(*commits: tuple[str, str]) -> CommitHistory:

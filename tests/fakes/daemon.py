@@ -9,14 +9,14 @@ from typing import Any
 
 import aiohttp
 
-from byok.config import Settings, load_settings
-from byok.daemon.token import read_token
-from byok.keys import KeyLadder
-from byok.observer import Observer
-from byok.platform.paths import Paths, find_paths
-from byok.redact import Redactor
+from byok.core.daemon.token import read_token
+from byok.core.observer import Observer
+from byok.core.platform.paths import Paths, find_paths
+from byok.core.redact import Redactor
 from byok.server.http.deadlines import Timing
 from byok.server.run import Daemon, OpenServices, listening
+from byok.settings import Settings, load_settings
+from byok.settings.keys import KeyLadder
 from byok.wiring.services import Services, open_services
 from tests.fakes.owner import owner_token
 from tests.fakes.upstream import FakeUpstream

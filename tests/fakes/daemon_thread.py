@@ -10,15 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 
-from byok.config import Settings, check_settings, load_settings
-from byok.daemon.instance import only_instance, write_record
-from byok.daemon.token import read_token
-from byok.keys import KeyLadder
-from byok.platform.paths import find_paths
-from byok.redact import Redactor
+from byok.core.daemon.instance import only_instance, write_record
+from byok.core.daemon.token import read_token
+from byok.core.platform.paths import find_paths
+from byok.core.redact import Redactor
 from byok.server.control import Source
 from byok.server.http.deadlines import Timing
 from byok.server.run import Daemon, listening
+from byok.settings import Settings, check_settings, load_settings
+from byok.settings.keys import KeyLadder
 from byok.wiring.services import open_services
 from tests.fakes.daemon import QUICK
 

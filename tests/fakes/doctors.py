@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from byok.doctor.examine import CHECKS, Check
-from byok.doctor.results import CheckResult, CheckRow
-from byok.doctor.surroundings import Machine, Surroundings
-from byok.platform.paths import find_paths, make_private
+from byok.cli.checks.examine import CHECKS, Check
+from byok.cli.checks.results import CheckResult, CheckRow
+from byok.cli.checks.surroundings import Machine, Surroundings
+from byok.core.platform.paths import find_paths, make_private
 from tests.fakes.commands import Done
 
 

@@ -8,11 +8,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from byok.index.engine import ContextEngine
-from byok.index.files.reading import Folder, Unreadable
-from byok.index.parse.prepare import prepare
-from byok.index.store.store import Store
-from byok.index.types import MAX_BYTES, IndexOptions, ParseJob, ParseOutcome, Phase
+from byok.search.index.engine import ContextEngine
+from byok.search.index.files.reading import Folder, Unreadable
+from byok.search.index.parse.prepare import prepare
+from byok.search.index.store.store import Store
+from byok.search.index.types import (
+    MAX_BYTES,
+    IndexOptions,
+    ParseJob,
+    ParseOutcome,
+    Phase,
+)
 from tests.fakes.patience import PATIENCE
 
 

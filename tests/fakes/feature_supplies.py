@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
-from byok.code_query import IndexStatus
-from byok.config import Settings
+from byok.core.code_query import IndexStatus
+from byok.core.platform.paths import Paths, find_paths
+from byok.core.redact import Redactor
 from byok.features.base import Site
-from byok.journal.cost import PriceOf, no_price
-from byok.platform.paths import Paths, find_paths
-from byok.redact import Redactor
+from byok.features.cost import PriceOf, no_price
+from byok.settings import Settings
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from byok.journal.entry import JournalEntry
-from byok.platform.paths import Paths
+from byok.core.platform.paths import Paths
+from byok.features.journal.entry import JournalEntry
 from tests.fakes.journal_entries import entry, write_journal
 from tests.fakes.project import make_project
 

@@ -6,7 +6,7 @@ from itertools import count
 
 from hypothesis import strategies as st
 
-from byok.chat import (
+from byok.core.chat import (
     ChatRequest,
     ImagePart,
     Message,

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from byok.embeddings.types import EmbeddingTarget, SpaceName
-from byok.errors import UpstreamUnreachable
+from byok.core.errors import UpstreamUnreachable
+from byok.search.vectors.types import EmbeddingTarget, SpaceName
 from tests.fakes.vectors import vector, vectors
 
 if TYPE_CHECKING:
-    from byok.embeddings.types import Vectors
+    from byok.search.vectors.types import Vectors
 
 LOCAL = EmbeddingTarget("near", "localhost:11434", "model", is_local=True, price=0.0)
 FAR = EmbeddingTarget("far", "api.example:443", "model", is_local=False, price=0.02)

@@ -4,7 +4,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from byok.augment.reply_job import (
+from byok.core.chat import ChatRequest, Json, Role, TextPart
+from byok.core.errors import ByokError
+from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta
+from byok.protocols.augment.reply_job import (
     Decode,
     DecodeState,
     Defaults,
@@ -12,9 +15,6 @@ from byok.augment.reply_job import (
     ObjectReply,
     ReplyFacts,
 )
-from byok.chat import ChatRequest, Json, Role, TextPart
-from byok.errors import ByokError
-from byok.events import Finish, FinishReason, StreamEvent, TextDelta
 
 FACTS = ReplyFacts("r-1")
 PLAIN = Defaults()

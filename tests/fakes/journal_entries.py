@@ -6,10 +6,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from byok.features.journal.entry import JournalEntry
+from byok.features.journal.file import salvage_rows
+from byok.features.journal.schema import JOURNAL
 from byok.features.journal.writer import JournalWriter, WriterLimits
-from byok.journal.entry import JournalEntry
-from byok.journal.file import salvage_rows
-from byok.journal.schema import JOURNAL
 from byok.storage.database import open_or_begin_anew
 
 NOW = 1_767_268_800.0  # noon of a day in January, UTC

@@ -16,12 +16,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TextIO
 
-from byok.code_query import Upload
-from byok.index.parse.prepare import prepare
-from byok.index.store import blobs, checkpoints
-from byok.index.store.blobs import content_of, find_known
-from byok.index.store.store import Store
-from byok.index.uploads import Uploads
+from byok.core.code_query import Upload
+from byok.search.index.parse.prepare import prepare
+from byok.search.index.store import blobs, checkpoints
+from byok.search.index.store.blobs import content_of, find_known
+from byok.search.index.store.store import Store
+from byok.search.index.uploads import Uploads
 from tests.fakes.stores import check, of_file, open_store, upload, uploading
 
 ROOT = Path(__file__).parents[2]

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from byok.service.base import Launch, mark_of
+from byok.clients.service.base import Launch, mark_of
 
 STATE = Path("/home/u/.local/state/byok")
 # Each is a valid path somewhere; a file of a service must hold it unchanged.

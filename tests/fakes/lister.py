@@ -6,8 +6,8 @@ from contextlib import AbstractAsyncContextManager
 
 import httpx
 
-from byok.errors import ByokError
-from byok.events import StreamEvent
+from byok.core.errors import ByokError
+from byok.core.events import StreamEvent
 from byok.upstream.base import NO_HEADERS, ForwardedResponse, Plan, Recovery
 from byok.upstream.transport import Route, Transports
 

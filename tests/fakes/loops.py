@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from aiohttp import web
 
-from byok.wire.sse import encode_named
+from byok.core.wire.sse import encode_named
 from tests.fakes import (
     strict,
     strict_anthropic,

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
-from byok.index.store.chunk_index import CANDIDATES, ChunkScore, View
-from byok.index.types import Prepared
+from byok.search.index.store.chunk_index import CANDIDATES, ChunkScore, View
+from byok.search.index.types import Prepared
 
 _WEIGHTS = (1.0, 0.3, 0.5)  # words, symbols, path
 _K1, _B = 1.2, 0.75

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from byok.chat import (
+from byok.core.chat import (
     ChatRequest,
     Message,
     Origin,

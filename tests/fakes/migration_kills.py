@@ -23,9 +23,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
 
-from byok.index.store.blobs import content_of, find_known
-from byok.index.store.checkpoints import members_of
-from byok.index.store.store import Store
+from byok.search.index.store.blobs import content_of, find_known
+from byok.search.index.store.checkpoints import members_of
+from byok.search.index.store.store import Store
 from byok.storage import database, kind, migration
 from tests.fakes.stores import check, open_store
 from tests.fakes.version_1 import (

@@ -12,8 +12,8 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from byok.index.parse.worker import WorkerLimits, WorkerReply, work
-from byok.index.types import Prepared
+from byok.search.index.parse.worker import WorkerLimits, WorkerReply, work
+from byok.search.index.types import Prepared
 
 _NAME = bytes(32)
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from byok.augment.chat_request import decode_chat
-from byok.augment.reply_job import Defaults
-from byok.chat import ChatRequest, Role
+from byok.core.chat import ChatRequest, Role
+from byok.core.prompts.prompt_set import find_fit
 from byok.dialects.families import family_facts
-from byok.prompts.prompt_set import find_fit
+from byok.protocols.augment.chat_request import decode_chat
+from byok.protocols.augment.reply_job import Defaults
 
 # The tools of the clients themselves.
 TOOLS = (

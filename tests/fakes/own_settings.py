@@ -1,6 +1,6 @@
 """Settings files of byok as people have them."""
 
-from byok.config import example
+from byok.settings import example
 
 TEXTS = {
     "empty": "",

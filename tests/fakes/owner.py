@@ -2,9 +2,9 @@
 
 from typing import Protocol
 
-from byok.daemon.challenge import derive_owner_token
-from byok.daemon.token import read_token
-from byok.platform.paths import find_paths
+from byok.core.daemon.challenge import derive_owner_token
+from byok.core.daemon.token import read_token
+from byok.core.platform.paths import find_paths
 
 
 class _Process(Protocol):

@@ -21,15 +21,15 @@ from playwright.async_api import (
     expect,
 )
 
-from byok.daemon.challenge import derive_owner_token
-from byok.daemon.token import read_token
-from byok.platform.paths import find_paths
+from byok.core.daemon.challenge import derive_owner_token
+from byok.core.daemon.token import read_token
+from byok.core.platform.paths import find_paths
 from tests.fakes.patience import PATIENCE
 
 Language: TypeAlias = Literal["en", "zh"]
 Theme: TypeAlias = Literal["auto", "light", "dark"]
 
-STATIC = Path(__file__).parents[2] / "byok" / "dashboard" / "static"
+STATIC = Path(__file__).parents[2] / "byok" / "server" / "dashboard" / "static"
 SECONDS = PATIENCE * 1000  # in ms, as Playwright counts
 # A report of the policy is an error of the console in Chromium; this says it again, in
 # case that a later one does not.

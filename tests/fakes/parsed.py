@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from byok.retrieval.query import Query, parse_query
+from byok.search.retrieval.query import Query, parse_query
 
 
 def note_parsing(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
@@ -15,5 +15,5 @@ def note_parsing(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         blocked.append(threading.current_thread() is threading.main_thread())
         return parse_query(text)
 
-    monkeypatch.setattr("byok.retrieval.query.parse_query", parse)
+    monkeypatch.setattr("byok.search.retrieval.query.parse_query", parse)
     return blocked

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from byok.daemon import challenge
+from byok.core.daemon import challenge
 from tests.fakes.patience import PATIENCE, START
 from tests.fakes.program import ROOT
 from tests.fakes.raw import RawAnswer, ask, connected, filled, request

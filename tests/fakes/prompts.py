@@ -1,9 +1,9 @@
 """Prompts for tests: all empty, or a few of one line."""
 
-from byok.augment.reply_job import Defaults
-from byok.prompts.kinds import KINDS
-from byok.prompts.prompt_set import PromptSet
-from byok.prompts.template import parse_template
+from byok.core.prompts.kinds import KINDS
+from byok.core.prompts.prompt_set import PromptSet
+from byok.core.prompts.template import parse_template
+from byok.protocols.augment.reply_job import Defaults
 
 NONE = PromptSet({name: parse_template("") for name in KINDS})
 BARE = Defaults(prompts=NONE)  # what a client sends, and nothing of byok

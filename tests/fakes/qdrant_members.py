@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import numpy as np
 
-from byok.embeddings.team.server import Connect, Pause, TeamServer, connect_to
-from byok.embeddings.team.team_index import TeamIndex, TeamPlace
-from byok.embeddings.types import SpaceName
+from byok.search.vectors.team.server import Connect, Pause, TeamServer, connect_to
+from byok.search.vectors.team.team_index import TeamIndex, TeamPlace
+from byok.search.vectors.types import SpaceName
 from byok.upstream.transport import Route, Transports
 from tests.fakes.asker import Key
 from tests.fakes.clock import Clock
@@ -19,7 +19,7 @@ from tests.fakes.patience import PATIENCE
 if TYPE_CHECKING:
     from qdrant_client import AsyncQdrantClient
 
-    from byok.embeddings.types import Vectors
+    from byok.search.vectors.types import Vectors
 
 SALT = "a salt that the whole team has"
 SPACE = SpaceName("fake-embed", 8, "1")

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from byok.errors import CannotStart
-from byok.service.base import Command, CommandResult
+from byok.clients.service.base import Command, CommandResult
+from byok.core.errors import CannotStart
 
 
 class FakeRun:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from byok.keys.keyring_store import KeyringStore
+from byok.settings.keys.keyring_store import KeyringStore
 from tests.fakes.patience import PATIENCE
 
 if TYPE_CHECKING:

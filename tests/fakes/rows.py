@@ -10,10 +10,10 @@ from typing import Any
 
 from aiohttp import web
 
-from byok.daemon import challenge
-from byok.daemon.instance import only_instance, write_record
-from byok.daemon.token import read_token, rotate_token
-from byok.platform.paths import find_paths
+from byok.core.daemon import challenge
+from byok.core.daemon.instance import only_instance, write_record
+from byok.core.daemon.token import read_token, rotate_token
+from byok.core.platform.paths import find_paths
 
 WORD = "0123456789abcdef"
 

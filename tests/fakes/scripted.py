@@ -3,9 +3,9 @@
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 
-from byok.chat import ChatRequest
-from byok.errors import ContextLengthExceeded
-from byok.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
+from byok.core.chat import ChatRequest
+from byok.core.errors import ContextLengthExceeded
+from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
 from byok.upstream.ask import ask
 from byok.upstream.base import (
     NO_HEADERS,

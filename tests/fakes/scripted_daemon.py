@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import aiohttp
 
-from byok.daemon.token import read_token
+from byok.core.daemon.token import read_token
 from byok.server.http.deadlines import Timing
 from byok.server.run import listening
 from byok.upstream.base import Upstream

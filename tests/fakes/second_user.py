@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from byok.augment.endpoints import ENDPOINTS
+from byok.protocols.augment.endpoints import ENDPOINTS
 from tests.fakes.patience import PATIENCE, START
 
 _NOBODY = 65534
@@ -42,7 +42,7 @@ for pattern in ("/tmp/**/*byok*", "/dev/shm/*", "/run/user/*/*"):
         except OSError:
             pass
 def ask(path, body, token=None):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     headers = {"Content-Type": "application/json"}
     if token is not None:
         headers["Authorization"] = "Bearer " + token
@@ -91,9 +91,10 @@ def run_thief(home: Path, port: int, secrets: list[str]) -> dict[str, Any]:
         cwd="/",
         env={},
         timeout=START,
-        check=True,
+        check=False,
         **other,
     )
+    assert not done.returncode, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 

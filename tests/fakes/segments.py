@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-from byok.index.store.tantivy_index import TantivyIndex
+from byok.search.index.store.tantivy_index import TantivyIndex
 from tests.fakes.stores import words
 
 

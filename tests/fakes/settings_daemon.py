@@ -6,14 +6,14 @@ from pathlib import Path
 
 import aiohttp
 
-from byok.config import Settings, check_settings, load_settings
-from byok.daemon.token import read_token
-from byok.keys import KeyLadder
-from byok.keys.keyring_store import KeyringStore
-from byok.platform.paths import find_paths
-from byok.redact import Redactor
+from byok.core.daemon.token import read_token
+from byok.core.platform.paths import find_paths
+from byok.core.redact import Redactor
 from byok.server.control import Source
 from byok.server.run import listening
+from byok.settings import Settings, check_settings, load_settings
+from byok.settings.keys import KeyLadder
+from byok.settings.keys.keyring_store import KeyringStore
 from byok.wiring.services import open_services
 from tests.fakes.daemon import QUICK, Editor
 

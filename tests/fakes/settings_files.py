@@ -3,7 +3,7 @@
 import codecs
 from typing import NamedTuple
 
-from byok.client_settings.locations import ClientKind
+from byok.clients.locations import ClientKind
 
 BOM = codecs.BOM_UTF8
 VSCODE, CODEX, OPENCODE = ClientKind.VSCODE, ClientKind.CODEX, ClientKind.OPENCODE

@@ -6,17 +6,22 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from byok.code_query import Upload
-from byok.index.files.secret_names import is_secret
-from byok.index.indexer import Indexer
-from byok.index.parse.prepare import prepare
-from byok.index.store import blobs
-from byok.index.store.batches import Batches
-from byok.index.store.chunk_index import ChunkIndex, ChunkScore, LexicalIndex, View
-from byok.index.store.schema import INDEX, INDEXED, unpack_spans
-from byok.index.store.store import Store
-from byok.index.store.tantivy_index import TantivyIndex
-from byok.index.types import (
+from byok.core.code_query import Upload
+from byok.search.index.files.secret_names import is_secret
+from byok.search.index.indexer import Indexer
+from byok.search.index.parse.prepare import prepare
+from byok.search.index.store import blobs
+from byok.search.index.store.batches import Batches
+from byok.search.index.store.chunk_index import (
+    ChunkIndex,
+    ChunkScore,
+    LexicalIndex,
+    View,
+)
+from byok.search.index.store.schema import INDEX, INDEXED, unpack_spans
+from byok.search.index.store.store import Store
+from byok.search.index.store.tantivy_index import TantivyIndex
+from byok.search.index.types import (
     Document,
     FileFacts,
     IndexTask,
@@ -28,7 +33,7 @@ from byok.index.types import (
     WorkspaceTask,
     blob_name,
 )
-from byok.index.uploads import Uploads
+from byok.search.index.uploads import Uploads
 from byok.storage.database import Database
 from tests.fakes.patience import PATIENCE
 

@@ -17,11 +17,11 @@ from pathlib import Path
 from subprocess import CalledProcessError
 from tempfile import TemporaryDirectory
 
-from byok.index.engine import ContextEngine
-from byok.index.files.roots import rules_of
-from byok.index.files.scan import Counters, walk
-from byok.index.store.schema import INDEXED
-from byok.index.types import FoundFile, IndexOptions, blob_name
+from byok.search.index.engine import ContextEngine
+from byok.search.index.files.roots import rules_of
+from byok.search.index.files.scan import Counters, walk
+from byok.search.index.store.schema import INDEXED
+from byok.search.index.types import FoundFile, IndexOptions, blob_name
 from tests.fakes.engines import complete, engine, written
 from tests.fakes.repository import Repository
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from byok.chat import (
+from byok.core.chat import (
     ChatRequest,
     Message,
     Origin,
@@ -18,6 +18,8 @@ from byok.chat import (
     ToolDefinition,
     ToolResult,
 )
+from byok.core.events import StreamEvent, TextDelta, ThinkingDelta, ToolCallDelta
+from byok.core.stage import drain
 from byok.dialects.base import Target, write_request
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.families import family_facts
@@ -27,8 +29,6 @@ from byok.dialects.remedies import (
     Remedy,
     find_remedy,
 )
-from byok.events import StreamEvent, TextDelta, ThinkingDelta, ToolCallDelta
-from byok.stage import drain
 from tests.fakes.reasoning_upstream import StrictVendor
 from tests.fakes.strict_vendors import VENDORS, Speech
 

@@ -7,13 +7,20 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from byok.chat import ChatRequest, Message, Role, Sampling, TextPart, ToolDefinition
+from byok.core.chat import (
+    ChatRequest,
+    Message,
+    Role,
+    Sampling,
+    TextPart,
+    ToolDefinition,
+)
+from byok.core.errors import RefusalKind
+from byok.core.wire.json_body import parse_json
 from byok.dialects.base import Target, write_request
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.families import family_facts
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.errors import RefusalKind
-from byok.wire.json_body import parse_json
 from tests.fakes.histories import histories
 from tests.fakes.replay import bytes_of, recorded
 from tests.fakes.sdk_types import sdk_type

@@ -21,14 +21,14 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from numpy.typing import NDArray
 
-from byok.embeddings.filling import Filling
-from byok.embeddings.recipe import ChunkText, key_of
-from byok.embeddings.store.spaces import Space
-from byok.embeddings.store.store import VectorStore
-from byok.embeddings.types import EmbeddingState, Key
-from byok.index.contents import Entry
-from byok.index.store.chunk_index import View
-from byok.index.types import Span
+from byok.search.index.contents import Entry
+from byok.search.index.store.chunk_index import View
+from byok.search.index.types import Span
+from byok.search.vectors.filling import Filling
+from byok.search.vectors.recipe import ChunkText, key_of
+from byok.search.vectors.store.spaces import Space
+from byok.search.vectors.store.store import VectorStore
+from byok.search.vectors.types import EmbeddingState, Key
 from tests.fakes.vectors import FakeEmbedder, Rows, vector
 
 ROOT = Path(__file__).parents[2]

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Collection, Iterable
 
-from byok.index.engine import ContextEngine
-from byok.index.store.chunk_index import ChunkScore, View
-from byok.retrieval.model_aids import FindNear, NearChunks
+from byok.search.index.engine import ContextEngine
+from byok.search.index.store.chunk_index import ChunkScore, View
+from byok.search.retrieval.model_aids import FindNear, NearChunks
 
 
 class FakeVectors:

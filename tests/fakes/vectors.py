@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from byok.embeddings.recipe import key_of
-from byok.embeddings.types import Key, SpaceName
-from byok.index.store.schema import INDEX, INDEXED, pack_spans
-from byok.index.types import Span
+from byok.search.index.store.schema import INDEX, INDEXED, pack_spans
+from byok.search.index.types import Span
+from byok.search.vectors.recipe import key_of
+from byok.search.vectors.types import Key, SpaceName
 
 SPACE = SpaceName("model", 16, "1")
 

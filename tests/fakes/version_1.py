@@ -15,12 +15,12 @@ from itertools import pairwise
 from pathlib import Path
 from random import Random
 
-from byok.index.parse.prepare import prepare
-from byok.index.store.chunk_index import LexicalIndex, View
-from byok.index.store.recovery import INDEX_VERSION
-from byok.index.store.tantivy_index import TantivyIndex
+from byok.search.index.parse.prepare import prepare
+from byok.search.index.store.chunk_index import LexicalIndex, View
+from byok.search.index.store.recovery import INDEX_VERSION
+from byok.search.index.store.tantivy_index import TantivyIndex
 
-SQL = Path(__file__).parents[1] / "index" / "store" / "version_1.sql"
+SQL = Path(__file__).parents[1] / "search" / "index" / "store" / "version_1.sql"
 QUESTIONS = ("word1", "word2", "word3", "word40 word41", "word7 word50 word93")
 CHECKPOINT = "byok-0123456789"
 CRASHER = bytes(range(32))

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from byok.index.workspace.watch import Found
+from byok.search.index.workspace.watch import Found
 
 Step = Found | Exception
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from byok.errors import BadRequest
+from byok.core.errors import BadRequest
+from byok.core.record import RequestRecord
 from byok.features import ROWS, FeatureRow
 from byok.features.base import PASS, Asking, Feature, Verdict
 from byok.features.running import Features
 from byok.features.status import StatusLine
-from byok.record import RequestRecord
 from tests.fakes.feature_supplies import make_site
 
 ASKING = Asking(RequestRecord("r1"), "fake", "one")

@@ -9,8 +9,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from byok.daemon.token import read_token
-from byok.platform.paths import find_paths
+from byok.core.daemon.token import read_token
+from byok.core.platform.paths import find_paths
 from tests.fakes.patience import PATIENCE
 from tests.fakes.program import ROOT, serving
 

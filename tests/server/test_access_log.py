@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from byok.events import Usage
-from byok.record import RequestRecord
+from byok.core.events import Usage
+from byok.core.record import RequestRecord
 from byok.server.app import AccessLog, access_line
 from tests.fakes.clock import Clock
 

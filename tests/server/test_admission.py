@@ -2,8 +2,8 @@
 
 import asyncio
 
-from byok.augment.chat_request import ConversationPlace
-from byok.events import Finish, FinishReason
+from byok.core.events import Finish, FinishReason
+from byok.protocols.augment.chat_request import ConversationPlace
 from byok.server.admission import Admission, Conversations
 from byok.server.http.gate import Gate
 from tests.fakes.daemon import running, settings_for

@@ -7,9 +7,9 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 from aiohttp.web import StreamResponse
 
-from byok.chat import Json
-from byok.record import Hop, RequestRecord
-from byok.redact import Redactor
+from byok.core.chat import Json
+from byok.core.record import Hop, RequestRecord
+from byok.core.redact import Redactor
 from byok.server.answerable import ConstantAnswer, ConstantStream, ObjectAnswer
 from byok.server.http.reply import HttpExchange
 

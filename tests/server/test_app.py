@@ -16,12 +16,12 @@ from aiohttp.test_utils import make_mocked_request
 from aiohttp.web import BaseRequest, Response, StreamResponse
 from multidict import CIMultiDict
 
-from byok.daemon.token import TokenCheck, read_token
-from byok.events import Usage
-from byok.observer import Observers
-from byok.platform.paths import find_paths
-from byok.record import Hop, RequestOutcome, RequestRecord, Tap
-from byok.redact import Redactor
+from byok.core.daemon.token import TokenCheck, read_token
+from byok.core.events import Usage
+from byok.core.observer import Observers
+from byok.core.platform.paths import find_paths
+from byok.core.record import Hop, RequestOutcome, RequestRecord, Tap
+from byok.core.redact import Redactor
 from byok.server.app import AccessLog, App
 from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard

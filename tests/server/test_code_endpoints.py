@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from byok.chat import Json
-from byok.errors import BadRequest, ConfigError
-from byok.index.types import IndexOptions, blob_name
-from byok.retrieval.code_context import CodeContext
-from byok.routing import Service
+from byok.core.chat import Json
+from byok.core.errors import BadRequest, ConfigError
+from byok.core.routing import Service
+from byok.search.index.types import IndexOptions, blob_name
+from byok.search.retrieval.code_context import CodeContext
 from byok.server.code_endpoints import CodeEndpoints
 from tests.fakes.engines import project, until
 

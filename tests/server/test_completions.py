@@ -11,8 +11,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from byok.daemon.token import read_token
-from byok.events import StreamEvent
+from byok.core.daemon.token import read_token
+from byok.core.events import StreamEvent
 from byok.server.run import listening
 from byok.upstream.base import Plan
 from byok.upstream.demo import DemoUpstream

@@ -1,7 +1,7 @@
 """The server is composed of what runs; every service has a handler."""
 
-from byok.augment.endpoints import ENDPOINTS, Local
-from byok.routing import Service
+from byok.core.routing import Service
+from byok.protocols.augment.endpoints import ENDPOINTS, Local
 from tests.fakes.daemon import running
 
 _NEEDS_A_NAME = {Service.KEY_TEST, Service.STOP}

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from byok.config import Settings, load_settings
-from byok.errors import BadRequest, ConfigError
+from byok.core.errors import BadRequest, ConfigError
 from byok.server.control import Control, Source, needs_restart
+from byok.settings import Settings, load_settings
 from tests.fakes.patience import PATIENCE
 
 LOOK = 0.02

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from byok.augment.chat_request import ConversationPlace
-from byok.errors import BadRequest
+from byok.core.errors import BadRequest
+from byok.protocols.augment.chat_request import ConversationPlace
 from byok.server.admission import Conversations
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.patience import PATIENCE

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from byok.config import Settings
-from byok.platform.paths import find_paths
+from byok.core.platform.paths import find_paths
+from byok.settings import Settings
 from tests.fakes.daemon import Answer, Editor, running, settings_for
 from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta

@@ -5,10 +5,10 @@ from typing import Any
 import orjson
 import pytest
 
-from byok.augment.endpoints import ENDPOINTS, Local
-from byok.embeddings.types import EmbeddingEstimate, EmbeddingState, EmbeddingStatus
-from byok.errors import ConfigError
-from byok.routing import Service
+from byok.core.errors import ConfigError
+from byok.core.routing import Service
+from byok.protocols.augment.endpoints import ENDPOINTS, Local
+from byok.search.vectors.types import EmbeddingEstimate, EmbeddingState, EmbeddingStatus
 from byok.server.daemon_endpoints import EmbedEndpoints
 
 SERVICES = [service for service in Service if service.name.startswith("EMBED_")]

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from byok.augment.retrieval import decode_retrieval
-from byok.chat import Json
+from byok.core.chat import Json
+from byok.protocols.augment.retrieval import decode_retrieval
 from byok.server.code_endpoints import OpenFolders
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from byok.chat import Origin, ProviderData
+from byok.core.chat import Origin, ProviderData
+from byok.core.wire.encrypted_content import write_encrypted
 from byok.server.http.deadlines import Timing
-from byok.wire.encrypted_content import write_encrypted
 from tests.fakes.daemon import Answer, Editor, running, settings_for
 from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream, Script, answer, dead_url, delta, refusal

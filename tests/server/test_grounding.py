@@ -5,21 +5,21 @@ from typing import Any
 
 import pytest
 
-from byok.augment.chat_job import ChatLines, chat_lines
-from byok.augment.reply_job import ReplyFacts, ReplyJob
-from byok.chat import ChatRequest, ContextPart, TextPart
-from byok.code_query import (
+from byok.core.chat import ChatRequest, ContextPart, TextPart
+from byok.core.code_query import (
     BlobNames,
     CodeContextBlock,
     CodeQuestion,
     FileChunk,
     UnknownBlobs,
 )
-from byok.config.sections import ChatSettings
-from byok.errors import NotReady
-from byok.index.types import IndexOptions
-from byok.retrieval.code_context import CodeContext
+from byok.core.errors import NotReady
+from byok.protocols.augment.chat_job import ChatLines, chat_lines
+from byok.protocols.augment.reply_job import ReplyFacts, ReplyJob
+from byok.search.index.types import IndexOptions
+from byok.search.retrieval.code_context import CodeContext
 from byok.server.generate import Grounding
+from byok.settings.sections import ChatSettings
 from tests.fakes.jobs import PLAIN, STATE
 
 BODY = {"message": "Where?", "blobs": {"added_blobs": ["a" * 64]}}

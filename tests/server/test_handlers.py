@@ -2,9 +2,9 @@
 
 import pytest
 
-from byok.augment.endpoints import ENDPOINTS, Local
-from byok.record import RequestRecord
-from byok.routing import Service
+from byok.core.record import RequestRecord
+from byok.core.routing import Service
+from byok.protocols.augment.endpoints import ENDPOINTS, Local
 from tests.fakes.daemon import running
 
 

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from byok.record import RequestRecord
+from byok.core.record import RequestRecord
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.upstream import DONE, FakeUpstream, delta, event, tool_answer
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.errors import BadRequest
+from byok.core.errors import BadRequest
 from byok.server.daemon_endpoints import ModelLists
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.upstream import FakeUpstream

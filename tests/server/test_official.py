@@ -7,9 +7,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from byok.daemon.token import read_token
-from byok.platform.paths import find_paths
-from byok.record import RequestRecord
+from byok.core.daemon.token import read_token
+from byok.core.platform.paths import find_paths
+from byok.core.record import RequestRecord
 from byok.server.run import listening
 from tests.fakes.daemon import Editor, parts_of, running
 from tests.fakes.official import ENVIRON, NDJSON, FakeOfficial, whole

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from byok.errors import (
+from byok.core.errors import (
     ByokError,
     ConnectFailed,
     KeyMissing,
@@ -13,7 +13,7 @@ from byok.errors import (
     UpstreamRefused,
     UpstreamTimeout,
 )
-from byok.routing import EndpointGroup
+from byok.core.routing import EndpointGroup
 from byok.server.official import OfficialHealth
 from tests.fakes.clock import Clock
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from byok.errors import BadRequest
-from byok.model_ids import ListedModel
+from byok.core.errors import BadRequest
+from byok.core.model_ids import ListedModel
 from byok.server.openai_api import (
     ROUTES,
     ClientApi,

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.augment.constant_replies import ConstantReply
-from byok.augment.endpoints import ENDPOINTS, Refused
-from byok.errors import BadRequest
+from byok.core.errors import BadRequest
+from byok.protocols.augment.constant_replies import ConstantReply
+from byok.protocols.augment.endpoints import ENDPOINTS, Refused
 from byok.server.routes import find_row
 
 PATHS = [row.path for row in ENDPOINTS]

@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from byok.daemon.sockets import listen
-from byok.errors import CannotStart, ConfigError
-from byok.platform.paths import find_paths
+from byok.core.daemon.sockets import listen
+from byok.core.errors import CannotStart, ConfigError
+from byok.core.platform.paths import find_paths
 from byok.server.http.deadlines import Timing
 from byok.server.run import listening
 from byok.wiring.services import Services
@@ -134,9 +134,9 @@ async def test_start_is_refused_with_a_token_file_open_to_others() -> None:
 LATE = (
     "httpx",
     "byok.wiring.services",
-    "byok.augment",
+    "byok.protocols.augment",
     "byok.upstream",
-    "byok.toolcalls.r",
+    "byok.upstream.toolcalls.r",
     "byok.features.metrics.page",
     "byok.features.otel.spans",
     "opentelemetry",
@@ -156,7 +156,7 @@ def test_what_answers_the_page_is_not_imported_before_somebody_opens_it() -> Non
     code = "import sys, byok.server.compose, byok.server.run; print(*sys.modules)"
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    late = ("byok.server.dashboard.api", "byok.journal.usage")
+    late = ("byok.server.dashboard.api", "byok.features.journal.usage")
     assert [name for name in done.stdout.split() if name.startswith(late)] == []
 
 

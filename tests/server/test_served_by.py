@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from byok.config.sections import OfficialSettings
-from byok.routing import EndpointGroup, ServedBy
+from byok.core.routing import EndpointGroup, ServedBy
 from byok.server.routes import choose_where, find_row, longest_body
+from byok.settings.sections import OfficialSettings
 
 ASKED = {"model": "byok:fake:asked"}
 OFFICIAL = {"base_url": "https://h.example", "chat": "official", "context": "official"}

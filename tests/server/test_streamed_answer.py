@@ -7,9 +7,9 @@ from dataclasses import replace
 import aiohttp
 import pytest
 
-from byok.daemon.token import read_token
-from byok.errors import UpstreamGarbled
-from byok.events import Finish, FinishReason, StreamEvent, TextDelta
+from byok.core.daemon.token import read_token
+from byok.core.errors import UpstreamGarbled
+from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta
 from byok.server.run import listening
 from byok.upstream.base import Plan
 from byok.upstream.demo import DemoUpstream

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from byok.config import Settings
-from byok.errors import ConfigError
-from byok.purposes import Purpose
+from byok.core.errors import ConfigError
+from byok.core.purposes import Purpose
 from byok.server.generate import ModelChooser
+from byok.settings import Settings
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.upstream import FakeUpstream
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from byok.chat import ChatRequest, Origin, ProviderData, ThinkingPart
-from byok.clients.messages import decode_message
-from byok.errors import ContextLengthExceeded, UpstreamGarbled
-from byok.events import (
+from byok.core.chat import ChatRequest, Origin, ProviderData, ThinkingPart
+from byok.core.errors import ContextLengthExceeded, UpstreamGarbled
+from byok.core.events import (
     Finish,
     FinishReason,
     Notice,
@@ -20,6 +19,7 @@ from byok.events import (
     ToolCallDelta,
     Usage,
 )
+from byok.protocols.v1.messages import decode_message
 from byok.server.http.deadlines import Timing
 from byok.server.translate import estimate_tokens
 from byok.upstream.base import Plan

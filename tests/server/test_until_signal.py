@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from byok.daemon.activation import Activation, Notifier
-from byok.platform.paths import find_paths
+from byok.core.daemon.activation import Activation, Notifier
+from byok.core.platform.paths import find_paths
 from byok.server.http.deadlines import Timing
 from byok.server.run import Daemon, Serving
 from tests.fakes.daemon import parts_of, settings_for

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from byok.events import Finish, FinishReason
+from byok.core.events import Finish, FinishReason
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.raw import check_error
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta

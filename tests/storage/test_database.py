@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from byok.embeddings.store.spaces import VECTORS
-from byok.errors import CannotStart
-from byok.index.store.schema import INDEX
-from byok.journal.schema import JOURNAL
+from byok.core.errors import CannotStart
+from byok.features.journal.schema import JOURNAL
+from byok.search.index.store.schema import INDEX
+from byok.search.vectors.store.spaces import VECTORS
 from byok.storage.damage import is_damage
 from byok.storage.database import Database, open_or_begin_anew, open_second, select_in
 from byok.storage.kind import DatabaseKind, MigrationStep

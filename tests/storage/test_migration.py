@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from byok.errors import NotReady
-from byok.index.store.schema import INDEX
+from byok.core.errors import NotReady
+from byok.search.index.store.schema import INDEX
 from byok.storage.database import Database
 from byok.storage.kind import DatabaseKind, MigrationStep
 from byok.storage.migration import migrate, rehearse, remove_old_copy

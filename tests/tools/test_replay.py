@@ -5,14 +5,14 @@ import sys
 
 import pytest
 
-from byok.augment.chat_reply import chunk
 from byok.cli.ask import ask_daemon
-from byok.config import load_settings
-from byok.errors import BadRequest
+from byok.core.errors import BadRequest
+from byok.core.platform.paths import find_paths
+from byok.core.record import Hop
 from byok.features.capture.capture import Capture, Piece
 from byok.features.capture.folder import CaptureFolder
-from byok.platform.paths import find_paths
-from byok.record import Hop
+from byok.protocols.augment.chat_reply import chunk
+from byok.settings import load_settings
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.daemon_thread import ask_chat, daemon_thread
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta, tool_answer

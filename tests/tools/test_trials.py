@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from byok.config import load_settings
-from byok.errors import ConfigError
-from byok.platform.paths import find_paths
-from byok.redact import Redactor
+from byok.core.errors import ConfigError
+from byok.core.platform.paths import find_paths
+from byok.core.redact import Redactor
+from byok.settings import load_settings
 from tests.fakes.literal_agent import Habit, LiteralAgent
 from tests.fakes.process import configure
 from tests.fakes.upstream import FakeUpstream, Script, answer, tool_answer

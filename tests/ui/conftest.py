@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page
 
-from byok.platform.paths import find_paths
+from byok.core.platform.paths import find_paths
 from tests.fakes.chromium import browsing
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.furnished import ENVIRON, UPSTREAMS, furnish, make_bakery

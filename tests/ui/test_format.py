@@ -4,7 +4,7 @@ import random
 
 from playwright.async_api import Page
 
-from byok.escapes import escape
+from byok.core.escapes import escape
 
 _VISIBLE = """async (texts) => {
   const { visible } = await import("/ui/format.js");

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page
 
-from byok.platform.paths import find_paths
+from byok.core.platform.paths import find_paths
 from tests.fakes.daemon import Editor, running
 from tests.fakes.furnished import ENVIRON, UPSTREAMS, furnish
 from tests.fakes.journal_entries import NOW, entry, write_journal

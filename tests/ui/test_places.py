@@ -5,7 +5,7 @@ import time
 
 from playwright.async_api import Browser, Page, expect
 
-from byok.platform.paths import find_paths
+from byok.core.platform.paths import find_paths
 from tests.fakes.daemon import Editor
 from tests.fakes.journal_entries import entry, write_journal
 from tests.fakes.pages import open_panel, settle, signed_in

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
-from byok.journal.entry import JournalEntry
-from byok.platform.paths import find_paths
+from byok.core.platform.paths import find_paths
+from byok.features.journal.entry import JournalEntry
 from tests.fakes.daemon import Editor
 from tests.fakes.journal_entries import entry, write_journal
 from tests.fakes.pages import axe, open_panel, settle

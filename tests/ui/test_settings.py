@@ -9,9 +9,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, Route, expect
 
-from byok.errors import ConfigError
+from byok.core.errors import ConfigError
+from byok.core.platform.paths import find_paths
 from byok.features.loops.settings import LoopSettings
-from byok.platform.paths import find_paths
 from tests.fakes.daemon import Editor
 from tests.fakes.pages import axe, open_panel
 from tests.fakes.patience import PATIENCE

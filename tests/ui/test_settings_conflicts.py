@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
-from byok.platform.paths import find_paths
+from byok.core.platform.paths import find_paths
 from tests.fakes.daemon import Editor
 from tests.fakes.pages import Watch, open_panel
 from tests.fakes.settings_daemon import running_on_file, write_settings

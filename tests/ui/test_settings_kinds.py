@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
-from byok.client_settings.editor import MISSING, find_value
-from byok.platform.paths import find_paths
+from byok.clients.editor import MISSING, find_value
+from byok.core.platform.paths import find_paths
 from tests.fakes.daemon import Editor
 from tests.fakes.pages import open_panel
 from tests.fakes.settings_daemon import running_on_file, write_settings

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
-from byok.platform.paths import find_paths
+from byok.core.platform.paths import find_paths
 from tests.fakes.daemon import Editor
 from tests.fakes.journal_entries import entry, write_journal
 from tests.fakes.pages import axe, open_panel, signed_in

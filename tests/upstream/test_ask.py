@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from byok.chat import (
+from byok.core.chat import (
     ChatRequest,
     Message,
     Role,
@@ -19,15 +19,13 @@ from byok.chat import (
     ToolDefinition,
     ToolResult,
 )
-from byok.dialects.model_facts import ModelFacts
-from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.errors import (
+from byok.core.errors import (
     ByokError,
     RefusalKind,
     UpstreamRefused,
     UpstreamUnreachable,
 )
-from byok.events import (
+from byok.core.events import (
     Finish,
     FinishReason,
     Notice,
@@ -36,8 +34,10 @@ from byok.events import (
     ThinkingDelta,
     Usage,
 )
-from byok.purposes import Purpose
-from byok.record import RequestRecord, begin_record
+from byok.core.purposes import Purpose
+from byok.core.record import RequestRecord, begin_record
+from byok.dialects.model_facts import ModelFacts
+from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination, Plan
 from byok.upstream.client import HttpUpstream

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from byok.core.errors import ByokError, KeyMissing, UpstreamUnreachable
+from byok.core.model_ids import ListedModel
+from byok.core.purposes import Purpose
 from byok.dialects.model_facts import ModelFacts, Price
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.errors import ByokError, KeyMissing, UpstreamUnreachable
-from byok.model_ids import ListedModel
-from byok.purposes import Purpose
 from byok.upstream.catalog import Catalog, CatalogEntry, ListState
 from byok.upstream.http_sender import Sender
 from byok.upstream.model_facts import KnownModels

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from byok.errors import NotReady, UpstreamUnreachable
+from byok.core.errors import NotReady, UpstreamUnreachable
 from byok.upstream.http_call import FAILURES, WINDOW_SECONDS, CircuitBreaker
 from tests.fakes.clock import Clock
 

@@ -10,21 +10,14 @@ from typing import Any
 import httpx
 import pytest
 
-from byok.dialects.model_facts import ModelFacts
-from byok.errors import (
+from byok.core.errors import (
     KeyMissing,
     UpstreamError,
     UpstreamGarbled,
     UpstreamUnreachable,
 )
-from byok.events import (
-    Finish,
-    FinishReason,
-    Notice,
-    StreamEvent,
-    TextDelta,
-    Usage,
-)
+from byok.core.events import Finish, FinishReason, Notice, StreamEvent, TextDelta, Usage
+from byok.dialects.model_facts import ModelFacts
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination
 from byok.upstream.client import MAX_ANSWER_BYTES, HttpUpstream

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from byok.chat import ChatRequest, FimRequest, Sampling, ToolDefinition
+from byok.core.chat import ChatRequest, FimRequest, Sampling, ToolDefinition
+from byok.core.errors import ContextLengthExceeded, UpstreamRefused
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import ModelFacts
-from byok.errors import ContextLengthExceeded, UpstreamRefused
 from byok.upstream.remedies import ContextSizes
 from tests.fakes.histories import user
 

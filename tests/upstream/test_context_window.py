@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from byok.chat import (
+from byok.core.chat import (
     ChatRequest,
     ContextPart,
     FimRequest,
@@ -23,21 +23,21 @@ from byok.chat import (
     ToolDefinition,
     ToolResult,
 )
-from byok.errors import (
+from byok.core.errors import (
     RefusalKind,
     UpstreamEmpty,
     UpstreamError,
     UpstreamGarbled,
     UpstreamRefused,
 )
-from byok.events import Finish, FinishReason, Notice, StreamEvent, TextDelta, Usage
+from byok.core.events import Finish, FinishReason, Notice, StreamEvent, TextDelta, Usage
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination
 from byok.upstream.context_window import ShorterConversation, WindowSource
 from byok.upstream.summaries import Summariser
-from byok.window.compaction import CompactionPlan, plan
-from byok.window.estimate import weigh, weigh_tools
-from byok.window.transcript import summary_of
+from byok.upstream.window.compaction import CompactionPlan, plan
+from byok.upstream.window.estimate import weigh, weigh_tools
+from byok.upstream.window.transcript import summary_of
 from tests.fakes.histories import PNG, agent, results, rules_broken_by, step, user
 from tests.fakes.patience import PATIENCE
 from tests.fakes.scripted import Answer, Scripted, events_of, said, too_long

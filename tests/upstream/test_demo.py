@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from byok.chat import (
+from byok.core.chat import (
     ChatRequest,
     ImagePart,
     Message,
@@ -14,14 +14,8 @@ from byok.chat import (
     ToolDefinition,
     ToolResult,
 )
-from byok.errors import BadRequest, UpstreamError
-from byok.events import (
-    Finish,
-    FinishReason,
-    StreamEvent,
-    TextDelta,
-    Usage,
-)
+from byok.core.errors import BadRequest, UpstreamError
+from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
 from byok.upstream.demo import MODEL, DemoUpstream
 from tests.fakes.scripted import events_of
 

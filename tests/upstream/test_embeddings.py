@@ -7,9 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from byok.dialects.ollama.dialect import Ollama
-from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.errors import (
+from byok.core.errors import (
     BadRequest,
     RefusalKind,
     UpstreamError,
@@ -18,7 +16,9 @@ from byok.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from byok.record import RequestRecord, begin_record, current_record
+from byok.core.record import RequestRecord, begin_record, current_record
+from byok.dialects.ollama.dialect import Ollama
+from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.upstream.client import HttpUpstream
 from byok.upstream.demo import DemoUpstream
 from byok.upstream.embeddings import EmbeddingModel

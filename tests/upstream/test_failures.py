@@ -10,8 +10,8 @@ from aiohttp.client_reqrep import ConnectionKey, RequestInfo
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL as Address
 
+from byok.core.errors import UpstreamUnreachable
 from byok.dialects.error_bodies import refusal_of
-from byok.errors import UpstreamUnreachable
 from byok.upstream.failures import is_refused, missing_path_hint, translate_errors
 
 URL = "http://127.0.0.1:9/v1"

@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from byok.chat import ChatRequest, Message, Role, TextPart, ToolResult
-from byok.errors import (
+from byok.core.chat import ChatRequest, Message, Role, TextPart, ToolResult
+from byok.core.errors import (
     BadRequest,
     ByokError,
     ConnectFailed,
@@ -21,7 +21,7 @@ from byok.errors import (
     UpstreamRefused,
     UpstreamTimeout,
 )
-from byok.events import (
+from byok.core.events import (
     Finish,
     FinishReason,
     Notice,
@@ -30,8 +30,8 @@ from byok.events import (
     ThinkingDelta,
     Usage,
 )
-from byok.purposes import Purpose
-from byok.record import RequestRecord, begin_record
+from byok.core.purposes import Purpose
+from byok.core.record import RequestRecord, begin_record
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination, Plan, Recovery
 from byok.upstream.fallback import AnotherModel, FallbackMemory, Topic, helps_elsewhere

@@ -1,6 +1,6 @@
 """Which model a conversation stays with, and for how long."""
 
-from byok.purposes import Purpose
+from byok.core.purposes import Purpose
 from byok.upstream.fallback import FallbackMemory, Topic
 from tests.fakes.clock import Clock
 

@@ -3,9 +3,9 @@
 import httpx
 import pytest
 
+from byok.core.errors import UpstreamGarbled, UpstreamTimeout
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.errors import UpstreamGarbled, UpstreamTimeout
 from byok.upstream.catalog import fetch_models
 from byok.upstream.http_sender import Sender
 from byok.upstream.spec import Api, UpstreamSpec

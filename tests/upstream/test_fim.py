@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from byok.chat import ChatRequest, FimRequest, Message, Role, TextPart
+from byok.core.chat import ChatRequest, FimRequest, Message, Role, TextPart
+from byok.core.errors import UpstreamError
+from byok.core.events import StreamEvent, TextDelta
 from byok.dialects.base import Codec
 from byok.dialects.fim.codecs import codecs_of
 from byok.dialects.fim.templates import FimMode, FimProfile
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.errors import UpstreamError
-from byok.events import StreamEvent, TextDelta
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination
 from byok.upstream.client import HttpUpstream

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from byok.chat import ChatRequest, Message, Role, TextPart, ToolDefinition
+from byok.core.chat import ChatRequest, Message, Role, TextPart, ToolDefinition
 from byok.upstream.fitting import ConversationFitter
-from byok.window.estimate import weigh
+from byok.upstream.window.estimate import weigh
 from tests.fakes.histories import agent
 
 SYSTEM = Message(Role.SYSTEM, (TextPart("Be exact."),))

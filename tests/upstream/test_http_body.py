@@ -6,14 +6,14 @@ import aiohttp
 import httpx
 import pytest
 
-from byok.errors import (
+from byok.core.errors import (
     UpstreamEmpty,
     UpstreamError,
     UpstreamGarbled,
     UpstreamNotJson,
     UpstreamUnreachable,
 )
-from byok.events import StreamEvent, TextDelta
+from byok.core.events import StreamEvent, TextDelta
 from byok.upstream.http_call import (
     Timeouts,
     at_end,

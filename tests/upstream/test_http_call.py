@@ -5,7 +5,7 @@ import asyncio
 import httpx
 import pytest
 
-from byok.errors import NotReady, UpstreamUnreachable
+from byok.core.errors import NotReady, UpstreamUnreachable
 from byok.upstream.http_call import (
     FAILURES,
     Callee,

@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from byok import __version__
+from byok.core.errors import UpstreamError, UpstreamRefused
 from byok.dialects.base import Dialect
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.errors import UpstreamError, UpstreamRefused
 from byok.upstream.http_call import Timeouts
 from byok.upstream.http_sender import Sender
 from byok.upstream.spec import Api, UpstreamSpec

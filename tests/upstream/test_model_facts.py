@@ -3,10 +3,10 @@
 import httpx
 import pytest
 
+from byok.core.errors import ContextLengthExceeded, UpstreamEmpty
 from byok.dialects.model_facts import FactSource, ModelFacts
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.dialects.openai_chat.quirks import QUIRKS
-from byok.errors import ContextLengthExceeded, UpstreamEmpty
 from byok.upstream.http_sender import Sender
 from byok.upstream.model_facts import KnownModels, Lookup
 from byok.upstream.spec import Api, UpstreamSpec

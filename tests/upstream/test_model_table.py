@@ -9,10 +9,10 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from byok.core.errors import ByokError
+from byok.core.platform.paths import find_paths
 from byok.dialects.known_models import EMPTY_TABLE
 from byok.dialects.model_lists import LISTS
-from byok.errors import ByokError
-from byok.platform.paths import find_paths
 from byok.upstream.model_table import (
     MOST_BYTES,
     fetch_list,
@@ -29,7 +29,7 @@ def test_the_packed_table_knows_the_models_of_the_vendors() -> None:
     table = packed_table()
     assert table is packed_table()
     assert table.source
-    assert (resources.files("byok") / "known_models.json").is_file()
+    assert (resources.files("byok.dialects") / "known_models.json").is_file()
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff", b"[]", b'{"vendors": 1}'])

@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator, Mapping
 import pytest
 
 from byok import __version__
-from byok.errors import (
+from byok.core.errors import (
     ByokError,
     KeyMissing,
     UpstreamGarbled,
     UpstreamRefused,
     UpstreamUnreachable,
 )
-from byok.redact import Redactor
+from byok.core.redact import Redactor
 from byok.upstream.http_call import Timeouts, read_to_end
 from byok.upstream.official import OfficialService, too_late
 from byok.upstream.transport import Transports

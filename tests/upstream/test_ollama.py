@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from byok.chat import (
+from byok.core.chat import (
     ChatRequest,
     FimRequest,
     Message,
@@ -15,11 +15,11 @@ from byok.chat import (
     ToolDefinition,
     ToolResult,
 )
+from byok.core.errors import ContextLengthExceeded
+from byok.core.events import Finish, FinishReason, Notice, StreamEvent, TextDelta
 from byok.dialects.fim.codecs import ollama_codecs
 from byok.dialects.fim.templates import FimMode
 from byok.dialects.ollama.dialect import Ollama
-from byok.errors import ContextLengthExceeded
-from byok.events import Finish, FinishReason, Notice, StreamEvent, TextDelta
 from byok.upstream.client import HttpUpstream
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from byok.chat import ChatRequest, Message, Role, TextPart, ToolCall, ToolResult
+from byok.core.chat import ChatRequest, Message, Role, TextPart, ToolCall, ToolResult
+from byok.core.errors import ByokError
+from byok.core.events import Finish, FinishReason, Notice, StreamEvent, TextDelta
+from byok.core.purposes import Purpose
+from byok.core.redact import Redactor
 from byok.dialects.registry import DIALECTS
-from byok.errors import ByokError
-from byok.events import Finish, FinishReason, Notice, StreamEvent, TextDelta
-from byok.keys.ladder import KeyLadder, KeyWanted
-from byok.keys.lookup import KeyPool, UpstreamKey
-from byok.purposes import Purpose
-from byok.redact import Redactor
+from byok.settings.keys.ladder import KeyLadder, KeyWanted
+from byok.settings.keys.lookup import KeyPool, UpstreamKey
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination
 from byok.upstream.client import HttpUpstream

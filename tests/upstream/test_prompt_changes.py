@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from byok.core.wire.json_body import write_json
 from byok.upstream.prompt_changes import PromptChanges, find_change
-from byok.wire.json_body import write_json
 
 SYSTEM = {"role": "system", "content": "You help."}
 HI = {"role": "user", "content": "Hi."}

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from byok.errors import ConfigError
-from byok.purposes import Purpose
-from byok.record import RequestRecord, begin_record
+from byok.core.errors import ConfigError
+from byok.core.purposes import Purpose
+from byok.core.record import RequestRecord, begin_record
 from byok.upstream.base import Destination
 from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.fallback import FallbackMemory, Fallbacks

@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.errors import (
+from byok.core.errors import (
     BadRequest,
     ByokError,
     ConnectFailed,
@@ -14,7 +14,7 @@ from byok.errors import (
     UpstreamRefused,
     UpstreamTimeout,
 )
-from byok.events import Notice
+from byok.core.events import Notice
 from byok.upstream.reasons import another_key_notice, reason_of
 
 SECRET = "sk-1 in the upstream's own words"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from byok.chat import ChatRequest
-from byok.errors import BadRequest
+from byok.core.chat import ChatRequest
+from byok.core.errors import BadRequest
 from byok.upstream.demo import unconfigured_upstream, upstream_without_models
 from tests.fakes.scripted import events_of
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pytest
 
-from byok.chat import (
+from byok.core.chat import (
     ChatRequest,
     ImagePart,
     Message,
@@ -16,12 +16,12 @@ from byok.chat import (
     TextPart,
     ToolDefinition,
 )
+from byok.core.errors import UpstreamRefused
+from byok.core.events import Notice
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.dialects.openai_chat.quirks import QUIRKS
-from byok.errors import UpstreamRefused
-from byok.events import Notice
 from byok.upstream.profiles import Profiles
 from byok.upstream.remedies import Remedies
 from byok.upstream.spec import Api, UpstreamSpec

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from byok.chat import (
+from byok.core.chat import (
     ChatRequest,
     FimRequest,
     Message,
@@ -14,9 +14,9 @@ from byok.chat import (
     ToolCall,
     ToolResult,
 )
-from byok.events import ThinkingDelta
-from byok.toolcalls.provider_data import CallDataCollector
+from byok.core.events import ThinkingDelta
 from byok.upstream.provider_data_store import ProviderDataStore, RestoredData
+from byok.upstream.toolcalls.provider_data import CallDataCollector
 from tests.fakes.scripted import Scripted, events_of
 
 CALL = ToolCall("c1", "read", "{}")

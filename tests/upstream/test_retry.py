@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from byok.chat import ChatRequest, FimRequest
-from byok.errors import (
+from byok.core.chat import ChatRequest, FimRequest
+from byok.core.errors import (
     ConnectFailed,
     RefusalKind,
     UpstreamEmpty,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from byok.chat import ChatRequest
-from byok.errors import MODEL_NOT_FOUND, BadRequest, UpstreamUnreachable
-from byok.model_ids import ListedModel
+from byok.core.chat import ChatRequest
+from byok.core.errors import MODEL_NOT_FOUND, BadRequest, UpstreamUnreachable
+from byok.core.model_ids import ListedModel
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination
 from byok.upstream.catalog import Catalog, CatalogEntry

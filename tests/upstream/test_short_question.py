@@ -5,16 +5,16 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from byok.chat import ChatRequest, Role, TextPart
-from byok.errors import (
+from byok.core.chat import ChatRequest, Role, TextPart
+from byok.core.errors import (
     ByokError,
     ConfigError,
     UpstreamEmpty,
     UpstreamRefused,
     UpstreamTimeout,
 )
-from byok.events import StreamEvent, TextDelta, ThinkingDelta, Usage
-from byok.record import RequestRecord, begin_record
+from byok.core.events import StreamEvent, TextDelta, ThinkingDelta, Usage
+from byok.core.record import RequestRecord, begin_record
 from byok.upstream.base import Destination, Plan
 from byok.upstream.short_question import ShortQuestion
 from tests.fakes.scripted import Answer, Scripted, said

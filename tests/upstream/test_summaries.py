@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from byok.chat import ChatRequest, Role, TextPart
-from byok.errors import KeyMissing, UpstreamRefused, UpstreamUnreachable
+from byok.core.chat import ChatRequest, Role, TextPart
+from byok.core.errors import KeyMissing, UpstreamRefused, UpstreamUnreachable
 from byok.upstream.base import Destination
 from byok.upstream.summaries import Summariser
-from byok.window.transcript import outline
+from byok.upstream.window.transcript import outline
 from tests.fakes.histories import agent
 from tests.fakes.patience import PATIENCE
 from tests.fakes.scripted import Answer, Scripted, said, too_long

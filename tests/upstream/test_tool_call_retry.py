@@ -6,8 +6,7 @@ from contextlib import aclosing
 
 import pytest
 
-from byok.augment.history import call_ids
-from byok.chat import (
+from byok.core.chat import (
     ChatRequest,
     Message,
     Origin,
@@ -18,8 +17,8 @@ from byok.chat import (
     ToolDefinition,
     ToolResult,
 )
-from byok.errors import UpstreamError, UpstreamRefused, UpstreamUnreachable
-from byok.events import (
+from byok.core.errors import UpstreamError, UpstreamRefused, UpstreamUnreachable
+from byok.core.events import (
     Finish,
     FinishReason,
     Notice,
@@ -29,9 +28,10 @@ from byok.events import (
     ToolCallDelta,
     Usage,
 )
-from byok.toolcalls.assemble import ToolCallAssembler
+from byok.protocols.augment.history import call_ids
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination
+from byok.upstream.toolcalls.assemble import ToolCallAssembler
 from tests.fakes.scripted import Answer, Scripted, said
 
 GREP = ToolDefinition("grep", "", {"type": "object"})

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from aiohttp import client_reqrep
 
-from byok.errors import ConfigError
+from byok.core.errors import ConfigError
 from byok.upstream.transport import Route, Transports, body_of
 from tests.fakes.upstream import FakeUpstream, Script, dead_url
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from byok.config import Settings
-from byok.keys import KeyLadder
-from byok.platform.paths import find_paths
-from byok.retrieval.rerank import ModelRerank
+from byok.core.platform.paths import find_paths
+from byok.search.retrieval.rerank import ModelRerank
+from byok.settings import Settings
+from byok.settings.keys import KeyLadder
 from byok.wiring.services import Services, open_services
 from tests.fakes.engines import project, until
 from tests.fakes.upstream import FakeUpstream, Script, answer
@@ -105,7 +105,7 @@ async def test_rerank_follows_the_settings_in_force(
 
 async def test_chats_wait_for_no_rerank(tmp_path: Path, fake: FakeUpstream) -> None:
     """A chat's own code is looked up before its first word can come."""
-    from byok.code_query import BlobNames, CodeQuestion, Upload
+    from byok.core.code_query import BlobNames, CodeQuestion, Upload
 
     on = settings_of(fake, retrieval=RERANK)
     async with open_services(
@@ -155,9 +155,9 @@ async def test_small_model_translates_where_chats_go(
 def test_search_without_a_model_imports_nothing_for_it() -> None:
     code = (
         "import asyncio, sys\n"
-        "from byok.config import Settings\n"
-        "from byok.keys import KeyLadder\n"
-        "from byok.platform.paths import find_paths\n"
+        "from byok.settings import Settings\n"
+        "from byok.settings.keys import KeyLadder\n"
+        "from byok.core.platform.paths import find_paths\n"
         "from byok.wiring.services import open_services\n"
         "async def main():\n"
         "    async with open_services(Settings(), find_paths(), upstream='demo',\n"
@@ -170,6 +170,8 @@ def test_search_without_a_model_imports_nothing_for_it() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     loaded = set(done.stdout.split())
-    assert "byok.retrieval.ranker" in loaded
-    assert not {name for name in loaded if name.startswith("byok.retrieval.rerank")}
-    assert "byok.retrieval.translation" not in loaded
+    assert "byok.search.retrieval.ranker" in loaded
+    assert not {
+        name for name in loaded if name.startswith("byok.search.retrieval.rerank")
+    }
+    assert "byok.search.retrieval.translation" not in loaded

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from byok.config import UpstreamSettings
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.dialects.presets import PRESETS, Preset
 from byok.dialects.registry import DIALECTS
+from byok.settings import UpstreamSettings
 from byok.upstream.spec import Api
 from byok.wiring.apis import addresses_of, apis_of, base_url_of, local_upstreams
 from tests.fakes.trial_dialect.dialect import TrialDialect

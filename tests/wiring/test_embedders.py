@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from byok.config import Settings
-from byok.embeddings.consent import Consent
-from byok.errors import ConfigError, NotAllowed
-from byok.redact import Redactor
+from byok.core.errors import ConfigError, NotAllowed
+from byok.core.redact import Redactor
+from byok.search.vectors.consent import Consent
+from byok.settings import Settings
 from byok.upstream.client import HttpUpstream
 from byok.upstream.transport import Transports
 from byok.wiring.embedders import embedding_section, embedding_target, make_embedder

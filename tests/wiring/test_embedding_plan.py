@@ -3,13 +3,13 @@ from typing import Any
 
 import pytest
 
-from byok.config import Settings, UpstreamSettings, load_settings
-from byok.embeddings.consent import Consent
-from byok.embeddings.service import EmbeddingPlan
-from byok.errors import ByokError, ConfigError
-from byok.keys import KeyLadder
-from byok.platform.paths import find_paths
-from byok.redact import Redactor
+from byok.core.errors import ByokError, ConfigError
+from byok.core.platform.paths import find_paths
+from byok.core.redact import Redactor
+from byok.search.vectors.consent import Consent
+from byok.search.vectors.service import EmbeddingPlan
+from byok.settings import Settings, UpstreamSettings, load_settings
+from byok.settings.keys import KeyLadder
 from byok.upstream.profiles import Profiles
 from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.transport import Transports

@@ -2,8 +2,8 @@
 
 import pytest
 
-from byok.config import Settings
-from byok.errors import ConfigError
+from byok.core.errors import ConfigError
+from byok.settings import Settings
 from byok.wiring.key_sources import key_named
 
 SETTINGS = Settings(

@@ -2,13 +2,13 @@
 
 import pytest
 
-from byok.config import Settings
-from byok.errors import ConfigError, KeyMissing
-from byok.keys import KeyLadder, KeyWanted
-from byok.keys.lookup import UpstreamKey
-from byok.keys.vault import Vault
-from byok.platform.paths import Paths, find_paths
-from byok.redact import Redactor
+from byok.core.errors import ConfigError, KeyMissing
+from byok.core.platform.paths import Paths, find_paths
+from byok.core.redact import Redactor
+from byok.settings import Settings
+from byok.settings.keys import KeyLadder, KeyWanted
+from byok.settings.keys.lookup import UpstreamKey
+from byok.settings.keys.vault import Vault
 from byok.wiring.key_sources import (
     find_key,
     key_wanted,

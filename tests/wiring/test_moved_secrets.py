@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from byok.config import Settings, make_settings
-from byok.keys import KeyLadder
+from byok.settings import Settings, make_settings
+from byok.settings.keys import KeyLadder
 from byok.wiring.key_sources import moved_secrets
 
 OLD, NEW = "https://old.example/v1", "https://new.example/v1"

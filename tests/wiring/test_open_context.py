@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from byok.config import load_settings
-from byok.platform.paths import find_paths
+from byok.core.platform.paths import find_paths
+from byok.settings import load_settings
 from byok.wiring.services import open_context
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from byok.config import Settings
-from byok.errors import ConfigError
-from byok.keys import KeyLadder
-from byok.redact import Redactor
+from byok.core.errors import ConfigError
+from byok.core.redact import Redactor
+from byok.settings import Settings
+from byok.settings.keys import KeyLadder
 from byok.wiring.upstreams import choose_model, open_probed
 from tests.fakes.upstream import FakeUpstream
 

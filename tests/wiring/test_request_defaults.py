@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from byok.augment.reply_job import Defaults
-from byok.config import Settings
-from byok.keys import KeyLadder
-from byok.platform.paths import find_paths
+from byok.core.platform.paths import find_paths
+from byok.protocols.augment.reply_job import Defaults
+from byok.settings import Settings
+from byok.settings.keys import KeyLadder
 from byok.upstream.base import Destination
 from byok.wiring.services import open_services
 

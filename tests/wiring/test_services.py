@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from byok.config import Settings
-from byok.errors import ConfigError
-from byok.keys import KeyLadder
-from byok.platform.paths import find_paths
+from byok.core.errors import ConfigError
+from byok.core.platform.paths import find_paths
+from byok.settings import Settings
+from byok.settings.keys import KeyLadder
 from byok.wiring.services import open_services
 from tests.fakes.ring import FakeRing, store_of
 

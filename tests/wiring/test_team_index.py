@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from byok.config import Settings
-from byok.errors import ConfigError
-from byok.keys import KeyLadder
-from byok.redact import Redactor
+from byok.core.errors import ConfigError
+from byok.core.redact import Redactor
+from byok.settings import Settings
+from byok.settings.keys import KeyLadder
 from byok.upstream.transport import Transports
 from byok.wiring.embedders import make_team_index
 from tests.fakes.qdrant_members import SPACE, embed, key

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from byok.chat import ChatRequest, Message, Role, TextPart
-from byok.config import Settings
-from byok.errors import ConnectFailed
-from byok.keys import KeyLadder
-from byok.redact import Redactor
+from byok.core.chat import ChatRequest, Message, Role, TextPart
+from byok.core.errors import ConnectFailed
+from byok.core.redact import Redactor
+from byok.settings import Settings
+from byok.settings.keys import KeyLadder
 from byok.upstream.base import Destination
 from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.fallback import FallbackMemory, Fallbacks

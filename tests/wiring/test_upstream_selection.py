@@ -3,10 +3,10 @@
 import httpx
 import pytest
 
-from byok.config import Settings
+from byok.core.platform.paths import Paths, find_paths
 from byok.dialects.presets import PRESETS
-from byok.keys import KeyLadder
-from byok.platform.paths import Paths, find_paths
+from byok.settings import Settings
+from byok.settings.keys import KeyLadder
 from byok.wiring.apis import base_url_of
 from byok.wiring.upstreams import (
     UpstreamSelection,

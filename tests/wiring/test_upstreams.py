@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from byok.config import Settings
+from byok.core.errors import UpstreamUnreachable
+from byok.core.redact import Redactor
 from byok.dialects.fim.templates import FimMode, fim_profile_of
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.errors import UpstreamUnreachable
-from byok.keys import KeyLadder
-from byok.keys.lookup import UpstreamKey
-from byok.redact import Redactor
+from byok.settings import Settings
+from byok.settings.keys import KeyLadder
+from byok.settings.keys.lookup import UpstreamKey
 from byok.upstream.base import Destination
 from byok.upstream.http_call import LOCAL, REASONING, REMOTE, Timeouts
 from byok.upstream.profiles import Profiles

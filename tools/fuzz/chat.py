@@ -5,18 +5,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from byok.augment.chat_job import code_question, with_passages
-from byok.augment.chat_request import decode_chat, place_of
-from byok.augment.prompts import completion
-from byok.augment.reply_job import DecodeState, Defaults
-from byok.chat import ChatRequest, Role, Sampling
+from byok.core.chat import ChatRequest, Role, Sampling
+from byok.core.errors import ByokError
+from byok.core.wire.json_body import parse_body, write_json
 from byok.dialects.base import Target as ModelTarget
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.errors import ByokError
-from byok.window.compaction import plan
-from byok.window.estimate import weigh
-from byok.window.memory import Compaction
-from byok.wire.json_body import parse_body, write_json
+from byok.protocols.augment.chat_job import code_question, with_passages
+from byok.protocols.augment.chat_request import decode_chat, place_of
+from byok.protocols.augment.prompts import completion
+from byok.protocols.augment.reply_job import DecodeState, Defaults
+from byok.upstream.window.compaction import plan
+from byok.upstream.window.estimate import weigh
+from byok.upstream.window.memory import Compaction
 from tests.fakes.linear import check_linear
 from tests.fakes.strict import broken_rules
 from tools.fuzz.target import Draw, Target

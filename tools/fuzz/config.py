@@ -13,9 +13,9 @@ from typing import Any
 
 import httpx
 
-from byok.config import Settings, check_files, example, load_settings
-from byok.errors import ConfigError
-from byok.platform.paths import find_paths
+from byok.core.errors import ConfigError
+from byok.core.platform.paths import find_paths
+from byok.settings import Settings, check_files, example, load_settings
 from byok.wiring.key_sources import key_wanted, make_ladder
 from byok.wiring.upstreams import make_spec
 from tools.fuzz.target import Draw, Target

@@ -3,10 +3,9 @@
 import json
 from typing import Any
 
-from byok.augment.chat_reply import ChatReply
-from byok.chat import ChatRequest, Origin, ProviderData, ToolCall
-from byok.errors import UpstreamGarbled
-from byok.events import (
+from byok.core.chat import ChatRequest, Origin, ProviderData, ToolCall
+from byok.core.errors import UpstreamGarbled
+from byok.core.events import (
     Finish,
     FinishReason,
     Notice,
@@ -17,7 +16,8 @@ from byok.events import (
     ToolCallPlace,
     Usage,
 )
-from byok.wire.json_lines import encode_line
+from byok.core.wire.json_lines import encode_line
+from byok.protocols.augment.chat_reply import ChatReply
 from tests.fakes.slices import cut
 from tools.fuzz.target import Draw, Target
 

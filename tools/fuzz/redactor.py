@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from byok.daemon.logs import RedactingFormatter
-from byok.redact import Redactor
+from byok.core.daemon.logs import RedactingFormatter
+from byok.core.redact import Redactor
 from tests.fakes.linear import check_linear
 from tools.fuzz.target import Draw, Target
 

@@ -5,9 +5,9 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from byok.core.errors import ByokError
+from byok.core.wire.json_body import parse_body, write_json
 from byok.dialects.schemas.gemini import narrow_schema
-from byok.errors import ByokError
-from byok.wire.json_body import parse_body, write_json
 from tools.fuzz.target import Draw, Target
 
 _SECONDS = 3.0

@@ -2,8 +2,8 @@
 
 import json
 
-from byok.errors import ByokError
-from byok.wire.json_body import parse_body, parse_json, with_string
+from byok.core.errors import ByokError
+from byok.core.wire.json_body import parse_body, parse_json, with_string
 from tests.fakes.linear import check_linear
 from tools.fuzz.target import Draw, Target
 

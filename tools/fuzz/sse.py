@@ -1,7 +1,8 @@
 """Bytes of an answer to events, the same for any slicing and as a slow reader says.
 
 The reader here follows the WHATWG rules line by line, plus the tolerances that
-`wire/sse.py` states. The short ways of the answer's reader are compared with the long.
+`core/wire/sse.py` states. The short ways of the answer's reader are compared with the
+long.
 """
 
 import gzip
@@ -12,14 +13,14 @@ from contextlib import contextmanager
 from itertools import groupby
 from typing import Any
 
+from byok.core.errors import UpstreamError
+from byok.core.events import Finish, StreamEvent, TextDelta, ThinkingDelta
+from byok.core.stage import Stage, chain
+from byok.core.wire import sse
+from byok.core.wire.inflate import Inflate
+from byok.core.wire.json_body import parse_json
+from byok.core.wire.sse import ServerSentEvent, SSEDecoder
 from byok.dialects.openai_chat.answer import OpenAIAnswer
-from byok.errors import UpstreamError
-from byok.events import Finish, StreamEvent, TextDelta, ThinkingDelta
-from byok.stage import Stage, chain
-from byok.wire import sse
-from byok.wire.inflate import Inflate
-from byok.wire.json_body import parse_json
-from byok.wire.sse import ServerSentEvent, SSEDecoder
 from tests.fakes.linear import check_linear
 from tests.fakes.slices import cut, singles
 from tools.fuzz.target import Draw, Target

@@ -22,8 +22,8 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from schemathesis import GenerationMode
 
-from byok.augment.constant_replies import ConstantReply
-from byok.augment.endpoints import ENDPOINTS, Generate, Refused
+from byok.protocols.augment.constant_replies import ConstantReply
+from byok.protocols.augment.endpoints import ENDPOINTS, Generate, Refused
 from byok.server.openai_api import ROUTES, Forward, ListModels
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta, tool_answer

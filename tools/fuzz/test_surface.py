@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.augment.endpoints import ENDPOINTS
+from byok.protocols.augment.endpoints import ENDPOINTS
 from byok.server.openai_api import ROUTES
 
 pytest.importorskip("schemathesis", reason="of the group fuzz, see scripts/fuzz")

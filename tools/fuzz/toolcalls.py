@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
-from byok.chat import ToolCall, ToolDefinition
-from byok.events import Finish, FinishReason, Notice, ToolCallDelta
-from byok.toolcalls.assemble import MAX_CALLS, ToolCallAssembler
-from byok.toolcalls.repair import RepairMode, Unrepairable, repair_arguments
+from byok.core.chat import RepairMode, ToolCall, ToolDefinition
+from byok.core.events import Finish, FinishReason, Notice, ToolCallDelta
+from byok.upstream.toolcalls.assemble import MAX_CALLS, ToolCallAssembler
+from byok.upstream.toolcalls.repair import Unrepairable, repair_arguments
 from tests.fakes.linear import check_linear
 from tests.fakes.lossless import lossless, strict
 from tools.fuzz.target import Draw, Target

@@ -19,20 +19,20 @@ import orjson
 from byok import __version__
 from byok.cli.capture import open_folder
 from byok.cli.command_context import load
+from byok.cli.daemon_client.daemon import find_daemon
 from byok.cli.output import fail, say, say_json, tell
-from byok.config import Settings
-from byok.daemon.token import read_token
-from byok.daemon_client.daemon import find_daemon
-from byok.errors import BadRequest, ByokError, NotReady
+from byok.core.daemon.token import read_token
+from byok.core.errors import BadRequest, ByokError, NotReady
+from byok.core.model_ids import ListedModel
+from byok.core.platform.paths import Paths, find_paths
+from byok.core.record import Hop
+from byok.core.redact import Redactor
+from byok.core.wire.json_body import parse_json
 from byok.features.capture.capture import Capture
-from byok.keys import KeyLadder
-from byok.keys.ladder import own_variable
-from byok.model_ids import ListedModel
-from byok.platform.paths import Paths, find_paths
-from byok.record import Hop
-from byok.redact import Redactor
 from byok.server.run import listening
-from byok.wire.json_body import parse_json
+from byok.settings import Settings
+from byok.settings.keys import KeyLadder
+from byok.settings.keys.ladder import own_variable
 from byok.wiring.services import Services, open_services
 from tools.replay.playback import PlaybackTransports
 from tools.replay.turn import TurnDifference, compare_turns, read_turn

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import aiohttp
 import httpx
 
-from byok.errors import UpstreamUnreachable
+from byok.core.errors import UpstreamUnreachable
+from byok.core.record import Hop
 from byok.features.capture.capture import Capture
-from byok.record import Hop
 from byok.upstream.transport import Body, Route, Transports
 
 _DROPPED = ("content-encoding", "content-length", "transfer-encoding")

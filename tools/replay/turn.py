@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from byok.augment.nodes import ResponseNode
+from byok.core.errors import UpstreamError
+from byok.core.events import Finish, TextDelta, ThinkingDelta, ToolCallDelta, Usage
+from byok.core.wire.json_body import parse_json
 from byok.dialects.base import UpstreamRequest
 from byok.dialects.presets import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 from byok.dialects.registry import DIALECTS
-from byok.errors import UpstreamError
-from byok.events import Finish, TextDelta, ThinkingDelta, ToolCallDelta, Usage
-from byok.wire.json_body import parse_json
+from byok.protocols.augment.nodes import ResponseNode
 
 _PROTOCOLS = {
     "/v1/chat/completions": OPENAI_CHAT,

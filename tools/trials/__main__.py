@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from byok.cli.command_context import load
 from byok.cli.output import count_noun, fail, say, say_json, say_table, tell
-from byok.errors import ByokError, ConfigError
-from byok.model_ids import split_id
-from byok.redact import Redactor
+from byok.core.errors import ByokError, ConfigError
+from byok.core.model_ids import split_id
+from byok.core.redact import Redactor
 from byok.upstream.router import Router
 from byok.wiring.apis import local_upstreams
 from byok.wiring.services import Services

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from byok.chat import Json
-from byok.wire.json_body import parse_json, write_json
+from byok.core.chat import Json
+from byok.core.wire.json_body import parse_json, write_json
 from tools.trials.daemon import TrialReply
 from tools.trials.judge import count_printed, find_fault
 from tools.trials.tasks import TrialTask

@@ -19,15 +19,15 @@ from typing import Any, NamedTuple
 import aiohttp
 
 from byok import __version__
-from byok.chat import Json
-from byok.config import Settings
-from byok.daemon.token import read_token
-from byok.platform.paths import Paths, make_private
-from byok.record import RequestRecord
-from byok.redact import Redactor
+from byok.core.chat import Json
+from byok.core.daemon.token import read_token
+from byok.core.platform.paths import Paths, make_private
+from byok.core.record import RequestRecord
+from byok.core.redact import Redactor
+from byok.core.wire.json_body import parse_json
+from byok.core.wire.json_lines import encode_line
 from byok.server.run import listening
-from byok.wire.json_body import parse_json
-from byok.wire.json_lines import encode_line
+from byok.settings import Settings
 from byok.wiring.key_sources import make_ladder
 from byok.wiring.services import Services, open_services
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, TypeAlias
 
-from byok.wire.json_body import parse_json
+from byok.core.wire.json_body import parse_json
 from tools.trials.tasks import TrialTask
 from tools.trials.workspace import LARGEST_FILE
 

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from byok.errors import ConfigError
+from byok.core.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import re2
 
-from byok.chat import Json
-from byok.retrieval.pack import PackedFile, Section
-from byok.retrieval.render import HEADING, write_block
-from byok.wire.json_body import write_json
+from byok.core.chat import Json
+from byok.core.wire.json_body import write_json
+from byok.search.retrieval.pack import PackedFile, Section
+from byok.search.retrieval.render import HEADING, write_block
 
 ROOT = "/workspace/project"
 """Where the model is told that the repository is."""

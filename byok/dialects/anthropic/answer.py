@@ -7,17 +7,9 @@ answers. Tools that the API runs itself are not shown: what they find is in the 
 from collections.abc import Mapping
 from typing import Any
 
-from byok.chat import NO_ORIGIN, Origin, ProviderData
-from byok.dialects.answer_reader import (
-    MESSAGES,
-    AnswerReader,
-    check_protocol,
-    missing_end,
-)
-from byok.dialects.error_bodies import refusal_of
-from byok.dialects.think_tags import ThinkTags
-from byok.errors import UpstreamNotJson
-from byok.events import (
+from byok.core.chat import NO_ORIGIN, Origin, ProviderData
+from byok.core.errors import UpstreamNotJson
+from byok.core.events import (
     Citation,
     Finish,
     FinishReason,
@@ -27,8 +19,16 @@ from byok.events import (
     ToolCallDelta,
     Usage,
 )
-from byok.wire.json_body import SurrogateBuffer, parse_json, write_json
-from byok.wire.sse import ServerSentEvent
+from byok.core.wire.json_body import SurrogateBuffer, parse_json, write_json
+from byok.core.wire.sse import ServerSentEvent
+from byok.dialects.answer_reader import (
+    MESSAGES,
+    AnswerReader,
+    check_protocol,
+    missing_end,
+)
+from byok.dialects.error_bodies import refusal_of
+from byok.dialects.think_tags import ThinkTags
 
 # Messages API: one block of a model's reasoning while it comes.
 

@@ -5,7 +5,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from byok.chat import ChatRequest
+from byok.core.chat import ChatRequest
+from byok.core.errors import UpstreamRefused
+from byok.core.events import StreamEvent
+from byok.core.stage import Stage, chain
+from byok.core.wire.sse import SSEDecoder
 from byok.dialects.anthropic.answer import AnthropicAnswer
 from byok.dialects.anthropic.remedies import REMEDIES
 from byok.dialects.anthropic.request import encode_request
@@ -21,10 +25,6 @@ from byok.dialects.error_bodies import refusal_of_response
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.presets import ANTHROPIC
 from byok.dialects.remedies import RemedyTable
-from byok.errors import UpstreamRefused
-from byok.events import StreamEvent
-from byok.stage import Stage, chain
-from byok.wire.sse import SSEDecoder
 
 # Messages API: the list of models, with what the API says each one takes.
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from byok.chat import (
+from byok.core.chat import (
     ImagePart,
     Json,
     Message,
@@ -23,9 +23,9 @@ from byok.chat import (
     ToolCall,
     ToolResult,
 )
+from byok.core.wire.json_body import parse_json
 from byok.dialects.remedies import Body, RefusedRequest, Remedy, RemedyRow
 from byok.dialects.safe_names import Aliases, IdRule, spell_name
-from byok.wire.json_body import parse_json
 
 Block: TypeAlias = dict[str, Any]
 

@@ -4,7 +4,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from byok.chat import Json
+from byok.core.chat import Json
+from byok.core.errors import RefusalKind
 from byok.dialects.anthropic.messages import cache_row
 from byok.dialects.anthropic.request import (
     format_as_words,
@@ -29,7 +30,6 @@ from byok.dialects.remedies import (
     lower_row,
     set_parameter,
 )
-from byok.errors import RefusalKind
 
 # Thinking blocks that the Messages API refuses: they and all before them are left out.
 #

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from byok.chat import (
+from byok.core.chat import (
     ChatRequest,
     Json,
     JsonAnswer,
@@ -15,6 +15,7 @@ from byok.chat import (
     ToolResult,
     ToolUse,
 )
+from byok.core.wire.json_body import write_json
 from byok.dialects.anthropic.messages import Conversation, ask_for_cache
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.efforts import nearest_effort, unsent_effort
@@ -22,7 +23,6 @@ from byok.dialects.model_facts import ModelFacts, Replay
 from byok.dialects.remedies import Body
 from byok.dialects.safe_names import Aliases
 from byok.dialects.schemas.common import write_schema
-from byok.wire.json_body import write_json
 
 # Messages API: the parameters for reasoning, and those that exclude it.
 #

@@ -8,7 +8,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from byok.chat import ChatRequest, FimRequest, Sampling
+from byok.core.chat import ChatRequest, FimRequest, Sampling
+from byok.core.errors import UpstreamError, UpstreamNotJson
+from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta
+from byok.core.stage import Stage, chain
+from byok.core.wire.json_body import SurrogateBuffer, parse_json
+from byok.core.wire.json_lines import JsonLines
+from byok.core.wire.sse import ServerSentEvent, SSEDecoder
 from byok.dialects.answer_reader import missing_end
 from byok.dialects.base import Codec, Target, UpstreamRequest
 from byok.dialects.error_bodies import refusal_of
@@ -18,12 +24,6 @@ from byok.dialects.ollama.request import with_options
 from byok.dialects.openai_chat.answer import OpenAIAnswer
 from byok.dialects.openai_chat.chunks import read_usage, string
 from byok.dialects.remedies import RemedyTable, drop_row
-from byok.errors import UpstreamError, UpstreamNotJson
-from byok.events import Finish, FinishReason, StreamEvent, TextDelta
-from byok.stage import Stage, chain
-from byok.wire.json_body import SurrogateBuffer, parse_json
-from byok.wire.json_lines import JsonLines
-from byok.wire.sse import ServerSentEvent, SSEDecoder
 
 # FIM: decoding the answer.
 #

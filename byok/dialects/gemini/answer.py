@@ -12,15 +12,9 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from byok.chat import NO_ORIGIN, Json, Origin, ProviderData
-from byok.dialects.answer_reader import AnswerReader, read_error_body
-from byok.dialects.error_bodies import refusal_of
-from byok.errors import (
-    RefusalKind,
-    UpstreamGarbled,
-    UpstreamNotJson,
-)
-from byok.events import (
+from byok.core.chat import NO_ORIGIN, Json, Origin, ProviderData
+from byok.core.errors import RefusalKind, UpstreamGarbled, UpstreamNotJson
+from byok.core.events import (
     Citation,
     Finish,
     FinishReason,
@@ -30,8 +24,10 @@ from byok.events import (
     ToolCallDelta,
     Usage,
 )
-from byok.wire.json_body import SurrogateBuffer, parse_json, write_json
-from byok.wire.sse import ServerSentEvent
+from byok.core.wire.json_body import SurrogateBuffer, parse_json, write_json
+from byok.core.wire.sse import ServerSentEvent
+from byok.dialects.answer_reader import AnswerReader, read_error_body
+from byok.dialects.error_bodies import refusal_of
 
 # Chunks of Gemini's answer: the common ones quickly, and those that are malformed.
 

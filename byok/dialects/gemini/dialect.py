@@ -5,7 +5,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from byok.chat import ChatRequest
+from byok.core.chat import ChatRequest
+from byok.core.errors import UpstreamRefused
+from byok.core.events import StreamEvent
+from byok.core.stage import Stage, chain
+from byok.core.wire.sse import SSEDecoder
 from byok.dialects.base import (
     Dialect,
     ErrorResponse,
@@ -21,10 +25,6 @@ from byok.dialects.gemini.request import encode_request
 from byok.dialects.model_facts import ModelFacts, read_positive
 from byok.dialects.presets import GEMINI
 from byok.dialects.remedies import Remedy, RemedyTable
-from byok.errors import UpstreamRefused
-from byok.events import StreamEvent
-from byok.stage import Stage, chain
-from byok.wire.sse import SSEDecoder
 
 # Gemini's model list: names, limits, and whether a model generates text and thinks.
 

@@ -4,7 +4,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from byok.chat import Json
+from byok.core.chat import Json
+from byok.core.errors import RefusalKind
+from byok.core.wire.json_body import write_json
 from byok.dialects.chat_changes import CHAT_ROWS
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.remedies import (
@@ -22,8 +24,6 @@ from byok.dialects.remedies import (
 from byok.dialects.safe_names import NOT_CHECKED
 from byok.dialects.schemas.common import write_schema
 from byok.dialects.schemas.gemini import narrow_schema
-from byok.errors import RefusalKind
-from byok.wire.json_body import write_json
 
 # Changes to a body of Gemini: narrower schemas, no ids, no signatures.
 

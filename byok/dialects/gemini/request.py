@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from byok.chat import (
+from byok.core.chat import (
     ChatRequest,
     ImagePart,
     Json,
@@ -22,14 +22,14 @@ from byok.chat import (
     ToolResult,
     ToolUse,
 )
+from byok.core.errors import BadRequest
+from byok.core.wire.json_body import parse_json, write_json
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.chat_changes import NO_PICTURE
 from byok.dialects.efforts import nearest_effort, unsent_effort
 from byok.dialects.gemini.answer import OPAQUE
 from byok.dialects.safe_names import NOT_CHECKED, Aliases, spell_name, wants_signatures
 from byok.dialects.schemas.common import write_schema
-from byok.errors import BadRequest
-from byok.wire.json_body import parse_json, write_json
 
 # Gemini: a turn of the model, given back with what the model sent beside it.
 #

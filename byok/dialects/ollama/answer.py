@@ -7,14 +7,9 @@ whole answer is that last line alone. An error inside a stream is a line `{"erro
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from byok.chat import NO_ORIGIN, Origin, ProviderData
-from byok.dialects.answer_reader import AnswerReader
-from byok.dialects.error_bodies import refusal_of
-from byok.dialects.model_facts import read_positive
-from byok.dialects.openai_chat.chunks import string
-from byok.dialects.think_tags import ThinkTags
-from byok.errors import UpstreamEmpty, UpstreamNotJson
-from byok.events import (
+from byok.core.chat import NO_ORIGIN, Origin, ProviderData
+from byok.core.errors import UpstreamEmpty, UpstreamNotJson
+from byok.core.events import (
     Finish,
     FinishReason,
     StreamEvent,
@@ -23,7 +18,12 @@ from byok.events import (
     ToolCallDelta,
     Usage,
 )
-from byok.wire.json_body import SurrogateBuffer, write_json
+from byok.core.wire.json_body import SurrogateBuffer, write_json
+from byok.dialects.answer_reader import AnswerReader
+from byok.dialects.error_bodies import refusal_of
+from byok.dialects.model_facts import read_positive
+from byok.dialects.openai_chat.chunks import string
+from byok.dialects.think_tags import ThinkTags
 
 _FINISH = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 _NOTHING_SAID = frozenset({"load", "unload"})  # answers to a request without a prompt

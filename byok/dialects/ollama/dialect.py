@@ -9,7 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from byok.chat import ChatRequest, Json
+from byok.core.chat import ChatRequest, Json
+from byok.core.errors import RefusalKind, UpstreamRefused
+from byok.core.events import StreamEvent
+from byok.core.stage import Stage, chain
+from byok.core.wire.json_lines import JsonLines
 from byok.dialects.base import (
     Dialect,
     ErrorResponse,
@@ -33,10 +37,6 @@ from byok.dialects.remedies import (
     drop_parameter,
     drop_row,
 )
-from byok.errors import RefusalKind, UpstreamRefused
-from byok.events import StreamEvent
-from byok.stage import Stage, chain
-from byok.wire.json_lines import JsonLines
 
 # A weaker `think` for models of Ollama that refuse it.
 

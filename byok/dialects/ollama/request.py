@@ -13,7 +13,7 @@ Sources: Ollama's API reference and the types of its server. Three fields matter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from byok.chat import (
+from byok.core.chat import (
     ChatRequest,
     ImagePart,
     JsonAnswer,
@@ -27,6 +27,7 @@ from byok.chat import (
     ToolResult,
     ToolUse,
 )
+from byok.core.wire.json_body import parse_json, write_json
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.efforts import nearest_effort, unsent_effort
 from byok.dialects.model_facts import ModelFacts, Replay
@@ -38,7 +39,6 @@ from byok.dialects.safe_names import (
     spell_name,
 )
 from byok.dialects.schemas.common import write_schema
-from byok.wire.json_body import parse_json, write_json
 
 CHAT_PATH = "/api/chat"
 _LEVELS = ("none", "low", "medium", "high")  # that all versions with levels accept

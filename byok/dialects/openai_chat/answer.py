@@ -7,7 +7,17 @@ is there for recorded answers of real providers.
 from collections.abc import Mapping
 from typing import Any
 
-from byok.chat import NO_ORIGIN, Origin, ProviderData
+from byok.core.chat import NO_ORIGIN, Origin, ProviderData
+from byok.core.errors import UpstreamNotJson
+from byok.core.events import (
+    Finish,
+    FinishReason,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+)
+from byok.core.wire.json_body import SurrogateBuffer, parse_json, write_json
+from byok.core.wire.sse import ServerSentEvent
 from byok.dialects.answer_reader import AnswerReader, missing_end, read_error_body
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.openai_chat.chunks import (
@@ -27,16 +37,6 @@ from byok.dialects.openai_chat.chunks import (
 )
 from byok.dialects.openai_chat.reasoning import PARTS, ReasoningBlock
 from byok.dialects.think_tags import ThinkTags
-from byok.errors import UpstreamNotJson
-from byok.events import (
-    Finish,
-    FinishReason,
-    TextDelta,
-    ThinkingDelta,
-    ToolCallDelta,
-)
-from byok.wire.json_body import SurrogateBuffer, parse_json, write_json
-from byok.wire.sse import ServerSentEvent
 
 
 class OpenAIAnswer(AnswerReader[ServerSentEvent]):

@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from byok.chat import Json
+from byok.core.chat import Json
+from byok.core.errors import UpstreamGarbled
+from byok.core.events import Citation, FinishReason, Usage
 from byok.dialects import answer_reader
-from byok.errors import UpstreamGarbled
-from byok.events import Citation, FinishReason, Usage
 
 DETAILS = "reasoning_details"
 # The last is Copilot's.

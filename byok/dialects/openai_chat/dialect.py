@@ -4,7 +4,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from byok.chat import ChatRequest, Json
+from byok.core.chat import ChatRequest, Json
+from byok.core.errors import UpstreamRefused
+from byok.core.events import StreamEvent
+from byok.core.stage import Stage, chain
+from byok.core.wire.sse import SSEDecoder
 from byok.dialects.base import (
     Dialect,
     ErrorResponse,
@@ -32,10 +36,6 @@ from byok.dialects.openai_chat.request import encode_request
 from byok.dialects.presets import DEFAULT_PATHS, OPENAI_CHAT, without_ending
 from byok.dialects.remedies import Remedy, RemedyTable
 from byok.dialects.safe_names import openai_headers
-from byok.errors import UpstreamRefused
-from byok.events import StreamEvent
-from byok.stage import Stage, chain
-from byok.wire.sse import SSEDecoder
 
 # OpenAI's model list: ids, and what vendors add about their models.
 #

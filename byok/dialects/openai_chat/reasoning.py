@@ -16,7 +16,7 @@ OpenRouter, and Google's page about thought signatures in its compatible API.
 from collections.abc import Iterable
 from typing import Any
 
-from byok.chat import Json, Message, ThinkingPart
+from byok.core.chat import Json, Message, ThinkingPart
 from byok.dialects.base import Target
 from byok.dialects.model_facts import Replay
 from byok.dialects.openai_chat.chunks import DETAILS, REASONING_FIELDS

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from byok.chat import Json
+from byok.core.chat import Json
 from byok.dialects.chat_changes import CHAT_ROWS
 from byok.dialects.openai_chat.chunks import DETAILS, REASONING_FIELDS
 from byok.dialects.openai_chat.request import mark_last_questions

@@ -1,13 +1,14 @@
 """Chat Completions: encoding the request.
 
-Order and pairing of messages come from `augment/history.py`; here each message is
-encoded. Names and ids that the API would refuse get aliases (`safe_names.py`).
+Order and pairing of messages come from `protocols/augment/history.py`; here each
+message is encoded. Names and ids that the API would refuse get aliases
+(`safe_names.py`).
 """
 
 from collections.abc import Iterable
 from typing import Any
 
-from byok.chat import (
+from byok.core.chat import (
     ChatRequest,
     ImagePart,
     Json,
@@ -21,6 +22,7 @@ from byok.chat import (
     ToolResult,
     ToolUse,
 )
+from byok.core.wire.json_body import write_json
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.efforts import nearest_effort, unsent_effort
 from byok.dialects.model_facts import ModelFacts, Replay
@@ -41,7 +43,6 @@ from byok.dialects.safe_names import (
     wants_signatures,
 )
 from byok.dialects.schemas.common import write_schema
-from byok.wire.json_body import write_json
 
 # How much a model should reason, in the form that each vendor's API has for it.
 #

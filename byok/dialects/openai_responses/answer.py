@@ -9,7 +9,19 @@ where the deltas are its beginning (what was shown cannot be taken back).
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, TypeAlias
 
-from byok.chat import NO_ORIGIN, Json, Origin, ProviderData
+from byok.core.chat import NO_ORIGIN, Json, Origin, ProviderData
+from byok.core.errors import UpstreamGarbled, UpstreamNotJson, UpstreamRefused
+from byok.core.events import (
+    Citation,
+    Finish,
+    FinishReason,
+    Notice,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+)
+from byok.core.wire.json_body import SurrogateBuffer, parse_json
+from byok.core.wire.sse import ServerSentEvent
 from byok.dialects.answer_reader import AnswerReader
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.openai_chat.chunks import is_error, read_usage
@@ -22,18 +34,6 @@ from byok.dialects.openai_responses.request import (
     reasoning_text,
 )
 from byok.dialects.think_tags import ThinkTags
-from byok.errors import UpstreamGarbled, UpstreamNotJson, UpstreamRefused
-from byok.events import (
-    Citation,
-    Finish,
-    FinishReason,
-    Notice,
-    TextDelta,
-    ThinkingDelta,
-    ToolCallDelta,
-)
-from byok.wire.json_body import SurrogateBuffer, parse_json
-from byok.wire.sse import ServerSentEvent
 
 # Function calls of a streamed response: which call each event belongs to.
 

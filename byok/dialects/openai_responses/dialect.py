@@ -4,7 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from byok.chat import ChatRequest
+from byok.core.chat import ChatRequest
+from byok.core.errors import UpstreamRefused
+from byok.core.events import StreamEvent
+from byok.core.stage import Stage, chain
+from byok.core.wire.sse import SSEDecoder
 from byok.dialects.base import (
     Dialect,
     ErrorResponse,
@@ -23,10 +27,6 @@ from byok.dialects.openai_responses.request import encode_request
 from byok.dialects.presets import OPENAI_RESPONSES
 from byok.dialects.remedies import Remedy, RemedyTable
 from byok.dialects.safe_names import openai_headers
-from byok.errors import UpstreamRefused
-from byok.events import StreamEvent
-from byok.stage import Stage, chain
-from byok.wire.sse import SSEDecoder
 
 
 @dataclass(frozen=True)

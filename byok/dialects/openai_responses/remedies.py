@@ -2,7 +2,8 @@
 
 import re
 
-from byok.chat import Json
+from byok.core.chat import Json
+from byok.core.wire.json_body import write_json
 from byok.dialects.chat_changes import CHAT_ROWS
 from byok.dialects.presets import OPENAI_CHAT
 from byok.dialects.remedies import (
@@ -22,7 +23,6 @@ from byok.dialects.remedies import (
     name_parameter,
     switch_row,
 )
-from byok.wire.json_body import write_json
 
 # Changes to a body of Responses: without reasoning, or with the prompt as an item.
 

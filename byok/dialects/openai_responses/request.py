@@ -2,14 +2,14 @@
 
 Nothing is stored at the vendor (`store: false`), so the whole conversation is sent each
 time, and reasoning comes back as the encrypted item that the model wrote. Order and
-pairing of messages come from `augment/history.py`.
+pairing of messages come from `protocols/augment/history.py`.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from byok.chat import (
+from byok.core.chat import (
     ChatRequest,
     ImagePart,
     Json,
@@ -24,6 +24,7 @@ from byok.chat import (
     ToolResult,
     ToolUse,
 )
+from byok.core.wire.json_body import write_json
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.efforts import nearest_effort, unsent_effort
 from byok.dialects.model_facts import ModelFacts, Replay
@@ -35,7 +36,6 @@ from byok.dialects.safe_names import (
     spell_name,
 )
 from byok.dialects.schemas.common import write_schema
-from byok.wire.json_body import write_json
 
 # Items of Responses: what a call, a reasoning item or a message carries.
 

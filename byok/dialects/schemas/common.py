@@ -12,7 +12,8 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from byok.chat import Json
+from byok.core.chat import Json
+from byok.core.wire.json_body import parse_json
 from byok.dialects.schemas.gemini import narrow_schema
 from byok.dialects.schemas.parts import (
     distinct,
@@ -27,7 +28,6 @@ from byok.dialects.schemas.parts import (
     unite,
     with_notes,
 )
-from byok.wire.json_body import parse_json
 
 _MAPS = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
 _SINGLE = (

@@ -8,7 +8,7 @@ are expressed with other keywords. All other constraints go into the description
 from collections.abc import Mapping
 from typing import Any
 
-from byok.chat import Json
+from byok.core.chat import Json
 from byok.dialects.schemas.parts import (
     merge,
     note,

@@ -5,8 +5,8 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from byok.chat import Json
-from byok.wire.json_body import write_json
+from byok.core.chat import Json
+from byok.core.wire.json_body import write_json
 
 _LONGEST_NOTE = 300
 

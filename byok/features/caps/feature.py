@@ -16,16 +16,16 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from byok.errors import BadRequest, CannotStart
+from byok.core.errors import BadRequest, CannotStart
+from byok.core.record import RequestRecord
 from byok.features.base import PASS, Asking, Feature, Site, Supplies, Verdict
 from byok.features.caps.settings import CapSettings
+from byok.features.cost import PriceOf, no_price, write_cost
+from byok.features.journal.entry import JournalEntry, make_entry
+from byok.features.journal.reading import highest_number
 from byok.features.journal.settings import JournalSettings
+from byok.features.journal.usage import JournalSums, sum_conversation, sum_period
 from byok.features.status import Meter, StatusLine, StatusRow
-from byok.journal.cost import PriceOf, no_price, write_cost
-from byok.journal.entry import JournalEntry, make_entry
-from byok.journal.reading import highest_number
-from byok.journal.usage import JournalSums, sum_conversation, sum_period
-from byok.record import RequestRecord
 
 # What was spent by day and by conversation, by earlier runs and by this one.
 #
@@ -59,7 +59,7 @@ class Spent(NamedTuple):
 
 
 def spending_of(entry: JournalEntry) -> Spent:
-    """Return what one request spent; the same rules as `journal/usage.py`."""
+    """Return what one request spent; the same rules as `features/journal/usage.py`."""
     return Spent(
         1 if entry.model and entry.attempts else 0,
         (entry.input_tokens or 0) + (entry.output_tokens or 0),

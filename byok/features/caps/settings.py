@@ -4,7 +4,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
-from byok.config.section import SettingsSection
+from byok.settings.section import SettingsSection
 
 _Count: TypeAlias = Annotated[int, Field(ge=0, le=10**15)]
 _Dollars: TypeAlias = Annotated[float, Field(ge=0, le=10**9, allow_inf_nan=False)]

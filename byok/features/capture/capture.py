@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from byok.errors import ByokError
-from byok.record import Head, Hop
-from byok.wire.json_body import parse_json
+from byok.core.errors import ByokError
+from byok.core.record import Head, Hop
+from byok.core.wire.json_body import parse_json
 
 MAGIC = b'{"byok_capture":1,'  # how each file begins
 

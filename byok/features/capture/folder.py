@@ -10,9 +10,9 @@ import stat
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from byok.errors import ConfigError
+from byok.core.errors import ConfigError
+from byok.core.platform.paths import make_private, write_private
 from byok.features.capture.capture import MAGIC, Capture, decode_capture, encode_capture
-from byok.platform.paths import make_private, write_private
 
 KEPT_SECONDS = 86_400.0
 MOST_BYTES = 200_000_000

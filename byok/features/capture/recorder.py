@@ -13,15 +13,15 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from byok import __version__
-from byok.chat import Json
-from byok.errors import BadRequest
+from byok.core.chat import Json
+from byok.core.errors import BadRequest
+from byok.core.record import Head, Hop, RequestRecord, current_attempt
+from byok.core.redact import Redactor
 from byok.features.base import Feature, Site, Supplies
 from byok.features.capture.capture import Capture
 from byok.features.capture.folder import MOST_BYTES, CaptureFolder
 from byok.features.capture.scrub import RawPiece, scrub
 from byok.features.status import StatusLine
-from byok.record import Head, Hop, RequestRecord, current_attempt
-from byok.redact import Redactor
 
 DEFAULT_SECONDS = 600.0
 LONGEST_SECONDS = 86_400.0

@@ -10,11 +10,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from byok.errors import UpstreamGarbled
+from byok.core.errors import UpstreamGarbled
+from byok.core.record import Head, Hop
+from byok.core.redact import MARK, Redactor
+from byok.core.wire.inflate import Inflate
 from byok.features.capture.capture import Capture, Piece
-from byok.record import Head, Hop
-from byok.redact import MARK, Redactor
-from byok.wire.inflate import Inflate
 
 # Find the strings of JSON within any text: bodies, lines, server-sent events.
 #

@@ -1,1 +1,1 @@
-"""The writing side of the journal of requests; `byok/journal/` reads it."""
+"""The writing side of the journal of requests; `byok/features/journal/` reads it."""

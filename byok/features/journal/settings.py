@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from byok.config.section import SettingsSection
+from byok.settings.section import SettingsSection
 
 
 class JournalSettings(SettingsSection):

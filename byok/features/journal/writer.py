@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
+from byok.core.record import RequestRecord
 from byok.features.base import Feature, Number, Site, Supplies
+from byok.features.cost import PriceOf, no_price
+from byok.features.journal.entry import JournalEntry, make_entry
+from byok.features.journal.file import check_rows, journal_file
 from byok.features.journal.settings import JournalSettings
 from byok.features.status import StatusLine
-from byok.journal.cost import PriceOf, no_price
-from byok.journal.entry import JournalEntry, make_entry
-from byok.journal.file import check_rows, journal_file
-from byok.record import RequestRecord
 from byok.storage.migration import transaction
 
 # What the journal deletes: expired requests, and the oldest if it is too large.

@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from byok.chat import Json
+from byok.core.chat import Json
+from byok.core.record import Hop, RequestRecord
 from byok.features.base import Feature, Site, Supplies
+from byok.features.cost import PriceOf, no_price
 from byok.features.feed import Feed, FeedEnd, FeedReader
-from byok.journal.cost import PriceOf, no_price
-from byok.journal.entry import JournalEntry, make_entry
-from byok.record import Hop, RequestRecord
+from byok.features.journal.entry import JournalEntry, make_entry
 
 # A timer that runs only after something happened.
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from byok.chat import ChatRequest, Message, Role, TextPart, ToolCall, ToolResult
+from byok.core.chat import ChatRequest, Message, Role, TextPart, ToolCall, ToolResult
 from byok.features.base import PASS, Asking, Feature, Site, Supplies, Verdict
 from byok.features.loops.settings import LoopSettings
 from byok.features.loops.watch import AnsweredCall, Loop, LoopWatch

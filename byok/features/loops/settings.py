@@ -4,7 +4,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field, model_validator
 
-from byok.config.section import SettingsClash, SettingsSection
+from byok.settings.section import SettingsClash, SettingsSection
 
 # Tools whose answer may stay the same while something else goes on.
 _POLLING = ("list-processes", "read-process", "read-terminal")

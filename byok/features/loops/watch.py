@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 
 import orjson
 
-from byok.escapes import escape
+from byok.core.escapes import escape
 from byok.features.loops.settings import LoopSettings
 
 # A tool call that repeats, and what byok tells the model and the user of a loop.

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeVar
 
-from byok.escapes import escape
-from byok.events import Usage
-from byok.journal.cost import PriceOf, cost_of, no_price
-from byok.record import RequestRecord
+from byok.core.escapes import escape
+from byok.core.events import Usage
+from byok.core.record import RequestRecord
+from byok.features.cost import PriceOf, cost_of, no_price
 
 MOST_ROWS = 200
 OTHER = "other"

@@ -5,15 +5,15 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
-from byok.daemon.token import TokenCheck
-from byok.errors import ByokError
+from byok.core.daemon.token import TokenCheck
+from byok.core.errors import ByokError
+from byok.core.record import RequestRecord
 from byok.features.base import Feature, Number, OwnPage, Site, Supplies
 from byok.features.metrics.counts import LAG_SECONDS, Histogram, RequestMetrics
 from byok.features.metrics.settings import MetricsSettings
-from byok.record import RequestRecord
 
 if TYPE_CHECKING:
-    from byok.code_query import IndexStatus
+    from byok.core.code_query import IndexStatus
 
 _PATH = "/metrics"
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

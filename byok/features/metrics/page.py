@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from byok import __version__
-from byok.code_query import IndexStatus
+from byok.core.code_query import IndexStatus
 from byok.features.base import Number
 from byok.features.metrics.counts import (
     Histogram,

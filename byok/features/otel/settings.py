@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from byok.config import values
-from byok.config.section import SettingsSection
+from byok.settings import values
+from byok.settings.section import SettingsSection
 
 
 class OtelSettings(SettingsSection):

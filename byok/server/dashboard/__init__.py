@@ -1,1 +1,1 @@
-"""The dashboard over HTTP: /ui/ and its interface."""
+"""What the dashboard needs besides HTTP: sessions, facts, and the page's files."""

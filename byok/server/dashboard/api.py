@@ -7,10 +7,11 @@ from functools import partial
 
 from aiohttp.web import StreamResponse
 
-from byok.chat import Json
+from byok.core.chat import Json
+from byok.core.routing import Service
+from byok.core.wire.json_lines import encode_line
 from byok.features.feed import Feed, FeedEnd, FeedReader
 from byok.features.running import Features
-from byok.routing import Service
 from byok.server.control import Control
 from byok.server.dashboard.endpoint import PAGE_HEADERS, PageHandler, PageRequest
 from byok.server.dashboard.journal_api import make_journal_handlers
@@ -23,7 +24,6 @@ from byok.server.dashboard.settings_api import make_settings_handlers
 from byok.server.dashboard.usage_api import make_usage_handlers
 from byok.server.endpoints import LocalHandler
 from byok.server.http.stream import LINES, OpenStream
-from byok.wire.json_lines import encode_line
 from byok.wiring.services import Services
 
 # What the page reads as it changes: a stream of lines, one batch a line.

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
-from byok.dashboard.sessions import Sessions
-from byok.errors import BadRequest
+from byok.core.errors import BadRequest
+from byok.server.dashboard.sessions import Sessions
 from byok.server.http.body import parse_request, read_body
 from byok.server.http.gate import shutting_down
 from byok.server.http.guard import Guard
@@ -23,7 +23,7 @@ from byok.server.http.protocol import note_token
 from byok.server.http.reply import COMMON, HttpExchange, json_response
 
 if TYPE_CHECKING:
-    from byok.chat import Json
+    from byok.core.chat import Json
 
 
 PREFIX = "/ui"
@@ -195,7 +195,7 @@ def _read_code(body: "Json") -> str:
 
 
 def _send_file(exchange: HttpExchange, name: str) -> Response:
-    from byok.dashboard.static_files import static_files  # by those who look
+    from byok.server.dashboard.static_files import static_files  # by those who look
 
     file = static_files().get(name)
     if file is None:

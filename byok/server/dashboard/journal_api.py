@@ -10,12 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from byok.chat import Json
-from byok.error_table import GROUPS, error_rows
-from byok.errors import CannotStart, NotReady
-from byok.features.journal.settings import JournalSettings
-from byok.journal.reader import left_out
-from byok.journal.reading import (
+from byok.core.chat import Json
+from byok.core.error_table import GROUPS, error_rows
+from byok.core.errors import CannotStart, NotReady
+from byok.features.journal.reader import left_out
+from byok.features.journal.reading import (
     ErrorSum,
     LogFilter,
     StoredEntry,
@@ -24,6 +23,7 @@ from byok.journal.reading import (
     latest_conversations,
     sum_requests,
 )
+from byok.features.journal.settings import JournalSettings
 from byok.server.dashboard.endpoint import (
     PageHandler,
     PageRequest,

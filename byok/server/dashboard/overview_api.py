@@ -12,15 +12,13 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
-from byok.chat import Json
-from byok.code_query import DEFAULT_LENGTH, LONGEST, RetrievalRequest
-from byok.config import UpstreamSettings
+from byok.core.chat import Json
+from byok.core.code_query import DEFAULT_LENGTH, LONGEST, RetrievalRequest
+from byok.core.errors import BadRequest, ConfigError
+from byok.core.routing import Service
 from byok.dialects.presets import preset_of
-from byok.errors import BadRequest, ConfigError
-from byok.index.types import SkipReason
-from byok.keys import KeyWanted, clean_key, fingerprint
-from byok.retrieval.code_context import CodeContext
-from byok.routing import Service
+from byok.search.index.types import SkipReason
+from byok.search.retrieval.code_context import CodeContext
 from byok.server.control import Control
 from byok.server.daemon_endpoints import known_catalog
 from byok.server.dashboard.endpoint import (
@@ -36,6 +34,8 @@ from byok.server.dashboard.endpoint import (
     refuse_empty,
 )
 from byok.server.endpoints import LocalHandler
+from byok.settings import UpstreamSettings
+from byok.settings.keys import KeyWanted, clean_key, fingerprint
 from byok.upstream.base import Upstream
 from byok.wiring.apis import base_url_of
 from byok.wiring.key_sources import key_named

@@ -5,13 +5,13 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from byok.chat import Json
-from byok.config.faults import SettingFault
-from byok.dashboard.editable import Tables, read_changes
-from byok.dashboard.settings_page import SettingsPage, write_faults
-from byok.errors import ConfigError
+from byok.core.chat import Json
+from byok.core.errors import ConfigError
 from byok.server.control import Control, needs_restart
+from byok.server.dashboard.editable import Tables, read_changes
 from byok.server.dashboard.endpoint import PageHandler, PageRequest, read_text
+from byok.server.dashboard.settings_page import SettingsPage, write_faults
+from byok.settings.faults import SettingFault
 from byok.wiring.key_sources import moved_secrets
 from byok.wiring.services import Services
 

@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from byok.chat import Json
+from byok.core.chat import Json
 from byok.features.journal.settings import JournalSettings
-from byok.journal.usage import (
+from byok.features.journal.usage import (
     GROUPS,
     SPLITS,
     Bucket,

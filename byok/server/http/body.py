@@ -9,10 +9,10 @@ from aiohttp import ClientPayloadError
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web import BaseRequest, RequestPayloadError
 
-from byok.errors import BadRequest
+from byok.core.errors import BadRequest
+from byok.core.threads import Runner, inline
+from byok.core.wire.json_body import parse_body
 from byok.server.http.guard import too_large
-from byok.threads import Runner, inline
-from byok.wire.json_body import parse_body
 
 
 async def read_body(

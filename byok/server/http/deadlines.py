@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from byok.routing import EndpointGroup
+from byok.core.routing import EndpointGroup
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from byok.errors import NotReady
+from byok.core.errors import NotReady
 
 
 class Gate:

@@ -15,8 +15,8 @@ from functools import lru_cache
 from aiohttp import HttpVersion11
 from aiohttp.web import BaseRequest
 
-from byok.daemon.token import TokenCheck
-from byok.errors import BadRequest, ByokError, NotAllowed
+from byok.core.daemon.token import TokenCheck
+from byok.core.errors import BadRequest, ByokError, NotAllowed
 
 _SAME_SITE = frozenset({"same-origin", "none"})
 _JSON = "application/json"

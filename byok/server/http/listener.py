@@ -6,7 +6,7 @@ from socket import socket
 
 from aiohttp.web import ServerRunner, SockSite
 
-from byok.daemon.sockets import BACKLOG
+from byok.core.daemon.sockets import BACKLOG
 from byok.server.http.protocol import HttpServer
 
 # The loop accepts so many before it reads again: a request that came is read before a

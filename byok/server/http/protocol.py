@@ -8,8 +8,8 @@ from typing import Any
 
 from aiohttp.web import BaseRequest, RequestHandler, Server, StreamResponse
 
-from byok.errors import BadRequest, ByokError
-from byok.redact import Redactor
+from byok.core.errors import BadRequest, ByokError
+from byok.core.redact import Redactor
 from byok.server.http.reply import error_response, internal_error
 
 _log = logging.getLogger(__name__)

@@ -6,23 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp.web import BaseRequest, Response
 
-from byok.clients.fields import anthropic_error, openai_error, status_of
-from byok.errors import (
-    ByokError,
-    NotAllowed,
-    UpstreamError,
-    UpstreamRefused,
-)
-from byok.platform.installation import make_pasteable
-from byok.platform.memory import lacks_memory, memory_is_short
-from byok.record import RequestRecord
-from byok.redact import Redactor
+from byok.core.errors import ByokError, NotAllowed, UpstreamError, UpstreamRefused
+from byok.core.platform.installation import make_pasteable
+from byok.core.platform.memory import lacks_memory, memory_is_short
+from byok.core.record import RequestRecord
+from byok.core.redact import Redactor
+from byok.core.wire.json_lines import encode_line
+from byok.protocols.v1.fields import anthropic_error, openai_error, status_of
 from byok.server.http.guard import Requester
 from byok.server.openai_api import ClientApi, client_api
-from byok.wire.json_lines import encode_line
 
 if TYPE_CHECKING:
-    from byok.chat import Json
+    from byok.core.chat import Json
 
 
 _log = logging.getLogger(__name__)

@@ -37,11 +37,11 @@ from typing import Self
 
 from aiohttp.web import StreamResponse
 
-from byok.augment.chat_reply import chunk
-from byok.chat import Json
-from byok.record import Hop
+from byok.core.chat import Json
+from byok.core.record import Hop
+from byok.core.wire.json_lines import encode_line
+from byok.protocols.augment.chat_reply import chunk
 from byok.server.http.reply import COMMON, REQUEST_ID, HttpExchange
-from byok.wire.json_lines import encode_line
 
 LINES = {
     **COMMON,

@@ -7,21 +7,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from byok.chat import ChatRequest, Part, TextPart, ThinkingPart, ToolCall
+from byok.core.chat import ChatRequest, Part, TextPart, ThinkingPart, ToolCall
+from byok.core.errors import ByokError, UpstreamError, UpstreamRefused, UpstreamTimeout
+from byok.core.events import StreamEvent, TextDelta, ThinkingDelta, Usage
+from byok.core.record import RequestRecord, begin_record
 from byok.dialects.model_facts import SourcedFacts
-from byok.errors import (
-    ByokError,
-    UpstreamError,
-    UpstreamRefused,
-    UpstreamTimeout,
-)
-from byok.events import (
-    StreamEvent,
-    TextDelta,
-    ThinkingDelta,
-    Usage,
-)
-from byok.record import RequestRecord, begin_record
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination, Plan, Recovery
 from byok.upstream.client import HttpUpstream

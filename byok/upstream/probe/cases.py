@@ -7,9 +7,9 @@ that thing is refused, although byok may have found a way around it.
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from byok.core.errors import ContextLengthExceeded, RefusalKind
 from byok.dialects.efforts import EFFORTS
 from byok.dialects.model_facts import FactSource
-from byok.errors import ContextLengthExceeded, RefusalKind
 from byok.upstream.probe import questions
 from byok.upstream.probe.asking import (
     Finding,

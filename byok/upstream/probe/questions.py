@@ -4,7 +4,7 @@ import base64
 import struct
 import zlib
 
-from byok.chat import (
+from byok.core.chat import (
     ChatRequest,
     ImagePart,
     Message,

@@ -1,8 +1,8 @@
 """The cases of the probe about tools, and about reasoning that comes with calls."""
 
-from byok.chat import Part, ThinkingPart, ToolCall, ToolUse
+from byok.core.chat import Part, ThinkingPart, ToolCall, ToolUse
+from byok.core.errors import RefusalKind
 from byok.dialects.model_facts import Replay
-from byok.errors import RefusalKind
 from byok.upstream.probe import questions
 from byok.upstream.probe.asking import (
     Finding,

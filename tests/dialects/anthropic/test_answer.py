@@ -8,10 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byok.chat import ProviderData
-from byok.dialects.anthropic.answer import AnthropicAnswer
-from byok.errors import UpstreamEmpty, UpstreamError, UpstreamGarbled, UpstreamRefused
-from byok.events import (
+from byok.core.chat import ProviderData
+from byok.core.errors import (
+    UpstreamEmpty,
+    UpstreamError,
+    UpstreamGarbled,
+    UpstreamRefused,
+)
+from byok.core.events import (
     Citation,
     Finish,
     FinishReason,
@@ -22,8 +26,9 @@ from byok.events import (
     ToolCallDelta,
     Usage,
 )
-from byok.stage import chain, drain
-from byok.wire.sse import SSEDecoder
+from byok.core.stage import chain, drain
+from byok.core.wire.sse import SSEDecoder
+from byok.dialects.anthropic.answer import AnthropicAnswer
 from tests.fakes.messages_api import (
     HERE,
     REDACTED,

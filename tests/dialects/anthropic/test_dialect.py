@@ -1,12 +1,12 @@
 import pytest
 
-from byok.chat import ChatRequest, Message, Role, TextPart
+from byok.core.chat import ChatRequest, Message, Role, TextPart
+from byok.core.errors import RefusalKind
+from byok.core.stage import drain
 from byok.dialects.anthropic.dialect import AnthropicMessages
 from byok.dialects.base import ErrorResponse, Target, UpstreamRequest
 from byok.dialects.presets import ANTHROPIC, PRESETS
 from byok.dialects.registry import DIALECTS
-from byok.errors import RefusalKind
-from byok.stage import drain
 from tests.fakes.messages_api import answer
 
 HI = ChatRequest((Message(Role.USER, (TextPart("Hi."),)),))

@@ -1,6 +1,6 @@
 from typing import Any
 
-from byok.chat import JsonAnswer
+from byok.core.chat import JsonAnswer
 from byok.dialects.anthropic.request import encode_json_answer, format_as_words
 
 OPEN: dict[str, Any] = {

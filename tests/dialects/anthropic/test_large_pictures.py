@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.chat import ChatRequest, ImagePart, Message, TextPart, ToolResult
+from byok.core.chat import ChatRequest, ImagePart, Message, TextPart, ToolResult
 from byok.dialects.anthropic.remedies import REMEDIES
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.remedies import (

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from byok.chat import ImagePart, Origin, Role, TextPart, ThinkingPart, ToolCall
+from byok.core.chat import ImagePart, Origin, Role, TextPart, ThinkingPart, ToolCall
 from tests.fakes.histories import PNG
 from tests.fakes.messages_api import (
     CALL,

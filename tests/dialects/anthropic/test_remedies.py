@@ -4,7 +4,14 @@ from typing import Any
 
 import pytest
 
-from byok.chat import ChatRequest, JsonAnswer, Message, Role, Sampling, ToolDefinition
+from byok.core.chat import (
+    ChatRequest,
+    JsonAnswer,
+    Message,
+    Role,
+    Sampling,
+    ToolDefinition,
+)
 from byok.dialects.anthropic.remedies import REMEDIES
 from byok.dialects.base import UpstreamRequest
 from byok.dialects.error_bodies import refusal_of

@@ -4,7 +4,14 @@ from typing import Any
 
 import pytest
 
-from byok.chat import Message, Sampling, ToolCall, ToolChoice, ToolDefinition, ToolUse
+from byok.core.chat import (
+    Message,
+    Sampling,
+    ToolCall,
+    ToolChoice,
+    ToolDefinition,
+    ToolUse,
+)
 from byok.dialects.anthropic.request import without_thinking
 from byok.dialects.base import UpstreamRequest
 from byok.dialects.model_facts import ModelFacts

@@ -1,5 +1,5 @@
+from byok.core.events import Usage
 from byok.dialects.anthropic.answer import UsageCounter
-from byok.events import Usage
 
 
 def test_the_newest_count_of_each_kind_that_is_one_counts() -> None:

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from byok.core.errors import UpstreamError, UpstreamGarbled, UpstreamRefused
+from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
+from byok.core.stage import drain
+from byok.core.wire.sse import ServerSentEvent
 from byok.dialects.fim.codecs import FimAnswer
-from byok.errors import UpstreamError, UpstreamGarbled, UpstreamRefused
-from byok.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
-from byok.stage import drain
-from byok.wire.sse import ServerSentEvent
 
 STOP, LENGTH = Finish(FinishReason.STOP), Finish(FinishReason.LENGTH)
 

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from byok.chat import ChatRequest, FimRequest, Sampling
+from byok.core.chat import ChatRequest, FimRequest, Sampling
+from byok.core.errors import UpstreamError
+from byok.core.events import Finish, FinishReason, TextDelta
+from byok.core.stage import drain
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.fim.codecs import codecs_of, modes_for
 from byok.dialects.fim.templates import PROFILES, FimMode, FimProfile
-from byok.errors import UpstreamError
-from byok.events import Finish, FinishReason, TextDelta
-from byok.stage import drain
 
 FILL = FimRequest("def f(", ")\n")
 CHAT = ChatRequest((), fim=FILL, sampling=Sampling(0.2, 0.9, 64))

@@ -2,12 +2,12 @@
 
 import json
 
-from byok.chat import ChatRequest, FimRequest, Sampling
+from byok.core.chat import ChatRequest, FimRequest, Sampling
+from byok.core.events import Finish, FinishReason, TextDelta
+from byok.core.stage import drain
 from byok.dialects.base import Target
 from byok.dialects.fim.codecs import ollama_codecs
 from byok.dialects.fim.templates import OLLAMA_MODES, FimMode
-from byok.events import Finish, FinishReason, TextDelta
-from byok.stage import drain
 from tests.fakes.strict_ollama import broken_prompt_rules
 
 CHAT = ChatRequest(

@@ -7,17 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byok.chat import Origin, ProviderData
-from byok.dialects.base import UpstreamRequest
-from byok.dialects.gemini.dialect import Gemini
-from byok.errors import (
+from byok.core.chat import Origin, ProviderData
+from byok.core.errors import (
     UpstreamEmpty,
     UpstreamError,
     UpstreamGarbled,
     UpstreamNotJson,
     UpstreamRefused,
 )
-from byok.events import (
+from byok.core.events import (
     Citation,
     Finish,
     FinishReason,
@@ -28,6 +26,8 @@ from byok.events import (
     ToolCallDelta,
     Usage,
 )
+from byok.dialects.base import UpstreamRequest
+from byok.dialects.gemini.dialect import Gemini
 from tests.fakes.slices import CUTS, cut, singles
 from tests.fakes.values import VALUES
 

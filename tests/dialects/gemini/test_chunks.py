@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from byok.core.errors import UpstreamNotJson
 from byok.dialects.answer_reader import read_error_body
 from byok.dialects.gemini.answer import only_text, read_lines
-from byok.errors import UpstreamNotJson
 
 
 def chunk(part: Any, **more: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from byok.chat import (
+from byok.core.chat import (
     ImagePart,
     Message,
     Origin,

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from byok.chat import ChatRequest, ImagePart, Message, Role
+from byok.core.chat import ChatRequest, ImagePart, Message, Role
+from byok.core.errors import ContextLengthExceeded, RefusalKind
 from byok.dialects.base import ErrorResponse, Target
 from byok.dialects.gemini.dialect import MODELS_PATH, Gemini
 from byok.dialects.presets import PRESETS
 from byok.dialects.registry import DIALECTS
-from byok.errors import ContextLengthExceeded, RefusalKind
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from byok.core.events import Usage
 from byok.dialects.gemini.answer import read_sources, read_usage
-from byok.events import Usage
 
 
 @pytest.mark.parametrize(

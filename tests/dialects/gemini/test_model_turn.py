@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.chat import Origin, Part, ProviderData, TextPart, ThinkingPart, ToolCall
+from byok.core.chat import Origin, Part, ProviderData, TextPart, ThinkingPart, ToolCall
 from byok.dialects.base import Target
 from byok.dialects.gemini.request import ModelTurns
 from byok.dialects.safe_names import NOT_CHECKED, Aliases, spell_name

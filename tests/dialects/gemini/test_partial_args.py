@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from byok.core.errors import UpstreamGarbled
 from byok.dialects.gemini.answer import PartialArguments
-from byok.errors import UpstreamGarbled
 from tests.fakes.linear import check_linear
 from tests.fakes.values import VALUES
 

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from byok.core.events import StreamEvent, TextDelta, ThinkingDelta, ToolCallDelta, Usage
 from byok.dialects.base import UpstreamRequest
 from byok.dialects.gemini.dialect import Gemini
-from byok.events import StreamEvent, TextDelta, ThinkingDelta, ToolCallDelta, Usage
 from tests.fakes.replay import bytes_of, recorded
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.chat import ChatRequest, ToolDefinition
+from byok.core.chat import ChatRequest, ToolDefinition
 from byok.dialects.base import ErrorResponse
 from byok.dialects.gemini.dialect import Gemini
 from byok.dialects.gemini.remedies import REMEDIES, conversation_version

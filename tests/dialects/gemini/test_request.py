@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from byok.chat import (
+from byok.core.chat import (
     ChatRequest,
     JsonAnswer,
     Message,
@@ -29,11 +29,11 @@ from byok.chat import (
     ToolDefinition,
     ToolUse,
 )
+from byok.core.errors import BadRequest
 from byok.dialects.base import Target, UpstreamRequest, write_request
 from byok.dialects.gemini.dialect import Gemini
 from byok.dialects.gemini.request import encode_request
 from byok.dialects.model_facts import ModelFacts
-from byok.errors import BadRequest
 from tests.fakes.histories import histories
 from tests.fakes.replay import recorded
 from tests.fakes.strict_gemini import broken_rules

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.chat import ChatRequest, Sampling
+from byok.core.chat import ChatRequest, Sampling
 from byok.dialects.base import Target
 from byok.dialects.gemini.request import thinking_config
 from byok.dialects.model_facts import ModelFacts

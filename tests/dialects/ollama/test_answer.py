@@ -6,11 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from byok.chat import ChatRequest, Origin, ProviderData
-from byok.dialects.base import Target
-from byok.dialects.ollama.answer import REASONING, OllamaAnswer
-from byok.dialects.ollama.dialect import Ollama
-from byok.errors import (
+from byok.core.chat import ChatRequest, Origin, ProviderData
+from byok.core.errors import (
     ContextLengthExceeded,
     UpstreamEmpty,
     UpstreamError,
@@ -18,7 +15,7 @@ from byok.errors import (
     UpstreamNotJson,
     UpstreamRefused,
 )
-from byok.events import (
+from byok.core.events import (
     Finish,
     FinishReason,
     StreamEvent,
@@ -27,8 +24,11 @@ from byok.events import (
     ToolCallDelta,
     Usage,
 )
-from byok.stage import chain, drain
-from byok.wire.json_lines import JsonLines
+from byok.core.stage import chain, drain
+from byok.core.wire.json_lines import JsonLines
+from byok.dialects.base import Target
+from byok.dialects.ollama.answer import REASONING, OllamaAnswer
+from byok.dialects.ollama.dialect import Ollama
 from tests.fakes.ollama_server import call_line, done_line, text_line
 from tests.fakes.slices import CUTS, cut
 

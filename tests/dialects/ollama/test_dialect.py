@@ -2,10 +2,10 @@
 
 import pytest
 
+from byok.core.errors import ContextLengthExceeded, RefusalKind
 from byok.dialects.base import ErrorResponse, ModelPage, Probe
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.ollama.dialect import Ollama
-from byok.errors import ContextLengthExceeded, RefusalKind
 
 
 @pytest.mark.parametrize("base", ["http://h:1", "http://h:1/v1", "http://h:1/api"])

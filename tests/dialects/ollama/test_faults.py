@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.chat import ChatRequest
+from byok.core.chat import ChatRequest
+from byok.core.errors import UpstreamError
+from byok.core.events import Finish, StreamEvent
+from byok.core.stage import drain
 from byok.dialects.base import Target
 from byok.dialects.ollama.dialect import Ollama
-from byok.errors import UpstreamError
-from byok.events import Finish, StreamEvent
-from byok.stage import drain
 from tests.fakes.ollama_server import call_line, done_line, text_line
 from tests.fakes.slices import singles
 

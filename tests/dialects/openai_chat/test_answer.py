@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byok.chat import Origin, ProviderData
-from byok.dialects.openai_chat.answer import OpenAIAnswer
-from byok.errors import UpstreamError, UpstreamGarbled, UpstreamRefused
-from byok.events import (
+from byok.core.chat import Origin, ProviderData
+from byok.core.errors import UpstreamError, UpstreamGarbled, UpstreamRefused
+from byok.core.events import (
     Citation,
     Finish,
     FinishReason,
@@ -21,8 +20,9 @@ from byok.events import (
     ToolCallDelta,
     Usage,
 )
-from byok.stage import chain, drain
-from byok.wire.sse import ServerSentEvent, SSEDecoder
+from byok.core.stage import chain, drain
+from byok.core.wire.sse import ServerSentEvent, SSEDecoder
+from byok.dialects.openai_chat.answer import OpenAIAnswer
 from tests.fakes.slices import CUTS, cut, singles
 from tests.fakes.upstream import DONE, delta, event
 from tests.fakes.values import VALUES

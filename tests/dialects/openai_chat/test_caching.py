@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.chat import ChatRequest
+from byok.core.chat import ChatRequest
 from byok.dialects.base import Target
 from byok.dialects.openai_chat.quirks import DEFAULT, QUIRKS
 from byok.dialects.openai_chat.request import add_caching

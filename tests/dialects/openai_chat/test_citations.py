@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from byok.core.events import Citation
 from byok.dialects.openai_chat.chunks import SourceList
-from byok.events import Citation
 
 
 def test_sources_are_given_once_with_the_first_title() -> None:

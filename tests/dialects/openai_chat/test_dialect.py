@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.chat import ChatRequest, Message, Role, TextPart
+from byok.core.chat import ChatRequest, Message, Role, TextPart
 from byok.dialects.base import ErrorResponse, ModelPage, Probe, Target
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.dialect import OpenAIChat

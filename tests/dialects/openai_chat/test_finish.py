@@ -2,9 +2,9 @@
 
 import pytest
 
+from byok.core.errors import UpstreamGarbled
+from byok.core.events import FinishReason
 from byok.dialects.openai_chat.chunks import stricter_finish
-from byok.errors import UpstreamGarbled
-from byok.events import FinishReason
 
 STOP, LENGTH, TOOLS = FinishReason.STOP, FinishReason.LENGTH, FinishReason.TOOL_CALLS
 

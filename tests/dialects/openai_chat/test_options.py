@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from byok.chat import (
+from byok.core.chat import (
     ChatRequest,
     JsonAnswer,
     Message,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byok.chat import (
+from byok.core.chat import (
     ChatRequest,
     ImagePart,
     Message,

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from byok.core.errors import UpstreamGarbled
 from byok.dialects.openai_chat.chunks import check_protocol, is_error
-from byok.errors import UpstreamGarbled
 from tests.fakes.values import VALUES
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from byok.core.events import Usage
 from byok.dialects.openai_chat.chunks import read_usage, usage_near_end
-from byok.events import Usage
 
 
 @pytest.mark.parametrize(

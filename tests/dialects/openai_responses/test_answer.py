@@ -7,16 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byok.chat import Origin, ProviderData
-from byok.dialects.openai_responses.answer import ResponsesAnswer
-from byok.errors import (
+from byok.core.chat import Origin, ProviderData
+from byok.core.errors import (
     UpstreamEmpty,
     UpstreamError,
     UpstreamGarbled,
     UpstreamNotJson,
     UpstreamRefused,
 )
-from byok.events import (
+from byok.core.events import (
     Citation,
     Finish,
     FinishReason,
@@ -27,9 +26,10 @@ from byok.events import (
     ToolCallDelta,
     Usage,
 )
-from byok.stage import chain, drain
-from byok.wire.json_body import write_json
-from byok.wire.sse import SSEDecoder
+from byok.core.stage import chain, drain
+from byok.core.wire.json_body import write_json
+from byok.core.wire.sse import SSEDecoder
+from byok.dialects.openai_responses.answer import ResponsesAnswer
 from tests.fakes.responses_server import (
     call_item,
     reasoning_item,

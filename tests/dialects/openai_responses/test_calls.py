@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from byok.core.events import ToolCallDelta
 from byok.dialects.openai_responses.answer import Calls
-from byok.events import ToolCallDelta
 
 
 def begun(calls: Calls, index: Any, **item: Any) -> ToolCallDelta:

@@ -1,12 +1,12 @@
 """The dialect as the upstream sees it."""
 
-from byok.chat import ChatRequest, Origin
+from byok.core.chat import ChatRequest, Origin
+from byok.core.events import Finish, FinishReason, TextDelta
+from byok.core.stage import drain
 from byok.dialects.base import ErrorResponse, Target, UpstreamRequest
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_responses.dialect import OpenAIResponses
 from byok.dialects.remedies import Remedy
-from byok.events import Finish, FinishReason, TextDelta
-from byok.stage import drain
 from tests.fakes.histories import user
 from tests.fakes.responses_server import streamed, text_item
 

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
+from byok.core.errors import UpstreamGarbled
+from byok.core.events import FinishReason
 from byok.dialects.openai_responses.answer import (
     check_protocol,
     failure_of,
     finish_reason,
     is_failure,
 )
-from byok.errors import UpstreamGarbled
-from byok.events import FinishReason
 
 LONG = {"code": "context_length_exceeded", "message": "Too many tokens"}
 

@@ -4,14 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.chat import (
-    Origin,
-    Part,
-    ProviderData,
-    TextPart,
-    ThinkingPart,
-    ToolCall,
-)
+from byok.core.chat import Origin, Part, ProviderData, TextPart, ThinkingPart, ToolCall
 from byok.dialects.base import Target
 from byok.dialects.model_facts import ModelFacts, Replay
 from byok.dialects.openai_responses.request import CallIds, assistant_items

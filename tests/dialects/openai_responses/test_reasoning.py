@@ -1,8 +1,8 @@
 """Parts of reasoning, and what must come back of them."""
 
-from byok.chat import Origin, ProviderData
+from byok.core.chat import Origin, ProviderData
+from byok.core.events import ThinkingDelta
 from byok.dialects.openai_responses.answer import ReasoningStream
-from byok.events import ThinkingDelta
 
 HERE = Origin("openai_responses", "box", "m")
 SEALED = {"type": "reasoning", "summary": [], "encrypted_content": "gAAA"}

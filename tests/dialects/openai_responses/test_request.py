@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.chat import (
+from byok.core.chat import (
     ChatRequest,
     JsonAnswer,
     Message,

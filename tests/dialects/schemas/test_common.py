@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from byok.augment.tools import read_tools
-from byok.chat import ChatRequest, Message, Role, TextPart
+from byok.core.chat import ChatRequest, Message, Role, TextPart
 from byok.dialects.base import Target, write_request
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.dialects.openai_chat.quirks import QUIRKS
 from byok.dialects.schemas.common import write_schema
+from byok.protocols.augment.tools import read_tools
 from tests.fakes.mcp_servers import SERVERS, TEXT, Tools
 from tests.fakes.schemas import SCHEMAS
 from tests.fakes.strict_schemas import MOST_TOOLS, RULES, refused

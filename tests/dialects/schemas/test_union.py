@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from byok.chat import Json
+from byok.core.chat import Json
 from byok.dialects.schemas.parts import unite
 from tests.fakes.mcp_servers import NOTION, TEXT
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from byok.errors import UpstreamGarbled
-from byok.events import (
+from byok.core.errors import UpstreamGarbled
+from byok.core.events import (
     Finish,
     FinishReason,
     StreamEvent,

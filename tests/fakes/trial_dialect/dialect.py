@@ -4,7 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from byok.chat import ChatRequest
+from byok.core.chat import ChatRequest
+from byok.core.errors import UpstreamRefused
+from byok.core.events import StreamEvent
+from byok.core.stage import Stage, chain
+from byok.core.wire.json_lines import JsonLines
 from byok.dialects.base import (
     Dialect,
     ErrorResponse,
@@ -17,10 +21,6 @@ from byok.dialects.chat_changes import CHAT_ROWS
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.remedies import RemedyTable, drop_row, lower_row
-from byok.errors import UpstreamRefused
-from byok.events import StreamEvent
-from byok.stage import Stage, chain
-from byok.wire.json_lines import JsonLines
 
 from .answer import TrialAnswer
 from .request import encode_request

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from byok.chat import (
+from byok.core.chat import (
     ChatRequest,
     ImagePart,
     Message,

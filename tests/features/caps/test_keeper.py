@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from byok.config import Settings
+from byok.core.events import Usage
+from byok.core.platform.paths import find_paths
+from byok.core.record import RequestRecord
 from byok.dialects.model_facts import Price
-from byok.events import Usage
 from byok.features.base import PASS, Asking, Verdict
 from byok.features.caps.feature import CapKeeper, bounds_of, day_of
 from byok.features.status import Meter, StatusLine
-from byok.platform.paths import find_paths
-from byok.record import RequestRecord
+from byok.settings import Settings
 from tests.fakes.clock import Clock
 from tests.fakes.feature_supplies import GivenSupplies, make_site
 from tests.fakes.journal_entries import NOW, entry, write_journal

@@ -2,7 +2,8 @@
 
 import pytest
 
-from byok.errors import ByokError
+from byok.core.errors import ByokError
+from byok.core.record import Head, Hop
 from byok.features.capture.capture import (
     MAGIC,
     Capture,
@@ -10,7 +11,6 @@ from byok.features.capture.capture import (
     decode_capture,
     encode_capture,
 )
-from byok.record import Head, Hop
 
 CAPTURE = Capture(
     {"id": "0123456789abcdef", "endpoint": "/chat"},

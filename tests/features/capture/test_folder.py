@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.errors import ConfigError
+from byok.core.errors import ConfigError
 from byok.features.capture.capture import MAGIC, Capture
 from byok.features.capture.folder import KEPT_SECONDS, CaptureFolder
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from byok.core.record import Head, Hop
 from byok.features.capture.capture import Capture, Piece
 from byok.features.capture.scrub import hide_content, hide_text
-from byok.record import Head, Hop
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from byok.core.platform.paths import Paths
+from byok.core.record import Head, Hop, RequestRecord
 from byok.features.capture.capture import Capture
 from byok.features.capture.folder import CaptureFolder
 from byok.features.capture.recorder import (
@@ -13,8 +15,6 @@ from byok.features.capture.recorder import (
     CaptureLimits,
     CaptureRecorder,
 )
-from byok.platform.paths import Paths
-from byok.record import Head, Hop, RequestRecord
 from tests.fakes.clock import Clock
 from tests.fakes.feature_supplies import GivenSupplies, make_site
 from tests.fakes.patience import PATIENCE

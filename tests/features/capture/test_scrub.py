@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from byok.core.record import Head, Hop
+from byok.core.redact import MARK, Redactor
 from byok.features.capture.scrub import RawPiece, scrub
-from byok.record import Head, Hop
-from byok.redact import MARK, Redactor
 from tests.fakes.secret_forms import forms
 
 KEY = "canary/key+0123456789-ABC_def.ghi="

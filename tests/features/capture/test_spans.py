@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from byok.core.redact import MARK, Redactor
 from byok.features.capture.scrub import LONGEST_BASE64, find_spans
-from byok.redact import MARK, Redactor
 from tests.fakes.linear import check_linear
 
 KEY = "canary/key+0123456789-ABC_def"

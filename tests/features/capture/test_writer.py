@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from byok.core.record import Hop
+from byok.core.redact import MARK, Redactor
 from byok.features.capture.capture import Capture
 from byok.features.capture.folder import KEPT_SECONDS, CaptureFolder
 from byok.features.capture.recorder import CaptureWriter, RawCapture
 from byok.features.capture.scrub import RawPiece
-from byok.record import Hop
-from byok.redact import MARK, Redactor
 from tests.fakes.disk import fill, mounted
 from tests.fakes.patience import PATIENCE
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from byok.config import Settings
+from byok.core.events import Usage
+from byok.core.platform.paths import find_paths
+from byok.core.record import RequestRecord
 from byok.dialects.model_facts import Price
-from byok.events import Usage
+from byok.features.cost import PriceOf
 from byok.features.journal.writer import JournalKeeper
-from byok.journal.cost import PriceOf
-from byok.platform.paths import find_paths
-from byok.record import RequestRecord
+from byok.settings import Settings
 from tests.fakes.clock import Clock
 from tests.fakes.feature_supplies import GivenSupplies, make_site
 from tests.fakes.journal_entries import NOW, QUICK, rows_of

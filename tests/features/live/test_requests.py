@@ -3,11 +3,11 @@
 import asyncio
 from typing import Any
 
+from byok.core.events import Usage
+from byok.core.record import Hop, RequestRecord
 from byok.dialects.model_facts import Price
-from byok.events import Usage
 from byok.features.feed import FeedEnd, FeedReader
 from byok.features.live.requests import MOST_ENDED, MOST_READERS, LiveRequests
-from byok.record import Hop, RequestRecord
 from tests.fakes.feature_supplies import GivenSupplies, make_site
 from tests.fakes.patience import PATIENCE
 

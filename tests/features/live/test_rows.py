@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from byok.events import Usage
+from byok.core.events import Usage
+from byok.core.record import Hop, RequestRecord
+from byok.core.redact import Redactor
+from byok.core.wire.json_lines import encode_line
+from byok.features.journal.entry import make_entry
 from byok.features.live.requests import Counter, EndedRow, OpenRow, Pulse
-from byok.journal.entry import make_entry
-from byok.record import Hop, RequestRecord
-from byok.redact import Redactor
-from byok.wire.json_lines import encode_line
 from tests.fakes.clock import Clock
 
 KEY = "sk-proj-" + "a1b2c3d4" * 4

@@ -4,12 +4,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from byok.augment.chat_request import decode_chat
-from byok.chat import ChatRequest, Message, ToolResult
-from byok.config import Settings
+from byok.core.chat import ChatRequest, Message, ToolResult
+from byok.core.record import RequestRecord
 from byok.features.base import Asking, Verdict
 from byok.features.loops.guard import LoopGuard
-from byok.record import RequestRecord
+from byok.protocols.augment.chat_request import decode_chat
+from byok.settings import Settings
 from tests.fakes.bodies import exchange, result_node, text_node
 from tests.fakes.feature_supplies import GivenSupplies, make_site
 from tests.fakes.prompts import BARE

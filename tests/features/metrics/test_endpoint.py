@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from byok.daemon.token import read_token, rotate_token
-from byok.errors import ConfigError
+from byok.core.daemon.token import read_token, rotate_token
+from byok.core.errors import ConfigError
+from byok.core.platform.paths import find_paths
 from byok.features.metrics.settings import MetricsSettings
-from byok.platform.paths import find_paths
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.raw import RawAnswer, put, request
 from tests.fakes.upstream import FakeUpstream
@@ -168,7 +168,7 @@ async def test_a_damaged_token_file_shuts_the_metrics_and_nothing_else() -> None
 
 
 async def test_scrapes_do_not_fill_the_journal(fake: FakeUpstream) -> None:
-    from byok.journal.reading import last_entries
+    from byok.features.journal.reading import last_entries
 
     async with running({**settings_for(fake.url), **ON}) as editor:
         await scrape(editor)

@@ -3,12 +3,12 @@
 from prometheus_client.parser import text_string_to_metric_families
 
 from byok import __version__
-from byok.code_query import IndexStatus, SearchMode
-from byok.events import Usage
+from byok.core.code_query import IndexStatus, SearchMode
+from byok.core.events import Usage
+from byok.core.record import RequestRecord
 from byok.features.base import Number
 from byok.features.metrics.counts import LAG_SECONDS, Histogram, RequestMetrics
 from byok.features.metrics.page import Moment, write_page
-from byok.record import RequestRecord
 
 LOST = Number("byok_journal_lost_total", "counter", "Lost requests.", 4)
 INDEX = IndexStatus("ready", "", 7, SearchMode.AUTO, (), {"blobs": 5, "bytes_held": 99})

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from byok.chat import Json
+from byok.core.chat import Json
+from byok.core.events import Usage
+from byok.core.record import RequestRecord
 from byok.dialects.model_facts import Price
-from byok.events import Usage
 from byok.features.metrics.counts import RequestMetrics
-from byok.record import RequestRecord
 from tests.fakes.clock import Clock
 
 

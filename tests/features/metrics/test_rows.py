@@ -2,8 +2,8 @@
 
 import pytest
 
+from byok.core.redact import Redactor
 from byok.features.metrics.counts import OTHER, Count, Rows
-from byok.redact import Redactor
 
 
 def labels_of(rows: Rows[Count]) -> list[tuple[str, ...]]:

@@ -3,10 +3,10 @@
 import pytest
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 
-from byok.events import Usage
+from byok.core.events import Usage
+from byok.core.record import RequestRecord
+from byok.core.redact import Redactor
 from byok.features.otel.spans import attributes_of, span_name
-from byok.record import RequestRecord
-from byok.redact import Redactor
 from tests.fakes.clock import Clock
 
 

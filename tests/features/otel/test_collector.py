@@ -6,7 +6,7 @@ import logging
 import pytest
 from opentelemetry.sdk.trace.export import SpanExportResult
 
-from byok.features.otel.spans import Collector
+from byok.features.otel.collector import Collector
 from byok.upstream.transport import Route
 from tests.fakes.collector import FakeCollector
 

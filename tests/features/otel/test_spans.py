@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from byok.config import mask_settings
-from byok.errors import ConfigError
+from byok.core.errors import ConfigError
 from byok.features.otel.settings import OtelSettings
+from byok.settings import mask_settings
 from tests.fakes.collector import FakeCollector, values_of
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.upstream import FakeUpstream
@@ -65,7 +65,7 @@ async def test_off_is_the_default(fake: FakeUpstream) -> None:
 async def test_without_the_sdk_the_settings_are_refused(
     fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "byok.features.otel.spans", None)
+    monkeypatch.setitem(sys.modules, "byok.features.otel.collector", None)
     async with FakeCollector() as collector:
         with pytest.raises(ConfigError, match="not installed"):
             async with running(sending_to(collector, fake)):

@@ -14,17 +14,15 @@ from aiohttp.test_utils import make_mocked_request
 from aiohttp.web import StreamResponse
 from multidict import CIMultiDict
 
-from byok.chat import Json
-from byok.daemon.token import TokenCheck, read_token, rotate_token
-from byok.dashboard.sessions import Sessions
-from byok.dashboard.static_files import static_files
-from byok.errors import BadRequest, NotReady, UpstreamRefused
+from byok.core.chat import Json
+from byok.core.daemon.token import TokenCheck, read_token, rotate_token
+from byok.core.errors import BadRequest, NotReady, UpstreamRefused
+from byok.core.observer import Observers
+from byok.core.platform.paths import find_paths
+from byok.core.record import RequestRecord
+from byok.core.redact import Redactor
+from byok.core.routing import Service
 from byok.features.running import Features
-from byok.observer import Observers
-from byok.platform.paths import find_paths
-from byok.record import RequestRecord
-from byok.redact import Redactor
-from byok.routing import Service
 from byok.server.app import App
 from byok.server.dashboard.api import make_page_handlers
 from byok.server.dashboard.endpoint import (
@@ -32,6 +30,8 @@ from byok.server.dashboard.endpoint import (
     PageHandler,
     PageRequest,
 )
+from byok.server.dashboard.sessions import Sessions
+from byok.server.dashboard.static_files import static_files
 from byok.server.endpoints import LocalHandler
 from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from byok.errors import BadRequest
+from byok.core.errors import BadRequest
 from byok.server.dashboard.endpoint import (
     read_choice,
     read_count,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from byok.journal.schema import JOURNAL
-from byok.platform.paths import find_paths
+from byok.core.platform.paths import find_paths
+from byok.features.journal.schema import JOURNAL
 from tests.fakes.daemon import running
 from tests.fakes.dashboard import signed_in
 from tests.fakes.journal_entries import NOW, entry, write_journal, write_version_1

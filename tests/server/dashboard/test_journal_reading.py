@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.errors import ByokError, CannotStart, NotReady
+from byok.core.errors import ByokError, CannotStart, NotReady
 from byok.server.dashboard.journal_api import read_journal
 
 PATH = Path("journal.db")

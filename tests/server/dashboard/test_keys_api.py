@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from byok.keys import fingerprint
-from byok.platform.paths import find_paths
+from byok.core.platform.paths import find_paths
+from byok.settings.keys import fingerprint
 from tests.fakes.dashboard import signed_in
 from tests.fakes.ring import FakeRing, store_of
 from tests.fakes.settings_daemon import running_on_file, write_settings

@@ -4,8 +4,8 @@ import asyncio
 import socket
 from typing import TYPE_CHECKING, Any, cast
 
-from byok.chat import Json
-from byok.routing import Service
+from byok.core.chat import Json
+from byok.core.routing import Service
 from byok.server.dashboard.endpoint import PageRequest
 from byok.server.dashboard.overview_api import make_overview_handlers
 from byok.server.endpoints import LocalHandler

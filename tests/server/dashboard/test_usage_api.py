@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from byok.platform.paths import find_paths
+from byok.core.platform.paths import find_paths
 from byok.server.dashboard.usage_api import RANGES
 from tests.fakes.daemon import running
 from tests.fakes.dashboard import signed_in

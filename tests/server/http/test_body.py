@@ -9,7 +9,7 @@ from aiohttp.base_protocol import BaseProtocol
 from aiohttp.test_utils import make_mocked_request
 from aiohttp.web import BaseRequest
 
-from byok.errors import BadRequest
+from byok.core.errors import BadRequest
 from byok.server.http.body import parse_request, read_body
 from tests.fakes.patience import PATIENCE
 

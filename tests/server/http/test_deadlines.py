@@ -1,6 +1,6 @@
 """The deadlines: what each group of the official service is given."""
 
-from byok.routing import EndpointGroup
+from byok.core.routing import EndpointGroup
 from byok.server.http.deadlines import OfficialTiming
 
 

@@ -5,9 +5,9 @@ import json
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from byok.errors import BadRequest
-from byok.record import RequestRecord
-from byok.redact import Redactor
+from byok.core.errors import BadRequest
+from byok.core.record import RequestRecord
+from byok.core.redact import Redactor
 from byok.server.http.reply import HttpExchange
 
 

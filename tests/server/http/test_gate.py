@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import pytest
 
-from byok.errors import NotReady
+from byok.core.errors import NotReady
 from byok.server.http.gate import Gate
 from tests.fakes.patience import PATIENCE
 

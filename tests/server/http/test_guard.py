@@ -9,8 +9,8 @@ from aiohttp.test_utils import make_mocked_request
 from aiohttp.web import BaseRequest
 from multidict import CIMultiDict
 
-from byok.daemon.token import TokenCheck, read_token
-from byok.errors import ByokError
+from byok.core.daemon.token import TokenCheck, read_token
+from byok.core.errors import ByokError
 from byok.server.http.guard import Guard, Requester, too_large
 
 PORT = 8317

@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
-from byok.daemon.sockets import listen
+from byok.core.daemon.sockets import listen
 from byok.server.http.listener import serve_http
 from byok.server.http.protocol import HttpServer
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from byok.errors import (
+from byok.core.errors import (
     BadRequest,
     ByokError,
     NotAllowed,
     NotReady,
     UpstreamRefused,
 )
-from byok.redact import Redactor
+from byok.core.redact import Redactor
 from byok.server.http.reply import (
     error_body,
     error_response,

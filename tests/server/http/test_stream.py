@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from byok.augment.chat_reply import chunk
+from byok.protocols.augment.chat_reply import chunk
 from byok.server.http.deadlines import Timing
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.patience import PATIENCE

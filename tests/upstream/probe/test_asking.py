@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from byok.chat import TextPart, ThinkingPart, ToolCall
+from byok.core.chat import TextPart, ThinkingPart, ToolCall
+from byok.core.errors import RefusalKind, UpstreamRefused, UpstreamTimeout
+from byok.core.events import Usage
 from byok.dialects.registry import DIALECTS
-from byok.errors import RefusalKind, UpstreamRefused, UpstreamTimeout
-from byok.events import Usage
 from byok.upstream.client import HttpUpstream
 from byok.upstream.probe import questions
 from byok.upstream.probe.asking import LatenessWatch, ProbeAnswer, Prober

@@ -1,6 +1,6 @@
 """What an answer that did not come means for a case."""
 
-from byok.errors import ConnectFailed, RefusalKind, UpstreamRefused
+from byok.core.errors import ConnectFailed, RefusalKind, UpstreamRefused
 from byok.upstream.probe.asking import ProbeAnswer, describe, failure
 from byok.upstream.probe.report import ProbeOutcome
 

@@ -5,7 +5,7 @@ import zlib
 
 import pytest
 
-from byok.chat import (
+from byok.core.chat import (
     ChatRequest,
     ImagePart,
     Role,

@@ -2,8 +2,8 @@
 
 import pytest
 
+from byok.core.errors import UpstreamRefused
 from byok.dialects.model_facts import Price
-from byok.errors import UpstreamRefused
 from byok.upstream.probe.asking import Prober
 from byok.upstream.probe.cases import CASES
 from byok.upstream.probe.report import ProbeOutcome, ProbeResult, facts_of

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
-from byok.chat import Json
+from byok.core.chat import Json
+from byok.core.record import RequestRecord
 from byok.features.base import Feature, Site, Supplies
 from byok.features.status import Meter, StatusLine, StatusRow
-from byok.record import RequestRecord
 
 from .settings import HourSettings
 

@@ -1,0 +1,252 @@
+"""Checks of the daemon: that it is ours, its service, its port, what it tells."""
+
+import socket
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+from byok import __version__
+from byok.cli.checks.results import (
+    CannotCheck,
+    CheckResult,
+    doubtful,
+    good,
+    skip,
+    wrong,
+)
+from byok.cli.checks.surroundings import NoProof, Surroundings, in_background
+from byok.clients.service.base import ServiceState
+from byok.clients.service.control import UserService, make_launch, read_file
+from byok.core.daemon.challenge import verify_daemon
+from byok.core.daemon.instance import Instance
+from byok.core.daemon.sockets import listen
+from byok.core.daemon.token import read_token
+from byok.core.errors import ByokError, CannotStart, NotReady
+from byok.core.routing import Service
+
+_MINUTE = 60
+_FINDERS = {
+    "linux": "ss -ltnp 'sport = :{port}'",
+    "win32": "netstat -ano -p tcp",
+}
+_FINDER = "lsof -nP -iTCP:{port} -sTCP:LISTEN"  # of the others
+_NO_CONSENT, _FAILED = "no_consent", "failed"
+
+
+async def check_daemon(around: Surroundings) -> CheckResult:
+    """Check that a daemon runs, and proves to be this user's."""
+    try:
+        daemon = await around.daemon()
+    except NoProof as error:
+        return wrong(
+            f"{error}",
+            f"Try again; if it stays so, end the process whose pid is in "
+            f"{around.paths.daemon}",
+        )
+    if daemon is None:
+        return doubtful("it is not running", "byok serve")
+    minutes = max(0.0, around.machine.clock() - daemon.started) / _MINUTE
+    return good(f"pid {daemon.pid}, port {daemon.port}, for {minutes:,.0f} min")
+
+
+async def check_daemon_version(around: Surroundings) -> CheckResult:
+    """Check that the running daemon is of the version of this command."""
+    try:
+        status = await around.ask(Service.DAEMON)
+    except NotReady as error:
+        return wrong(str(error), error.hint or "byok restart")
+    version = str(status.get("version", ""))
+    if version != __version__:
+        told = f"the daemon is byok {version or 'of an older version'}"
+        return doubtful(f"{told}, this command is byok {__version__}", "byok restart")
+    return good(f"byok {version}, as this command")
+
+
+async def check_settings_in_force(around: Surroundings) -> CheckResult:
+    """Check that the daemon uses the settings as the file is now."""
+    told = (await around.ask(Service.DAEMON)).get("settings") or {}
+    if error := told.get("error"):
+        return wrong(
+            f"the daemon keeps the previous ones: {error}", "byok config check"
+        )
+    if keys := told.get("restart"):
+        return doubtful(f"these wait for a restart: {', '.join(keys)}", "byok restart")
+    if str(told.get("file", "")) != str(around.config.absolute()):
+        return doubtful(
+            f"the daemon uses another file: {told.get('file')}",
+            f"byok doctor --config {told.get('file')}",
+        )
+    return good("the daemon uses the file as it is")
+
+
+async def check_service(around: Surroundings) -> CheckResult:
+    """Check that the service, if there is one, runs this byok and starts at login."""
+    try:
+        service = UserService.of_this_machine(around.paths)
+    except CannotStart as error:
+        return skip(str(error))
+    if not await in_background(service.is_installed):
+        if await in_background(service.is_for_others):
+            return skip("another byok of yours, with other folders, is a service")
+        return good("byok is none; byok service install would keep it running")
+    state = await in_background(service.state)
+    is_other = await in_background(lambda: _runs_another(service))
+    return judge_service(state, await around.running(), is_other=is_other)
+
+
+def _runs_another(service: UserService) -> bool:
+    """Tell whether no file of the service names the Python that runs this command.
+
+    Each system writes its path in another way, so whole lines are compared: those that
+    would be others with another Python.
+    """
+    launch = make_launch(service.paths, port=1)
+    own, other = (
+        {line for f in service.system.render(one) for line in f.content.splitlines()}
+        for one in (launch, replace(launch, python="/"))
+    )
+    contents = [read_file(path) or "" for path in service.system.paths]
+    installed = {line for content in contents for line in content.splitlines()}
+    return installed.isdisjoint(own - other)
+
+
+def judge_service(
+    state: ServiceState, daemon: Instance | None, *, is_other: bool
+) -> CheckResult:
+    """Say what a state means, beside the daemon that runs."""
+    if is_other:
+        return doubtful(
+            "it starts a byok of another Python than this one", "byok service install"
+        )
+    if not state.enabled:
+        return doubtful("it does not start at login", "byok service install")
+    if daemon and state.pid not in (0, daemon.pid):
+        return doubtful(
+            "it runs, and so does a daemon that was started by hand",
+            "byok stop, then byok service start",
+        )
+    if daemon and not state.running:
+        return doubtful(
+            "the daemon that runs was started by hand",
+            "byok stop, then byok service start",
+        )
+    if state.running or state.waits:
+        return good("it runs" if state.running else "the first request starts it")
+    return doubtful(
+        f"it does not run: {state.detail}", "byok service start; byok service logs"
+    )
+
+
+async def check_port(around: Surroundings) -> CheckResult:
+    """Check that byok has the port, or can have it, on both loopback addresses."""
+    if daemon := await around.daemon():
+        try:
+            port = (await around.settings()).server.port
+        except CannotCheck:
+            port = daemon.port
+        return await in_background(lambda: _check_answers(around, daemon, port))
+    port = (await around.settings()).server.port
+    if not port:
+        return skip("server.port is 0: any free port is taken at the start")
+    return await in_background(lambda: _try_to_listen(around, port))
+
+
+def _check_answers(around: Surroundings, daemon: Instance, port: int) -> CheckResult:
+    """Check that the daemon answers wherever clients may look for it."""
+    hosts = []
+    for one in listen(0):
+        hosts.append(str(one.getsockname()[0]))
+        one.close()
+    secret = read_token(around.paths.owner_secret)
+    for host in hosts:
+        if not verify_daemon(daemon, secret, host):
+            return wrong(
+                f"port {daemon.port} on {host} is taken by another program",
+                f"End it ({_finder(daemon.port)} names it). If clients were pointed at "
+                "this port, it may have their token: byok token rotate",
+            )
+    said = f"byok answers at port {daemon.port} on {' and '.join(hosts)}"
+    return good(said if port == daemon.port else f"{said}, the settings say {port}")
+
+
+def _try_to_listen(around: Surroundings, port: int) -> CheckResult:
+    """Listen as the daemon would, and let go at once."""
+    try:
+        for one in listen(port):
+            one.close()
+    except CannotStart as error:
+        if _waits_for_request(around):
+            return good(
+                f"the system listens at port {port}: the first request starts byok"
+            )
+        return wrong(str(error), f"{error.hint} ({_finder(port)} names the program)")
+    return good(f"port {port} is free")
+
+
+def _waits_for_request(around: Surroundings) -> bool:
+    """Tell whether the system listens for byok, which it starts when needed."""
+    try:
+        service = UserService.of_this_machine(around.paths)
+        return service.is_installed() and service.state().waits
+    except ByokError:
+        return False
+
+
+def _finder(port: int) -> str:
+    return _FINDERS.get(sys.platform, _FINDER).format(port=port)
+
+
+def check_localhost(around: Surroundings) -> CheckResult:
+    """Check that the name localhost means this machine: clients may use it."""
+    del around
+    try:
+        rows = socket.getaddrinfo("localhost", None)
+    except OSError:
+        return doubtful(
+            "the name localhost has no address",
+            "Add it to the hosts file: 127.0.0.1 localhost",
+        )
+    found = [*dict.fromkeys(str(row[4][0]) for row in rows)]
+    if others := [host for host in found if not _is_loopback(host)]:
+        return wrong(
+            f"localhost means {others[0]}: what clients send there is not for byok",
+            "Correct localhost in the hosts file: 127.0.0.1 localhost",
+        )
+    return good(" and ".join(found))
+
+
+def _is_loopback(host: str) -> bool:
+    return host == "::1" or host.startswith("127.")
+
+
+async def official_service(around: Surroundings) -> Sequence[str]:
+    """Return the official service, if the settings give it an address."""
+    return ("",) if (await around.settings()).routing.official.base_url else ()
+
+
+async def check_official(around: Surroundings) -> CheckResult:
+    """Check that nothing failed that the daemon asked of the official service."""
+    answer = await around.ask(Service.OFFICIAL)
+    troubles = answer.get("troubles") or {}
+    for what, trouble in troubles.items():
+        return doubtful(f"{what}: {trouble}", "byok keys test official")
+    groups = [g for g, p in (answer.get("groups") or {}).items() if p == "official"]
+    return good(f"used for {', '.join(groups)}" if groups else "not used")
+
+
+async def vectors(around: Surroundings) -> Sequence[str]:
+    """Return the vectors of code, if the settings name a model for them."""
+    return ("",) if (await around.settings()).embeddings.on else ()
+
+
+async def check_vectors(around: Surroundings) -> CheckResult:
+    """Check that the vectors that the settings want are made."""
+    answer = await around.ask(Service.EMBED_STATUS)
+    state, error = str(answer.get("state", "")), str(answer.get("error", ""))
+    if state == _NO_CONSENT:
+        return doubtful("they are not enabled, so nothing is sent", "byok embed enable")
+    if state == _FAILED or error:
+        judge = wrong if state == _FAILED else doubtful
+        return judge(error or "they cannot be made", "byok embed status says more")
+    done, whole = answer.get("embedded", 0), answer.get("chunks", 0)
+    return good(f"{state}, {done:,} of {whole:,} chunks")

@@ -1,0 +1,139 @@
+"""All checks, run at once and independently, each with a time limit."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar, cast
+
+from byok.cli.checks import client_checks as clients
+from byok.cli.checks import daemon_checks as daemon
+from byok.cli.checks import index_checks as index
+from byok.cli.checks import setup_checks as setup
+from byok.cli.checks import upstream_checks as upstreams
+from byok.cli.checks.results import CannotCheck, CheckResult, CheckRow, skip, wrong
+from byok.cli.checks.surroundings import Surroundings, in_background
+from byok.core.errors import ByokError
+
+T = TypeVar("T")
+_LONGEST = 400  # characters of a line
+_MOST_SUBJECTS = 50
+_REPORT = "Please report this: byok doctor --bundle FILE.zip collects what is needed"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check: its name, what it runs, and how many seconds that may take.
+
+    It runs once for each of its subjects, such as an upstream or a folder, which it
+    gets as second argument unless it is "". What is no coroutine runs in a thread.
+    """
+
+    name: str
+    run: Callable[..., Awaitable[CheckResult] | CheckResult]
+    subjects: Callable[[Surroundings], Awaitable[Sequence[str]]] | None = None
+    seconds: float = 15.0
+
+
+_ASKED = 2 * upstreams.QUESTION_SECONDS
+_ASKED_ONES = upstreams.asked_upstreams
+
+CHECKS = (
+    Check("settings", setup.check_settings_file),
+    Check("own prompts", setup.check_own_prompts),
+    Check("settings in force", daemon.check_settings_in_force),
+    Check("daemon", daemon.check_daemon),
+    Check("daemon version", daemon.check_daemon_version),
+    Check("service", daemon.check_service, seconds=30.0),
+    Check("port", daemon.check_port, seconds=30.0),
+    Check("localhost", daemon.check_localhost),
+    Check("proxy variables", setup.check_proxies),
+    Check("token", setup.check_token),
+    Check("folder", setup.check_folder, setup.folders),
+    Check("disk", setup.check_disk),
+    Check("upstreams", upstreams.check_choice),
+    Check("key", upstreams.check_key, upstreams.keys_looked_up),
+    Check("model list", upstreams.check_models, upstreams.upstream_names, 30.0),
+    Check("model", upstreams.check_model, upstreams.model_uses, 30.0),
+    Check("context window", upstreams.check_window, upstreams.upstream_names, 35.0),
+    Check("chat", upstreams.check_chat, _ASKED_ONES, _ASKED),
+    Check("streaming", upstreams.check_streaming, _ASKED_ONES, _ASKED),
+    Check("tool call", upstreams.check_tool_call, _ASKED_ONES, 2 * _ASKED),
+    Check("official service", daemon.check_official, daemon.official_service),
+    Check("vectors", daemon.check_vectors, daemon.vectors),
+    Check("client", clients.check_client, clients.clients),
+    Check("ripgrep", setup.check_ripgrep),
+    Check("index", index.check_index, seconds=index.INDEX_SECONDS),
+    Check("workspace", index.check_workspace, index.workspaces, index.INDEX_SECONDS),
+)
+
+
+async def examine(
+    around: Surroundings, checks: Sequence[Check] = CHECKS
+) -> list[CheckRow]:
+    """Run checks, and return their results in the order of the table."""
+    found = await asyncio.gather(*(_run_check(around, check) for check in checks))
+    rows = [row for rows in found for row in rows]
+    return [_clean(around, row) for row in rows]  # by now all secrets are known
+
+
+async def _run_check(around: Surroundings, check: Check) -> list[CheckRow]:
+    find = check.subjects
+    subjects = await _limit(find(around), check.seconds) if find else ("",)
+    if isinstance(subjects, CheckResult):
+        return [CheckRow(check.name, "", subjects)]
+    some = subjects[:_MOST_SUBJECTS]
+    runs = (_limit(_run(check, around, about), check.seconds) for about in some)
+    results = await asyncio.gather(*runs)
+    rows = [
+        CheckRow(check.name, about, result)
+        for about, result in zip(some, results, strict=True)
+    ]
+    if more := len(subjects) - len(some):
+        rows.append(CheckRow(check.name, "", skip(f"{more} more are not looked at")))
+    return rows
+
+
+async def _run(check: Check, around: Surroundings, about: str) -> CheckResult:
+    work = partial(check.run, around, about) if about else partial(check.run, around)
+    result = work() if inspect.iscoroutinefunction(check.run) else in_background(work)
+    return await cast("Awaitable[CheckResult]", result)
+
+
+async def _limit(work: Awaitable[T], seconds: float) -> T | CheckResult:
+    """Return what `work` gives; a result that says why if it gives nothing."""
+    task = asyncio.ensure_future(work)
+    await asyncio.wait([task], timeout=seconds)
+    if not task.done():
+        task.cancel()
+        return wrong(
+            f"there was no answer within {seconds:g} s", "Try again, or report it"
+        )
+    error = task.exception()
+    return task.result() if error is None else _result_of(error)
+
+
+def _result_of(error: BaseException) -> CheckResult:
+    match error:
+        case CannotCheck():
+            return skip(str(error))
+        case ByokError():
+            return wrong(str(error), error.hint or _REPORT)
+        case OSError(strerror=why, filename=file) if why and file:
+            return wrong(f"{file}: {why}", "Make it accessible for you")
+        case Exception():
+            return wrong(f"the check itself broke ({type(error).__name__})", _REPORT)
+        case _:
+            raise error
+
+
+def _clean(around: Surroundings, row: CheckRow) -> CheckRow:
+    """Return a row of single lines without secrets."""
+
+    def line(text: str) -> str:
+        return around.redactor(" ".join(text.split()))[:_LONGEST]
+
+    result = row.result
+    clean = CheckResult(result.state, line(result.found), line(result.cure))
+    return CheckRow(row.check, line(row.about), clean)

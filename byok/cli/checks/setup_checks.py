@@ -1,0 +1,220 @@
+"""Checks of this machine: settings, variables, files, room on the disk, ripgrep."""
+
+import errno
+import os
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from urllib import request
+
+from byok.cli.checks.results import CheckResult, doubtful, good, skip, wrong
+from byok.cli.checks.surroundings import Surroundings
+from byok.core.daemon.token import read_token
+from byok.core.errors import ConfigError
+from byok.core.escapes import escape, shell_word
+from byok.core.platform.paths import Paths
+from byok.core.platform.programs import clean_environment, find_program, run_program
+from byok.core.prompts.own_files import check_folder as check_prompts
+from byok.settings import foreign_variables
+
+_CLIENTS_HOSTS = ("127.0.0.1", "localhost", "::1")
+_HTTP_PROXIES = ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")
+_LITTLE, _NOTHING = 512 * 2**20, 2**20  # bytes; an index wants to keep the first free
+_TRIED = 2**18  # bytes that are written to see whether that can be done
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_APT = "sudo snap remove ripgrep; sudo apt install ripgrep"
+_RIPGREP = "Install ripgrep, such as: apt install ripgrep, or brew install ripgrep"
+_SECONDS = 5.0
+
+
+def check_settings_file(around: Surroundings) -> CheckResult:
+    """Check that the settings can be read and used."""
+    try:
+        around.read_settings()
+    except ConfigError as error:
+        first, *more = str(error).split("\n")
+        said = f"{first} ({len(more)} more)" if more else first
+        return wrong(said, error.hint or f"Correct {around.config}; byok config check")
+    if foreign := foreign_variables(around.environ):
+        return doubtful(foreign[0], "Remove the variable, or correct its name")
+    there = around.config.exists()
+    return good(f"{around.config}{'' if there else ' does not exist: defaults apply'}")
+
+
+def check_own_prompts(around: Surroundings) -> CheckResult:
+    """Check that the user's own prompts can be used; nothing of their text is told."""
+    folder = around.paths.prompts
+    own, problems = check_prompts(folder)
+    if problems:
+        first = problems[0]
+        place = f"{first.file}:{first.line}" if first.line else first.file
+        more = f" ({len(problems) - 1} more)" if len(problems) > 1 else ""
+        return wrong(f"{escape(place)} cannot be used{more}", "byok prompts check")
+    return good(f"{len(own)} of your own in {folder}" if own else "none of your own")
+
+
+def check_proxies(around: Surroundings) -> CheckResult:
+    """Check that no proxy variable diverts what clients send to byok."""
+    variable = next((name for name in _HTTP_PROXIES if around.environ.get(name)), "")
+    if not variable:
+        return good("no variable names a proxy for plain HTTP")
+    if caught := [h for h in _CLIENTS_HOSTS[:2] if not _is_excepted(around.environ, h)]:
+        return doubtful(
+            f"{variable} is set and NO_PROXY does not name {caught[0]}: clients that "
+            "obey it send what is meant for byok, and its token, to the proxy",
+            f"export NO_PROXY={_no_proxy(around.environ)}",
+        )
+    return good(f"{variable} is set, and NO_PROXY keeps this machine out")
+
+
+def _exceptions(environ: Mapping[str, str]) -> str:
+    return environ.get("no_proxy") or environ.get("NO_PROXY") or ""
+
+
+def _is_excepted(environ: Mapping[str, str], host: str) -> bool:
+    given = {"no": _exceptions(environ)}
+    return bool(request.proxy_bypass_environment(host, given))  # type: ignore[attr-defined]
+
+
+def _no_proxy(environ: Mapping[str, str]) -> str:
+    """Return the value that also names this machine."""
+    given = [one.strip() for one in _exceptions(environ).split(",") if one.strip()]
+    return ",".join(dict.fromkeys((*given, *_CLIENTS_HOSTS)))
+
+
+def check_token(around: Surroundings) -> CheckResult:
+    """Check that the token is there, whole, and for its owner alone; so the others."""
+    paths, file = around.paths, around.paths.token
+    if not os.path.lexists(file):
+        if paths.daemon.exists():
+            return wrong(
+                f"{file} is gone", "byok token rotate, then byok connect again"
+            )
+        return skip(f"{file} does not exist yet: the first start creates it")
+    try:
+        for one in (file, paths.metrics_token, paths.owner_secret):
+            if os.path.lexists(one):  # else it would be created
+                around.redactor.add(read_token(one))
+    except ConfigError as error:
+        return wrong(str(error), error.hint)
+    return good(f"{file} is readable by its owner only")
+
+
+async def folders(around: Surroundings) -> Sequence[str]:
+    """Return byok's folders, those that are the same only once."""
+    return [str(folder) for folder in around.paths.folders]
+
+
+def check_folder(around: Surroundings, name: str) -> CheckResult:
+    """Check that a folder and byok's files in it are this user's, and no one else's."""
+    folder = Path(name)
+    if not folder.exists():
+        return good("it does not exist yet")
+    for place in (folder, *_files_in(around.paths, folder)):
+        facts = place.stat()
+        if not hasattr(os, "geteuid"):
+            break  # Windows: the user's profile folder is private by its access list
+        if facts.st_uid != os.geteuid():
+            return wrong(
+                f"{place} belongs to another user",
+                f"sudo chown $(id -u) {shell_word(place)}",
+            )
+        if facts.st_mode & 0o022 and not facts.st_mode & stat.S_ISVTX:
+            return wrong(f"others may change {place}", f"chmod go= {shell_word(place)}")
+        if facts.st_mode & 0o055:
+            return doubtful(
+                f"others may read {place}", f"chmod go= {shell_word(place)}"
+            )
+    return good("only its owner may read it")
+
+
+def _files_in(paths: Paths, folder: Path) -> Iterator[Path]:
+    """Give byok's files in a folder that hold what is private, but for the token."""
+    known = (
+        *(paths.config, paths.log, paths.provider_data, paths.profiles, paths.models),
+        *(paths.database, paths.vectors, paths.vault, paths.vault_key),
+    )
+    yield from (file for file in known if file.is_file() and folder in file.parents)
+
+
+def check_disk(around: Surroundings) -> CheckResult:
+    """Check that there is room to write in the folders of state and data."""
+    least, where = None, Path()
+    for folder in (around.paths.state_dir, around.paths.data_dir):
+        place = _existing(folder)
+        if failure := _try_to_write(place):
+            return _no_room(place, failure)
+        free = around.machine.free(place)
+        if least is None or free < least:
+            least, where = free, place
+    least = least or 0
+    if least < _NOTHING:
+        return _no_room(where, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+    said = f"{least / 1e9:,.1f} GB free at {where}"
+    if least < _LITTLE:
+        return doubtful(f"only {said}: the index stops growing", "Free some disk space")
+    return good(said)
+
+
+def _existing(folder: Path) -> Path:
+    return next(place for place in (folder, *folder.parents) if place.is_dir())
+
+
+def _try_to_write(folder: Path) -> OSError | None:
+    """Write a file without a name, which is gone at once; return why that failed."""
+    try:
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+            file.write(bytes(_TRIED))
+    except OSError as error:
+        return error
+    return None
+
+
+def _no_room(folder: Path, error: OSError) -> CheckResult:
+    if error.errno in _FULL:
+        which = "quota" if error.errno == errno.EDQUOT else "disk"
+        return wrong(
+            f"the {which} is full at {folder}",
+            "Free some disk space: byok then goes on",
+        )
+    return wrong(
+        f"nothing can be written to {folder}: {error.strerror}",
+        "Make it writable for you, or let BYOK_HOME name another folder",
+    )
+
+
+def check_ripgrep(around: Surroundings) -> CheckResult:
+    """Check that ripgrep is found where byok looks for it, and searches."""
+    program = find_program("rg", path=around.environ.get("PATH"))
+    if program is None:
+        return doubtful(
+            "it is not in PATH: nothing is found until an index is built", _RIPGREP
+        )
+    if failure := _try_ripgrep(program):
+        return wrong(f"{program} {failure}", _RIPGREP)
+    if _is_snap(program):
+        # It needs privileges to start, which byok's service can never gain.
+        return doubtful(f"{program} is a snap, which the service cannot start", _APT)
+    return good(program)
+
+
+def _is_snap(program: str) -> bool:
+    return program.startswith("/snap/") or Path(program).resolve().name == "snap"
+
+
+def _try_ripgrep(program: str) -> str:
+    """Let it search three lines; return what went wrong."""
+    try:
+        ended = run_program(
+            [program, "--no-config", "--json", "--fixed-strings", "needle", "-"],
+            clean_environment(),
+            seconds=_SECONDS,
+            given=b"hay\na needle\nhay\n",
+        )
+    except OSError as error:
+        return f"cannot be started: {error.strerror}"
+    if ended.was_late:
+        return f"does not answer within {_SECONDS:g} s"
+    found = ended.exit_code == 0 and b'"type":"match"' in ended.out
+    return "" if found else f"does not find a word (exit {ended.exit_code})"

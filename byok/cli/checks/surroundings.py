@@ -1,0 +1,190 @@
+"""What checks look at: paths, settings, environment, the daemon; each asked once."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import threading
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from byok.cli.checks.results import CannotCheck
+from byok.cli.daemon_client.daemon import find_daemon, talking
+from byok.core.chat import Json
+from byok.core.daemon.instance import Instance, is_held
+from byok.core.errors import ByokError, ConfigError
+from byok.core.platform.paths import Paths
+from byok.core.redact import Redactor
+from byok.core.routing import Service
+from byok.settings import Settings, check_settings, load_settings
+
+T = TypeVar("T")
+_PATIENCE = 3.0  # seconds for a daemon that is just starting
+
+
+async def in_background(work: Callable[[], T], /) -> T:
+    """Return what `work` returned in a thread that nobody waits for at the end.
+
+    A lookup of a name, a keyring or a network drive may block for minutes.
+    """
+    loop = asyncio.get_running_loop()
+    waiting: asyncio.Future[Future[T]] = loop.create_future()
+    done: Future[T] = Future()
+
+    def tell() -> None:
+        if not waiting.done():  # else nobody waits any more
+            waiting.set_result(done)
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:  # raised again where it is waited for
+            done.set_exception(error)
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(tell)
+
+    threading.Thread(target=run, name="byok-doctor", daemon=True).start()
+    return (await waiting).result()
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The parts of the machine that a test replaces.
+
+    `proc` is Linux's folder of that name, `home` the user's home folder. `clock` gives
+    seconds since 1970, `free` the bytes that a folder's disk has left.
+    """
+
+    proc: Path = Path("/proc")
+    home: Path = Path("~")
+    clock: Callable[[], float] = time.time
+    free: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free
+
+
+class NoProof(CannotCheck):
+    """A process holds the daemon's lock; it hangs, still starts, or is a stranger."""
+
+
+class Surroundings:
+    """Everything that checks look at. Close it when done.
+
+    What several checks need is asked for once; the others wait for the same answer.
+    """
+
+    def __init__(
+        self,
+        paths: Paths,
+        *,
+        config: Path | None = None,
+        environ: Mapping[str, str] = os.environ,
+        machine: Machine | None = None,
+        asks_models: bool = False,
+    ) -> None:
+        """Look at nothing yet; with `asks_models` each upstream is asked a question."""
+        self.paths = paths
+        self.config = config or paths.config
+        self.environ = environ
+        self.machine = machine or Machine(home=Path("~").expanduser())
+        self.asks_models = asks_models
+        self.redactor = Redactor()
+        self._tasks: dict[str, asyncio.Task[Any]] = {}
+        self.on_close: list[Callable[[], Awaitable[None]]] = []
+
+    async def once(self, name: str, make: Callable[[], Awaitable[T]]) -> T:
+        """Return what `make` gives; it is called for the first one who asks."""
+        if name not in self._tasks:
+            self._tasks[name] = asyncio.ensure_future(make())
+        # One check that is out of time does not end what others wait for.
+        return cast("T", await asyncio.shield(self._tasks[name]))
+
+    async def close(self) -> None:
+        """End what nobody waits for any more."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        for close in self.on_close:
+            await close()
+
+    def read_settings(self) -> Settings:
+        """Read the settings, and check all that `byok serve` would refuse.
+
+        Raises:
+            ConfigError: they cannot be used.
+        """
+        settings = load_settings(self.config, environ=self.environ)
+        check_settings(settings)
+        return settings
+
+    async def settings(self) -> Settings:
+        """Return the settings.
+
+        Raises:
+            CannotCheck: they cannot be used.
+        """
+        try:
+            return await self.once("settings", self._settings)
+        except ConfigError as error:
+            raise CannotCheck("the settings cannot be used") from error
+
+    async def _settings(self) -> Settings:
+        return await in_background(self.read_settings)
+
+    async def daemon(self) -> Instance | None:
+        """Return the daemon that proved to be this user's; None if none runs.
+
+        Raises:
+            NoProof: one runs and gives no proof.
+            CannotCheck: there is no secret to ask with.
+        """
+        return await self.once("daemon", self._daemon)
+
+    async def _daemon(self) -> Instance | None:
+        found, is_there = await in_background(self._find_daemon)
+        if found is None and is_there:
+            raise NoProof("a process holds the daemon's lock and does not prove itself")
+        return found
+
+    def _find_daemon(self) -> tuple[Instance | None, bool]:
+        """Return the daemon, and whether any process holds its lock; writes nothing."""
+        if not (self.paths.lock.exists() and is_held(self.paths)):
+            return None, False
+        if not os.path.lexists(self.paths.owner_secret):  # it would be created
+            raise CannotCheck("there is no secret to ask the daemon with")
+        try:
+            return find_daemon(self.paths, _PATIENCE), True
+        except ConfigError as error:
+            raise CannotCheck("the owner's secret cannot be used") from error
+
+    async def running(self) -> Instance | None:
+        """Return the daemon if one runs and proves to be this user's."""
+        try:
+            return await self.daemon()
+        except CannotCheck:
+            return None
+
+    async def ask(self, service: Service) -> Json:
+        """Return an answer of the running daemon.
+
+        Raises:
+            CannotCheck: none runs.
+            ByokError: its own error, or it does not know the request.
+        """
+        daemon = await self.daemon()
+        if daemon is None:
+            raise CannotCheck("no daemon runs")
+        return await self.once(service.name, lambda: self._ask(daemon, service))
+
+    async def _ask(self, daemon: Instance, service: Service) -> Json:
+        async with talking(daemon, self.paths) as door:
+            return await door.answer(service, {})
+
+    async def ask_if_running(self, service: Service) -> Json | None:
+        """Return an answer of the daemon; None if there is none for any reason."""
+        try:
+            return await self.ask(service)
+        except (CannotCheck, ByokError):
+            return None

@@ -1,0 +1,485 @@
+"""Checks of upstreams: each is asked as the daemon asks it, each thing once."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+
+from byok.cli.checks.results import (
+    CannotCheck,
+    CheckResult,
+    doubtful,
+    good,
+    skip,
+    wrong,
+)
+from byok.cli.checks.surroundings import Surroundings
+from byok.core.chat import Json
+from byok.core.errors import (
+    ByokError,
+    ConfigError,
+    KeyMissing,
+    UpstreamError,
+    UpstreamRefused,
+    UpstreamUnreachable,
+)
+from byok.core.model_ids import split_id
+from byok.core.routing import Service
+from byok.core.urls import is_loopback
+from byok.dialects.default_models import choose_chat_model
+from byok.dialects.model_facts import FactSource
+from byok.dialects.presets import DEMO, PRESETS
+from byok.dialects.refusals import window_cure
+from byok.settings import Settings, UpstreamSettings, chosen_models, upstream_named
+from byok.settings.keys import KeyWanted
+from byok.settings.keys.lookup import KeyPool, UpstreamKey
+from byok.upstream.client import HttpUpstream
+from byok.upstream.discover import find_answering
+from byok.upstream.model_table import known_table
+from byok.upstream.probe.asking import ProbeAnswer, Prober, ProbeState
+from byok.upstream.probe.questions import count_to_thirty
+from byok.upstream.probe.report import ProbeOutcome
+from byok.upstream.probe.tool_cases import try_tool
+from byok.upstream.profiles import Profiles
+from byok.upstream.router import PLACEHOLDER
+from byok.upstream.transport import Transports
+from byok.wiring.apis import apis_of, base_url_of
+from byok.wiring.key_sources import keys_wanted, make_ladder
+from byok.wiring.upstreams import UpstreamSelection, make_spec, values_to_hide
+
+_NAME_ONE = "byok serve --upstream NAME, or add [upstreams.NAME] to the settings"
+_CREDENTIAL = "systemd credential"
+_DEFAULT = "default"
+_LONGEST, _MOST_COMPARED = 100, 500
+_LATEST = ":latest"  # Ollama's name for a model without a tag
+# Tokens: the instructions and tools of an agent alone take about 12,000.
+_TOO_SMALL, _SMALL = 16_384, 32_768
+QUESTION_SECONDS = 90.0  # a local server may have to load its model first
+_NOT_ASKED = skip("no model is asked unless you want it", "byok doctor --ask-models")
+
+
+async def upstreams_of(around: Surroundings) -> Mapping[str, UpstreamSettings]:
+    """Return the upstreams to be looked at, the default first.
+
+    Those are the ones of the settings, the one that the running daemon was started
+    with, or where there are none a server that answers on this machine. The demo is
+    none. Nobody else is asked anything.
+
+    Raises:
+        CannotCheck: the settings cannot be used.
+    """
+    settings = await around.settings()
+
+    async def choose() -> Mapping[str, UpstreamSettings]:
+        status = await around.ask_if_running(Service.DAEMON)
+        return await choose_upstreams(settings, status)
+
+    return await around.once("upstreams", choose)
+
+
+async def choose_upstreams(
+    settings: Settings, status: Json | None
+) -> Mapping[str, UpstreamSettings]:
+    """Return the upstreams by name, the default first, without the demo.
+
+    `status` is what the running daemon tells of itself, None if none runs. If nobody
+    names an upstream, servers on this machine are asked, as `byok serve` would.
+    """
+    found: Mapping[str, UpstreamSettings] = settings.upstreams
+    if status is not None:
+        found = {**_daemons_upstream(status, settings), **found}
+    elif not found:
+        found = await _on_this_machine()
+    return {name: one for name, one in found.items() if one.type != DEMO}
+
+
+def _daemons_upstream(
+    status: Json, settings: Settings
+) -> Mapping[str, UpstreamSettings]:
+    """Return the daemon's default upstream, which its command line may have named."""
+    name, url = str(status.get("upstream", "")), str(status.get("base_url", ""))
+    for wanted in (name, url):
+        try:
+            _, section = upstream_named(wanted, settings)
+        except ConfigError:
+            continue  # it is named like none that is known: then by its address
+        if base_url_of(section) == url:
+            return {name: section}
+    return {}
+
+
+async def _on_this_machine() -> Mapping[str, UpstreamSettings]:
+    """Return the first local preset whose server answers."""
+    local = {
+        n: UpstreamSettings(type=n) for n, preset in PRESETS.items() if preset.local
+    }
+    transports = Transports()
+    try:
+        apis = {name: apis_of(section)[0] for name, section in local.items()}
+        names = await find_answering(transports, apis)
+    finally:
+        await transports.close()
+    return {name: local[name] for name in names[:1]}
+
+
+async def section_of(around: Surroundings, name: str) -> UpstreamSettings:
+    """Return the section of an upstream that is looked at."""
+    return (await upstreams_of(around))[name]
+
+
+async def open_upstream(around: Surroundings, name: str) -> HttpUpstream:
+    """Return an upstream with its own API and key, and what is known of its models."""
+
+    async def make() -> HttpUpstream:
+        settings, section = await around.settings(), await section_of(around, name)
+        chosen = UpstreamSelection({name: section}, "")
+        for value in values_to_hide(settings, chosen):
+            around.redactor.add(value)
+        keys = [await _key(around, one) for one in keys_wanted(name, section)]
+        return HttpUpstream(
+            make_spec(name, section, settings),
+            await around.once("transports", lambda: _open_transports(around)),
+            keys[0] if len(keys) == 1 else KeyPool(keys),
+            profiles=Profiles(around.paths.profiles),
+        )
+
+    return await around.once(f"upstream {name}", make)
+
+
+async def _open_transports(around: Surroundings) -> Transports:
+    transports = Transports()
+    around.on_close.append(transports.close)
+    return transports
+
+
+async def _key(around: Surroundings, wanted: KeyWanted) -> UpstreamKey:
+    """Return the key that its check and the upstream share: a store may prompt."""
+
+    async def make() -> UpstreamKey:
+        ladder = make_ladder(around.paths, around.environ)
+        local = is_loopback(wanted.base_url)
+        return UpstreamKey(ladder, wanted, around.redactor, local=local)
+
+    return await around.once(f"key {wanted.title}", make)
+
+
+async def list_models(around: Surroundings, name: str) -> Sequence[str]:
+    """Return the models that an upstream lists; it is asked once.
+
+    Raises:
+        ByokError: it did not list them.
+    """
+    upstream = await open_upstream(around, name)
+    return await around.once(f"models {name}", upstream.models)
+
+
+async def default_id(around: Surroundings) -> str:
+    """Return the id of the model that clients get by default; "" if none is known."""
+    if status := await around.ask_if_running(Service.DAEMON):
+        return str(status.get("model", ""))
+    settings = await around.settings()
+    wanted = settings.routing.default
+    return settings.routing.aliases.get(wanted.removeprefix("byok:"), wanted)
+
+
+async def model_of(around: Surroundings, name: str) -> str:
+    """Return the model of an upstream that is looked at: its default.
+
+    Raises:
+        CannotCheck: none is known.
+    """
+    wanted = await default_id(around)
+    prefix, first = f"byok:{name}:", next(iter(await upstreams_of(around)))
+    if wanted.startswith(prefix) and wanted != f"{prefix}{PLACEHOLDER}":
+        return wanted.removeprefix(prefix)
+    if wanted and name == first and not wanted.startswith("byok:"):
+        return wanted
+    section = await section_of(around, name)
+    if own := next(filter(None, (section.model, *section.models)), ""):
+        return own
+    upstream = await open_upstream(around, name)
+    try:
+        listed = await list_models(around, name)
+    except ByokError as error:
+        raise CannotCheck("no model of it is known") from error
+    facts = [upstream.known.facts(model) for model in listed]
+    if chosen := choose_chat_model(upstream.spec.vendor, facts):
+        return chosen
+    raise CannotCheck("it lists no models")
+
+
+async def upstream_names(around: Surroundings) -> Sequence[str]:
+    """Return the upstreams that are looked at."""
+    return [*await upstreams_of(around)]
+
+
+async def check_choice(around: Surroundings) -> CheckResult:
+    """Check that there is a model to ask at all."""
+    names = [*await upstreams_of(around)]
+    if names:
+        return good(f"{len(names)} of the settings or the daemon: {', '.join(names)}")
+    status = await around.ask_if_running(Service.DAEMON)
+    if status is not None:
+        return doubtful(
+            f"the daemon uses {status.get('upstream')}: no model", _NAME_ONE
+        )
+    return doubtful(
+        "none is named and no local server answers: byok would use a key that it "
+        "finds, or its demo",
+        _NAME_ONE,
+    )
+
+
+def _has_no_list(error: UpstreamError) -> bool:
+    """Tell a server that knows no such path: some answer chats alone."""
+    if not isinstance(error, UpstreamRefused):
+        return False
+    return error.upstream_status in (404, 405, 501)
+
+
+async def check_models(around: Surroundings, name: str) -> CheckResult:
+    """Check that an upstream lists its models with the key as it is."""
+    try:
+        listed = await list_models(around, name)
+    except UpstreamError as error:
+        if not _has_no_list(error):
+            return wrong(error.message, error.hint or f"byok keys test {name}")
+        listed = ()
+    section = await section_of(around, name)
+    if not listed and (own := [*filter(None, (section.model, *section.models))]):
+        return good(f"it has none; {len(own)} of the settings")
+    if not listed:
+        cure = f"Name one: model under [upstreams.{name}]"
+        return doubtful("it has none, and the settings name no model", cure)
+    return good(f"{len(listed)} listed, such as {listed[0]}")
+
+
+async def keys_looked_up(around: Surroundings) -> Sequence[str]:
+    """Return the titles of the keys: the upstream, and the key's name if several."""
+    return [wanted.title for wanted in await _all_wanted(around)]
+
+
+async def _all_wanted(around: Surroundings) -> list[KeyWanted]:
+    upstreams = await upstreams_of(around)
+    return [one for n, section in upstreams.items() for one in keys_wanted(n, section)]
+
+
+async def check_key(around: Surroundings, title: str) -> CheckResult:
+    """Check where a key comes from; a store that cannot be read is named."""
+    wanted = next(one for one in await _all_wanted(around) if one.title == title)
+    await open_upstream(around, wanted.name)  # so that its headers are known as secrets
+    key = await _key(around, wanted)
+    try:
+        value = await key.get()
+    except KeyMissing as error:
+        return await _no_key(around, wanted, error)
+    except ConfigError as error:
+        return wrong(str(error), error.hint or f"byok keys set {title}")
+    if not value and is_loopback(wanted.base_url):  # as the daemon does
+        return good("it is asked without one, or with a stored one if it refuses")
+    if not value:
+        return good("none is set: it is asked without one")
+    if not await _daemon_has_it(around, wanted, key.source):
+        return wrong(
+            f"from {key.source} here, and the running daemon does not have it",
+            f"byok restart in this shell, or store it: byok keys set {title}",
+        )
+    return good(f"from {key.source}")
+
+
+async def _no_key(
+    around: Surroundings, wanted: KeyWanted, error: KeyMissing
+) -> CheckResult:
+    row = await _row_of_daemon(around, wanted)
+    if row.get("fingerprint"):
+        return good(f"the running daemon has it, from {row.get('source')}")
+    return wrong(error.message, error.hint)
+
+
+async def _daemon_has_it(around: Surroundings, wanted: KeyWanted, source: str) -> bool:
+    """Tell whether the daemon has the key too, where it may have another environment.
+
+    Other sources are the same for both; they are not asked twice, as they may prompt.
+    """
+    variables = (wanted.named_env, wanted.own_env, wanted.preset_env, _CREDENTIAL)
+    if source not in variables or await around.running() is None:
+        return True
+    row = await _row_of_daemon(around, wanted)
+    return not row or bool(row.get("fingerprint"))
+
+
+async def _row_of_daemon(around: Surroundings, wanted: KeyWanted) -> Json:
+    """Return what the daemon tells of a key; {} if it tells nothing."""
+    answer = await around.ask_if_running(Service.KEYS) or {}
+    rows = [row for row in answer.get("keys", ()) if row["upstream"] == wanted.title]
+    return rows[0] if rows else {}
+
+
+async def model_uses(around: Surroundings) -> Sequence[str]:
+    """Return what models are chosen for, the default first."""
+    return [*await _models_by_use(around)]
+
+
+async def _models_by_use(around: Surroundings) -> Mapping[str, tuple[str, str]]:
+    """Return upstream and model for each use, where both are known."""
+    settings = await around.settings()
+    upstreams = await upstreams_of(around)
+    uses = [(use, wanted) for use, wanted in chosen_models(settings) if wanted]
+    found: dict[str, tuple[str, str]] = {}
+    for use, wanted in [(_DEFAULT, await default_id(around)), *uses]:
+        whole = settings.routing.aliases.get(wanted.removeprefix("byok:"), wanted)
+        name, model = split_id(whole) or (next(iter(upstreams), ""), whole)
+        if name in upstreams and model and model != _DEFAULT:
+            found.setdefault(use, (name, model))
+    if _DEFAULT not in found and upstreams:
+        first = next(iter(upstreams))
+        found = {_DEFAULT: (first, ""), **found}
+    return found
+
+
+async def check_model(around: Surroundings, use: str) -> CheckResult:
+    """Check that its upstream has the model that is chosen for something."""
+    name, model = (await _models_by_use(around))[use]
+    model = model or await model_of(around, name)
+    section = await section_of(around, name)
+    try:
+        listed = await list_models(around, name)
+    except (CannotCheck, ByokError):
+        return skip(f"{model}: the list of {name} is not known")
+    if _is_there(model, listed):
+        return good(f"{model} of {name}")
+    vendor = (await open_upstream(around, name)).spec.vendor
+    if model in section.models or model in known_table().models_of(vendor):
+        return good(f"{model} of {name}, which does not list it")
+    if not listed:
+        return skip(f"{model}: {name} lists no models")
+    close = difflib.get_close_matches(model[:_LONGEST], _comparable(listed), n=1)
+    guess = f"; did you mean {close[0]}?" if close else ""
+    key = _key_of(use, name, in_section=section.model == model)
+    return wrong(
+        f"{name} has no model {model}{guess}",
+        f"byok models shows all; correct {key} in the settings",
+    )
+
+
+def _comparable(listed: Sequence[str]) -> list[str]:
+    """Return some of the names, so that a server cannot make comparing them slow."""
+    return [name for name in listed if len(name) <= _LONGEST][:_MOST_COMPARED]
+
+
+def _key_of(use: str, name: str, *, in_section: bool) -> str:
+    if use != _DEFAULT:
+        return f"{use} under [routing]"
+    return f"model under [upstreams.{name}]" if in_section else "routing.default"
+
+
+def _is_there(model: str, listed: Sequence[str]) -> bool:
+    """Tell whether a list has a model, or a dated one for which the name stands."""
+    names = {name.removeprefix("models/") for name in listed}
+    plain = model.removeprefix("models/")
+    dated = (name.startswith(f"{plain}-20") for name in names)
+    return plain in names or f"{plain}{_LATEST}" in names or any(dated)
+
+
+async def check_window(around: Surroundings, name: str) -> CheckResult:
+    """Check that the window of an upstream's default model is known and large enough.
+
+    The server of a local model may have loaded it with a small part of its window.
+    """
+    upstream = await open_upstream(around, name)
+    model = await model_of(around, name)
+    try:
+        await list_models(around, name)
+    except UpstreamUnreachable as error:
+        raise CannotCheck("it does not answer") from error
+    except ByokError:
+        pass  # a list may know the window, and need not
+    window = await upstream.window(model)
+    known, spec = upstream.known.sourced_facts(model), upstream.spec
+    if not window:
+        return doubtful(
+            f"that of {model} is unknown, so long conversations are not shortened",
+            f"context_window = TOKENS under [upstreams.{name}]",
+        )
+    dialect = spec.api.dialect
+    said = f"{window:,} tokens of {model}, by the {known.sources.get('window', 'list')}"
+    is_loaded = known.sources.get("window") is FactSource.LOADED
+    if dialect.loads_window and window < min(known.facts.window, _SMALL):
+        said = f"num_ctx cuts that of {model} to {window:,} of {known.facts.window:,}"
+    elif is_loaded and not dialect.loads_window and window < _SMALL:
+        said = f"its server cuts that of {model} to {window:,} tokens, without a word"
+    if window >= _SMALL:
+        return good(said)
+    judge = wrong if window < _TOO_SMALL else doubtful
+    return judge(
+        f"{said}: too small for an agent", window_cure(spec.vendor, dialect.name)
+    )
+
+
+async def asked_upstreams(around: Surroundings) -> Sequence[str]:
+    """Return the upstreams whose models are asked; one row where none is."""
+    return [*await upstreams_of(around)] if around.asks_models else ("",)
+
+
+async def _prober(around: Surroundings, name: str) -> Prober:
+    async def make() -> Prober:
+        upstream = await open_upstream(around, name)
+        model = await model_of(around, name)
+        return Prober(upstream, model, seconds=QUESTION_SECONDS)
+
+    return await around.once(f"prober {name}", make)
+
+
+async def _answer(around: Surroundings, name: str) -> ProbeAnswer:
+    """Return the answer to one question of a few words."""
+    prober = await _prober(around, name)
+    return await around.once(
+        f"answer {name}", lambda: prober.ask_first(count_to_thirty())
+    )
+
+
+async def check_chat(around: Surroundings, name: str = "") -> CheckResult:
+    """Check that the default model of an upstream answers."""
+    if not around.asks_models:
+        return _NOT_ASKED
+    answer, model = await _answer(around, name), await model_of(around, name)
+    if answer.error:
+        hint = answer.error.hint or f"byok probe {name}/{model}"
+        return wrong(f"{model}: {answer.error.message}", hint)
+    if not answer.text.strip():
+        return wrong(f"{model} answered without a word", f"byok probe {name}/{model}")
+    return good(f"{model} answered in {answer.seconds:.1f} s")
+
+
+async def check_streaming(around: Surroundings, name: str = "") -> CheckResult:
+    """Check that the answer came in pieces."""
+    if not around.asks_models:
+        return _NOT_ASKED
+    answer = await _answer(around, name)
+    if answer.error or not answer.text:
+        raise CannotCheck("there was no answer")
+    if answer.is_streamed:
+        return good(f"{answer.reads} pieces, the first after {answer.first:.1f} s")
+    if answer.is_streamed is None:
+        raise CannotCheck(
+            "this machine is too busy to tell whether the answer came in pieces"
+        )
+    return doubtful(
+        "the answer came in one piece",
+        "Does a proxy or gateway before the model collect answers? Let it stream",
+    )
+
+
+async def check_tool_call(around: Surroundings, name: str = "") -> CheckResult:
+    """Check that the model calls a tool, as agents need it."""
+    if not around.asks_models:
+        return _NOT_ASKED
+    if (await _answer(around, name)).error:  # nor are two questions asked at once
+        raise CannotCheck("there was no answer")
+    prober = await _prober(around, name)
+    finding = await try_tool(prober, ProbeState())
+    if finding.outcome is ProbeOutcome.YES:
+        return good(f"{prober.model} calls a tool, {finding.detail}")
+    judge = doubtful if finding.outcome is ProbeOutcome.NO else wrong
+    return judge(
+        f"{prober.model} calls no tool: {finding.detail}",
+        "Agents need tools: choose another model (byok models)",
+    )

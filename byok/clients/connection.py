@@ -1,0 +1,311 @@
+"""Point a client's settings file at byok, and undo that: what each client needs."""
+
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import NamedTuple
+
+from byok.clients import jsonc, toml_text
+from byok.clients.document import TextFormat, put_all, take_out, value_digest
+from byok.clients.editor import Setting, SettingPath, decode_text, encode_text
+from byok.clients.locations import ClientKind
+from byok.clients.settings_file import (
+    LARGEST,
+    Backup,
+    BackupStore,
+    SettingsFile,
+    check_unchanged,
+    read_settings_file,
+    remove_settings_file,
+    replace_settings_file,
+)
+from byok.core.errors import ConfigError
+
+# The settings that each client needs, in the form that it documents.
+
+
+FORMATS = {
+    ClientKind.VSCODE: TextFormat.JSONC,
+    ClientKind.VSCODE_INSIDERS: TextFormat.JSONC,
+    ClientKind.VSCODIUM: TextFormat.JSONC,
+    ClientKind.CURSOR: TextFormat.JSONC,
+    ClientKind.CODEX: TextFormat.TOML,
+    ClientKind.OPENCODE: TextFormat.JSONC,
+    ClientKind.AIDER: TextFormat.YAML,
+    ClientKind.CONTINUE: TextFormat.YAML,
+}
+# Clients of OpenAI's API, which name their model in their settings.
+NEEDS_MODEL = frozenset(
+    {ClientKind.CODEX, ClientKind.OPENCODE, ClientKind.AIDER, ClientKind.CONTINUE}
+)
+_OBJECT = "augment.advanced"
+
+
+class DaemonAddress(NamedTuple):
+    """Where byok answers, the client token and its file, and the model to ask for."""
+
+    url: str
+    token: str
+    token_file: PurePath
+    model: str = ""
+
+    @property
+    def openai_url(self) -> str:
+        """The base URL for clients of OpenAI's API."""
+        return f"{self.url}/v1"
+
+
+def settings_for(
+    client: ClientKind, daemon: DaemonAddress, text: str = "", *, windows: bool = False
+) -> tuple[Setting, ...]:
+    """Return the settings that a client needs; `text` is its current file.
+
+    Raises:
+        ValueError: the text cannot be read.
+    """
+    match client:
+        case ClientKind.CODEX:
+            return _codex(daemon, text, windows=windows)
+        case ClientKind.OPENCODE:
+            return _opencode(daemon)
+        case ClientKind.AIDER:
+            return _aider(daemon)
+        case ClientKind.CONTINUE:
+            return _continue(daemon, text)
+        case _:
+            return _vscode(daemon, text)
+
+
+def _vscode(daemon: DaemonAddress, text: str) -> tuple[Setting, ...]:
+    """Return the two settings of the extension.
+
+    They may stand in an object `augment.advanced` as well. Where one is, it decides if
+    it comes last in the file, so they are set in there, and beside it if they are.
+    """
+    values = {"completionURL": daemon.url, "apiToken": daemon.token}
+    objects = isinstance(jsonc.read(text, (_OBJECT,)), dict)
+    settings = []
+    for name, value in values.items():
+        dotted = (f"{_OBJECT}.{name}",)
+        if objects:
+            settings.append(Setting((_OBJECT, name), value))
+        if not objects or isinstance(jsonc.read(text, dotted), str):
+            settings.append(Setting(dotted, value))
+    return tuple(settings)
+
+
+def _codex(daemon: DaemonAddress, text: str, *, windows: bool) -> tuple[Setting, ...]:
+    """Return a provider that gets the token from byok's file, so no copy goes stale.
+
+    "Custom model providers" of developers.openai.com/codex/config-advanced. It may not
+    be combined with a variable for the token: one that the user named stays.
+    """
+    here = ("model_providers", "byok")
+    program, *arguments = ["cmd", "/d", "/c", "type"] if windows else ["cat"]
+    settings = (
+        Setting(("model",), daemon.model),
+        Setting(("model_provider",), "byok"),
+        Setting((*here, "name"), "byok"),
+        Setting((*here, "base_url"), daemon.openai_url),
+        Setting((*here, "wire_api"), "responses"),
+    )
+    if isinstance(toml_text.read(text, (*here, "env_key")), str):
+        return settings
+    return (
+        *settings,
+        Setting((*here, "auth", "command"), program),
+        Setting((*here, "auth", "args"), [*arguments, str(daemon.token_file)]),
+    )
+
+
+def _opencode(daemon: DaemonAddress) -> tuple[Setting, ...]:
+    """Return a provider; opencode reads the token from byok's file.
+
+    "Custom provider" of opencode.ai/docs/providers, "Variables" of .../docs/config.
+    """
+    here = ("provider", "byok")
+    return (
+        Setting((*here, "npm"), "@ai-sdk/openai-compatible"),
+        Setting((*here, "name"), "byok"),
+        Setting((*here, "options", "baseURL"), daemon.openai_url),
+        Setting(
+            (*here, "options", "apiKey"), f"{{file:{daemon.token_file.as_posix()}}}"
+        ),
+        Setting((*here, "models", daemon.model, "name"), daemon.model),
+        Setting(("model",), f"byok/{daemon.model}"),
+    )
+
+
+def _aider(daemon: DaemonAddress) -> tuple[Setting, ...]:
+    """Return aider's options for an API like OpenAI's.
+
+    aider.chat/docs/config/aider_conf.html and .../llms/openai-compat.html.
+    """
+    return (
+        Setting(("model",), f"openai/{daemon.model}"),
+        Setting(("openai-api-base",), daemon.openai_url),
+        Setting(("openai-api-key",), daemon.token),
+    )
+
+
+def _continue(daemon: DaemonAddress, text: str) -> tuple[Setting, ...]:
+    """Return a model of the list, and what every file must begin with.
+
+    "config.yaml reference" of docs.continue.dev/reference.
+    """
+    model = {
+        "name": "byok",
+        "provider": "openai",
+        "model": daemon.model,
+        "apiBase": daemon.openai_url,
+        "apiKey": daemon.token,
+    }
+    head = {"name": "byok", "version": "1.0.0", "schema": "v1"}
+    return (
+        *(Setting((name,), value) for name, value in head.items() if not text.strip()),
+        Setting(("models", "name=byok"), model),
+    )
+
+
+_LARGEST_SLOW = 250_000  # bytes; with TOML or YAML they take seconds
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """A change of a settings file that is not made yet.
+
+    `after` is None if the file is to be removed. `changed` are settings of byok that
+    somebody has changed since, and that stay. `backup` is what will be saved, or None
+    where the one that there is will be removed.
+    """
+
+    client: ClientKind
+    file: SettingsFile
+    after: bytes | None
+    backup: Backup | None = None
+    changed: tuple[SettingPath, ...] = ()
+    is_exact: bool = True
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether it changes the file at all."""
+        return self.after != self.file.raw
+
+
+@dataclass(frozen=True, slots=True)
+class FileConnector:
+    """Plans changes of settings files below a home."""
+
+    backups: BackupStore
+    home: Path
+    windows: bool = False
+
+    def plan_connect(
+        self, client: ClientKind, path: Path, daemon: DaemonAddress
+    ) -> FileChange:
+        """Plan to write byok's settings to a file.
+
+        Raises:
+            ConfigError: the file cannot be read or changed; the hint says what to do.
+        """
+        file = self._read(client, path)
+        backup = self.backups.find(client, file.path)
+        before = file.raw
+        if backup and file.raw is not None:
+            before = _undo(client, file, backup)[0]
+        try:
+            old = decode_text(file.raw or b"")
+            settings = settings_for(client, daemon, old.text, windows=self.windows)
+            new = old._replace(text=put_all(old.text, settings, FORMATS[client]))
+        except ValueError as error:
+            raise _unfit(file, error) from None
+        after = encode_text(new)
+        backup = backup or Backup(client, file.path, before)
+        if before != backup.before:
+            backup = Backup(client, file.path, before, values=backup.values)
+        digests = {path: value_digest(value) for path, value in settings}
+        return FileChange(client, file, after, backup.with_written(after, digests))
+
+    def plan_disconnect(self, client: ClientKind, path: Path) -> FileChange:
+        """Plan to remove byok's settings from a file.
+
+        Raises:
+            ConfigError: byok has not written there, or as in `plan_connect`.
+        """
+        if not path.parent.is_dir():
+            raise ConfigError(
+                f"There is nothing to undo: {path.parent} does not exist."
+            )
+        file = self._read(client, path)
+        backup = self.backups.find(client, file.path)
+        if backup is None:
+            raise ConfigError(
+                f"byok has not changed {file.path}.",
+                hint=f"byok connect {client} prints the settings to look for.",
+            )
+        if file.raw is None:
+            return FileChange(client, file, None)
+        after, changed = _undo(client, file, backup)
+        return FileChange(
+            client,
+            file,
+            after,
+            changed=changed,
+            is_exact=after == backup.before,
+        )
+
+    def carry_out(self, change: FileChange) -> None:
+        """Make a change; the backup is saved before the file is touched.
+
+        Raises:
+            ConfigError: the file has changed meanwhile, or cannot be written.
+        """
+        if change.backup is not None:
+            self._connect(change, change.backup)
+            return
+        if change.is_needed and change.after is None:
+            remove_settings_file(change.file)
+        elif change.is_needed and change.after is not None:
+            replace_settings_file(change.file, change.after)
+        is_gone = change.file.raw is None
+        self.backups.remove(change.client, change.file.path, is_gone=is_gone)
+
+    def _connect(self, change: FileChange, backup: Backup) -> None:
+        if not change.is_needed or change.after is None:
+            return
+        check_unchanged(change.file)  # else the backup would be one of another text
+        is_first = self.backups.find(change.client, change.file.path) is None
+        self.backups.save(backup, change.file.raw)
+        try:
+            replace_settings_file(change.file, change.after)
+        except ConfigError:
+            if is_first:  # the file is untouched, so there is nothing to go back to
+                self.backups.remove(change.client, change.file.path)
+            raise
+
+    def _read(self, client: ClientKind, path: Path) -> SettingsFile:
+        largest = LARGEST if FORMATS[client] is TextFormat.JSONC else _LARGEST_SLOW
+        return read_settings_file(path, self.home, largest=largest)
+
+
+def _undo(
+    client: ClientKind, file: SettingsFile, backup: Backup
+) -> tuple[bytes | None, tuple[SettingPath, ...]]:
+    """Return the file without byok's settings, and those that others changed."""
+    raw = file.raw or b""
+    if backup.is_as_written(raw) or raw == backup.before:
+        return backup.before, ()
+    try:
+        base = decode_text(backup.before or b"")
+        now = decode_text(raw)
+        taken = take_out(now.text, base.text, backup.values.items(), FORMATS[client])
+    except ValueError as error:
+        raise _unfit(file, error) from None
+    return encode_text(now._replace(text=taken.text)), taken.changed
+
+
+def _unfit(file: SettingsFile, error: ValueError) -> ConfigError:
+    return ConfigError(
+        f"{file.path}: {error}. Nothing was changed.",
+        hint="Correct it in the program it belongs to, and try again; or change it by "
+        "hand: byok connect prints the settings without --write.",
+    )

@@ -1,0 +1,99 @@
+"""Set all settings of a client in a text, and take them out again."""
+
+import hashlib
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import orjson
+
+from byok.clients import jsonc, toml_text, yaml_text
+from byok.clients.editor import MISSING, Setting, SettingPath, TextEditor
+
+
+class TextFormat(StrEnum):
+    """How a settings file is written."""
+
+    JSONC = "jsonc"
+    TOML = "toml"
+    YAML = "yaml"
+
+
+_EMPTY: tuple[Any, ...] = ({}, [], None)
+
+
+class TakenOut(NamedTuple):
+    """A text without byok's settings; `changed` are those that others changed since."""
+
+    text: str
+    changed: tuple[SettingPath, ...]
+
+
+EDITORS = {
+    TextFormat.JSONC: TextEditor(jsonc),
+    TextFormat.TOML: TextEditor(toml_text),
+    TextFormat.YAML: TextEditor(yaml_text),
+}
+
+
+def put_all(text: str, settings: Iterable[Setting], format: TextFormat) -> str:
+    """Return the text with these settings; the same text if it has them already.
+
+    Raises:
+        ValueError: the text cannot be read, or not be changed without other changes.
+    """
+    for path, value in settings:
+        text = EDITORS[format].put(text, path, value)
+    return text
+
+
+def take_out(
+    text: str,
+    base: str,
+    written: Iterable[tuple[SettingPath, frozenset[str]]],
+    format: TextFormat,
+) -> TakenOut:
+    """Remove byok's settings from a text that was edited since.
+
+    Each gets the value that it has in `base`, the text before byok's. `written` are the
+    digests of the values that byok wrote at a path: others stay.
+
+    Raises:
+        ValueError: as in `put_all`.
+    """
+    editor, new, changed = EDITORS[format], text, list[SettingPath]()
+    for path, digests in reversed(tuple(written)):
+        value = editor.read(new, path)
+        if value is MISSING:
+            continue
+        if value_digest(value) not in digests:
+            changed.append(path)
+        elif editor.read(base, path) is not MISSING:
+            new = editor.restore(new, path, base)
+        else:
+            new = _drop_with_parents(editor, new, path, base)
+    return TakenOut(new, tuple(reversed(changed)))
+
+
+def value_digest(value: Any) -> str:
+    """Return what stands for a value in byok's own records."""
+    option = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
+    raw = orjson.dumps(value, default=str, option=option)
+    return hashlib.sha256(raw).hexdigest()
+
+
+def _drop_with_parents(
+    editor: TextEditor, text: str, path: SettingPath, base: str
+) -> str:
+    """Drop a value, and what was made to hold it."""
+    text = editor.drop(text, path)
+    for depth in range(len(path) - 1, 0, -1):
+        parent = path[:depth]
+        if editor.read(text, parent) not in _EMPTY:
+            break
+        former = editor.read(base, parent)
+        if former is MISSING:
+            text = editor.drop(text, parent)
+        elif former in _EMPTY:
+            return editor.restore(text, parent, base)
+    return text

@@ -1,0 +1,292 @@
+"""The clients that byok connects, where byok runs, and where their settings are."""
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from byok.core.errors import ConfigError
+from byok.core.escapes import shell_word
+
+# The clients that `byok connect` knows.
+
+
+class ClientKind(StrEnum):
+    """The clients that byok prints or writes settings for."""
+
+    VSCODE = "vscode"
+    VSCODE_INSIDERS = "vscode-insiders"
+    VSCODIUM = "vscodium"
+    CURSOR = "cursor"
+    JETBRAINS = "jetbrains"
+    CLI = "cli"
+    SDK = "sdk"
+    CODEX = "codex"
+    OPENCODE = "opencode"
+    AIDER = "aider"
+    CONTINUE = "continue"
+
+    @property
+    def readable_name(self) -> str:
+        """The name for people."""
+        return _NAMES[self]
+
+    @property
+    def is_editor(self) -> bool:
+        """Whether it is VS Code, or an editor that is made from it."""
+        return self in EDITORS_LIKE_VSCODE
+
+
+EDITORS_LIKE_VSCODE = frozenset(
+    {
+        ClientKind.VSCODE,
+        ClientKind.VSCODE_INSIDERS,
+        ClientKind.VSCODIUM,
+        ClientKind.CURSOR,
+    }
+)
+_NAMES = {
+    ClientKind.VSCODE: "VS Code",
+    ClientKind.VSCODE_INSIDERS: "VS Code Insiders",
+    ClientKind.VSCODIUM: "VSCodium",
+    ClientKind.CURSOR: "Cursor",
+    ClientKind.JETBRAINS: "the JetBrains plugin",
+    ClientKind.CLI: "the CLI",
+    ClientKind.SDK: "the SDKs",
+    ClientKind.CODEX: "Codex",
+    ClientKind.OPENCODE: "opencode",
+    ClientKind.AIDER: "aider",
+    ClientKind.CONTINUE: "Continue",
+}
+
+
+# Where byok runs: on the desktop itself, in WSL, behind SSH, or in a container.
+#
+# Then the editor's window may be on another machine than its extensions, and each has a
+# settings file and a 127.0.0.1 of its own.
+
+
+_LONGEST = 1000
+
+
+class RunPlace(StrEnum):
+    """Where byok runs, as far as it matters to clients."""
+
+    DESKTOP = "desktop"
+    WSL = "wsl"
+    SSH = "ssh"
+    CONTAINER = "container"
+
+
+def read_start(path: str) -> str | None:
+    """Return the first characters of a file of the system, None if there is none."""
+    try:
+        with Path(path).open(encoding="utf-8", errors="replace") as file:
+            return file.read(_LONGEST)
+    except OSError:
+        return None
+
+
+def find_run_place(
+    environ: Mapping[str, str], read: Callable[[str], str | None] = read_start
+) -> RunPlace:
+    """Tell where this process runs.
+
+    Containers: Docker and Podman make a file, systemd and Podman set `container`, VS
+    Code sets REMOTE_CONTAINERS, Codespaces CODESPACES. WSL sets WSL_DISTRO_NAME, and
+    its kernel has Microsoft's name. sshd sets SSH_CONNECTION.
+    """
+    marks = ("REMOTE_CONTAINERS", "CODESPACES", "container")
+    if any(environ.get(mark) for mark in marks):
+        return RunPlace.CONTAINER
+    if any(read(file) is not None for file in ("/.dockerenv", "/run/.containerenv")):
+        return RunPlace.CONTAINER
+    kernel = read("/proc/sys/kernel/osrelease") or ""
+    if environ.get("WSL_DISTRO_NAME") or "microsoft" in kernel.casefold():
+        return RunPlace.WSL
+    if environ.get("SSH_CONNECTION") or environ.get("SSH_TTY"):
+        return RunPlace.SSH
+    return RunPlace.DESKTOP
+
+
+def advise(
+    client: ClientKind,
+    place: RunPlace,
+    port: int,
+    *,
+    is_remote_file: bool | None,
+    windows_files: Iterable[Path] = (),
+) -> list[str]:
+    """Return sentences on which side the settings belong, and how byok is reached.
+
+    `is_remote_file` says that the file is the one of this machine for windows that are
+    opened from another; None is a file that the user named. `windows_files` are those
+    of the same editor on the Windows around WSL.
+    """
+    if place is RunPlace.DESKTOP or not client.is_editor:
+        return [_TOOLS[place]] if place in _TOOLS else []
+    lines = [_FILES[is_remote_file]] if is_remote_file is not None else []
+    lines.append(_REACH[place].format(port=port))
+    if place is RunPlace.WSL:
+        lines += [
+            f"On Windows that is: --file {shell_word(file)}" for file in windows_files
+        ]
+    return lines
+
+
+_TOOLS = {
+    RunPlace.WSL: (
+        "byok runs in WSL. These settings are for programs that run in WSL too; those "
+        "on Windows have their own files there."
+    ),
+    RunPlace.CONTAINER: (
+        "byok runs in a container. These settings are for programs in the same "
+        "container: to all others, 127.0.0.1 is another machine."
+    ),
+}
+_FILES = {
+    True: (
+        "This is the remote settings file of this machine: it counts in every window "
+        "that is connected to it, and in no other."
+    ),
+    False: (
+        "This file counts in windows that are opened on this machine itself. The ones "
+        "that are connected from another machine read this machine's remote settings, "
+        "which the editor makes when it first connects: run this command again then."
+    ),
+}
+_REACH = {
+    RunPlace.WSL: (
+        "Extensions in WSL reach byok at 127.0.0.1:{port}. So do windows that are "
+        "opened on Windows itself, as WSL forwards the port; their settings are in "
+        "%APPDATA% on Windows: name that file with --file, by its path below /mnt/c."
+    ),
+    RunPlace.SSH: (
+        "Extensions on this host reach byok at 127.0.0.1:{port}. If byok ran on the "
+        "computer in front of you instead, they would reach it through a tunnel: "
+        "ssh -R {port}:127.0.0.1:{port} HOST"
+    ),
+    RunPlace.CONTAINER: (
+        "Extensions in this container reach byok at 127.0.0.1:{port}. A byok outside "
+        "of it would be reached only if the container shares the host's network "
+        "(--network=host)."
+    ),
+}
+
+
+# The folders of editors, and those of their servers for remote windows.
+_EDITORS = {
+    ClientKind.VSCODE: ("Code", ".vscode-server"),
+    ClientKind.VSCODE_INSIDERS: ("Code - Insiders", ".vscode-server-insiders"),
+    ClientKind.VSCODIUM: ("VSCodium", ".vscodium-server"),
+    ClientKind.CURSOR: ("Cursor", ".cursor-server"),
+}
+
+_DRIVE = Path("/mnt/c")  # where WSL mounts the disk of Windows, unless told otherwise
+_MOST_FILES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ClientMachine:
+    """Facts that tell where programs keep their settings; `system` is sys.platform."""
+
+    system: str
+    environ: Mapping[str, str]
+    home: Path
+    place: RunPlace = RunPlace.DESKTOP
+
+
+class FileLocation(NamedTuple):
+    """A settings file; `is_remote` if it is for windows opened from other machines."""
+
+    path: Path
+    is_remote: bool = False
+
+
+def find_location(
+    client: ClientKind, machine: ClientMachine, profile: str = ""
+) -> FileLocation:
+    """Return where the user's settings of a client are, whether the file exists or not.
+
+    `profile` is the id of one of VS Code's profiles.
+
+    Raises:
+        ConfigError: the client has no profiles, or there is none with this id.
+    """
+    if client.is_editor:
+        return _find_editor(client, machine, profile)
+    if profile:
+        raise ConfigError(f"{client.readable_name} has no profiles that byok knows.")
+    home, environ = machine.home, machine.environ
+    match client:
+        case ClientKind.CODEX:  # github.com/openai/codex, docs/config.md
+            return FileLocation(
+                _folder(environ, "CODEX_HOME", home / ".codex") / "config.toml"
+            )
+        case ClientKind.OPENCODE:  # opencode.ai/docs/config
+            return FileLocation(_find_opencode(machine))
+        case ClientKind.AIDER:  # aider.chat/docs/config/aider_conf.html
+            return FileLocation(home / ".aider.conf.yml")
+        case ClientKind.CONTINUE:  # docs.continue.dev/reference
+            return FileLocation(home / ".continue" / "config.yaml")
+        case _:
+            raise ConfigError(f"{client.readable_name} has no file of settings.")
+
+
+def find_windows_files(client: ClientKind, drive: Path = _DRIVE) -> list[Path]:
+    """Return an editor's settings files on the Windows that WSL runs in."""
+    name = _EDITORS[client][0]
+    found = drive.glob(f"Users/*/AppData/Roaming/{name}/User/settings.json")
+    return sorted(itertools.islice(found, _MOST_FILES))
+
+
+def _find_editor(
+    client: ClientKind, machine: ClientMachine, profile: str
+) -> FileLocation:
+    """Return the file that code.visualstudio.com/docs/configure/settings names.
+
+    Where byok runs on a remote machine, it is that machine's file if the editor has
+    made its folder ("SSH host-specific settings" of code.visualstudio.com/docs/remote).
+    """
+    name, server = _EDITORS[client]
+    remote = machine.home / server / "data" / "Machine"
+    is_away = machine.place is not RunPlace.DESKTOP
+    if is_away and not profile and remote.is_dir():
+        return FileLocation(remote / "settings.json", is_remote=True)
+    user = _application_folder(machine) / name / "User"
+    if not profile:
+        return FileLocation(user / "settings.json")
+    known = sorted(p.name for p in (user / "profiles").glob("*") if p.is_dir())
+    if profile not in known:
+        raise ConfigError(
+            f"{client.readable_name} has no profile {profile}.",
+            hint=f"There are: {', '.join(known)}."
+            if known
+            else "There are none; leave --profile out.",
+        )
+    return FileLocation(user / "profiles" / profile / "settings.json")
+
+
+def _application_folder(machine: ClientMachine) -> Path:
+    home, environ = machine.home, machine.environ
+    if machine.system == "win32":
+        return _folder(environ, "APPDATA", home / "AppData" / "Roaming")
+    if machine.system == "darwin":
+        return home / "Library" / "Application Support"
+    return _folder(environ, "XDG_CONFIG_HOME", home / ".config")
+
+
+def _find_opencode(machine: ClientMachine) -> Path:
+    """Return the file that there is; both names are read, and merged."""
+    if named := machine.environ.get("OPENCODE_CONFIG", ""):
+        return Path(named)
+    folder = _folder(machine.environ, "XDG_CONFIG_HOME", machine.home / ".config")
+    files = [folder / "opencode" / f"opencode.{ending}" for ending in ("jsonc", "json")]
+    return next((file for file in files if file.exists()), files[1])
+
+
+def _folder(environ: Mapping[str, str], name: str, default: Path) -> Path:
+    value = environ.get(name, "")
+    return Path(value) if Path(value).is_absolute() else default

@@ -1,0 +1,370 @@
+"""Install, remove and control the service of this machine's system."""
+
+import os
+import socket
+import stat
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+from byok.clients.service.base import (
+    Launch,
+    Run,
+    ServiceFile,
+    ServiceState,
+    ServiceSystem,
+    find_mark,
+    mark_of,
+    run,
+    run_all,
+)
+from byok.clients.service.launchd import Launchd
+from byok.clients.service.systemd import Systemd
+from byok.clients.service.windows_tasks import WindowsTasks
+from byok.core.errors import CannotStart, ConfigError, NotReady
+from byok.core.platform.paths import Paths, make_private, sync_folder, write_private
+from byok.core.platform.programs import safe_path_entries
+
+# Write and remove the files of a service: only those that byok wrote.
+
+
+_LONGEST = 64 * 1024
+
+
+def read_file(path: Path) -> str | None:
+    """Return the content of a file; None if there is none.
+
+    Raises:
+        ConfigError: it is a link, no plain file, or too large for one of byok's.
+    """
+    try:
+        facts = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if not stat.S_ISREG(facts.st_mode) or facts.st_size > _LONGEST:
+        raise _foreign(path)
+    with path.open("rb") as file:
+        raw = file.read(_LONGEST)
+    encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
+    return raw.decode(encoding, "replace")
+
+
+def read_mark(path: Path) -> str:
+    """Return the mark of a file of byok's; "" if there is no file.
+
+    Raises:
+        ConfigError: the file is not byok's.
+    """
+    content = read_file(path)
+    if content is None:
+        return ""
+    mark = find_mark(content)
+    if not mark:
+        raise _foreign(path)
+    return mark
+
+
+def write_files(files: Sequence[ServiceFile]) -> None:
+    """Write all files, each as a whole.
+
+    Raises:
+        ConfigError: one would replace a file that is not byok's; none is written.
+    """
+    for file in files:
+        read_mark(file.path)
+    for file in files:
+        write_private(file.path, file.content.encode(file.encoding))
+
+
+def remove_files(paths: Iterable[Path]) -> list[Path]:
+    """Remove the files that byok wrote, and return them.
+
+    Raises:
+        ConfigError: one is not byok's; none is removed.
+    """
+    ours = [path for path in paths if read_mark(path)]
+    for path in ours:
+        path.unlink(missing_ok=True)
+        sync_folder(path.parent)
+    return ours
+
+
+def _foreign(path: Path) -> ConfigError:
+    return ConfigError(
+        f"{path} was not written by byok; it was not changed.",
+        hint="Move it away, then try again.",
+    )
+
+
+# Which system keeps programs running on this machine, and what it is to run.
+
+
+# They move byok's folders; a service does not see those of a shell.
+_PLACES = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME")
+
+
+def choose_system(
+    paths: Paths,
+    platform: str = sys.platform,
+    environ: Mapping[str, str] = os.environ,
+) -> ServiceSystem:
+    """Return the service manager of this operating system, whether it runs or not.
+
+    Raises:
+        CannotStart: byok knows none.
+    """
+    home = Path.home()
+    if platform == "linux":
+        folder = environ.get("XDG_CONFIG_HOME", "")
+        config = Path(folder) if Path(folder).is_absolute() else home / ".config"
+        return Systemd(config / "systemd" / "user")
+    if platform == "darwin":
+        return Launchd(home / "Library" / "LaunchAgents", _user_id())
+    if platform == "win32":
+        names = (environ.get("USERDOMAIN", ""), environ.get("USERNAME", ""))
+        return WindowsTasks(paths.state_dir, "\\".join(filter(None, names)))
+    raise CannotStart(
+        f"byok knows no service manager of this system ({platform}).",
+        code="service",
+        hint="Start `byok serve` where the system starts your programs.",
+    )
+
+
+def make_launch(
+    paths: Paths,
+    port: int,
+    config: Path | None = None,
+    *,
+    sandbox: bool = True,
+    environ: Mapping[str, str] = os.environ,
+    platform: str = sys.platform,
+) -> Launch:
+    """Return what the service runs: this interpreter, on the folders of now.
+
+    Raises:
+        ConfigError: a path has characters that no service can be given.
+    """
+    places = {"BYOK_HOME": str(paths.config_dir)} if environ.get("BYOK_HOME") else {}
+    if platform != "win32":
+        places |= {
+            name: environ[name]
+            for name in _PLACES
+            if Path(environ.get(name, "")).is_absolute()
+        }
+        if path := _search_path(environ):
+            places["PATH"] = path
+    folders = paths.folders
+    return Launch(
+        python=sys.executable,
+        options=("--config", str(config.absolute())) if config else (),
+        environment=places,
+        folders=_outermost(folders),
+        port=port,
+        mark=mark_of(paths.state_dir),
+        has_ipv6=_has_ipv6(),
+        sandbox=sandbox,
+    )
+
+
+def _search_path(environ: Mapping[str, str]) -> str:
+    """Return the folders with programs of now.
+
+    A service has few of its own; ripgrep, git and key commands may be in others. A
+    virtual environment that this shell uses belongs to a project, which may be
+    anybody's.
+    """
+    project = environ.get("VIRTUAL_ENV", "")
+    entries = safe_path_entries(
+        environ.get("PATH", ""), [Path(project)] if project else ()
+    )
+    return os.pathsep.join(dict.fromkeys(filter(str.isprintable, map(str, entries))))
+
+
+def _outermost(folders: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Return the folders that are in none of the others."""
+    return tuple(
+        folder
+        for folder in folders
+        if not any(other in folder.parents for other in folders)
+    )
+
+
+def _has_ipv6() -> bool:
+    try:
+        with closing(socket.socket(socket.AF_INET6, socket.SOCK_STREAM)) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+def _user_id() -> int:
+    return os.getuid() if hasattr(os, "getuid") else 0
+
+
+_CODE = "service"
+
+
+@dataclass(frozen=True, slots=True)
+class UserService:
+    """byok as a service of this user: `paths` are of the daemon that it starts."""
+
+    system: ServiceSystem
+    paths: Paths
+    run: Run = run
+
+    @classmethod
+    def of_this_machine(cls, paths: Paths) -> Self:
+        """Return the service of this operating system.
+
+        Raises:
+            CannotStart: byok knows none.
+        """
+        return cls(choose_system(paths), paths)
+
+    def is_installed(self) -> bool:
+        """Tell whether a service starts a daemon of these paths.
+
+        Raises:
+            ConfigError: a file of its name is not byok's.
+        """
+        mark = mark_of(self.paths.state_dir)
+        marks = [read_mark(path) for path in self.system.paths]  # all are looked at
+        return set(marks) == {mark}
+
+    def is_for_others(self) -> bool:
+        """Tell whether byok installed a service that uses other folders.
+
+        Raises:
+            ConfigError: a file of its name is not byok's.
+        """
+        marks = {read_mark(path) for path in self.system.paths}
+        return bool(marks - {"", mark_of(self.paths.state_dir)})
+
+    def check_owner(self) -> None:
+        """Refuse to touch a service that uses other folders.
+
+        Raises:
+            ConfigError: it does, or a file of its name is not byok's.
+        """
+        if self.is_for_others():
+            raise ConfigError(
+                "A service of byok with other folders is installed.",
+                hint="Remove it with the BYOK_HOME of then: byok service uninstall",
+            )
+
+    def check_system(self) -> None:
+        """Check that the service manager runs.
+
+        Raises:
+            CannotStart: it does not; the hint says what to do.
+        """
+        if self.system.check is None:
+            return
+        try:
+            self.run(self.system.check)
+        except CannotStart as error:
+            raise CannotStart(
+                f"{self.system.title} does not run here, or not for you.",
+                code=_CODE,
+                hint=self.system.cure,
+            ) from error
+
+    def fit(self, launch: Launch) -> Launch:
+        """Return what the system supports of this."""
+        if self.system.probe is None:
+            return launch
+        try:
+            self.run(self.system.probe)
+        except CannotStart:
+            return replace(launch, sandbox=False)
+        return launch
+
+    def install(self, files: list[ServiceFile], launch: Launch) -> None:
+        """Write the files, and let the system start the service now and at login.
+
+        Raises:
+            ConfigError: a file of such a name is not byok's.
+            CannotStart: the system did not do its part.
+        """
+        self._check_name()
+        for folder in launch.folders:
+            make_private(folder)
+        write_files(files)
+        run_all(self.system.install, self.run)
+
+    def uninstall(self) -> list[str]:
+        """Stop the service and remove its files; return their names.
+
+        Raises:
+            ConfigError: a file of such a name is not byok's, or the service uses other
+                folders; nothing is removed.
+            CannotStart: the system did not do its part.
+        """
+        if not any([read_mark(path) for path in self.system.paths]):
+            return []
+        self.check_owner()
+        run_all(self.system.remove, self.run)
+        gone = remove_files(self.system.paths)
+        run_all(self.system.forget, self.run)
+        return [str(path) for path in gone]
+
+    def start(self) -> None:
+        """Start the service; nothing happens if it runs.
+
+        Raises:
+            NotReady: it is not installed.
+            CannotStart: the system did not do its part.
+        """
+        self._check_installed()
+        run_all(self.system.start, self.run)
+
+    def stop(self) -> None:
+        """Stop the service until the next login or `start`.
+
+        Raises:
+            NotReady: it is not installed.
+            CannotStart: the system did not do its part.
+        """
+        self._check_installed()
+        run_all(self.system.stop, self.run)
+
+    def restart(self) -> None:
+        """Stop the service and start it.
+
+        Raises:
+            NotReady: it is not installed.
+            CannotStart: the system did not do its part.
+        """
+        self._check_installed()
+        run_all(self.system.restart, self.run)
+
+    def state(self) -> ServiceState:
+        """Ask the system for the state of the service.
+
+        Raises:
+            CannotStart: it does not answer.
+        """
+        return self.system.read_state(run_all(self.system.query, self.run))
+
+    def _check_name(self) -> None:
+        taken = self.system.taken
+        if taken is None or any([read_mark(path) for path in self.system.paths]):
+            return
+        if self.run(replace(taken, may_fail=True)).exit_code == 0:
+            raise ConfigError(
+                f"{self.system.title} has another service with the name byok; it was "
+                "not changed.",
+                hint="Remove or rename it, then try again.",
+            )
+
+    def _check_installed(self) -> None:
+        if not self.is_installed():
+            raise NotReady(
+                "byok is not installed as a service.",
+                code=_CODE,
+                hint="Run: byok service install",
+            )

@@ -1,0 +1,85 @@
+"""Memories that stay small: the entries used last, and what was said once."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class BoundedMap(Generic[K, V]):
+    """A map of the entries that were used last; the others are forgotten.
+
+    Several threads may use it: at worst, it forgets a little too much or too little.
+    """
+
+    def __init__(self, limit: int, weigh: Callable[[K, V], int] | None = None) -> None:
+        """Keep `limit` entries, or what weighs as much; the newest always stays."""
+        self._limit = limit
+        self._weigh = weigh
+        self._weight = 0
+        self._entries: OrderedDict[K, V] = OrderedDict()
+
+    def get(self, key: K) -> V | None:
+        """Return the value of a key, which counts as used; None without one."""
+        value = self._entries.get(key)
+        if value is not None:
+            with suppress(KeyError):  # another thread just removed it
+                self._entries.move_to_end(key)
+        return value
+
+    def pop(self, key: K) -> V | None:
+        """Forget a key; return its value, None if it had none."""
+        value = self._entries.pop(key, None)
+        if self._weigh is not None and value is not None:
+            self._weight -= self._weigh(key, value)
+        return value
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self.pop(key)
+        self._entries[key] = value
+        if self._weigh is None:
+            if len(self._entries) > self._limit:
+                self._entries.popitem(last=False)
+            return
+        self._weight += self._weigh(key, value)
+        while self._weight > self._limit and len(self._entries) > 1:
+            self._weight -= self._weigh(*self._entries.popitem(last=False))
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._entries
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def items(self) -> list[tuple[K, V]]:
+        """Return the entries, the one that was used last at the end."""
+        return list(self._entries.items())
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._entries.clear()
+        self._weight = 0
+
+
+class SaidOnce:
+    """Tells whether a sentence is new: each is said once, and only so many at all.
+
+    What a sentence names may be a stranger's, who could name new things for ever.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._said: set[str] = set()
+
+    def is_new(self, subject: str) -> bool:
+        """Tell whether to say a sentence about this subject now."""
+        if subject in self._said or len(self._said) >= self._limit:
+            return False
+        self._said.add(subject)
+        return True

@@ -1,0 +1,258 @@
+"""Vendor-neutral types of a request: one conversation, its tools and its settings."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+Json: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where provider data comes from: dialect, name of the upstream, name of the model.
+
+    Providers accept such data only from themselves, and some only for the same model.
+    So data goes back only where all three are equal.
+    """
+
+    dialect: str
+    upstream: str
+    model: str
+
+
+NO_ORIGIN = Origin("", "", "")
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderData:
+    """Opaque data that a provider wants back, unchanged, with the part it came with.
+
+    Examples: signatures of thinking blocks and tool calls, encrypted reasoning, item
+    ids. Only the dialect of its origin understands `data`; nothing else may read or
+    change it.
+    """
+
+    origin: Origin
+    data: Json = field(hash=False)
+
+    def data_for(self, origin: Origin) -> Json:
+        """Return the data if `origin` is exactly where it came from, else {}."""
+        return self.data if self.origin == origin else {}
+
+
+class Role(StrEnum):
+    """The author of a message."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """Plain text; an aside is not of its author, such as facts about an editor."""
+
+    text: str
+    is_aside: bool = field(default=False, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextPart(TextPart):
+    """Code that byok retrieved for a question; dropped first if room is short."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePart:
+    """An image: its media type (such as `image/png`) and its bytes in base64."""
+
+    media_type: str
+    data: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingPart:
+    """One block of a model's reasoning. Few upstreams expect it to be sent back.
+
+    The text may be empty if `provider_data` holds the reasoning in encrypted form.
+    """
+
+    text: str
+    provider_data: ProviderData | None = field(default=None, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool call of the model; `arguments` is the JSON text of an object."""
+
+    id: str
+    name: str
+    arguments: str
+    provider_data: ProviderData | None = field(default=None, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """The output of one tool call, as the client reports it.
+
+    `content` may be empty. It refers to the images by number, in their order: `[image 1
+    below]`. One that is missing was made up, as every call has a result.
+    """
+
+    call_id: str
+    name: str
+    content: str
+    is_error: bool = False
+    images: tuple[ImagePart, ...] = ()
+    is_missing: bool = field(default=False, compare=False, kw_only=True)
+
+
+Part: TypeAlias = TextPart | ImagePart | ThinkingPart | ToolCall | ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation; with the role TOOL, exactly one ToolResult.
+
+    The parts of an assistant message are its blocks, in the order in which the model
+    wrote them: thinking, text and tool calls may alternate. All texts of one message
+    are pieces of one text; join them without a separator.
+    """
+
+    role: Role
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDefinition:
+    """A tool that the model may call; `parameters` is a JSON Schema of type object.
+
+    The MCP names tell the client which server and tool to call; they are empty for the
+    client's own tools.
+    """
+
+    name: str
+    description: str
+    parameters: Json
+    mcp_server_name: str = ""
+    mcp_tool_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Sampling parameters; None, "" and () mean the upstream's own default.
+
+    `effort` is how much the model should reason: `none`, `minimal`, `low`, `medium`,
+    `high`, `xhigh` or `max`. A dialect uses the nearest one that the model accepts.
+    The model stops before a text of `stop`.
+    """
+
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    effort: str = ""
+    stop: tuple[str, ...] = ()
+
+
+class RepairMode(StrEnum):
+    """How far tool calls are repaired: never, if certain, or with empty values too."""
+
+    OFF = "off"
+    LOSSLESS = "lossless"
+    FILL = "fill"
+
+
+class ToolUse(StrEnum):
+    """Whether the model may, must or must not call a tool."""
+
+    AUTO = "auto"
+    NONE = "none"
+    REQUIRED = "required"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChoice:
+    """Whether to call a tool; with REQUIRED and a name, that tool."""
+
+    use: ToolUse = ToolUse.AUTO
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonAnswer:
+    """The answer must be JSON; with a schema, JSON that it allows."""
+
+    schema: Json | None = field(default=None, hash=False)
+    name: str = "answer"
+
+
+@dataclass(frozen=True, slots=True)
+class FimRequest:
+    """A fill-in-the-middle request: the code before and after the gap, with LF.
+
+    With `one_line`, nothing after the first line break of the completion is used.
+    """
+
+    prefix: str
+    suffix: str
+    one_line: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """Everything that is needed to ask a model for one turn.
+
+    Attributes:
+        messages: the conversation; empty if there is nothing to answer.
+        tools: the tools that the model may call.
+        own_words: the user's newest words, without any context.
+        user_texts: what the user wrote in each turn, without any context.
+        question: the user's words in this request; "" if it only brings tool results.
+        prompt: the name of the prompt that says what the model is to do, "" for that of
+            the client.
+        notes: what the prompt or the tools had to leave out, for the log.
+        silent: a background job of the client that no user sees.
+        whole: only a complete answer is of use, so nothing of it is shown before.
+        agent: the model works on its own, with tools.
+        verbatim: the answer becomes code or text of the user exactly as it is.
+        client_parallel_tools: the client accepts several tool calls in one turn.
+        client_tool_use_start: the client accepts a node that announces a tool call.
+        sampling: the user's sampling parameters.
+        tool_choice: whether the model may, must or must not call a tool.
+        json_answer: the answer must be JSON; None for any text.
+        conversation: the client's id of the conversation, "" if it names none.
+        cache_key: the client's name for prompts that begin alike, which may be those
+            of several conversations; "" if it gives none.
+        fim: a gap to fill; an upstream that can do so gets it instead of the messages.
+    """
+
+    messages: tuple[Message, ...]
+    tools: tuple[ToolDefinition, ...] = ()
+    own_words: str = ""
+    user_texts: tuple[str, ...] = ()
+    question: str = ""
+    prompt: str = ""
+    notes: tuple[str, ...] = ()
+    silent: bool = False
+    whole: bool = False
+    agent: bool = False
+    verbatim: bool = False
+    client_parallel_tools: bool = False
+    client_tool_use_start: bool = False
+    sampling: Sampling = field(default_factory=Sampling)
+    tool_choice: ToolChoice = field(default_factory=ToolChoice)
+    json_answer: JsonAnswer | None = None
+    conversation: str = ""
+    cache_key: str = ""
+    fim: FimRequest | None = None
+
+    @property
+    def is_first_turn(self) -> bool:
+        """Whether nothing of the assistant is in the conversation yet."""
+        return all(message.role is not Role.ASSISTANT for message in self.messages)
+
+    @property
+    def is_question(self) -> bool:
+        """Whether the user spoke last; after tool results a model may say nothing."""
+        return bool(self.messages) and self.messages[-1].role is Role.USER

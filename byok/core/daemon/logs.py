@@ -1,0 +1,112 @@
+"""Set up logging: redacted lines to stderr and to a rotating file."""
+
+import errno
+import logging
+import os
+import sys
+import time
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+from byok.core.platform.paths import make_private
+from byok.core.redact import Redactor
+
+_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_FILE_BYTES, _FILES = 10 * 2**20, 5
+# httpx writes whole URLs at INFO; asyncio and aiohttp write request lines.
+_QUIET = ("httpx", "httpcore", "asyncio", "aiohttp", "keyring")
+
+
+class RedactingFormatter(logging.Formatter):
+    """Removes secrets from the finished text, traceback included."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        super().__init__(_FORMAT)
+        self._redactor = redactor
+        self._last: tuple[logging.LogRecord, str] | None = None
+        self._second, self._time = -1, ""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format one record without secrets and without control characters."""
+        last = self._last  # each handler formats the same record
+        if last is None or last[0] is not record:
+            text = self._redactor(super().format(record))
+            if not text.isprintable():
+                text = "".join(
+                    c if c.isprintable() or c in "\n\t" else "?" for c in text
+                )
+            last = self._last = (record, text)
+        return last[1]
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
+        """Format the time; records of the same second share most of it."""
+        if (second := int(record.created)) != self._second:
+            self._time = time.strftime(self.default_time_format, self.converter(second))
+            self._second = second
+        return f"{self._time},{int(record.msecs):03d}"
+
+
+class _LogFile(RotatingFileHandler):
+    """A log file that rotates by size, and is created again if it was deleted.
+
+    Its size is read once per record; the base class would do so four times.
+    """
+
+    _size = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record."""
+        try:
+            self._size = os.stat(self.baseFilename).st_size  # noqa: PTH116 - much faster
+        except OSError:
+            self._size = 0
+            if self.stream is not None:
+                self.stream.close()
+                self.stream = None  # it is opened again when needed
+        super().emit(record)
+
+    def shouldRollover(self, record: logging.LogRecord) -> bool:
+        """Tell whether the record would make the file too large."""
+        return self._size + len(self.format(record)) >= self.maxBytes
+
+
+def set_up_logging(level: str, file: Path | None, redactor: Redactor) -> None:
+    """Send every record to stderr, and to `file` where it can be written."""
+    handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
+    problem = ""
+    if file is not None:
+        try:
+            handlers.append(_open_file(file))
+        except OSError as error:
+            problem = f"no log file: {error.strerror}"
+    formatter = RedactingFormatter(redactor)
+    for handler in handlers:
+        handler.setFormatter(formatter)
+    # Otherwise a record that cannot be written is printed with its raw arguments.
+    logging.raiseExceptions = False
+    # Fields that the format does not show; collecting them takes time.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    logging._srcfile = None
+    root = logging.getLogger()
+    root.handlers[:] = handlers
+    set_level(level)
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    if problem:
+        logging.getLogger(__name__).warning(problem)
+
+
+def _open_file(file: Path) -> _LogFile:
+    make_private(file.parent)
+    if file.exists() and not file.is_file():  # a FIFO would block the start
+        raise FileExistsError(errno.EEXIST, f"{file} is not a regular file")
+    handler = _LogFile(
+        file, maxBytes=_FILE_BYTES, backupCount=_FILES - 1, encoding="utf-8"
+    )
+    file.chmod(0o600)
+    return handler
+
+
+def set_level(level: str) -> None:
+    """Write records of this level and above."""
+    logging.getLogger().setLevel(level.upper())

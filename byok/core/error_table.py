@@ -1,0 +1,60 @@
+"""What each code of an error means, what usually causes it, and what to do.
+
+The rows are in `error_table.toml`: `byok explain` prints them, and
+docs/TROUBLESHOOTING.md is made of them.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from types import MappingProxyType
+from typing import NamedTuple
+
+_TABLE = "error_table.toml"
+# The groups in the order of the page, with their titles.
+GROUPS: Mapping[str, str] = MappingProxyType(
+    {
+        "reach": "The upstream cannot be reached",
+        "address": "Something else answers at that address",
+        "keys": "Keys",
+        "limits": "Limits and caps",
+        "refused": "The upstream rejects the request",
+        "answer": "The answer cannot be used",
+        "machine": "Starting byok, files and settings",
+        "daemon": "The daemon",
+        "access": "Access to byok",
+        "index": "Index and vectors",
+        "request": "Client requests",
+        "captures": "Captures",
+    }
+)
+
+
+class ErrorRow(NamedTuple):
+    """One code: `what` is a sentence, `causes` are phrases, `cures` are sentences."""
+
+    code: str
+    group: str
+    what: str
+    causes: tuple[str, ...]
+    cures: tuple[str, ...]
+
+
+@cache
+def error_rows() -> Mapping[str, ErrorRow]:
+    """Return the rows by code, in the order of the file."""
+    import tomllib
+
+    text = (resources.files(__package__) / _TABLE).read_text("utf-8")
+    return MappingProxyType(
+        {
+            code: ErrorRow(
+                code,
+                row["group"],
+                row["what"],
+                tuple(row["causes"]),
+                tuple(row["cures"]),
+            )
+            for code, row in tomllib.loads(text).items()
+        }
+    )

@@ -1,0 +1,180 @@
+"""Vendor-neutral types of an answer: one model turn as a stream of events."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+from byok.core.chat import ProviderData, ToolCall
+
+
+class FinishReason(StrEnum):
+    """The reason why the model stopped."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    TOOL_CALLS = "tool_calls"
+    CONTENT_FILTER = "content_filter"
+
+
+@dataclass(slots=True)
+class TextDelta:
+    """The next piece of the visible text."""
+
+    text: str
+
+
+@dataclass(slots=True)
+class ThinkingDelta:
+    """The next piece of the model's reasoning.
+
+    `provider_data` comes with the last piece of a reasoning block, perhaps without
+    text, and ends the block.
+    """
+
+    text: str
+    provider_data: ProviderData | None = None
+
+
+@dataclass(slots=True)
+class ToolCallDelta:
+    """A fragment of a tool call; `index` is None if the upstream sent none.
+
+    `is_printed`: the model printed the call into its text, and this is all of it.
+    """
+
+    index: int | None = None
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+    provider_data: ProviderData | None = None
+    is_printed: bool = False
+
+
+@dataclass(slots=True)
+class ToolCallPlace:
+    """Marks where a tool call belongs; the complete ToolCall event follows later.
+
+    It is sent before text or thinking that follows a call. A call without this event
+    belongs at the end. If the call turns out to be broken, no ToolCall event follows.
+    """
+
+    call_id: str
+
+
+@dataclass(slots=True)
+class Usage:
+    """Token counts reported by the upstream.
+
+    `input_tokens` includes the tokens that were read from or written to its cache,
+    `output_tokens` those of the reasoning. `cache_told` is false where an upstream says
+    nothing of a cache: its counts are 0 then, and unknown.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_creation_tokens: int = 0
+    reasoning_tokens: int = 0
+    cache_told: bool = field(default=False, compare=False, kw_only=True)
+
+    def plus(self, other: "Usage | None") -> "Usage":
+        """Return the sum of both counts."""
+        if other is None:
+            return self
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+            self.cache_creation_tokens + other.cache_creation_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+            cache_told=self.cache_told or other.cache_told,
+        )
+
+
+@dataclass(slots=True)
+class Finish:
+    """The upstream reported the end of the turn.
+
+    `fills_window`: the limit that ended it is that of the context window.
+    """
+
+    reason: FinishReason
+    fills_window: bool = field(default=False, compare=False, kw_only=True)
+
+
+@dataclass(slots=True)
+class Notice:
+    """A sentence from byok to the user about this turn, shown after `[byok]`.
+
+    `code` is the error code of a failure; without one, the sentence is only
+    information. `at_once`: it tells what byok is doing now, so the user should see it
+    before the answer begins. `is_restart`: the model begins again, and the thoughts
+    that it has shown so far are void.
+    """
+
+    text: str
+    code: str = ""
+    at_once: bool = False
+    is_restart: bool = False
+
+
+@dataclass(slots=True)
+class Citation:
+    """A source of the answer that the upstream names; the title may be empty."""
+
+    url: str
+    title: str = ""
+
+
+StreamEvent: TypeAlias = (
+    TextDelta
+    | ThinkingDelta
+    | ToolCallDelta
+    | ToolCallPlace
+    | ToolCall
+    | Usage
+    | Finish
+    | Notice
+    | Citation
+)
+
+
+def shows_answer(events: Iterable[StreamEvent]) -> bool:
+    """Tell whether any of the events is a part of the answer that is handed on.
+
+    As long as none was, the question can be asked again or elsewhere: the user sees
+    nothing twice, and no tool runs twice.
+    """
+    return any(map(_is_part, events))
+
+
+def begins_answer(batch: Iterable[StreamEvent]) -> bool:
+    """Tell whether an answer begins or ends with the events of a network read."""
+    return shows_answer(batch) or any(isinstance(event, Finish) for event in batch)
+
+
+def is_thinking(events: Iterable[StreamEvent]) -> bool:
+    """Tell whether of an answer the events are only thoughts.
+
+    Thoughts are no answer: after them the question can be asked again, with a notice
+    that makes them void. What ends a block of them (`provider_data`) must not have been
+    handed on, because the client would send it back.
+    """
+    return not any(
+        isinstance(event, Finish)
+        or (_is_part(event) and not isinstance(event, ThinkingDelta))
+        for event in events
+    )
+
+
+def _is_part(event: StreamEvent) -> bool:
+    match event:
+        case TextDelta(text=text):
+            return bool(text)
+        case ThinkingDelta():
+            return bool(event.text or event.provider_data)
+        case ToolCallDelta() | ToolCallPlace() | ToolCall() | Citation():
+            return True
+        case _:
+            return False

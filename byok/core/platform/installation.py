@@ -1,0 +1,189 @@
+"""How this byok was installed, and how its commands are run here.
+
+Messages name commands as `byok NAME`. Where that word would not start this byok in the
+user's shell, `make_pasteable` writes the program's path instead. What depends on the
+way of installation (adding an extra, upgrading, removing) is decided here and nowhere
+else. A package is named to an installer by the address it came from, which pip, uv and
+pipx record as PEP 610 (`direct_url.json`) describes. Only what came from a registry is
+named by the distribution alone: otherwise that name might be anybody's there.
+"""
+
+import re
+import shlex
+import shutil
+import sys
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+DISTRIBUTION = "byokd"
+_SCRIPT = "byok.exe" if sys.platform == "win32" else "byok"
+# A command where a sentence names one: not a path, a file or a word that goes on.
+_COMMAND = re.compile(
+    r"(?<![\w./~\\-])byok(?= (?:ask|capture|caps|config|connect|dashboard|disconnect|"
+    r"doctor|embed|explain|index|init|keys|log|mcp|models|probe|prompts|reload|"
+    r"report|restart|search|serve|service|status|stop|token|uninstall|upgrade|usage|"
+    r"version)\b)"
+)
+
+
+class Installer(StrEnum):
+    """What put byok where it is."""
+
+    CHECKOUT = "checkout"  # a clone, of which the code is used in place
+    PIP = "pip"
+    PIPX = "pipx"
+    UV_TOOL = "uv tool"
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """Where this byok is, and what it came from.
+
+    `source` is a clone's folder for a checkout, else the address of PEP 610, "" if it
+    came from a registry. `environment` is the virtual environment or prefix.
+    """
+
+    installer: Installer
+    source: str
+    environment: Path
+
+    @property
+    def script(self) -> Path:
+        """The program `byok` of this installation; it need not exist."""
+        folder = "Scripts" if sys.platform == "win32" else "bin"
+        return self.environment / folder / _SCRIPT
+
+    def program(self) -> str:
+        """Return what starts this byok in a shell, quoted if that is needed.
+
+        What the search path gives is only looked at, wherever it lies.
+        """
+        found = shutil.which("byok")
+        if found and Path(found).resolve() == self.script.resolve():
+            return "byok"
+        if self.script.is_file():
+            return quote(self.script)
+        return f"{quote(sys.executable)} -m byok"
+
+    def extra_commands(self, extra: str) -> list[list[str]]:
+        """Return the commands that add an optional part of byok, such as `otel`."""
+        wanted = self._named(f"[{extra}]")
+        match self.installer:
+            case Installer.CHECKOUT:
+                folder = f"{self.source}[{extra}]"
+                return [[sys.executable, "-m", "pip", "install", "--editable", folder]]
+            case Installer.UV_TOOL:
+                return [["uv", "tool", "install", "--force", wanted]]
+            case Installer.PIPX:
+                return [["pipx", "install", "--force", wanted]]
+            case Installer.PIP:
+                return [[sys.executable, "-m", "pip", "install", wanted]]
+
+    def upgrade_commands(self) -> list[list[str]]:
+        """Return the commands that bring the newest byok, in order."""
+        if self.installer is Installer.CHECKOUT:
+            setup = str(Path(self.source) / "scripts" / "setup")
+            return [["git", "-C", self.source, "pull", "--ff-only"], [setup, "run"]]
+        if self.installer is Installer.UV_TOOL:
+            if not self.source:
+                return [["uv", "tool", "upgrade", DISTRIBUTION]]
+            return [["uv", "tool", "install", "--reinstall", self._named()]]
+        if self.installer is Installer.PIPX:
+            if not self.source:
+                return [["pipx", "upgrade", DISTRIBUTION]]
+            return [["pipx", "install", "--force", self._named()]]
+        pip = [sys.executable, "-m", "pip", "install", "--upgrade"]
+        return [[*pip, self._named()]]
+
+    def removal_commands(self) -> list[list[str]]:
+        """Return the commands that remove the program; none removes a clone."""
+        match self.installer:
+            case Installer.CHECKOUT:
+                return []
+            case Installer.UV_TOOL:
+                return [["uv", "tool", "uninstall", DISTRIBUTION]]
+            case Installer.PIPX:
+                return [["pipx", "uninstall", DISTRIBUTION]]
+            case Installer.PIP:
+                return [[sys.executable, "-m", "pip", "uninstall", "-y", DISTRIBUTION]]
+
+    def _named(self, extra: str = "") -> str:
+        if not self.source:
+            return f"{DISTRIBUTION}{extra}"
+        return f"{DISTRIBUTION}{extra} @ {self.source}"
+
+
+@cache
+def find_installation() -> Installation:
+    """Return how the running byok was installed."""
+    prefix = Path(sys.prefix)
+    clone = Path(__file__).resolve().parents[3]
+    if (clone / "scripts" / "setup").is_file():
+        return Installation(Installer.CHECKOUT, str(clone), prefix)
+    source = _read_source()
+    if (prefix / "uv-receipt.toml").is_file():
+        return Installation(Installer.UV_TOOL, source, prefix)
+    if (prefix / "pipx_metadata.json").is_file():
+        return Installation(Installer.PIPX, source, prefix)
+    return Installation(Installer.PIP, source, prefix)
+
+
+@cache
+def _program() -> str:
+    return find_installation().program()
+
+
+def list_extras() -> list[str]:
+    """Return the names of byok's optional parts."""
+    try:
+        return metadata.metadata(DISTRIBUTION).get_all("Provides-Extra") or []
+    except metadata.PackageNotFoundError:
+        return []
+
+
+def make_pasteable(text: str, program: str | None = None) -> str:
+    """Write the commands that a text for the user names as they can be run here.
+
+    `program` is what starts byok; by default, what does so in this user's shell.
+    """
+    if "byok " not in text:
+        return text
+    starts = program or _program()
+    return text if starts == "byok" else _COMMAND.sub(lambda _: starts, text)
+
+
+def quote(word: object) -> str:
+    """Write a word of a command for the user's shell, in quotes where it needs them."""
+    if sys.platform != "win32":
+        return shlex.quote(str(word))
+    return f'"{word}"' if re.search(r"[\s\[@]", str(word)) else str(word)
+
+
+def _read_source() -> str:
+    """Return the address that this byok was installed from, "" if from a registry."""
+    import orjson  # not for every command
+
+    try:
+        text = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
+        facts: Any = orjson.loads(text or "{}")
+        url = str(facts.get("url") or "")
+        if vcs := facts.get("vcs_info"):
+            revision = vcs.get("requested_revision")
+            return f"{vcs['vcs']}+{url}{f'@{revision}' if revision else ''}"
+    except (metadata.PackageNotFoundError, ValueError, AttributeError, KeyError):
+        return ""
+    return url
+
+
+def find_link(installation: Installation) -> Path | None:
+    """Return the link on the search path that `scripts/install` made to a clone."""
+    found = shutil.which("byok")
+    if found is None or installation.installer is not Installer.CHECKOUT:
+        return None
+    link = Path(found)
+    leads_here = link.resolve() == installation.script.resolve()
+    return link if link.is_symlink() and leads_here else None

@@ -1,0 +1,292 @@
+"""Where byok stores its files, and how it writes them.
+
+`BYOK_HOME` puts everything under one folder; otherwise platformdirs decides.
+"""
+
+import contextlib
+import os
+import re
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from byok.core.errors import ConfigError
+from byok.core.escapes import shell_word
+from byok.core.platform.home import check_home, check_owner
+
+LONGEST_WRITE = 3600.0  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The three root folders and every file below them; no other place names files."""
+
+    config_dir: Path
+    state_dir: Path
+    data_dir: Path
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The root folders, each once."""
+        return (*dict.fromkeys((self.config_dir, self.state_dir, self.data_dir)),)
+
+    @property
+    def config(self) -> Path:
+        """The user's settings."""
+        return self.config_dir / "config.toml"
+
+    @property
+    def prompts(self) -> Path:
+        """The folder with the user's own prompts."""
+        return self.config_dir / "prompts"
+
+    @property
+    def token(self) -> Path:
+        """The client token."""
+        return self.state_dir / "token"
+
+    @property
+    def metrics_token(self) -> Path:
+        """The token that opens the metrics, and nothing else."""
+        return self.state_dir / "metrics-token"
+
+    @property
+    def owner_secret(self) -> Path:
+        """What proves byok's own commands to the daemon; no client is ever given it."""
+        return self.state_dir / "owner-secret"
+
+    @property
+    def dashboard_token(self) -> Path:
+        """What earlier versions had in place of the owner's secret."""
+        return self.state_dir / "dashboard-token"
+
+    @property
+    def daemon(self) -> Path:
+        """Facts of the running daemon: pid, port, instance, started."""
+        return self.state_dir / "daemon.json"
+
+    @property
+    def lock(self) -> Path:
+        """The lock that the running daemon holds."""
+        return self.state_dir / "daemon.lock"
+
+    @property
+    def models(self) -> Path:
+        """The last known model lists of the upstreams."""
+        return self.state_dir / "models.json"
+
+    @property
+    def known_models(self) -> Path:
+        """The table of known models that `byok models update` made."""
+        return self.state_dir / "known_models.json"
+
+    @property
+    def provider_data(self) -> Path:
+        """What upstreams want back with their tool calls."""
+        return self.state_dir / "provider_data.db"
+
+    @property
+    def client_backups(self) -> Path:
+        """What the settings files of clients were before byok changed them."""
+        return self.state_dir / "client_settings"
+
+    @property
+    def profiles(self) -> Path:
+        """What probes found out about models."""
+        return self.state_dir / "profiles.json"
+
+    @property
+    def journal(self) -> Path:
+        """What became of each request, without its content."""
+        return self.state_dir / "journal.db"
+
+    @property
+    def captures(self) -> Path:
+        """The folder with what passed while requests were captured, redacted."""
+        return self.state_dir / "capture"
+
+    @property
+    def log(self) -> Path:
+        """The current log file."""
+        return self.state_dir / "log" / "byok.log"
+
+    @property
+    def database(self) -> Path:
+        """Blobs, checkpoints and workspaces."""
+        return self.data_dir / "data.db"
+
+    @property
+    def vectors(self) -> Path:
+        """Vectors of code, which can be made again; a folder `vectors` is beside it."""
+        return self.data_dir / "vectors.db"
+
+    @property
+    def index(self) -> Path:
+        """The lexical index, which can always be rebuilt."""
+        return self.data_dir / "index"
+
+    @property
+    def embedding_consent(self) -> Path:
+        """Which host and model may get code for vectors, and whether that is paused."""
+        return self.data_dir / "embeddings.json"
+
+    @property
+    def vault(self) -> Path:
+        """The encrypted keys, if the user chose to have this file."""
+        return self.data_dir / "vault.json"
+
+    @property
+    def vault_key(self) -> Path:
+        """The key file that opens the encrypted keys, if the user chose to have it."""
+        return self.data_dir / "vault.key"
+
+
+def find_paths(environ: Mapping[str, str] = os.environ) -> Paths:
+    """Return the paths of this user.
+
+    Raises:
+        ConfigError: `BYOK_HOME` is not an absolute path, or a folder with other files;
+            a folder is not this user's alone.
+    """
+    if home := environ.get("BYOK_HOME", ""):
+        root = Path(home).expanduser()
+        if not root.is_absolute():
+            raise ConfigError("BYOK_HOME must be an absolute path.")
+        check_home(root)
+        return Paths(root, root / "state", root / "data")
+    dirs = platformdirs.PlatformDirs("byok", appauthor=False)
+    found = Paths(
+        Path(dirs.user_config_dir), Path(dirs.user_state_dir), Path(dirs.user_data_dir)
+    )
+    for folder in found.folders:
+        check_owner(folder)
+    return found
+
+
+def write_private(path: Path, content: str | bytes) -> None:
+    """Replace a file atomically and durably, readable by its owner only."""
+    with _temporary_file(path, content) as temporary:
+        temporary.replace(path)
+
+
+def replace_foreign(
+    path: Path, content: bytes, prepare: Callable[[Path], None]
+) -> None:
+    """Replace a file of another program atomically and durably.
+
+    `prepare` gets the temporary file right before it takes the place: to make it like
+    the old one, or to raise what keeps it from doing so. Nothing else in the folder is
+    touched.
+    """
+    with _temporary_file(path, content, sweeps=False) as temporary:
+        prepare(temporary)
+        temporary.replace(path)
+
+
+def create_private(path: Path, content: str) -> None:
+    """Write a file like `write_private`, but only if it does not exist.
+
+    Raises:
+        FileExistsError: it exists, perhaps since a moment ago.
+    """
+    with _temporary_file(path, content) as temporary:
+        try:
+            path.hardlink_to(temporary)  # unlike a rename, it replaces nothing
+        except OSError:
+            if os.path.lexists(path):
+                raise
+            temporary.replace(path)  # a disk without hard links
+
+
+@contextlib.contextmanager
+def _temporary_file(
+    path: Path, content: str | bytes, *, sweeps: bool = True
+) -> Iterator[Path]:
+    """Give a temporary file; its content and its new name survive a power cut."""
+    raw = content if isinstance(content, bytes) else content.encode()
+    if sweeps:
+        make_private(path.parent)
+        sweep(path, older_than=LONGEST_WRITE)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(file.fileno())
+        yield temporary
+        sync_folder(path.parent)
+    except OSError as error:
+        if error.filename is None:  # as of a write to a full disk
+            error.filename = str(path)
+        raise
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def sweep(path: Path, *, older_than: float = 0) -> None:
+    """Remove temporary files that a killed `write_private` left, and nothing else.
+
+    The only writer of a file removes them all. If others may be writing, `older_than`
+    is the age in seconds after which a write cannot be in progress.
+    """
+    temporary = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}")
+    for left in path.parent.glob(f".{path.name}.*"):
+        with contextlib.suppress(FileNotFoundError):  # another writer swept it
+            facts = left.lstat()
+            old = not older_than or time.time() - facts.st_mtime > older_than
+            if old and stat.S_ISREG(facts.st_mode) and temporary.fullmatch(left.name):
+                left.unlink()
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a new file name survive a power cut, if the system supports it."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def make_private(folder: Path) -> None:
+    """Create a folder and its parents so that only the owner may enter them.
+
+    Existing folders keep their permissions.
+    """
+    for place in [*reversed(folder.parents), folder]:
+        if not place.is_dir():
+            place.mkdir(mode=0o700, exist_ok=True)
+            sync_folder(place.parent)
+
+
+def check_private(path: Path, cure: str = "Remove it.") -> None:
+    """Refuse a secret file that others could read or replace; `cure` is the hint.
+
+    Raises:
+        ConfigError: it is not a plain file, belongs to another user, or is readable by
+            others.
+    """
+    facts = path.lstat()
+    if not path.is_file() or path.is_symlink():
+        raise ConfigError(f"{path} must be a plain file.", hint=cure)
+    if not hasattr(os, "geteuid"):
+        return  # Windows: the user's profile folder is private by its access list
+    if facts.st_uid != os.geteuid():
+        raise ConfigError(
+            f"{path} belongs to another user.",
+            hint="Run byok as that user, without sudo."
+            if os.geteuid() == 0
+            else f"If it should be yours: sudo chown $(id -un) {shell_word(path)}",
+        )
+    if facts.st_mode & 0o077:
+        raise ConfigError(
+            f"{path} can be read or changed by other users.",
+            hint=f"Run: chmod 600 {shell_word(path)}",
+        )

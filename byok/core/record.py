@@ -1,0 +1,246 @@
+"""What byok notes of a request while it answers it; never any content.
+
+One record is made for each request (`server/app.py`) and filled on the way: the
+endpoint and the client where the request arrives, the model where one is chosen, tokens
+and repairs where the answer is written. Observers (`byok/core/observer.py`) read it.
+
+Within `server/` the record is passed as an argument. `upstream/` finds it in a
+ContextVar: between the server and an HTTP call stand the context window, the repeated
+tool call, the fill-in-the-middle modes and summaries, which have nothing to note; each
+of them would have to take the record and pass it on. A summary that an answer needs
+counts as attempts of the same request, as the variable is inherited by tasks and
+threads.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+from byok.core.errors import ByokError
+from byok.core.events import Usage
+from byok.core.model_ids import ListedModel
+
+Read: TypeAlias = Callable[[], Awaitable[bytes]]  # gives b"" at the end
+# What byok's own commands and Prometheus ask, again and again.
+_OWN = ("/health", "/byok/", "/metrics", "/ui/")
+CLIENT_GONE = 499  # the status of a request whose client closed the connection
+
+
+class Hop(StrEnum):
+    """Where bytes pass: the four hops of a request and its answer."""
+
+    FROM_CLIENT = "from_client"
+    TO_UPSTREAM = "to_upstream"
+    FROM_UPSTREAM = "from_upstream"
+    TO_CLIENT = "to_client"
+
+
+class Tap(Protocol):
+    """Receives the bytes of one request as they pass; must not block or raise."""
+
+    def __call__(self, hop: Hop, data: bytes, /) -> None:
+        """Take one piece: a body, or what one read or write carried."""
+        ...
+
+
+class Head(NamedTuple):
+    """The head of a request or an answer: its first line, and all headers."""
+
+    line: str
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@runtime_checkable
+class HeadTap(Protocol):
+    """A tap that takes heads too; they hold secrets."""
+
+    def take_head(self, hop: Hop, head: Head, /) -> None:
+        """Take a head, before the body or, to clients, at the end."""
+        ...
+
+
+class RequestOutcome(StrEnum):
+    """How a request ended."""
+
+    OPEN = "open"
+    OK = "ok"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@dataclass(slots=True)
+class RequestRecord:
+    """The facts of one request and its answer, for observers; never any content.
+
+    `endpoint` is the path of a known endpoint, never the path that was sent. `client`
+    is a family and a version, such as `vscode/0.600.1`. `purpose` and `model_asked` are
+    what the client asked for, "" where it asked for no model. `upstream` and `model`
+    are what was asked last; the official service is the upstream `official` without a
+    model. `usage` are the tokens of the answer, `own_usage` those of byok's own
+    questions by upstream and model, and `uncounted` those asked that told none.
+    `first_byte` is in seconds from the start to the upstream's first event, None
+    without one. `attempts` counts requests to upstreams, `repairs` changed tool calls,
+    `dropped_calls` those that were cut or no JSON object, and so not passed on;
+    `tool_calls` are the names of the tools that the answer calls, in their order;
+    `notices` sentences that byok added to the answer. `loop` is the loop that a turn is
+    in, as `warned-failing-3`, or `ended-failing-6` if byok ended it. `prompt` is the
+    prompt that byok told the model and the version of all prompts, as
+    `agent.small@1a2b3c4d`.
+    `prompt_change` tells where the prompt differs from the last one of its
+    conversation, so that the upstream's cache misses from there; "" if it continues
+    that one. `status` is that of the HTTP answer, 0 while it is open; `error` and
+    `error_class` are the code and the class of
+    a failure, which may also be told in an answer with status 200. `chat_upstreams` are
+    those that chats of the same window go to, None if it had none.
+    """
+
+    request_id: str = ""
+    method: str = ""
+    endpoint: str = "(none)"
+    client: str = ""
+    trusted: bool = False  # the token was shown
+    conversation: str = ""
+    purpose: str = ""
+    model_asked: str = ""
+    upstream: str = ""
+    model: str = ""
+    attempts: int = 0
+    first_byte: float | None = None
+    usage: Usage | None = None
+    own_usage: dict[tuple[str, str], Usage] | None = None
+    uncounted: list[tuple[str, str]] = field(default_factory=list)
+    repairs: int = 0
+    dropped_calls: int = 0
+    tool_calls: list[str] = field(default_factory=list)
+    notices: int = 0
+    loop: str = ""
+    prompt: str = ""
+    prompt_change: str = ""
+    status: int = 0
+    error: str = ""
+    error_class: str = ""
+    chat_upstreams: frozenset[str] | None = None
+    tap: Tap | None = None
+    head_tap: HeadTap | None = None
+    clock: Callable[[], float] = time.monotonic
+    started: float = field(init=False)
+    ended: float | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self.started = self.clock()
+
+    @property
+    def model_id(self) -> str:
+        """The model that was asked, as `byok:<upstream>:<model>`; "" without one."""
+        return ListedModel(self.upstream, self.model).id if self.model else ""
+
+    @property
+    def is_of_client(self) -> bool:
+        """Whether it came with the token, and not for commands or metrics of byok's."""
+        return self.trusted and not self.endpoint.startswith(_OWN)
+
+    @property
+    def total_usage(self) -> Usage | None:
+        """The tokens of the answer and of byok's own questions, as far as known."""
+        total = self.usage
+        for own in (self.own_usage or {}).values():
+            total = own.plus(total)
+        return total
+
+    @property
+    def seconds(self) -> float:
+        """How long the request took, or has taken so far."""
+        return (self.clock() if self.ended is None else self.ended) - self.started
+
+    @property
+    def outcome(self) -> RequestOutcome:
+        """How the request ended."""
+        if self.ended is None:
+            return RequestOutcome.OPEN
+        if self.status == CLIENT_GONE:
+            return RequestOutcome.CANCELLED
+        return RequestOutcome.FAILED if self.error else RequestOutcome.OK
+
+    def note_attempt(self, content: bytes) -> None:
+        """Count a request to an upstream."""
+        self.attempts += 1
+        if self.tap is not None:
+            _attempt.set(self.attempts)
+            self.tap(Hop.TO_UPSTREAM, content)
+
+    def tap_answer(self, content: bytes) -> None:
+        """Show to the tap what an upstream sent and was read in one piece."""
+        if self.tap is not None and content:
+            self.tap(Hop.FROM_UPSTREAM, content)
+
+    def tap_reads(self, read: Read) -> Read:
+        """Return `read`, or what also shows to the tap what an upstream sent."""
+        tap = self.tap
+        if tap is None:
+            return read
+
+        async def read_and_tap() -> bytes:
+            if data := await read():
+                tap(Hop.FROM_UPSTREAM, data)
+            return data
+
+        return read_and_tap
+
+    def note_first_byte(self) -> None:
+        """Note that the upstream answered; only the first time counts."""
+        if self.first_byte is None:
+            self.first_byte = self.clock() - self.started
+
+    def note_own_usage(self, upstream: str, model: str, usage: Usage) -> None:
+        """Add the tokens of a question of byok's own."""
+        self.own_usage = self.own_usage or {}
+        asked = upstream, model
+        self.own_usage[asked] = usage.plus(self.own_usage.get(asked))
+
+    def note_error(self, error: ByokError) -> None:
+        """Note a failure that the client is told."""
+        self.error, self.error_class = error.code, type(error).__name__
+
+    def finish(self, status: int) -> None:
+        """Note the end."""
+        self.status, self.ended = status, self.clock()
+
+
+_current: ContextVar[RequestRecord] = ContextVar("record")
+_attempt: ContextVar[int] = ContextVar("attempt", default=0)
+
+
+def current_attempt() -> int:
+    """Return which request to an upstream is under way in this task, 0 for none.
+
+    It is kept for taps only: byok's own questions may run beside each other.
+    """
+    return _attempt.get()
+
+
+def begin_record(record: RequestRecord) -> RequestRecord:
+    """Make this the record of whatever the current task does from now on."""
+    _current.set(record)
+    return record
+
+
+@contextmanager
+def no_record() -> Iterator[None]:
+    """Note what happens inside in no request's record.
+
+    For work that goes on when the request is over during which it began.
+    """
+    before = _current.set(RequestRecord())
+    try:
+        yield
+    finally:
+        _current.reset(before)
+
+
+def current_record() -> RequestRecord:
+    """Return the record of the request, or one that nobody reads."""
+    return _current.get(None) or RequestRecord()

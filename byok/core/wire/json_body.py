@@ -1,0 +1,267 @@
+"""Parse, change and write JSON documents, within limits.
+
+orjson reads nearly all of them. What it refuses is parsed again by the standard
+library, only to accept lone surrogates: JavaScript clients cut emoji in half, and a
+refusal would make that conversation unusable for good.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from byok.core.errors import BadRequest
+
+# Lone surrogates: JavaScript strings are UTF-16, and may be cut inside an emoji.
+
+
+_HIGH = range(0xD800, 0xDC00)
+
+
+def join_surrogates(text: str) -> str:
+    """Join surrogate pairs and replace lone surrogates by U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+class SurrogateBuffer:
+    """Holds a trailing high surrogate until the next piece brings the low one."""
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    def feed(self, piece: str) -> str:
+        """Return the text that is complete now."""
+        if not self._held and piece.isascii():
+            return piece
+        text = self._held + piece
+        self._held = ""
+        if text and ord(text[-1]) in _HIGH:
+            text, self._held = text[:-1], text[-1]
+        return join_surrogates(text)
+
+    def flush(self) -> str:
+        """Return what was held: a high surrogate alone becomes U+FFFD."""
+        held, self._held = self._held, ""
+        return join_surrogates(held)
+
+
+MAX_DEPTH = 128
+MAX_OBJECTS = 500_000
+_MAX_OPENERS = 1_000_000
+_LARGE, _TIMES = 2**20, 4
+
+
+def parse_json(raw: bytes, *, keep_halves: bool = False) -> Any:
+    """Parse any JSON document.
+
+    Lone surrogates become U+FFFD unless `keep_halves` is set: the other half of an
+    emoji may come in the next event of a stream.
+
+    Raises:
+        ValueError: it is not JSON, or nested too deeply to be read at all.
+    """
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        value = _stdlib(raw)
+        return value if keep_halves else _repair_strings(value)
+
+
+def is_object(text: str) -> bool:
+    """Tell whether a text is a JSON object, also one with numbers beyond a float."""
+    raw = text.encode("utf-8", "surrogatepass")
+    try:
+        return isinstance(orjson.loads(raw), dict)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return isinstance(_stdlib(raw, read_number=float), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def parse_body(raw: bytes) -> dict[str, Any]:
+    """Parse a request body; an empty one counts as `{}`.
+
+    Raises:
+        BadRequest: 400 not JSON, 413 too many objects, 422 too deep or not an object.
+    """
+    if not raw.strip():
+        return {}
+    if _too_many(raw):
+        raise BadRequest(
+            f"The body holds more than {MAX_OBJECTS:,} objects or arrays, or four "
+            "times as many fields.",
+            code="body_too_large",
+            status=413,
+        )
+    if len(raw) >= _LARGE:
+        # orjson aborts the process when memory runs out: allocate first, which raises.
+        bytearray(_TIMES * len(raw))
+    try:
+        body = parse_json(raw)
+    except RecursionError as error:
+        raise _too_deep(raw) from error
+    except ValueError as error:
+        raise BadRequest(f"The body is not JSON: {error}.", code="bad_json") from error
+    if not isinstance(body, dict):
+        raise BadRequest(
+            "The body must be a JSON object.", code="not_an_object", status=422
+        )
+    if _deeper_than(body, MAX_DEPTH, raw):
+        raise _too_deep(b"")
+    return body
+
+
+def _too_many(raw: bytes) -> bool:
+    """Estimate whether orjson would take seconds, in which nothing else can run."""
+    if len(raw) < 2 * MAX_OBJECTS:  # an object takes two bytes at least
+        return False
+    counts = (raw.count(b"{"), raw.count(b"],"), raw.count(b'":') // 4)
+    return max(counts) > MAX_OBJECTS
+
+
+def write_json(value: Any) -> bytes:
+    """Serialise any value that parse_json returned.
+
+    orjson writes neither integers beyond 64 bits nor lone surrogates; the standard
+    library writes both.
+    """
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value).encode()
+
+
+def read_float(digits: str) -> float:
+    """Return a number of JSON; ValueError if it is too large."""
+    number = float(digits)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError("a number is too large")
+    return number
+
+
+def _stdlib(raw: bytes, *, read_number: Callable[[str], float] = read_float) -> Any:
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8 at byte {error.start}") from None
+    try:
+        return json.loads(  # noqa: TID251 - the one place that may, see above
+            text, parse_constant=_refuse, parse_float=read_number
+        )
+    except json.JSONDecodeError as error:
+        place = len(text[: error.pos].encode())
+        raise ValueError(f"{error.msg} at byte {place}") from None
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _repair_strings(value: Any) -> Any:
+    """Replace lone surrogates in all strings; iterative, as any depth may come."""
+    if isinstance(value, str):
+        return join_surrogates(value)
+    todo = [value]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, dict):
+            items = [(join_surrogates(key), item) for key, item in node.items()]
+            node.clear()
+            node.update(items)
+            pairs: Any = node.items()
+        elif isinstance(node, list):
+            pairs = enumerate(node)
+        else:
+            continue
+        for key, item in list(pairs):
+            if isinstance(item, str):
+                node[key] = join_surrogates(item)
+            else:
+                todo.append(item)
+    return value
+
+
+def _deeper_than(value: Any, limit: int, raw: bytes) -> bool:
+    if raw.count(b"{") + raw.count(b"[") <= limit:
+        return False
+    level = [value]
+    for _ in range(limit):
+        level = [
+            child
+            for node in level
+            for child in (node.values() if isinstance(node, dict) else node)
+            if isinstance(child, (dict, list))
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _too_deep(raw: bytes) -> BadRequest:
+    if raw.count(b"[") + raw.count(b"{") > _MAX_OPENERS:
+        return BadRequest(
+            "The body is not JSON: its brackets are never closed.", code="bad_json"
+        )
+    return BadRequest(
+        f"The body is nested deeper than {MAX_DEPTH} levels.",
+        code="json_too_complex",
+        status=422,
+    )
+
+
+# Change one string in a JSON object and leave every other byte as it is.
+
+
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
+_COLON = re.compile(rb"\s*:\s*")
+
+
+def with_string(raw: bytes, body: dict[str, Any], key: str, value: str) -> bytes:
+    """Return `raw` with `value` at a key of its top level.
+
+    `body` is the parsed form of `raw`. A missing key is added in front; if the value
+    there is not a string, the whole object is serialised again.
+    """
+    written = write_json(value)
+    if key not in body:
+        return _insert(raw, write_json(key) + b":" + written)
+    if isinstance(body[key], str) and (span := _span(raw, key)):
+        start, end = span
+        return raw[:start] + written + raw[end:]
+    return write_json({**body, key: value})
+
+
+def _insert(raw: bytes, member: bytes) -> bytes:
+    start = raw.find(b"{") + 1
+    if not start:  # an empty body counts as {}
+        return b"{" + member + b"}"
+    more = b"" if raw[start:].lstrip().startswith(b"}") else b","
+    return raw[:start] + member + more + raw[start:]
+
+
+def _span(raw: bytes, key: str) -> tuple[int, int] | None:
+    """Find the string at a key; of duplicate keys the last one counts."""
+    found: tuple[int, int] | None = None
+    wanted = False
+    depth = 0
+    for token in _TOKEN.finditer(raw):
+        first = raw[token.start()]
+        if first in b"{[":
+            depth += 1
+        elif first in b"}]":
+            depth -= 1
+        elif depth == 1:
+            if wanted:
+                found, wanted = token.span(), False
+            elif colon := _COLON.match(raw, token.end()):
+                is_string = raw[colon.end() : colon.end() + 1] == b'"'
+                wanted = is_string and parse_json(token.group()) == key
+    return found

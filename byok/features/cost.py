@@ -1,0 +1,99 @@
+"""The cost of a request: tokens times known prices, or unknown; never a guess."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from byok.core.errors import ConnectFailed, ContextLengthExceeded, UpstreamRefused
+from byok.core.events import Usage
+from byok.core.record import RequestOutcome, RequestRecord
+from byok.dialects.model_facts import Price
+
+PriceOf: TypeAlias = Callable[[str, str], Price | None]  # by upstream and model
+_MILLION = 1_000_000
+# Failures of an upstream that has made no token.
+FREE_FAILURES = frozenset(
+    kind.__name__ for kind in (ConnectFailed, UpstreamRefused, ContextLengthExceeded)
+)
+
+
+def no_price(upstream: str, model: str) -> Price | None:
+    """Know no price of any model."""
+    del upstream, model
+    return None
+
+
+def cost_of(record: RequestRecord, price_of: PriceOf) -> float | None:
+    """Return the US dollars that a request cost; None if any part is not known."""
+    if not record.attempts:
+        return 0.0
+    answering = record.upstream, record.model
+    spent = [*(record.own_usage or {}).items()]
+    if record.usage is not None:
+        spent.append((answering, record.usage))
+    if not _is_counted(record):
+        models = {answering, *record.uncounted, *dict(spent)}
+        return 0.0 if all(_is_free(price_of(*model)) for model in models) else None
+    if not spent and price_of(*answering) is None:
+        return None  # what failed is free, as a rule; nobody knows that of this model
+    total = 0.0
+    for asked, usage in spent:
+        dollars = price_tokens(usage, price_of(*asked))
+        if dollars is None:
+            return None
+        total += dollars
+    return total
+
+
+def _is_counted(record: RequestRecord) -> bool:
+    """Tell whether every model that was asked reported its tokens."""
+    if record.uncounted:
+        return False
+    if record.usage is not None:
+        return True
+    if record.first_byte is not None:
+        return False  # an answer began, and broke off before its count
+    if record.outcome is RequestOutcome.OK:
+        return bool(record.own_usage)  # nothing but byok's own questions was asked
+    return record.error_class in FREE_FAILURES
+
+
+def _is_free(price: Price | None) -> bool:
+    return price is not None and price.is_free
+
+
+def write_dollars(dollars: float) -> str:
+    """Write US dollars; small sums with more digits."""
+    if not dollars:
+        return "$0"
+    return f"${dollars:.4f}" if dollars < 1 else f"${dollars:,.2f}"
+
+
+def write_cost(dollars: float, unpriced: int) -> str:
+    """Write a sum of costs; it has no part of the requests that are `unpriced`."""
+    if not unpriced:
+        return write_dollars(dollars)
+    unknown = f"{unpriced:,} request{'s' * (unpriced != 1)} of unknown price"
+    return f"{write_dollars(dollars)} + {unknown}" if dollars else unknown
+
+
+def price_tokens(usage: Usage, price: Price | None) -> float | None:
+    """Return what tokens cost at these prices; None if one that counts is unknown.
+
+    If a model's prompts are free, so is its cache.
+    """
+    price = price or Price()
+    read, written = usage.cache_read_tokens, usage.cache_creation_tokens
+    fresh = max(0, usage.input_tokens - read - written)
+    cached = 0.0 if price.input == 0 else None
+    parts = (
+        (fresh, price.input),
+        (read, cached if price.cache_read is None else price.cache_read),
+        (written, cached if price.cache_write is None else price.cache_write),
+        (usage.output_tokens, price.output),
+    )
+    total = 0.0
+    for tokens, dollars in parts:
+        if tokens and dollars is None:
+            return None
+        total += tokens * (dollars or 0.0)
+    return total / _MILLION

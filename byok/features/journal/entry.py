@@ -1,0 +1,129 @@
+"""One request as the journal stores it: facts of its record, within limits."""
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Annotated, NamedTuple, TypeAlias, TypeVar
+
+from byok.core.events import Usage
+from byok.core.record import RequestRecord
+from byok.features.cost import PriceOf, cost_of
+
+_LONGEST = 200  # characters of a text
+_LONGEST_NAME = 60  # of a tool
+MOST = 10**12  # tokens, dollars or seconds; a sum of many still fits 64 bits
+LATEST = 9e10  # a moment; calendars end in the year 9999
+Moment: TypeAlias = Annotated[float, "seconds since 1970"]
+_N = TypeVar("_N", int, float)
+
+
+class JournalEntry(NamedTuple):
+    """A finished request, in the order of the columns.
+
+    `started` is in seconds since 1970, `seconds` and `first_byte` are how long it took
+    to the end and to the model's first word. Tokens are those of all models that were
+    asked for the answer; `input_tokens` includes what was read from or written to the
+    upstream's cache. `cost` is in US dollars. `tool_calls` are names of tools, as
+    `view x3, save-file`. None stands for what is not known.
+    """
+
+    request_id: str
+    started: Moment
+    seconds: float
+    client: str
+    conversation: str
+    endpoint: str
+    purpose: str
+    model_asked: str
+    model: str
+    upstream: str
+    attempts: int
+    first_byte: float | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read_tokens: int | None
+    cache_written_tokens: int | None
+    cost: float | None
+    repairs: int
+    dropped_calls: int
+    notices: int
+    prompt: str
+    status: int
+    outcome: str
+    error: str
+    error_class: str
+    tool_calls: str
+    loop: str
+    prompt_change: str
+
+
+def make_entry(record: RequestRecord, now: float, price_of: PriceOf) -> JournalEntry:
+    """Return the entry of a request that ended `now`, in seconds since 1970."""
+    seconds = record.seconds
+    cost = cost_of(record, price_of)
+    usage = record.total_usage
+    return JournalEntry(
+        record.request_id,
+        max(0.0, min(now - seconds, LATEST)),
+        seconds,
+        _cut(record.client),
+        _cut(record.conversation),
+        _cut(record.endpoint),
+        _cut(record.purpose),
+        _cut(record.model_asked),
+        _cut(record.model),
+        _cut(record.upstream),
+        record.attempts,
+        record.first_byte,
+        *_counts(usage),
+        None if cost is None else _in_bounds(cost),
+        record.repairs,
+        record.dropped_calls,
+        record.notices,
+        _cut(record.prompt),
+        record.status,
+        record.outcome.value,
+        _cut(record.error),
+        _cut(record.error_class),
+        name_calls(record.tool_calls),
+        _cut(record.loop),
+        _cut(record.prompt_change),
+    )
+
+
+def name_calls(names: Iterable[str]) -> str:
+    """Return names in their order, within 200 characters.
+
+    Equal ones in a row are one with a number: `view x3, save-file`. Where there is no
+    room for more, the number of calls that are missing ends it: `view, save-file, +12`.
+    """
+    cut = [name[:_LONGEST_NAME] for name in names]
+    text, left = "", len(cut)
+    for name, run in groupby(cut):
+        times = len([*run])
+        part = f"{name} x{times}" if times > 1 else name
+        longer = f"{text}, {part}" if text else part
+        if len(longer) + len(f", +{left}") > _LONGEST:
+            return f"{text}, +{left}"
+        text, left = longer, left - times
+    return text
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[:_LONGEST]
+
+
+def _in_bounds(number: _N) -> _N:
+    return max(0, min(number, MOST))
+
+
+def _counts(
+    usage: Usage | None,
+) -> tuple[int | None, int | None, int | None, int | None]:
+    """Return the tokens in, out, read from the cache and written to it."""
+    if usage is None:
+        return None, None, None, None
+    tokens, said = _in_bounds(usage.input_tokens), _in_bounds(usage.output_tokens)
+    if not usage.cache_told:
+        return tokens, said, None, None
+    read = _in_bounds(usage.cache_read_tokens)
+    return tokens, said, read, _in_bounds(usage.cache_creation_tokens)

@@ -1,0 +1,349 @@
+"""Read the journal: requests, conversations, failures and repairs."""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from byok.features.journal.entry import MOST, JournalEntry, Moment
+from byok.features.journal.reader import read_journal
+from byok.features.journal.rows import make_row, select_rows
+from byok.features.journal.schema import MENDED
+
+_COLUMNS = ", ".join(("id", *JournalEntry._fields))
+_LAST_CHARACTER = "\U0010ffff"
+
+
+class StoredEntry(NamedTuple):
+    """An entry and its number; a later one has a higher number."""
+
+    number: int
+    entry: JournalEntry
+
+
+@dataclass(frozen=True, slots=True)
+class LogFilter:
+    """Which requests are shown.
+
+    Without `everything` these are questions to models and what did not end well.
+    `errors`: only failures; `conversation` is the start of an id, "" for any,
+    and the whole id if it is `exact`.
+    """
+
+    errors: bool = False
+    conversation: str = ""
+    everything: bool = False
+    exact: bool = False
+
+    @property
+    def conditions(self) -> tuple[list[str], list[object]]:
+        """Return conditions for SQL, and the values of their marks."""
+        found, values = list[str](), list[object]()
+        if not self.everything:
+            found.append("(purpose <> '' OR model <> '' OR outcome <> 'ok')")
+        if self.errors:
+            found.append("outcome = 'failed'")
+        if self.conversation and self.exact:
+            found.append("conversation <> '' AND conversation = ?")
+            values.append(self.conversation)
+        elif self.conversation:
+            found.append("conversation <> '' AND conversation BETWEEN ? AND ?")
+            values += [self.conversation, self.conversation + _LAST_CHARACTER]
+        return found, values
+
+
+NO_FILTER = LogFilter()
+
+
+def last_entries(
+    path: Path, count: int, wanted: LogFilter = NO_FILTER
+) -> list[StoredEntry]:
+    """Return the last requests, the oldest first; none without a journal.
+
+    Raises:
+        CannotStart: the journal cannot be read.
+    """
+    return _select(path, wanted, [], [], "id DESC", count)[::-1]
+
+
+def entries_since(
+    path: Path, number: int, count: int, wanted: LogFilter = NO_FILTER
+) -> list[StoredEntry]:
+    """Return at most `count` requests with a higher number, the oldest first.
+
+    Raises:
+        CannotStart: the journal cannot be read.
+    """
+    return _select(path, wanted, ["id > ?"], [number], "id", count)
+
+
+def entries_before(
+    path: Path, number: int | None, count: int, wanted: LogFilter = NO_FILTER
+) -> list[StoredEntry]:
+    """Return the last requests that started before that one, the latest first.
+
+    All requests start before None; none before one that is gone, as the oldest go.
+
+    Raises:
+        CannotStart: the journal cannot be read.
+    """
+    before, values = [], list[object]()
+    if number is not None:
+        before = ["(started, id) < (SELECT started, id FROM request WHERE id = ?)"]
+        values = [number]
+    return _select(path, wanted, before, values, "started DESC, id DESC", count)
+
+
+def highest_number(path: Path) -> int:
+    """Return the number of the last request, 0 if there is none.
+
+    Raises:
+        CannotStart: the journal cannot be read.
+    """
+
+    def read(db: sqlite3.Connection) -> int:
+        return db.execute("SELECT max(id) FROM request").fetchone()[0] or 0
+
+    return read_journal(path, read, 0)
+
+
+def _select(
+    path: Path,
+    wanted: LogFilter,
+    conditions: Iterable[str],
+    values: Iterable[object],
+    order: str,
+    count: int,
+) -> list[StoredEntry]:
+    more, more_values = wanted.conditions
+    where = " AND ".join((*conditions, *more, "1"))
+    bound = [*values, *more_values]
+    return read_journal(path, lambda db: read_rows(db, where, bound, order, count), [])
+
+
+def read_rows(
+    db: sqlite3.Connection,
+    where: str,
+    values: Iterable[object],
+    order: str,
+    count: int,
+) -> list[StoredEntry]:
+    """Return at most `count` requests that fulfil `where`, SQL with marks for `values`.
+
+    Raises:
+        sqlite3.DatabaseError: they cannot be read.
+    """
+    query = f"SELECT {_COLUMNS} FROM request WHERE {where} ORDER BY {order} LIMIT ?"  # noqa: S608 - our own words, values are bound
+    rows = db.execute(query, (*values, count))
+    return [
+        StoredEntry(number, make_row(JournalEntry, columns, MOST))
+        for number, *columns in rows
+    ]
+
+
+# Conversations in the journal, and the totals of each.
+
+
+# From the index alone, so that the length of the journal hardly matters.
+_LATEST = """SELECT conversation, max(started) AS last FROM request
+    WHERE conversation <> '' GROUP BY conversation HAVING last < ?
+    ORDER BY last DESC LIMIT ?"""
+_ASKED = "(purpose <> '' OR model <> '' OR outcome <> 'ok')"  # as in `LogFilter`
+_SUMS = f"""SELECT conversation, min(started), max(started + seconds), count(*),
+    total(outcome = 'failed'), total(input_tokens), total(output_tokens),
+    iif(count(cache_read_tokens), total(cache_read_tokens), NULL),
+    total(cost), total(cost IS NULL), total(repairs),
+    total(dropped_calls), max(client)
+    FROM request WHERE conversation <> '' AND conversation = ? AND {_ASKED}
+    GROUP BY conversation"""  # noqa: S608 - our own words
+_MODELS = f"""SELECT upstream || ':' || model, count(*) FROM request
+    WHERE conversation <> '' AND conversation = ? AND model <> '' AND {_ASKED}
+    GROUP BY upstream, model ORDER BY 2 DESC, upstream, model LIMIT 10"""  # noqa: S608 - our own words
+
+
+class ConversationSums(NamedTuple):
+    """A conversation: when it began and ended, and the sums of its requests.
+
+    Times are in seconds since 1970, `cost` is in US dollars; `unpriced` requests, whose
+    cost is unknown, have no part in it. `cache_read_tokens` are None where no upstream
+    told of a cache. `models` are as `upstream:model`, the one that was asked most
+    first, at most ten.
+    """
+
+    conversation: str
+    first: Moment
+    last: float
+    requests: int
+    failed: int
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int | None
+    cost: float
+    unpriced: int
+    repairs: int
+    dropped_calls: int
+    client: str
+    models: tuple[str, ...] = ()
+
+
+class _Latest(NamedTuple):
+    conversation: str
+    last: Moment
+
+
+class _Model(NamedTuple):
+    model: str
+    requests: int
+
+
+class ConversationPage(NamedTuple):
+    """Some conversations, the latest first; the next ones began `before`, if any."""
+
+    conversations: list[ConversationSums]
+    before: float | None
+
+
+def latest_conversations(
+    path: Path, count: int, before: float | None = None
+) -> ConversationPage:
+    """Return at most `count` conversations whose last request started `before`.
+
+    Raises:
+        CannotStart: the journal cannot be read.
+    """
+    bound = float("inf") if before is None else before
+
+    def read(db: sqlite3.Connection) -> ConversationPage:
+        rows = [*select_rows(db, _Latest, _LATEST, (bound, count + 1))]
+        sums = [_add_up(db, row.conversation) for row in rows[:count]]
+        last = rows[count - 1].last if len(rows) > count else None
+        return ConversationPage([one for one in sums if one], last)
+
+    return read_journal(path, read, ConversationPage([], None))
+
+
+def sum_requests(path: Path, conversation: str) -> ConversationSums | None:
+    """Return the sums of a conversation, None if it has no requests.
+
+    Raises:
+        CannotStart: the journal cannot be read.
+    """
+    return read_journal(path, lambda db: _add_up(db, conversation), None)
+
+
+def _add_up(db: sqlite3.Connection, conversation: str) -> ConversationSums | None:
+    asked = (conversation,)
+    for sums in select_rows(db, ConversationSums, _SUMS, asked):
+        models = tuple(row.model for row in select_rows(db, _Model, _MODELS, asked))
+        return sums._replace(models=models)
+    return None
+
+
+# Failures and repairs in the journal: errors by code, repairs by model.
+
+
+_EXAMPLES = 5  # requests of one code
+_MOST_CODES = 100
+_MOST_MODELS = 100
+_LAST_MENDED = 50
+_PLACE = "upstream || iif(upstream <> '' AND model <> '', ':', '') || model"
+_CODES = """SELECT error, count(*), max(started) FROM request
+    WHERE outcome = 'failed' AND started >= ? GROUP BY error
+    ORDER BY 3 DESC LIMIT ?"""
+_PLACES = f"""SELECT DISTINCT {_PLACE} FROM request
+    WHERE outcome = 'failed' AND started >= ? AND error = ? AND upstream <> ''
+    LIMIT 10"""  # noqa: S608 - our own words
+_FAILED = "outcome = 'failed' AND started >= ? AND error = ?"
+_ANSWERS = f"""SELECT {_PLACE}, count(*) FROM request
+    WHERE model <> '' AND started >= ? GROUP BY upstream, model"""  # noqa: S608 - our own words
+_BY_MODEL = f"""SELECT {_PLACE}, 0, count(*), total(repairs), total(dropped_calls),
+    total(notices), total(loop <> ''), total(attempts > 1)
+    FROM request WHERE {MENDED} AND started >= ?
+    GROUP BY upstream, model
+    ORDER BY total(repairs + dropped_calls + (attempts > 1)) DESC LIMIT ?"""  # noqa: S608 - our own words
+
+
+class ErrorSum(NamedTuple):
+    """The failures with one code; `places` are models as `upstream:model`."""
+
+    code: str
+    requests: int
+    last: Moment
+    places: tuple[str, ...] = ()
+    examples: Sequence[StoredEntry] = ()
+
+
+class MendedModel(NamedTuple):
+    """What byok repaired in answers of one model, `upstream:model` or "" for none.
+
+    `answers` are all requests that asked it, `mended` those with anything that counts
+    here. `retries` are requests that asked more than once, `loops` turns in circles.
+    """
+
+    model: str
+    answers: int
+    mended: int
+    repairs: int
+    dropped_calls: int
+    notices: int
+    loops: int
+    retries: int
+
+
+class _Place(NamedTuple):
+    name: str
+    answers: int = 0
+
+
+class Problems(NamedTuple):
+    """What went wrong since a time; the latest requests are first."""
+
+    requests: int  # to models, whatever became of them
+    errors: list[ErrorSum]
+    models: list[MendedModel]
+    mended: list[StoredEntry]
+
+
+def find_problems(path: Path, since: float) -> Problems:
+    """Return failures and repairs since then, in seconds since 1970.
+
+    Raises:
+        CannotStart: the journal cannot be read.
+    """
+
+    def read(db: sqlite3.Connection) -> Problems:
+        answers = dict(select_rows(db, _Place, _ANSWERS, (since,)))
+        return Problems(
+            sum(answers.values()),
+            _errors(db, since),
+            [
+                row._replace(answers=answers.get(row.model, 0))
+                for row in select_rows(
+                    db, MendedModel, _BY_MODEL, (since, _MOST_MODELS)
+                )
+            ],
+            _last(db, f"{MENDED} AND started >= ?", [since], _LAST_MENDED),
+        )
+
+    return read_journal(path, read, Problems(0, [], [], []))
+
+
+def _errors(db: sqlite3.Connection, since: float) -> list[ErrorSum]:
+    found = select_rows(db, ErrorSum, _CODES, (since, _MOST_CODES))
+    return [_add_details(db, since, row) for row in found]
+
+
+def _add_details(db: sqlite3.Connection, since: float, row: ErrorSum) -> ErrorSum:
+    values = [since, row.code]
+    places = select_rows(db, _Place, _PLACES, values)
+    return row._replace(
+        places=tuple(place.name for place in places),
+        examples=_last(db, _FAILED, values, _EXAMPLES),
+    )
+
+
+def _last(
+    db: sqlite3.Connection, condition: str, values: list[Any], count: int
+) -> list[StoredEntry]:
+    return read_rows(db, condition, values, "started DESC, id DESC", count)

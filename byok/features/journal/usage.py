@@ -1,0 +1,422 @@
+"""Sums of the journal: by day, model and so on, over time, and for caps."""
+
+import math
+import operator
+import sqlite3
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from threading import Lock
+from typing import NamedTuple, TypeAlias
+
+from byok.core.bounded import BoundedMap
+from byok.features.cost import FREE_FAILURES
+from byok.features.journal.reader import read_journal
+from byok.features.journal.rows import make_row, select_rows
+
+# Our own words in SQL, by what users may ask for.
+GROUPS = {
+    "day": "date(started, 'unixepoch', 'localtime')",
+    "model": "'byok:' || upstream || ':' || model",
+    "conversation": "conversation",
+    "client": "client",
+}
+_FREE = ", ".join(f"'{name}'" for name in sorted(FREE_FAILURES))
+SUMS = f"""count(*), total(outcome = 'failed'), total(input_tokens IS NULL
+        AND attempts > 0 AND (first_byte NOT NULL OR error_class NOT IN ({_FREE}))),
+    total(input_tokens), total(output_tokens), total(cache_read_tokens),
+    total(cache_written_tokens), total(cost), total(cost IS NULL),
+    total(iif(cache_read_tokens IS NULL, 0, input_tokens))"""
+
+
+class UsageTable(NamedTuple):
+    """The largest groups, how many more there are, and the sum of all."""
+
+    rows: list["UsageRow"]
+    more: int
+    total: "UsageRow"
+
+
+class UsageRow(NamedTuple):
+    """The sums of one group.
+
+    `failed` requests are among `requests`. `uncounted` are those that took tokens, but
+    no upstream told how many; `unpriced` are those whose `cost` in US dollars is
+    unknown. The sums are without them. `cache_input_tokens` is the part of the input
+    whose upstreams told what came from a cache.
+    """
+
+    key: str
+    requests: int = 0
+    failed: int = 0
+    uncounted: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_written_tokens: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+    cache_input_tokens: int = 0
+
+
+def sum_usage(path: Path, by: str, since: float) -> list[UsageRow]:
+    """Return the sums of all requests that asked a model, one row for each group.
+
+    `by` is one of GROUPS, `since` are seconds since 1970. Days are in order; other
+    groups are, by cost and tokens, the largest first.
+
+    Raises:
+        CannotStart: the journal cannot be read.
+    """
+    return top_usage(path, by, since, sys.maxsize).rows
+
+
+def top_usage(path: Path, by: str, since: float, most: int) -> UsageTable:
+    """Return the sums as `sum_usage` does, but only the first `most` rows.
+
+    Raises:
+        CannotStart: the journal cannot be read.
+    """
+    order = "1" if by == "day" else "total(cost) DESC, total(input_tokens) DESC, 1"
+    query = (
+        f"SELECT {GROUPS[by]}, {SUMS} FROM request "  # noqa: S608 - our own words
+        f"WHERE started >= ? AND model <> '' GROUP BY 1 ORDER BY {order}"
+    )
+
+    def read(db: sqlite3.Connection) -> UsageTable:
+        rows, more, total = list[UsageRow](), 0, UsageRow("total")
+        for row in select_rows(db, UsageRow, query, (since,)):
+            total = add_rows([total, row])
+            if len(rows) < most:
+                rows.append(row)
+            else:
+                more += 1
+        return UsageTable(rows, more, total)
+
+    return read_journal(path, read, UsageTable([], 0, UsageRow("total")))
+
+
+def add_rows(rows: list[UsageRow]) -> UsageRow:
+    """Return the sum of all rows, with the key "total"."""
+    total = UsageRow("total")
+    for _, *numbers in rows:
+        added = map(operator.add, total[1:], numbers)
+        total = UsageRow._make(("total", *added))
+    return total
+
+
+# Totals of the journal for caps: what a day or a conversation has spent so far.
+
+
+_SUMS = """SELECT total(model <> '' AND attempts > 0),
+    total(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)),
+    total(cost), total(cost IS NULL AND model <> '') FROM request WHERE """
+_ALL = 2**63 - 1
+
+
+class JournalSums(NamedTuple):
+    """The sums of requests to models; `unpriced` have no part in `dollars`."""
+
+    requests: int = 0
+    tokens: int = 0
+    dollars: float = 0.0
+    unpriced: int = 0
+
+
+def sum_period(
+    path: Path, begin: float, end: float, last: int | None = None
+) -> JournalSums:
+    """Add up what started from `begin` to before `end`, in seconds since 1970.
+
+    `last` is the highest number of an entry that counts, None for any.
+
+    Raises:
+        CannotStart: the journal cannot be read.
+        OSError: nor can its folder.
+    """
+    return _add_up(path, "started >= ? AND started < ? AND id <= ?", [begin, end], last)
+
+
+def sum_conversation(
+    path: Path, conversation: str, last: int | None = None
+) -> JournalSums:
+    """Add up a conversation, as far back as the journal goes.
+
+    Raises:
+        CannotStart: the journal cannot be read.
+        OSError: nor can its folder.
+    """
+    named = conversation.encode("utf-8", "replace").decode()
+    where = "conversation <> '' AND conversation = ? AND id <= ?"
+    return _add_up(path, where, [named], last)
+
+
+def _add_up(
+    path: Path, where: str, values: Sequence[object], last: int | None
+) -> JournalSums:
+    bound = (*values, _ALL if last is None else last)
+
+    def read(db: sqlite3.Connection) -> JournalSums:
+        return make_row(JournalSums, db.execute(_SUMS + where, bound).fetchone())
+
+    return read_journal(path, read, JournalSums())
+
+
+# Time in equal steps of the local calendar: hours, quarters of a day, days, weeks.
+#
+# Where summer time begins or ends a day has 23 or 25 hours, and so has its bucket.
+
+
+MOST_BUCKETS = 400
+_TICK = 1e-6  # seconds; a date has no parts of a microsecond
+
+
+class Step(StrEnum):
+    """How long a bucket is; six hours begin at 0, 6, 12 and 18, a week on Monday."""
+
+    HOUR = "hour"
+    SIX_HOURS = "six_hours"
+    DAY = "day"
+    WEEK = "week"
+
+
+_HOURS = {Step.HOUR: 1, Step.SIX_HOURS: 6, Step.DAY: 24, Step.WEEK: 7 * 24}
+
+
+def make_buckets(since: float, until: float, step: Step) -> list[tuple[float, float]]:
+    """Return start and end of all buckets of a period, in seconds since 1970.
+
+    The first begins at `since`, even within a step; the last is whole, and holds the
+    moment before `until`. Each ends where the next one begins.
+
+    Raises:
+        ValueError: that would be more than MOST_BUCKETS.
+    """
+    begin = _begin_of(step, until - _TICK)
+    buckets = [(max(begin, since), _end_of(step, begin))] if since < until else []
+    while begin > since:
+        if len(buckets) == MOST_BUCKETS:
+            raise ValueError(f"more than {MOST_BUCKETS} buckets")
+        begin, end = _begin_of(step, begin - _TICK), begin
+        buckets.append((max(begin, since), end))
+    return buckets[::-1]
+
+
+def days_before(moment: float, days: int) -> float:
+    """Return the midnight with which the day begins that was so many `days` ago."""
+    today = _midnight(datetime.fromtimestamp(moment))
+    return (today - timedelta(days=days)).timestamp()
+
+
+def hours_before(moment: float, hours: int) -> float:
+    """Return the start of the hour of the local clock that was so many `hours` ago."""
+    return _begin_of(Step.HOUR, moment - hours * 3600)
+
+
+def _begin_of(step: Step, moment: float) -> float:
+    here = datetime.fromtimestamp(moment)
+    if step is Step.HOUR:
+        # `fold` stays: an hour that the clock shows twice is two buckets.
+        begin = here.replace(minute=0, second=0, microsecond=0)
+    else:
+        begin = _midnight(here)
+        if step is Step.SIX_HOURS:
+            begin = begin.replace(hour=here.hour - here.hour % 6)
+        elif step is Step.WEEK:
+            begin -= timedelta(days=begin.weekday())
+    found = begin.timestamp()
+    # A time that the clock leaves out counts from before or after the gap.
+    return found if found <= moment else begin.replace(fold=1).timestamp()
+
+
+def _end_of(step: Step, begin: float) -> float:
+    """Return where the next step begins; that is looked for, as lengths differ."""
+    seconds = _HOURS[step] * 3600
+    end = _begin_of(step, begin + seconds)
+    # Of a longer one the begin is found again.
+    return end if end > begin else _begin_of(step, begin + seconds + 2 * 3600)
+
+
+def _midnight(here: datetime) -> datetime:
+    return here.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+
+
+# Sums of the journal over time, for charts: a row for each hour, day and so on.
+#
+# Rows of a journal never change, so the sums of a bucket stay what they are while it
+# holds as many requests, and the same last one. That is asked of an index, in a tenth
+# of the time, and only buckets that differ are added up.
+
+
+MOST_PARTS = 6
+# Our own words in SQL, by what a chart may be split by.
+SPLITS = {"model": GROUPS["model"], "client": "client", "purpose": "purpose"}
+_MOST_GROUPS = 50  # of one bucket; the names of further ones are not kept
+_MOST_KNOWN = 256  # buckets
+_SAMPLE = 2000  # about so many requests of a bucket tell its percentiles
+_FROM = "FROM request WHERE started >= ? AND started < ?"
+_STATE = f"SELECT count(*), max(id) {_FROM}"
+_TIMES = f"""SELECT first_byte, seconds {_FROM} AND model <> ''
+    AND (id * 2654435761 >> 16 & 65535) % ? = 0"""
+_Span: TypeAlias = tuple[float, float]
+
+
+class Percentiles(NamedTuple):
+    """Half of the values are at most `median`, 95 % at most `high`; None if none is."""
+
+    median: float | None = None
+    high: float | None = None
+
+
+class Bucket(NamedTuple):
+    """The sums of one stretch of time; `begin` and `end` are seconds since 1970.
+
+    `parts` are the sums of each name of the series, then those of all other names if
+    there are any. Durations are in seconds.
+    """
+
+    begin: float
+    end: float
+    total: UsageRow
+    parts: Sequence[UsageRow]
+    first_byte: Percentiles
+    seconds: Percentiles
+
+
+class Series(NamedTuple):
+    """Buckets without a gap, the oldest first, and the names that they are split by.
+
+    `names` are the largest groups by tokens; `others` tells whether there are more.
+    """
+
+    names: Sequence[str]
+    others: bool
+    buckets: Sequence[Bucket]
+
+
+class _Times(NamedTuple):
+    first_byte: float | None
+    seconds: float
+
+
+class _Sums(NamedTuple):
+    """What is known of a bucket; `state` are its requests and the last one's number."""
+
+    state: tuple[int, int | None] = (0, None)
+    groups: Sequence[UsageRow] = ()
+    rest: UsageRow = UsageRow("")
+    first_byte: Percentiles = Percentiles()
+    seconds: Percentiles = Percentiles()
+
+
+_NOTHING = _Sums()
+
+
+class SeriesReader:
+    """Adds up one journal, for any thread; what has not changed is not read again."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: tuple[int, int] | None = None
+        self._known = BoundedMap[tuple[_Span, str], _Sums](_MOST_KNOWN)
+        self._lock = Lock()
+
+    def read(self, since: float, until: float, step: Step, by: str = "") -> Series:
+        """Add up what started in a period, in seconds since 1970.
+
+        `by` is one of SPLITS, or "". See `make_buckets` for the buckets.
+
+        Raises:
+            ValueError: these would be too many buckets.
+            CannotStart: the journal cannot be read.
+        """
+        spans = make_buckets(since, until, step)
+        with self._lock:
+            return _arrange(spans, self._read_spans(spans, by), by)
+
+    def _read_spans(self, spans: Sequence[_Span], by: str) -> list[_Sums]:
+        def read(db: sqlite3.Connection) -> list[_Sums]:
+            facts = self._path.stat()
+            if self._file != (facts.st_dev, facts.st_ino):
+                self._file = facts.st_dev, facts.st_ino
+                self._known.clear()
+            db.execute("BEGIN")  # all is read from one state
+            return [self._read_span(db, span, by) for span in spans]
+
+        return read_journal(self._path, read, [_NOTHING] * len(spans))
+
+    def _read_span(self, db: sqlite3.Connection, span: _Span, by: str) -> _Sums:
+        state = db.execute(_STATE, span).fetchone()
+        if not state[0]:
+            return _NOTHING
+        known = self._known.get((span, by))
+        if known is None or known.state != state:
+            known = self._known[span, by] = _add_up_steps(db, span, by, state)
+        return known
+
+
+def _add_up_steps(
+    db: sqlite3.Connection, span: _Span, by: str, state: tuple[int, int]
+) -> _Sums:
+    query = f"SELECT '', {SUMS} {_FROM} AND model <> ''"
+    if by:
+        query = (
+            f"SELECT {SPLITS[by]}, {SUMS} {_FROM} "
+            "AND model <> '' GROUP BY 1 "
+            "ORDER BY total(input_tokens) + total(output_tokens) DESC, 1"
+        )
+    groups, rest = list[UsageRow](), UsageRow("")
+    for row in select_rows(db, UsageRow, query, span):
+        if len(groups) < _MOST_GROUPS:
+            groups.append(row)
+        else:
+            rest = add_rows([rest, row])
+    sampled = (*span, math.ceil(state[0] / _SAMPLE))
+    times = [*select_rows(db, _Times, _TIMES, sampled)]
+    first = _percentiles(time.first_byte for time in times)
+    seconds = _percentiles(time.seconds for time in times)
+    return _Sums(state, groups, rest, first, seconds)
+
+
+def _percentiles(values: Iterable[float | None]) -> Percentiles:
+    known = sorted(value for value in values if value is not None)
+    if not known:
+        return Percentiles()
+    return Percentiles(_at(known, 0.5), _at(known, 0.95))
+
+
+def _at(ordered: Sequence[float], part: float) -> float:
+    return ordered[math.ceil(part * len(ordered)) - 1]
+
+
+def _arrange(spans: Sequence[_Span], read: Sequence[_Sums], by: str) -> Series:
+    """Give all buckets the same parts: those that are the largest in the whole time."""
+    tokens = dict[str, int]()
+    for row in (row for sums in read for row in sums.groups if by):
+        spent = row.input_tokens + row.output_tokens
+        tokens[row.key] = tokens.get(row.key, 0) + spent
+    ordered = sorted(tokens, key=lambda name: (-tokens[name], name))
+    names = ordered[:MOST_PARTS]
+    others = len(ordered) > len(names)
+    buckets = [
+        Bucket(
+            *span,
+            add_rows([*sums.groups, sums.rest]),
+            _parts(sums, names, others=others) if by else [],
+            sums.first_byte,
+            sums.seconds,
+        )
+        for span, sums in zip(spans, read, strict=True)
+    ]
+    return Series(names, others, buckets)
+
+
+def _parts(sums: _Sums, names: Sequence[str], *, others: bool) -> list[UsageRow]:
+    named = {row.key: row for row in sums.groups}
+    parts = [named.get(name, UsageRow(name)) for name in names]
+    if others:
+        left = [row for row in sums.groups if row.key not in names]
+        parts.append(add_rows([*left, sums.rest]))
+    return parts

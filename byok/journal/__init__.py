@@ -1,1 +1,0 @@
-"""The journal: the outcome of each request, in a file; never any content."""

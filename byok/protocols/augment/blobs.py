@@ -1,0 +1,133 @@
+"""Blobs on the wire: names, uploads and sets of blobs.
+
+A blob name is 64 hexadecimal digits, `sha256(path ‖ content)`. A client that computes
+other names is served too: its name is kept as an alias of the name made here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from byok.core.chat import Json
+from byok.core.code_query import BlobNames, to_bytes
+from byok.core.errors import BadRequest
+from byok.protocols.augment.body import items, mapping, strings, text
+
+MAX_UPLOADED = 1000
+MAX_ASKED = 2000
+MAX_CHECKPOINTED = 250_000  # as many as the files of a workspace
+_MOST_GUIDED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class SentBlob:
+    """One uploaded version of a file; missing or unusable fields are empty.
+
+    Even an unusable one is stored: a client asks again and again about unknown names.
+    """
+
+    given: str
+    name: bytes
+    path: str
+    content: bytes
+
+
+def requested_names(body: Json) -> list[str]:
+    """Return the names of `/find-missing`, from either field, without duplicates.
+
+    Raises:
+        BadRequest: 422, more than 2,000 names.
+    """
+    names = strings(body, "mem_object_names", "blob_names")
+    _check_count(len(names), MAX_ASKED)
+    return names
+
+
+def missing_reply(unknown: Sequence[str], nonindexed: Sequence[str]) -> dict[str, Any]:
+    """Write the reply of `/find-missing`, with the field names of all clients."""
+    return {
+        "unknown_memory_names": list(unknown),
+        "unknown_blob_names": list(unknown),
+        "nonindexed_blob_names": list(nonindexed),
+    }
+
+
+def decode_uploads(body: Json) -> list[SentBlob]:
+    """Return the blobs of `/batch-upload`, one for each item of the list.
+
+    Raises:
+        BadRequest: 422, more than 1,000 blobs.
+    """
+    blobs = items(body, "blobs")
+    _check_count(len(blobs), MAX_UPLOADED)
+    return [_sent_blob(blob if isinstance(blob, dict) else {}) for blob in blobs]
+
+
+def _sent_blob(blob: Json) -> SentBlob:
+    given = text(blob, "blob_name", "name")
+    found = blob.get("content")
+    content = found.encode("utf-8", "replace") if isinstance(found, str) else b""
+    path = text(blob, "path", "relative_path")
+    return SentBlob(given, to_bytes(given) if given else b"", path, content)
+
+
+def upload_reply(sent: Sequence[SentBlob], names: Sequence[str]) -> dict[str, Any]:
+    """Acknowledge each blob in its place, by the client's name if it sent one."""
+    return {
+        "blob_names": [
+            blob.given or name for blob, name in zip(sent, names, strict=True)
+        ]
+    }
+
+
+def blob_names(body: Json) -> BlobNames:
+    """Return the set of blobs that the `blobs` object of a request describes."""
+    blobs = mapping(body, "blobs")
+    return BlobNames(
+        text(blobs, "checkpoint_id"),
+        tuple(map(to_bytes, strings(blobs, "added_blobs"))),
+        tuple(map(to_bytes, strings(blobs, "deleted_blobs"))),
+    )
+
+
+def checkpoint_names(body: Json) -> BlobNames:
+    """Return the names of `/checkpoint-blobs`.
+
+    Raises:
+        BadRequest: 422, more than 250,000 names.
+    """
+    names = blob_names(body)
+    _check_count(len(names.added) + len(names.deleted), MAX_CHECKPOINTED)
+    return names
+
+
+def attached_names(body: Json) -> tuple[bytes, ...]:
+    """Return up to 1,000 blobs that the user attached to a question."""
+    names = strings(body, "user_guided_blobs", "user_specified_files")
+    return tuple(map(to_bytes, filter(None, names[:_MOST_GUIDED])))
+
+
+def checkpoint_reply(checkpoint: str | None) -> dict[str, Any]:
+    """Write the id of a checkpoint.
+
+    Raises:
+        BadRequest: 404, the base checkpoint is unknown. An id made without it would
+            silently lose files.
+    """
+    if checkpoint is None:
+        raise BadRequest(
+            "The base checkpoint is unknown.",
+            code="checkpoint_not_found",
+            hint="Send all names again, with checkpoint_id null.",
+            status=404,
+        )
+    return {"new_checkpoint_id": checkpoint}
+
+
+def _check_count(count: int, limit: int) -> None:
+    if count > limit:
+        raise BadRequest(
+            f"At most {limit:,} names are allowed in a request.",
+            code="too_many_names",
+            status=422,
+        )

@@ -1,0 +1,96 @@
+"""Tolerant access to the fields of a client's body.
+
+Clients of several years differ: a field may be missing, null, of a similar type, or in
+camelCase. Nothing here raises; unusable values count as absent.
+"""
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+from byok.core.chat import Json
+
+
+def value(body: Json, *names: str) -> Any:
+    """Return the first of the fields that is present and not null."""
+    for name in names:
+        for spelling in _spellings(name):
+            found = body.get(spelling)
+            if found is not None:
+                return found
+    return None
+
+
+def text(body: Json, *names: str) -> str:
+    """Return the first of the fields that is a string or a number, else ""."""
+    for name in names:
+        found = value(body, name)
+        if isinstance(found, str):
+            return found
+        if isinstance(found, (int, float)) and not isinstance(found, bool):
+            return str(found)
+    return ""
+
+
+def first_text(body: Json, *names: str) -> str:
+    """Return the first of the fields that is a non-empty string, else ""."""
+    return next((found for name in names if (found := text(body, name))), "")
+
+
+def integer(body: Json, name: str, default: int = 0) -> int:
+    """Return a whole number, also one written as a string or a float."""
+    found = value(body, name)
+    if isinstance(found, bool):
+        return default
+    if isinstance(found, (int, float)) and found == found // 1:
+        return int(found)
+    if isinstance(found, str):
+        digits = found.strip()
+        if digits.removeprefix("-").isdecimal() and len(digits) < len("9" * 19):
+            return int(digits)
+    return default
+
+
+def flag(body: Json, name: str) -> bool:
+    """Return whether a field is true, also as 1 or "true"."""
+    found = value(body, name)
+    if isinstance(found, str):
+        return found.strip().lower() == "true"
+    return found is True or (isinstance(found, int) and found == 1)
+
+
+def mapping(body: Json, *names: str) -> dict[str, Any]:
+    """Return the first of the fields that is an object, else {}."""
+    for name in names:
+        found = value(body, name)
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def items(body: Json, *names: str) -> list[Any]:
+    """Return the first of the fields that is an array, else []."""
+    for name in names:
+        found = value(body, name)
+        if isinstance(found, list):
+            return found
+    return []
+
+
+def objects(body: Json, *names: str) -> list[dict[str, Any]]:
+    """Return the objects of the first of the fields that is an array."""
+    found = items(body, *names)
+    return found and [item for item in found if isinstance(item, dict)]
+
+
+def strings(body: Json, *names: str) -> list[str]:
+    """Return the strings of all the fields together, in order, each once."""
+    found: Iterable[Any] = (item for name in names for item in items(body, name))
+    return list(dict.fromkeys(item for item in found if isinstance(item, str)))
+
+
+@cache  # the names are those in byok's own code
+def _spellings(name: str) -> tuple[str, ...]:
+    head, *rest = name.split("_")
+    camel = head + "".join(word.capitalize() for word in rest)
+    return (name, camel) if rest else (name,)

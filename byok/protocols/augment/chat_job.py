@@ -1,0 +1,161 @@
+"""The reply jobs of /chat-stream (streamed) and /chat (one object)."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar
+
+from byok.core.chat import ChatRequest, ContextPart, Json, Role, ToolCall
+from byok.core.code_query import CodeQuestion, FileChunk
+from byok.core.errors import ByokError
+from byok.core.events import StreamEvent, ToolCallPlace
+from byok.protocols.augment.blobs import attached_names, blob_names
+from byok.protocols.augment.body import flag
+from byok.protocols.augment.chat_reply import ChatReply, StopReason, chunk, collect
+from byok.protocols.augment.chat_request import decode_chat
+from byok.protocols.augment.positions import Endings
+from byok.protocols.augment.reply_job import DecodeState, Defaults, ReplyFacts, ReplyJob
+from byok.protocols.augment.system import is_agent
+from byok.protocols.augment.text_reply import WholeText
+
+# Code retrieval for chats: build the question, and insert the code that was found.
+#
+# The code goes before the question and never into the system message: everything above
+# the last message stays the same byte for byte, so that prompt caches hit.
+
+
+def code_question(body: Json, chat: ChatRequest) -> CodeQuestion | None:
+    """Return the question of a chat and its code; None if no code is to be added.
+
+    Agents search for themselves, and a turn with tool results continues with the code
+    that was found before.
+    """
+    if chat.silent or not chat.question or is_agent(body):
+        return None
+    if flag(body, "disable_retrieval"):
+        return None
+    found = CodeQuestion(chat.question, blob_names(body), attached_names(body))
+    return None if found.blobs.is_empty and not found.guided else found
+
+
+def with_passages(chat: ChatRequest, text: str) -> ChatRequest:
+    """Insert code before the words of the last message."""
+    if not text or not chat.messages or chat.messages[-1].role is not Role.USER:
+        return chat
+    *before, last = chat.messages
+    asked = replace(last, parts=(ContextPart(text), *last.parts))
+    return replace(chat, messages=(*before, asked))
+
+
+class ChatLines(ChatReply):
+    """LineReply with the chunks of one chat answer."""
+
+    keeps_part: ClassVar[bool] = True
+    heartbeat: ClassVar[Json | None] = chunk()
+
+    def __init__(self, chat: ChatRequest, facts: ReplyFacts) -> None:
+        super().__init__(chat, facts.request_id, own_answer=facts.own_answer)
+        self._facts = facts
+
+    @property
+    def first(self) -> Json:
+        """The chunk with the retrieval facts: code shown, blobs unknown."""
+        shown = [_shown_chunk(part) for part in self._facts.chunks]
+        return {**chunk(), **self._facts.fields, "workspace_file_chunks": shown}
+
+
+class SilentLines(ChatLines):
+    """The chunks of a background job's answer, once it is whole.
+
+    Its client takes whatever comes for the result: a summary that replaces the history,
+    a prompt that replaces the user's. So an answer that is not whole is an error.
+    """
+
+    keeps_part = False
+
+    def __init__(self, chat: ChatRequest, facts: ReplyFacts) -> None:
+        super().__init__(chat, facts)
+        self._is_asked = bool(chat.messages)
+        self._answer = WholeText(Endings("", None))
+        self._held: list[Json] = []
+
+    def feed(self, event: StreamEvent, /) -> tuple[()]:
+        """Collect the chunks; a background job offers no tools to call."""
+        self._answer.feed(event)
+        if not isinstance(event, (ToolCall, ToolCallPlace)):
+            self._held += super().feed(event)
+        return ()
+
+    def flush(self) -> Iterator[Json]:
+        """Write the whole answer.
+
+        Raises:
+            UpstreamGarbled: the answer is cut or empty.
+        """
+        if self._is_asked:
+            self._answer.whole()
+        yield from self._held
+        yield from super().flush()
+
+    def fail(self, error: ByokError) -> Iterator[Json]:
+        """End a failed answer, without a part of its text."""
+        yield {**chunk(stop=StopReason.UNSPECIFIED), "error": self._facts.error(error)}
+
+
+class ChatObject:
+    """ObjectReply with the chunks of one chat answer, joined."""
+
+    def __init__(self, chat: ChatRequest, facts: ReplyFacts) -> None:
+        self._lines = _make_lines(chat, facts)
+        self._found: list[Json] = [self._lines.first]
+
+    @property
+    def omitted_tools(self) -> list[str]:
+        """Tool calls that were left out, because the client takes only one per turn."""
+        return self._lines.omitted_tools
+
+    def feed(self, event: StreamEvent, /) -> Iterable[Json]:
+        """Collect the chunks."""
+        self._found += self._lines.feed(event)
+        return ()
+
+    def flush(self) -> Iterator[Json]:
+        """Return the whole answer."""
+        yield self._join(self._lines.flush())
+
+    def fail_whole(self, error: ByokError, /) -> Json:
+        """Return the answer so far; raise the error if there is none of use."""
+        if not (self._lines.keeps_part and self._lines.has_output):
+            raise error
+        return self._join(self._lines.fail(error))
+
+    def _join(self, rest: Iterable[Json]) -> dict[str, Any]:
+        return collect([*self._found, *rest])
+
+
+def chat_lines(
+    body: Json, defaults: Defaults, state: DecodeState
+) -> ReplyJob[ChatLines]:
+    """Decode the body of /chat-stream."""
+    chat = decode_chat(body, defaults, state)
+    return ReplyJob(chat, partial(_make_lines, chat), code_question(body, chat))
+
+
+def chat_object(
+    body: Json, defaults: Defaults, state: DecodeState
+) -> ReplyJob[ChatObject]:
+    """Decode the body of /chat."""
+    chat = decode_chat(body, defaults, state)
+    return ReplyJob(chat, partial(ChatObject, chat), code_question(body, chat))
+
+
+def _make_lines(chat: ChatRequest, facts: ReplyFacts) -> ChatLines:
+    return (SilentLines if chat.silent else ChatLines)(chat, facts)
+
+
+def _shown_chunk(part: FileChunk) -> Json:
+    return {
+        "char_start": part.start,
+        "char_end": part.end,
+        "blob_name": part.blob_name,
+    }

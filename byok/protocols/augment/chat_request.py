@@ -1,0 +1,247 @@
+"""Decode the body of a chat request."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from byok.core.chat import ChatRequest, Json, Message, Role, TextPart
+from byok.core.purposes import Purpose
+from byok.protocols.augment.body import (
+    first_text,
+    flag,
+    integer,
+    mapping,
+    objects,
+    text,
+)
+from byok.protocols.augment.editor_context import add_editor_context, memories_note
+from byok.protocols.augment.frames import read_guides
+from byok.protocols.augment.history import (
+    HistoryItem,
+    MessageBuilder,
+    read_exchanges,
+    render_summary,
+)
+from byok.protocols.augment.nodes import (
+    CARRIERS,
+    RequestNode,
+    UserTurn,
+    read_turn,
+    request_nodes,
+)
+from byok.protocols.augment.reply_job import DecodeState, Defaults
+from byok.protocols.augment.system import (
+    is_agent,
+    mode_prompt,
+    persona_prompt,
+    system_text,
+)
+from byok.protocols.augment.tools import read_tools, shorten_descriptions
+
+
+def decode_chat(
+    body: Json,
+    defaults: Defaults,
+    state: DecodeState | None = None,
+) -> ChatRequest:
+    """Return the conversation of a /chat or /chat-stream body.
+
+    It has no messages if there is nothing to answer. Nodes of types that byok does not
+    know are left out.
+    """
+    state = state or DecodeState()
+    exchanges, current = _read_turns(body, state.note_unknown)
+    idle = _is_idle(exchanges, current)
+    silent = flag(body, "silent")
+    flags = mapping(body, "feature_detection_flags")
+    tools = () if silent else read_tools(body)
+    prompt = mode_prompt(body, defaults, tools)
+    personality = _personality(exchanges, current)
+    persona = persona_prompt(body, defaults, prompt.text, personality)
+    guides = read_guides(body, defaults.fit.window)
+    remembered = memories_note(body, defaults.fit.window)
+    notes = [
+        note for note in (prompt.note, persona.note, guides.note, remembered) if note
+    ]
+    if defaults.compact_tools:
+        tools, note = shorten_descriptions(tools)
+        notes += [note] if note else []
+    user_texts = _user_texts(exchanges, current)
+    messages: tuple[Message, ...] = ()
+    if not idle:
+        system = system_text(
+            body,
+            defaults,
+            prompt.text,
+            persona=persona.text,
+            guides=guides.frames,
+        )
+        messages = _build_messages(
+            body, state, exchanges, current, system, defaults.fit.window
+        )
+    return ChatRequest(
+        messages,
+        tools=tools,
+        own_words=user_texts[-1] if user_texts else "",
+        user_texts=user_texts,
+        question="" if current.results else current.words,
+        prompt=prompt.name if messages else "",
+        notes=(*notes,),
+        silent=silent,
+        whole=silent,
+        agent=is_agent(body) and not silent,
+        client_parallel_tools=flag(flags, "support_parallel_tool_use"),
+        client_tool_use_start=flag(flags, "support_tool_use_start"),
+        sampling=defaults.sampling,
+        conversation=first_text(body, "conversation_id"),
+    )
+
+
+def model_id(body: Json) -> str:
+    """Return the id of the model that the user chose in the client, "" for none."""
+    return first_text(body, "model", "model_id", "model_name")
+
+
+def _read_turns(
+    body: Json, on_unknown_node: Callable[[int], None]
+) -> tuple[list[HistoryItem], UserTurn]:
+    """Return the history behind the latest summary, and the current turn."""
+    exchanges = read_exchanges(body)
+    current = read_turn(body, text(body, "message"))
+    if not current.asks and (said := first_text(body, "prompt", "instruction")):
+        current = read_turn(body, said)
+    for turn in (*(e.turn for e in exchanges), current):
+        for kind in turn.unknown_types:
+            on_unknown_node(kind)
+    return _after_summary(exchanges, current)
+
+
+def _build_messages(
+    body: Json,
+    state: DecodeState,
+    exchanges: list[HistoryItem],
+    current: UserTurn,
+    system: str,
+    window: int,
+) -> tuple[Message, ...]:
+    history = MessageBuilder()
+    turns = [*(exchange.turn for exchange in exchanges), current]
+    *past, newest = add_editor_context(turns, body, state.shown, window)
+    for number, (turn, exchange) in enumerate(zip(past, exchanges, strict=True)):
+        history.add_exchange(HistoryItem(turn, exchange.reply), number)
+    history.add_turn(newest)
+    messages = history.messages()
+    if messages and system:
+        return (Message(Role.SYSTEM, (TextPart(system),)), *messages)
+    return messages
+
+
+def _after_summary(
+    exchanges: list[HistoryItem], current: UserTurn
+) -> tuple[list[HistoryItem], UserTurn]:
+    """Drop the exchanges that the latest summary replaces, and render it as text."""
+    if current.summary is not None:
+        return [], render_summary(current)
+    for place in range(len(exchanges) - 1, -1, -1):
+        exchange = exchanges[place]
+        if exchange.turn.summary is not None:
+            first = HistoryItem(render_summary(exchange.turn), exchange.reply)
+            return [first, *exchanges[place + 1 :]], current
+    return exchanges, current
+
+
+def _user_texts(exchanges: list[HistoryItem], current: UserTurn) -> tuple[str, ...]:
+    """Return what the user wrote in each turn, the oldest first."""
+    turns = (*(exchange.turn for exchange in exchanges), current)
+    return tuple(turn.words for turn in turns if turn.words)
+
+
+def _is_idle(exchanges: list[HistoryItem], current: UserTurn) -> bool:
+    """Tell whether a request asks nothing: no words, no results, no calls to answer."""
+    if current.asks or current.results:
+        return False
+    replies = [e.reply for e in exchanges if _matters(e)]
+    return not replies or bool(replies[-1].text.strip() and not replies[-1].calls)
+
+
+def _matters(exchange: HistoryItem) -> bool:
+    """Tell whether an exchange contains anything at all."""
+    turn, reply = exchange.turn, exchange.reply
+    return bool(turn.asks or turn.results or reply.text.strip() or reply.calls)
+
+
+def _personality(exchanges: list[HistoryItem], current: UserTurn) -> Json | None:
+    turns = [current, *(e.turn for e in reversed(exchanges))]
+    return next((t.personality for t in turns if t.personality is not None), None)
+
+
+# Which conversation a request belongs to, and its position in it.
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationPlace:
+    """The position of a request; `after` identifies what was said before it.
+
+    Only one answer can follow: of two requests for one position the older one is
+    obsolete.
+    """
+
+    conversation: str
+    after: str
+
+
+def place_of(body: Json) -> ConversationPlace | None:
+    """Return the position of a chat; None if the order of requests does not matter.
+
+    Silent jobs are not turns of the conversation. Nor is the order known of requests
+    without a history: an SDK asks independent questions in one conversation, each
+    without a history.
+    """
+    conversation = first_text(body, "conversation_id")
+    history = objects(body, "chat_history")
+    if not conversation or not history or flag(body, "silent"):
+        return None
+    return ConversationPlace(
+        conversation, f"{len(history)} {first_text(history[-1], 'request_id')}"
+    )
+
+
+# Read which folders a client has open; only the bodies of its chats name them.
+
+
+_MOST, _LONGEST = 64, 4096
+
+
+def open_folders(body: Json) -> list[str]:
+    """Return the folders in the newest message of a chat; empty if it names none.
+
+    A client sends them when they change, and repeats old messages in every turn.
+    """
+    for message in (body, *reversed(objects(body, "chat_history"))):
+        for carrier in CARRIERS:
+            for node in objects(message, carrier):
+                if integer(node, "type") == RequestNode.IDE_STATE:
+                    state = mapping(node, "ide_state_node")
+                    if found := _roots(state):
+                        return found
+    return []
+
+
+def _roots(state: Json) -> list[str]:
+    folders = objects(state, "workspace_folders")[:_MOST]
+    roots = (first_text(folder, "folder_root", "repository_root") for folder in folders)
+    return [root for root in roots if 0 < len(root) <= _LONGEST]
+
+
+# The purpose of a silent chat: newer clients use them for background jobs.
+
+
+_ENHANCED = "augment-enhanced-prompt"  # the tag that such a job asks to write
+
+
+def purpose_of_chat(body: Json) -> Purpose:
+    """Return whether a chat is the user's, a prompt to enhance, or another job."""
+    if not flag(body, "silent"):
+        return Purpose.CHAT
+    said = [text(mapping(n, "text_node"), "content") for n in request_nodes(body)]
+    enhances = any(_ENHANCED in words for words in (text(body, "message"), *said))
+    return Purpose.ENHANCE if enhances else Purpose.SUMMARY

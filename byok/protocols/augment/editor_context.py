@@ -1,0 +1,176 @@
+"""What the editor says beside the conversation: memories, open file, selection, patch.
+
+It changes between requests of one conversation. In the system message each change would
+make the whole prompt new to the upstream's cache, at several times the price. So each
+block stands where it was shown first, before the words of that turn, and stays there in
+later requests; a changed one is shown again in the newest turn. Clients do not send it
+with their history, so byok remembers what it showed. After a restart everything is
+shown once more, at the last question.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import blake2b
+
+from byok.core.bounded import BoundedMap
+from byok.core.chat import Json, TextPart
+from byok.protocols.augment import nodes
+from byok.protocols.augment.body import first_text, flag, items, mapping, text
+from byok.protocols.augment.frames import frame, room_of
+from byok.protocols.augment.history import drop_notices
+from byok.protocols.augment.nodes import UserTurn
+
+_ROOM = 8 * 2**20  # characters
+_ENTRY = 300
+# Parts of the room for guidelines and rules.
+_AROUND, _MEMORIES = 4, 2
+_GONE = {
+    "memories": frame("memories", "(There are none any more.)"),
+    "open file": "The user has closed the file.",
+}
+
+
+class ShownContext:
+    """The blocks that were shown, by turn; the least recently used go first.
+
+    Several threads may use it: at worst, a block is shown twice.
+    """
+
+    def __init__(self, room: int = _ROOM) -> None:
+        self._shown = BoundedMap[bytes, dict[str, str]](room, _size)
+
+    def find(self, key: bytes) -> dict[str, str] | None:
+        """Return what was shown at a turn, by kind; None if that is unknown."""
+        return self._shown.get(key)
+
+    def keep(self, key: bytes, shown: dict[str, str]) -> None:
+        """Store what is shown at a turn."""
+        self._shown[key] = shown
+
+
+def _size(key: bytes, shown: dict[str, str]) -> int:
+    return _ENTRY + sum(map(len, shown.values()))
+
+
+def add_editor_context(
+    turns: Sequence[UserTurn], body: Json, shown: ShownContext, window: int = 0
+) -> list[UserTurn]:
+    """Return the turns of a conversation, of which the last is new, with the blocks.
+
+    Of a `window` of so many tokens they take a part only; 0 is unknown.
+    """
+    *past, current = turns
+    lasting = _lasting(body, window)
+    passing = _passing(current, body, window)
+    keys = _keys(turns, first_text(body, "conversation_id"))
+    known = [shown.find(key) for key in keys[:-1]]
+    last: dict[str, str] = {}
+    for found in known:
+        last |= found or {}
+    if not any(found is not None for found in known):
+        place = _last_question(turns)
+        added: dict[int, dict[str, str]] = {place: {**lasting, **passing}}
+        if place < len(past):  # the selection is no more that of the question
+            added[place] = lasting
+    else:
+        added = {n: found for n, found in enumerate(known) if found}
+        added[len(past)] = {**_changes(lasting, last), **passing}
+    if keys[0]:
+        for place in {*added, len(past)}:
+            if place == len(past) or not known[place]:
+                shown.keep(keys[place], added.get(place, {}))
+    return [_with_blocks(turn, added.get(n, {})) for n, turn in enumerate(turns)]
+
+
+def _with_blocks(turn: UserTurn, shown: dict[str, str]) -> UserTurn:
+    if not shown:
+        return turn
+    before = [TextPart(block) for block in shown.values()]
+    return replace(turn, content=(*before, *turn.content))
+
+
+def _changes(lasting: dict[str, str], last: dict[str, str]) -> dict[str, str]:
+    """Return the blocks that differ from what was shown last, and what is gone."""
+    changed = {kind: b for kind, b in lasting.items() if last.get(kind) != b}
+    for kind, gone in _GONE.items():
+        if kind not in lasting and last.get(kind, gone) != gone:
+            changed[kind] = gone
+    return changed
+
+
+def _last_question(turns: Sequence[UserTurn]) -> int:
+    """Return the place of the newest turn with words; else that of the newest one."""
+    newest = len(turns) - 1
+    return next((n for n in range(newest, -1, -1) if turns[n].asks), newest)
+
+
+def _keys(turns: Sequence[UserTurn], conversation: str) -> list[bytes]:
+    """Return a key for each turn: what the user said until then.
+
+    A turn of results is known by the ids of their calls. A conversation without an id
+    has no keys: two of them may begin with the same words.
+    """
+    if not conversation:
+        return [b""] * len(turns)
+    digest = blake2b(conversation.encode("utf-8", "surrogatepass"), digest_size=16)
+    keys: list[bytes] = []
+    for turn in turns:
+        said = "\0".join((turn.words, *(result.call_id for result in turn.results)))
+        digest.update(f"{len(said)} {said}".encode("utf-8", "surrogatepass"))
+        keys.append(digest.digest())
+    return keys
+
+
+def _lasting(body: Json, window: int) -> dict[str, str]:
+    """Return the blocks that hold until they change, by kind."""
+    found = {"memories": _memories(body, window), "open file": _open_file(body)}
+    return {kind: block for kind, block in found.items() if block}
+
+
+def _passing(turn: UserTurn, body: Json, window: int) -> dict[str, str]:
+    """Return the blocks that belong to one question, by kind."""
+    if turn.results or not turn.asks or turn.summary is not None:
+        return {}
+    if flag(body, "disable_selected_code_details"):
+        return {}
+    found = {
+        "selection": nodes.selection(body, room_of(window) // _AROUND),
+        "patch": nodes.diff(text(body, "diff")),
+    }
+    return {kind: block for kind, block in found.items() if block}
+
+
+def memories_note(body: Json, window: int) -> str:
+    """Say for the log that memories do not fit into their part of a window, else ""."""
+    length, room = len(_memories_text(body).strip()), _memories_room(window)
+    fits = length <= room
+    return "" if fits else f"memories have {length:,} characters, of which {room:,} fit"
+
+
+def _memories_room(window: int) -> int:
+    return room_of(window) // _MEMORIES
+
+
+def _memories(body: Json, window: int) -> str:
+    return frame("memories", _memories_text(body), longest=_memories_room(window))
+
+
+def _memories_text(body: Json) -> str:
+    remembered = text(body, "agent_memories")
+    if not remembered:
+        info = mapping(body, "memories_info")
+        names = ("agent_memories", "memories", "text", "content")
+        remembered = first_text(info, *names) or "\n".join(
+            item if isinstance(item, str) else first_text(item, "text", "content")
+            for item in items(info, "items")
+            if isinstance(item, (str, dict))
+        )
+    return drop_notices(remembered)
+
+
+def _open_file(body: Json) -> str:
+    path, language = text(body, "path"), text(body, "lang")
+    if not path and not language:
+        return ""
+    shown = f" ({language})" if path and language else language
+    return f"The user has this file open: {nodes.one_line(path + shown)}"

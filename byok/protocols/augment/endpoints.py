@@ -1,0 +1,333 @@
+"""The table of all endpoints that a client may call.
+
+Rows of one `group` go to the official service together. A row without a group is
+answered by byok whatever the user chose: byok's own rows, and /token, whose answer
+would hand the token of the service to the client.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, assert_never
+
+from byok.core.chat import Json
+from byok.core.code_query import Retrieval
+from byok.core.errors import BadRequest
+from byok.core.purposes import Purpose
+from byok.core.routing import OWN_PATHS, EndpointGroup, Service
+from byok.protocols.augment.blobs import (
+    checkpoint_reply,
+    decode_uploads,
+    missing_reply,
+    upload_reply,
+)
+from byok.protocols.augment.chat_job import chat_lines, chat_object
+from byok.protocols.augment.completion import CompletionObject
+from byok.protocols.augment.constant_replies import QUIET, ConstantReply
+from byok.protocols.augment.prompts import (
+    chat_texts,
+    commit_message,
+    completion,
+    edit,
+    next_edit,
+)
+from byok.protocols.augment.reply_job import (
+    Decode,
+    DecodeState,
+    Defaults,
+    LineReply,
+    ObjectReply,
+    ReplyFacts,
+)
+from byok.protocols.augment.retrieval import encode_retrieval
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """The reply is a stream of lines; `in_file` if it counts lines of a file."""
+
+    decode: Decode[LineReply]
+    in_file: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """The reply is one object."""
+
+    decode: Decode[ObjectReply]
+
+
+@dataclass(frozen=True, slots=True)
+class Completing(Whole):
+    """The reply is one object, which is empty if it is not ready in time."""
+
+    decode: Decode[CompletionObject]
+
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """An endpoint that a model answers; `purpose` decides which model."""
+
+    path: str
+    group: EndpointGroup
+    how: Streamed | Whole
+    purpose: Purpose
+    what: str  # the answer, for the page of the endpoints
+    max_body: int = 64 * 2**20
+
+    @property
+    def stream(self) -> bool:
+        """Whether the answer is a stream."""
+        return isinstance(self.how, Streamed)
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """An endpoint that byok answers from its own state: a Service, or a feature.
+
+    `own` paths are byok's, for its command line and MCP server, and need the owner's
+    token: the clients' token does not open them. They are in no group: they mean this
+    machine, wherever the user sends what clients ask.
+    """
+
+    path: str
+    answer: str
+    group: EndpointGroup | None = None
+    own: bool = False
+    max_body: int = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Refuse, because an empty reply would do harm or make the client wait."""
+
+    path: str
+    group: EndpointGroup | None
+    reason: str
+    status: int = 422
+
+
+Endpoint: TypeAlias = Generate | Local | ConstantReply | Refused
+
+_NO_REMOTE = "byok runs no remote agents."
+_NO_CLOUD = "byok runs no cloud agents."
+_NO_SECRETS = (
+    "byok stores no secrets for clients: byok keys set stores those of upstreams."
+)
+NO_SETTINGS = (
+    "byok stores no settings for clients: write them in the client's own files."
+)
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Generate(
+        "/chat-stream",
+        EndpointGroup.CHAT,
+        Streamed(chat_lines),
+        Purpose.CHAT,
+        "chat chunks; to a background job (`silent`) a whole answer or an error",
+    ),
+    Generate(
+        "/chat", EndpointGroup.CHAT, Whole(chat_object), Purpose.CHAT, "one chat object"
+    ),
+    Generate(
+        "/prompt-enhancer",
+        EndpointGroup.CHAT,
+        Streamed(chat_texts.decode_enhancer),
+        Purpose.ENHANCE,
+        "chat chunks whose text is the new prompt, complete or an error",
+    ),
+    Generate(
+        "/generate-commit-message-stream",
+        EndpointGroup.EDIT,
+        Streamed(commit_message.decode),
+        Purpose.COMMIT,
+        "chat chunks whose text is the commit message, complete or an error",
+    ),
+    Generate(
+        "/generate-conversation-title",
+        EndpointGroup.CHAT,
+        Whole(chat_texts.decode_title),
+        Purpose.TITLE,
+        "one object on one line, the title as `text` and as `title`",
+    ),
+    Generate(
+        "/edit",
+        EndpointGroup.EDIT,
+        Whole(edit.decode_edit),
+        Purpose.EDIT,
+        "one object with the new selection as `text`",
+    ),
+    Generate(
+        "/instruction-stream",
+        EndpointGroup.EDIT,
+        Streamed(edit.decode_instruction, in_file=True),
+        Purpose.EDIT,
+        "the lines to replace, then the new text, complete or not at all",
+    ),
+    Generate(
+        "/smart-paste-stream",
+        EndpointGroup.EDIT,
+        Streamed(edit.decode_smart_paste),
+        Purpose.EDIT,
+        "the lines to replace, then the new text, complete or not at all",
+    ),
+    Generate(
+        "/agents/edit-file",
+        EndpointGroup.EDIT,
+        Whole(edit.decode_edit_file),
+        Purpose.EDIT,
+        "one object with the new file contents, or the old ones and `is_error`",
+    ),
+    Generate(
+        "/next-edit-stream",
+        EndpointGroup.EDIT,
+        Streamed(next_edit.decode_next_edit),
+        Purpose.EDIT,
+        "one suggestion, or none",
+    ),
+    Generate(
+        "/next_edit_loc",
+        EndpointGroup.EDIT,
+        Whole(next_edit.decode_next_edit_place),
+        Purpose.EDIT,
+        "one object with the client's candidate places, the likeliest first",
+    ),
+    Generate(
+        "/completion",
+        EndpointGroup.COMPLETION,
+        Completing(completion.decode),
+        Purpose.COMPLETION,
+        "one object with the completion, or without items; never an error",
+        max_body=8 * 2**20,
+    ),
+    Generate(
+        "/chat-input-completion",
+        EndpointGroup.COMPLETION,
+        Completing(chat_texts.decode_chat_input),
+        Purpose.COMPLETION,
+        "the same for the chat input box, a single line",
+        max_body=8 * 2**20,
+    ),
+    Local("/get-models", Service.MODELS, EndpointGroup.MODELS),
+    Local("/find-missing", Service.FIND_MISSING, EndpointGroup.CONTEXT),
+    Local(
+        "/batch-upload",
+        Service.BATCH_UPLOAD,
+        EndpointGroup.CONTEXT,
+        max_body=32 * 2**20,
+    ),
+    Local(
+        "/checkpoint-blobs",
+        Service.CHECKPOINT,
+        EndpointGroup.CONTEXT,
+        max_body=32 * 2**20,
+    ),
+    Local(
+        "/agents/codebase-retrieval",
+        Service.RETRIEVAL,
+        EndpointGroup.CONTEXT,
+        max_body=32 * 2**20,
+    ),
+    *(Local(path, service, own=True) for service, path in OWN_PATHS.items()),
+    Refused(
+        "/agents/codebase-retrieval-raw",
+        EndpointGroup.CONTEXT,
+        "Not found.",
+        status=404,
+    ),
+    Refused("/remote-agents/create", EndpointGroup.AGENTS, _NO_REMOTE, status=403),
+    Refused("/remote-agents/chat", EndpointGroup.AGENTS, _NO_REMOTE, status=403),
+    *(
+        Refused(path, EndpointGroup.AGENTS, _NO_CLOUD, status=403)
+        for path in (
+            "/cloud-agents/agents/create",
+            "/cloud-agents/agents/send-message",
+            "/cloud-agents/agents/rename",
+            "/cloud-agents/agents/delete",
+            "/cloud-agents/agents/update-session-config",
+            "/cloud-agents/agents/update-tags",
+            "/cloud-experts/experts/create-agent",
+        )
+    ),
+    Refused("/user-secrets/upsert", EndpointGroup.ACCOUNT, _NO_SECRETS, status=403),
+    *QUIET,
+)
+
+
+# Replies of endpoints whose group the user disabled.
+#
+# They do as little harm as possible: a model's answer fails, an upload is accepted and
+# dropped, a fixed reply stays the same.
+
+
+CHECKPOINT = "off"  # unknown later, so that clients send all names again
+
+
+@dataclass(frozen=True, slots=True)
+class Off:
+    """The reply: lines of a stream, or one object."""
+
+    lines: Sequence[Json]
+    stream: bool = False
+
+
+def disabled_error(group: EndpointGroup) -> BadRequest:
+    """Return the error for a group that is disabled."""
+    return BadRequest(
+        f"The endpoint group {group} is disabled.",
+        code="switched_off",
+        hint=f"See the setting {group} in [routing.official].",
+        status=422,
+    )
+
+
+def off_answer(row: Endpoint, group: EndpointGroup, body: Json, request_id: str) -> Off:
+    """Return the reply of a disabled endpoint.
+
+    Raises:
+        BadRequest: 422, every possible reply would do harm.
+    """
+    match row:
+        case Generate():
+            return _streamed_failure(row, disabled_error(group), body, request_id)
+        case Local():
+            return Off([_nothing(row.answer, group, body)])
+        case ConstantReply(stream=stream, body=line):
+            return Off([] if line is None else [line], stream)
+        case Refused():
+            raise BadRequest(row.reason, code="not_served", status=row.status)
+        case _:
+            assert_never(row)
+
+
+def _streamed_failure(
+    row: Generate, error: BadRequest, body: Json, request_id: str
+) -> Off:
+    match row.how:
+        case Streamed(decode):
+            lines = decode(body, Defaults(), DecodeState()).reply(
+                ReplyFacts(request_id)
+            )
+            if not lines.keeps_part:
+                raise error
+            first = () if lines.first is None else (lines.first,)
+            return Off([*first, *lines.fail(error)], stream=True)
+        case Whole(decode):
+            whole = decode(body, Defaults(), DecodeState()).reply(
+                ReplyFacts(request_id)
+            )
+            return Off([whole.fail_whole(error)])
+
+
+def _nothing(service: str, group: EndpointGroup, body: Json) -> Json:
+    match service:
+        case Service.FIND_MISSING:
+            return missing_reply((), ())
+        case Service.BATCH_UPLOAD:
+            sent = decode_uploads(body)
+            return upload_reply(sent, [""] * len(sent))
+        case Service.CHECKPOINT:
+            return checkpoint_reply(CHECKPOINT)
+        case Service.RETRIEVAL:
+            return encode_retrieval(Retrieval(disabled_error(group).sentence))
+        case _:
+            raise disabled_error(group)

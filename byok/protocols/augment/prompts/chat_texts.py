@@ -1,0 +1,151 @@
+"""Short texts beside a chat: titles, the rest of a sentence, better prompts.
+
+Some clients read a stream, others an object: `text` and `title` are the same.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from byok.core.chat import Json
+from byok.core.errors import ByokError
+from byok.core.stage import chain
+from byok.protocols.augment.body import first_text
+from byok.protocols.augment.completion import CompletionObject, Cursor, Cutter
+from byok.protocols.augment.nodes import read_turn
+from byok.protocols.augment.positions import Trimmed
+from byok.protocols.augment.prompts.completion import (
+    cursor_of,
+    is_wanted,
+    unused_mark,
+    with_client_limit,
+)
+from byok.protocols.augment.prompts.prompt_parts import NOTHING, conversation, question
+from byok.protocols.augment.remarks import MARKDOWN, Unannounced, Unfenced
+from byok.protocols.augment.reply_job import DecodeState, Defaults, ReplyFacts, ReplyJob
+from byok.protocols.augment.text_reply import TextLines, WholeText, empty_answer_error
+
+MAX_WORDS, MAX_CHARS = 8, 60
+_QUOTES = "\"'`“”„‘’«»* \t"
+_LABEL = re.compile(r"(?i)^(?:title|titel|titre|título|标题)\s*[:：]\s*")
+_PERIODS = ".。"
+_COLONS = (":", "：")
+
+
+def decode_title(
+    body: Json, defaults: Defaults, state: DecodeState
+) -> ReplyJob["TitleObject"]:
+    """Read the conversation; an empty one gets no title."""
+    turn = read_turn(body, first_text(body, "message", "prompt"))
+    for kind in turn.unknown_types:
+        state.note_unknown(kind)
+    newest = f"User: {turn.words[:4000]}" if turn.words else ""
+    blocks = [block for block in (conversation(body), newest) if block]
+    if not blocks:
+        return ReplyJob(NOTHING, partial(TitleObject, False))
+    chat = question(body, defaults, "title", blocks, whole=True)
+    return ReplyJob(chat, partial(TitleObject, True))
+
+
+class TitleObject(WholeText):
+    """ObjectReply with the title, under both of its names."""
+
+    def __init__(self, asked: bool, facts: ReplyFacts) -> None:
+        super().__init__(Trimmed())
+        self._asked = asked
+        del facts
+
+    def flush(self) -> Iterator[Json]:
+        """Return the title.
+
+        Raises:
+            UpstreamGarbled: the model gave none.
+        """
+        title = tidy(self.so_far())
+        if self._asked and not title:
+            raise empty_answer_error()
+        yield self._write(title)
+
+    def fail_whole(self, error: ByokError, /) -> Json:
+        """Raise the error: the client has a title of its own."""
+        raise error
+
+    def _write(self, title: str) -> dict[str, Any]:
+        return {"text": title, "title": title}
+
+
+def tidy(answer: str) -> str:
+    """Return the first line with words, without decoration around the title."""
+    announced = ""
+    for line in answer.splitlines():
+        if line.lstrip().startswith(("```", "~~~")):
+            continue
+        bare = _LABEL.sub("", line.lstrip("# ").strip(_QUOTES)).strip(_QUOTES)
+        bare = bare.rstrip(_PERIODS + _QUOTES)
+        if bare.endswith(_COLONS):  # it announces the title, if more follows
+            announced = announced or bare.rstrip("".join(_COLONS))
+        elif bare:
+            return _short(" ".join(bare.split()))
+    return _short(" ".join(announced.split()))
+
+
+def _short(title: str) -> str:
+    words = title.split(" ")
+    title = " ".join(words[:MAX_WORDS])
+    if len(title) <= MAX_CHARS:
+        return title
+    cut = title[:MAX_CHARS]
+    return cut.rpartition(" ")[0] or cut
+
+
+# /chat-input-completion: complete the sentence that the user types into a chat.
+
+
+_MARK = "CURSOR"
+
+
+def decode_chat_input(
+    body: Json, defaults: Defaults, state: DecodeState
+) -> ReplyJob[CompletionObject]:
+    """Read the text around the cursor, and the conversation so far."""
+    del state
+    cursor = cursor_of(body)
+    reply = partial(_reply_to_chat_input, cursor)
+    if not is_wanted(body, cursor):
+        return ReplyJob(NOTHING, reply)
+    mark = unused_mark(_MARK, cursor.head + cursor.tail)
+    typed = f"[what is being typed]\n{cursor.head}{mark}{cursor.tail}"
+    blocks = (conversation(body), typed)
+    defaults = with_client_limit(body, defaults)
+    chat = question(body, defaults, "chat_input", blocks, {"mark": mark})
+    return ReplyJob(chat, reply)
+
+
+def _reply_to_chat_input(cursor: Cursor, facts: ReplyFacts) -> CompletionObject:
+    clean = chain(Unannounced(), Unfenced(MARKDOWN))
+    return CompletionObject(Cutter(cursor, clean, one_line=True), cursor, facts)
+
+
+# /prompt-enhancer: improve the wording of the user's prompt.
+
+
+def decode_enhancer(
+    body: Json, defaults: Defaults, state: DecodeState
+) -> ReplyJob[TextLines]:
+    """Read the prompt and the conversation so far."""
+    turn = read_turn(body, first_text(body, "message", "prompt", "instruction"))
+    for kind in turn.unknown_types:
+        state.note_unknown(kind)
+    words = turn.words
+    if not words:
+        return ReplyJob(NOTHING, partial(_reply_to_enhancer, ""))
+    blocks = (conversation(body), f"[prompt to rewrite]\n{words}")
+    chat = question(body, defaults, "enhance", blocks, whole=True)
+    return ReplyJob(chat, partial(_reply_to_enhancer, words))
+
+
+def _reply_to_enhancer(words: str, facts: ReplyFacts) -> TextLines:
+    """Clean the answer; after a failure the user's own prompt is returned."""
+    clean = chain(Unfenced(MARKDOWN), Trimmed())
+    return TextLines(clean, facts, asked=bool(words), instead=words)

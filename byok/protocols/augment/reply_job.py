@@ -1,0 +1,179 @@
+"""The type of a decoded request: what to ask a model, and how to write the reply."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from byok.core.chat import ChatRequest, Json, Sampling
+from byok.core.code_query import CodeQuestion, FileChunk
+from byok.core.errors import ByokError
+from byok.core.events import StreamEvent
+from byok.core.prompts.prompt_set import (
+    ModelFit,
+    Prompt,
+    PromptSet,
+    Situation,
+    count_tokens,
+    shipped_prompts,
+)
+from byok.protocols.augment.editor_context import ShownContext
+
+_NO_VALUES: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """The user's settings for every request of an endpoint.
+
+    `fit` is what prompts must suit. With `compact_tools` the descriptions of tools are
+    shortened.
+    """
+
+    system_prompt: str = ""
+    addition: str = ""
+    sampling: Sampling = field(default_factory=Sampling)
+    prompts: PromptSet = field(default_factory=shipped_prompts)
+    fit: ModelFit = field(default_factory=ModelFit)
+    compact_tools: bool = False
+
+    def render(
+        self,
+        name: str,
+        values: Mapping[str, str] = _NO_VALUES,
+        *,
+        tools: Iterable[str] = (),
+        conditions: Sequence[str] = (),
+        beside: str = "",
+    ) -> Prompt:
+        """Return a prompt for a request that offers these tools.
+
+        It shares its part of the window with the prompt that it stands `beside`.
+        """
+        situation = Situation(
+            *self.fit,
+            frozenset(tools),
+            frozenset(conditions),
+            count_tokens(beside) if beside else 0,
+        )
+        return self.prompts.render(name, situation, values)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyFacts:
+    """What a reply reports besides the model's words.
+
+    With an `own_answer` byok answers by itself, so no model says nothing.
+    """
+
+    request_id: str = ""
+    unknown: tuple[str, ...] = ()
+    checkpoint_found: bool = True
+    chunks: tuple[FileChunk, ...] = ()
+    own_answer: bool = False
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The blobs that byok does not have; each name makes the client upload it."""
+        return {
+            "unknown_blob_names": list(self.unknown),
+            "checkpoint_not_found": not self.checkpoint_found,
+        }
+
+    def error(self, error: ByokError) -> dict[str, Any]:
+        """Return an error as the last line of a stream."""
+        return {
+            "code": error.code,
+            "message": error.sentence,
+            "request_id": self.request_id,
+        }
+
+
+class _Reply(Protocol):
+    @property
+    def omitted_tools(self) -> Sequence[str]: ...
+
+    def feed(self, event: StreamEvent, /) -> Iterable[Json]: ...
+
+    def flush(self) -> Iterable[Json]: ...
+
+
+class LineReply(_Reply, Protocol):
+    """Stage[StreamEvent, Json] that writes the lines of a streamed reply.
+
+    `first` comes before everything else, and `heartbeat` is sent during silence, if the
+    endpoint's format allows them. Unless it `keeps_part`, a part of an answer is of no
+    use: a failure is an HTTP status where one can still be sent.
+    """
+
+    @property
+    def keeps_part(self) -> bool:
+        """Whether a part of the answer is of use."""
+        ...
+
+    @property
+    def heartbeat(self) -> Json | None:
+        """The line to send during silence."""
+        ...
+
+    @property
+    def first(self) -> Json | None:
+        """The line before everything else."""
+        ...
+
+    def fail(self, error: ByokError, /) -> Iterable[Json]:
+        """Return the lines that end a failed answer."""
+        ...
+
+
+class ObjectReply(_Reply, Protocol):
+    """Stage[StreamEvent, Json] whose flush returns the single object of a reply."""
+
+    def fail_whole(self, error: ByokError, /) -> Json:
+        """Return the object for a failed answer, or raise the error."""
+        ...
+
+
+Reply = TypeVar("Reply", bound=_Reply, covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyJob(Generic[Reply]):
+    """A decoded client request: the question for the model and how to write the reply.
+
+    Without messages the model is not asked and the reply is empty. `wanted` is the
+    question about code, if code is to be added to the chat.
+    """
+
+    chat: ChatRequest
+    reply: Callable[[ReplyFacts], Reply]
+    wanted: CodeQuestion | None = None
+
+
+def ignore_kind(kind: int) -> None:
+    """Ignore an unknown type of node."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeState:
+    """What decoding needs besides one body.
+
+    `note_unknown` is called with each type of node that byok does not know. `shown` is
+    the editor's context in earlier requests.
+    """
+
+    note_unknown: Callable[[int], None] = ignore_kind
+    shown: ShownContext = field(default_factory=ShownContext)
+
+
+class Decode(Protocol[Reply]):
+    """Decodes a body.
+
+    Raises:
+        BadRequest: 422, a required field is missing.
+    """
+
+    def __call__(
+        self, body: Json, defaults: Defaults, state: DecodeState, /
+    ) -> ReplyJob[Reply]:
+        """Decode one body."""
+        ...

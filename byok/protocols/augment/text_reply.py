@@ -1,0 +1,233 @@
+"""Replies of one text, used only when whole; or of lines that replace a region."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar
+
+from byok.core.chat import Json
+from byok.core.errors import ByokError, UpstreamEmpty, UpstreamGarbled
+from byok.core.events import Finish, FinishReason, Notice, StreamEvent, TextDelta
+from byok.core.stage import Stage
+from byok.protocols.augment.chat_reply import StopReason, chunk
+from byok.protocols.augment.positions import Region
+from byok.protocols.augment.reply_job import ReplyFacts
+
+
+def empty_answer_error() -> UpstreamEmpty:
+    """Return the error for an answer without text."""
+    return UpstreamEmpty(
+        "The model gave an empty answer.",
+        hint="Try again, or another model.",
+        retryable=True,
+    )
+
+
+def was_cut(reason: FinishReason | None) -> UpstreamGarbled:
+    """Return the error for an answer that ended too early."""
+    match reason:
+        case FinishReason.CONTENT_FILTER:
+            message, hint = "A content filter ended the model's answer.", ""
+        case FinishReason.TOOL_CALLS:
+            message = "The model called a tool instead of answering."
+            hint = "Try again, or another model."
+        case _:
+            message = "The model's answer was cut before its end."
+            hint = "Raise max_tokens, or ask about less."
+    return UpstreamGarbled(message, code="upstream_cut", hint=hint)
+
+
+class WholeText:
+    """Collects a text that would do harm if it were incomplete."""
+
+    omitted_tools = ()
+
+    def __init__(self, clean: Stage[str, str]) -> None:
+        self._clean = clean
+        self._texts: list[str] = []
+        self._finish: FinishReason | None = None
+        self._failure: Notice | None = None
+
+    def feed(self, event: StreamEvent, /) -> tuple[()]:
+        """Collect the text; nothing is written yet."""
+        match event:
+            case TextDelta(text=text):
+                self._texts += self._clean.feed(text)
+            case Finish(reason=reason):
+                self._finish = reason
+            case Notice(code=code) if code:
+                self._failure = self._failure or event
+            case _:
+                pass
+        return ()
+
+    def whole(self) -> str:
+        """Return the text.
+
+        Raises:
+            UpstreamGarbled: it is cut or empty.
+        """
+        if self._finish is not FinishReason.STOP:
+            raise self._explain() or was_cut(self._finish)
+        text = self.so_far()
+        if not text.strip():
+            raise self._explain() or empty_answer_error()
+        return text
+
+    def so_far(self) -> str:
+        """Return the text, complete or not."""
+        self._texts += self._clean.flush()
+        return "".join(self._texts)
+
+    def _explain(self) -> UpstreamGarbled | None:
+        """Return the failure of which the answer itself tells, if it does."""
+        told = self._failure
+        return UpstreamGarbled(told.text, code=told.code) if told else None
+
+
+class TextLines(WholeText):
+    """LineReply with the cleaned text as one chat chunk, once it is whole.
+
+    The client puts the text into an input field, so there is nothing of byok's own in
+    it, and no part of an answer that failed. `instead` is what stands in the field: it
+    is the text where a failure can no longer be an HTTP status.
+    """
+
+    keeps_part = False
+    heartbeat: ClassVar[Json | None] = chunk()
+
+    def __init__(
+        self,
+        clean: Stage[str, str],
+        facts: ReplyFacts,
+        *,
+        asked: bool,
+        instead: str = "",
+    ) -> None:
+        super().__init__(clean)
+        self._facts = facts
+        self._asked = asked
+        self._instead = instead
+
+    @property
+    def first(self) -> Json:
+        """The chunk with the retrieval facts."""
+        return {**chunk(), **self._facts.fields}
+
+    def flush(self) -> Iterator[Json]:
+        """Write the answer.
+
+        Raises:
+            UpstreamGarbled: the text is cut or empty.
+        """
+        if self._asked:
+            yield chunk(self.whole())
+        yield chunk(stop=StopReason.END_TURN)
+
+    def fail(self, error: ByokError, /) -> Iterator[Json]:
+        """End a failed answer, without a part of its text."""
+        last = chunk(self._instead, stop=StopReason.UNSPECIFIED)
+        yield {**last, "error": self._facts.error(error)}
+
+
+class WholeObject(WholeText):
+    """ObjectReply with the text in an object; a failed answer is an error."""
+
+    def __init__(self, clean: Stage[str, str], facts: ReplyFacts) -> None:
+        super().__init__(clean)
+        self._facts = facts
+
+    def flush(self) -> Iterator[Json]:
+        """Return the object.
+
+        Raises:
+            UpstreamGarbled: the text is cut or empty.
+        """
+        yield self.write(self.whole())
+
+    def fail_whole(self, error: ByokError, /) -> Json:
+        """Raise the error: a part of the text would be taken for all of it."""
+        raise error
+
+    def write(self, text: str) -> dict[str, Any]:
+        """Write the object."""
+        return {"text": text, **self._facts.fields}
+
+
+# The reply lines that replace a region of a file.
+
+
+class ReplacementLines:
+    """LineReply: first the position, then the new text as it arrives.
+
+    Clients replace whole lines, so the rest of the first and the last line is repeated.
+    Nothing is sent before the model said something: a position without a text would
+    delete the user's code, and so would a part of the text.
+    """
+
+    keeps_part = False
+    heartbeat: ClassVar[Json | None] = {"text": ""}
+    first: ClassVar[Json | None] = None
+    omitted_tools = ()
+
+    def __init__(
+        self, clean: Stage[str, str], region: Region, facts: ReplyFacts
+    ) -> None:
+        self._clean = clean
+        self._region = region
+        self._facts = facts
+        self._blank: list[str] = []  # white space before the first word
+        self._begun = False
+        self._finish: FinishReason | None = None
+
+    def feed(self, event: StreamEvent, /) -> list[Json]:
+        """Write the lines of one event."""
+        match event:
+            case TextDelta(text=text):
+                return self._chunks(self._clean.feed(text))
+            case Finish(reason=reason):
+                self._finish = reason
+            case _:
+                pass
+        return []
+
+    def flush(self) -> list[Json]:
+        """Write the rest.
+
+        Raises:
+            UpstreamGarbled: the text is cut or empty.
+        """
+        if self._finish is not FinishReason.STOP:
+            raise was_cut(self._finish)
+        rest = self._chunks(self._clean.flush())
+        if not self._begun:
+            raise empty_answer_error()
+        return [*rest, _line(self._region.tail)] if self._region.tail else rest
+
+    def fail(self, error: ByokError, /) -> list[Json]:
+        """Write the error, and no text."""
+        return [{"text": "", "error": self._facts.error(error)}]
+
+    def _chunks(self, texts: Iterable[str]) -> list[Json]:
+        found: list[Json] = []
+        for text in texts:
+            if not self._begun:
+                self._blank.append(text)
+                if not text.strip():
+                    continue
+                self._begun = True
+                text = "".join((self._region.head, *self._blank))
+                found.append(self._position())
+            found.append(_line(text))
+        return found
+
+    def _position(self) -> Json:
+        return {
+            "text": "",
+            "replacement_start_line": self._region.start,
+            "replacement_end_line": self._region.end,
+            "replacement_old_text": self._region.shown,
+            **self._facts.fields,
+        }
+
+
+def _line(text: str) -> Json:
+    return {"text": text, "replacement_text": text}

@@ -1,0 +1,258 @@
+"""The part that all replies share: events become blocks that open, grow and close.
+
+An answer is a row of blocks: reasoning, text, calls of tools. Calls come last, because
+byok passes them on when they are whole. White space is no block of its own: Anthropic
+refuses such a block when it comes back.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, ClassVar, assert_never
+
+from byok.core.chat import ChatRequest, Json, ProviderData, ToolCall
+from byok.core.errors import ByokError, UpstreamGarbled
+from byok.core.events import (
+    Citation,
+    Finish,
+    FinishReason,
+    Notice,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    ToolCallPlace,
+    Usage,
+)
+from byok.core.wire.sse import COMMENT
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyHead:
+    """What an answer says of itself: an id, its model, seconds since 1970."""
+
+    id: str
+    model: str
+    created: int = 0
+
+
+class _Open(Enum):
+    NOTHING = 0
+    THINKING = 1
+    TEXT = 2
+
+
+class BlockReply(ABC):
+    """Stage[StreamEvent, Json]: finds the blocks; a subclass writes their events."""
+
+    keeps_part: ClassVar[bool] = True
+    first: ClassVar[Json | None] = None
+    heartbeat: ClassVar[Json | None] = COMMENT
+
+    def __init__(self, chat: ChatRequest, head: ReplyHead) -> None:
+        self.head = head
+        self.usage: Usage | None = None
+        self.finish = FinishReason.STOP
+        self.calls = 0
+        self.sources: dict[str, str] = {}
+        self.omitted_tools: list[str] = []
+        self._parallel = chat.client_parallel_tools
+        self._failure: Notice | None = None
+        self._begun = False
+        self._open = _Open.NOTHING
+        self._pieces: list[str] = []  # of the open block
+        self._blank: list[str] = []  # held back: white space before a text
+
+    def feed(self, event: StreamEvent, /) -> Iterable[Json]:
+        """Write what an event brings."""
+        match event:
+            case TextDelta(text=text):
+                if self._open is _Open.TEXT:
+                    self._pieces.append(text)
+                    return (self.write_text(text),)
+                return self._begin_text(text)
+            case ThinkingDelta():
+                return [*self._think(event)]
+            case ToolCall():
+                return [*self._take_call(event)]
+            case _:
+                self._note(event)
+        return ()
+
+    def flush(self) -> list[Json]:
+        """Write the end of a complete answer.
+
+        Raises:
+            UpstreamGarbled: a call was dropped, without which the answer is not whole.
+        """
+        if self._failure is not None and self.finish is not FinishReason.LENGTH:
+            raise UpstreamGarbled(self._failure.text, code=self._failure.code)
+        if self.calls and self.finish is FinishReason.STOP:
+            self.finish = FinishReason.TOOL_CALLS
+        if not self.calls and self.finish is FinishReason.TOOL_CALLS:
+            self.finish = FinishReason.STOP
+        return [*self._begin(), *self._close(), *self.write_end()]
+
+    def fail(self, error: ByokError) -> Iterable[Json]:
+        """Write the end of an answer that failed; its open block stays open."""
+        return [*self._begin(), *self.write_failure(error)]
+
+    def _note(
+        self, event: Usage | Finish | Notice | Citation | ToolCallDelta | ToolCallPlace
+    ) -> None:
+        """Keep what the end of the answer tells."""
+        match event:
+            case Usage():
+                self.usage = event
+            case Finish(reason=reason):
+                self.finish = reason
+            case Notice(code=code):
+                if code and self._failure is None:
+                    self._failure = event
+            case Citation(url=url, title=title):
+                self.sources.setdefault(url, title)
+            case ToolCallDelta() | ToolCallPlace():
+                pass  # calls come whole, and last
+            case _:
+                assert_never(event)
+
+    def _begin(self) -> Iterable[Json]:
+        if self._begun:
+            return ()
+        self._begun = True
+        return self.write_beginning()
+
+    def _begin_text(self, text: str) -> Iterable[Json]:
+        self._blank.append(text)
+        if not text.strip():
+            return ()
+        text, self._blank = "".join(self._blank), []
+        before = [*self._begin(), *self._close()]
+        self._open, self._pieces = _Open.TEXT, [text]
+        return [*before, *self.open_text(), self.write_text(text)]
+
+    def _think(self, event: ThinkingDelta) -> Iterator[Json]:
+        if event.text or event.provider_data:
+            yield from self._begin()
+            if self._open is not _Open.THINKING:
+                yield from self._close()
+                self._open, self._pieces = _Open.THINKING, []
+                yield from self.open_thinking()
+        if event.text:
+            self._pieces.append(event.text)
+            yield from self.write_thinking(event.text)
+        if event.provider_data:
+            yield from self._close(event.provider_data)
+
+    def _close(self, provider_data: ProviderData | None = None) -> Iterable[Json]:
+        closing, self._open = self._open, _Open.NOTHING
+        text, self._pieces = "".join(self._pieces), []
+        match closing:
+            case _Open.TEXT:
+                return self.close_text(text)
+            case _Open.THINKING:
+                return self.close_thinking(text, provider_data)
+            case _Open.NOTHING:
+                return ()
+
+    def _take_call(self, call: ToolCall) -> Iterator[Json]:
+        if self.calls and not self._parallel:
+            self.omitted_tools.append(call.name)
+            return
+        yield from self._begin()
+        yield from self._close()
+        yield from self.write_call(call)
+        self.calls += 1
+
+    @abstractmethod
+    def write_beginning(self) -> Iterable[Json]:
+        """Write what comes before the first block."""
+
+    @abstractmethod
+    def open_text(self) -> Iterable[Json]:
+        """Open a block of text."""
+
+    @abstractmethod
+    def write_text(self, text: str) -> Json:
+        """Write a piece of the open text."""
+
+    @abstractmethod
+    def close_text(self, text: str) -> Iterable[Json]:
+        """Close a block of text; `text` is all of it."""
+
+    @abstractmethod
+    def open_thinking(self) -> Iterable[Json]:
+        """Open a block of reasoning."""
+
+    @abstractmethod
+    def write_thinking(self, text: str) -> Iterable[Json]:
+        """Write a piece of the open reasoning."""
+
+    @abstractmethod
+    def close_thinking(
+        self, text: str, provider_data: ProviderData | None
+    ) -> Iterable[Json]:
+        """Close a block of reasoning."""
+
+    @abstractmethod
+    def write_call(self, call: ToolCall) -> Iterable[Json]:
+        """Write a whole call; `calls` counts those before it."""
+
+    @abstractmethod
+    def write_end(self) -> Iterable[Json]:
+        """Write what comes behind the last block."""
+
+    @abstractmethod
+    def write_failure(self, error: ByokError) -> Iterable[Json]:
+        """Write an error instead of the end."""
+
+    @abstractmethod
+    def whole(self) -> dict[str, Any]:
+        """Return the complete answer as one object."""
+
+
+# An answer as one object, made by the stage that also writes it in pieces.
+
+
+class WholeReply:
+    """Stage[StreamEvent, Json] whose flush gives the answer as one object."""
+
+    def __init__(self, pieces: BlockReply) -> None:
+        self._pieces = pieces
+
+    @property
+    def omitted_tools(self) -> Sequence[str]:
+        """The calls beyond the first one that the client did not want."""
+        return self._pieces.omitted_tools
+
+    def feed(self, event: StreamEvent, /) -> Iterable[Json]:
+        """Collect an event."""
+        self._pieces.feed(event)
+        return ()
+
+    def flush(self) -> Iterator[Json]:
+        """Give the object."""
+        self._pieces.flush()
+        yield self._pieces.whole()
+
+    def fail_whole(self, error: ByokError, /) -> Json:
+        """Raise the error: these clients get a status."""
+        raise error
+
+
+# The type of a decoded body: what to ask a model, and how to write the answer.
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A decoded body.
+
+    `stream`: the answer is to be streamed. `left_out` names what the body asks for and
+    byok does not pass on.
+    """
+
+    chat: ChatRequest
+    stream: bool
+    reply: Callable[[ReplyHead], BlockReply]
+    left_out: tuple[str, ...] = ()

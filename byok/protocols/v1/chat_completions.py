@@ -1,0 +1,365 @@
+"""OpenAI's Chat Completions, as clients speak it: bodies read, answers written."""
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from byok.core.chat import (
+    ChatRequest,
+    ImagePart,
+    Json,
+    ProviderData,
+    Sampling,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+    ToolUse,
+)
+from byok.core.conversation_builder import make_result
+from byok.core.errors import ByokError
+from byok.core.events import Usage
+from byok.core.wire.encrypted_content import read_encrypted, write_encrypted
+from byok.core.wire.sse import DONE
+from byok.protocols.v1.block_reply import BlockReply, Question, ReplyHead
+from byok.protocols.v1.fields import (
+    count,
+    feature_refusal,
+    flag,
+    mapping,
+    number,
+    objects,
+    openai_error,
+    read_data_url,
+    read_format,
+    read_use,
+    strings,
+    text,
+    write_source,
+    wrong_field,
+)
+from byok.protocols.v1.turns import ToolList, Turns, read_freeform, write_freeform
+
+# Chat Completions: read the messages of a body into a conversation.
+
+
+_TEXTS = {"text": "text", "refusal": "refusal"}
+
+
+def add_message(turns: Turns, message: Json) -> None:
+    """Add one message.
+
+    Raises:
+        BadRequest: it cannot be read.
+    """
+    match text(message, "role"):
+        case "system" | "developer":
+            turns.add_system(_join_texts(message))
+        case "user":
+            turns.add_user(read_content(message))
+        case "assistant":
+            turns.add_answer(_read_answer(message))
+        case "tool":
+            turns.add_result(_read_result(message))
+        case role:
+            raise wrong_field("role", f"one that byok knows, not {role[:60]!r}")
+
+
+def read_content(message: Json) -> list[TextPart | ImagePart]:
+    """Read `content`: a string, or parts with text and images."""
+    content = message.get("content")
+    if content is None or isinstance(content, str):
+        return [TextPart(content or "")]
+    return [_read_part(part) for part in objects(message, "content")]
+
+
+def _read_part(part: Json) -> TextPart | ImagePart:
+    match text(part, "type"):
+        case "text" | "refusal" as kind:
+            return TextPart(text(part, _TEXTS[kind]))
+        case "image_url":
+            return read_data_url(text(mapping(part, "image_url"), "url"))
+        case kind:
+            raise feature_refusal(f"byok does not translate a part {kind[:60]!r}")
+
+
+def _join_texts(message: Json) -> str:
+    parts = read_content(message)
+    return "\n\n".join(p.text for p in parts if isinstance(p, TextPart))
+
+
+def _read_answer(message: Json) -> Iterator[TextPart | ThinkingPart | ToolCall]:
+    """Read an answer: reasoning, text and calls, in this order."""
+    yield from _read_thinking(message)
+    if said := _join_texts(message):
+        yield TextPart(said)
+    elif refused := text(message, "refusal"):
+        yield TextPart(refused)
+    for row in objects(message, "tool_calls"):
+        if not (call_id := text(row, "id")):
+            raise wrong_field("the id of a tool call", "a string")
+        if text(row, "type") == "custom":
+            inner = mapping(row, "custom")
+            arguments = write_freeform(text(inner, "input"))
+        else:
+            inner = mapping(row, "function")
+            arguments = text(inner, "arguments") or "{}"
+        yield ToolCall(call_id, text(inner, "name"), arguments)
+
+
+def _read_thinking(message: Json) -> Iterator[ThinkingPart]:
+    """Read the reasoning: in the blocks that byok gave, else as one text."""
+    blocks = message.get("reasoning_details")
+    if isinstance(blocks, list) and blocks:
+        for block in objects(message, "reasoning_details"):
+            data = read_encrypted(text(block, "data"))
+            yield ThinkingPart(text(block, "text"), data)
+        return
+    name = "reasoning_content" if message.get("reasoning_content") else "reasoning"
+    if isinstance(said := message.get(name), str) and said:
+        yield ThinkingPart(said)
+
+
+def _read_result(message: Json) -> ToolResult:
+    parts = read_content(message)
+    return make_result(text(message, "tool_call_id"), parts)
+
+
+# Chat Completions: write an answer, as chunks and as one object.
+#
+# Reasoning stands in `reasoning_content`, as DeepSeek and many others do it. A block
+# with data of its provider comes once more in `reasoning_details`, as OpenRouter does
+# it.
+
+
+class CompletionReply(BlockReply):
+    """Writes a chat completion; `counts` asks for the usage in the last chunk."""
+
+    def __init__(
+        self,
+        chat: ChatRequest,
+        head: ReplyHead,
+        *,
+        freeform: frozenset[str] = frozenset(),
+        counts: bool = False,
+    ) -> None:
+        super().__init__(chat, head)
+        self._freeform = freeform
+        self._counts = counts
+        self._said: list[str] = []
+        self._thought: list[str] = []
+        self._details: list[Json] = []
+        self._made: list[Json] = []
+
+    def write_beginning(self) -> Iterable[Json]:
+        """Write the role."""
+        return (self._chunk({"role": "assistant", "content": ""}),)
+
+    def open_text(self) -> Iterable[Json]:
+        """Texts of one answer are one text."""
+        return ()
+
+    def write_text(self, text: str) -> Json:
+        """Write a chunk with text."""
+        return self._chunk({"content": text})
+
+    def close_text(self, text: str) -> Iterable[Json]:
+        """Keep the text."""
+        self._said.append(text)
+        return ()
+
+    def open_thinking(self) -> Iterable[Json]:
+        """Reasoning has no beginning."""
+        return ()
+
+    def write_thinking(self, text: str) -> Iterable[Json]:
+        """Write a chunk with reasoning."""
+        return (self._chunk({"reasoning_content": text}),)
+
+    def close_thinking(
+        self, text: str, provider_data: ProviderData | None
+    ) -> Iterable[Json]:
+        """Write the provider's data, if there is any."""
+        self._thought.append(text)
+        detail = {"type": "reasoning.encrypted", "index": len(self._details)}
+        if provider_data is None:
+            if text:
+                self._details.append({**detail, "type": "reasoning.text", "text": text})
+            return ()
+        detail |= {"text": text, "data": write_encrypted(provider_data)}
+        self._details.append(detail)
+        return (self._chunk({"reasoning_details": [detail]}),)
+
+    def write_call(self, call: ToolCall) -> Iterable[Json]:
+        """Write a chunk with a whole call."""
+        if call.name in self._freeform:
+            given = {"name": call.name, "input": read_freeform(call.arguments)}
+            made = {"id": call.id, "type": "custom", "custom": given}
+        else:
+            function = {"name": call.name, "arguments": call.arguments}
+            made = {"id": call.id, "type": "function", "function": function}
+        self._made.append(made)
+        return (self._chunk({"tool_calls": [{"index": self.calls, **made}]}),)
+
+    def write_end(self) -> Iterator[Json]:
+        """Write the finish reason and the usage."""
+        last = {"annotations": self._annotations()} if self.sources else {}
+        yield self._chunk(last, self.finish.value)
+        if self._counts and self.usage:
+            yield {**self._chunk({}), "choices": [], "usage": write_usage(self.usage)}
+        yield DONE
+
+    def write_failure(self, error: ByokError) -> Iterable[Json]:
+        """Write the error as one more event."""
+        return (openai_error(error),)
+
+    def whole(self) -> dict[str, Any]:
+        """Return a chat.completion."""
+        said = "".join(self._said)
+        message: dict[str, Any] = {
+            "role": "assistant",
+            "content": said or (None if self._made else ""),
+            "refusal": None,
+        }
+        if thought := "".join(self._thought):
+            message["reasoning_content"] = thought
+        if any("data" in detail for detail in self._details):
+            message["reasoning_details"] = self._details
+        if self._made:
+            message["tool_calls"] = self._made
+        if self.sources:
+            message["annotations"] = self._annotations()
+        choice = {
+            "index": 0,
+            "message": message,
+            "finish_reason": self.finish.value,
+            "logprobs": None,
+        }
+        return {
+            **self._head("chat.completion"),
+            "choices": [choice],
+            "usage": write_usage(self.usage) if self.usage else None,
+        }
+
+    def _head(self, kind: str) -> dict[str, Any]:
+        head = self.head
+        return {
+            "id": f"chatcmpl-{head.id}",
+            "object": kind,
+            "created": head.created,
+            "model": head.model,
+        }
+
+    def _chunk(self, delta: Json, finish: str | None = None) -> dict[str, Any]:
+        chunk = self._head("chat.completion.chunk")
+        choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
+        chunk["choices"] = [choice]
+        if self._counts:
+            chunk["usage"] = None
+        return chunk
+
+    def _annotations(self) -> list[Json]:
+        return [
+            {"type": "url_citation", "url_citation": write_source(url, title)}
+            for url, title in self.sources.items()
+        ]
+
+
+def write_usage(usage: Usage) -> dict[str, Any]:
+    """Write token counts."""
+    return {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cache_read_tokens},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+    }
+
+
+_REFUSED = ("functions", "function_call", "audio", "logprobs", "top_logprobs")
+_IGNORED = (
+    *("frequency_penalty", "presence_penalty", "logit_bias", "seed", "store"),
+    *("prediction", "verbosity", "web_search_options"),
+)
+
+
+def decode_completion(body: Json) -> Question:
+    """Decode the body of a chat completion.
+
+    Raises:
+        BadRequest: a field is wrong, or byok cannot do what it asks for.
+    """
+    for name in _REFUSED:
+        if body.get(name):
+            raise feature_refusal(f"byok does not translate {name}")
+    if (count(body, "n") or 1) > 1:
+        raise feature_refusal("byok asks for one answer only: n must be 1")
+    tools = read_tools(body)
+    choice = _read_choice(body.get("tool_choice"), tools)
+    turns = Turns()
+    for message in objects(body, "messages"):
+        add_message(turns, message)
+    chat = ChatRequest(
+        turns.messages(),
+        tools=tools.definitions,
+        own_words=turns.own_words,
+        user_texts=tuple(turns.user_texts),
+        question=turns.own_words,
+        agent=bool(tools.definitions),
+        client_parallel_tools=flag(body, "parallel_tool_calls") is not False,
+        sampling=Sampling(
+            number(body, "temperature"),
+            number(body, "top_p"),
+            count(body, "max_completion_tokens") or count(body, "max_tokens"),
+            text(body, "reasoning_effort"),
+            strings(body, "stop"),
+        ),
+        tool_choice=choice,
+        json_answer=read_format(mapping(body, "response_format")),
+        cache_key=text(body, "prompt_cache_key"),
+    )
+    options = mapping(body, "stream_options")
+    reply = partial(
+        CompletionReply,
+        chat,
+        freeform=tools.freeform,
+        counts=flag(options, "include_usage") is True,
+    )
+    ignored = (name for name in _IGNORED if body.get(name))
+    left_out = (*tools.left_out, *ignored)
+    return Question(chat, flag(body, "stream") is True, reply, left_out)
+
+
+def read_tools(body: Json) -> ToolList:
+    """Read the definitions of the tools."""
+    tools = ToolList()
+    for row in objects(body, "tools"):
+        match row.get("type", "function"):
+            case "function":
+                inner = mapping(row, "function")
+                about = text(inner, "description")
+                tools.add(text(inner, "name"), about, mapping(inner, "parameters"))
+            case "custom":
+                tools.add_freeform(mapping(row, "custom"))
+            case kind:
+                tools.leave_out(str(kind))
+    return tools
+
+
+def _read_choice(choice: Any, tools: ToolList) -> ToolChoice:
+    """Read `tool_choice`: a mode, a tool, or the tools that are allowed."""
+    if isinstance(choice, dict):
+        kind = text(choice, "type")
+        if kind == "allowed_tools":
+            allowed = mapping(choice, kind)
+            named = [_name_of(row) for row in objects(allowed, "tools")]
+            tools.keep_only(named)
+            choice = text(allowed, "mode") or None
+        else:
+            return tools.choose(ToolUse.REQUIRED, _name_of(choice))
+    return tools.choose(read_use(choice))
+
+
+def _name_of(row: Json) -> str:
+    return text(mapping(row, text(row, "type")), "name")

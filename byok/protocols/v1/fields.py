@@ -1,0 +1,259 @@
+"""Checked access to the fields of a body: absent and null are alike, the rest exact.
+
+What is neither absent nor of its type is a BadRequest that names the field. (Editors'
+bodies are read tolerantly: `protocols/augment/body.py`.)
+"""
+
+import re
+from typing import Any, TypeVar
+
+from byok.core.chat import ImagePart, Json, JsonAnswer, ToolUse
+from byok.core.errors import (
+    BadRequest,
+    ByokError,
+    ConfigError,
+    NotAllowed,
+    NotReady,
+    RefusalKind,
+    UpstreamError,
+    UpstreamRefused,
+    UpstreamTimeout,
+)
+
+_T = TypeVar("_T")
+_MOST = 2**53  # beyond it a number is no count
+
+
+def wrong_field(name: str, what: str) -> BadRequest:
+    """Return the error for a field that is not what it must be."""
+    return BadRequest(f"{name} must be {what}.", code="bad_field")
+
+
+def feature_refusal(what: str, hint: str = "") -> BadRequest:
+    """Return the error for something that byok does not translate."""
+    return BadRequest(f"{what}.", code="not_supported", hint=hint)
+
+
+def text(body: Json, name: str) -> str:
+    """Return a string, "" without one."""
+    return _field(body, name, str, "a string") or ""
+
+
+def number(body: Json, name: str) -> float | None:
+    """Return a number of at most 2**53, None without one."""
+    found = _field(body, name, (int, float), "a number")
+    if found is None:
+        return None
+    # The comparison is false of what is not a number.
+    if isinstance(found, bool) or not abs(found) <= _MOST:
+        raise wrong_field(name, "a number")
+    return float(found)
+
+
+def count(body: Json, name: str) -> int | None:
+    """Return a whole number above 0, None without one."""
+    found = number(body, name)
+    if found is None:
+        return None
+    if found < 1 or found != int(found):
+        raise wrong_field(name, "a whole number above 0")
+    return int(found)
+
+
+def flag(body: Json, name: str) -> bool | None:
+    """Return true or false, None without one."""
+    found: bool | None = _field(body, name, bool, "true or false")
+    return found
+
+
+def mapping(body: Json, name: str) -> dict[str, Any]:
+    """Return an object, {} without one."""
+    return _field(body, name, dict, "an object") or {}
+
+
+def objects(body: Json, name: str) -> list[dict[str, Any]]:
+    """Return an array of objects, [] without one."""
+    what = "an array of objects"
+    return _array_of(dict, _field(body, name, list, what) or [], name, what)
+
+
+def strings(body: Json, name: str) -> tuple[str, ...]:
+    """Return a string or an array of them, without empty ones."""
+    what = "a string or an array of strings"
+    found = _field(body, name, (str, list), what) or []
+    listed = [found] if isinstance(found, str) else found
+    return tuple(filter(None, _array_of(str, listed, name, what)))
+
+
+def _field(body: Json, name: str, kind: Any, what: str) -> Any:
+    """Return a field if it is of this kind, None without one."""
+    found = body.get(name)
+    if found is None or isinstance(found, kind):
+        return found
+    raise wrong_field(name, what)
+
+
+def _array_of(kind: type[_T], found: list[Any], name: str, what: str) -> list[_T]:
+    if not all(isinstance(item, kind) for item in found):
+        raise wrong_field(name, what)
+    return found
+
+
+# Fields that both protocols of OpenAI share.
+
+
+def read_use(choice: Any) -> ToolUse:
+    """Read whether tools may, must or must not be called."""
+    try:
+        return ToolUse.AUTO if choice is None else ToolUse(choice)
+    except ValueError:
+        raise wrong_field("tool_choice", "auto, none, required or a tool") from None
+
+
+def read_format(form: Json) -> JsonAnswer | None:
+    """Read `response_format`."""
+    match text(form, "type"):
+        case "" | "text":
+            return None
+        case "json_object":
+            return JsonAnswer()
+        case "json_schema":
+            inner = mapping(form, "json_schema") or form
+            schema = mapping(inner, "schema")
+            return JsonAnswer(schema, text(inner, "name") or JsonAnswer().name)
+        case kind:
+            raise feature_refusal(f"byok does not know the format {kind[:60]!r}")
+
+
+def write_source(url: str, title: str) -> dict[str, Any]:
+    """Write a source of an answer; which words it is for is not known."""
+    return {"url": url, "title": title or url, "start_index": 0, "end_index": 0}
+
+
+# Read images in bodies: only those whose bytes come with the request.
+
+
+_DATA_URL = re.compile(r"data:(image/[\w.+-]+)(?:;[^;,]+)*;base64,", re.ASCII)
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+
+
+def read_data_url(url: str) -> ImagePart:
+    """Read an image in a data URL.
+
+    Raises:
+        BadRequest: it is elsewhere, as byok fetches nothing, or no picture.
+    """
+    head = _DATA_URL.match(url[:200])
+    if head is None:
+        if url.startswith("data:"):
+            raise wrong_field("a data URL", "an image/* in base64")
+        raise feature_refusal(
+            "byok fetches no pictures", "Send it as a data URL, with its bytes."
+        )
+    return read_image(head[1], url[head.end() :])
+
+
+def read_image(media_type: str, data: str) -> ImagePart:
+    """Check an image in base64.
+
+    Raises:
+        BadRequest: it is none.
+    """
+    if not media_type.startswith("image/"):
+        raise wrong_field("the media type of a picture", "image/*")
+    if len(data) % 4 or not _BASE64.fullmatch(data):
+        raise wrong_field("the data of a picture", "in base64")
+    return ImagePart(media_type, data)
+
+
+# Errors in the shapes of OpenAI's and Anthropic's API references.
+
+
+_OVERLOADED = 529  # of Anthropic's API
+_INVALID = "invalid_request_error"
+
+
+def status_of(error: ByokError) -> int:
+    """Return the HTTP status: the upstream's own, where it gave one.
+
+    Other failures that may pass are a gateway's 502 and 504, so that these clients
+    repeat the request: unlike the editor's, they give up after a few.
+    """
+    if isinstance(error, UpstreamRefused) and error.upstream_status >= 400:
+        return error.upstream_status
+    if isinstance(error, UpstreamError) and error.retryable:
+        return 504 if isinstance(error, UpstreamTimeout) else 502
+    return error.status
+
+
+def openai_error(error: ByokError) -> dict[str, Any]:
+    """Write an error; `code` is the upstream's own where it gave one."""
+    code = error.upstream_code if isinstance(error, UpstreamRefused) else ""
+    return {
+        "error": {
+            "message": error.sentence,
+            "type": _kind(error, _OPENAI),
+            "param": None,
+            "code": code or error.code,
+        }
+    }
+
+
+def anthropic_error(error: ByokError, request_id: str = "") -> dict[str, Any]:
+    """Write an error as Anthropic's API does."""
+    kind = _kind(error, _ANTHROPIC)
+    if isinstance(error, UpstreamRefused) and error.kind is RefusalKind.OVERLOADED:
+        kind = "overloaded_error"
+    return {
+        "type": "error",
+        "error": {"type": kind, "message": error.sentence},
+        "request_id": request_id or None,
+    }
+
+
+def response_error(error: ByokError) -> dict[str, str]:
+    """Write the error of a response that failed; the codes are those clients act on."""
+    code = "server_error"
+    if isinstance(error, UpstreamRefused):
+        code = _FAILED.get(error.kind, code)
+    return {"code": code, "message": error.sentence}
+
+
+def _kind(error: ByokError, kinds: dict[int, str]) -> str:
+    match error:
+        case NotAllowed():
+            return "authentication_error"
+        case BadRequest() | ConfigError():
+            return kinds.get(error.status, _INVALID)
+        case NotReady():
+            return "server_error" if kinds is _OPENAI else "overloaded_error"
+        case UpstreamRefused():
+            return kinds.get(error.upstream_status, "api_error")
+        case _:
+            return "api_error"
+
+
+_OPENAI = {
+    400: _INVALID,
+    401: "authentication_error",
+    402: "insufficient_quota",
+    403: "permission_error",
+    404: _INVALID,
+    413: _INVALID,
+    422: _INVALID,
+    429: "rate_limit_error",
+}
+_ANTHROPIC = {
+    **_OPENAI,
+    402: "billing_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    _OVERLOADED: "overloaded_error",
+}
+_FAILED = {
+    RefusalKind.CONTEXT_LENGTH: "context_length_exceeded",
+    RefusalKind.QUOTA: "insufficient_quota",
+    RefusalKind.RATE_LIMIT: "rate_limit_exceeded",
+    RefusalKind.OVERLOADED: "server_is_overloaded",
+    RefusalKind.CONTENT_FILTER: "invalid_prompt",
+}

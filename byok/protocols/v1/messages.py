@@ -1,0 +1,373 @@
+"""Anthropic's Messages, as clients speak it: bodies read, answers written."""
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from byok.core.chat import (
+    NO_ORIGIN,
+    ChatRequest,
+    ImagePart,
+    Json,
+    JsonAnswer,
+    ProviderData,
+    Sampling,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+    ToolUse,
+)
+from byok.core.conversation_builder import make_result
+from byok.core.errors import ByokError
+from byok.core.events import FinishReason, Usage
+from byok.core.wire.encrypted_content import read_encrypted, write_encrypted
+from byok.core.wire.json_body import parse_json, write_json
+from byok.protocols.v1.block_reply import BlockReply, Question, ReplyHead
+from byok.protocols.v1.fields import (
+    anthropic_error,
+    count,
+    feature_refusal,
+    flag,
+    mapping,
+    number,
+    objects,
+    read_data_url,
+    read_image,
+    strings,
+    text,
+    wrong_field,
+)
+from byok.protocols.v1.turns import ToolList, Turns
+
+# Messages: read the blocks of a body into a conversation.
+
+
+def read_system(body: Json) -> str:
+    """Read `system`: a string, or blocks of text."""
+    blocks = _blocks(body, "system")
+    return "\n\n".join(text(block, "text") for block in blocks)
+
+
+def add_message(turns: Turns, message: Json) -> list[str]:
+    """Add one message; return what was left out.
+
+    Raises:
+        BadRequest: it cannot be read.
+    """
+    blocks = _blocks(message, "content")
+    match text(message, "role"):
+        case "user":
+            _add_user(turns, blocks)
+            return []
+        case "assistant":
+            return _add_answer(turns, blocks)
+        case "system":
+            turns.add_system("\n\n".join(text(block, "text") for block in blocks))
+            return []
+        case role:
+            raise wrong_field("role", f"user or assistant, not {role[:60]!r}")
+
+
+def _blocks(body: Json, name: str) -> list[Json]:
+    """Read blocks; a string is one block of text."""
+    if isinstance(said := body.get(name), str):
+        return [{"type": "text", "text": said}]
+    return [*objects(body, name)]
+
+
+def _add_user(turns: Turns, blocks: list[Json]) -> None:
+    """Add a message of the user: results of tools, then text and images."""
+    said: list[TextPart | ImagePart] = []
+    for block in blocks:
+        if text(block, "type") == "tool_result":
+            turns.add_result(_read_result(block))
+        else:
+            said.append(_read_part(block))
+    turns.add_user(said)
+
+
+def _read_part(block: Json) -> TextPart | ImagePart:
+    match text(block, "type"):
+        case "text":
+            return TextPart(text(block, "text"))
+        case "image":
+            return _read_image(mapping(block, "source"))
+        case "document" if text(mapping(block, "source"), "type") == "text":
+            data = text(mapping(block, "source"), "data")
+            return TextPart("\n".join(filter(None, (text(block, "title"), data))))
+        case "search_result":
+            found = [text(block, "title"), text(block, "source")]
+            found += [text(part, "text") for part in objects(block, "content")]
+            return TextPart("\n".join(filter(None, found)))
+        case "tool_reference":
+            return TextPart(text(block, "tool_name"))
+        case kind:
+            raise feature_refusal(f"byok does not translate a block {kind[:60]!r}")
+
+
+def _read_image(source: Json) -> ImagePart:
+    match text(source, "type"):
+        case "base64":
+            return read_image(text(source, "media_type"), text(source, "data"))
+        case "url":
+            return read_data_url(text(source, "url"))
+        case kind:
+            raise feature_refusal(f"byok does not translate a source {kind[:60]!r}")
+
+
+def _read_result(block: Json) -> ToolResult:
+    parts = [_read_part(part) for part in _blocks(block, "content")]
+    failed = flag(block, "is_error") is True
+    return make_result(text(block, "tool_use_id"), parts, is_error=failed)
+
+
+def _add_answer(turns: Turns, blocks: list[Json]) -> list[str]:
+    """Add blocks of the model; those of tools that ran at Anthropic are left out."""
+    said: list[TextPart | ThinkingPart | ToolCall] = []
+    left_out: list[str] = []
+    for block in blocks:
+        match text(block, "type"):
+            case "text":
+                said.append(TextPart(text(block, "text")))
+            case "thinking":
+                data = read_encrypted(text(block, "signature"))
+                said.append(ThinkingPart(text(block, "thinking"), data))
+            case "redacted_thinking":
+                said.append(ThinkingPart("", read_encrypted(text(block, "data"))))
+            case "tool_use":
+                said.append(_read_call(block))
+            case kind:
+                left_out.append(f"the block {kind[:60]!r}")
+    turns.add_answer(said)
+    return left_out
+
+
+def _read_call(block: Json) -> ToolCall:
+    if not (call_id := text(block, "id")):
+        raise wrong_field("the id of a tool_use", "a string")
+    arguments = write_json(mapping(block, "input")).decode()
+    return ToolCall(call_id, text(block, "name"), arguments)
+
+
+# Messages: write an answer, as events and as one object.
+#
+# Anthropic gives reasoning only to clients that ask for it, and simple ones take the
+# first block for the answer. So a client that does not ask gets none.
+
+
+_STOPS = {
+    FinishReason.STOP: "end_turn",
+    FinishReason.LENGTH: "max_tokens",
+    FinishReason.TOOL_CALLS: "tool_use",
+    FinishReason.CONTENT_FILTER: "refusal",
+}
+_UNSIGNED = ProviderData(NO_ORIGIN, {})  # clients drop reasoning without a signature
+
+
+class MessageReply(BlockReply):
+    """Writes a message; `shows_thinking`: the client asked for the reasoning."""
+
+    def __init__(
+        self, chat: ChatRequest, head: ReplyHead, *, shows_thinking: bool = False
+    ) -> None:
+        super().__init__(chat, head)
+        self._shows_thinking = shows_thinking
+        self._content: list[Json] = []
+
+    def write_beginning(self) -> Iterator[Json]:
+        """Write the message as it begins; its tokens are counted at the end."""
+        usage = write_usage(self.usage or Usage())
+        message = {**self._message(), "content": [], "stop_reason": None}
+        yield {"type": "message_start", "message": {**message, "usage": usage}}
+
+    def open_text(self) -> Iterator[Json]:
+        """Open a block of text."""
+        yield self._start({"type": "text", "text": ""})
+
+    def write_text(self, text: str) -> Json:
+        """Write a piece of text."""
+        return self._delta({"type": "text_delta", "text": text})
+
+    def close_text(self, text: str) -> Iterator[Json]:
+        """Close a block of text."""
+        yield self._stop({"type": "text", "text": text})
+
+    def open_thinking(self) -> Iterator[Json]:
+        """Open a block of reasoning."""
+        if self._shows_thinking:
+            yield self._start({"type": "thinking", "thinking": "", "signature": ""})
+
+    def write_thinking(self, text: str) -> Iterator[Json]:
+        """Write a piece of reasoning."""
+        if self._shows_thinking:
+            yield self._delta({"type": "thinking_delta", "thinking": text})
+
+    def close_thinking(
+        self, text: str, provider_data: ProviderData | None
+    ) -> Iterator[Json]:
+        """Close a block of reasoning; its signature holds the provider's data."""
+        if self._shows_thinking:
+            signature = write_encrypted(provider_data or _UNSIGNED)
+            yield self._delta({"type": "signature_delta", "signature": signature})
+            block = {"type": "thinking", "thinking": text, "signature": signature}
+            yield self._stop(block)
+
+    def write_call(self, call: ToolCall) -> Iterator[Json]:
+        """Write a whole call."""
+        block = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
+        yield self._start(block)
+        delta = {"type": "input_json_delta", "partial_json": call.arguments}
+        yield self._delta(delta)
+        arguments = parse_json(call.arguments.encode("utf-8", "surrogatepass"))
+        yield self._stop({**block, "input": arguments})
+
+    def write_end(self) -> Iterator[Json]:
+        """Write the stop reason and the tokens."""
+        delta = {"stop_reason": _STOPS[self.finish], "stop_sequence": None}
+        usage = write_usage(self.usage or Usage())
+        yield {"type": "message_delta", "delta": delta, "usage": usage}
+        yield {"type": "message_stop"}
+
+    def write_failure(self, error: ByokError) -> Iterable[Json]:
+        """Write the error."""
+        return (anthropic_error(error, self.head.id),)
+
+    def whole(self) -> dict[str, Any]:
+        """Return the message."""
+        return {
+            **self._message(),
+            "content": self._content,
+            "stop_reason": _STOPS[self.finish],
+            "usage": write_usage(self.usage or Usage()),
+        }
+
+    def _message(self) -> dict[str, Any]:
+        return {
+            "id": f"msg_{self.head.id}",
+            "type": "message",
+            "role": "assistant",
+            "model": self.head.model,
+            "stop_sequence": None,
+        }
+
+    def _start(self, block: Json) -> Json:
+        place = len(self._content)
+        return {"type": "content_block_start", "index": place, "content_block": block}
+
+    def _delta(self, delta: Json) -> Json:
+        place = len(self._content)
+        return {"type": "content_block_delta", "index": place, "delta": delta}
+
+    def _stop(self, block: Json) -> Json:
+        place = len(self._content)
+        self._content.append(block)
+        return {"type": "content_block_stop", "index": place}
+
+
+def write_usage(usage: Usage) -> dict[str, Any]:
+    """Write token counts; what was read from or written to a cache counts apart."""
+    cached = usage.cache_read_tokens + usage.cache_creation_tokens
+    return {
+        "input_tokens": max(usage.input_tokens - cached, 0),
+        "output_tokens": usage.output_tokens,
+        "cache_creation_input_tokens": usage.cache_creation_tokens,
+        "cache_read_input_tokens": usage.cache_read_tokens,
+    }
+
+
+_STATEFUL = ("container", "mcp_servers")
+_IGNORED = ("top_k", "context_management", "service_tier")
+_BUDGETS = ((4096, "low"), (16384, "medium"))  # of reasoning, below so many tokens
+_USES = {
+    "auto": ToolUse.AUTO,
+    "any": ToolUse.REQUIRED,
+    "none": ToolUse.NONE,
+    "tool": ToolUse.REQUIRED,
+}
+
+
+def decode_message(body: Json) -> Question:
+    """Decode the body of a message; `max_tokens` may be missing, as for counting.
+
+    Raises:
+        BadRequest: a field is wrong, or byok cannot do what it asks for.
+    """
+    for name in _STATEFUL:
+        if body.get(name):
+            raise feature_refusal(f"byok does not translate {name}")
+    tools = read_tools(body)
+    choice = mapping(body, "tool_choice")
+    turns = Turns()
+    turns.add_system(read_system(body))
+    left_out: list[str] = []
+    for message in objects(body, "messages"):
+        left_out += add_message(turns, message)
+    thinking = mapping(body, "thinking")
+    chat = ChatRequest(
+        turns.messages(),
+        tools=tools.definitions,
+        own_words=turns.own_words,
+        user_texts=tuple(turns.user_texts),
+        question=turns.own_words,
+        agent=bool(tools.definitions),
+        client_parallel_tools=not flag(choice, "disable_parallel_tool_use"),
+        sampling=Sampling(
+            number(body, "temperature"),
+            number(body, "top_p"),
+            count(body, "max_tokens"),
+            _read_effort(body, thinking),
+            strings(body, "stop_sequences"),
+        ),
+        tool_choice=_read_choice(choice, tools),
+        json_answer=_read_format(body),
+        cache_key=text(mapping(body, "metadata"), "user_id"),
+    )
+    shows = text(thinking, "type") in ("enabled", "adaptive")
+    reply = partial(MessageReply, chat, shows_thinking=shows)
+    ignored = (name for name in _IGNORED if body.get(name))
+    every = (*tools.left_out, *left_out, *ignored)
+    return Question(chat, flag(body, "stream") is True, reply, every)
+
+
+def read_tools(body: Json) -> ToolList:
+    """Read the definitions of the tools; those that Anthropic defines are left out."""
+    tools = ToolList()
+    for row in objects(body, "tools"):
+        kind = text(row, "type")
+        if kind in ("", "custom"):
+            about = text(row, "description")
+            tools.add(text(row, "name"), about, mapping(row, "input_schema"))
+        else:
+            tools.leave_out(kind)
+    return tools
+
+
+def _read_choice(choice: Json, tools: ToolList) -> ToolChoice:
+    kind = text(choice, "type") or "auto"
+    if kind not in _USES:
+        raise wrong_field("tool_choice", "auto, any, tool or none")
+    return tools.choose(_USES[kind], text(choice, "name") if kind == "tool" else "")
+
+
+def _read_effort(body: Json, thinking: Json) -> str:
+    """Read how much the model should reason: its effort, else a budget in tokens."""
+    if effort := text(mapping(body, "output_config"), "effort"):
+        return effort
+    if text(thinking, "type") == "disabled":
+        return "none"
+    if (budget := count(thinking, "budget_tokens")) is None:
+        return ""
+    found = (effort for most, effort in _BUDGETS if budget < most)
+    return next(found, "high")
+
+
+def _read_format(body: Json) -> JsonAnswer | None:
+    form: dict[str, Any] = mapping(mapping(body, "output_config"), "format")
+    form = form or mapping(body, "output_format")
+    if not form:
+        return None
+    if text(form, "type") != "json_schema":
+        raise wrong_field("the format", "a json_schema")
+    return JsonAnswer(mapping(form, "schema"))

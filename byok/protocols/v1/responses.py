@@ -1,0 +1,477 @@
+"""OpenAI's Responses, as clients speak it: bodies read, answers written.
+
+byok stores no responses. So the conversation must come with every request, and what
+refers to a stored one is refused. `store` itself counts only where it is true.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from byok.core.chat import (
+    ChatRequest,
+    ImagePart,
+    Json,
+    JsonAnswer,
+    ProviderData,
+    Sampling,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+    ToolUse,
+)
+from byok.core.conversation_builder import make_result
+from byok.core.errors import ByokError
+from byok.core.events import FinishReason, Usage
+from byok.core.wire.encrypted_content import read_encrypted, write_encrypted
+from byok.core.wire.json_body import write_json
+from byok.protocols.v1.block_reply import BlockReply, Question, ReplyHead
+from byok.protocols.v1.fields import (
+    count,
+    feature_refusal,
+    flag,
+    mapping,
+    number,
+    objects,
+    read_data_url,
+    read_format,
+    read_use,
+    response_error,
+    text,
+    write_source,
+    wrong_field,
+)
+from byok.protocols.v1.turns import (
+    ToolList,
+    Turns,
+    join_namespace,
+    read_freeform,
+    write_freeform,
+)
+
+# Responses: read the items of `input` into a conversation.
+
+
+_RESULTS = (
+    "function_call_output",
+    "custom_tool_call_output",
+    "local_shell_call_output",
+)
+_CALLS = ("function_call", "custom_tool_call", "local_shell_call")
+
+
+def add_items(turns: Turns, given: Any) -> list[str]:
+    """Add `input`: a string, or items; return what was left out.
+
+    Raises:
+        BadRequest: an item cannot be read.
+    """
+    if isinstance(given, str):
+        turns.add_user([TextPart(given)])
+        return []
+    left_out: list[str] = []
+    for item in objects({"input": given}, "input"):
+        kind = text(item, "type") or "message"
+        if kind == "message":
+            _add_message(turns, item)
+        elif kind == "reasoning":
+            turns.add_answer([_read_reasoning(item)])
+        elif kind in _CALLS:
+            turns.add_answer([_read_call(kind, item)])
+        elif kind in _RESULTS:
+            turns.add_result(_read_result(item))
+        elif kind == "item_reference":
+            raise feature_refusal(
+                "byok stores no items: item_reference is refused",
+                "Send the items themselves.",
+            )
+        else:
+            left_out.append(f"the item {kind[:60]!r}")
+    return left_out
+
+
+def _add_message(turns: Turns, item: Json) -> None:
+    parts = _read_parts(item, "content")
+    texts = [part for part in parts if isinstance(part, TextPart)]
+    match text(item, "role"):
+        case "system" | "developer":
+            turns.add_system("\n\n".join(part.text for part in texts))
+        case "user":
+            turns.add_user(parts)
+        case "assistant":
+            turns.add_answer(texts)
+        case role:
+            raise wrong_field("role", f"one that byok knows, not {role[:60]!r}")
+
+
+def _read_parts(item: Json, name: str) -> list[TextPart | ImagePart]:
+    """Read a string, or parts with text and images."""
+    given = item.get(name)
+    if given is None or isinstance(given, str):
+        return [TextPart(given or "")]
+    return [_read_part(part) for part in objects(item, name)]
+
+
+def _read_part(part: Json) -> TextPart | ImagePart:
+    match text(part, "type"):
+        case "input_text" | "output_text" | "text":
+            return TextPart(text(part, "text"))
+        case "refusal":
+            return TextPart(text(part, "refusal"))
+        case "input_image" if not part.get("file_id"):
+            return read_data_url(text(part, "image_url"))
+        case kind:
+            raise feature_refusal(f"byok does not translate a part {kind[:60]!r}")
+
+
+def _read_reasoning(item: Json) -> ThinkingPart:
+    shown = [*objects(item, "summary"), *objects(item, "content")]
+    said = "\n\n".join(text(part, "text") for part in shown)
+    return ThinkingPart(said, read_encrypted(text(item, "encrypted_content")))
+
+
+def _call_id(item: Json) -> str:
+    found = text(item, "call_id") or text(item, "id")
+    if not found:
+        raise wrong_field("call_id", "a string")
+    return found
+
+
+def _read_call(kind: str, item: Json) -> ToolCall:
+    call_id = _call_id(item)
+    name = join_namespace(text(item, "namespace"), text(item, "name"))
+    match kind:
+        case "custom_tool_call":
+            return ToolCall(call_id, name, write_freeform(text(item, "input")))
+        case "local_shell_call":
+            action = write_json(mapping(item, "action")).decode()
+            return ToolCall(call_id, "local_shell", action)
+        case _:
+            return ToolCall(call_id, name, text(item, "arguments") or "{}")
+
+
+def _read_result(item: Json) -> ToolResult:
+    return make_result(_call_id(item), _read_parts(item, "output"))
+
+
+# Responses: write token counts.
+
+
+def write_usage(usage: Usage) -> dict[str, Any]:
+    """Write token counts; the input includes what was read from a cache."""
+    return {
+        "input_tokens": usage.input_tokens,
+        "input_tokens_details": {"cached_tokens": usage.cache_read_tokens},
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+    }
+
+
+# Responses: write an answer, as events and as one object.
+#
+# The events, their order and their fields are those of the API reference ("Streaming
+# events"); `sequence_number` counts them. Tools and instructions are not repeated in
+# the response: they may have megabytes, and it is sent three times.
+
+
+_INCOMPLETE = {
+    FinishReason.LENGTH: "max_output_tokens",
+    FinishReason.CONTENT_FILTER: "content_filter",
+}
+_NO_NAMESPACES: Mapping[str, tuple[str, str]] = {}
+
+
+class ResponseReply(BlockReply):
+    """Writes a response; `asked` are the fields that it repeats of its request."""
+
+    def __init__(
+        self,
+        chat: ChatRequest,
+        head: ReplyHead,
+        *,
+        freeform: frozenset[str] = frozenset(),
+        namespaces: Mapping[str, tuple[str, str]] = _NO_NAMESPACES,
+        asked: Json | None = None,
+    ) -> None:
+        super().__init__(chat, head)
+        self._freeform = freeform
+        self._namespaces = namespaces
+        self._asked = asked or {}
+        self._number = -1
+        self._output: list[Json] = []
+        self._item = ""  # the id of the open item
+
+    def write_beginning(self) -> Iterator[Json]:
+        """Write the response as it begins."""
+        begun = self._response("in_progress")
+        yield self._event("response.created", response=begun)
+        yield self._event("response.in_progress", response=begun)
+
+    def open_text(self) -> Iterator[Json]:
+        """Open a message with one part."""
+        yield self._begin_item(self._message("in_progress"))
+        yield self._part("response.content_part.added", part=_text_part(""))
+
+    def write_text(self, text: str) -> Json:
+        """Write a piece of the part; one literal, as it is the most frequent event."""
+        self._number += 1
+        return {
+            "type": "response.output_text.delta",
+            "sequence_number": self._number,
+            "item_id": self._item,
+            "output_index": len(self._output),
+            "content_index": 0,
+            "delta": text,
+            "logprobs": [],
+        }
+
+    def close_text(self, text: str) -> Iterator[Json]:
+        """Close the part and its message."""
+        sources = [
+            {"type": "url_citation", **write_source(url, title)}
+            for url, title in self.sources.items()
+        ]
+        part = {**_text_part(text), "annotations": sources}
+        yield self._part("response.output_text.done", text=text, logprobs=[])
+        yield self._part("response.content_part.done", part=part)
+        yield self._end_item(self._message("completed", part))
+
+    def open_thinking(self) -> Iterator[Json]:
+        """Open a reasoning item."""
+        yield self._begin_item(self._reasoning([]))
+
+    def write_thinking(self, text: str) -> Iterator[Json]:
+        """Write a piece of the summary; the first one opens it."""
+        if len(self._pieces) == 1:
+            added = {"type": "summary_text", "text": ""}
+            yield self._summary("response.reasoning_summary_part.added", part=added)
+        yield self._summary("response.reasoning_summary_text.delta", delta=text)
+
+    def close_thinking(
+        self, text: str, provider_data: ProviderData | None
+    ) -> Iterator[Json]:
+        """Close the summary and its item."""
+        summary: list[Json] = [{"type": "summary_text", "text": text}] if text else []
+        for part in summary:
+            yield self._summary("response.reasoning_summary_text.done", text=text)
+            yield self._summary("response.reasoning_summary_part.done", part=part)
+        yield self._end_item(self._reasoning(summary, provider_data))
+
+    def write_call(self, call: ToolCall) -> Iterator[Json]:
+        """Write a whole call."""
+        base = {"call_id": call.id, "status": "completed", **self._spell(call.name)}
+        if call.name in self._freeform:
+            kind, field = "custom_tool_call", "input"
+            event, given = "custom_tool_call_input", read_freeform(call.arguments)
+            base |= {"type": kind, "id": self._new_id("ctc")}
+        else:
+            kind, field = "function_call", "arguments"
+            event, given = "function_call_arguments", call.arguments
+            base |= {"type": kind, "id": self._new_id("fc")}
+        yield self._begin_item({**base, field: "", "status": "in_progress"})
+        place = {"item_id": self._item, "output_index": len(self._output)}
+        yield self._event(f"response.{event}.delta", **place, delta=given)
+        named = {"name": base["name"]} if field == "arguments" else {}
+        yield self._event(f"response.{event}.done", **place, **named, **{field: given})
+        yield self._end_item({**base, field: given})
+
+    def write_end(self) -> Iterator[Json]:
+        """Write the whole response."""
+        whole = self.whole()
+        yield self._event(f"response.{whole['status']}", response=whole)
+
+    def write_failure(self, error: ByokError) -> Iterator[Json]:
+        """Write the response as it failed."""
+        failed = {**self._response("failed"), "error": response_error(error)}
+        yield self._event("response.failed", response=failed)
+
+    def whole(self) -> dict[str, Any]:
+        """Return the response."""
+        reason = _INCOMPLETE.get(self.finish)
+        if reason is None:
+            return self._response("completed")
+        details = {"reason": reason}
+        return {**self._response("incomplete"), "incomplete_details": details}
+
+    def _spell(self, name: str) -> dict[str, str]:
+        """Return the name of a tool as the client gave it."""
+        if name not in self._namespaces:
+            return {"name": name}
+        namespace, own = self._namespaces[name]
+        return {"name": own, "namespace": namespace}
+
+    def _response(self, status: str) -> dict[str, Any]:
+        usage = self.usage if status != "in_progress" else None
+        return {
+            "id": f"resp_{self.head.id}",
+            "object": "response",
+            "created_at": self.head.created,
+            "status": status,
+            "background": False,
+            "error": None,
+            "incomplete_details": None,
+            "instructions": None,
+            "metadata": {},
+            "model": self.head.model,
+            "output": [*self._output],
+            "previous_response_id": None,
+            "store": False,
+            "tools": [],
+            "truncation": "disabled",
+            "usage": usage and write_usage(usage),
+            **self._asked,
+        }
+
+    def _event(self, kind: str, **fields: Any) -> Json:
+        self._number += 1
+        return {"type": kind, "sequence_number": self._number, **fields}
+
+    def _part(self, kind: str, **fields: Any) -> Json:
+        place = {"item_id": self._item, "output_index": len(self._output)}
+        return self._event(kind, **place, content_index=0, **fields)
+
+    def _summary(self, kind: str, **fields: Any) -> Json:
+        place = {"item_id": self._item, "output_index": len(self._output)}
+        return self._event(kind, **place, summary_index=0, **fields)
+
+    def _new_id(self, prefix: str) -> str:
+        self._item = f"{prefix}_{self.head.id}_{len(self._output)}"
+        return self._item
+
+    def _begin_item(self, item: Json) -> Json:
+        place = len(self._output)
+        return self._event("response.output_item.added", output_index=place, item=item)
+
+    def _end_item(self, item: Json) -> Json:
+        place = len(self._output)
+        self._output.append(item)
+        return self._event("response.output_item.done", output_index=place, item=item)
+
+    def _message(self, status: str, *content: Json) -> Json:
+        return {
+            "id": self._item if content else self._new_id("msg"),
+            "type": "message",
+            "status": status,
+            "role": "assistant",
+            "content": [*content],
+        }
+
+    def _reasoning(
+        self, summary: list[Json], provider_data: ProviderData | None = None
+    ) -> Json:
+        item: dict[str, Any] = {"type": "reasoning", "summary": summary}
+        opening = not summary and provider_data is None
+        item["id"] = self._new_id("rs") if opening else self._item
+        item["encrypted_content"] = provider_data and write_encrypted(provider_data)
+        return item
+
+
+def _text_part(text: str) -> Json:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+_STATEFUL = ("previous_response_id", "conversation", "prompt", "background", "store")
+_STATELESS = "Send the whole conversation in input, with store set to false."
+_IGNORED = ("max_tool_calls", "top_logprobs", "context_management")
+
+
+def decode_response(body: Json) -> Question:
+    """Decode the body of a response.
+
+    Raises:
+        BadRequest: a field is wrong, or byok cannot do what it asks for.
+    """
+    for name in _STATEFUL:
+        if body.get(name):
+            raise feature_refusal(
+                f"byok stores no responses: {name} is refused", _STATELESS
+            )
+    tools = read_tools(body)
+    choice = _read_choice(body.get("tool_choice"), tools)
+    turns = Turns()
+    turns.add_system(text(body, "instructions"))
+    left_out = add_items(turns, body.get("input"))
+    chat = ChatRequest(
+        turns.messages(),
+        tools=tools.definitions,
+        own_words=turns.own_words,
+        user_texts=tuple(turns.user_texts),
+        question=turns.own_words,
+        agent=bool(tools.definitions),
+        client_parallel_tools=flag(body, "parallel_tool_calls") is not False,
+        sampling=Sampling(
+            number(body, "temperature"),
+            number(body, "top_p"),
+            count(body, "max_output_tokens"),
+            text(mapping(body, "reasoning"), "effort"),
+        ),
+        tool_choice=choice,
+        json_answer=_read_format(body),
+        cache_key=text(body, "prompt_cache_key"),
+    )
+    reply = partial(
+        ResponseReply,
+        chat,
+        freeform=tools.freeform,
+        namespaces=tools.namespaces,
+        asked=_shown_fields(body),
+    )
+    ignored = (name for name in _IGNORED if body.get(name))
+    every = (*tools.left_out, *left_out, *ignored)
+    return Question(chat, flag(body, "stream") is True, reply, every)
+
+
+def read_tools(body: Json) -> ToolList:
+    """Read the definitions of the tools; those that run at the vendor are left out."""
+    tools = ToolList()
+    for row in objects(body, "tools"):
+        if text(row, "type") == "namespace":
+            for inner in objects(row, "tools"):
+                _add_tool(tools, inner, text(row, "name"))
+        else:
+            _add_tool(tools, row)
+    return tools
+
+
+def _add_tool(tools: ToolList, row: Json, namespace: str = "") -> None:
+    match text(row, "type"):
+        case "function":
+            name = tools.whole_name(namespace, text(row, "name"))
+            tools.add(name, text(row, "description"), mapping(row, "parameters"))
+        case "custom":
+            tools.add_freeform(row, namespace)
+        case kind:
+            tools.leave_out(kind)
+
+
+def _read_choice(choice: Any, tools: ToolList) -> ToolChoice:
+    """Read `tool_choice`: a mode, a tool, or the tools that are allowed."""
+    if not isinstance(choice, dict):
+        return tools.choose(read_use(choice))
+    if text(choice, "type") == "allowed_tools":
+        tools.keep_only(text(row, "name") for row in objects(choice, "tools"))
+        return tools.choose(read_use(text(choice, "mode") or None))
+    name = text(choice, "name") or text(choice, "type")
+    return tools.choose(ToolUse.REQUIRED, name)
+
+
+def _read_format(body: Json) -> JsonAnswer | None:
+    return read_format(mapping(mapping(body, "text"), "format"))
+
+
+def _shown_fields(body: Json) -> dict[str, Any]:
+    """Return what a response repeats of its request; not what may be long."""
+    effort = text(mapping(body, "reasoning"), "effort") or None
+    choice = body.get("tool_choice")
+    return {
+        "max_output_tokens": count(body, "max_output_tokens"),
+        "parallel_tool_calls": flag(body, "parallel_tool_calls") is not False,
+        "reasoning": {"effort": effort, "summary": None},
+        "temperature": number(body, "temperature"),
+        "text": {"format": {"type": "text"}},
+        "tool_choice": choice if isinstance(choice, str) else "auto",
+        "top_p": number(body, "top_p"),
+    }

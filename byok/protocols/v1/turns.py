@@ -1,0 +1,218 @@
+"""Messages of a client as a conversation in which every tool call has one result.
+
+Ids of calls that repeat are made unique. A result without a call becomes labelled text.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from byok.core.chat import (
+    ImagePart,
+    Message,
+    Part,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolChoice,
+    ToolDefinition,
+    ToolResult,
+    ToolUse,
+)
+from byok.core.conversation_builder import ConversationBuilder
+from byok.core.errors import BadRequest
+from byok.core.wire.json_body import parse_json, write_json
+from byok.protocols.v1.fields import feature_refusal, mapping, text, wrong_field
+
+BEGINNING = "(The conversation begins with an answer.)"
+_INSTRUCTIONS = "[instructions]"
+_ORPHAN = "[earlier tool result, call not in this conversation]"
+
+
+class Turns:
+    """Builds the messages of a conversation, the oldest first."""
+
+    def __init__(self) -> None:
+        self._system: list[str] = []
+        self._builder = ConversationBuilder(BEGINNING)
+        self._ids: dict[str, str] = {}  # of the newest call by the client's id
+        self._taken: set[str] = set()
+        self._numbers: dict[str, int] = {}  # of the last one of each id that repeats
+        self.user_texts: list[str] = []
+
+    @property
+    def own_words(self) -> str:
+        """Return the user's newest words."""
+        return self.user_texts[-1] if self.user_texts else ""
+
+    def add_system(self, text: str) -> None:
+        """Add instructions; behind the first message they become words of the user.
+
+        Many chat templates take only one system message, at the beginning.
+        """
+        if not text.strip():
+            return
+        if self._builder.is_empty:
+            self._system.append(text)
+        else:
+            self._builder.add_user(
+                [TextPart(f"{_INSTRUCTIONS}\n{text}", is_aside=True)]
+            )
+
+    def add_user(self, parts: Iterable[TextPart | ImagePart]) -> None:
+        """Add text and images of the user."""
+        said = [p for p in parts if not isinstance(p, TextPart) or p.text]
+        self.user_texts += (p.text for p in said if isinstance(p, TextPart))
+        self._builder.add_user(said)
+
+    def add_answer(self, parts: Iterable[TextPart | ThinkingPart | ToolCall]) -> None:
+        """Add blocks of the model's answer; those before any result are one turn."""
+        said: list[Part] = []
+        for part in parts:
+            if isinstance(part, ToolCall):
+                said.append(replace(part, id=self._unique_id(part.id)))
+            elif not isinstance(part, TextPart) or part.text:
+                said.append(part)
+        self._builder.add_answer(said)
+
+    def add_result(self, result: ToolResult) -> None:
+        """Add the result of a call; the first one of each call counts."""
+        call_id = self._ids.get(result.call_id)
+        of_call = result if call_id is None else replace(result, call_id=call_id)
+        if call_id is None or not self._builder.add_result(of_call):
+            status = "error" if result.is_error else "ok"
+            head = f"{_ORPHAN}\nid: {result.call_id or 'unknown'}\nstatus: {status}"
+            told = TextPart(f"{head}\n{result.content}", is_aside=True)
+            self._builder.add_user([told, *result.images])
+
+    def messages(self) -> tuple[Message, ...]:
+        """Return the messages; the first one that is no instruction is the user's.
+
+        Raises:
+            BadRequest: there are none.
+        """
+        system = "\n\n".join(self._system)
+        messages = self._builder.messages()
+        if not messages:
+            if not system:
+                raise BadRequest("There is nothing to answer.", code="bad_field")
+            return (Message(Role.USER, (TextPart(system),)),)
+        if system:
+            messages.insert(0, Message(Role.SYSTEM, (TextPart(system),)))
+        return tuple(messages)
+
+    def _unique_id(self, wanted: str) -> str:
+        """Return an id that no call before has; some models repeat theirs."""
+        found, number = wanted, self._numbers.get(wanted, 1)
+        while found in self._taken:
+            number += 1
+            found = f"{wanted}_{number}"
+        self._taken.add(found)
+        self._numbers[wanted] = number
+        self._ids[wanted] = found
+        return found
+
+
+# Tools of a client: definitions, free-form ones, and which of them may be called.
+#
+# A free-form tool takes one text, perhaps of a grammar. Upstreams get it as a function
+# with the text as its only argument, and its calls are turned back.
+
+
+MOST_TOOLS = 2000
+_INPUT = "input"
+_NO_PARAMETERS = {"type": "object", "properties": {}}
+
+
+class ToolList:
+    """Collects the tools of one body; the first of equal names counts."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, ToolDefinition] = {}
+        self._freeform: set[str] = set()
+        self.namespaces: dict[str, tuple[str, str]] = {}  # and names, by whole names
+        self.left_out: list[str] = []
+
+    @property
+    def definitions(self) -> tuple[ToolDefinition, ...]:
+        """The tools as upstreams get them."""
+        return tuple(self._found.values())
+
+    @property
+    def freeform(self) -> frozenset[str]:
+        """The names of the free-form ones."""
+        return frozenset(self._freeform)
+
+    def add(self, name: str, description: str, parameters: Mapping[str, Any]) -> None:
+        """Add a function.
+
+        Raises:
+            BadRequest: it has no name, or there are too many.
+        """
+        if not name:
+            raise wrong_field("the name of a tool", "a string")
+        if len(self._found) >= MOST_TOOLS:
+            raise feature_refusal(f"More than {MOST_TOOLS} tools are not passed on")
+        schema = {**(parameters or _NO_PARAMETERS), "type": "object"}
+        self._found.setdefault(name, ToolDefinition(name, description, schema))
+
+    def add_freeform(self, row: Mapping[str, Any], namespace: str = "") -> None:
+        """Add a free-form tool: `{name, description, format}`."""
+        form = mapping(row, "format")
+        grammar = mapping(form, "grammar") or form
+        said = [text(row, "description")]
+        if definition := text(grammar, "definition"):
+            kind = text(grammar, "syntax")
+            said.append(f"The input is a text of this {kind} grammar:\n{definition}")
+        about = {"type": "string", "description": "The whole input, as plain text."}
+        schema = {"properties": {_INPUT: about}, "required": [_INPUT]}
+        name = self.whole_name(namespace, text(row, "name"))
+        self.add(name, "\n\n".join(filter(None, said)), schema)
+        self._freeform.add(name)
+
+    def whole_name(self, namespace: str, name: str) -> str:
+        """Return the name of a tool in a namespace as upstreams get it, and note it."""
+        whole = join_namespace(namespace, name)
+        if namespace:
+            self.namespaces[whole] = (namespace, name)
+        return whole
+
+    def leave_out(self, kind: str) -> None:
+        """Note a tool that runs at the vendor and nowhere else."""
+        self.left_out.append(f"the tool {kind[:60]!r}")
+
+    def keep_only(self, names: Iterable[str]) -> None:
+        """Forget the tools that the model may not call."""
+        wanted = set(names)
+        self._found = {n: tool for n, tool in self._found.items() if n in wanted}
+
+    def choose(self, use: ToolUse, name: str = "") -> ToolChoice:
+        """Return the choice; without tools there is none.
+
+        Raises:
+            BadRequest: the tool is not among them.
+        """
+        if name and name not in self._found:
+            raise feature_refusal("tool_choice names a tool that byok cannot pass on")
+        return ToolChoice(use, name) if self._found else ToolChoice()
+
+
+def join_namespace(namespace: str, name: str) -> str:
+    """Return one name for a tool in a namespace; upstreams know no namespaces."""
+    return f"{namespace}__{name}" if namespace and name else name
+
+
+def read_freeform(arguments: str) -> str:
+    """Return the text in the arguments of a free-form call."""
+    try:
+        parsed = parse_json(arguments.encode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError):
+        return arguments
+    found = parsed.get(_INPUT) if isinstance(parsed, dict) else None
+    return found if isinstance(found, str) else arguments
+
+
+def write_freeform(given: str) -> str:
+    """Return the arguments of a free-form call with this text."""
+    return write_json({_INPUT: given}).decode()

@@ -1,0 +1,1 @@
+"""Code search: the index, questions about code, and vectors beside the words."""

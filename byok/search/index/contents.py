@@ -1,0 +1,150 @@
+"""Reads what blobs contain: chunks and paths for ranking, lines for answers."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from byok.search.index.files.reading import Folder, Unreadable
+from byok.search.index.files.secret_names import is_secret
+from byok.search.index.files.text import lines_in
+from byok.search.index.store.blobs import Known, find_known, names_of
+from byok.search.index.store.schema import unpack_spans
+from byok.search.index.store.store import Store
+from byok.search.index.types import MAX_BYTES, SkipReason, Span, blob_name
+from byok.search.index.workspace.workspace import Workspace
+from byok.storage.database import select_in
+
+
+@dataclass(slots=True)
+class Entry:
+    """A blob for ranking and answers; its chunks are unpacked on first use."""
+
+    blob_id: int
+    path: str
+    packed: bytes
+    _spans: list[Span] | None = None
+
+    @property
+    def spans(self) -> list[Span]:
+        """The chunks, in order."""
+        if self._spans is None:
+            self._spans = unpack_spans(self.packed)
+        return self._spans
+
+
+class Contents:
+    """Reads from the store, else from files of workspaces that are unchanged."""
+
+    def __init__(
+        self,
+        store: Store,
+        workspaces: Mapping[int, Workspace],
+        *,
+        allow_secret: tuple[str, ...] = (),
+    ) -> None:
+        self._store = store
+        self._workspaces = workspaces
+        self._allow_secret = allow_secret
+
+    def entries(self, blob_ids: Iterable[int]) -> dict[int, Entry]:
+        """Return the paths and chunks of blobs; blocks for a millisecond or so."""
+        with self._store.reading() as db:
+            rows = select_in(
+                db, "SELECT id, path, spans FROM blob WHERE id IN (?)", blob_ids
+            )
+            return {
+                blob_id: Entry(blob_id, path, spans) for blob_id, path, spans in rows
+            }
+
+    def find_entries(self, names: Iterable[bytes]) -> dict[bytes, Known]:
+        """Look blob names up; names that clients computed differently are included."""
+        with self._store.reading() as db:
+            return find_known(db, names)
+
+    def names_of(
+        self, blob_ids: Iterable[int], said: Iterable[bytes]
+    ) -> dict[int, bytes]:
+        """Return each blob's name as the client knows it.
+
+        That is the name `said` in its request. For a blob that came by a checkpoint it
+        is the name of its upload, if that differs from ours.
+        """
+        with self._store.reading() as db:
+            found = names_of(db, blob_ids)
+        every = {name for names in found.values() for name in names}
+        mentioned = every.intersection(said)
+        return {
+            blob_id: next((name for name in names if name in mentioned), names[-1])
+            for blob_id, names in found.items()
+        }
+
+    def is_private(self, entry: Entry) -> bool:
+        """Whether a blob is a secret file by its path, whose content is never shown."""
+        return is_secret(entry.path, self._allow_secret)
+
+    def content_of(self, entry: Entry) -> bytes | None:
+        """Return the content of a blob, or None if it is no longer available."""
+        if self.is_private(entry):
+            return None
+        content = self._store.content(entry.blob_id)
+        return self._from_disk(entry) if content is None else content
+
+    def current_of(self, entry: Entry, roots: Iterable[Path]) -> tuple[bytes, bool]:
+        """Return what a blob's file in one of these folders holds now.
+
+        And whether that still is the blob.
+
+        Raises:
+            Unreadable: it is gone, or may not be read.
+        """
+        if self.is_private(entry):
+            raise Unreadable(SkipReason.SECRET)
+        with self._store.reading() as db:
+            row = db.execute(
+                "SELECT name FROM blob WHERE id = ?", (entry.blob_id,)
+            ).fetchone()
+        for root in roots:
+            with Folder(root) as folder:
+                content, _ = folder.read(entry.path, MAX_BYTES)
+            return content, row == (blob_name(entry.path, content),)
+        raise Unreadable(SkipReason.NOT_ACCESSIBLE)
+
+    def content_by_id(self, blob_id: int) -> bytes | None:
+        """Return the content of a blob by its id, or None."""
+        entry = self.entries([blob_id]).get(blob_id)
+        return None if entry is None else self.content_of(entry)
+
+    def lines_of(self, entry: Entry) -> list[str] | None:
+        """Return the lines of a blob, or None if its text is no longer available."""
+        content = self.content_of(entry)
+        lines = None if content is None else lines_in(content, entry.path)
+        return None if isinstance(lines, SkipReason) else lines
+
+    def text_of(self, name: bytes) -> str | None:
+        """Return the text of a blob by its name, lines ended by LF, or None."""
+        found = self.find_entries([name]).get(name)
+        if found is None:
+            return None
+        entry = self.entries([found.id]).get(found.id)
+        lines = None if entry is None else self.lines_of(entry)
+        return None if lines is None else "\n".join(lines) + "\n"
+
+    def _from_disk(self, entry: Entry) -> bytes | None:
+        with self._store.reading() as db:
+            places = db.execute(
+                "SELECT f.workspace_id, f.path, b.name FROM file f "
+                "JOIN blob b ON b.id = f.blob_id WHERE f.blob_id = ?",
+                (entry.blob_id,),
+            ).fetchall()
+        for workspace_id, path, name in places:
+            workspace = self._workspaces.get(workspace_id)
+            if workspace is None or is_secret(path, self._allow_secret):
+                continue
+            try:
+                with Folder(workspace.root) as folder:
+                    content, _ = folder.read(path, MAX_BYTES)
+            except Unreadable:
+                continue
+            if blob_name(path, content) == name:
+                return content
+        return None

@@ -1,0 +1,405 @@
+"""The code index as a whole: composes store, indexer, uploads and workspaces."""
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+from byok.core.errors import ConfigError, NotReady
+from byok.search.index.contents import Contents
+from byok.search.index.files.roots import OwnFolders, check_root, rules_of
+from byok.search.index.files.secret_names import is_secret
+from byok.search.index.indexer import Indexer, Workers
+from byok.search.index.parse.worker_pool import Pool
+from byok.search.index.store import workspaces
+from byok.search.index.store.batches import Written
+from byok.search.index.store.chunk_index import LexicalIndex
+from byok.search.index.store.eviction import tidy
+from byok.search.index.store.recovery import find_outdated, note_index_version
+from byok.search.index.store.schema import INDEXED
+from byok.search.index.store.store import Store
+from byok.search.index.store.tantivy_index import TantivyIndex
+from byok.search.index.types import (
+    CommitHistory,
+    IndexOptions,
+    Phase,
+    State,
+    UploadTask,
+)
+from byok.search.index.uploads import Uploads
+from byok.search.index.workspace.sync import SerialTasks, Synchroniser
+from byok.search.index.workspace.workspace import Workspace
+from byok.storage.database import today
+
+# Files that are indexed again at a start, and until then answer as they are.
+#
+# They were indexed by an older byok, or without definitions, because a parser crashed
+# with them. Its cause may have passed, such as a lack of memory, so each start tries
+# some of these again.
+
+
+_log = logging.getLogger(__name__)
+_CRASHERS = (
+    16  # tried in one start: each may cost seconds, and a hostile folder has many
+)
+
+
+def index_outdated(store: Store, indexer: Indexer) -> None:
+    """Queue the blobs that an older byok indexed; until then their old chunks answer.
+
+    Blocks for a moment. Where the disk has no room it is left for another start.
+    """
+    with store.reading() as db:
+        outdated = find_outdated(db)
+    if not outdated:
+        store.change(note_index_version)
+        return
+    try:
+        store.check_room_to_rebuild()
+    except NotReady as error:
+        _log.warning("%s", error.sentence)
+        return
+    _log.info("indexing %d files again because byok was updated", len(outdated))
+    indexer.put(UploadTask(blob_id, path) for blob_id, path in outdated)
+
+
+def retry_crashers(store: Store, indexer: Indexer) -> None:
+    """Queue some of the blobs with which a parser crashed in an earlier run.
+
+    Blocks for a moment.
+    """
+    store.change(_forget_crashers_without_blob)
+    with store.reading() as db:
+        again = db.execute(
+            "SELECT b.id, b.path FROM parser_crasher p JOIN blob b ON b.name = p.name "
+            "WHERE b.state = ? ORDER BY random() LIMIT ?",
+            (INDEXED, _CRASHERS),
+        ).fetchall()
+    indexer.put(UploadTask(blob_id, path) for blob_id, path in again)
+
+
+def _forget_crashers_without_blob(db: sqlite3.Connection) -> None:
+    db.execute("DELETE FROM parser_crasher WHERE name NOT IN (SELECT name FROM blob)")
+
+
+_UNUSED_DAYS = 30
+
+
+class ContextEngine:
+    """The code index as a whole: blobs, workspaces, search; see `open_engine`."""
+
+    def __init__(
+        self,
+        store: Store,
+        options: IndexOptions,
+        workers: Callable[[int], Workers],
+    ) -> None:
+        self.options = options
+        self._loop = asyncio.get_running_loop()
+        self._by_id: dict[int, Workspace] = {}
+        self._syncs: dict[int, Synchroniser] = {}
+        self._runs: dict[int, asyncio.Task[None]] = {}
+        self._awaited: list[asyncio.Task[None]] = []
+        self._changing = SerialTasks()
+        self.store = store
+        store.on_written = self._note_indexed
+        store.batches.on_flushed = self._forget_older_versions
+        self.indexer = Indexer(
+            workers,
+            self.store,
+            size=options.workers,
+            content=lambda blob_id: self.contents.content_by_id(blob_id),
+            on_flush=partial(self._soon, self._searchable),
+        )
+        self.uploads = Uploads(
+            self.store,
+            self.indexer,
+            roots=lambda: {w.id: w.root for w in self.workspaces},
+            is_secret=lambda path: is_secret(path, tuple(options.allow_secret)),
+            store_bytes=options.store_bytes,
+            on_adopted=self._count_adopted,
+        )
+        self.contents = Contents(
+            self.store, self._by_id, allow_secret=tuple(options.allow_secret)
+        )
+
+    async def start(self) -> None:
+        """Resume unfinished work and follow the declared workspaces."""
+        self.uploads.restart()
+        for root in self.options.roots:
+            try:
+                await self._open_workspace(self._check(root), keep=False)
+            except ConfigError as error:
+                _log.warning("%s", error.sentence)
+                self._awaited.append(asyncio.ensure_future(self._when_it_comes(root)))
+        own = OwnFolders(self.options.own_folders)
+        for root in await asyncio.to_thread(self._kept_roots):
+            if own.contain(root):  # an earlier version accepted it
+                _log.warning("%s is byok's own folder: it is no longer indexed", root)
+                await self._forget_folder(root)
+            else:
+                await self._open_workspace(root, keep=False)  # it may come back
+        await asyncio.to_thread(self._forget_unused)
+        await asyncio.to_thread(index_outdated, self.store, self.indexer)
+        await asyncio.to_thread(retry_crashers, self.store, self.indexer)
+
+    async def _when_it_comes(self, root: Path) -> None:
+        """Follow a folder of the settings once it exists."""
+        while True:
+            await asyncio.sleep(self.options.poll_seconds)
+            try:
+                await self._open_workspace(self._check(root), keep=False)
+            except ConfigError:
+                continue  # logged at the start
+            except (NotReady, sqlite3.Error) as error:
+                _log.warning("%s is not followed yet: %s", root, error)
+                continue
+            _log.info("%s exists now and is followed", root)
+            return
+
+    def _kept_roots(self) -> list[Path]:
+        with self.store.reading() as db:
+            return workspaces.kept_roots(db)
+
+    def _forget_unused(self) -> None:
+        day = today()
+        self.store.writing(tidy, self.store.database, day)
+        with self.store.reading() as db:
+            unused = workspaces.unused_since(db, day - _UNUSED_DAYS)
+        for workspace_id in unused:
+            self.store.writing(self.store.batches.drop_workspace, workspace_id)
+        self.store.writing(self.store.batches.flush)
+
+    async def close(self) -> None:
+        """Stop following, finish the batch at hand, close the files."""
+        await self._changing.close()
+        running = [*self._runs.values(), *self._awaited]
+        for task in running:
+            task.cancel()
+        for sync in self._syncs.values():
+            sync.close()
+        await asyncio.gather(*running, return_exceptions=True)
+        await asyncio.to_thread(self.indexer.close)
+        await asyncio.to_thread(self.store.close)
+
+    # Workspaces
+
+    def _check(self, root: Path) -> Path:
+        """Return the resolved path of a folder; ConfigError if it cannot be one."""
+        return check_root(root, OwnFolders(self.options.own_folders))
+
+    @property
+    def workspaces(self) -> list[Workspace]:
+        """The workspaces that are followed, in the order they were opened."""
+        return list(self._by_id.values())
+
+    def history_of(self, workspace: Workspace) -> CommitHistory | None:
+        """Return the commits of a workspace, None until they have been read."""
+        sync = self._syncs.get(workspace.id)  # it may be forgotten meanwhile
+        return sync.commits.history if sync else None
+
+    async def look(self, workspaces: Iterable[Workspace]) -> None:
+        """Look for changes in workspaces before a question; half a second at most."""
+        ids = {workspace.id for workspace in workspaces}
+        syncs = [sync for key, sync in self._syncs.items() if key in ids]
+        await asyncio.gather(*(sync.look() for sync in syncs))
+
+    async def add(self, root: Path) -> Workspace:
+        """Add a workspace, and follow it in every run from now on.
+
+        Raises:
+            ConfigError: the folder cannot be a workspace.
+            NotReady: the database cannot be written; status 507 if the disk is full.
+        """
+        return await self._open_workspace(self._check(root), keep=True)
+
+    async def _open_workspace(self, root: Path, *, keep: bool) -> Workspace:
+        opening = partial(self._reuse_or_open, root, keep=keep)
+        return await self._changing.run(opening)
+
+    async def _reuse_or_open(self, root: Path, *, keep: bool) -> Workspace:
+        for workspace in self.workspaces:
+            if workspace.root == root:
+                if keep:
+                    await self._declare(root, keep=True)
+                return workspace
+        workspace_id = await self._declare(root, keep=keep)
+        workspace = Workspace(workspace_id, root, rules_of(root, self.options))
+        if any(other.label == workspace.label for other in self.workspaces):
+            workspace.label = f"{root.parent.name}-{root.name}-{workspace_id}"
+        with self.store.reading() as db:
+            workspace.load(workspaces.files_of(db, workspace_id))
+        sync = Synchroniser(
+            workspace,
+            self.store,
+            self.indexer,
+            max_files=self.options.max_files,
+            poll_seconds=self.options.poll_seconds,
+            compare_seconds=self.options.compare_seconds,
+        )
+        self._by_id[workspace_id] = workspace
+        self._syncs[workspace_id] = sync
+        self._runs[workspace_id] = asyncio.ensure_future(self._follow(sync))
+        return workspace
+
+    async def _declare(self, root: Path, *, keep: bool) -> int:
+        day = today()
+        return await self.store.wait_for_change(
+            lambda db: workspaces.declare(db, root, day, keep=keep)
+        )
+
+    async def _follow(self, sync: Synchroniser) -> None:
+        """Keep a workspace in sync until cancelled; retry failures."""
+        while True:
+            try:
+                await sync.run()
+            except Exception as error:
+                # Whatever it is: the daemon lives, the status says it.
+                sync.workspace.status.report_failure(error)
+                _log.exception("%s could not be synchronised", sync.workspace.root)
+            await asyncio.sleep(self.options.poll_seconds)
+
+    async def remove(self, root: Path) -> bool:
+        """Remove a workspace from the index; False if it was not one."""
+        return await self._changing.run(partial(self._remove, root))
+
+    async def _remove(self, root: Path) -> bool:
+        for workspace in self.workspaces:
+            if workspace.root == root:
+                break
+        else:
+            return await self._forget_folder(root)
+        del self._by_id[workspace.id]
+        run = self._runs.pop(workspace.id)
+        run.cancel()
+        await asyncio.gather(run, return_exceptions=True)
+        self._syncs.pop(workspace.id).close()
+        self.indexer.drop(workspace.id)
+        await self._drop(workspace.id)
+        return True
+
+    async def _forget_folder(self, root: Path) -> bool:
+        """Remove a folder that was indexed once and is no longer followed."""
+        with self.store.reading() as db:
+            workspace_id = workspaces.find_id(db, root)
+        if workspace_id is None:
+            return False
+        await self._drop(workspace_id)
+        return True
+
+    async def _drop(self, workspace_id: int) -> None:
+        batches = self.store.batches
+
+        def work() -> None:
+            batches.drop_workspace(workspace_id)
+            batches.flush()
+
+        await self.store.run_in_writer(work)
+
+    async def rebuild(self) -> int:
+        """Index all blobs again while the old index answers; return their number."""
+        return await self._changing.run(self._rebuilt)
+
+    async def _rebuilt(self) -> int:
+        await asyncio.to_thread(self.store.check_room_to_rebuild)
+        batches = self.store.batches
+        blobs = await self.store.run_in_writer(batches.check)
+        self.indexer.drop_uploads()
+        self.indexer.put(UploadTask(blob_id, path) for blob_id, path in blobs)
+        self.uploads.restart()
+        for sync in self._syncs.values():
+            await sync.scan()
+        return len(blobs)
+
+    # What the indexing thread reports
+
+    def _soon(self, work: Callable[..., None], *values: object) -> None:
+        """Run something in the loop, unless that has ended."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(work, *values)
+
+    def _note_indexed(self, written: Written) -> None:
+        workspace = self._by_id.get(written.workspace_id)
+        if workspace is not None:
+            settled = workspace.take(written)
+            self._soon(self._note_written, workspace.id, written.path, settled)
+
+    def _forget_older_versions(self) -> None:
+        for workspace in self.workspaces:
+            workspace.forget_older()
+
+    def _count_adopted(self, blob_ids: frozenset[int]) -> None:
+        for workspace in self.workspaces:
+            adopted = len(blob_ids & workspace.ids())
+            workspace.counters.blobs_uploaded += adopted
+
+    def _note_written(self, workspace_id: int, path: str, settled: bool) -> None:
+        if sync := self._syncs.get(workspace_id):
+            sync.note_written(path, settled=settled)
+
+    def _searchable(self) -> None:
+        self.uploads.searchable()
+        for sync in self._syncs.values():
+            sync.searchable()
+
+    # Telling
+
+    @property
+    def state(self) -> State:
+        """What the index as a whole is doing."""
+        if self.indexer.error:
+            return State.ERROR
+        busy = any(
+            w.status.phase in (Phase.SCANNING, Phase.INDEXING) for w in self.workspaces
+        )
+        if busy or self.indexer.open_tasks:
+            return State.INDEXING
+        return State.INDEXED if self.store.index.chunks else State.STANDBY
+
+
+# Opens the code index without blocking the event loop, and closes it.
+
+
+def _let_go(opening: asyncio.Task[Store]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()
+
+
+@asynccontextmanager
+async def open_engine(
+    database: Path,
+    index: Path,
+    options: IndexOptions,
+    *,
+    damage: str = "",
+    open_index: Callable[[Path], LexicalIndex] = TantivyIndex,
+) -> AsyncIterator[ContextEngine]:
+    """Open the code index; close it when the block ends.
+
+    `open_index` opens the lexical index in the folder `index`; `damage` is what was
+    found of the database while it was in use, which is then set aside.
+
+    Raises:
+        CannotStart, IndexInUse: the files cannot be used.
+    """
+
+    def workers(size: int) -> Workers:
+        return Pool(size, limit=options.parse_seconds)
+
+    # Opening takes seconds after a crash: not in the loop.
+    opened = partial(Store, database, index, damage=damage, open_index=open_index)
+    opening = asyncio.ensure_future(asyncio.to_thread(opened))
+    try:
+        store = await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        opening.add_done_callback(_let_go)  # else its files stay locked
+        raise
+    engine = ContextEngine(store, options, workers)
+    try:
+        await engine.start()
+        yield engine
+    finally:
+        await engine.close()

@@ -1,0 +1,111 @@
+"""Which folders may be workspaces, and the ignore rules of a workspace."""
+
+import os
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from byok.core.errors import ConfigError
+from byok.search.index.files.ignore import IGNORE_FILES, Rules, rules_outside
+from byok.search.index.files.reading import Folder, Unreadable
+from byok.search.index.types import IndexOptions
+
+_Identity: TypeAlias = tuple[int, int]
+
+
+class OwnFolders:
+    """byok's own folders, which hold its token and settings and are never read as code.
+
+    They are recognised under every name: by their path, and by what they are (device
+    and inode), so also through links, other spellings of letters, and mounts.
+    """
+
+    def __init__(self, folders: Iterable[Path]) -> None:
+        self._paths = frozenset(map(os.path.realpath, folders))
+        self._known = dict(self._identities())
+
+    def contain(self, place: Path) -> bool:
+        """Tell whether a folder is one of byok's, or lies in one."""
+        real = Path(os.path.realpath(place))
+        return any(map(self.include, (real, *real.parents)))
+
+    def include(self, place: Path) -> bool:
+        """Tell whether a folder is one of byok's, or of those that lay in them."""
+        if str(place) in self._paths:
+            return True
+        known = self._known.get(_identity(place))
+        # An inode may have been given to another folder since.
+        return known is not None and _identity(known) == _identity(place)
+
+    def _identities(self) -> Iterator[tuple[_Identity, Path]]:
+        for top in self._paths:
+            for folder, _, _ in os.walk(top):
+                yield _identity(Path(folder)), Path(folder)
+
+
+def _identity(place: Path) -> _Identity:
+    """Return device and inode, or zeros for what is not there."""
+    try:
+        facts = place.lstat()
+    except (OSError, ValueError):
+        return 0, 0
+    return facts.st_dev, facts.st_ino
+
+
+def rules_of(root: Path, options: IndexOptions) -> Rules:
+    """Return the ignore rules of a workspace; byok's own folders are left out."""
+    own = OwnFolders(options.own_folders)
+    return Rules(
+        partial(_ignore_file, root),
+        outside=partial(rules_outside, root, IGNORE_FILES),
+        allow_secret=options.allow_secret,
+        extensions=options.extensions,
+        is_own=lambda path: own.include(root / path),
+    )
+
+
+def _ignore_file(root: Path, path: str) -> bytes | None:
+    """Read an ignore file of a workspace, if there is one."""
+    try:
+        with Folder(root) as folder:
+            return folder.load(path)
+    except Unreadable:
+        return None
+
+
+def check_root(root: Path, own: OwnFolders) -> Path:
+    """Return the resolved path of a folder that may be a workspace.
+
+    Raises:
+        ConfigError: it is not a folder, a whole disk or home, another user's, or
+            byok's own.
+    """
+    try:
+        real = root.expanduser().resolve(strict=True)
+        facts = real.stat()
+    except (OSError, RuntimeError, ValueError) as error:
+        why = "there is no such folder" if isinstance(error, FileNotFoundError) else ""
+        why = why or getattr(error, "strerror", None) or "its path is broken"
+        raise ConfigError(
+            f"The workspace {str(root)!r} cannot be opened: {why}."
+        ) from error
+    if not real.is_dir():
+        raise ConfigError(
+            f"The workspace {str(root)!r} is not a folder.",
+            hint="Choose the folder that contains it.",
+        )
+    if real == Path(real.anchor) or real == Path.home():
+        raise ConfigError(
+            f"{real} cannot be a workspace: it is your home folder or a whole disk.",
+            hint="Choose the project's folder.",
+        )
+    if own.contain(real):
+        raise ConfigError(
+            f"{real} cannot be a workspace: byok keeps its token and settings there.",
+            hint="Choose the project's folder.",
+        )
+    user = getattr(os, "geteuid", lambda: facts.st_uid)()
+    if user not in (0, facts.st_uid):
+        raise ConfigError(f"The workspace {real} belongs to another user.")
+    return real

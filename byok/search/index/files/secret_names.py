@@ -1,0 +1,173 @@
+"""Names of files that hold keys or private data: never indexed, never searched.
+
+The list is fixed. No file of a repository can lift it; only the user's own settings can
+(`context.allow_secret`), and not even these for version control.
+Case is ignored. Source files such as `secrets.py` or `token.ts` are indexed: only what
+looks like a key in them is masked.
+"""
+
+import re
+import unicodedata
+from functools import lru_cache
+
+from byok.search.index.files.gitignore import Patterns
+
+NEVER = frozenset({".git", ".hg", ".svn"})
+_FOLDERS = NEVER | {
+    *(".ssh", ".gnupg", ".password-store", ".env", ".envs"),
+    *(".aws", ".azure", ".kube", ".gcloud", ".oci", ".aliyun", ".chef"),
+    *(".terraform", ".vscode-server", ".vscode-server-insiders", ".cursor-server"),
+}
+_PAIRS = frozenset(
+    {
+        ".docker/config.json",
+        ".config/gcloud",
+        ".config/gh",
+        ".config/op",
+        *(".m2/settings.xml", ".m2/settings-security.xml", ".gradle/gradle.properties"),
+        # byok's own, where a copy of a home folder is indexed
+        *(".config/byok", "state/byok", "application support/byok"),
+        *("state/token", "byok/token", "byok/vault.json", "data/vault.json"),
+    }
+)
+_NAMES = frozenset(
+    {
+        *(".netrc", "_netrc", ".netrc.gpg", ".authinfo", ".authinfo.gpg"),
+        *(".pypirc", ".npmrc", ".git-credentials", ".sentryclirc", ".terraformrc"),
+        *("rclone.conf", "nuget.config", "local.properties", ".flaskenv"),
+        *(".openai", ".anthropic", ".smbcredentials"),
+        *(".pgpass", "pgpass.conf", ".my.cnf", ".mylogin.cnf", ".databrickscfg"),
+        *(".htpasswd", "htpasswd", ".htdigest", "passwords.txt", "passwords.csv"),
+        *(".dockercfg", ".dockerconfigjson", ".s3cfg", ".boto", "kaggle.json"),
+        *("kubeconfig", "kubeconfig.yml", "kubeconfig.yaml", "credentials"),
+        *("wp-config.php", "local.settings.json", "secring.gpg", "cookies.txt"),
+        *("sftp-config.json", ".ftpconfig", ".remote-sync.json", "sitemanager.xml"),
+        *(".xauthority", ".iceauthority", ".augment-guidelines"),
+        *("owner-secret", "dashboard-token", "metrics-token"),  # byok's own
+    }
+)
+_EXTENSIONS = frozenset(
+    {
+        *("pem", "key", "pfx", "p12", "pkcs12", "p8", "pkcs8", "jks", "jceks", "bks"),
+        *("keystore", "crt", "cer", "der", "ppk", "keytab", "agekey", "ovpn", "rdp"),
+        *("kdb", "kdbx", "psafe3", "keychain", "keychain-db", "kubeconfig"),
+        *("tfstate", "tfvars", "htpasswd", "har"),
+        *("db", "db3", "db-wal", "db-shm", "db-journal"),
+    }
+)
+_BACKUPS = frozenset({"bak", "backup", "old", "orig", "save", "swp", "tmp", "copy"})
+_HOLDERS = frozenset({"json", "yml", "yaml", "toml"})
+# `locales/en/auth.json` is a text. Composer has it at the root, tools in their folders.
+_TOKENS = "auth.json"
+_TOKEN_HOLDERS = frozenset({"", "composer", "containers", "com.vercel.cli", "opencode"})
+_EXAMPLE = r"(?:example|sample|template|dist)"
+_PATTERN = re.compile(
+    rf"""
+    \.(?:env(?:rc)?|dev\.vars)  (?![._-](?:.*[._-])?{_EXAMPLE}$|\.d\.ts$)  (?:[._-].*)?
+    | (?!(?:.*[._-])?{_EXAMPLE}\.env$)  .*\.env
+    | env\.(?:local|dev|development|test|staging|prod|production)(?:\.local)?
+    | id_(?:rsa|dsa|ecdsa|ed25519).*
+    | .*_(?:rsa|dsa|ecdsa|ed25519)
+    | ssh_host_[a-z0-9]+_key(?:\.pub)?
+    | (?:.*[_-])?credentials?[^.]*\.(?:json|ya?ml|toml|ini|xml|csv|txt)
+    | credentials.*\.json
+    | (?:aws|azure|gcloud|gcp|google|s3|smb|git|docker|db|service)[_-]?credentials?
+    | service[_-]?account.*\.json | .*firebase-adminsdk.*\.json
+    | (?:.*[_-])?accesskeys\.csv
+    | secrets?\.(?:ini|properties|txt|conf|cfg|xml|enc)
+    | \.(?:.*[_-])?(?:pass|passwd|passwords?|secrets?|tokens?|credentials?|keys?)
+      (?:\.txt)?
+    | (?:.*[_-])?(?:api|access|secret)[_-]?keys?(?:\.txt)?
+    | .*\.tfstate\.(?:\d+\.)?(?:backup|lock\.info|json)
+    | .*\.tfvars\.json
+    | .*\.sqlite[^.]*
+    | \.[a-z0-9]+_history
+    | wg\d+\.conf
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+# Letters of other scripts that look like ours, as far as these names have them.
+_LOOK_ALIKES = str.maketrans(
+    "\u0430\u0432\u0435\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0445\u0455\u0456\u0458\u0475\u04bb\u0501\u051b\u051d"
+    "\u03b1\u03b5\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7\u0131\u0261\u2010\u2013\u2014\u2212",
+    "abekmhopctyxsijvhdqwaeikvoptuxig----",
+)
+_INVISIBLE = frozenset({"Cf", "Cc", "Mn", "Zs"})
+
+
+def is_secret(
+    path: str,
+    allowed: tuple[str, ...] = (),
+    *,
+    is_dir: bool = False,
+) -> bool:
+    """Tell whether a relative path is, or lies in, something that is private.
+
+    `allowed` holds patterns as .gitignore has them.
+    """
+    folders, _, name = path.casefold().rpartition("/")
+    parents = folders.split("/") if folders else []
+    if not NEVER.isdisjoint(parents) or name in NEVER:
+        return True
+    parent = parents[-1] if parents else ""
+    found = is_private(parent, name, is_dir=is_dir) or any(
+        is_private(above, folder, is_dir=True)
+        for above, folder in zip(["", *parents], parents, strict=False)
+    )
+    return found and not _is_allowed(path.casefold(), allowed, is_dir)
+
+
+def is_private(parent: str, name: str, *, is_dir: bool) -> bool:
+    """Judge one name, without the folders above but the nearest; both casefolded."""
+    parent, name = _as_it_looks(parent), _as_it_looks(name)
+    if name in _FOLDERS or f"{parent}/{name}" in _PAIRS:
+        return True
+    if name == _TOKENS:
+        return not is_dir and (parent in _TOKEN_HOLDERS or parent.startswith("."))
+    return not is_dir and _is_private_file(name)
+
+
+def _as_it_looks(name: str) -> str:
+    """Return the name in the letters that a reader takes it for, without spaces."""
+    if not name.isascii():
+        name = unicodedata.normalize("NFKC", name).casefold().translate(_LOOK_ALIKES)
+        name = "".join(c for c in name if unicodedata.category(c) not in _INVISIBLE)
+    return name.replace(" ", "") if " " in name else name
+
+
+@lru_cache(maxsize=4096)
+def _is_private_file(name: str) -> bool:
+    name = name.rstrip(" .~")  # Windows drops the first two, editors add the last
+    stem, _, extension = name.rpartition(".")
+    while extension in _BACKUPS and stem:
+        name = stem
+        stem, _, extension = name.rpartition(".")
+    if name in _NAMES or (extension in _EXTENSIONS and stem != name):
+        return True
+    if extension in _HOLDERS and "secret" in name:
+        return True
+    return _PATTERN.fullmatch(name) is not None
+
+
+def _is_allowed(path: str, allowed: tuple[str, ...], is_dir: bool) -> bool:
+    """Tell whether the user's patterns name the path or a folder it lies in.
+
+    A folder is open as well when a pattern goes on below it (`.aws/config`).
+    """
+    if not allowed:
+        return False
+    patterns = _compile(allowed)
+    end = len(path)
+    while end > 0:
+        if patterns.verdict(path[:end], is_dir=is_dir or end < len(path)):
+            return True
+        end = path.rfind("/", 0, end)
+    return is_dir and any(
+        glob.casefold().lstrip("/").startswith(path + "/") for glob in allowed
+    )
+
+
+@lru_cache(maxsize=16)
+def _compile(allowed: tuple[str, ...]) -> Patterns:
+    return Patterns([glob.casefold() for glob in allowed])

@@ -1,0 +1,210 @@
+"""The parser process: receives files, sends back chunks, until the pipe closes.
+
+A file may hang or crash it. So it sends heartbeats to the pool. A parser that computes
+for too long is cancelled; where it does not react, a timer of the system ends the
+process, even if the daemon, and with it the pool, is gone. Both count processor time:
+on a busy machine a file takes long and is done all the same.
+"""
+
+import contextlib
+import os
+import signal
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from multiprocessing import connection as connections
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from byok.core.platform.process import end_with, keep_secrets_in_memory
+from byok.search.index.files.reading import Folder, Unreadable
+from byok.search.index.types import (
+    MAX_BYTES,
+    FileFacts,
+    ParseJob,
+    Prepared,
+    SkipReason,
+    blob_name,
+)
+
+READY = "ready"
+_REPLY_BYTES = 1024 * 1024
+
+
+class Beat(NamedTuple):
+    """Heartbeat at the start of a file: its number in the batch, CPU seconds so far.
+
+    It has its own pipe, which the pool reads only when a file takes long.
+    """
+
+    number: int
+    computed: float
+
+
+BEAT = struct.Struct("=qd")
+
+
+class Prepare(Protocol):
+    """Cuts a file version into chunks (implemented by `prepare.prepare`)."""
+
+    def __call__(
+        self, path: str, content: bytes, *, plain: bool, deadline: float
+    ) -> Prepared:
+        """Return the file version, cut and tokenised.
+
+        The deadline of the parser is in seconds of `time.process_time`.
+        """
+
+
+class WorkerReply(NamedTuple):
+    """An outcome as it is sent through the pipe; `key` is that of its job."""
+
+    key: int
+    prepared: Prepared | None
+    reason: SkipReason | None
+    facts: FileFacts | None
+    plain: bool
+    read_seconds: float = 0.0
+    calculate_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLimits:
+    """Limits of a worker: seconds of processor time for a file, nice value, bytes.
+
+    After `parser` seconds its parser is cancelled, after `process` seconds the process
+    ends (0: never).
+    """
+
+    parser: float = 2.0
+    process: float = 6.0
+    nice: int = 10
+    memory: int = 2**30
+
+
+def main(handle: int, beat_handle: int) -> None:
+    """Run a worker process; the first message names its function and limits."""
+    windows = sys.platform == "win32"
+    kind = getattr(connections, "PipeConnection" if windows else "Connection")
+    connection, beat = kind(handle), kind(beat_handle, readable=False)
+    try:
+        parent, target, limits = connection.recv()
+    except (EOFError, OSError):  # the pool is gone
+        return
+    _settle(parent, limits)
+    module, _, name = target.partition(":")
+    getattr(import_module(module), name)(connection, beat, limits)
+
+
+def run(connection: Connection, beat: Connection, limits: WorkerLimits) -> None:
+    """Answer a pool, with the real parser."""
+    from byok.search.index.parse.prepare import (
+        prepare,  # loads the parser: not for the parent
+    )
+
+    work(connection, beat, limits, prepare)
+
+
+def work(
+    connection: Connection, beat: Connection, limits: WorkerLimits, prepare: Prepare
+) -> None:
+    """Answer batches of jobs with lists of replies, in order, until the pipe closes."""
+    with contextlib.suppress(EOFError, OSError):  # the pool is gone
+        connection.send(READY)
+        while True:
+            jobs: list[ParseJob] = connection.recv()
+            replies: list[WorkerReply] = []
+            size = 0
+            for reply, read in _replies(jobs, beat, limits, prepare):
+                replies.append(reply)
+                size += read
+                if size > _REPLY_BYTES:
+                    connection.send(replies)
+                    replies, size = [], 0
+            if replies:
+                connection.send(replies)
+
+
+def _settle(parent: int, limits: WorkerLimits) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    keep_secrets_in_memory()
+    end_with(parent)
+    if hasattr(os, "nice"):
+        os.nice(limits.nice)
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (limits.memory, limits.memory))
+
+
+def _replies(
+    jobs: list[ParseJob], beat: Connection, limits: WorkerLimits, prepare: Prepare
+) -> Iterator[tuple[WorkerReply, int]]:
+    with ExitStack() as opened:
+        folders: dict[str, Folder] = {}
+        for number, job in enumerate(jobs):
+            beat.send_bytes(BEAT.pack(number, time.process_time()))
+            _set_timer(limits.process)
+            try:
+                reply = _reply(
+                    job,
+                    lambda root: _folder(root, folders, opened),
+                    partial(prepare, deadline=time.process_time() + limits.parser),
+                )
+            finally:
+                _set_timer(0)
+            yield reply
+
+
+def _set_timer(seconds: float) -> None:
+    """End this process after so many seconds of processor time; with 0 never."""
+    # Nothing handles the signal, so the system ends it, whatever C code it is in.
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+
+
+def _folder(root: str, folders: dict[str, Folder], opened: ExitStack) -> Folder:
+    if root not in folders:
+        folders[root] = opened.enter_context(Folder(Path(root)))
+    return folders[root]
+
+
+def _reply(
+    job: ParseJob, folder: Callable[[str], Folder], prepare: Callable[..., Prepared]
+) -> tuple[WorkerReply, int]:
+    content, facts = job.content, None
+    began = read = time.perf_counter()
+    if content is None:
+        try:
+            content, facts = folder(job.root).read(job.path, MAX_BYTES)
+        except Unreadable as exc:
+            return WorkerReply(job.key, None, exc.reason, None, job.plain), 0
+        read = time.perf_counter()
+    name = blob_name(job.path, content) if job.known or job.parser_crashers else b""
+    if job.known and name == job.known:
+        same = WorkerReply(job.key, None, None, facts, job.plain, read - began)
+        return same, len(content)
+    plain = job.plain or name in job.parser_crashers
+    prepared, plain = _prepare_safely(job.path, content, prepare, plain=plain)
+    reason = SkipReason.NOT_ACCESSIBLE if prepared is None else prepared.reason
+    spent = (read - began, time.perf_counter() - read)
+    return WorkerReply(job.key, prepared, reason, facts, plain, *spent), len(content)
+
+
+def _prepare_safely(
+    path: str, content: bytes, prepare: Callable[..., Prepared], *, plain: bool
+) -> tuple[Prepared | None, bool]:
+    """Prepare a file, without the parser if it fails with it; None if that fails.
+
+    To be cancelled is such a failure.
+    """
+    for without in dict.fromkeys([plain, True]):
+        with contextlib.suppress(Exception):
+            return prepare(path, content, plain=without), without
+    return None, True

@@ -1,0 +1,203 @@
+"""Reports on the index: why a path is skipped, and how much is stored."""
+
+import errno
+import os
+import stat
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from byok.core.errors import BadRequest
+from byok.search.index.files.reading import Unreadable
+from byok.search.index.files.scan import Counters, walk
+from byok.search.index.store.store import Store
+from byok.search.index.types import MAX_BYTES, Skipped, SkipReason
+from byok.search.index.workspace.workspace import Workspace
+
+
+class PathReport(NamedTuple):
+    """The state of a path in words, and why it is skipped if it is.
+
+    `notes` are sentences about what does not count of the ignore files above it.
+    """
+
+    what: str
+    reason: SkipReason | None = None
+    notes: tuple[str, ...] = ()
+
+
+def why(workspaces: Iterable[Workspace], store: Store, path: Path) -> PathReport:
+    """Report on a path; if workspaces are nested, the innermost one answers.
+
+    Raises:
+        BadRequest: no workspace contains it.
+    """
+    around = [space for space in workspaces if path.is_relative_to(space.root)]
+    if not around:
+        raise BadRequest(
+            "No workspace contains this path.",
+            hint="`byok index status` lists them, `byok index add DIR` adds one.",
+            code="no_workspace",
+        )
+    inner = max(around, key=lambda space: len(space.root.parts))
+    below = path.relative_to(inner.root).as_posix()
+    what, reason = _why(inner, store, below)
+    return PathReport(what, reason, tuple(inner.rules.notes_on(below)))
+
+
+def _why(
+    workspace: Workspace, store: Store, path: str
+) -> tuple[str, SkipReason | None]:
+    found = _look(workspace.root / path)
+    mode = found.st_mode if isinstance(found, os.stat_result) else 0
+    if reason := workspace.rules.reason(path, is_dir=stat.S_ISDIR(mode)):
+        return "skipped", reason
+    if stat.S_ISLNK(mode):
+        return "skipped", SkipReason.LINK
+    if stat.S_ISDIR(mode):
+        return "a folder that is looked into", None
+    with store.reading() as db:
+        row = db.execute(
+            "SELECT coalesce(b.reason, f.reason) FROM file f "
+            "LEFT JOIN blob b ON b.id = f.blob_id "
+            "WHERE f.workspace_id = ? AND f.path = ?",
+            (workspace.id, path),
+        ).fetchone()
+    if row and row[0]:
+        return "skipped", SkipReason(row[0])
+    if row:
+        return "indexed", None
+    if not isinstance(found, os.stat_result):
+        return ("skipped" if found else "not there"), found
+    if not stat.S_ISREG(mode):
+        return "skipped", SkipReason.NOT_A_FILE
+    if found.st_size > MAX_BYTES:
+        return "skipped", SkipReason.TOO_LARGE
+    return "not indexed yet", None
+
+
+def _look(place: Path) -> os.stat_result | SkipReason | None:
+    """Return what is at a path: its facts, why they cannot be had, None if nothing."""
+    try:
+        return place.lstat()
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None  # a ValueError is for what no path can hold
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return None
+        return SkipReason.NOT_ACCESSIBLE
+
+
+def totals(store: Store) -> dict[str, Any]:
+    """Count blobs, checkpoints and chunks, and the bytes of held contents."""
+    with store.reading() as db:
+        held, size = db.execute(
+            "SELECT count(*), coalesce(sum(bytes), 0) FROM content"
+        ).fetchone()
+        known = db.execute("SELECT count(*) FROM blob WHERE state <> 3").fetchone()
+        checkpoints = db.execute("SELECT count(*) FROM checkpoint").fetchone()
+    return {
+        "blobs": known[0],
+        "blobs_held": held,
+        "bytes_held": size,
+        "checkpoints": checkpoints[0],
+        "chunks": store.index.chunks,
+    }
+
+
+# Which files of a workspace are not searchable, and why: a walk made for the question.
+#
+# What a rule or its kind leaves out is only counted by the walks that keep the index in
+# step, so a list needs a walk of its own. What was read and is no text stands in the
+# database.
+
+
+_SECONDS = 4.0
+# Files, and those that were found to be a version that is known. As one query with an
+# outer join they take three times as long (200,000 files: 0.5 s).
+_STORED = (
+    "SELECT path, reason FROM file WHERE workspace_id = ? AND reason IS NOT NULL "
+    "ORDER BY path",
+    "SELECT f.path, b.reason FROM blob b CROSS JOIN file f ON f.blob_id = b.id "
+    "WHERE b.reason IS NOT NULL AND f.workspace_id = ? AND f.reason IS NULL "
+    "ORDER BY f.path",
+)
+
+
+class SkippedFiles(NamedTuple):
+    """How many there are for each reason, and some of them.
+
+    A folder that is left out counts as one, and its path ends in `/`. `whole` is False
+    where the walk did not come to its end.
+    """
+
+    counts: Mapping[SkipReason, int]
+    files: list[Skipped]
+    whole: bool
+
+
+def find_skipped(
+    workspace: Workspace,
+    store: Store,
+    *,
+    reason: SkipReason | None = None,
+    offset: int = 0,
+    limit: int = 100,
+    seconds: float = _SECONDS,
+    clock: Callable[[], float] = time.monotonic,
+) -> SkippedFiles:
+    """Return what is left out, of one reason or of all; blocks for up to `seconds`.
+
+    `files` are `limit` of them, after the first `offset`.
+    """
+    counts: Counter[SkipReason] = Counter()
+    files: list[Skipped] = []
+    place = 0
+    steps = _Steps(workspace, store, clock() + seconds, clock)
+    for found in steps:
+        counts[found.reason] += 1
+        if reason in (None, found.reason):
+            if offset <= place < offset + limit:
+                files.append(found)
+            place += 1
+    return SkippedFiles(counts, files, steps.whole)
+
+
+class _Steps:
+    """Gives every file that is left out: those of the database, then those found."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        store: Store,
+        until: float,
+        clock: Callable[[], float],
+    ) -> None:
+        self._workspace = workspace
+        self._store = store
+        self._until = until
+        self._clock = clock
+        self.whole = False
+
+    def __iter__(self) -> Iterator[Skipped]:
+        for query in _STORED:
+            with self._store.reading() as db:
+                rows = db.execute(query, (self._workspace.id,)).fetchall()
+            for path, reason in rows:
+                yield Skipped(path, SkipReason(reason))
+        try:
+            yield from self._walk()
+        except Unreadable:
+            return  # the folder is gone; the status of the workspace says so
+
+    def _walk(self) -> Iterator[Skipped]:
+        space = self._workspace
+        for batch in walk(space.root, space.rules, Counters()):
+            if self._clock() > self._until:
+                return
+            for entry in batch:
+                if isinstance(entry, Skipped):
+                    yield entry
+        self.whole = True

@@ -1,0 +1,115 @@
+"""Checkpoint rows: sets of blob names that clients refer to by an id.
+
+`set = set(checkpoint) ∪ added − deleted`. The id is a hash of the names, so equal sets
+have equal ids, also in a new database.
+"""
+
+import logging
+import sqlite3
+import zlib
+from collections.abc import Iterable
+from hashlib import sha256
+
+from byok.search.index.store import blobs
+from byok.search.index.store.blobs import find_known, register, resolve_aliases
+from byok.search.index.store.schema import NAMED, pack_ids, unpack_ids
+from byok.storage.database import select_in
+
+_log = logging.getLogger(__name__)
+_PREFIX = "byok-"
+
+
+def make(
+    db: sqlite3.Connection,
+    base: str,
+    added: Iterable[bytes],
+    deleted: Iterable[bytes],
+    day: int,
+) -> str | None:
+    """Make a checkpoint inside a transaction; None if the base is unknown.
+
+    The added names are marked as used today, so that their rows are kept for a while.
+    """
+    ids: set[int] = set()
+    if base:
+        members = members_of(db, base)
+        if members is None:
+            return None
+        ids.update(members)
+    new = set(register(db, added).values())
+    blobs.touch(db, new, day)
+    ids |= new
+    ids.difference_update(entry.id for entry in find_known(db, deleted).values())
+    names = sorted(
+        name for (name,) in select_in(db, "SELECT name FROM blob WHERE id IN (?)", ids)
+    )
+    made = _PREFIX + sha256(b"".join(names)).hexdigest()[:40]
+    db.execute(
+        "INSERT INTO checkpoint VALUES(?, ?, ?) "
+        "ON CONFLICT(id) DO UPDATE SET members = excluded.members, "
+        "used = max(used, excluded.used)",
+        (made, pack_ids(ids), day),
+    )
+    return made
+
+
+def members_of(db: sqlite3.Connection, checkpoint: str) -> set[int] | None:
+    """Return the blob ids of a checkpoint, or None if it is unknown or damaged."""
+    row = db.execute(
+        "SELECT members FROM checkpoint WHERE id = ?", (checkpoint,)
+    ).fetchone()
+    try:
+        return None if row is None else resolve_aliases(db, unpack_ids(row[0]))
+    except (zlib.error, ValueError):
+        _log.error(
+            "checkpoint %s is damaged; clients send their names again", checkpoint
+        )
+        return None
+
+
+def touch(db: sqlite3.Connection, checkpoint: str, day: int) -> None:
+    """Note that a checkpoint was used today."""
+    db.execute(
+        "UPDATE checkpoint SET used = ? WHERE id = ? AND used < ?",
+        (day, checkpoint, day),
+    )
+
+
+def count_bytes(db: sqlite3.Connection) -> int:
+    """Return how many bytes the checkpoints take."""
+    sql = "SELECT coalesce(sum(length(members) + length(id)), 0) FROM checkpoint"
+    return int(db.execute(sql).fetchone()[0])
+
+
+def drop_unused(db: sqlite3.Connection, since: int) -> None:
+    """Delete checkpoints that were last used before a day."""
+    db.execute("DELETE FROM checkpoint WHERE used < ?", (since,))
+
+
+def drop_bare(db: sqlite3.Connection) -> None:
+    """Delete checkpoints that name what was never uploaded."""
+    bare = {
+        blob_id
+        for (blob_id,) in db.execute(
+            "SELECT id FROM blob WHERE state <> 1 AND state = ?", (NAMED,)
+        )
+    }
+    made = [row[0] for row in db.execute("SELECT id FROM checkpoint")]
+    going = [(one,) for one in made if not bare.isdisjoint(members_of(db, one) or ())]
+    db.executemany("DELETE FROM checkpoint WHERE id = ?", going)
+
+
+def drop_names(db: sqlite3.Connection, needed: set[int], since: int) -> None:
+    """Delete bare names that were last used before a day, except the ids `needed`."""
+    rows = db.execute(
+        "SELECT id FROM blob WHERE state <> 1 AND state = ? AND used < ?",
+        (NAMED, since),
+    )
+    going = [(blob_id,) for (blob_id,) in rows if blob_id not in needed]
+    db.executemany("DELETE FROM blob WHERE id = ?", going)
+
+
+def members_of_all(db: sqlite3.Connection) -> set[int]:
+    """Return every blob that is a member of some checkpoint."""
+    ids = [row[0] for row in db.execute("SELECT id FROM checkpoint").fetchall()]
+    return set().union(*(members_of(db, checkpoint) or () for checkpoint in ids))

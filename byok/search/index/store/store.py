@@ -1,0 +1,324 @@
+"""Composes database and lexical index, and says which thread may use what.
+
+One thread writes; reading happens on a second connection, which never waits for the
+writer (SQLite's WAL).
+"""
+
+import asyncio
+import logging
+import shutil
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from filelock import FileLock, Timeout
+
+from byok.core.errors import DataDamaged, IndexFailed, NotReady
+from byok.core.platform.paths import make_private
+from byok.search.index.store import blobs
+from byok.search.index.store.batches import Batches, Written
+from byok.search.index.store.chunk_index import LexicalIndex, index_in_use
+from byok.search.index.store.schema import INDEX
+from byok.search.index.store.tantivy_index import TantivyIndex
+from byok.search.index.types import IndexTask, ParseOutcome
+from byok.storage.damage import is_damage, is_full, set_aside
+from byok.storage.database import Database, open_second, refuse_newer
+
+_log = logging.getLogger(__name__)
+_SPARE_BYTES = 512 * 2**20
+_LOCK_SECONDS = 0.5  # a process just forked may still hold the lock for a moment
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class Store:
+    """Database and lexical index, opened and recovered.
+
+    `on_written` is called in the writer thread for each file of a workspace that was
+    written.
+    """
+
+    def __init__(
+        self,
+        database: Path,
+        index: Path,
+        *,
+        spare: int = _SPARE_BYTES,
+        damage: str = "",
+        open_index: Callable[[Path], LexicalIndex] = TantivyIndex,
+    ) -> None:
+        """Open, or make, the files; blocks for up to a few seconds after a crash.
+
+        `spare` bytes of the disk are left free. A damaged database is set aside and a
+        new one begun; `damage` is what was found of it while it was in use.
+
+        Raises:
+            CannotStart: `newer_data`, a later byok wrote the database, and nothing was
+                touched.
+            DataDamaged: it is damaged and cannot be set aside.
+            IndexInUse: another process has them open.
+            ConfigError: the folder of the index may be somebody else's.
+            IndexFailed, NotReady: the disk is full, or may not be written.
+        """
+        make_private(database.parent)
+        self.story = ""  # what became of a damaged database, a sentence
+        self.trouble: sqlite3.Error | None = None  # that only opening again can end
+        with _sqlite_error(database), ExitStack() as opened:
+            self._lock = _take_lock(database)
+            opened.callback(self._lock.release)
+            refuse_newer(database, INDEX)
+            self.index = open_index(index)
+            opened.callback(self.index.close)
+            if damage:
+                self._set_aside(database, damage)
+            try:
+                self._open_database(database)
+            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+                if not _is_corrupt(error):
+                    raise
+                self._set_aside(database, str(error))
+                self._open_database(database)
+            opened.pop_all()
+        self.spare = spare
+        self.on_written: Callable[[Written], None] = lambda written: None
+        self._reading = threading.Lock()
+        self._writer = ThreadPoolExecutor(1, "context-writer")
+
+    def _open_database(self, path: Path) -> None:
+        with ExitStack() as opened:
+            self.database = Database(path, INDEX)
+            opened.callback(self.database.close, clean=False)
+            self.batches = Batches(self.database, self.index)
+            self.batches.recover()
+            self.database.forget_old_copy()
+            self._reader = open_second(path, INDEX.pragmas)
+            opened.pop_all()
+
+    def _set_aside(self, path: Path, why: str) -> None:
+        """Give a damaged database another name.
+
+        Raises:
+            DataDamaged: it cannot be renamed.
+        """
+        try:
+            aside = set_aside(path, why)
+        except OSError as error:
+            raise DataDamaged(
+                f"The database {path} is damaged, and cannot be set aside: {error}.",
+                hint=f"Move {path.name} and what was set aside before away.",
+            ) from error
+        if aside is not None:
+            self.story = (
+                f"The code index was damaged, set aside as {aside.name}, and is being "
+                "built anew."
+            )
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Lend the connection for reading; keep it only briefly.
+
+        Raises:
+            NotReady: the database cannot be read.
+        """
+        with self._reading, self._translating(), self._watching():
+            yield self._reader
+
+    @contextmanager
+    def _watching(self) -> Iterator[None]:
+        """Notice errors that end only when the database is opened again."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if self.trouble is None and (
+                is_damage(error) or code == sqlite3.SQLITE_IOERR
+            ):
+                self.trouble = error
+            raise
+
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
+        """Turn errors of SQLite into NotReady, also those of a closed database."""
+        try:
+            with _sqlite_error(self.database.path):
+                yield
+        except (sqlite3.Error, RuntimeError) as error:  # of an executor that ended
+            if self.trouble is None:
+                raise
+            raise _damaged() from error
+
+    def writing(
+        self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> Future[T]:
+        """Queue some work for the writer thread."""
+
+        def watched() -> T:
+            with self._watching():
+                return work(*args, **kwargs)
+
+        return self._writer.submit(watched)
+
+    def change(self, work: Callable[[sqlite3.Connection], T]) -> Future[T]:
+        """Queue work for the writer thread as one durable transaction; do not wait."""
+
+        def transaction() -> T:
+            with self._watching(), self.database.writing() as db:
+                return work(db)
+
+        return self._writer.submit(transaction)
+
+    async def wait_for_change(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run work in the writer thread as one durable transaction, and wait for it.
+
+        Raises:
+            NotReady: the database cannot be written; 507 where the disk is full.
+        """
+        with self._translating():
+            return await asyncio.wrap_future(self.change(work))
+
+    async def run_in_writer(self, work: Callable[[], T]) -> T:
+        """Run work in the writer thread and wait; raises as `wait_for_change` does."""
+        with self._translating():
+            return await asyncio.wrap_future(self.writing(work))
+
+    def put(self, outcomes: Sequence[tuple[IndexTask, ParseOutcome]]) -> None:
+        """Write one batch of prepared files, and wait until it is written.
+
+        If this or `flush` fails, repeat all batches since the last flush.
+        """
+
+        def work() -> None:
+            for written in self.batches.put(outcomes):
+                self.on_written(written)
+
+        self._step(work)
+
+    def flush(self) -> None:
+        """Make what was written searchable, and wait."""
+        self._step(self.batches.flush)
+
+    def _step(self, work: Callable[[], None]) -> None:
+        """Run a step of indexing; fails if documents since the commit were lost."""
+
+        def step() -> None:
+            try:
+                if self.batches.lost:
+                    raise IndexFailed("The index could not be written.")
+                with self._watching():
+                    work()
+            finally:
+                self.batches.lost = False
+
+        self._writer.submit(step).result()
+
+    def check_room_to_rebuild(self) -> None:
+        """Check that the disk has room for a second index beside this one.
+
+        Raises:
+            NotReady: status 507, it has not.
+        """
+        needed = self.index.bytes
+        if shutil.disk_usage(self.database.path.parent).free < needed + self.spare:
+            raise NotReady(
+                f"Rebuilding the index needs {needed / 1e6:,.0f} MB more disk space.",
+                code="storage_full",
+                status=507,
+                hint="Free some disk space; the current index stays in use.",
+            )
+
+    def content(self, blob_id: int) -> bytes | None:
+        """Return the content of a blob; None if it is not held or damaged.
+
+        Damaged content is dropped, so that clients are asked to upload it again.
+        """
+        with self.reading() as db:
+            found = blobs.content_of(db, blob_id)
+            damaged = (
+                found is None
+                and db.execute(
+                    "SELECT 1 FROM content WHERE blob_id = ?", (blob_id,)
+                ).fetchone()
+            )
+        if damaged:
+            self.writing(self.batches.drop_blobs, [blob_id])
+        return found
+
+    def parser_crashers(self) -> frozenset[bytes]:
+        """Return the names of file versions that crashed the parser in this run."""
+        return frozenset(self.batches.parser_crashers)
+
+    def close(self) -> None:
+        """Finish what is being written, and close; the next start recovers failures."""
+        clean = False
+        try:
+            self._writer.submit(self.batches.flush).result()
+            self._writer.shutdown()
+            self.index.close()
+            clean = self.trouble is None
+        except (IndexFailed, sqlite3.Error) as error:
+            _log.error("the last files were not indexed: %s", error)
+        self._writer.shutdown()
+        with self._reading:
+            self._reader.close()
+        self.database.close(clean=clean)
+        self._lock.release()
+
+
+def _take_lock(database: Path) -> FileLock:
+    """Take the lock that says who may make, open, mend and replace the files.
+
+    SQLite and tantivy have locks too, but take them only once a file is there and open:
+    of two that make the files at the same time, one would call the other's damaged.
+
+    Raises:
+        IndexInUse: another process has it.
+        NotReady: it cannot be taken, such as in a folder that may not be written.
+    """
+    path = database.with_name(f"{database.name}.lock")
+    lock = FileLock(path, mode=0o600, thread_local=False)
+    try:
+        lock.acquire(timeout=_LOCK_SECONDS)
+    except Timeout as error:
+        raise index_in_use() from error
+    except OSError as error:
+        raise NotReady(f"{path} cannot be used: {error.strerror}.") from error
+    return lock
+
+
+def _is_corrupt(error: Exception) -> bool:
+    # A text that is no UTF-8 is an error of Python's, without a code of SQLite's.
+    return is_damage(error) or not hasattr(error, "sqlite_errorcode")
+
+
+def _damaged() -> NotReady:
+    return NotReady(
+        "The code index was found damaged and is being opened again.",
+        code="corrupt_data",
+        hint="Try again; clients upload their files once more.",
+    )
+
+
+@contextmanager
+def _sqlite_error(database: Path) -> Iterator[None]:
+    """Turn errors of SQLite into NotReady; status 507 if the disk is full."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        _log.error("%s cannot be used: %s", database, error)
+        if is_full(database, error):
+            raise NotReady(
+                "The disk is full; byok cannot store the index.",
+                code="storage_full",
+                status=507,
+                hint="Free some disk space.",
+            ) from error
+        raise NotReady(f"{database} cannot be used: {error}.") from error
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        _log.error("%s is damaged: %s", database, error)
+        raise _damaged() from error

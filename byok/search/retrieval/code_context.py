@@ -1,0 +1,347 @@
+"""Access to the code index: questions, uploads, workspaces; opened on first use.
+
+Opening costs: tantivy and tree-sitter are loaded, a database and an index are created,
+worker processes start, and a lock is taken that keeps every other process out. Users
+who only chat should pay for none of it. So the index is opened by the first call that
+needs it, under a lock of its own, and the heavy modules are imported there and not at
+the top. `start` opens early only where a workspace is declared or data exists, so that
+changed files are indexed before the first question. `status` opens nothing that was
+never used: `byok status` must not create an index.
+
+One process at a time can have the index open. Where another one has it, behaviour
+depends on who asks. A chat must not fail for lack of code: `find_unknown` and `text_of`
+log the reason and return what is true of an empty index, that nothing is known to be
+missing. If they named all blobs as unknown, the client would upload its whole
+workspace. Questions (`retrieve`, `search`) and commands raise `IndexInUse`, because
+their callers can act on it: the MCP server starts the daemon, a command waits. After a
+failure nothing is kept, and the next call tries again.
+
+The methods take and return the types of `byok/core/code_query.py`. The endpoints of the
+editor's protocol are written on top of them (`server/code_endpoints.py`), and so is
+whatever else asks about code. They used to be one class; then every caller had to write
+JSON in the client's field names and read it back.
+"""
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from byok.core.chat import Json
+from byok.core.code_query import (
+    BlobNames,
+    CodeContextBlock,
+    CodeQuestion,
+    IndexStatus,
+    PathStatus,
+    Retrieval,
+    RetrievalRequest,
+    SearchMode,
+    UnknownBlobs,
+    Upload,
+    WorkspaceReport,
+    to_bytes,
+    to_text,
+)
+from byok.core.errors import BadRequest, ByokError, DataDamaged, IndexInUse
+from byok.core.platform.memory import has_room
+from byok.search.index.types import IndexOptions
+from byok.search.retrieval.model_aids import ModelAids, VectorSearch
+from byok.storage.damage import is_damage
+
+if TYPE_CHECKING:
+    from byok.search.index.engine import ContextEngine
+    from byok.search.index.report import SkippedFiles
+    from byok.search.index.types import SkipReason
+    from byok.search.index.uploads import Missing
+    from byok.search.index.workspace.workspace import Workspace
+    from byok.search.retrieval.passages import PassageFinder
+    from byok.search.retrieval.retriever import Retriever
+
+_log = logging.getLogger(__name__)
+_INDEX_MIB = 400  # of addresses: where they are short, its threads end the process
+_SHOWN_NOTES = 3  # on ignore files of a workspace
+
+
+class _Opened(NamedTuple):
+    engine: "ContextEngine"
+    retriever: "Retriever"
+    passages: "PassageFinder"
+
+
+class CodeContext:
+    """The index and its retriever, opened on first use."""
+
+    def __init__(
+        self,
+        database: Path,
+        index: Path,
+        options: IndexOptions,
+        mode: SearchMode = SearchMode.AUTO,
+        vectors: VectorSearch | None = None,
+    ) -> None:
+        self.aids = ModelAids()  # as the settings in force want them
+        self._vectors = vectors  # may be switched on later
+        self._database = database
+        self._index = index
+        self._options = options
+        self._mode = mode
+        self._stack = AsyncExitStack()
+        self._opening = asyncio.Lock()
+        self._open: _Opened | None = None
+        self._is_given_up = False
+
+    async def start(self) -> None:
+        """Open the index now if a workspace is declared or the database exists.
+
+        If another process has it open, or for another passing reason, it stays closed
+        and is opened by the first call that needs it.
+
+        Raises:
+            ByokError: the files cannot be used, because a later byok wrote them or they
+                may be somebody else's. Damage is no reason.
+        """
+        if self._options.roots or self._database.exists():
+            try:
+                await self._open_engine()
+            except IndexInUse as error:  # for now; whoever asks is told
+                _log.info("%s", error.sentence)
+            except ByokError as error:
+                if not (error.retryable or isinstance(error, DataDamaged)):
+                    raise
+                _log.warning("%s", error.sentence)  # such as no room on the disk
+            except (TypeError, ValueError, OverflowError, sqlite3.Error):
+                # Rows that byok never wrote; whoever asks is told, and chats go on.
+                _log.exception("the code index cannot be opened")
+
+    async def open(self) -> None:
+        """Open the index now, whatever there is in it.
+
+        Raises:
+            ByokError: the files cannot be used.
+        """
+        await self._open_engine()
+
+    async def close(self) -> None:
+        """Close what was opened."""
+        await self._stack.aclose()
+
+    async def give_up(self) -> None:
+        """Close the index for another process; it is not opened again here."""
+        async with self._opening:
+            self._is_given_up = True
+            self._open = None
+            await self._stack.aclose()
+
+    async def find_unknown(self, names: BlobNames) -> UnknownBlobs:
+        """Return which blobs of a chat request, and which checkpoint, are unknown here.
+
+        If the index cannot be opened, nothing counts as unknown: the chat goes on
+        without code.
+        """
+        if names.is_empty:
+            return UnknownBlobs()
+        try:
+            engine = (await self._open_engine()).engine
+        except ByokError as error:
+            _log.warning("%s", error.sentence)
+            return UnknownBlobs()
+        found = await engine.uploads.resolve(
+            names.checkpoint, names.added, names.deleted
+        )
+        return UnknownBlobs(tuple(map(to_text, found.unknown)), found.checkpoint_found)
+
+    async def passages(self, wanted: CodeQuestion, length: int) -> CodeContextBlock:
+        """Return code for a chat, at most `length` characters of it.
+
+        Raises:
+            ByokError: the files about code cannot be used.
+        """
+        return await (await self._open_engine()).passages.find(wanted, length)
+
+    def is_secret(self, path: str) -> bool:
+        """Tell whether a file's name is that of a secret.
+
+        Names that the setting `context.allow_secret` lists do not count.
+        """
+        from byok.search.index.files.secret_names import is_secret
+
+        return is_secret(path, tuple(self._options.allow_secret))
+
+    async def text_of(self, name: str) -> str | None:
+        """Return the text of a blob that a client names; None if it is not here."""
+        try:
+            engine = (await self._open_engine()).engine
+        except ByokError as error:
+            _log.warning("%s", error.sentence)
+            return None
+        return await asyncio.to_thread(engine.contents.text_of, to_bytes(name))
+
+    async def _open_engine(self) -> _Opened:
+        async with self._opening:
+            if self._is_given_up:
+                raise IndexInUse("byok restarts: the new process has the index.")
+            damage = await self._close_if_in_trouble()
+            if self._open is None:
+                from byok.core.platform.programs import find_program
+                from byok.search.index.engine import open_engine
+                from byok.search.index.store.chunk_index import lack_of_memory
+                from byok.search.retrieval.passages import PassageFinder
+                from byok.search.retrieval.retriever import Retriever
+                from byok.search.retrieval.ripgrep import Ripgrep
+
+                if not has_room(_INDEX_MIB):
+                    raise lack_of_memory()
+                engine = await self._stack.enter_async_context(
+                    open_engine(
+                        self._database, self._index, self._options, damage=damage
+                    )
+                )
+                ripgrep = Ripgrep(
+                    lambda: find_program(
+                        "rg", never=[w.root for w in engine.workspaces]
+                    )
+                )
+                retriever = Retriever(engine, ripgrep, self._mode, lambda: self.aids)
+                finder = PassageFinder(engine, retriever.ranker, self._mode)
+                self._open = _Opened(engine, retriever, finder)
+                if self._vectors is not None:  # whoever waits may leave from here on
+                    self._stack.push_async_callback(self._vectors.close)
+                    await self._vectors.open(engine)
+            return self._open
+
+    async def _close_if_in_trouble(self) -> str:
+        """Close an index whose database met damage or I/O errors.
+
+        Returns what damage it was, which is certain; the file is checked as a whole
+        after other errors, because it was not closed in good order.
+        """
+        trouble = self._open.engine.store.trouble if self._open else None
+        if trouble is None:
+            return ""
+        self._open, stack, self._stack = None, self._stack, AsyncExitStack()
+        try:
+            await stack.aclose()
+        except Exception:
+            _log.exception("the index was not closed in good order")
+        return str(trouble) if is_damage(trouble) else ""
+
+    # Of uploaded blobs
+
+    async def find_missing(self, names: Sequence[bytes]) -> "Missing":
+        """Return which of these names must be uploaded, or cannot be searched yet."""
+        return await (await self._open_engine()).engine.uploads.find_missing(names)
+
+    async def upload(self, uploads: Sequence[Upload]) -> list[bytes]:
+        """Store file versions, and return the names that byok computes for them.
+
+        Another name that the client sent is kept as an alias.
+
+        Raises:
+            NotReady: there is no room on the disk.
+        """
+        return await (await self._open_engine()).engine.uploads.upload(uploads)
+
+    async def checkpoint(self, names: BlobNames) -> str | None:
+        """Return an id that stands for a set of blobs; None if its base is unknown."""
+        uploads = (await self._open_engine()).engine.uploads
+        return await uploads.checkpoint(names.checkpoint, names.added, names.deleted)
+
+    # Questions
+
+    async def retrieve(self, request: RetrievalRequest) -> Retrieval:
+        """Answer a question about code with excerpts, as text for a model."""
+        return await (await self._open_engine()).retriever.answer(request)
+
+    async def search(
+        self, question: str, limit: int, roots: Sequence[str], *, lines: int = 0
+    ) -> Json:
+        """Return the best files, their scores and reasons (`Retriever.search`)."""
+        return await (await self._open_engine()).retriever.search(
+            question, limit, roots, lines=lines
+        )
+
+    # Workspaces
+
+    async def status(self) -> IndexStatus:
+        """Return how far everything is indexed; opens nothing that was never used."""
+        from byok.search.index.report import totals
+
+        if self._open is None and not self._database.exists():
+            return IndexStatus("standby", "", 0, self._mode)
+        engine = (await self._open_engine()).engine
+        return IndexStatus(
+            engine.state,
+            engine.indexer.error,
+            engine.indexer.open_tasks,
+            self._mode,
+            [_report_of(workspace) for workspace in engine.workspaces],
+            await asyncio.to_thread(totals, engine.store),
+        )
+
+    async def add(self, root: Path) -> WorkspaceReport:
+        """Declare a workspace, which is followed from now on.
+
+        Raises:
+            ConfigError: the folder cannot be one.
+        """
+        return _report_of(await (await self._open_engine()).engine.add(root))
+
+    async def remove(self, root: Path) -> bool:
+        """Forget a workspace; False if the folder is none."""
+        return await (await self._open_engine()).engine.remove(root)
+
+    async def rebuild(self) -> int:
+        """Index every file again; return how many there are."""
+        return await (await self._open_engine()).engine.rebuild()
+
+    async def find_skipped(
+        self, root: str, reason: "SkipReason | None", offset: int, limit: int
+    ) -> "SkippedFiles":
+        """Return which files of a workspace are left out (`search/index/report.py`).
+
+        Raises:
+            BadRequest: the folder is no workspace.
+        """
+        from byok.search.index.report import find_skipped
+
+        engine = (await self._open_engine()).engine
+        for space in engine.workspaces:
+            if str(space.root) == root:
+                find = partial(find_skipped, space, engine.store, reason=reason)
+                return await asyncio.to_thread(find, offset=offset, limit=limit)
+        raise BadRequest(
+            "This folder is not a workspace.", code="no_workspace", status=422
+        )
+
+    async def why(self, path: Path) -> PathStatus:
+        """Return whether a path is indexed, and which rule leaves it out if not.
+
+        Raises:
+            BadRequest: no workspace contains it.
+        """
+        from byok.search.index.report import why
+
+        engine = (await self._open_engine()).engine
+        found = await asyncio.to_thread(why, engine.workspaces, engine.store, path)
+        explanation = found.reason.explanation if found.reason else ""
+        return PathStatus(
+            str(path), found.what, found.reason, explanation, list(found.notes)
+        )
+
+
+def _report_of(workspace: "Workspace") -> WorkspaceReport:
+    status = workspace.status
+    notes = [status.note]
+    if status.phase == "complete":  # while it is scanned, a note says why it is not
+        notes += list(workspace.rules.notes.values())[:_SHOWN_NOTES]
+    return WorkspaceReport(
+        **asdict(workspace.progress),
+        note="; ".join(filter(None, notes)),
+        counters=asdict(workspace.counters),
+    )

@@ -1,0 +1,226 @@
+"""Lines of files as they are shown: without secrets, and long ones around what matches.
+
+A line may have thousands of characters: a table of data, a paragraph of prose. An
+answer shows 400 of them, and these must have the words that were asked for.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from byok.core.redact import MARK
+from byok.search.index.parse.tokens import COMPOUND, expand_words, terms
+from byok.search.index.types import Span
+from byok.search.retrieval.current_files import CurrentFiles
+from byok.search.retrieval.masking import LONGEST_MASKED, mask, mask_lines
+from byok.search.retrieval.pack import LONGEST_LINE
+from byok.search.retrieval.query import Query
+from byok.search.retrieval.rank import RankedFile
+
+_SPOTS = 4  # of one line
+_NEAR = 40  # characters between two parts of a line that are shown as one
+# Of a longer line only a part is looked at, with enough around it to know a secret.
+_PART = 32 * 1024
+
+
+class MatchSpot(NamedTuple):
+    """Where a line matches: a range of characters, the word, and what it is worth."""
+
+    start: int
+    end: int
+    word: str
+    weight: float
+
+
+FindSpots: TypeAlias = Callable[[str], Iterator[MatchSpot]]
+
+
+def find_nothing(_: str) -> Iterator[MatchSpot]:
+    """Find no spot, where no question was asked."""
+    return iter(())
+
+
+def find_terms(wanted: Mapping[str, float]) -> FindSpots:
+    """Return what finds the words of a line that have some of these terms."""
+
+    def find(line: str) -> Iterator[MatchSpot]:
+        for start, end, found in expand_words(line):
+            for term in found:
+                if term in wanted:
+                    yield MatchSpot(start, end, term, wanted[term])
+
+    return find
+
+
+def find_texts(texts: Sequence[str]) -> FindSpots:
+    """Return what finds these texts in a line, whatever the case of letters."""
+    pattern = re.compile("|".join(map(re.escape, texts)) or r"(?!)", re.IGNORECASE)
+
+    def find(line: str) -> Iterator[MatchSpot]:
+        for match in pattern.finditer(line):
+            yield MatchSpot(*match.span(), match[0].lower(), 1.0)
+
+    return find
+
+
+def show_lines(
+    lines: Sequence[str],
+    first: int,
+    last: int,
+    find: FindSpots = find_nothing,
+    *,
+    path: str = "",
+) -> list[str]:
+    """Return the lines `first` to `last` (inclusive, from 0) as they are shown.
+
+    Of a line of more than 400 characters these are about 400, around what matches; else
+    its beginning.
+    """
+    shown = mask_lines(lines, first, last, path=path)
+    return [
+        text
+        if len(lines[number]) <= LONGEST_LINE or text == MARK
+        else _cut_line(lines[number], text, find, path)
+        for number, text in enumerate(shown, first)
+    ]
+
+
+def _cut_line(line: str, masked: str, find: FindSpots, path: str) -> str:
+    """Cut a long line; `masked` is its beginning without secrets."""
+    before = after = 0
+    if len(line) > LONGEST_MASKED:
+        before, after = _part_with_match(line, find)
+        part = line[before : len(line) - after]
+        masked = mask(part, path=path, longest=_PART)
+    pieces: list[str] = []
+    end = -before
+    for start, stop in _windows([*find(masked)], len(masked)):
+        pieces += _mark_cut(start - end)
+        pieces.append(masked[start:stop])
+        end = stop
+    return " ".join([*pieces, *_mark_cut(len(masked) + after - end)])
+
+
+def _part_with_match(line: str, find: FindSpots) -> tuple[int, int]:
+    """Return how much of a very long line is left out before and after a part of it."""
+    if len(line) <= _PART:
+        return 0, 0
+    best = max(find(line), key=lambda spot: spot.weight, default=None)
+    middle = best.start if best else 0
+    before = max(0, min(middle - _PART // 2, len(line) - _PART))
+    return before, len(line) - _PART - before
+
+
+def _windows(spots: Sequence[MatchSpot], length: int) -> list[tuple[int, int]]:
+    """Return the ranges of a line to show, in order: around each word that it has."""
+    chosen: dict[str, MatchSpot] = {}
+    for spot in sorted(spots, key=lambda spot: (-spot.weight, spot.start)):
+        if len(chosen) < _SPOTS:
+            chosen.setdefault(spot.word, spot)
+    if not chosen:
+        return [(0, min(length, LONGEST_LINE))]
+    places = sorted({(spot.start, spot.end) for spot in chosen.values()})
+    places = _join(places, LONGEST_LINE // len(places))
+    width = LONGEST_LINE // len(places)
+    wide: list[tuple[int, int]] = []
+    for first, last in places:
+        start = max(0, min((first + last - width) // 2, length - width))
+        wide.append((min(start, first), max(last, min(length, start + width))))
+    return _join(wide, _NEAR)
+
+
+def _join(ranges: Iterable[tuple[int, int]], near: int) -> list[tuple[int, int]]:
+    """Join ranges, given in order, that are less than `near` characters apart."""
+    joined: list[tuple[int, int]] = []
+    for start, end in ranges:
+        if joined and start - joined[-1][1] < near:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _mark_cut(count: int) -> list[str]:
+    """Return what says that characters are left out, nothing for none."""
+    return [f"[{count:,} characters cut]"] if count else []
+
+
+# The lines of a hit that a person is shown: those that match, and what is around.
+
+
+_AROUND = 1
+_CHUNKS = 3  # of a file
+
+
+def lines_of_hits(
+    files: Iterable[RankedFile], current: CurrentFiles, query: Query, most: int
+) -> list[list[dict[str, Any]]]:
+    """Return lines for each file, from its best chunks; blocks while it reads files.
+
+    A line is `{"number": 1, "text": "...", "match": True}`; there are at most `most` of
+    a chunk, long ones cut, in order. Of a file whose text is no longer
+    there are none.
+    """
+    return [[*_lines_of(file, current, query, most)] for file in files]
+
+
+def _lines_of(
+    file: RankedFile, current: CurrentFiles, query: Query, most: int
+) -> Iterator[dict[str, Any]]:
+    lines, spans = current.lines_of(file.blob_id), current.spans_of(file.blob_id)
+    if lines is None:
+        return
+    best = [chunk.ordinal for chunk in file.chunks[:_CHUNKS]] or [0]
+    for ordinal in sorted(n for n in best if n < len(spans)):
+        yield from _lines_in(lines, spans[ordinal], file.path, query.terms, most)
+
+
+def _lines_in(
+    lines: Sequence[str],
+    span: Span,
+    path: str,
+    wanted: Mapping[str, float],
+    most: int,
+) -> Iterator[dict[str, Any]]:
+    find = find_terms(wanted)
+    texts = show_lines(lines, span.first, span.last, find, path=path)
+    scores = [_score(text, wanted) for text in texts]
+    for place in _choose(scores, most):
+        yield {
+            "number": span.first + place + 1,
+            "text": texts[place],
+            "match": scores[place] > 0,
+        }
+
+
+def _score(line: str, wanted: Mapping[str, float]) -> float:
+    """Return the weights of the words that a line has of those that are wanted."""
+    return sum(wanted.get(term, 0.0) for term in {*terms(line)})
+
+
+def _choose(scores: Sequence[float], most: int) -> list[int]:
+    """Return which lines are shown: the best ones and their neighbours, in order."""
+    matching = [place for place, score in enumerate(scores) if score]
+    if not matching:
+        return [*range(min(len(scores), most))]
+    shown: set[int] = set()
+    for place in sorted(matching, key=lambda place: (-scores[place], place)):
+        for near in (place, *range(place - _AROUND, place + _AROUND + 1)):
+            if len(shown) < most and 0 <= near < len(scores):
+                shown.add(near)
+    return sorted(shown)
+
+
+def describe_terms(query: Query) -> list[dict[str, Any]]:
+    """Return the words that are searched for, with the weight of each.
+
+    `whole` is an identifier as a whole; the others are stems of words.
+    """
+    return [
+        {
+            "term": term.removeprefix(COMPOUND),
+            "whole": term.startswith(COMPOUND),
+            "weight": round(weight, 3),
+        }
+        for term, weight in query.terms.items()
+    ]

@@ -1,0 +1,152 @@
+"""What the user's models may add to a search; each part is None where it is off.
+
+Retrieval knows no upstream and no vector store. It says here what it needs of them, and
+`wiring` brings the two together.
+"""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+
+from byok.core.errors import ByokError, ConfigError, KeyMissing
+from byok.search.index.store.chunk_index import ChunkScore, View
+
+if TYPE_CHECKING:
+    from byok.search.index.engine import ContextEngine
+    from byok.search.retrieval.query import Query
+    from byok.search.retrieval.rank import RankedFile
+
+
+class AskModel(Protocol):
+    """Asks one of the user's models a short question."""
+
+    async def __call__(
+        self, instruction: str, text: str, *, seconds: float, longest: int
+    ) -> str:
+        """Return the answer, cut at `longest` characters.
+
+        Raises:
+            ByokError: there is no usable answer, or none within `seconds`.
+        """
+
+
+class NearChunks(NamedTuple):
+    """The chunks near to a question; scores are cosines.
+
+    `nearest` are those of the whole view, nearest first. `best` has the nearest chunk
+    of each blob that was asked for and has any vector.
+    """
+
+    nearest: Sequence[ChunkScore]
+    best: Mapping[int, ChunkScore]
+
+
+# Finds the chunks of a view that are near to one question, and the nearest of blobs.
+FindNear: TypeAlias = Callable[[View, Collection[int]], Awaitable[NearChunks]]
+
+
+class VectorSearch(Protocol):
+    """Vectors of the chunks in an index (`byok.search.vectors.service`)."""
+
+    async def open(self, engine: "ContextEngine") -> None:
+        """Use this index, which was just opened; it may be filled from now on."""
+
+    async def close(self) -> None:
+        """Let go of the index; it is closed next."""
+
+    async def begin(self, question: str) -> FindNear | None:
+        """Return what finds chunks near to a question; None if there is no vector.
+
+        Failures of the embedder are noted in its status and never raised.
+        """
+
+
+class Translate(Protocol):
+    """Asks a model for a question in English."""
+
+    async def __call__(self, question: str, query: "Query") -> "Query":
+        """Return the query with English terms; the same if no model answers in time."""
+
+
+# Gives the lines of a ranked file's best chunks, best chunk first, with secrets masked;
+# none if they cannot be had. It blocks.
+ReadChunks: TypeAlias = Callable[["RankedFile"], Sequence[Sequence[str]]]
+
+
+class Rerank(Protocol):
+    """Asks a model for the order of the best files."""
+
+    async def __call__(
+        self,
+        question: str,
+        query: "Query",
+        files: "Sequence[RankedFile]",
+        read: ReadChunks,
+    ) -> "list[RankedFile]":
+        """Return the same files in a better order, or as they are; never raises."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAids:
+    """The parts that the user switched on."""
+
+    translate: Translate | None = None
+    rerank: Rerank | None = None
+    vectors: VectorSearch | None = None
+
+
+# When a model of the user's is left alone: after a failure, and longer each time.
+
+
+_log = logging.getLogger(__name__)
+_PAUSE, _LONGEST_PAUSE = 60.0, 3600.0
+_MOST_DOUBLED = 9
+
+
+class ModelRest:
+    """Keeps searches from waiting in vain for a model.
+
+    `without` says in the log what happens while it is not asked, such as "files keep
+    their order".
+    """
+
+    def __init__(
+        self, without: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._without = without
+        self._clock = clock
+        self._asked_again = float("-inf")  # when
+        self._failures = 0  # one after the other
+        self._was_told = False  # that it may not be asked
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the model may be asked."""
+        return self._clock() >= self._asked_again
+
+    def note_answer(self) -> None:
+        """Note that the model gave a usable answer."""
+        self._failures = 0
+
+    def note_failure(self, error: ByokError) -> None:
+        """Begin a rest, but not if the model may only not be asked here.
+
+        Its upstream may be one that the chats of another window go to.
+        """
+        if isinstance(error, ConfigError) and not isinstance(error, KeyMissing):
+            if not self._was_told:
+                _log.warning("%s: %s", self._without, error.log_text)
+            self._was_told = True
+            return
+        seconds = min(_PAUSE * 2 ** min(self._failures, _MOST_DOUBLED), _LONGEST_PAUSE)
+        self._failures += 1
+        self.begin(error.log_text, seconds)
+
+    def begin(self, reason: str, seconds: float = _LONGEST_PAUSE) -> None:
+        """Let the model rest for so long."""
+        self._asked_again = self._clock() + seconds
+        _log.warning(
+            "%s; no model is asked for %d s: %s", self._without, seconds, reason
+        )

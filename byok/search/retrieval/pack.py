@@ -1,0 +1,126 @@
+"""Choose which lines of which files go into an answer of a given length.
+
+Greedy: take the chunk of the highest value next, as long as there is room. Its value is
+
+    (file / best file)^3 x (chunk / best of its file) x 0.9^(chunks taken of the file)
+
+so that the first file is shown at length and a good second one still gets in. This was
+measured against a quota for each file (docs/RETRIEVAL.md).
+"""
+
+import heapq
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from byok.search.index.types import Span
+from byok.search.retrieval.rank import RankedFile
+
+LONGEST_LINE = 400
+NUMBER_WIDTH = 7  # six columns and a tab
+PATH_LINE = "Path: {}\n"
+GAP_LINE = "...\n"
+MOST_FILES = 16  # that are shown with code
+_OTHERS = 32
+_SHARE = 0.93
+_STEEPNESS = 3
+_DECAY = 0.9
+_WEAKEST = 0.05
+_NOTHING_FITS = 150
+_MERGED_GAP = 3
+
+
+class Section(NamedTuple):
+    """A range of lines of a file, both inclusive, counted from 0."""
+
+    first: int
+    last: int
+
+
+class PackedFile(NamedTuple):
+    """What is shown of a file: its sections in order, at least four lines apart."""
+
+    blob_id: int
+    path: str
+    sections: tuple[Section, ...]
+
+
+class Packed(NamedTuple):
+    """The content of an answer: files with sections, and paths that are only listed."""
+
+    files: tuple[PackedFile, ...]
+    others: tuple[str, ...]
+
+
+def pack(
+    ranked: Sequence[RankedFile],
+    spans_of: Callable[[int], Sequence[Span]],
+    limit: int,
+) -> Packed:
+    """Choose chunks for an answer of `limit` characters.
+
+    `spans_of` returns the spans of a blob; the ordinal of a chunk is an index into
+    them. The first chunk is taken even if it does not fit. A file that was found by its
+    history alone contributes its first span.
+    """
+    taken: dict[int, list[Span]] = defaultdict(list)
+    room = limit * _SHARE
+    for place, span in _spans_by_value(ranked[:MOST_FILES], spans_of):
+        cost = _cost(span)
+        if place not in taken:
+            cost += len(PATH_LINE) + len(ranked[place].path)
+        if cost <= room or not taken:
+            taken[place].append(span)
+            room -= cost
+        if room < _NOTHING_FITS:
+            break
+    files = tuple(
+        PackedFile(ranked[place].blob_id, ranked[place].path, merge_spans(taken[place]))
+        for place in sorted(taken)
+    )
+    rest = [file.path for place, file in enumerate(ranked) if place not in taken]
+    return Packed(files, tuple(rest[:_OTHERS]))
+
+
+def _spans_by_value(
+    ranked: Sequence[RankedFile], spans_of: Callable[[int], Sequence[Span]]
+) -> Iterable[tuple[int, Span]]:
+    """Yield the position of a file and one of its spans, the highest value first."""
+    heap: list[tuple[float, int, int]] = []
+    for place, file in enumerate(ranked):
+        heapq.heappush(
+            heap, (-((file.score / ranked[0].score) ** _STEEPNESS), place, 0)
+        )
+    while heap:
+        worth, place, turn = heapq.heappop(heap)
+        file = ranked[place]
+        spans = spans_of(file.blob_id)
+        ordinal = file.chunks[turn].ordinal if file.chunks else 0
+        if ordinal < len(spans):
+            yield place, spans[ordinal]
+        if turn + 1 < len(file.chunks):
+            now, following = _relative(file, turn), _relative(file, turn + 1)
+            if following > _WEAKEST:
+                worth *= following / now * _DECAY
+                heapq.heappush(heap, (worth, place, turn + 1))
+
+
+def _relative(file: RankedFile, turn: int) -> float:
+    return file.chunks[turn].score / (file.chunks[0].score or 1.0)
+
+
+def _cost(span: Span) -> int:
+    lines = span.last - span.first + 1
+    return min(span.chars, lines * LONGEST_LINE) + lines * NUMBER_WIDTH + len(GAP_LINE)
+
+
+def merge_spans(spans: Iterable[Section | Span]) -> tuple[Section, ...]:
+    """Return the spans in order; those at most three lines apart become one."""
+    found: list[Section] = []
+    for span in sorted(spans):
+        if found and span.first - found[-1].last - 1 <= _MERGED_GAP:
+            last = max(found[-1].last, span.last)
+            found[-1] = Section(found[-1].first, last)
+        else:
+            found.append(Section(span.first, span.last))
+    return tuple(found)

@@ -1,0 +1,229 @@
+"""Parse a question into weighted search terms, in the form that the index uses."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from byok.search.index.files.languages import LANGUAGE_OF
+from byok.search.index.parse.prepare import (
+    NameKind,
+    exact_mark,
+    folded_mark,
+    plain_name,
+)
+from byok.search.index.parse.tokens import COMPOUND, IDEOGRAPHS, expand, stem, words
+from byok.search.index.types import Kind
+from byok.search.retrieval.foreign.words import normalize, read_foreign
+
+# Requests that are one identifier, such as `Foo`, `a::b()` or `$this->x`.
+#
+# Such a request has hardly any words to rank by, and files that share its stems come
+# before the file that defines it. So definitions of exactly that name count extra.
+
+
+_LONGEST_IDENTIFIER = 300
+_QUOTES = "`'\"\u2018\u2019\u201c\u201d"
+_PART = r"[^\W\d][\w$]*(?:-[\w$]+)*"
+_GENERIC = r"(?:<[^<>\n]{0,100}>|\[[^\[\]\n]{0,100}\])?"
+_CALL = r"(?:\([^()\n]{0,200}\))?"
+_IDENTIFIER = re.compile(
+    rf"(?:::|->|[@#$&*.\\])?[$@]?{_PART}{_GENERIC}{_CALL}[?!]?{_CALL}"
+    rf"(?:(?:::|->|\?\.|[.#\\])[$@]?{_PART}{_GENERIC}{_CALL}[?!]?{_CALL}){{0,15}}"
+)
+# Files whose ends name no language; `mutex.lock` and `this.mod` are none.
+_OTHER_FILE = re.compile(
+    r".+\.(?:cfg|csv|ini|ipynb|rst|svg|txt)|go\.(?:mod|sum|work)"
+    r"|(?:bun|cargo|composer|deno|flake|gemfile|pdm|pipfile|poetry|uv|yarn)\.lock",
+    re.I,
+)
+_BRACKETS = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\([^()]*\)")
+
+# What a definition counts, by what it defines; of another case it counts half.
+_WORTH = {NameKind.TYPE: 1.0, NameKind.FUNCTION: 0.6, NameKind.OTHER: 0.6}
+_OTHER_CASE = 0.5
+
+
+def identifier_of(text: str) -> str:
+    """Return the last part of the one identifier that a request is; "" for others.
+
+    `a.py` is a file, not the name `py`.
+    """
+    said = text.strip()
+    if len(said) > _LONGEST_IDENTIFIER:
+        return ""
+    said = said.strip(_QUOTES).strip()
+    if not _IDENTIFIER.fullmatch(said):
+        return ""
+    return "" if _is_file(said) else plain_name(_BRACKETS.sub("", said))
+
+
+def _is_file(said: str) -> bool:
+    known = "." in said and said.rpartition(".")[2].lower() in LANGUAGE_OF
+    return known or bool(_OTHER_FILE.fullmatch(said))
+
+
+def definition_marks(name: str) -> dict[str, float]:
+    """Return the marks of chunks that define a name, and what each counts, up to 1."""
+    marks = {}
+    for kind, worth in _WORTH.items():
+        marks[exact_mark(kind, name)] = worth
+        marks[folded_mark(kind, name)] = worth * _OTHER_CASE
+    return marks
+
+
+_LONGEST = 10_000
+_MOST_TERMS = 64
+_LONGEST_TERM = 64
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(stem(word) for word in text.split())
+
+
+# Words that say nothing about code; single letters are not indexed anyway.
+STOP_WORDS = _stems(
+    "an and are as at be been being but by can could did do does doing done for from "
+    "had has have having how if in into is it its me my of on onto or our shall should "
+    "so such than that the their them then there these they this those to us was we "
+    "were what when where whether which while who whom whose why will with would you "
+    "your please"
+)
+# Words about the task rather than the code; they count half.
+TASK_WORDS = _stems(
+    "about add added adding adds after all allow also another any because before "
+    "between change changed changes class code codebase correctly current currently "
+    "define defined different during each ensure every example explain file files "
+    "find fix fixed fixes function functions get give handle handled handles handling "
+    "help here implement implementation implemented implements instead just like "
+    "locate logic look made make makes making may method methods more most must need "
+    "needed needs new no not now off old one only other out over prevent "
+    "previously related relevant same see show some still support supported supports "
+    "sure task tell thing two under until up update updated updates use used uses "
+    "using via want wants way well within without work working works wrong"
+)
+_TASK_WEIGHT = 0.5
+
+_NAMED = (
+    (
+        Kind.TEST,
+        re.compile(
+            r"(?:[Tt]est|[Ss]pec|[Ff]ixture|[Mm]ock)s?|testing|unittests?"
+            r"|tests?_\w+|\w+_tests?|Test[A-Z]\w*|\w*[a-z]Tests?"
+        ),
+    ),
+    (
+        Kind.DOC,
+        re.compile(
+            r"docs?|documentation|documented|readme|changelog|release_?notes",
+            re.IGNORECASE,
+        ),
+    ),
+    (Kind.EXAMPLE, re.compile(r"examples?|demos?|tutorials?", re.IGNORECASE)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A parsed question.
+
+    Attributes:
+        terms: weight by term, in the order of the question; at most 64.
+        parts: the terms that are words, not whole identifiers.
+        names: the kinds of files that the question mentions.
+        identifier: the name of which the question consists, "" if it says more.
+        only_stop_words: whether it says nothing about code.
+        only_task_words: whether it says nothing but what to do, if anything.
+    """
+
+    terms: Mapping[str, float]
+    parts: frozenset[str]
+    names: frozenset[Kind]
+    identifier: str = ""
+    only_stop_words: bool = False
+    only_task_words: bool = False
+
+
+def parse_query(text: str) -> Query:
+    """Parse a question; of more than 10,000 characters the rest is ignored."""
+    text = normalize(text, _LONGEST)
+    said = words(text)
+    foreign = read_foreign(said)
+    tasks = TASK_WORDS | {term for term, word in foreign.own.items() if _is_task(word)}
+    weights: dict[str, float] = {}
+    stopped: dict[str, float] = {}
+    for word in said:
+        for term in _terms(word):
+            if term in STOP_WORDS or term in foreign.idle:
+                stopped[term] = 1.0
+            else:
+                weights[term] = _TASK_WEIGHT if term in tasks else 1.0
+    _add_english(weights, foreign.english)
+    terms = _best(weights or stopped)
+    return Query(
+        terms,
+        frozenset(term for term in terms if not term.startswith(COMPOUND)),
+        frozenset(
+            kind
+            for kind, name in _NAMED
+            if any(name.fullmatch(w) for w in (*said, *foreign.likely))
+        ),
+        identifier_of(text),
+        only_stop_words=not weights,
+        only_task_words=weights.keys() <= tasks,
+    )
+
+
+def with_english(query: Query, english: Mapping[str, float]) -> Query:
+    """Return a query that has these English words too, with a weight for each."""
+    weights = {} if query.only_stop_words else dict(query.terms)
+    _add_english(weights, english)
+    if not weights:
+        return query
+    terms = _best(weights)
+    return replace(
+        query,
+        terms=terms,
+        parts=frozenset(term for term in terms if not term.startswith(COMPOUND)),
+        only_stop_words=False,
+        only_task_words=query.only_task_words and weights.keys() <= TASK_WORDS,
+    )
+
+
+def _add_english(weights: dict[str, float], english: Mapping[str, float]) -> None:
+    for word, weight in english.items():
+        for term in _terms(word):
+            if term not in STOP_WORDS:
+                worth = weight * (_TASK_WEIGHT if term in TASK_WORDS else 1.0)
+                weights[term] = max(weights.get(term, 0.0), worth)
+
+
+def _is_task(english: str) -> bool:
+    return stem(english.split()[0]) in TASK_WORDS
+
+
+def _terms(word: str) -> Iterator[str]:
+    if word[0] >= IDEOGRAPHS:
+        # A long run has many terms; those beyond the limit are not built.
+        word = word[: _MOST_TERMS + 1]
+    for term in expand(word):
+        if len(term.removeprefix(COMPOUND)) <= _LONGEST_TERM:
+            yield term
+
+
+def _best(weights: dict[str, float]) -> dict[str, float]:
+    """Keep 64 terms: whole identifiers first, then words, then task words.
+
+    Pairs of ideographs come last: English words were found for most of them.
+    """
+    if len(weights) <= _MOST_TERMS:
+        return weights
+    ordered = sorted(
+        weights,
+        key=lambda term: (
+            term[0] >= IDEOGRAPHS,
+            -weights[term],
+            not term.startswith(COMPOUND),
+        ),
+    )
+    kept = set(ordered[:_MOST_TERMS])
+    return {term: weight for term, weight in weights.items() if term in kept}

@@ -1,0 +1,276 @@
+"""The ranking formula: scores of chunks, file names, kinds and the commit history.
+
+    score = ( sum of the five best chunks, each counting half of the one before
+            + 0.1 x best sum of all files x share of the file name's words in the query
+            + BM25 of the messages of its commits
+            + up to 0.75 x best score of all files if it defines the identifier that
+              is asked for, and nothing else is )
+          x factor of its kind (tests and documents below code)
+          + gain from files that were changed in the same commits
+
+The formula and its weights were measured (docs/RETRIEVAL.md). The factor of the kind
+matters most: without it, tests and documents crowd out the code that they talk about.
+"""
+
+import heapq
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple, Protocol
+
+from byok.search.index.parse.tokens import COMPOUND, terms
+from byok.search.index.store.chunk_index import ChunkScore
+from byok.search.index.types import Kind
+from byok.search.retrieval.query import Query
+
+_CHUNK_WEIGHTS = (1.0, 0.5, 0.25, 0.125, 0.0625)
+_NAME_WEIGHT = 0.1
+# A definition counts this share of the best score, more in a file of the same name.
+_DEFINITION_WEIGHT = 0.5
+_NAMED_SO = 1.5
+_FACTORS = {
+    Kind.CODE: 1.0,
+    Kind.CONF: 0.6,
+    Kind.GEN: 0.5,
+    Kind.EXAMPLE: 0.5,
+    Kind.TEST: 0.3,
+    Kind.DOC: 0.25,
+}
+_ASKED_FOR = 0.6
+_CHANGE_FROM = 20
+_BY_HISTORY = 100
+MOST_FILES = 100
+
+
+class FileSignals(Protocol):
+    """Scores from the commit history (`history_signals.JoinedSignals`)."""
+
+    def text_scores(self, query: Mapping[str, float]) -> dict[str, float]:
+        """Return how well the commit messages of each file match weighted terms."""
+
+    def cochange(self, top: Mapping[str, float]) -> dict[str, float]:
+        """Return what files gain from scored files that were changed with them."""
+
+
+class FileEntry(NamedTuple):
+    """A file of the view; `blob_id` is the indexed version of its content."""
+
+    blob_id: int
+    path: str
+    kind: Kind
+
+
+class Reasons(NamedTuple):
+    """The parts of a score.
+
+    It is `(text + name + history + definition) x kind + cochange`.
+    """
+
+    text: float
+    name: float
+    history: float
+    kind: float
+    cochange: float
+    definition: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RankedFile:
+    """A ranked file, with its matching chunks, best first; there may be none.
+
+    `vector` is the part of the score that `fuse` added; the reasons are all others.
+    `place` is where it was, from 1, before a model moved it; 0 if none did. A file that
+    was moved has the score of its new place.
+    """
+
+    blob_id: int
+    path: str
+    kind: Kind
+    score: float
+    chunks: tuple[ChunkScore, ...]
+    reasons: Reasons
+    vector: float = 0.0
+    place: int = 0
+
+
+def kind_factor(kind: Kind, names: frozenset[Kind] = frozenset()) -> float:
+    """Return the factor of a kind; at least 0.6 if the query `names` that kind."""
+    factor = _FACTORS[kind]
+    return max(factor, _ASKED_FOR) if kind in names else factor
+
+
+def rank(
+    chunks: Iterable[ChunkScore],
+    by_blob: Callable[[int], FileEntry | None],
+    query: Query,
+    signals: FileSignals | None = None,
+    by_path: Callable[[str], FileEntry | None] = lambda _: None,
+    *,
+    defining: Sequence[ChunkScore] = (),
+    limit: int = MOST_FILES,
+) -> list[RankedFile]:
+    """Rank the files of a view, best first; equal scores in the order of paths.
+
+    `defining` are chunks that define `query.identifier`, with scores of at most 1.
+
+    `by_blob` and `by_path` look up files of the view and return None for others, which
+    are left out. The history can add files whose text does not match.
+    """
+    ranking = _Ranking(_chunks_by_file(chunks, by_blob), query, by_path)
+    if signals:
+        ranking.add_messages(signals)
+    if defining:
+        ranking.add_definitions(_chunks_by_file(defining, by_blob))
+    if signals:
+        ranking.add_companions(signals)
+    return ranking.best(limit)
+
+
+class _Ranking:
+    """The files to rank, and the parts of their scores."""
+
+    def __init__(
+        self,
+        found: Mapping[str, tuple[FileEntry, list[ChunkScore]]],
+        query: Query,
+        by_path: Callable[[str], FileEntry | None],
+    ) -> None:
+        self._query = query
+        self._by_path = by_path
+        self._files = {path: entry for path, (entry, _) in found.items()}
+        self._chunks = {path: tuple(scored) for path, (_, scored) in found.items()}
+        self._text = {path: _sum(scored) for path, (_, scored) in found.items()}
+        self._name_worth = _NAME_WEIGHT * max(self._text.values(), default=0.0)
+        self._messages: Mapping[str, float] = {}
+        self._gains: Mapping[str, float] = {}
+        self._definitions: dict[str, float] = {}
+        self._own: dict[str, float] = {}  # scores without gains
+
+    def add_messages(self, signals: FileSignals) -> None:
+        """Add the scores of commit messages, and files that match by them alone."""
+        self._messages = signals.text_scores(self._query.terms)
+        self._look_up(_highest(self._messages, _BY_HISTORY))
+
+    def add_definitions(
+        self, found: Mapping[str, tuple[FileEntry, list[ChunkScore]]]
+    ) -> None:
+        """Add to the files that define what was asked for, also if no word matches."""
+        best = max(self._scores().values(), default=0.0) or 1.0
+        for path, (entry, chunks) in found.items():
+            worth = _DEFINITION_WEIGHT * best * chunks[0].score
+            if _is_named(path, self._query.identifier):
+                worth *= _NAMED_SO
+            self._files.setdefault(path, entry)
+            known = self._chunks.get(path, ())
+            self._chunks[path] = _with_first(chunks[0], known) if known else (*chunks,)
+            self._definitions[path] = worth
+            self._own.pop(path, None)
+
+    def add_companions(self, signals: FileSignals) -> None:
+        """Add what files gain from those that were changed together with them."""
+        self._gains = signals.cochange(_highest(self._scores(), _CHANGE_FROM))
+        self._look_up(_highest(self._gains, _BY_HISTORY))
+
+    def best(self, limit: int) -> list[RankedFile]:
+        """Return the files with the highest scores above 0."""
+        return [
+            RankedFile(
+                self._files[path].blob_id,
+                path,
+                self._files[path].kind,
+                score,
+                self._chunks.get(path, ()),
+                self._reasons(path),
+            )
+            for path, score in _highest(self._scores(), limit).items()
+            if score > 0
+        ]
+
+    def _look_up(self, paths: Iterable[str]) -> None:
+        """Add files of the view whose text does not match."""
+        for path in paths:
+            if path not in self._files and (entry := self._by_path(path)) is not None:
+                self._files[path] = entry
+
+    def _scores(self) -> dict[str, float]:
+        for path in self._files.keys() - self._own.keys():  # once for each file
+            self._own[path] = _without_gain(self._reasons(path))
+        gains = self._gains
+        return {path: own + gains.get(path, 0.0) for path, own in self._own.items()}
+
+    def _reasons(self, path: str) -> Reasons:
+        name = 0.0
+        if path in self._text:
+            name = self._name_worth * _name_share(path, self._query.parts)
+        return Reasons(
+            self._text.get(path, 0.0),
+            name,
+            self._messages.get(path, 0.0),
+            kind_factor(self._files[path].kind, self._query.names),
+            self._gains.get(path, 0.0),
+            self._definitions.get(path, 0.0),
+        )
+
+
+def _chunks_by_file(
+    chunks: Iterable[ChunkScore], by_blob: Callable[[int], FileEntry | None]
+) -> dict[str, tuple[FileEntry, list[ChunkScore]]]:
+    """Group the chunks by file, best first."""
+    of_blob: dict[int, list[ChunkScore]] = defaultdict(list)
+    for chunk in chunks:
+        of_blob[chunk.blob_id].append(chunk)
+    found = {}
+    for blob_id, scored in of_blob.items():
+        entry = by_blob(blob_id)
+        if entry is not None:
+            scored.sort(key=lambda chunk: (-chunk.score, chunk.ordinal))
+            found[entry.path] = (entry, scored)
+    return found
+
+
+def _with_first(
+    definition: ChunkScore, chunks: Sequence[ChunkScore]
+) -> tuple[ChunkScore, ...]:
+    """Put the chunk with the definition first, as good as the best one: it is shown."""
+    others = [chunk for chunk in chunks if chunk.ordinal != definition.ordinal]
+    return (definition._replace(score=chunks[0].score), *others)
+
+
+def _sum(scored: list[ChunkScore]) -> float:
+    best = zip(_CHUNK_WEIGHTS, scored, strict=False)
+    return sum(weight * chunk.score for weight, chunk in best)
+
+
+def _name_share(path: str, parts: frozenset[str]) -> float:
+    """Return the share of a file name's words that the query contains."""
+    own = _words_of_name(path.rpartition("/")[2])
+    return len(own & parts) / len(own) if own else 0.0
+
+
+def _is_named(path: str, identifier: str) -> bool:
+    """Tell whether a file is named like an identifier: `join_set.rs`, `JoinSets.kt`."""
+    stem = path.rpartition("/")[2].partition(".")[0]
+    if _squash(stem) == _squash(identifier):
+        return True
+    return _words_of_name(stem) == _words_of_name(identifier)
+
+
+def _squash(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
+@lru_cache(maxsize=8192)
+def _words_of_name(name: str) -> frozenset[str]:
+    stem = (name.rpartition(".")[0] or name).replace("-", " ").replace(".", " ")
+    return frozenset(term for term in terms(stem) if not term.startswith(COMPOUND))
+
+
+def _without_gain(reasons: Reasons) -> float:
+    found = reasons.text + reasons.name + reasons.history + reasons.definition
+    return found * reasons.kind
+
+
+def _highest(scores: Mapping[str, float], count: int) -> dict[str, float]:
+    best = heapq.nsmallest(count, scores.items(), key=lambda item: (-item[1], item[0]))
+    return dict(best)

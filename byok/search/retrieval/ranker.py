@@ -1,0 +1,495 @@
+"""Search the index for a scope, and rank files by words, vectors and history."""
+
+import asyncio
+import math
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from statistics import fmean
+from typing import NamedTuple, TypeAlias
+
+from byok.core.bounded import BoundedMap
+from byok.search.index.contents import Contents, Entry
+from byok.search.index.engine import ContextEngine
+from byok.search.index.files.languages import kind_of
+from byok.search.index.parse.tokens import terms
+from byok.search.index.store.chunk_index import CANDIDATES, ChunkScore
+from byok.search.index.types import CommitHistory, Kind
+from byok.search.retrieval.masking import mask_lines
+from byok.search.retrieval.model_aids import FindNear, ModelAids, NearChunks
+from byok.search.retrieval.query import STOP_WORDS, TASK_WORDS, Query, definition_marks
+from byok.search.retrieval.rank import (
+    MOST_FILES,
+    FileEntry,
+    RankedFile,
+    Reasons,
+    kind_factor,
+    rank,
+)
+from byok.search.retrieval.scope import Scope
+
+# Join what was found by words and what is near by vectors.
+#
+#     score = score by words
+#             + 0.3 x best score by words of all files
+#               x nearness of the file's nearest chunk x factor of its kind
+#
+# The nearness of a chunk is 0 for the farthest candidate and 1 for the nearest one:
+# cosines of some models lie all between 0.7 and 0.9. Scores are added and not ranks: a
+# fusion of ranks, which gives both lists the same weight, made answers worse
+# (docs/RETRIEVAL.md).
+#
+# Vectors may still be missing, of a file that was just saved or of most of a workspace.
+# A file that matches and has none counts as near as those that have one do on average,
+# so that it neither gains nor loses. Where most have none, words alone decide.
+
+
+_WEIGHT = 0.3
+# What the nearness of a chunk counts beside its share of the best score in its file.
+_CHUNK_WEIGHT = 0.5
+_MOST_FILES = 100
+_EMBEDDED = frozenset({Kind.CODE, Kind.CONF})
+_LEAST_COVERED = 0.5
+
+
+def fuse(
+    files: Sequence[RankedFile],
+    near: NearChunks,
+    by_blob: Callable[[int], FileEntry | None],
+    names: frozenset[Kind] = frozenset(),
+    *,
+    limit: int = _MOST_FILES,
+) -> list[RankedFile]:
+    """Return the files in the order of both, best first; equal scores by path.
+
+    `files` are those found by words, `names` the kinds that the question mentions.
+    `by_blob` returns None for what is no file of the view; that is left out.
+    """
+    found = _by_blob(near)
+    waiting = [file for file in files if _lacks_vector(file, found)]
+    covered = [file for file in files if file.chunks and file.blob_id in found]
+    if len(covered) < _LEAST_COVERED * (len(covered) + len(waiting)):
+        return list(files[:limit])
+    worth = _WEIGHT * (max((file.score for file in files), default=0.0) or 1.0)
+    fused = {file.path: file for file in files}
+    for blob_id, chunks in found.items():
+        entry = by_blob(blob_id)
+        if entry is None:
+            continue
+        file = fused.get(entry.path) or _make_file(entry, names)
+        if file.blob_id == blob_id:
+            file = replace(file, chunks=_join(file.chunks, chunks))
+            fused[entry.path] = _add(file, worth * chunks[0].score)
+    if waiting:
+        usual = fmean(found[file.blob_id][0].score for file in covered)
+        fused |= {file.path: _add(file, worth * usual) for file in waiting}
+    ordered = sorted(fused.values(), key=lambda file: (-file.score, file.path))
+    return [file for file in ordered[:limit] if file.score > 0]
+
+
+def _lacks_vector(file: RankedFile, found: Container[int]) -> bool:
+    """Tell whether a file that matches is still to have a vector."""
+    matches = bool(file.chunks) and file.kind in _EMBEDDED
+    return matches and file.blob_id not in found
+
+
+def _by_blob(near: NearChunks) -> Mapping[int, Sequence[ChunkScore]]:
+    """Return the chunks by blob, nearest first; scores from 0 to 1."""
+    candidates = {chunk[:2]: chunk for chunk in (*near.nearest, *near.best.values())}
+    cosines = [chunk.score for chunk in candidates.values()]
+    low, high = min(cosines, default=0.0), max(cosines, default=0.0)
+    found: dict[int, list[ChunkScore]] = defaultdict(list)
+    for chunk in candidates.values():
+        nearness = (chunk.score - low) / (high - low) if high > low else 1.0
+        found[chunk.blob_id].append(chunk._replace(score=nearness))
+    return {blob_id: _best_first(chunks) for blob_id, chunks in found.items()}
+
+
+def _make_file(entry: FileEntry, names: frozenset[Kind]) -> RankedFile:
+    """Return a file that no word found."""
+    reasons = Reasons(0.0, 0.0, 0.0, kind_factor(entry.kind, names), 0.0)
+    return RankedFile(entry.blob_id, entry.path, entry.kind, 0.0, (), reasons)
+
+
+def _add(file: RankedFile, worth: float) -> RankedFile:
+    """Return the file with what its nearness is worth."""
+    worth *= file.reasons.kind
+    return replace(file, score=file.score + worth, vector=worth)
+
+
+def _join(
+    matching: Sequence[ChunkScore], near: Sequence[ChunkScore]
+) -> tuple[ChunkScore, ...]:
+    """Return the chunks of one file, best first, in the scores of its matches."""
+    if not matching:
+        return tuple(near)
+    scale = _CHUNK_WEIGHT * matching[0].score
+    joined = {chunk.ordinal: chunk for chunk in matching}
+    for chunk in near:
+        score = scale * chunk.score
+        if chunk.ordinal in joined:
+            score += joined[chunk.ordinal].score
+        joined[chunk.ordinal] = chunk._replace(score=score)
+    return tuple(_best_first(joined.values()))
+
+
+def _best_first(chunks: Iterable[ChunkScore]) -> list[ChunkScore]:
+    return sorted(chunks, key=lambda chunk: (-chunk.score, chunk.ordinal))
+
+
+# Score files by the commit history: messages that match, and files changed together.
+#
+# Both were measured (docs/RETRIEVAL.md): the messages of the commits that touched a
+# file describe it, and files that change in the same commits belong together.
+
+
+# BM25 over messages. A term counts 1/sqrt(number of files in the commit).
+_K1 = 4.0
+_B = 0.5
+_COCHANGE = 0.1
+# Of a file that changes often, only the newest commits are used.
+_MOST_COMMITS = 200
+_MOST_KEPT = 500  # files whose companions are kept: the same ones are found often
+# Files changed with one, their shares, and the sum of these.
+_Companions: TypeAlias = "tuple[array[int], array[float], float]"
+
+
+class HistorySignals:
+    """An immutable index of a commit history, for the files of one view.
+
+    3,000 commits take about a quarter of a second to read and a few MB to keep.
+    """
+
+    __slots__ = (
+        "_commits",
+        "_kept",
+        "_lengths",
+        "_numbers",
+        "_of_file",
+        "_paths",
+        "_postings",
+        "_size",
+        "_weights",
+    )
+
+    def __init__(self, history: CommitHistory, paths: Iterable[str]) -> None:
+        view = frozenset(paths)
+        self._size = len(view)
+        self._numbers: dict[str, int] = {}
+        self._commits: list[tuple[int, ...]] = []
+        self._weights = array("d")
+        self._postings: dict[str, array[int]] = {}
+        lengths: list[float] = []
+        of_file: list[list[int]] = []
+        for commit in history.commits:
+            kept = [path for path in commit.files if path in view]
+            if not kept or not commit.telling:
+                continue
+            files = tuple(self._number_of(path, lengths, of_file) for path in kept)
+            weight = 1 / math.sqrt(len(files))
+            said = self._index_message(commit.message, len(self._commits))
+            for file in files:
+                lengths[file] += weight * said
+                of_file[file].append(len(self._commits))
+            self._commits.append(files)
+            self._weights.append(weight)
+        self._kept = BoundedMap[int, _Companions](_MOST_KEPT)
+        self._paths = list(self._numbers)
+        self._of_file = [array("I", numbers) for numbers in of_file]
+        average = sum(lengths) / len(lengths) if any(lengths) else 1.0
+        self._lengths = array(
+            "d", [1 - _B + _B * length / average for length in lengths]
+        )
+
+    def _number_of(
+        self, path: str, lengths: list[float], of_file: list[list[int]]
+    ) -> int:
+        number = self._numbers.setdefault(path, len(self._numbers))
+        if number == len(lengths):
+            lengths.append(0.0)
+            of_file.append([])
+        return number
+
+    def _index_message(self, message: str, commit: int) -> int:
+        """Index the terms of a message; return how many there are."""
+        said = set(terms(message)) - STOP_WORDS - TASK_WORDS
+        for term in said:
+            self._postings.setdefault(term, array("I")).append(commit)
+        return len(said)
+
+    def text_scores(self, query: Mapping[str, float]) -> dict[str, float]:
+        """Return each file's BM25 score for the messages of its commits."""
+        scores: dict[int, float] = defaultdict(float)
+        for term, weight in query.items():
+            counts: dict[int, float] = defaultdict(float)
+            for commit in self._postings.get(term, ()):
+                share = self._weights[commit]
+                for file in self._commits[commit]:
+                    counts[file] += share
+            factor = weight * self._rarity(len(counts)) * (_K1 + 1)
+            for file, count in counts.items():
+                scores[file] += factor * count / (count + _K1 * self._lengths[file])
+        return {self._paths[file]: score for file, score in scores.items()}
+
+    def _rarity(self, files: int) -> float:
+        return math.log(1 + (self._size - files + 0.5) / (files + 0.5))
+
+    def cochange(self, top: Mapping[str, float]) -> dict[str, float]:
+        """Return what files gain from scored files that were changed with them.
+
+        Each scored file passes on a tenth of its score, split among the files of its
+        commits.
+        """
+        gains: dict[int, float] = defaultdict(float)
+        for path, score in top.items():
+            file = self._numbers.get(path)
+            if file is None:
+                continue
+            others, shares, total = self._companions(file)
+            for other, share in zip(others, shares, strict=True):
+                gains[other] += _COCHANGE * score * share / total
+        return {self._paths[file]: gain for file, gain in gains.items()}
+
+    def _companions(self, file: int) -> _Companions:
+        kept = self._kept.get(file)
+        if kept is None:
+            kept = self._kept[file] = self._count_companions(file)
+        return kept
+
+    def _count_companions(self, file: int) -> _Companions:
+        found: dict[int, float] = defaultdict(float)
+        for commit in self._of_file[file][:_MOST_COMMITS]:
+            files = self._commits[commit]
+            for other in files:
+                if other != file:
+                    found[other] += 1 / (len(files) - 1)
+        shares = array("d", found.values())
+        return array("I", found), shares, sum(shares)
+
+
+class JoinedSignals:
+    """The history signals of several workspaces, each with a prefix of its paths."""
+
+    def __init__(self, parts: Mapping[str, HistorySignals]) -> None:
+        """Take signals by prefix: "" for a single workspace, else `label/`."""
+        self._parts = parts
+
+    def text_scores(self, query: Mapping[str, float]) -> dict[str, float]:
+        """Return `HistorySignals.text_scores` of all workspaces, by prefixed path."""
+        return {
+            prefix + path: score
+            for prefix, signals in self._parts.items()
+            for path, score in signals.text_scores(query).items()
+        }
+
+    def cochange(self, top: Mapping[str, float]) -> dict[str, float]:
+        """Return `HistorySignals.cochange` of all workspaces, by prefixed path."""
+        found = {}
+        for prefix, signals in self._parts.items():
+            own = {
+                path.removeprefix(prefix): score
+                for path, score in top.items()
+                if path.startswith(prefix)
+            }
+            for path, gain in signals.cochange(own).items():
+                found[prefix + path] = gain
+        return found
+
+
+_FEW = 50
+_MANY = 100  # definitions of one name
+# Seconds to wait for the vector of a question; without any match there is more time.
+_VECTOR_SECONDS, _ONLY_VECTOR_SECONDS = 0.4, 5.0
+_SCAN_SECONDS = 2.0  # to find what is near to it; it takes a few milliseconds
+_SHOWN_CHUNKS = 3  # of a file, to a model that orders files
+_NO_AIDS = ModelAids()
+
+
+class Ranking(NamedTuple):
+    """Ranked files, best first, and index entries by blob id."""
+
+    files: list[RankedFile]
+    entries: Mapping[int, Entry]
+
+
+class Ranker:
+    """Ranks files by the index; keeps the history signals of each workspace.
+
+    `aids` returns what the user's models may add at the moment.
+    """
+
+    def __init__(
+        self, engine: ContextEngine, aids: Callable[[], ModelAids] = lambda: _NO_AIDS
+    ) -> None:
+        self._engine = engine
+        self._aids = aids
+        self._signals: dict[int, tuple[str, HistorySignals]] = {}
+
+    async def wait_until_indexed(self, seconds: float) -> None:
+        """Wait at most `seconds` for pending files; not at all for 50 or more."""
+        if 0 < self._engine.indexer.open_tasks < _FEW:
+            await self._engine.uploads.wait_until_indexed(seconds)
+
+    async def rank(
+        self,
+        question: str,
+        query: Query,
+        scope: Scope,
+        *,
+        may_rerank: bool = False,
+        patience: float = _ONLY_VECTOR_SECONDS,
+    ) -> Ranking:
+        """Rank the files of a scope by words, and by the user's models where they may.
+
+        `query` is what `parse_query` makes of the question. Where no word matches, the
+        vector of the question may take `patience` seconds; with 0 nothing is found.
+
+        Raises:
+            IndexFailed: the index cannot be searched.
+        """
+        aids = self._aids()
+        if aids == _NO_AIDS:
+            return await asyncio.to_thread(self.rank_by_words, query, scope)
+        vector = None
+        if aids.vectors is not None and _says_something(question, query):
+            vector = asyncio.ensure_future(aids.vectors.begin(question))
+        try:
+            if aids.translate is not None:
+                query = await aids.translate(question, query)
+            hits = await asyncio.to_thread(self._search, query, scope)
+            seconds = _VECTOR_SECONDS if hits else patience
+            near = None
+            if vector and seconds:
+                near = await _find_near(vector, hits, scope, seconds)
+            ranking = await asyncio.to_thread(self._rank, query, hits, scope, near)
+        finally:
+            if vector is not None:
+                vector.cancel()
+        if may_rerank and aids.rerank is not None:
+            read = partial(self._read_chunks, ranking.entries)
+            files = await aids.rerank(question, query, ranking.files, read)
+            ranking = ranking._replace(files=files)
+        return ranking
+
+    def rank_by_words(self, query: Query, scope: Scope) -> Ranking:
+        """Rank the files of a scope without any model; blocks for milliseconds.
+
+        Raises:
+            IndexFailed: the index cannot be searched.
+        """
+        return self._rank(query, self._search(query, scope), scope)
+
+    def _search(self, query: Query, scope: Scope) -> list[ChunkScore]:
+        return self._engine.store.index.search(query.terms, scope.view)
+
+    def _rank(
+        self,
+        query: Query,
+        hits: Sequence[ChunkScore],
+        scope: Scope,
+        near: NearChunks | None = None,
+    ) -> Ranking:
+        near_ids = {chunk.blob_id for chunk in near.nearest} if near else set[int]()
+        defining = self._find_definitions(query, scope)
+        found = {hit.blob_id for hit in (*hits, *defining)} | near_ids
+        entries = _Entries(self._engine.contents, found)
+
+        def by_blob(blob_id: int) -> FileEntry | None:
+            entry = entries.get(blob_id)
+            if entry is None:
+                return None
+            return FileEntry(blob_id, scope.path_of(entry), kind_of(entry.path))
+
+        def by_path(path: str) -> FileEntry | None:
+            blob_id = scope.blob_of(path)
+            return FileEntry(blob_id, path, kind_of(path)) if blob_id else None
+
+        signals = self._signals_of(scope)
+        limit = MOST_FILES if near is None else CANDIDATES
+        files = rank(
+            hits, by_blob, query, signals, by_path, defining=defining, limit=limit
+        )
+        if near is not None:
+            files = fuse(files, near, by_blob, query.names)
+        return Ranking(files, entries)
+
+    def _find_definitions(self, query: Query, scope: Scope) -> list[ChunkScore]:
+        """Return chunks that define the identifier that was asked for, best first.
+
+        What too many chunks define says nothing about any of them.
+        """
+        if not query.identifier:
+            return []
+        marks = definition_marks(query.identifier)
+        found = self._engine.store.index.find_marked(marks, scope.view, _MANY)
+        if len(found) < _MANY:
+            return found
+        return [chunk for chunk in found if chunk.score > found[-1].score]
+
+    def _read_chunks(
+        self, entries: Mapping[int, Entry], file: RankedFile
+    ) -> list[list[str]]:
+        """Return the lines of a file's best chunks; see `model_aids.ReadChunks`."""
+        entry = entries[file.blob_id]
+        lines = self._engine.contents.lines_of(entry)
+        if lines is None:
+            return []
+        best = [chunk.ordinal for chunk in file.chunks[:_SHOWN_CHUNKS]] or [0]
+        spans = [entry.spans[n] for n in best if n < len(entry.spans)]
+        return [mask_lines(lines, s.first, s.last, path=entry.path) for s in spans]
+
+    def _signals_of(self, scope: Scope) -> JoinedSignals:
+        """Return the history signals; built again only after a new commit."""
+        parts: dict[str, HistorySignals] = {}
+        for space in scope.workspaces:
+            history = self._engine.history_of(space)
+            if history is None or not space.status.was_complete:
+                continue  # signals are kept, and half of the files would be missing
+            known = self._signals.get(space.id)
+            if known is None or known[0] != history.head:
+                known = (history.head, HistorySignals(history, space.paths()))
+                self._signals[space.id] = known
+            parts[scope.prefix_of(space)] = known[1]
+        return JoinedSignals(parts)
+
+
+def _says_something(question: str, query: Query) -> bool:
+    """Tell whether a question is more than stop words or signs."""
+    if query.terms:
+        return not query.only_stop_words
+    return any(map(str.isalpha, question))
+
+
+async def _find_near(
+    vector: "asyncio.Future[FindNear | None]",
+    hits: Sequence[ChunkScore],
+    scope: Scope,
+    seconds: float,
+) -> NearChunks | None:
+    """Return the chunks near to a question, if its vector comes in time."""
+    try:
+        async with asyncio.timeout(seconds):
+            find = await vector
+        if find is None:
+            return None
+        async with asyncio.timeout(_SCAN_SECONDS):
+            best_first = dict.fromkeys(hit.blob_id for hit in hits)
+            return await find(scope.view, best_first)
+    except TimeoutError:
+        return None
+
+
+class _Entries(dict[int, Entry]):
+    """Index entries by blob id; those not found by text are read on first use."""
+
+    def __init__(self, contents: Contents, blob_ids: Iterable[int]) -> None:
+        super().__init__(contents.entries(blob_ids))
+        self._contents = contents
+
+    def __missing__(self, blob_id: int) -> Entry:
+        found = self._contents.entries([blob_id]).get(blob_id)
+        # It may have been removed meanwhile; then nothing of it is shown.
+        self[blob_id] = found or Entry(blob_id, "", b"")
+        return self[blob_id]

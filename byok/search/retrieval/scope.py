@@ -1,0 +1,242 @@
+"""Select what a question is searched in: the blobs of its client, or a workspace.
+
+Code of one project must never appear in another. So a question that names neither
+blobs nor workspaces is searched in those whose path it mentions, else in those that its
+client has open, else in the only one there is.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from byok.core.code_query import BlobNames
+from byok.search.index.contents import Entry
+from byok.search.index.engine import ContextEngine
+from byok.search.index.store.chunk_index import View
+from byok.search.index.types import Phase
+from byok.search.index.workspace.workspace import Workspace, total_view
+
+_WHICH = (
+    "Several folders are indexed here, and this request does not say which one it is "
+    "about: ask again with the absolute path of your workspace, or of a file in it, in "
+    "the request."
+)
+_OTHERS = (
+    "{} is open in the editor, but none of the folders that are indexed here has to do "
+    "with it: `byok index add DIR` adds one. Use the file and search tools meanwhile."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The blobs to search, and the workspaces that they belong to.
+
+    `notes` are sentences about what is missing; `named` means that the client named
+    blobs. With several workspaces, each path begins with the label of its workspace.
+    """
+
+    view: View
+    workspaces: Sequence[Workspace]
+    notes: list[str] = field(default_factory=list)
+    unknown: Sequence[bytes] = ()
+    checkpoint_found: bool = True
+    named: bool = False
+
+    def prefix_of(self, space: Workspace) -> str:
+        """Return the prefix of a workspace's paths, "" if it is the only one."""
+        return f"{space.label}/" if len(self.workspaces) > 1 else ""
+
+    def path_of(self, entry: Entry) -> str:
+        """Return the path of a blob as answers show it."""
+        return next(iter(self.paths_of(entry)), entry.path)
+
+    def paths_of(self, entry: Entry) -> list[str]:
+        """Return all paths of a blob: workspaces may hold the same file."""
+        return [self.prefix_of(space) + entry.path for space in self.spaces_of(entry)]
+
+    def spaces_of(self, entry: Entry) -> list[Workspace]:
+        """Return the workspaces in which a blob is a file, as it is searched.
+
+        Where workspaces are nested, a file of the outer one is not counted again for
+        the inner one.
+        """
+        return [
+            space
+            for space in self.workspaces
+            if entry.blob_id in space.searched_blobs(entry.path)
+            and not any(
+                outer.blob_of(prefix + entry.path)
+                for outer, prefix in outer_workspaces(space, self.workspaces)
+            )
+        ]
+
+    def blob_of(self, path: str) -> int | None:
+        """Return the blob in view that has this path in answers."""
+        for space in self.workspaces:
+            prefix = self.prefix_of(space)
+            if path.startswith(prefix):
+                found = space.blob_of(path.removeprefix(prefix))
+                if found is not None and found in self.view.ids:
+                    return found
+        return None
+
+
+async def select_scope(
+    engine: ContextEngine,
+    blobs: BlobNames,
+    roots: Sequence[str],
+    question: str = "",
+    folders: Sequence[str] = (),
+) -> Scope:
+    """Select the scope of a request.
+
+    `roots` are the workspaces that it names, `folders` those that its client has open.
+    """
+    if not blobs.is_empty:
+        return await _resolve_blobs(engine, blobs)
+    known = engine.workspaces
+    if roots:
+        spaces = [space for space in known if str(space.root) in roots]
+    else:
+        spaces = _workspaces_about(known, question, folders)
+        if known and not spaces:
+            why = _OTHERS.format(folders[0]) if folders else _WHICH
+            return Scope(total_view((), 0), (), [why])
+    await engine.look(spaces)
+    view = total_view(spaces, engine.store.index.chunks)
+    own = {space.id: _own_ids(space, spaces) for space in spaces}
+    shown = [space for space in spaces if own[space.id] or not space.ids()]
+    notes = [engine.store.story] if engine.store.story else []
+    notes += [f"{w.root.name}: {w.status.note}." for w in shown if w.status.note]
+    return Scope(view._replace(ids=frozenset().union(*own.values())), shown, notes)
+
+
+def _workspaces_about(
+    known: Sequence[Workspace], question: str, folders: Sequence[str]
+) -> list[Workspace]:
+    """Return the workspaces that a question is about if it names none of them."""
+    mentioned = [space for space in known if _mentions(question, space)]
+    if mentioned:
+        return mentioned
+    if folders:
+        usable = [at for at in folders if Path(at).is_absolute() and "\0" not in at]
+        opened = [Path(os.path.realpath(at)) for at in usable]
+        return [w for w in known if any(_overlap(w.root, at) for at in opened)]
+    return list(known) if _are_one(known) else []
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    return one.is_relative_to(other) or other.is_relative_to(one)
+
+
+def _are_one(spaces: Sequence[Workspace]) -> bool:
+    """Tell whether one workspace contains all others."""
+    return not spaces or any(
+        all(space.root.is_relative_to(outer.root) for space in spaces)
+        for outer in spaces
+    )
+
+
+def _mentions(question: str, space: Workspace) -> bool:
+    """Tell whether a question contains the path of a workspace or of a file in it."""
+    root = re.escape(str(space.root))
+    return re.search(rf"(?<![\w./-]){root}(?![\w-]|\.\w)", question) is not None
+
+
+def remove_roots(question: str, scope: Scope) -> str:
+    """Return a question without the paths of workspaces, which are not search terms."""
+    for space in scope.workspaces:
+        question = question.replace(str(space.root), " ")
+    return question
+
+
+def outer_workspaces(
+    space: Workspace, spaces: Iterable[Workspace]
+) -> list[tuple[Workspace, str]]:
+    """Return the workspaces that contain `space`, each with the path of `space` in it.
+
+    The paths end with a slash.
+    """
+    return [
+        (outer, f"{space.root.relative_to(outer.root).as_posix()}/")
+        for outer in spaces
+        if outer is not space and space.root.is_relative_to(outer.root)
+    ]
+
+
+def _own_ids(space: Workspace, spaces: Sequence[Workspace]) -> frozenset[int]:
+    """Return the blobs of the files that no outer workspace has."""
+    outer = outer_workspaces(space, spaces)
+    if not outer:
+        return space.ids()
+    return frozenset().union(
+        *(
+            space.searched_blobs(path)
+            for path in space.paths()
+            if not any(other.blob_of(prefix + path) for other, prefix in outer)
+        )
+    )
+
+
+async def _resolve_blobs(engine: ContextEngine, blobs: BlobNames) -> Scope:
+    found = await engine.uploads.resolve(blobs.checkpoint, blobs.added, blobs.deleted)
+    notes: list[str] = []
+    if not found.checkpoint_found:
+        notes.append(
+            "The checkpoint that this client named is unknown to byok, so files are "
+            "missing here: index the workspace again."
+        )
+    if found.unknown:
+        notes.append(
+            f"{len(found.unknown)} files of this workspace were not searched: they "
+            "have not been uploaded."
+        )
+    if found.pending:
+        notes.append(
+            f"{found.pending} files were not searched: they are being indexed."
+        )
+    # The history of a workspace is used if most of these blobs are its files.
+    near = [
+        space
+        for space in engine.workspaces
+        if 2 * len(found.view.ids & space.ids()) > len(found.view.ids)
+    ]
+    await engine.look(near[:1])
+    return Scope(
+        found.view, near[:1], notes, found.unknown, found.checkpoint_found, named=True
+    )
+
+
+def is_usable(space: Workspace) -> bool:
+    """Tell whether the index can answer: it knows most files, if only as they were."""
+    if space.status.phase is Phase.COMPLETE:
+        return True
+    return space.status.was_complete and 2 * space.unknown_count < space.file_count
+
+
+def stale_notes(scope: Scope) -> Iterator[str]:
+    """Give a note for each workspace that has changed files still to be indexed.
+
+    There is none where the client named the blobs: then they are what is searched.
+    """
+    for space in scope.workspaces:
+        status = space.status
+        indexing = status.phase is Phase.INDEXING and status.waiting > 0
+        if indexing and not scope.named:
+            yield (
+                f"{status.waiting} new or changed files are being indexed: what is new "
+                "in them is not found yet."
+            )
+
+
+def empty_answer(scope: Scope) -> str:
+    """Return the answer for a scope without code, and how to add some."""
+    if scope.notes:
+        return "\n".join(["No code was found.", *scope.notes])
+    return (
+        "byok has no code to search yet: declare a workspace with "
+        "`byok serve --workspace DIR` or `byok index add DIR`, or let the client "
+        "index it. Use the file and search tools meanwhile."
+    )

@@ -1,0 +1,316 @@
+"""Vectors beside the search by words: joins a model, the stored vectors and the index.
+
+This module loads neither numpy nor a database: the daemon of a user without embeddings
+imports it, too. What works is a `Session` (session.py), made when the settings name a
+model, the user agreed where that is needed, and the index is open. One session ends and
+another one begins when the settings change; the files of vectors are opened and closed
+with each.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from byok.core.errors import ByokError, ConfigError, NotReady
+from byok.search.retrieval.model_aids import FindNear
+from byok.search.vectors.consent import Consent
+from byok.search.vectors.types import (
+    EmbeddingEstimate,
+    EmbeddingState,
+    EmbeddingStatus,
+    EmbeddingTarget,
+)
+
+if TYPE_CHECKING:
+    from byok.search.index.engine import ContextEngine
+    from byok.search.vectors.session import Session
+    from byok.search.vectors.types import Embedder, TeamVectors
+
+_T = TypeVar("_T")
+_log = logging.getLogger(__name__)
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingPlan:
+    """What the settings in force want.
+
+    Attributes:
+        target: the model, and where it is.
+        make_embedder: builds what makes vectors; raises ConfigError without numpy.
+        make_team: builds what shares them, if the settings name a team.
+        redact: removes the user's own keys from code.
+        built_from: all that these depend on; an equal plan changes nothing.
+    """
+
+    target: EmbeddingTarget
+    make_embedder: "Callable[[], Embedder]"
+    make_team: "Callable[[], TeamVectors | None]" = lambda: None
+    redact: Callable[[str], str] = str
+    built_from: object = None
+
+
+class EmbeddingService:
+    """The `VectorSearch` of retrieval, and the `EmbeddingControl` of `byok embed`.
+
+    `vectors` is where vectors are stored, `index` the database of the code index.
+    Without `works` it sends nothing and opens no vectors: a command that ends at once
+    only asks and tells.
+    """
+
+    def __init__(
+        self, vectors: Path, index: Path, consent: Consent, *, works: bool = True
+    ) -> None:
+        self.consent = consent
+        self._works = works
+        self._files = (vectors, index)
+        self._plan: EmbeddingPlan | None = None
+        self._engine: ContextEngine | None = None
+        self._open_index: Callable[[], Awaitable[object]] | None = None
+        self._session: Session | None = None
+        self._error = ""
+        self._changing = asyncio.Lock()
+        self._repair: asyncio.Future[None] | None = None
+
+    # The life of a session
+
+    async def configure(
+        self,
+        plan: EmbeddingPlan | None,
+        open_index: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
+        """Work as the settings in force say; None switches everything off.
+
+        `open_index` opens the index, which `estimate` needs.
+        """
+        self._open_index = open_index or self._open_index
+        await _to_the_end(self._use(plan))
+
+    async def _use(self, plan: EmbeddingPlan | None) -> None:
+        async with self._changing:
+            before, self._plan = self._plan, plan
+            is_equal = plan and before and plan.built_from == before.built_from
+            if is_equal and not self._error:
+                return
+            await self._stop()
+            await self._begin()
+
+    async def open(self, engine: "ContextEngine") -> None:
+        """See VectorSearch.open."""
+        await _to_the_end(self._follow(lambda: engine))
+
+    async def close(self) -> None:
+        """See VectorSearch.close."""
+        await _to_the_end(self._follow(lambda: None))
+
+    async def _follow(self, index: "Callable[[], ContextEngine | None]") -> None:
+        async with self._changing:
+            await self._stop()
+            self._engine = index()
+            await self._begin()
+
+    async def _begin(self) -> None:
+        """Begin a session if nothing is in the way."""
+        plan, engine = self._plan, self._engine
+        if plan is None or engine is None or self._session or not self._works:
+            return
+        if not self._may_send(plan.target):
+            return
+        try:
+            self._session = await self._make_session(plan, engine)
+        except ByokError as error:
+            self._note(error)
+            return
+        self._error = ""
+        self._session.start(paused=self.consent.paused)
+
+    async def _make_session(
+        self, plan: EmbeddingPlan, engine: "ContextEngine"
+    ) -> "Session":
+        embedder = await asyncio.to_thread(plan.make_embedder)  # may load numpy
+        team = plan.make_team()  # its connections belong to this event loop
+        loop = asyncio.get_running_loop()
+
+        def make() -> "Session":
+            from byok.search.vectors.session import open_session
+
+            return open_session(
+                *self._files,
+                engine,
+                embedder,
+                team,
+                plan.redact,
+                on_damage=lambda: loop.call_soon_threadsafe(self._open_again),
+            )
+
+        return await asyncio.to_thread(make)
+
+    async def _stop(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    def _open_again(self) -> None:
+        """Begin another session, which sets damaged files aside.
+
+        Once in a run of byok: vectors may cost money, and a bad disk stays bad.
+        """
+        if self._repair is None:
+            self._repair = asyncio.ensure_future(self._restart())
+
+    def _may_send(self, target: EmbeddingTarget) -> bool:
+        return self.consent.allows(target.host, target.model, is_local=target.is_local)
+
+    def _note(self, error: ByokError) -> None:
+        self._error = error.sentence
+        _log.warning("vectors cannot be used: %s", error.sentence)
+
+    # Questions
+
+    async def begin(self, question: str) -> FindNear | None:
+        """See VectorSearch.begin."""
+        session = self._session
+        return None if session is None else await session.begin(question)
+
+    # What the user is told, and asks for
+
+    async def status(self) -> EmbeddingStatus:
+        """See EmbeddingControl.status."""
+        if (plan := self._plan) is None:
+            return EmbeddingStatus(EmbeddingState.OFF)
+        target = plan.target
+        status = EmbeddingStatus(
+            self._state(plan),
+            upstream=target.upstream,
+            host=target.host,
+            model=target.model,
+            is_local=target.is_local,
+            error=self._error,
+        )
+        return await self._session.describe(status) if self._session else status
+
+    def _state(self, plan: EmbeddingPlan) -> EmbeddingState:
+        if not self._may_send(plan.target):
+            return EmbeddingState.NO_CONSENT
+        if self._error:
+            return EmbeddingState.FAILED
+        return EmbeddingState.PAUSED if self.consent.paused else EmbeddingState.STANDBY
+
+    async def estimate(self) -> EmbeddingEstimate:
+        """See EmbeddingControl.estimate."""
+        target = self._target()
+        await self._open_anyway()
+        from byok.search.vectors.estimate import count_chunks, tokens_of
+
+        engine = self._engine
+        chunks = await asyncio.to_thread(count_chunks, engine.store) if engine else 0
+        if self._session is not None:
+            status = await self.status()
+            chunks = max(0, status.chunks - status.embedded - status.refused)
+        tokens = tokens_of(chunks)
+        price = target.price
+        return EmbeddingEstimate(
+            upstream=target.upstream,
+            host=target.host,
+            model=target.model,
+            is_local=target.is_local,
+            chunks=chunks,
+            tokens=tokens,
+            dollars=None if price is None else tokens * price / _MILLION,
+            confirmed=self._may_send(target),
+        )
+
+    async def enable(self, host: str, model: str) -> None:
+        """See EmbeddingControl.enable."""
+        target = self._target()
+        if (host, model) != (target.host, target.model):
+            raise ConfigError(
+                f"The settings name {target.model} at {target.host} by now.",
+                hint="Ask again: byok embed enable",
+            )
+        await asyncio.to_thread(self.consent.give, host, model)
+        await self._restart()
+
+    async def disable(self) -> None:
+        """See EmbeddingControl.disable."""
+        try:
+            await asyncio.to_thread(self.consent.withdraw)
+        finally:  # also where the disk is full
+            await self._restart()
+
+    async def pause(self) -> None:
+        """See EmbeddingControl.pause."""
+        await asyncio.to_thread(self.consent.pause)
+        if self._session is not None:
+            self._session.pause()
+
+    async def resume(self) -> None:
+        """See EmbeddingControl.resume."""
+        await asyncio.to_thread(self.consent.resume)
+        if self._session is not None:
+            self._session.resume()
+        else:
+            await self._restart()
+
+    async def clear(self) -> int:
+        """See EmbeddingControl.clear."""
+        await asyncio.to_thread(self.consent.withdraw)
+        if not self._files[0].exists():
+            return 0
+        await self._open_anyway()
+        return await _to_the_end(self._clear())
+
+    async def _clear(self) -> int:
+        async with self._changing:
+            await self._stop()
+            from byok.search.vectors.session import clear_vectors
+
+            return await asyncio.to_thread(clear_vectors, *self._files)
+
+    async def push(self) -> int:
+        """See EmbeddingControl.push."""
+        return await (await self._running()).transfer().push()
+
+    async def pull(self) -> int:
+        """See EmbeddingControl.pull."""
+        return await (await self._running()).transfer().pull()
+
+    async def _running(self) -> "Session":
+        """Return the session; opens the index if need be."""
+        target = self._target()
+        await self._open_anyway()
+        if self._session is not None:
+            return self._session
+        if not self._may_send(target):
+            raise ConfigError(
+                f"{target.model} at {target.host} is not confirmed.",
+                hint="Run: byok embed enable",
+            )
+        raise NotReady(self._error or "The vectors are not open yet.")
+
+    async def _restart(self) -> None:
+        await _to_the_end(self._follow(lambda: self._engine))
+
+    async def _open_anyway(self) -> None:
+        if self._engine is None and self._open_index is not None:
+            await self._open_index()
+
+    def _target(self) -> EmbeddingTarget:
+        if self._plan is None:
+            raise ConfigError(
+                "The settings name no model for embeddings.",
+                hint="Set upstream and model in the section [embeddings].",
+            )
+        return self._plan.target
+
+
+async def _to_the_end(work: Coroutine[None, None, _T]) -> _T:
+    """Do this although whoever waits for it may leave.
+
+    A client that closes its connection cancels its request, which may be the one that
+    opens the index. A thread would go on opening files that nobody closes.
+    """
+    return await asyncio.shield(asyncio.ensure_future(work))

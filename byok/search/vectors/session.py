@@ -1,0 +1,255 @@
+"""One session: a model, the vectors it made, and an open index. Loads numpy."""
+
+import asyncio
+from collections.abc import Callable, Collection
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from byok.core.errors import ByokError, ConfigError, NotReady
+from byok.search.index.engine import ContextEngine
+from byok.search.index.store.chunk_index import View
+from byok.search.index.types import State
+from byok.search.retrieval.model_aids import FindNear, NearChunks
+from byok.search.vectors.filling import Filling
+from byok.search.vectors.questions import QuestionVectors
+from byok.search.vectors.recipe import texts_of
+from byok.search.vectors.store.database import remove_aside
+from byok.search.vectors.store.store import VectorStore
+from byok.search.vectors.team.repository import Repositories
+from byok.search.vectors.team.team_index import TeamSearch
+from byok.search.vectors.team.transfer import ListedKeys, Transfer
+from byok.search.vectors.types import (
+    Embedder,
+    EmbeddingState,
+    EmbeddingStatus,
+    TeamVectors,
+)
+from byok.storage.database import today
+
+if TYPE_CHECKING:
+    from byok.search.vectors.store.spaces import Space
+    from byok.search.vectors.types import Vectors
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0  # seconds
+_NOTHING = NearChunks([], {})
+
+
+def open_session(
+    vectors: Path,
+    index: Path,
+    engine: ContextEngine,
+    embedder: Embedder,
+    team: TeamVectors | None,
+    redact: Callable[[str], str] = str,
+    *,
+    on_damage: Callable[[], object] = lambda: None,
+) -> "Session":
+    """Open the stored vectors; blocks, after a crash for a second per gigabyte.
+
+    `redact` removes the user's own keys from code before it is cut; `on_damage` is
+    called as VectorStore says.
+
+    Raises:
+        ByokError: they cannot be used.
+    """
+    store = VectorStore(vectors, index, on_damage)
+    return Session(store, engine, embedder, team, index=index, redact=redact)
+
+
+def clear_vectors(vectors: Path, index: Path) -> int:
+    """Remove all stored vectors; return how many chunks had one. Blocks.
+
+    A damaged database that was set aside goes, too.
+
+    Raises:
+        ByokError: they cannot be used.
+    """
+    store = VectorStore(vectors, index)
+    try:
+        count = sum(store.progress(space).embedded for space in store.spaces())
+        store.clear()
+        while store.tidy(today()):
+            pass
+    finally:
+        store.close()
+    remove_aside(vectors)
+    return count
+
+
+class Session:
+    """Fills the store in the background, and finds what is near to questions."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        engine: ContextEngine,
+        embedder: Embedder,
+        team: TeamVectors | None,
+        *,
+        index: Path,
+        redact: Callable[[str], str],
+    ) -> None:
+        self._store = store
+        self._index = index
+        self._embedder = embedder
+        self._team = team
+        self._questions = QuestionVectors(embedder)
+        self._engine = engine
+        self._repositories = Repositories(engine)
+        self._team_search: TeamSearch | None = None
+        if team is not None and team.status.searches:
+            listed = ListedKeys(store.path, index)
+            self._team_search = TeamSearch(team, listed, self._repositories.of_blobs)
+        self._filling = Filling(
+            store,
+            engine,
+            embedder,
+            team=team,
+            repositories_of=self._repositories.of_blob,
+            texts_of=partial(texts_of, redact=redact),
+        )
+        self._space: Space | None = None  # of the vectors of questions
+        self._tasks: list[asyncio.Task[None]] = []
+        self._error = ""  # of the last search
+        self._is_closed = False
+
+    def start(self, *, paused: bool) -> None:
+        """Begin to fill, unless the user paused that."""
+        if paused:
+            self._filling.pause()
+            self._tasks.append(asyncio.ensure_future(self._learn()))
+        if self._team is not None:
+            self._tasks.append(asyncio.ensure_future(self._repositories.follow()))
+        self._filling.start()
+
+    def pause(self) -> None:
+        """Stop filling until `resume`."""
+        self._filling.pause()
+
+    def resume(self) -> None:
+        """Go on filling."""
+        self._filling.resume()
+
+    async def close(self) -> None:
+        """Stop everything, and close the files, whatever of it fails."""
+        self._is_closed = True
+        async with AsyncExitStack() as last:
+            last.push_async_callback(asyncio.to_thread, self._store.close)
+            if self._team is not None:
+                last.push_async_callback(self._team.close)
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await self._questions.close()
+            await self._filling.close()
+
+    async def _learn(self) -> None:
+        """Ask what the model's vectors are, where nothing is filled."""
+        pause = _FIRST_PAUSE
+        while self._space is None:
+            try:
+                name, probe = await self._embedder.probe()
+                self._space = await asyncio.to_thread(self._store.enter, name, probe)
+                self._error = ""
+                if self._team is not None and self._filling.status.space is None:
+                    self._team.use(name, self._space.probe.ravel())
+            except ByokError as error:  # the model may be started later than byok
+                self._error = error.sentence
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+
+    # Questions
+
+    async def begin(self, question: str) -> FindNear | None:
+        """Return what finds chunks near to a question; None if there is no vector."""
+        self._filling.check_model()
+        space = self._filling.status.space or self._space
+        if space is None:
+            return None  # the model did not answer yet
+        if self._space is not None and self._space.id != space.id:
+            self._questions.forget()
+        self._space = space
+        vector = await self._questions.find(question)
+        return None if vector is None else partial(self._find, space, vector)
+
+    async def _find(
+        self, asked: "Space", vector: "Vectors", view: View, blob_ids: Collection[int]
+    ) -> NearChunks:
+        """Compare a question with the vectors of a view; nothing if that fails."""
+        self._filling.note_asked(blob_ids)
+        try:
+            near = await asyncio.to_thread(self._search, asked, vector, view, blob_ids)
+            if not near.nearest and self._team_search and self._is_current(asked):
+                near = await self._team_search.near(asked, vector, view, blob_ids)
+        except ByokError as error:
+            self._error = error.sentence
+            return _NOTHING
+        self._error = ""
+        return near
+
+    def _search(
+        self, asked: "Space", vector: "Vectors", view: View, blob_ids: Collection[int]
+    ) -> NearChunks:
+        space = self._store.space_for(asked)
+        if space is None:
+            return _NOTHING
+        return self._store.near(space, vector, view, blob_ids)
+
+    def _is_current(self, asked: "Space") -> bool:
+        """Whether this is the space that the team was told to speak of."""
+        now = self._filling.status.space or self._space
+        return now is not None and now.id == asked.id
+
+    # The team
+
+    def transfer(self) -> Transfer:
+        """Return what pushes to the team and pulls from it, in the space of now.
+
+        Raises:
+            ConfigError: there is no team.
+            NotReady: the model did not tell its space yet.
+        """
+        if self._team is None:
+            raise ConfigError(
+                "The settings name no team.",
+                hint="Set url and team in the section [embeddings.team].",
+            )
+        space = self._filling.status.space or self._space
+        if space is None:
+            raise NotReady("The embedding model did not answer yet.")
+        self._team.use(space.name, space.probe.ravel())
+        listed = ListedKeys(self._store.path, self._index)
+        return Transfer(
+            self._team,
+            self._store,
+            space,
+            listed,
+            may_go_on=lambda: not self._is_closed,
+        )
+
+    # Telling
+
+    async def describe(self, status: EmbeddingStatus) -> EmbeddingStatus:
+        """Return the status with how far this session is."""
+        filling = self._filling.status
+        chunks, embedded, refused = filling.progress
+        space = filling.space
+        state = filling.state
+        if state is EmbeddingState.COMPLETE and self._engine.state is State.INDEXING:
+            state = EmbeddingState.STANDBY  # what will be missing is not known yet
+        status = replace(
+            status,
+            state=state,
+            dimensions=space.name.dimensions if space else 0,
+            chunks=chunks,
+            embedded=embedded,
+            refused=refused,
+            error=filling.error or self._questions.error or self._error,
+            note=self._team.status.note if self._team else "",
+            team=self._team.status if self._team else None,
+        )
+        size = await asyncio.to_thread(lambda: self._store.bytes)
+        return replace(status, bytes=size)

@@ -1,0 +1,381 @@
+"""One collection of a team: what is asked of the server about it, in bounded pieces.
+
+A point is one text: its id comes from the text's key (`names.py`), its payload lists
+the hashed repositories that contain the text, and nothing else. Points are inserted,
+never overwritten, so members who push the same text do not disturb each other.
+"""
+
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from byok.core.errors import ConfigError, UpstreamRefused
+from byok.search.vectors.numeric import np
+from byok.search.vectors.team.server import WRITE_SECONDS, TeamServer
+from byok.search.vectors.types import Key, SpaceName
+
+if TYPE_CHECKING:
+    from byok.search.vectors.types import Vectors
+
+
+# What things are called on the server: collections, points and repositories.
+#
+# Whoever reads the server, a backup of it or its traffic must not learn from names
+# which texts and repositories a team has. A plain hash would tell: one can hash a text
+# that is public, or a guess, and look whether the hash is there. So names are HMACs
+# under a secret that only members have, the salt. (The vectors tell more;
+# docs/TEAM_INDEX.md.)
+
+
+PROBE_ID = "00000000-0000-0000-0000-000000000001"  # no HMAC comes out like this
+SHORTEST_SALT = 16
+_ID_BYTES = 16
+_TEAM = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
+
+
+def is_team_name(name: str) -> bool:
+    """Whether a team can be called so: it is a part of collections' names."""
+    return _TEAM.fullmatch(name) is not None
+
+
+def collection_name(team: str, space: SpaceName) -> str:
+    """Return the collection of a team and a space.
+
+    The same for all members, and without the salt: a member whose salt differs must
+    find the collection, to be told so.
+    """
+    digest = hashlib.sha256()
+    for field in (
+        space.model,
+        str(space.dimensions),
+        space.recipe,
+        space.document_prefix,
+        space.query_prefix,
+    ):
+        raw = field.encode("utf-8", "surrogatepass")
+        digest.update(len(raw).to_bytes(8, "big") + raw)
+    return f"byok_{team}_{digest.hexdigest()[:16]}"
+
+
+class TeamNames:
+    """The names that members with one salt use."""
+
+    def __init__(self, salt: str) -> None:
+        """Take a salt.
+
+        Raises:
+            ConfigError: it is so short that it could be guessed.
+        """
+        if len(salt) < SHORTEST_SALT:
+            raise ConfigError(
+                f"The team's salt has fewer than {SHORTEST_SALT} characters.",
+                hint="Make one for the whole team, such as with: openssl rand -hex 32",
+            )
+        self._salt = salt.encode()
+
+    def point(self, key: Key) -> bytes:
+        """Return the 16 bytes that name the point of a text."""
+        return self._name(b"point", key)
+
+    def points(self, keys: Iterable[Key]) -> dict[bytes, Key]:
+        """Return the keys by the names of their points; about 4 µs each."""
+        return {self.point(key): key for key in keys}
+
+    def repository(self, name: str) -> str:
+        """Return what stands for a repository in payloads: 32 hex digits."""
+        return self._name(b"repository", name.encode("utf-8", "replace")).hex()
+
+    @property
+    def check(self) -> str:
+        """What stands at the probe, to tell members whether their salt is the team's.
+
+        32 hex digits; they help nobody to guess a salt that was drawn at random.
+        """
+        return self._name(b"check", b"").hex()
+
+    def _name(self, kind: bytes, what: bytes) -> bytes:
+        return hmac.digest(self._salt, kind + b"\0" + what, "sha256")[:_ID_BYTES]
+
+
+def to_uuid(name: bytes) -> str:
+    """Write 16 bytes as the server takes and returns the ids of points."""
+    text = name.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
+def from_uuid(text: object) -> bytes | None:
+    """Read what the server calls the id of a point; None if it is no UUID."""
+    try:
+        name = bytes.fromhex(str(text).replace("-", ""))
+    except ValueError:
+        return None
+    return name if len(name) == _ID_BYTES else None
+
+
+# Checks vectors that strangers sent, before they are kept or compared.
+#
+# The client library passes vectors on as they came, so that a vector may be any JSON.
+# Whoever can write to the server chooses the direction of a vector, and with it the
+# order of an answer. Checked vectors can do no more than that.
+
+
+_SHORTEST, _LONGEST = 0.9, 1.1  # the server keeps vectors at length 1, rounded
+SAME_MODEL = 0.999  # the least cosine of two vectors of the probe text
+
+
+def check_vector(received: Any, dimensions: int) -> "Vectors | None":
+    """Return a received vector as a row of length 1, or None if it cannot be one."""
+    if not isinstance(received, list) or len(received) != dimensions:
+        return None
+    if not {*map(type, received)} <= {float, int}:
+        return None
+    try:
+        vector = np.array(received, dtype=np.float64)
+    except OverflowError:  # an integer with hundreds of digits
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        length = float(np.linalg.norm(vector))
+    if not _SHORTEST <= length <= _LONGEST:
+        return None
+    return (vector / length).astype(np.float32)
+
+
+def cosine(one: "Vectors", other: "Vectors") -> float:
+    """Return the cosine of two vectors of length 1, each one row or flat."""
+    return float(np.dot(one.ravel(), other.ravel()))
+
+
+def check_score(received: Any) -> float | None:
+    """Return a received cosine within -1 and 1, or None if it is no number."""
+    if not isinstance(received, float | int) or received != received:
+        return None
+    return float(min(1.0, max(-1.0, received)))
+
+
+def to_numbers(vectors: "Vectors") -> list[list[float]]:
+    """Return rows as lists for JSON; the server keeps fewer digits than six."""
+    rounded: Iterable[list[float]] = vectors.astype(np.float64).round(6).tolist()
+    return [*rounded]
+
+
+REPOSITORY = "repo"  # the field of payloads by which the nearest are searched
+_CHECK = "check"  # at the probe only
+LOOKS = 256  # points whose payload is asked for at once
+_MOST_REPOSITORIES = 64  # of one point: a licence's text is everywhere
+_NUMBERS = 24_576  # of all vectors in a request: JSON that takes 3 ms to read or write
+_CANDIDATES = 2.0  # how many times `limit` are compared again at full precision
+
+
+class TeamCollection:
+    """A collection on a team's server. All methods raise what TeamServer.ask raises."""
+
+    def __init__(self, server: TeamServer, name: str, dimensions: int) -> None:
+        self._server = server
+        self.name = name
+        self.dimensions = dimensions
+        self.size = max(1, min(LOOKS, _NUMBERS // dimensions))
+
+    async def exists(self) -> bool:
+        """Return whether the server has it."""
+        return await self._server.ask(lambda c: c.collection_exists(self.name))
+
+    async def create(self) -> None:
+        """Create it and the index over repositories; harmless if another member did."""
+        from qdrant_client import models
+
+        try:
+            if not await self.exists():
+                await self._server.ask(
+                    lambda c: c.create_collection(self.name, **_shape(self.dimensions)),
+                    seconds=WRITE_SECONDS,
+                )
+        except UpstreamRefused:
+            if not await self.exists():  # another member was faster
+                raise
+        tenants = models.KeywordIndexParams(
+            type=models.KeywordIndexType.KEYWORD, is_tenant=True
+        )
+        await self._server.ask(
+            lambda c: c.create_payload_index(
+                self.name, REPOSITORY, field_schema=tenants, wait=True
+            ),
+            seconds=WRITE_SECONDS,
+        )
+
+    async def read_probe(self) -> "tuple[Vectors | None, str] | None":
+        """Return the probe's vector, None if it is unusable, and the check of the salt.
+
+        None if there is no probe yet.
+        """
+        records = await self._server.ask(
+            lambda c: c.retrieve(
+                self.name, [PROBE_ID], with_payload=[_CHECK], with_vectors=True
+            )
+        )
+        if not records:
+            return None
+        check = (records[0].payload or {}).get(_CHECK)
+        return check_vector(records[0].vector, self.dimensions), str(check)
+
+    async def write_probe(self, vector: "Vectors", check: str) -> None:
+        """Store the probe's vector and the check of the salt, if there is none yet."""
+        await self._insert([PROBE_ID], vector.reshape(1, -1), [{_CHECK: check}])
+
+    async def vectors(self, names: Sequence[bytes]) -> "dict[bytes, Vectors]":
+        """Return the vectors of at most `size` points, without those unusable."""
+        wanted = {*names}
+        records = await self._server.ask(
+            lambda c: c.retrieve(
+                self.name,
+                [*map(to_uuid, wanted)],
+                with_payload=False,
+                with_vectors=True,
+            )
+        )
+        found: dict[bytes, Vectors] = {}
+        for record in records[: len(wanted)]:
+            name, vector = from_uuid(record.id), None
+            if name in wanted:
+                vector = check_vector(record.vector, self.dimensions)
+            if name is not None and vector is not None:
+                found[name] = vector
+        return found
+
+    async def repositories(self, names: Sequence[bytes]) -> dict[bytes, list[str]]:
+        """Return which of at most LOOKS points are there, and their repositories."""
+        wanted = {*names}
+        records = await self._server.ask(
+            lambda c: c.retrieve(
+                self.name,
+                [*map(to_uuid, wanted)],
+                with_payload=[REPOSITORY],
+                with_vectors=False,
+            )
+        )
+        found = {from_uuid(r.id): _texts(r.payload) for r in records[: len(wanted)]}
+        return {name: found[name] for name in wanted if name in found}
+
+    async def insert(
+        self, names: Sequence[bytes], rows: "Vectors", repositories: Sequence[str]
+    ) -> None:
+        """Add at most `size` points that belong to these repositories."""
+        payload = {REPOSITORY: [*repositories[:_MOST_REPOSITORIES]]}
+        ids = [*map(to_uuid, names)]
+        await self._insert(ids, rows, [payload] * len(ids))
+
+    async def _insert(
+        self, ids: list[str], rows: "Vectors", payloads: list[dict[str, Any]]
+    ) -> None:
+        from qdrant_client import models
+
+        points = models.Batch(ids=[*ids], vectors=to_numbers(rows), payloads=payloads)
+        await self._server.ask(
+            lambda c: c.upsert(
+                self.name,
+                points,
+                wait=True,
+                update_mode=models.UpdateMode.INSERT_ONLY,
+            ),
+            seconds=WRITE_SECONDS,
+        )
+
+    async def add_repositories(
+        self, known: Mapping[bytes, Sequence[str]], repositories: Sequence[str]
+    ) -> None:
+        """Add repositories to at most LOOKS points, of which these are known.
+
+        Members who do this at the same moment may lose each other's; the next push of
+        the loser repeats it.
+        """
+        changes: dict[tuple[str, ...], list[str]] = {}
+        for name, old in known.items():
+            new = tuple(dict.fromkeys((*old, *repositories)))
+            if len(old) < len(new) <= _MOST_REPOSITORIES:
+                changes.setdefault(new, []).append(to_uuid(name))
+        for new, ids in changes.items():
+            await self._set_repositories(new, ids)
+
+    async def _set_repositories(self, new: Sequence[str], ids: list[str]) -> None:
+        await self._server.ask(
+            lambda c: c.set_payload(
+                self.name, {REPOSITORY: [*new]}, points=[*ids], wait=True
+            ),
+            seconds=WRITE_SECONDS,
+        )
+
+    async def nearest(
+        self,
+        question: "Vectors",
+        repositories: Sequence[str],
+        *,
+        among: Sequence[bytes] = (),
+        limit: int,
+        seconds: float,
+    ) -> dict[bytes, float]:
+        """Return the points of these repositories nearest to a question, by cosine.
+
+        With `among`, only these points are compared.
+        """
+        from qdrant_client import models
+
+        [numbers] = to_numbers(question.reshape(1, -1))
+        within = models.FieldCondition(
+            key=REPOSITORY, match=models.MatchAny(any=[*repositories])
+        )
+        must: list[models.Condition] = [within]
+        if among:
+            must.append(models.HasIdCondition(has_id=[*map(to_uuid, among)]))
+        precise = models.QuantizationSearchParams(
+            rescore=True, oversampling=_CANDIDATES
+        )
+        answer = await self._server.ask(
+            lambda c: c.query_points(
+                self.name,
+                query=numbers,
+                query_filter=models.Filter(must=must),
+                search_params=models.SearchParams(quantization=precise),
+                limit=limit,
+                with_payload=False,
+                with_vectors=False,
+            ),
+            seconds=seconds,
+        )
+        scores = (
+            (from_uuid(p.id), check_score(p.score)) for p in answer.points[:limit]
+        )
+        return {name: score for name, score in scores if name and score is not None}
+
+
+def _texts(payload: Any) -> list[str]:
+    """Return the repositories in a payload, whatever it is."""
+    listed = payload.get(REPOSITORY) if isinstance(payload, dict) else None
+    if not isinstance(listed, list):
+        return []
+    return [text for text in listed if isinstance(text, str)][:_MOST_REPOSITORIES]
+
+
+def _shape(dimensions: int) -> dict[str, Any]:
+    """Return the parameters of a new collection.
+
+    All searches are within repositories, so graphs are built for each repository
+    (`payload_m`) and none for the whole. Searches use 8-bit vectors in memory; the
+    16-bit ones stay on disk, for `vectors` and for comparing the best ones again.
+    """
+    from qdrant_client import models
+
+    small = models.ScalarQuantizationConfig(
+        type=models.ScalarType.INT8, quantile=0.99, always_ram=True
+    )
+    return {
+        "vectors_config": models.VectorParams(
+            size=dimensions,
+            distance=models.Distance.COSINE,
+            on_disk=True,
+            datatype=models.Datatype.FLOAT16,
+        ),
+        "quantization_config": models.ScalarQuantization(scalar=small),
+        "hnsw_config": models.HnswConfigDiff(m=0, payload_m=16),
+        "on_disk_payload": True,
+    }

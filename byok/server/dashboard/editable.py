@@ -1,0 +1,411 @@
+"""The settings that the page can change, and changes that it asks for.
+
+What runs a program, carries a secret or weakens a check is for the file alone: key
+commands, headers, fields of request bodies, queries, proxies, files of certificates,
+plain http, names of secret files.
+"""
+
+import math
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from functools import cache
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias, get_args
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from byok.clients import toml_text
+from byok.clients.editor import (
+    MISSING,
+    MissingValue,
+    SettingPath,
+    SettingValue,
+    TextEditor,
+    decode_text,
+    encode_text,
+)
+from byok.core.chat import Json
+from byok.core.errors import BadRequest, ConfigError
+from byok.core.routing import OFFICIAL
+from byok.features import ROWS, FeatureRow
+from byok.settings import Settings, UpstreamSettings, values
+from byok.settings.faults import SettingFault, faults_of
+from byok.settings.loading import decode_settings
+from byok.settings.section import FieldEntry
+from byok.settings.sections import FallbackSettings, ModelSettings
+
+UPSTREAMS = "upstreams"
+
+
+class FieldKind(StrEnum):
+    """What kind of value a setting has, which decides how it is entered."""
+
+    TEXT = "text"
+    LONG = "long"
+    NUMBER = "number"
+    INTEGER = "integer"
+    CHOICE = "choice"
+    SWITCH = "switch"
+    LIST = "list"
+    MODEL = "model"
+    MODELS = "models"
+
+
+class Editable(NamedTuple):
+    """A setting that can be changed; the path of an upstream's one is its key alone."""
+
+    path: SettingPath
+    kind: FieldKind
+    field: FieldInfo
+    choices: tuple[str, ...] = ()
+
+    @property
+    def default(self) -> Any:
+        """The value that counts where nothing is set."""
+        given = self.field.get_default(call_default_factory=True)
+        return plain_value(given)
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """The bounds of a number: least and most, or above which it must be."""
+        names = {"ge": "least", "le": "most", "gt": "above"}
+        if limits := _entry(self.field).limits:
+            return dict(zip(("least", "most"), limits, strict=True))
+        return {
+            shown: bound
+            for rule in _metadata(self.field)
+            for name, shown in names.items()
+            if (bound := getattr(rule, name, None)) is not None
+        }
+
+
+def _keys_of(row: FeatureRow) -> tuple[str, ...]:
+    """Return the settings of a feature."""
+    return tuple(f"{row.name}.{key}" for key in row.load_settings().model_fields)
+
+
+_FEATURES = sorted((row for row in ROWS if row.settings), key=attrgetter("name"))
+# Groups in the order of the page; the settings in each, the common ones first.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "chat": (
+        "chat.temperature",
+        "chat.max_tokens",
+        "chat.system_prompt",
+        "chat.effort",
+        "chat.top_p",
+        "chat.retrieval",
+        "chat.context_chars",
+        "chat.compact_tools",
+    ),
+    "models": (
+        "routing.default",
+        *(f"routing.models.{name}" for name in ModelSettings.model_fields),
+    ),
+    "fallback": tuple(
+        f"routing.fallback.{name}" for name in FallbackSettings.model_fields
+    ),
+    "official": (
+        "routing.official.base_url",
+        "routing.official.models",
+        "routing.official.context",
+        "routing.official.completion",
+        "routing.official.edit",
+        "routing.official.chat",
+        "routing.official.agents",
+        "routing.official.account",
+        "routing.official.telemetry",
+    ),
+    "completion": (
+        "completion.way",
+        "completion.timeout_ms",
+        "completion.max_tokens",
+        "completion.chat_input",
+        "completion.next_edit",
+    ),
+    "tools": ("tools.repair", "tools.ask_again"),
+    "retrieval": ("retrieval.mode", "retrieval.rerank"),
+    **{row.name: _keys_of(row) for row in _FEATURES if row.page_group == ""},
+    "daemon": (
+        "server.port",
+        "log.level",
+        *(
+            key
+            for row in _FEATURES
+            if row.page_group == "daemon"
+            for key in _keys_of(row)
+        ),
+    ),
+}
+UPSTREAM_KEYS = (
+    "type",
+    "base_url",
+    "model",
+    "temperature",
+    "max_tokens",
+    "system_prompt",
+    "context_window",
+    "timeout",
+    "patience",
+    "effort",
+    "top_p",
+    "models",
+    "dialect",
+    "num_ctx",
+    "cache",
+)
+
+
+@cache
+def editable_settings() -> dict[str, tuple[Editable, ...]]:
+    """Return the settings of each group."""
+    return {
+        group: tuple(_find(Settings, tuple(name.split("."))) for name in names)
+        for group, names in GROUPS.items()
+    }
+
+
+@cache
+def upstream_settings() -> tuple[Editable, ...]:
+    """Return the settings of an upstream."""
+    return tuple(_find(UpstreamSettings, (name,)) for name in UPSTREAM_KEYS)
+
+
+def find_editable(path: SettingPath) -> Editable | None:
+    """Return the setting at a path of the file, None if the page may not change it."""
+    if path[:1] == (UPSTREAMS,):
+        rows = upstream_settings() if len(path) == 3 else ()
+        return next((row for row in rows if row.path == path[2:]), None)
+    every = (row for rows in editable_settings().values() for row in rows)
+    return next((row for row in every if row.path == path), None)
+
+
+def plain_value(value: Any) -> Any:
+    """Return a value of the settings as JSON."""
+    if isinstance(value, StrEnum):
+        return value.value
+    return list(value) if isinstance(value, list | tuple) else value
+
+
+def _find(section: type[BaseModel], path: SettingPath) -> Editable:
+    for name in path[:-1]:
+        below = section.model_fields[name].annotation
+        if not (isinstance(below, type) and issubclass(below, BaseModel)):
+            raise TypeError(f"{name} is no section")
+        section = below
+    field = section.model_fields[path[-1]]
+    choices = _choices(field)
+    return Editable(path, FieldKind.CHOICE if choices else _kind(field), field, choices)
+
+
+def _choices(field: FieldInfo) -> tuple[str, ...]:
+    """Return the values of which one is chosen, () where any may be entered."""
+    kind = field.annotation
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return tuple(choice.value for choice in kind)
+    find = _entry(field).choices
+    return find() if find else ()
+
+
+def _kind(field: FieldInfo) -> FieldKind:
+    kinds = get_args(field.annotation) or (field.annotation,)
+    if bool in kinds:
+        return FieldKind.SWITCH
+    if float in kinds or int in kinds:
+        return FieldKind.NUMBER if float in kinds else FieldKind.INTEGER
+    usual = FieldKind.TEXT if field.annotation is str else FieldKind.LIST
+    return FieldKind(_entry(field).kind or usual)
+
+
+def _entry(field: FieldInfo) -> FieldEntry:
+    return next(
+        (one for one in field.metadata if isinstance(one, FieldEntry)), FieldEntry()
+    )
+
+
+def _metadata(field: FieldInfo) -> list[Any]:
+    """Return the rules of a field, and those of its type."""
+    found: list[Any] = []
+    for rule in field.metadata:
+        found += getattr(rule, "metadata", None) or [rule]
+    return found
+
+
+# Changes that the page requests: read, applied to the file's text, and validated.
+
+
+Tables: TypeAlias = Mapping[str, Any]  # of values, by name
+HEAD = "# Made by byok's dashboard. Every setting: byok config example\n"
+_TOML = TextEditor(toml_text)
+_MOST = 200  # changes at a time
+_LONGEST = 2000  # characters of a line
+_LONGEST_TEXT = 20_000
+_MOST_LINES = 200
+
+
+class Change(NamedTuple):
+    """One change: a new value, or MISSING to take it out of the file."""
+
+    path: SettingPath
+    value: SettingValue | MissingValue
+
+
+class Outcome(NamedTuple):
+    """The new text, or what is wrong with it; `after` is None if there is none."""
+
+    after: bytes | None
+    faults: tuple[SettingFault, ...] = ()
+
+
+def read_changes(body: Json) -> tuple[list[Change], list[SettingFault]]:
+    """Read the changes of a request; a value that its setting cannot have is a fault.
+
+    Raises:
+        BadRequest: a change is malformed, or of what the page may not change.
+    """
+    rows = body.get("changes")
+    if not isinstance(rows, list) or len(rows) > _MOST:
+        raise _bad("changes must be a list of at most 200")
+    changes, faults = list[Change](), list[SettingFault]()
+    for row in rows:
+        path = _read_path(row)
+        try:
+            changes.append(Change(path, _read_value(path, row)))
+        except ValueError as error:
+            faults.append(SettingFault(path, str(error)))
+    return changes, faults
+
+
+def _read_path(row: Any) -> SettingPath:
+    parts = row.get("path") if isinstance(row, dict) else None
+    if (
+        not isinstance(parts, list)
+        or not 2 <= len(parts) <= 4
+        or not all(isinstance(part, str) and len(part) <= 64 for part in parts)
+    ):
+        raise _bad("a path is a list of names")
+    path = tuple(parts)
+    if find_editable(path) is None and not _is_upstream(path):
+        raise _bad(f"{'.'.join(path)} is not changed on this page, only in the file")
+    return path
+
+
+def _is_upstream(path: SettingPath) -> bool:
+    return path[0] == UPSTREAMS and len(path) == 2
+
+
+def _read_value(path: SettingPath, row: dict[str, Any]) -> SettingValue | MissingValue:
+    """Return the value of a change.
+
+    Raises:
+        ValueError: the setting cannot have it.
+    """
+    if row.get("remove") is True:
+        return MISSING
+    if path[0] == UPSTREAMS:
+        _check_name(path[1])
+    if (editable := find_editable(path)) is None:
+        if row.get("value") != {}:
+            raise _bad("an upstream is added as an empty table")
+        return {}
+    return _convert(editable, row.get("value"))
+
+
+def _check_name(name: str) -> None:
+    if not values.UPSTREAM_NAME.match(name):
+        raise ValueError("must be a-z, 0-9, _ and -, 32 characters at most")
+    if name == OFFICIAL:
+        raise ValueError("this name is reserved for the official service")
+
+
+def _convert(editable: Editable, value: Any) -> SettingValue:
+    match editable.kind:
+        case FieldKind.SWITCH:
+            if not isinstance(value, bool):
+                raise ValueError("must be on or off")
+            return value
+        case FieldKind.INTEGER | FieldKind.NUMBER:
+            return _number(value, whole=editable.kind is FieldKind.INTEGER)
+        case FieldKind.LIST | FieldKind.MODELS:
+            if not isinstance(value, list) or len(value) > _MOST_LINES:
+                raise ValueError(f"must be a list of at most {_MOST_LINES}")
+            return [_text(part) for part in value]
+        case FieldKind.LONG:
+            return _text(value, longest=_LONGEST_TEXT, lines=True)
+        case _:
+            return _text(value)
+
+
+def _number(value: Any, *, whole: bool) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("must be a number")
+    if not math.isfinite(value) or abs(value) >= 2**53:
+        raise ValueError("must be a smaller number")
+    if value == int(value):
+        return int(value)
+    if whole:
+        raise ValueError("must be a whole number")
+    return value
+
+
+def _text(value: Any, *, longest: int = _LONGEST, lines: bool = False) -> str:
+    if not isinstance(value, str):
+        raise ValueError("must be a text")
+    text: str = value.replace("\r\n", "\n")
+    if len(text) > longest:
+        raise ValueError(f"must have at most {longest:,} characters")
+    allowed = "\n\t" if lines else ""
+    if any(unicodedata.category(c) == "Cc" and c not in allowed for c in text):
+        raise ValueError("must not contain control characters")
+    return text
+
+
+def apply_changes(
+    before: bytes | None,
+    changes: Sequence[Change],
+    file: Path,
+    judge: Callable[[Tables], object],
+) -> Outcome:
+    """Apply changes to the file's content, and validate it; nothing is written."""
+    try:
+        decode_settings(before or b"", file)
+        decoded = decode_text(before or b"")
+    except ConfigError as error:
+        return Outcome(None, (SettingFault((), error.sentence),))
+    text = decoded.text if before else HEAD
+    for change in changes:
+        try:
+            text = _write(text, change)
+        except ValueError as error:
+            reason = f"The settings file cannot be changed here: {error}."
+            return Outcome(None, (SettingFault(change.path, reason),))
+    after = encode_text(decoded._replace(text=text))
+    try:
+        judge(decode_settings(after, file))
+    except ConfigError as error:
+        rest = faults_of(error) or (SettingFault((), error.sentence),)
+        return Outcome(None, tuple(_assign(fault, changes) for fault in rest))
+    return Outcome(after)
+
+
+def _write(text: str, change: Change) -> str:
+    if isinstance(change.value, MissingValue):
+        return _TOML.drop(text, change.path)
+    return _TOML.put(text, change.path, change.value)
+
+
+def _assign(fault: SettingFault, changes: Sequence[Change]) -> SettingFault:
+    """Return a fault at the change that it comes from, else where the page shows it."""
+    places = (*fault.causes, fault.path)
+    for place in places:
+        exact = [c.path for c in changes if place[: len(c.path)] == c.path]
+        if place and exact:
+            return SettingFault(max(exact, key=len), fault.message)
+    shown = (place for place in places if find_editable(place) is not None)
+    return SettingFault(next(shown, ()), fault.message)
+
+
+def _bad(reason: str) -> BadRequest:
+    return BadRequest(f"Bad field: {reason}.", code="bad_field", status=422)

@@ -1,0 +1,375 @@
+"""The settings file as the page sees it: a form, previews of changes, a new text."""
+
+import difflib
+import os
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from byok.clients.editor import MISSING, SettingPath, decode_text, find_value
+from byok.clients.settings_file import SettingsFile, bytes_digest
+from byok.clients.toml_text import KEY, NOTE, Statement, split_statements
+from byok.core.chat import Json
+from byok.core.errors import BadRequest, ConfigError
+from byok.core.platform.paths import Paths
+from byok.dialects.presets import PRESETS
+from byok.server.dashboard.editable import (
+    UPSTREAMS,
+    Change,
+    Editable,
+    Outcome,
+    Tables,
+    apply_changes,
+    editable_settings,
+    find_editable,
+    plain_value,
+    upstream_settings,
+)
+from byok.settings import Settings
+from byok.settings.faults import SettingFault, faults_of
+from byok.settings.loading import decode_settings, environment_values, variable_of
+from byok.settings.own_file import read_own_settings, write_own_settings
+
+# The settings as a form: what may be changed, what the file says, what applies.
+
+
+# What the page neither shows nor changes, by its last name, wherever it stands.
+FOR_THE_FILE = (
+    "api_key_cmd",
+    "api_key_env",
+    "headers",
+    "extra_body",
+    "query",
+    "proxy",
+    "ca_file",
+    "allow_insecure_http",
+    "allow_secret",
+)
+_LONGEST = 20_000  # characters of a value that is shown
+
+
+class SettingsState(NamedTuple):
+    """What a form is made of.
+
+    `given` is what the file says, `environment` what variables say, both as tables;
+    `options` are those of the command line, by the settings that they outrank.
+    """
+
+    current: Settings
+    given: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    options: Mapping[str, str]
+    needs_restart: Callable[[SettingPath], bool]
+    redact: Callable[[str], str]
+
+
+def make_form(state: SettingsState) -> dict[str, Any]:
+    """Return the groups of fields, the upstreams, and what is for the file alone."""
+    return {
+        "groups": [
+            {"name": name, "fields": [_field(state, (), row) for row in rows]}
+            for name, rows in editable_settings().items()
+        ],
+        "upstreams": [_upstream(state, name) for name in _upstream_names(state)],
+        "upstream_fields": [_describe(row) for row in upstream_settings()],
+        "presets": [
+            {"name": name, "address": preset.base_url, "local": preset.local}
+            for name, preset in PRESETS.items()
+        ],
+        "hidden": [*_find_hidden(state.given, ())],
+    }
+
+
+def _upstream_names(state: SettingsState) -> Iterable[str]:
+    given = state.given.get(UPSTREAMS)
+    named = given if isinstance(given, dict) else {}
+    return dict.fromkeys((*named, *state.current.upstreams))
+
+
+def _upstream(state: SettingsState, name: str) -> dict[str, Any]:
+    path = (UPSTREAMS, name)
+    return {
+        "name": name,
+        "in_file": find_value(state.given, path) is not MISSING,
+        "key_names": [*state.current.upstreams[name].key_names]
+        if name in state.current.upstreams
+        else [],
+        "fields": [_field(state, path, row) for row in upstream_settings()],
+    }
+
+
+def _describe(row: Editable) -> dict[str, Any]:
+    """Return what is known of a setting without its value."""
+    return {
+        "path": list(row.path),
+        "kind": row.kind.value,
+        "description": row.field.description or "",
+        "default": row.default,
+        "choices": list(row.choices),
+        **row.limits,
+    }
+
+
+def _field(state: SettingsState, above: SettingPath, row: Editable) -> dict[str, Any]:
+    path = (*above, *row.path)
+    field = {
+        **_describe(row),
+        "path": list(path),
+        "value": _value(state, path, row),
+        "restart": state.needs_restart(path),
+    }
+    if (given := find_value(state.given, path)) is not MISSING:
+        field |= _show(given, state.redact)
+    if by := _other_source(state, path):
+        field["fixed"] = by
+    return field
+
+
+def _value(state: SettingsState, path: SettingPath, row: Editable) -> Any:
+    """Return the effective value."""
+    if path[0] == UPSTREAMS:
+        upstream = state.current.upstreams.get(path[1])
+        found = getattr(upstream, path[2]) if upstream else row.default
+    else:
+        found = state.current
+        for name in path:
+            found = getattr(found, name)
+    return plain_value(found)
+
+
+def _other_source(state: SettingsState, path: SettingPath) -> str:
+    """Return the option or variable that takes precedence over the file."""
+    if option := state.options.get(".".join(path)):
+        return option
+    if find_value(state.environment, path) is MISSING:
+        return ""
+    return variable_of(path) or "BYOK_*"
+
+
+def _show(given: Any, redact: Callable[[str], str]) -> dict[str, Any]:
+    """Return a value of the file; one that may not be shown is locked.
+
+    A value may be anything: the file can be edited by hand, and wrong.
+    """
+    if isinstance(given, bool | int) and abs(given) < 2**53:
+        return {"given": given}
+    if isinstance(given, float) and given - given == 0:  # neither infinite nor NaN
+        return {"given": given}
+    if isinstance(given, list) and all(isinstance(part, str) for part in given):
+        is_locked = hides_secret(given, redact)
+        return {"given": [], "locked": True} if is_locked else {"given": list(given)}
+    if isinstance(given, str) and len(given) <= _LONGEST:
+        is_locked = hides_secret(given, redact)
+        return {"given": "", "locked": True} if is_locked else {"given": given}
+    return {"given": str(type(given).__name__), "odd": True}
+
+
+def hides_secret(value: Any, redact: Callable[[str], str]) -> bool:
+    """Tell whether a text has a secret in it, such as the password of an address.
+
+    Of a list it is one of its parts.
+    """
+    if isinstance(value, list):
+        return any(hides_secret(part, redact) for part in value)
+    text = value if isinstance(value, str) else ""
+    head, found, rest = text.partition("://")
+    has_user = bool(found) and " " not in head and "@" in rest.partition("/")[0]
+    return has_user or redact(text) != text
+
+
+def _find_hidden(given: Mapping[str, Any], path: SettingPath) -> Iterator[list[str]]:
+    """Give the names of what the file sets and the page does not show."""
+    for name, value in given.items():
+        if name in FOR_THE_FILE:
+            yield list((*path, name))
+        elif isinstance(value, dict) and len(path) < 3:
+            yield from _find_hidden(value, (*path, name))
+
+
+# The lines of the settings file that a change touches, without what the page hides.
+#
+# A line is shown if it is part of settings that can be changed on the page. Comments
+# are not: an old key may stand in one.
+
+
+_HIDDEN = "…"
+
+
+class _Line(NamedTuple):
+    text: str
+    statement: Statement
+
+
+def changed_lines(
+    before: bytes, after: bytes, redact: Callable[[str], str]
+) -> list[Json]:
+    """Return the lines that change: {"sign": "+" or "-", "line"}, without neighbours.
+
+    Both texts are valid TOML.
+    """
+    old, new = [*_lines(before)], [*_lines(after)]
+    texts = [[line.text for line in lines] for lines in (old, new)]
+    blocks = difflib.SequenceMatcher(a=texts[0], b=texts[1]).get_opcodes()
+    rows = list[Json]()
+    for tag, old_begin, old_end, new_begin, new_end in blocks:
+        if tag == "equal":
+            continue
+        signed = [("-", line) for line in old[old_begin:old_end]]
+        signed += [("+", line) for line in new[new_begin:new_end]]
+        for sign, line in signed:
+            shown = _show_line(line, redact, notes=not before)
+            rows.append({"sign": sign, "line": shown})
+    return rows
+
+
+def _lines(raw: bytes) -> Iterator[_Line]:
+    # Unlike splitlines: a value may have other ends of lines in it.
+    for statement in split_statements(decode_text(raw).text):
+        for text in statement.text.removesuffix("\n").split("\n"):
+            yield _Line(text, statement)
+
+
+def _show_line(line: _Line, redact: Callable[[str], str], *, notes: bool) -> str:
+    statement = line.statement
+    if statement.kind == KEY:
+        is_shown = _is_editable(statement, redact)
+    else:
+        is_shown = notes or statement.kind != NOTE
+    return redact(line.text) if is_shown or not line.text.strip() else _HIDDEN
+
+
+def _is_editable(statement: Statement, redact: Callable[[str], str]) -> bool:
+    table = statement.table
+    return table is not None and all(
+        find_editable(path) is not None and not hides_secret(value, redact)
+        for path, value in _leaves(tomllib.loads(statement.text), table)
+    )
+
+
+def _leaves(given: Any, path: SettingPath) -> Iterator[tuple[SettingPath, Any]]:
+    if isinstance(given, dict) and given:
+        for name, value in given.items():
+            yield from _leaves(value, (*path, name))
+    else:
+        yield path, given
+
+
+_MOST_LINES = 1000
+
+
+class SettingsPage(NamedTuple):
+    """The settings file of a daemon; `judge` makes settings of what it may say.
+
+    `find_moves` returns what is wrong with changes of what it says.
+    """
+
+    file: Path
+    paths: Paths
+    judge: Callable[[Tables], Settings]
+    options: Mapping[str, str]
+    needs_restart: Callable[[SettingPath], bool]
+    redact: Callable[[str], str]
+    find_moves: Callable[[Tables, Tables], list[SettingFault]]
+
+    def read(self, current: Settings) -> dict[str, Any]:
+        """Return the form; `blocked` says why nothing can be changed, if so."""
+        given: dict[str, Any] = {}
+        blocked, error, revision, faults = "", "", "", list[Json]()
+        try:
+            raw = self._read_file().raw
+            revision = _revision(raw)
+            given = decode_settings(raw or b"", self.file)
+            if raw is not None:
+                self.judge(given)
+        except ConfigError as reason:
+            found = faults_of(reason)
+            error = str(reason) if found else reason.sentence
+            faults = write_faults(found)
+            blocked = "" if given or found else error
+        state = SettingsState(
+            current,
+            given,
+            environment_values(),
+            self.options,
+            self.needs_restart,
+            self.redact,
+        )
+        return {
+            "file": str(self.file),
+            "exists": os.path.lexists(self.file),
+            "revision": revision,
+            "blocked": blocked,
+            "error": error,
+            "faults": faults,
+            **make_form(state),
+        }
+
+    def preview(self, changes: Sequence[Change]) -> dict[str, Any]:
+        """Return what is wrong with changes, or the lines that they would change.
+
+        `more_lines` is how many there are beyond the first thousand.
+
+        Raises:
+            ConfigError: the file as it is cannot be changed.
+        """
+        before = self._read_file().raw
+        outcome = self._apply(before, changes)
+        lines = list[Json]()
+        if outcome.after is not None:
+            lines = changed_lines(before or b"", outcome.after, self.redact)
+        return {
+            "errors": write_faults(outcome.faults),
+            "lines": lines[:_MOST_LINES],
+            "more_lines": len(lines[_MOST_LINES:]),
+            "restart": self._restart(changes),
+        }
+
+    def write(self, revision: str, changes: Sequence[Change]) -> list[SettingFault]:
+        """Write changes into the file; return what is wrong with them, if they are.
+
+        Raises:
+            BadRequest: 409, the file is not that of the revision any more.
+            ConfigError: the file cannot be changed.
+        """
+        file = self._read_file()
+        if _revision(file.raw) != revision:
+            raise changed_error()
+        outcome = self._apply(file.raw, changes)
+        if outcome.after is not None and outcome.after != file.raw:
+            write_own_settings(self.paths, file, outcome.after)
+        return [*outcome.faults]
+
+    def _apply(self, before: bytes | None, changes: Sequence[Change]) -> Outcome:
+        outcome = apply_changes(before, changes, self.file, self.judge)
+        if outcome.after is None:
+            return outcome
+        texts = (before or b"", outcome.after)
+        moves = self.find_moves(*(decode_settings(raw, self.file) for raw in texts))
+        return Outcome(None, tuple(moves)) if moves else outcome
+
+    def _read_file(self) -> SettingsFile:
+        return read_own_settings(self.file, Path.home(), follows_link=False)
+
+    def _restart(self, changes: Sequence[Change]) -> list[str]:
+        paths = (change.path for change in changes)
+        return [".".join(path) for path in paths if self.needs_restart(path)]
+
+
+def write_faults(faults: Sequence[SettingFault]) -> list[Json]:
+    """Return faults as JSON."""
+    return [{"path": list(fault.path), "message": fault.message} for fault in faults]
+
+
+def changed_error() -> BadRequest:
+    """Return the error of a file that somebody else has changed meanwhile."""
+    return BadRequest(
+        "The settings file was changed meanwhile, by an editor or another page.",
+        code="settings_changed",
+        hint="Look at what is in it now, and save again.",
+        status=409,
+    )
+
+
+def _revision(raw: bytes | None) -> str:
+    return "" if raw is None else bytes_digest(raw)

@@ -1,0 +1,92 @@
+// Values as people read them, in the language of the page.
+
+import { language, t } from "./texts.js";
+
+// Controls, what changes the order of letters, and what has no width. Joiners stay in
+// scripts that need them and in emoji, and what chooses between two looks behind a
+// character that has two: as byok/core/escapes.py does for terminals, but lines stay lines.
+const JOINED = String.raw`\u0600-\u109f\u1780-\u18af\ua840-\uabff\ufb50-\ufdff\ufe70-\ufefc` +
+  String.raw`\u2190-\u2bff\u{1f000}-\u{1faff}`;
+const TWO_LOOKS = String.raw`\xa9\xae\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297` +
+  String.raw`\u3299\u{1f000}-\u{1faff}`;
+const UNSEEN = new RegExp([
+  String.raw`(?![\t\n])[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\ufff9-\ufffb]`,
+  String.raw`(?![\u200c\u200d\ufe0e\ufe0f])\p{DI}`,
+  String.raw`(?<![${JOINED}\ufe0f])[\u200c\u200d]|[\u200c\u200d](?![${JOINED}])`,
+  String.raw`(?<![${TWO_LOOKS}])[\ufe0e\ufe0f](?!\u20e3)`,
+].join("|"), "gu");
+
+// Return a text in which everything can be seen: what cannot is shown by its number.
+export function visible(value) {
+  return String(value).replace(UNSEEN, (found) => {
+    const code = found.codePointAt(0);
+    if (code > 0xffff) return `\\U${code.toString(16).padStart(8, "0")}`;
+    const wide = code >= 0x100;
+    return `\\${wide ? "u" : "x"}${code.toString(16).padStart(wide ? 4 : 2, "0")}`;
+  });
+}
+
+// Formatters are kept: to make one takes longer than to format a hundred values.
+const formatters = new Map();
+
+function formatterOf(kind, options) {
+  const key = `${kind.name} ${language()} ${JSON.stringify(options)}`;
+  if (!formatters.has(key)) formatters.set(key, new kind(language(), options));
+  return formatters.get(key);
+}
+
+export function number(value, digits = 0) {
+  if (value === null || value === undefined) return "–";
+  return formatterOf(Intl.NumberFormat, { maximumFractionDigits: digits }).format(value);
+}
+
+// Return a large number shortly, as 1.2M.
+export function short(value) {
+  if (value === null || value === undefined) return "–";
+  const options = { notation: "compact", maximumFractionDigits: 1 };
+  return formatterOf(Intl.NumberFormat, options).format(value);
+}
+
+// Return a share of 1 in per cent.
+export function percent(value) {
+  if (value === null || value === undefined) return "–";
+  const options = { style: "percent", maximumFractionDigits: 1 };
+  return formatterOf(Intl.NumberFormat, options).format(value);
+}
+
+// Return US dollars; null is unknown, which is never shown as 0.
+export function dollars(value) {
+  if (value === null || value === undefined) return t("unknown");
+  const digits = value !== 0 && Math.abs(value) < 1 ? 4 : 2;
+  return currency(value, { minimumFractionDigits: digits, maximumFractionDigits: digits });
+}
+
+// Return US dollars with as few digits as an axis needs.
+export const shortDollars = (value) => currency(value, { maximumFractionDigits: 4 });
+
+function currency(value, digits) {
+  const options = { style: "currency", currency: "USD", ...digits };
+  return formatterOf(Intl.NumberFormat, options).format(value);
+}
+
+// Return a duration in seconds as 840 ms, 3.2 s, 2 min 5 s, 3 h 20 min or 4 d 7 h.
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined) return "–";
+  if (seconds < 0.9995) return t("time.ms", { count: Math.round(seconds * 1000) });
+  if (seconds < 59.95) return t("time.s", { count: number(seconds, 1) });
+  const whole = Math.round(seconds);
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 60) return t("time.min", { count: minutes, rest: whole % 60 });
+  const hours = Math.floor(minutes / 60);
+  if (hours < 24) return t("time.h", { count: hours, rest: minutes % 60 });
+  return t("time.d", { count: Math.floor(hours / 24), rest: hours % 24 });
+}
+
+// Return a time in seconds since 1970, with the day unless it is today.
+export function time(seconds) {
+  const moment = new Date(seconds * 1000);
+  const today = new Date().toDateString() === moment.toDateString();
+  const options = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" };
+  if (!today) Object.assign(options, { month: "short", day: "numeric" });
+  return formatterOf(Intl.DateTimeFormat, options).format(moment);
+}

@@ -1,0 +1,58 @@
+"""The settings of the user: sections, sources, validation.
+
+What is named here is imported when it is used: the sections of features need
+`byok.settings.section`, and the settings as a whole need those sections.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from byok.settings.loading import (
+        check_files,
+        check_models,
+        check_settings,
+        chosen_models,
+        example,
+        foreign_variables,
+        load_settings,
+        make_settings,
+        mask_settings,
+        upstream_named,
+        upstream_names,
+    )
+    from byok.settings.sections import DEFAULT_PORT, UpstreamSettings
+    from byok.settings.settings import Settings
+
+__all__ = [
+    "DEFAULT_PORT",
+    "Settings",
+    "UpstreamSettings",
+    "check_files",
+    "check_models",
+    "check_settings",
+    "chosen_models",
+    "example",
+    "foreign_variables",
+    "load_settings",
+    "make_settings",
+    "mask_settings",
+    "upstream_named",
+    "upstream_names",
+]
+_HOMES = {
+    "loading": (
+        *("check_files", "check_models", "check_settings", "chosen_models", "example"),
+        *("foreign_variables", "load_settings", "make_settings", "mask_settings"),
+        *("upstream_named", "upstream_names"),
+    ),
+    "sections": ("DEFAULT_PORT", "UpstreamSettings"),
+    "settings": ("Settings",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{home}"), name)
+    raise AttributeError(f"{__name__} has no {name}")

@@ -1,0 +1,303 @@
+"""The key ladder: the sources of a key, in the order in which they are tried.
+
+The order is: `api_key_env`, `api_key_cmd` or a variable in `key_names`; the systemd
+credential `byok.NAME`; `BYOK_KEY_<NAME>`; the vendor's own variable, such as
+`OPENAI_API_KEY`; the OS keyring; the encrypted vault. A source of the first kind is
+exclusive: with a fallback, a typo would silently send another key, perhaps of another
+account.
+
+Otherwise explicit sources come before ambient ones, and cheap ones before those that
+may open a dialog. A service manager or shell sets a credential or variable for this
+process, so it overrides a stored key. `BYOK_KEY_<NAME>` can only be meant for byok, so
+it comes before the vendor's variable, which applies to the vendor's own address only:
+`OPENAI_API_KEY` must not be sent to a gateway that imitates OpenAI. For local servers,
+which rarely need a key, `stores=False` leaves keyring and vault out.
+
+Stored keys are named `NAME@scheme://host:port`. If they were named after the upstream
+alone, anybody who can change `base_url` could have the key sent to another host. Now
+such a change finds no key, and the user has to set it again.
+
+A store that fails (locked, damaged, no backend) does not end the search; its reason is
+shown only if no key is found. A named source or a credential that fails does raise,
+because there the intention is clear. Empty values count as not found, so that an empty
+variable in a shell profile does not hide the keyring.
+
+The key command runs without a shell, outside the working folder and without keys in its
+environment, so that a repository can neither replace it nor read from it. Its output is
+limited and never shown. The whole process group is killed at the timeout: a surviving
+child would keep the pipe open and block the reader.
+"""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from byok.core.errors import ByokError, ConfigError, KeyMissing
+from byok.core.platform.programs import run_program, safe_path_entries
+from byok.settings.keys.keyring_store import KeyringStore
+from byok.settings.keys.vault import Vault
+
+# The environment variables in which keys are looked for.
+
+
+TEAM_INDEX = "team-index"  # the name of the team's server, beside those of upstreams
+TEAM_SALT = "salt"  # the label of the team's salt, beside the key of that server
+
+
+def own_variable(upstream: str, label: str = "") -> str:
+    """Return `BYOK_KEY_<UPSTREAM>`, or `BYOK_KEY_<UPSTREAM>__<LABEL>`."""
+    name = f"{upstream}__{label}" if label else upstream
+    return f"BYOK_KEY_{name.upper().replace('-', '_')}"
+
+
+# Validate keys, and identify them by fingerprint without showing them.
+
+
+SHORTEST = 8
+LONGEST = 512
+
+
+def clean_key(raw: str, *, shortest: int = SHORTEST) -> str:
+    """Return a pasted key without spaces, quotes and `Bearer` around it.
+
+    Raises:
+        ConfigError: the rest cannot be a key; the message never contains the value.
+    """
+    key = raw.strip()
+    if len(key) > 1 and key[0] == key[-1] and key[0] in "\"'":
+        key = key[1:-1].strip()
+    while key[:7].lower() == "bearer ":
+        key = key[7:].strip()
+    if len(key) < shortest:
+        raise ConfigError(f"A key has at least {shortest} characters; this has fewer.")
+    if len(key) > LONGEST:
+        raise ConfigError(f"A key has at most {LONGEST} characters; this has more.")
+    if not all("!" <= char <= "~" for char in key):
+        raise ConfigError(
+            "A key has printable ASCII characters only and no spaces; this has others.",
+            hint="Copy it again from the provider's page.",
+        )
+    return key
+
+
+def fingerprint(key: str) -> str:
+    """Return the first 8 hex digits of its SHA-256, to tell keys apart."""
+    return hashlib.sha256(key.encode()).hexdigest()[:8]
+
+
+_COMMAND_SECONDS = 5
+_COMMAND_BYTES = 4096  # of a command, and of a credential
+
+
+@dataclass(frozen=True, slots=True)
+class KeyWanted:
+    """The upstream that needs a key, and the sources that apply to it.
+
+    `named_env` and `command` are the user's `api_key_env` and `api_key_cmd`;
+    `preset_env` is the vendor's variable, "" if the address is not the vendor's. A
+    `label` tells several keys of one upstream apart.
+    """
+
+    name: str
+    base_url: str
+    preset_env: str = ""
+    named_env: str = ""
+    command: tuple[str, ...] = ()
+    label: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name of the upstream, and of the key if there are several."""
+        return f"{self.name}/{self.label}" if self.label else self.name
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port of the upstream."""
+        parts = urlsplit(self.base_url)
+        return f"{parts.scheme}://{parts.netloc}"
+
+    @property
+    def entry(self) -> str:
+        """The name under which keyring and vault store the key."""
+        return f"{self.title}@{self.origin}"
+
+    @property
+    def own_env(self) -> str:
+        """The variable `BYOK_KEY_<NAME>`, or `BYOK_KEY_<NAME>__<LABEL>`."""
+        return own_variable(self.name, self.label)
+
+    @property
+    def credential(self) -> str:
+        """The systemd credential, `byok.NAME` or `byok.NAME.LABEL`."""
+        return f"byok.{self.title.replace('/', '.')}"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundKey:
+    """A key and its source; repr does not show the value."""
+
+    value: str = field(repr=False)
+    source: str
+
+
+class KeyLadder:
+    """Looks for keys in all sources; may block for seconds, so call it in a thread."""
+
+    def __init__(
+        self,
+        *,
+        environ: Mapping[str, str] = os.environ,
+        keyring: KeyringStore | None = None,
+        vault: Vault | None = None,
+    ) -> None:
+        self._environ = environ
+        self.keyring = keyring or KeyringStore()
+        self.vault = vault
+
+    def find(self, wanted: KeyWanted, *, stores: bool = True) -> FoundKey:
+        """Return the first key found; without `stores`, skip keyring and vault.
+
+        Raises:
+            KeyMissing: none was found; the message lists what was tried.
+            ConfigError: a named source failed, or its value cannot be a key.
+        """
+        tried: list[str] = []
+        failed: dict[str, ByokError] = {}
+        for source, value in self._rungs(wanted, failed, stores):
+            if value.strip():
+                return FoundKey(_clean(value, source), source)
+            tried.append(source)
+        cure = f"Run: byok keys set {wanted.title}"
+        if self.vault is not None and self.vault.label in failed:
+            cure = failed[self.vault.label].hint or cure  # the key may be in there
+        if wanted.named_env:
+            cure = (
+                f"Set the variable {wanted.named_env}, or remove it from the settings."
+            )
+        unread = tuple(f"{label} ({error})" for label, error in failed.items())
+        raise KeyMissing(
+            f"No key was found for {wanted.title} ({wanted.origin}); "
+            f"looked in: {', '.join((*tried, *unread))}.",
+            hint=cure,
+            unread=unread,
+        )
+
+    def loose_source(self, wanted: KeyWanted) -> str:
+        """Return the source that would give a key for any address, "" if none would.
+
+        That of stores, and the vendor's variable, belong to an address.
+        """
+        if wanted.named_env:
+            return wanted.named_env
+        if wanted.command:
+            return "api_key_cmd"
+        folder = self._environ.get("CREDENTIALS_DIRECTORY", "")
+        if folder and os.path.lexists(Path(folder) / wanted.credential):
+            return wanted.credential
+        return wanted.own_env if self._environ.get(wanted.own_env, "").strip() else ""
+
+    def _rungs(
+        self, wanted: KeyWanted, failed: dict[str, ByokError], stores: bool
+    ) -> Iterator[tuple[str, str]]:
+        if wanted.named_env:
+            yield wanted.named_env, self._environ.get(wanted.named_env, "")
+            return
+        if wanted.command:
+            yield "api_key_cmd", _run(wanted)
+            return
+        if folder := self._environ.get("CREDENTIALS_DIRECTORY", ""):
+            yield "systemd credential", _credential(Path(folder), wanted.credential)
+        for variable in (wanted.own_env, wanted.preset_env):
+            if variable:
+                yield variable, self._environ.get(variable, "")
+        for store in (self.keyring, self.vault) if stores else ():
+            if store is None:
+                continue
+            try:
+                yield store.label, store.get(wanted.entry) or ""
+            except ByokError as error:
+                failed[store.label] = error
+
+
+def _clean(value: str, source: str) -> str:
+    try:
+        return clean_key(value, shortest=1)
+    except ConfigError as error:
+        hint = error.hint or f"Correct what {source} gives."
+        raise ConfigError(f"{source}: {error}", hint=hint) from None
+
+
+def _credential(folder: Path, name: str) -> str:
+    try:
+        with (folder / name).open("rb") as file:
+            return file.read(_COMMAND_BYTES).decode()
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"The systemd credential {name} cannot be read.") from (error)
+
+
+def _program(name: str) -> str:
+    """Return the path of the key program; never one in the current folder."""
+    if Path(name).is_absolute():
+        return name
+    folders = list(map(str, safe_path_entries()))
+    found = shutil.which(name, path=os.pathsep.join(folders))
+    if found is None or str(Path(found).parent) not in folders:
+        raise ConfigError(
+            f"api_key_cmd: the program {name} was not found.",
+            hint="Install it, or use its absolute path.",
+        )
+    return found
+
+
+def _environment(wanted: KeyWanted) -> dict[str, str]:
+    """Return the environment without the variables that hold keys."""
+    own = {wanted.own_env, wanted.preset_env, wanted.named_env}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not (name in own or name.startswith("BYOK_") or name.endswith("_API_KEY"))
+    }
+
+
+def _home() -> Path | None:
+    """Return the home folder, in which the command runs: its files are the user's."""
+    home = Path("~").expanduser()
+    return home if home.is_dir() else None
+
+
+def _run(wanted: KeyWanted) -> str:
+    """Run the user's key command and return its first line.
+
+    Raises:
+        ConfigError: it cannot be run, fails, prints nothing, or takes too long.
+    """
+    program, *arguments = wanted.command
+    try:
+        ended = run_program(
+            [_program(program), *arguments],
+            _environment(wanted),
+            seconds=_COMMAND_SECONDS,
+            most=_COMMAND_BYTES,
+            folder=_home(),
+        )
+    except OSError as error:
+        raise _no_key_of(wanted, f"cannot be run: {error.strerror}") from error
+    if ended.was_late:
+        raise _no_key_of(wanted, f"did not answer within {_COMMAND_SECONDS} seconds")
+    if ended.exit_code and not ended.was_cut:
+        raise _no_key_of(wanted, f"ended with exit code {ended.exit_code}")
+    first = ended.out.decode("utf-8", "replace").partition("\n")[0]
+    if not first.strip():
+        raise _no_key_of(wanted, "printed nothing")
+    return first
+
+
+def _no_key_of(wanted: KeyWanted, why: str) -> ConfigError:
+    hint = f"Run api_key_cmd of [upstreams.{wanted.name}] by hand, and correct it."
+    return ConfigError(f"api_key_cmd {why}.", hint=hint)

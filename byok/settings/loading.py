@@ -1,0 +1,430 @@
+"""Read the settings by precedence, check what they name, and show them masked.
+
+Only the user's own configuration folder is read, never a workspace or the current
+directory: a repository must not be able to redirect a key.
+"""
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+from pydantic_settings import SettingsError
+
+from byok.core.errors import ConfigError
+from byok.core.escapes import shell_word
+from byok.dialects.presets import DEMO, PRESETS
+from byok.settings.faults import fault_message, fault_rows
+from byok.settings.section import SettingsClash
+from byok.settings.sections import FactSettings, ModelSettings, UpstreamSettings
+from byok.settings.settings import Settings
+
+# Who sets a setting that the file does not decide: a variable of the environment.
+
+
+def variable_of(
+    path: Sequence[int | str], environ: Mapping[str, str] = os.environ
+) -> str:
+    """Return the variable that sets a setting, or a section around it; "" if none."""
+    given = {name.upper(): name for name in environ}
+    names = ("__".join(map(str, path[:n])) for n in range(len(path), 0, -1))
+    variables = (f"BYOK_{name}".upper() for name in names)
+    return next((given[name] for name in variables if name in given), "")
+
+
+def environment_values() -> dict[str, Any]:
+    """Return what the environment of this process sets, as tables of values.
+
+    Raises:
+        SettingsError: a table of it is no JSON.
+    """
+    from pydantic_settings import EnvSettingsSource
+
+    return EnvSettingsSource(Settings)()
+
+
+LARGEST = 2**16  # bytes of a file: tomllib needs quadratic time for deep tables
+EXAMPLE = "config.example.toml"
+_BOM = "\ufeff"  # editors of Windows put it first
+_RESERVED = ("BYOK_HOME", "BYOK_SHARED", "BYOK_VENV")
+_PREFIXES = ("BYOK_KEY_", "BYOK_VAULT_")
+
+
+def load_settings(
+    path: Path,
+    overrides: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Settings:
+    """Read and validate the settings; a missing file counts as empty.
+
+    Raises:
+        ConfigError: names the file, the key and what is expected, never a value.
+    """
+    return make_settings(_read_toml(path), path, overrides, environ)
+
+
+def make_settings(
+    given: Mapping[str, Any],
+    path: Path,
+    overrides: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Settings:
+    """Validate tables of values as if they stood in the settings file.
+
+    Raises:
+        ConfigError: as in `load_settings`.
+    """
+    _check_environment(environ)
+    try:
+        return Settings(**{"_toml": given, **(overrides or {})})
+    except ValidationError as error:
+        raise ConfigError(
+            "\n".join(
+                _explain(_source(row["loc"], path, overrides, environ), row)
+                for row in fault_rows(error)
+            ),
+            hint="byok config example describes every key.",
+        ) from error
+    except SettingsError as error:
+        raise ConfigError(
+            f"Environment: {error}.", hint="Write lists and tables as JSON."
+        ) from None
+
+
+def example() -> str:
+    """Return the example file: every key with its default and an explanation."""
+    packed = resources.files(__package__) / EXAMPLE
+    in_checkout = Path(__file__).parents[2] / EXAMPLE
+    return (packed if packed.is_file() else in_checkout).read_text("utf-8")
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        _check_file(path)
+        return decode_settings(path.read_bytes(), path)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def decode_settings(raw: bytes, path: Path) -> dict[str, Any]:
+    """Return what a text says, as tables of values.
+
+    Raises:
+        ConfigError: it is too large, or not valid TOML; the message names the line.
+    """
+    if len(raw) > LARGEST:
+        raise _too_large(path)
+    try:
+        return tomllib.loads(raw.decode("utf-8").removeprefix(_BOM))
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not valid UTF-8 (byte {error.start}).") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}.") from None
+    except RecursionError:
+        raise ConfigError(f"{path} is nested too deeply.") from None
+    except ValueError:
+        raise ConfigError(f"{path} contains a number that is too long.") from None
+
+
+def _check_file(path: Path) -> None:
+    facts = path.stat()
+    if not path.is_file():
+        raise ConfigError(f"{path} is not a file.")
+    if facts.st_size > LARGEST:
+        raise _too_large(path)
+    if hasattr(os, "geteuid"):
+        if facts.st_uid != os.geteuid():
+            raise ConfigError(f"{path} belongs to another user.")
+        if facts.st_mode & 0o022:
+            raise ConfigError(
+                f"{path} can be changed by other users.",
+                hint=f"Run: chmod go-w {shell_word(path)}",
+            )
+
+
+def _too_large(path: Path) -> ConfigError:
+    return ConfigError(f"{path} is too large for a settings file (64 KiB at most).")
+
+
+def _check_environment(environ: Mapping[str, str]) -> None:
+    for name in environ:
+        if _is_foreign(name) and "__" in name:
+            raise ConfigError(
+                f"Unknown environment variable {name}.{_guess(name)}",
+                hint="Settings have the form BYOK_<SECTION>__<KEY>, for example "
+                "BYOK_SERVER__PORT.",
+            )
+
+
+def foreign_variables(environ: Mapping[str, str] = os.environ) -> list[str]:
+    """Return warnings about `BYOK_*` variables that match no setting.
+
+    They may belong to another program. Unknown ones with two underscores, a form that
+    only byok uses, are refused by load_settings.
+    """
+    return [
+        f"Ignoring the unknown environment variable {name}.{_guess(name)}"
+        for name in environ
+        if _is_foreign(name)
+    ]
+
+
+def _is_foreign(name: str) -> bool:
+    if not name.startswith("BYOK_") or name in _RESERVED or name.startswith(_PREFIXES):
+        return False
+    section = name.removeprefix("BYOK_").partition("__")[0].lower()
+    return section not in Settings.model_fields
+
+
+def _guess(name: str) -> str:
+    given = name.removeprefix("BYOK_")
+    close = difflib.get_close_matches(given, known := _variables(), n=1, cutoff=0.75)
+    close += [k for k in known if k.endswith(f"__{given}") or k.startswith(f"{given}_")]
+    return f" Did you mean BYOK_{close[0]}?" if given and close else ""
+
+
+def _variables() -> list[str]:
+    names = [*_RESERVED, "BYOK_KEY_<NAME>"]
+    for section in Settings.model_fields:
+        below = f"{section}__<NAME>" if section == "upstreams" else section
+        keys = [f"{below}__{key}" for key in _keys_of_section([section])]
+        names += [f"BYOK_{key.upper()}" for key in keys or [section]]
+    return [name.removeprefix("BYOK_") for name in names]
+
+
+def _source(
+    place: Sequence[int | str],
+    path: Path,
+    overrides: Mapping[str, Any] | None,
+    environ: Mapping[str, str],
+) -> str:
+    """Return where a setting came from: the command line, a variable or the file."""
+    if place and place[0] in (overrides or {}):
+        return "the command line"
+    return variable_of(place, environ) or str(path)
+
+
+def _explain(path: str, row: ErrorDetails) -> str:
+    place = [str(part) for part in row["loc"]]
+    key = ".".join(place)
+    message = fault_message(row)
+    if row["type"] == "extra_forbidden":
+        known = _keys_of_section(place[:-1])
+        close = difflib.get_close_matches(place[-1], known, n=1)
+        guess = f" Did you mean {close[0]}?" if close else ""
+        return f"{path}: unknown key {key}.{guess}"
+    return f"{path}: {key}: {message}." if key else f"{path}: {message}."
+
+
+def _keys_of_section(place: list[str]) -> list[str]:
+    if place[:1] == ["upstreams"] and "facts" in place:
+        return list(FactSettings.model_fields)
+    if place[:1] == ["upstreams"]:
+        return list(UpstreamSettings.model_fields)
+    section: type[BaseModel] = Settings
+    for name in place:
+        field = section.model_fields.get(name)
+        kind = field.annotation if field else None
+        if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+            return []
+        section = kind
+    return list(section.model_fields)
+
+
+# Resolve `--upstream`: a name from the settings, a preset, or a URL.
+
+
+CUSTOM = "custom"
+_ADDRESS = re.compile(r"[\w.-]+:\d{1,5}(/[\w./-]*)?", re.ASCII)  # without http://
+
+
+def upstream_named(wanted: str, settings: Settings) -> tuple[str, UpstreamSettings]:
+    """Return the name and section of an upstream given by name, preset or URL.
+
+    Raises:
+        ConfigError: it is none of these.
+    """
+    if wanted in settings.upstreams:
+        return wanted, settings.upstreams[wanted]
+    if "://" in wanted:
+        return CUSTOM, _custom(wanted)
+    if wanted == "azure":
+        raise ConfigError(
+            "azure needs the address of your resource.",
+            hint="Set base_url under [upstreams.azure] in your settings file "
+            "(byok config path).",
+        )
+    if wanted == DEMO or (wanted in PRESETS and PRESETS[wanted].base_url):
+        return wanted, UpstreamSettings(type=wanted)
+    known = ", ".join(upstream_names(settings.upstreams))
+    hint = f"Use one of {known}, or a URL."
+    if _ADDRESS.fullmatch(wanted):
+        hint = f"A URL begins with http:// or https://, such as http://{wanted}"
+    raise ConfigError(f"Unknown upstream {wanted!r}.", hint=hint)
+
+
+def upstream_names(own: Iterable[str]) -> list[str]:
+    """Return the names that `--upstream` takes, the user's own first."""
+    return list(dict.fromkeys((*own, *PRESETS, DEMO)))
+
+
+def _custom(url: str) -> UpstreamSettings:
+    try:
+        return Settings(upstreams={CUSTOM: {"base_url": url}}).upstreams[CUSTOM]
+    except ValidationError as error:
+        row = fault_rows(error)[0]
+        if row["loc"][-1:] == ("base_url",):
+            raise ConfigError(f"The upstream's URL {fault_message(row)}.") from error
+        raise ConfigError(
+            "The upstream's URL is plain http to another machine.",
+            hint="Use https, or add a section to the settings with "
+            "allow_insecure_http = true.",
+        ) from error
+
+
+# Validation beyond types: files, models and upstreams that the settings name.
+
+
+_FALLBACK = " fallback"
+
+
+def check_settings(settings: Settings, upstream: str = "", model: str = "") -> None:
+    """Check everything that `byok serve` would refuse, without asking an upstream.
+
+    `upstream` and `model` are the options of `byok serve`.
+
+    Raises:
+        ConfigError: names the key, or the upstream that is not configured.
+    """
+    check_files(settings)
+    if settings.embeddings.on:
+        _find_upstream(settings.embeddings.upstream, settings)
+    named = [_find_upstream(upstream, settings)] if upstream else []
+    # If no upstream is chosen, byok may pick any preset at start.
+    check_models(settings, [*named, *settings.upstreams] or [*PRESETS, DEMO], model)
+
+
+def _find_upstream(wanted: str, settings: Settings) -> str:
+    try:
+        return upstream_named(wanted, settings)[0]
+    except ConfigError as error:
+        places = (("embeddings", "upstream"), ("upstreams", wanted))
+        raise error from SettingsClash(str(error), *places)
+
+
+def check_files(settings: Settings) -> None:
+    """Check that the files named in the settings exist.
+
+    Raises:
+        ConfigError: names the key.
+    """
+    named = {
+        "network.ca_file": settings.network.ca_file,
+        "embeddings.team.ca_file": settings.embeddings.team.ca_file,
+    }
+    for name, upstream in settings.upstreams.items():
+        named[f"upstreams.{name}.ca_file"] = upstream.ca_file
+    for key, file in named.items():
+        if file and not Path(file).is_file():
+            raise ConfigError(
+                f"{key}: the file {file} does not exist."
+            ) from SettingsClash(key, tuple(key.split(".")))
+
+
+def check_models(settings: Settings, upstreams: Collection[str], model: str) -> None:
+    """Check that the models chosen in the settings belong to these upstreams.
+
+    Raises:
+        ConfigError: a model names another upstream, or a fallback none.
+    """
+    routing = settings.routing
+    for what, given in chosen_models(settings, model):
+        wanted = routing.aliases.get(given.removeprefix("byok:"), given)
+        if not wanted.startswith("byok:"):
+            if what.endswith(_FALLBACK):
+                raise ConfigError(
+                    f"The {what} model {wanted!r} is no alias.",
+                    hint="Add it to [routing.aliases], or write byok:<upstream>:"
+                    "<model>.",
+                ) from SettingsClash(wanted, _path_of(what))
+            continue
+        from byok.core.model_ids import split_id
+
+        name, _ = split_id(wanted) or ("", "")
+        if name not in upstreams:
+            known = ", ".join(dict.fromkeys(upstreams))
+            raise ConfigError(
+                f"The {what} model {wanted!r} names an upstream that is not "
+                "configured.",
+                hint=f"Add [upstreams.{name or 'NAME'}] to the settings, or choose a "
+                f"model of one of these: {known}.",
+            ) from SettingsClash(wanted, _path_of(what), ("upstreams", name))
+
+
+def _path_of(what: str) -> tuple[str, ...]:
+    """Return the setting that names a model for something."""
+    purpose = what.removesuffix(_FALLBACK)
+    if purpose != what:
+        return ("routing", "fallback", purpose)
+    if what == "default":
+        return ("routing", "default")
+    table = "models" if what in ModelSettings.model_fields else "aliases"
+    return ("routing", table, what)
+
+
+def chosen_models(settings: Settings, model: str = "") -> Iterator[tuple[str, str]]:
+    """Give the models that the settings name, each with what it is for.
+
+    `model` stands for the default one of the settings.
+    """
+    routing = settings.routing
+    yield "default", model or routing.default
+    yield from routing.models
+    for name, wanted in routing.aliases.items():
+        yield name, wanted
+    for purpose, models in routing.fallback:
+        for wanted in models:
+            yield f"{purpose}{_FALLBACK}", wanted
+
+
+# Settings for display, with every value that could be a secret masked.
+
+
+_USER = re.compile(r"(?<=://)[^/\s@]*@")
+
+
+def mask_settings(settings: Settings) -> dict[str, Any]:
+    """Return the settings as JSON, without secrets."""
+    shown = settings.model_dump(mode="json")
+    for section in (*shown.values(), *shown["upstreams"].values()):
+        for field in {"headers", "extra_body"} & section.keys():
+            section[field] = dict.fromkeys(section[field], "***")
+    for upstream in shown["upstreams"].values():
+        upstream["query"] = {name: "***" for name in upstream["query"]}
+        upstream["api_key_cmd"] = upstream["api_key_cmd"][:1]
+    masked: dict[str, Any] = _without_users(shown)
+    return masked
+
+
+def _without_users(shown: Any, name: str = "") -> Any:
+    """Drop user and password of every address, wherever it stands in the settings."""
+    match shown:
+        case dict():
+            return {key: _without_users(value, key) for key, value in shown.items()}
+        case list():
+            return [_without_users(value) for value in shown]
+        case str() if name == "proxy":  # only there a password may have any character
+            scheme, found, rest = shown.partition("://")
+            return f"{scheme}{found}{rest.rpartition('@')[2]}"
+        case str():
+            return _USER.sub("", shown)
+        case _:
+            return shown

@@ -1,0 +1,115 @@
+"""Read the user's settings file, and replace it after a backup."""
+
+import os
+import re
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from byok.clients.settings_file import (
+    BY_HAND,
+    SettingsFile,
+    read_settings_file,
+    replace_settings_file,
+)
+from byok.core.errors import ConfigError
+from byok.core.escapes import shell_word
+from byok.core.platform.paths import Paths, make_private, write_private
+from byok.settings.loading import LARGEST
+
+_BACKUPS = "settings_backups"
+_BACKUP = re.compile(r"config-\d{8}T\d{6}Z\.toml")
+_MOST_BACKUPS = 50
+
+
+def read_own_settings(
+    path: Path, home: Path, *, follows_link: bool = True
+) -> SettingsFile:
+    """Read the settings file; nothing is made where it is missing.
+
+    A link inside of the home is followed, unless `follows_link` is False.
+
+    Raises:
+        ConfigError: it is not the user's own plain file, or cannot be changed.
+    """
+    if not path.parent.is_dir():
+        return SettingsFile(path, None)
+    if path.is_symlink() and not follows_link:
+        raise ConfigError(
+            f"{path} is a link.",
+            hint="Change the file that it leads to; byok uses it within seconds.",
+        )
+    try:
+        file = read_settings_file(path, home, largest=LARGEST)
+    except ConfigError as error:
+        cure = error.hint.removesuffix(BY_HAND)  # that is about other programs' files
+        raise error.with_hint(cure.rstrip()) from None
+    if os.name == "posix" and file.raw is not None:
+        _check_mode(file.path)
+    return file
+
+
+def _check_mode(path: Path) -> None:
+    """Refuse what others may have written: a change would make it the user's own.
+
+    byok reads no such file either.
+    """
+    if path.stat().st_mode & 0o022:
+        raise ConfigError(
+            f"{path} can be changed by other users.",
+            hint=f"Look through it, then run: chmod go-w {shell_word(path)}",
+        )
+
+
+def write_own_settings(
+    paths: Paths,
+    file: SettingsFile,
+    content: bytes,
+    clock: Callable[[], float] = time.time,
+) -> Path | None:
+    """Replace the settings file atomically; return where the former one was saved.
+
+    Only the owner may read it from then on. The last 50 former files are kept.
+
+    Raises:
+        ConfigError: it has changed since it was read, or cannot be written.
+    """
+    backup = None
+    if file.raw is None:
+        make_private(file.path.parent)
+    else:
+        backup = _free_name(paths.state_dir / _BACKUPS, clock())
+        try:
+            write_private(backup, file.raw)
+        except OSError as error:
+            raise ConfigError(
+                f"{backup}: {error.strerror}. Nothing was changed.",
+                hint="The settings are saved there before they are changed.",
+            ) from None
+        _remove_old(backup.parent)
+    replace_settings_file(file, content)
+    if os.name == "posix":
+        file.path.chmod(0o600)
+    return backup
+
+
+def _free_name(folder: Path, moment: float) -> Path:
+    """Return a backup's name; in a second that has one already, that of a later one."""
+    while True:
+        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(moment))
+        path = folder / f"config-{stamp}.toml"
+        if not os.path.lexists(path):
+            return path
+        moment += 1
+
+
+def _remove_old(folder: Path) -> None:
+    """Remove the oldest backups, and nothing that is named in another way."""
+    found = sorted(
+        (path for path in folder.iterdir() if _BACKUP.fullmatch(path.name)),
+        reverse=True,
+    )
+    for path in found[_MOST_BACKUPS:]:
+        if stat.S_ISREG(path.lstat().st_mode):
+            path.unlink(missing_ok=True)

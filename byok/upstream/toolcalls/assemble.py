@@ -1,0 +1,376 @@
+"""Assemble complete tool calls from the fragments of a stream.
+
+Calls wait for the end of the answer, because a client runs a tool as soon as it sees
+the call. A cut stream may end on valid JSON by chance, and half a command is worse than
+none. So no call leaves before the upstream reported the end, and none at all if it
+stopped at the output limit: a Notice tells the user. Only the place of a call is told
+early (ToolCallPlace), as several providers want the history back in its exact order.
+
+Matching fragments to calls needs rules, because compatible servers disagree: recorded
+streams repeat name and id in every delta, send ids that are empty or null after the
+first one, count indexes from 1, leave them out or repeat them, and send several whole
+calls in one delta. A fragment belongs to the call with its id, else to the one with its
+index, else to the last one. A new id at a known index opens a new call only if it
+brings a name. Widely used decoders concatenate repeated names (`viewview`); here names
+are joined only while the result begins the name of an offered tool. A name in a known
+wrapping (`functions.view`) is that of the only offered tool that it can mean.
+
+Some hosts give a call and leave its text in the answer as well. Such a printed call
+(`printed/`) is made only if the same one was not given.
+
+What breaks if this changes: joining by index alone merges parallel calls of servers
+that repeat an index; joining by id alone loses the fragments without one; passing calls
+on early runs half commands; without `_MOST_LOOKS` an answer with many closing braces
+costs quadratic time. Every rule has its test in
+tests/upstream/toolcalls/test_assemble.py.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from byok.core.chat import ProviderData, RepairMode, ToolCall, ToolDefinition
+from byok.core.events import (
+    Finish,
+    FinishReason,
+    Notice,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    ToolCallPlace,
+)
+from byok.core.wire.json_body import is_object, join_surrogates, parse_json
+from byok.upstream.toolcalls.memory import memory_supply, memory_tools
+from byok.upstream.toolcalls.names import ToolNames
+from byok.upstream.toolcalls.repair import (
+    Repair,
+    Unrepairable,
+    repair_arguments,
+)
+
+# Sentences for the user about tool calls that were not passed on.
+
+
+_LONGEST_NAME = 64
+
+
+def incomplete_notice(names: Iterable[str]) -> Notice:
+    """Return the sentence about calls that were cut; a name may be empty."""
+    tools = ", ".join(dict.fromkeys(n[:_LONGEST_NAME] or "a tool" for n in names))
+    return Notice(
+        f"The model's call of {tools} was incomplete and was not passed on; "
+        "ask it to try again.",
+        "tool_call_incomplete",
+    )
+
+
+def cut_notice(names: Iterable[str]) -> Notice:
+    """Return the sentence about calls that the output limit cut."""
+    tools = ", ".join(dict.fromkeys(n[:_LONGEST_NAME] or "a tool" for n in names))
+    return Notice(
+        f"The model reached its output limit in its call of {tools}, so none of its "
+        "calls was passed on; ask it for less at once, or raise max_tokens.",
+        "tool_call_incomplete",
+    )
+
+
+def invalid_notice(name: str) -> Notice:
+    """Return the sentence about a call whose arguments are not JSON."""
+    return Notice(
+        f"The model's call of {name[:_LONGEST_NAME]} was not passed on, because its "
+        "arguments are not valid JSON; ask it to try again.",
+        "tool_call_invalid",
+    )
+
+
+def too_many_notice(most: int) -> Notice:
+    """Return the sentence about calls beyond the limit of one turn."""
+    return Notice(
+        f"The model asked for more than {most} tool calls at once; "
+        "only the first ones were passed on.",
+        "too_many_tool_calls",
+    )
+
+
+MAX_CALLS = 64
+MAX_ARGUMENT_CHARS = 1024 * 1024
+_MOST_LOOKS = 1000  # real calls need a handful; keeps the work linear
+_LONGEST_RULE = 80
+
+
+@dataclass(slots=True)
+class _OpenCall:
+    id: str = ""
+    index: int | None = None
+    name: str = ""
+    pieces: list[str] = field(default_factory=list)
+    size: int = 0
+    provider_data: ProviderData | None = None
+    place_id: str = ""  # the final id, once its place was announced
+    looks: int = 0  # how often the text was joined to see whether it is complete
+    is_printed: bool = False
+
+    @property
+    def text(self) -> str:
+        return join_surrogates("".join(self.pieces))
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.name and not self.text.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenCall:
+    """A call that arrived completely, but whose arguments are not a JSON object.
+
+    `call` holds the arguments as they came, `problem` says what is wrong, and `at` is
+    the index of the first wrong character (0 where none is known).
+    """
+
+    call: ToolCall
+    problem: str
+    at: int
+
+
+class ToolCallAssembler:
+    """A Stage that joins ToolCallDelta events into complete, repaired ToolCalls.
+
+    All other events pass through. `new_id` makes an id for a call without one, or with
+    one that is in `taken`. Calls are passed on at the Finish event, right
+    before it. From then on `broken` lists the complete calls whose arguments are not a
+    JSON object, and `others` counts all other calls. If the answer stopped at the
+    output limit, no call is passed on, `broken` is empty and `others` is 0. `on_drop`
+    is told the name of each complete call that is not passed on.
+    """
+
+    def __init__(
+        self,
+        tools: Iterable[ToolDefinition],
+        *,
+        new_id: Callable[[], str],
+        mode: RepairMode = RepairMode.LOSSLESS,
+        user_text: str = "",
+        taken: Iterable[str] = (),
+        on_repair: Callable[[Repair], None] = lambda repair: None,
+        on_drop: Callable[[str], None] = lambda name: None,
+    ) -> None:
+        tools = [*tools]
+        self._schemas = {tool.name: tool.parameters for tool in tools}
+        self._names = ToolNames({name: name for name in self._schemas})
+        self._memory_tools = memory_tools(tools)
+        self._new_id = new_id
+        self._mode = mode
+        self._supply = memory_supply(user_text)
+        self._taken = set(taken)
+        self._on_repair = on_repair
+        self._on_drop = on_drop
+        self._calls: list[_OpenCall] = []
+        self._too_many = False
+        self.unplaced: list[_OpenCall] = []  # calls whose place was not announced
+        self.others = 0
+        self.broken: list[BrokenCall] = []
+
+    def feed(self, event: StreamEvent, /) -> Iterable[StreamEvent]:
+        """Collect a fragment, pass whole calls on at Finish, and pass the rest on."""
+        if isinstance(event, ToolCallDelta):
+            self._gather(event)
+            return ()
+        if isinstance(event, Finish):
+            return (*self._close(event), event)
+        if self.unplaced and isinstance(event, (TextDelta, ThinkingDelta)):
+            return (*self.place_calls(event), event)
+        return (event,)
+
+    def place_calls(self, event: TextDelta | ThinkingDelta) -> list[ToolCallPlace]:
+        """Announce the calls that began before this text or reasoning, each once.
+
+        A ToolCallPlace marks the position of a call among the blocks of the answer; the
+        call itself follows at the end. White space is ignored, because many models send
+        a line break after a call.
+        """
+        if not event.text.strip() and not getattr(event, "provider_data", None):
+            return []
+        begun = [call for call in self.unplaced if call.name]
+        self.unplaced = [call for call in self.unplaced if not call.name]
+        for call in begun:
+            call.place_id = self._unique(call.id)
+        return [ToolCallPlace(call.place_id) for call in begun]
+
+    @property
+    def has_hidden_call(self) -> bool:
+        """Whether calls have begun of which nothing was passed on, not even a place."""
+        return bool(self._calls) and not any(call.place_id for call in self._calls)
+
+    def flush(self) -> Iterator[StreamEvent]:
+        """Yield a Notice that names the open calls, if no Finish event came."""
+        if calls := self._take_calls():
+            yield incomplete_notice(_names_of_cut(calls))
+
+    def _take_calls(self) -> list[_OpenCall]:
+        """Take the collected calls, without the empty ones that some gateways send."""
+        calls, self._calls, self.unplaced = self._calls, [], []
+        return [call for call in calls if not call.is_empty]
+
+    def _gather(self, delta: ToolCallDelta) -> None:
+        if self._too_many:
+            return
+        call = self._find(delta)
+        if call is None:
+            if len(self._calls) == MAX_CALLS:
+                self._too_many = True
+                return
+            call = _OpenCall(is_printed=delta.is_printed)
+            self._calls.append(call)
+            self.unplaced.append(call)
+        elif delta.arguments and self._is_repeat(call, delta):
+            return
+        call.id = call.id or delta.id
+        if self._is_piece(call, delta.name):
+            call.name += delta.name
+        call.name = call.name or delta.name
+        call.provider_data = call.provider_data or delta.provider_data
+        if call.index is None:
+            call.index = delta.index
+        call.size += len(delta.arguments)
+        if delta.arguments and call.size <= MAX_ARGUMENT_CHARS:
+            call.pieces.append(delta.arguments)
+
+    def _find(self, delta: ToolCallDelta) -> _OpenCall | None:
+        if self._calls and not delta.id and not delta.name:
+            last = self._calls[-1]  # nearly every fragment continues it
+            if delta.index in (None, last.index):
+                return last
+        same_index = [c for c in self._calls if c.index == delta.index is not None]
+        if delta.id:
+            for call in reversed(self._calls):
+                if call.id == delta.id and not _another(call, delta):
+                    return call
+            if delta.index is not None:
+                latest = same_index[-1] if same_index else None
+                return None if latest and delta.name and latest.id else latest
+            return None if delta.name or not self._calls else self._calls[-1]
+        if delta.index is not None:
+            return self._open_call(same_index, delta)
+        return self._open_call(self._calls, delta)
+
+    def _is_piece(self, call: _OpenCall, name: str) -> bool:
+        """Tell whether a name continues that of a call that has no arguments yet."""
+        if not name or not call.name or call.pieces or call.name == name:
+            return False
+        if call.name in self._schemas and name in self._schemas:
+            return False
+        return any(offered.startswith(call.name + name) for offered in self._schemas)
+
+    def _open_call(
+        self, calls: list[_OpenCall], delta: ToolCallDelta
+    ) -> _OpenCall | None:
+        """Find the call that a fragment without an id continues; None if it is new."""
+        if not calls:
+            return None
+        last = calls[-1]
+        if not delta.name:
+            return last
+        if last.name and last.name != delta.name:
+            return last if self._is_piece(last, delta.name) else None
+        if delta.index is not None and not delta.arguments.strip():
+            return last  # a repeated name without arguments
+        closed = bool(last.pieces) and last.pieces[-1].rstrip().endswith("}")
+        if not closed or last.looks >= _MOST_LOOKS:
+            return last
+        last.looks += 1
+        return None if is_object(last.text) else last
+
+    @staticmethod
+    def _is_repeat(call: _OpenCall, delta: ToolCallDelta) -> bool:
+        """Tell whether a complete call was sent twice: same id, name and arguments."""
+        return bool(
+            delta.id
+            and delta.id == call.id
+            and delta.name == call.name
+            and call.size == len(delta.arguments)
+            and call.text == delta.arguments
+            and is_object(delta.arguments)
+        )
+
+    def _close(self, finish: Finish) -> Iterator[StreamEvent]:
+        calls = self._take_calls()
+        if calls and finish.reason is FinishReason.LENGTH:
+            for call in calls:
+                self._on_drop(call.name)
+            yield cut_notice(_names_of_cut(calls))
+            return
+        wholes = [(call, self._whole(call)) for call in calls]
+        given = [
+            whole
+            for call, whole in wholes
+            if isinstance(whole, ToolCall) and not call.is_printed
+        ]
+        for call, whole in wholes:
+            if isinstance(whole, Notice):
+                self._on_drop(call.name)
+            elif call.is_printed and any(_is_same(whole, other) for other in given):
+                continue
+            yield whole
+        self.others = len(calls) - len(self.broken)
+        if self._too_many:
+            yield too_many_notice(MAX_CALLS)
+
+    def _whole(self, call: _OpenCall) -> ToolCall | Notice:
+        if not call.name or call.size > MAX_ARGUMENT_CHARS:
+            return incomplete_notice([call.name])
+        before, found = call.text, ["printed as text"] if call.is_printed else []
+        may_rename = self._mode is not RepairMode.OFF and call.name not in self._schemas
+        if may_rename and (name := self._names.find(call.name)):
+            found.append(f"called {call.name}"[:_LONGEST_RULE])
+            call.name = name
+        schema = self._schemas.get(call.name)
+        try:
+            arguments, rules = repair_arguments(
+                before,
+                schema,
+                mode=self._mode,
+                supply=self._supply if call.name in self._memory_tools else None,
+            )
+        except Unrepairable as error:
+            if error.cut:
+                return incomplete_notice([call.name])
+            raw = self._close_call(call, before)
+            self.broken.append(BrokenCall(raw, str(error), error.at))
+            return invalid_notice(call.name)
+        if rules := [*found, *rules]:
+            rule = "; ".join(dict.fromkeys(rules))
+            self._on_repair(Repair(call.name, before, arguments, rule))
+        return self._close_call(call, arguments)
+
+    def _close_call(self, call: _OpenCall, arguments: str) -> ToolCall:
+        call_id = call.place_id or self._unique(call.id)
+        return ToolCall(call_id, call.name, arguments, call.provider_data)
+
+    def _unique(self, wanted: str) -> str:
+        while not wanted or wanted in self._taken:
+            wanted = self._new_id()
+        self._taken.add(wanted)
+        return wanted
+
+
+def _is_same(one: ToolCall, other: ToolCall) -> bool:
+    """Tell whether two calls are of the same tool with the same arguments."""
+    if one.name != other.name:
+        return False
+    texts = (one.arguments, other.arguments)
+    first, second = (
+        parse_json(text.encode("utf-8", "surrogatepass")) for text in texts
+    )
+    return bool(first == second)
+
+
+def _another(call: _OpenCall, delta: ToolCallDelta) -> bool:
+    """Tell whether a fragment opens a second call with the id of the first one."""
+    moved = delta.index is not None and call.index not in (None, delta.index)
+    return moved and bool(delta.name)
+
+
+def _names_of_cut(calls: list[_OpenCall]) -> list[str]:
+    """Return the names of the calls that are not whole, or that of the last one."""
+    cut = [call.name for call in calls if not is_object(call.text)]
+    return cut or [calls[-1].name]

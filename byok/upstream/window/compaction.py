@@ -1,0 +1,314 @@
+"""Plan how a conversation that is too long is made to fit.
+
+Why in two steps: most of a long agent conversation is tool output that the model has
+used already. So the middles of old results go first, then all of them but a line that
+tells how the call ended; the user's words and the calls stay. Only if that is not
+enough, the oldest steps are replaced by a summary. The user's last request, and all
+that the user wrote while the agent worked on it, follow word for word, because a
+summary loses just the detail that the task depends on.
+
+Why down to a low-water mark (60 % of the room): a change at the beginning of a prompt
+invalidates the upstream's prompt cache, and the whole prompt is paid in full again.
+Cutting just as much as needed would do so in every turn. With the mark cuts are rare,
+and between two cuts the beginning is the same byte for byte (`memory.py`).
+
+Never touched: the last step, the user's last words if not too much followed them
+(`cutting.newest_from`), and the pairing of calls and results: a cut lies only before an
+assistant message. The exception is a newest result that alone exceeds the room: it is
+capped, or nothing could be sent at all.
+
+What breaks if this changes: every strict upstream refuses a call without its result. A
+plan that depends on anything but the messages and the room (a clock, a count of turns)
+gives the next turn another prefix. Weights are bytes, not tokens (`estimate.py`); the
+ratio is learned per model (`estimate.py`).
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+
+from byok.core.chat import (
+    ImagePart,
+    Message,
+    Part,
+    Role,
+    TextPart,
+    ToolCall,
+    ToolResult,
+)
+from byok.core.truncate import fair_share, truncate_middle
+from byok.upstream.window.estimate import IMAGE_WEIGHT, Weigh, weigh_images
+from byok.upstream.window.shorten import LEVELS, NO_IMAGE, without_images
+from byok.upstream.window.transcript import summary_message, without_summary
+
+# Where a conversation may be cut, and what must survive a cut.
+#
+# A cut lies before an assistant message. So results stay with their calls, and the
+# message that is put in front can be a user message, which every upstream accepts.
+
+
+_NEWEST = 0.25  # share of the room for the newest messages
+_LEAST_TEXT = 200  # characters of each text of the user that is kept
+_LAST_WORDS = 0.5  # a larger share if that includes the user's last words
+
+
+def cut_points(body: Sequence[Message]) -> list[int]:
+    """Return the indexes before which everything may be left out."""
+    return [n for n, m in enumerate(body) if n and m.role is Role.ASSISTANT]
+
+
+def newest_from(
+    body: Sequence[Message], points: Sequence[int], weights: Sequence[int], room: int
+) -> int:
+    """Return the cut point after which nothing is changed.
+
+    The last step always lies after it, and the user's last words too unless too much
+    followed them.
+    """
+    behind = list(accumulate(reversed(weights), initial=0))[::-1]
+    start = next((p for p in points if behind[p] <= room * _NEWEST), points[-1])
+    question = question_before(body, len(body))
+    last = max((p for p in points if p < question), default=points[-1])
+    return min(start, last) if behind[last] <= room * _LAST_WORDS else start
+
+
+def question_before(body: Sequence[Message], stop: int) -> int:
+    """Return the index of the last question before `stop`, or -1."""
+    return next((n for n in reversed(range(stop)) if is_question(body, n)), -1)
+
+
+def is_question(body: Sequence[Message], place: int) -> bool:
+    """Tell whether a user message is a question, not just text beside tool results."""
+    if body[place].role is not Role.USER:
+        return False
+    return place == 0 or body[place - 1].role is not Role.TOOL
+
+
+def task_of(
+    dropped: Sequence[Message], user_texts: Collection[str], longest: int
+) -> tuple[Part, ...]:
+    """Return the user's last request among the dropped messages, word for word.
+
+    What the user wrote while the agent worked on it follows: words beside tool results,
+    which `user_texts` tells from the context that an editor sends there. Only very long
+    texts are cut, in the middle; images are kept if there is room, and of very many
+    parts the newest.
+    """
+    start = max(question_before(dropped, len(dropped)), 0)
+    parts = list(without_summary(dropped[start])) if dropped else []
+    whole = {text.strip() for text in user_texts}
+    lines = {line.strip() for text in user_texts for line in text.split("\n")}
+    for before, message in pairwise(dropped[start:]):
+        if message.role is Role.USER and before.role is Role.TOOL:
+            parts += (
+                p
+                for p in message.parts
+                if isinstance(p, TextPart) and (said := p.text.strip())
+                if said in whole
+                or (
+                    said.partition("\n")[0].strip() in lines  # cheap, so first
+                    and any(said in text for text in user_texts)
+                )
+            )
+    most = max(longest // _LEAST_TEXT, 2)
+    parts = parts[:1] + parts[1:][-(most - 1) :]
+    texts = [len(p.text) for p in parts if isinstance(p, TextPart)]
+    cap = max(fair_share(texts, longest), _LEAST_TEXT)
+    images = sum(isinstance(p, ImagePart) for p in parts)
+    return tuple(
+        TextPart(truncate_middle(p.text, cap))
+        if isinstance(p, TextPart)
+        else (p if images * IMAGE_WEIGHT <= longest else NO_IMAGE)
+        for p in parts
+    )
+
+
+LOW_WATER = 0.6  # of the room
+_SHARE = 8  # the summary may take 1/8 of the room, the task as much
+_LONGEST_SUMMARY = 8_000
+_SHORTEST_RESULT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPlan:
+    """The planned outcome for a conversation without its system message.
+
+    Attributes:
+        messages: all messages, with the shortened ones in their place.
+        cut: the messages before this index are replaced by a summary and `task`.
+        length: the index behind the last changed message.
+        task: the user's last request among the messages that are left out.
+        longest: how long the summary may be, in characters.
+        weight: the weight of the outcome, in bytes.
+    """
+
+    messages: tuple[Message, ...]
+    cut: int
+    length: int
+    task: tuple[Part, ...]
+    longest: int
+    weight: int
+
+    def front(self, summary: str, length: int) -> tuple[Message, ...]:
+        """Return the messages that replace the first `length` ones from now on."""
+        kept = self.messages[self.cut : length]
+        return (summary_message(summary, self.task), *kept) if self.cut else kept
+
+
+def plan(
+    body: Sequence[Message], room: int, weigh: Weigh, user_texts: Collection[str] = ()
+) -> CompactionPlan | None:
+    """Plan how to reduce a conversation to its low-water mark; `room` is in bytes.
+
+    `user_texts` is what the user wrote in each turn.
+
+    Returns None if nothing can be done: nobody has answered yet, or nothing is old.
+    """
+    if not (points := cut_points(body)):
+        return None
+    draft = _Draft(body, weigh)
+    low = int(room * LOW_WATER)
+    newest = newest_from(body, points, draft.weights, room)
+    draft.shorten(newest, low)
+    front = _NO_FRONT
+    if draft.total > low:
+        old = [point for point in points if point <= newest]
+        front = _leave_out(draft, old, room, user_texts)
+    if draft.weight(front.cut) + front.weight > room:
+        between = draft.weight(front.cut, newest)
+        draft.cap_results(newest, low - front.weight - between)
+    if not front.cut and not draft.changed:
+        return None
+    last = max(draft.changed, front.cut)
+    return CompactionPlan(
+        tuple(draft.messages),
+        front.cut,
+        next((point for point in points if point >= last), len(body)),
+        front.task,
+        _longest_summary(room),
+        draft.weight(front.cut) + front.weight,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Front:
+    """What replaces the messages before `cut`; `weight` allows for the summary."""
+
+    cut: int
+    task: tuple[Part, ...]
+    weight: int
+
+
+_NO_FRONT = _Front(0, (), 0)
+
+
+def _leave_out(
+    draft: "_Draft",
+    points: Sequence[int],
+    room: int,
+    user_texts: Collection[str],
+) -> _Front:
+    """Find the first cut point after which the rest fits, and the new beginning."""
+    front, low = _NO_FRONT, int(room * LOW_WATER)
+    added = _longest_summary(room)
+    for _ in range(2):  # the weight of the task depends on the cut
+        later = [point for point in points if point >= front.cut]
+        cut = draft.cut(later, low - added)
+        task = task_of(draft.messages[:cut], user_texts, room // _SHARE)
+        weight = draft.weigh(summary_message("", task))
+        added = _longest_summary(room) + weight
+        front = _Front(cut, task, added)
+    return front if draft.weight(0, front.cut) > front.weight else _NO_FRONT
+
+
+def _longest_summary(room: int) -> int:
+    return min(room // _SHARE, _LONGEST_SUMMARY)
+
+
+class _Draft:
+    """A conversation that is being reduced, with the weight of each message."""
+
+    def __init__(self, body: Sequence[Message], weigh: Weigh) -> None:
+        self.weigh = weigh
+        self.messages = list(body)
+        self.weights = [weigh(message) for message in body]
+        self.total = sum(self.weights)
+        self.changed = 0  # index behind the last changed message
+
+    def shorten(self, stop: int, low: int) -> None:
+        """Shorten old messages, the oldest first, until the total is at most `low`.
+
+        The last question is kept: everything after it refers to it.
+        """
+        question = question_before(self.messages, stop)
+        for shorten in LEVELS:
+            calls: dict[str, ToolCall] = {}
+            for place, message in enumerate(self.messages[:stop]):
+                if self.total <= low:
+                    return
+                calls |= {p.id: p for p in message.parts if isinstance(p, ToolCall)}
+                if place != question:
+                    self.put(place, shorten(message, calls))
+
+    def put(self, place: int, message: Message) -> None:
+        """Replace a message if the new one is lighter: a mark may outweigh a cut."""
+        if message is self.messages[place]:
+            return
+        weight = self.weigh(message)
+        if weight >= self.weights[place]:
+            return
+        self.total += weight - self.weights[place]
+        self.messages[place], self.weights[place] = message, weight
+        self.changed = max(self.changed, place + 1)
+
+    def weight(self, start: int, stop: int | None = None) -> int:
+        return sum(self.weights[start:stop])
+
+    def cut(self, points: Sequence[int], room: int) -> int:
+        """Return the first point after which everything fits, else the last point."""
+        behind = self.weight(points[0])
+        for point, following in zip(points, [*points[1:], points[-1]], strict=True):
+            if behind <= room:
+                return point
+            behind -= self.weight(point, following)
+        return points[-1]
+
+    def cap_results(self, start: int, room: int) -> None:
+        """Cap the newest results; without that the conversation could not fit."""
+        places = [
+            n
+            for n in range(start, len(self.messages))
+            if self.messages[n].role is Role.TOOL
+        ]
+        results = [self.weights[n] for n in places]
+        rest = self.weight(start) - sum(results)
+        cap = max(fair_share(results, room - rest), _SHORTEST_RESULT)
+        for place in places:
+            if self.weights[place] > cap:
+                self.put(place, self._cut_result(place, cap))
+
+    def _cut_result(self, place: int, cap: int) -> Message:
+        """Cut the result at a place to about `cap` bytes.
+
+        Its images are kept if they take at most half of that.
+        """
+        message, weight = self.messages[place], self.weights[place]
+        images = weigh_images(message)
+        if images > cap // 2:
+            message = replace(message, parts=tuple(map(_without, message.parts)))
+            weight, images = self.weigh(message), 0
+        share = max(cap - images, 0) / max(weight - images, 1)
+        cut = (_cut(part, share) for part in message.parts)
+        return replace(message, parts=tuple(cut)) if share < 1 else message
+
+
+def _without(part: Part) -> Part:
+    return without_images(part) if isinstance(part, ToolResult) else part
+
+
+def _cut(part: Part, share: float) -> Part:
+    """Keep a share (0 to 1) of a result's text."""
+    if not isinstance(part, ToolResult):
+        return part
+    content = truncate_middle(part.content, int(len(part.content) * share))
+    return replace(part, content=content)

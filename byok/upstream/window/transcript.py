@@ -1,0 +1,130 @@
+"""Render a conversation as plain text, as the input or the substitute of a summary."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from byok.core.chat import (
+    ImagePart,
+    Message,
+    Part,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolResult,
+)
+from byok.core.prompts.prompt_set import PromptSet
+from byok.core.purposes import SUMMARY_HOLDS
+from byok.core.truncate import fair_share, truncate_middle
+
+# The message that replaces the beginning of a conversation.
+
+
+_SUMMARY = "[The earlier part of this conversation no longer fits. A summary of it:]"
+_TASK = "[The user's request then, word for word:]"
+
+
+def summary_message(summary: str, task: Sequence[Part]) -> Message:
+    """Return a user message with the summary and the user's request at that time."""
+    text = f"{_SUMMARY}\n{summary.strip()}"
+    if task:
+        text += f"\n\n{_TASK}"
+    return Message(Role.USER, (TextPart(text), *task))
+
+
+def summary_of(message: Message) -> str:
+    """Return the summary in such a message, "" for any other message."""
+    first = message.parts[0] if message.parts else None
+    if message.role is not Role.USER or not isinstance(first, TextPart):
+        return ""
+    if not first.text.startswith(_SUMMARY):
+        return ""
+    return first.text.removeprefix(_SUMMARY).removesuffix(_TASK).strip()
+
+
+def without_summary(message: Message) -> tuple[Part, ...]:
+    """Return the parts of a message that the user wrote."""
+    return message.parts[1:] if summary_of(message) else message.parts
+
+
+_LONGEST_ENTRY = 4_000
+_LONGEST_RESULT = 1_200
+_SHORTEST_ENTRY = 120
+_STEPS_LEFT_OUT = "(Some steps are left out here.)"
+_SAID = 300
+_WORD = 7  # characters
+
+
+def transcript(messages: Iterable[Message], longest: int) -> str:
+    """Return who said and did what, in at most `longest` characters.
+
+    If even short entries are too many, those in the middle are left out.
+    """
+    entries = [entry for m in messages for entry in _entries(m)]
+    most = max(longest // _SHORTEST_ENTRY, 4)
+    if len(entries) > most:
+        begin = most // 4
+        entries[begin : len(entries) - (most - begin - 1)] = [_STEPS_LEFT_OUT]
+    cap = fair_share([len(e) + 1 for e in entries], longest)
+    return "\n".join(truncate_middle(entry, cap - 1) for entry in entries)
+
+
+def instruction(longest: int, prompts: PromptSet) -> str:
+    """Return the system prompt for the model that writes the summary."""
+    words = str(longest // _WORD)
+    values = {"holds": SUMMARY_HOLDS, "words": words}
+    return prompts.render("summary", values=values).text
+
+
+def outline(messages: Sequence[Message], longest: int) -> str:
+    """Return a summary made without a model: the user's words, the tools that ran."""
+    earlier = [summary for m in messages if (summary := summary_of(m))]
+    said = [f"- {line}" for m in messages if (line := _line(m))]
+    calls = Counter(
+        p.name for m in messages for p in m.parts if isinstance(p, ToolCall)
+    )
+    tools = ", ".join(f"{name} ({n})" for name, n in calls.most_common())
+    parts = [
+        *earlier[-1:],
+        "The user said:\n" + "\n".join(said) if said else "",
+        f"The assistant called these tools: {tools}." if tools else "",
+    ]
+    parts = [part for part in parts if part]
+    cap = fair_share([len(part) + 2 for part in parts], longest)
+    return "\n\n".join(truncate_middle(part, cap - 2) for part in parts)
+
+
+def _line(message: Message) -> str:
+    """Return what the user said as one short line."""
+    if message.role is not Role.USER:
+        return ""
+    texts = (p.text for p in without_summary(message) if isinstance(p, TextPart))
+    return truncate_middle(" ".join(" ".join(texts).split()), _SAID)
+
+
+def _entries(message: Message) -> Iterator[str]:
+    who = "User" if message.role is Role.USER else "Assistant"
+    if summary := summary_of(message):
+        yield f"Summary of what was before: {summary}"
+    for part in without_summary(message):
+        if entry := _entry(part, who):
+            yield entry
+
+
+def _entry(part: Part, who: str) -> str:
+    match part:
+        case TextPart(text=text):
+            return f"{who}: {truncate_middle(text, _LONGEST_ENTRY)}"
+        case ToolCall(name=name, arguments=arguments):
+            return (
+                f"Assistant calls {name}: {truncate_middle(arguments, _LONGEST_RESULT)}"
+            )
+        case ToolResult(name=name, content=content):
+            kind = "Error of" if part.is_error else "Result of"
+            picture = " (with a picture)" if part.images else ""
+            shown = truncate_middle(content, _LONGEST_RESULT)
+            return f"{kind} {name}{picture}: {shown}"
+        case ImagePart():
+            return f"{who}: (a picture)"
+        case ThinkingPart():
+            return ""

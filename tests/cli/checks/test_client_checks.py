@@ -1,0 +1,272 @@
+"""Clients that point at byok, elsewhere, or at byok in the wrong way."""
+
+import json
+import os
+import sys
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from byok.cli.checks.client_checks import (
+    VARIABLE,
+    ClientFile,
+    check_client,
+    client_files,
+    clients,
+    read_target,
+)
+from byok.cli.checks.results import CannotCheck, CheckResult, CheckState
+from byok.cli.checks.surroundings import Machine, Surroundings
+from byok.clients.connection import FORMATS, DaemonAddress, settings_for
+from byok.clients.document import put_all
+from byok.clients.locations import ClientKind
+from byok.core.daemon.token import read_token
+from byok.core.platform.paths import find_paths
+from tests.fakes.doctors import surroundings, write_settings
+from tests.fakes.rows import daemon_rows
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="places of Linux")
+
+pytestmark = linux
+
+OWN = "http://127.0.0.1:9123"
+
+URL, TOKEN = "http://127.0.0.1:8317", "token-0123456789"
+
+BYOK = DaemonAddress(URL, TOKEN, PurePosixPath("/state/token"), "byok:box:m")
+
+KEYS = (
+    f'"augment.advanced.completionURL": "{URL}", "augment.advanced.apiToken": "{TOKEN}"'
+)
+
+INNER = f'"completionURL": "{URL}", "apiToken": "{TOKEN}"'
+
+
+def write_editor(home: Path, text: str) -> None:
+    """Write the settings of VS Code below a home."""
+    user = home / ".config" / "Code" / "User"
+    user.mkdir(parents=True, exist_ok=True)
+    (user / "settings.json").write_text(text)
+
+
+def settings_with(home: Path, url: str, token: str) -> None:
+    keys = {
+        "augment.advanced.completionURL": url,
+        "augment.advanced.apiToken": token,
+    }
+    write_editor(home, json.dumps(keys))
+
+
+async def check_editor(around: Surroundings) -> CheckResult:
+    [name] = await clients(around)
+    assert name.startswith("vscode /")
+    return await check_client(around, name)
+
+
+@pytest.mark.parametrize(
+    ("url", "own_token", "state", "said"),
+    [
+        (OWN, True, CheckState.OK, "points at byok, port 9123"),
+        ("http://localhost:9123/", True, CheckState.OK, "points at byok"),
+        (OWN, False, CheckState.FAILURE, "token is not the one"),
+        (
+            "http://127.0.0.1:8000",
+            True,
+            CheckState.FAILURE,
+            "port 8000, and byok is at",
+        ),
+        ("https://127.0.0.1:9123", True, CheckState.FAILURE, "plain HTTP"),
+        ("https://t.api.example/x", True, CheckState.WARNING, "https://t.api.example,"),
+        ("http://127.0.0.1:port", True, CheckState.FAILURE, "is none"),
+    ],
+)
+async def test_where_an_editor_points_to(
+    tmp_path: Path, url: str, own_token: bool, state: CheckState, said: str
+) -> None:
+    write_settings("[server]", "port = 9123")
+    token = read_token(find_paths().token)
+    given = token if own_token else "another-token-0123456789"
+    settings_with(tmp_path, url, given)
+    async with surroundings(Machine(home=tmp_path), {}) as around:
+        result = await check_editor(around)
+        assert given not in around.redactor(given)
+    assert result.state is state
+    assert said in result.found
+    assert (result.cure == "byok connect vscode --write") is (
+        state is not CheckState.OK
+    )
+
+
+async def test_the_port_is_that_of_the_running_daemon(tmp_path: Path) -> None:
+    async with daemon_rows() as rows:
+        token = read_token(find_paths().token)
+        settings_with(tmp_path, f"http://127.0.0.1:{rows.port}", token)
+        async with surroundings(Machine(home=tmp_path), {}) as around:
+            assert (await check_editor(around)).state is CheckState.OK
+
+
+async def test_without_a_token_nothing_is_created(tmp_path: Path) -> None:
+    write_settings("[server]", "port = 9123")
+    settings_with(tmp_path, OWN, "t")
+    async with surroundings(Machine(home=tmp_path), {}) as around:
+        with pytest.raises(CannotCheck, match="no token"):
+            await check_editor(around)
+    assert not find_paths().token.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "state", "said"),
+    [
+        ("{}", CheckState.NOT_CHECKED, "does not point"),
+        ("{", CheckState.WARNING, "line 1"),
+    ],
+)
+async def test_settings_without_byok_or_that_are_broken(
+    tmp_path: Path, text: str, state: CheckState, said: str
+) -> None:
+    write_editor(tmp_path, text)
+    async with surroundings(Machine(home=tmp_path), {}) as around:
+        result = await check_editor(around)
+    assert (result.state, said in result.found) == (state, True)
+
+
+@pytest.mark.parametrize(
+    ("url", "state"),
+    [
+        ("https://api.example/v1", CheckState.NOT_CHECKED),
+        ("http://127.0.0.1:9123/v1", CheckState.OK),
+        ("http://127.0.0.1:7/v1", CheckState.FAILURE),
+    ],
+)
+async def test_a_client_with_one_address_may_use_it_for_others(
+    tmp_path: Path, url: str, state: CheckState
+) -> None:
+    write_settings("[server]", "port = 9123")
+    token = read_token(find_paths().token)
+    options = f"openai-api-base: {url}\nopenai-api-key: {token}\n"
+    (tmp_path / ".aider.conf.yml").write_text(options)
+    async with surroundings(Machine(home=tmp_path), {}) as around:
+        [name] = await clients(around)
+        result = await check_client(around, name)
+    assert result.state is state
+    assert result.cure == (
+        "" if state is CheckState.OK else "byok connect aider --write"
+    )
+
+
+async def test_the_cure_names_a_file_that_is_not_the_usual_one(tmp_path: Path) -> None:
+    file = tmp_path / ".cursor-server" / "data" / "Machine" / "settings.json"
+    file.parent.mkdir(parents=True)
+    file.write_text("{}")
+    async with surroundings(Machine(home=tmp_path), {}) as around:
+        result = await check_client(around, f"cursor {file}")
+    assert result.cure == f"byok connect cursor --write --file '{file}'"
+
+
+async def test_clients_are_editors_and_the_variable(tmp_path: Path) -> None:
+    machine = Machine(home=tmp_path)
+    async with surroundings(machine, environ={}) as around:
+        assert await clients(around) == []
+    environ = {VARIABLE: "https://t.api.example"}
+    async with surroundings(machine, environ=environ) as around:
+        assert await clients(around) == [VARIABLE]
+        result = await check_client(around, VARIABLE)
+    assert result.state is CheckState.WARNING
+    assert "byok connect cli" in result.cure
+
+
+def editor_file(folder: Path, content: bytes) -> ClientFile:
+    file = folder / "settings.json"
+    file.write_bytes(content)
+    return ClientFile(ClientKind.VSCODE, file)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{{{KEYS}}}",
+        f"\ufeff{{\r\n  // a comment, with a brace }}\r\n  {KEYS},\r\n}}\r\n",
+        f'{{"a": [1, 2, ], "b": "\\"}},", {KEYS}}}',
+        f'{{"augment.advanced": {{{INNER}}}}}',
+        f'{{"augment.advanced": {{"completionURL": "other"}}, {KEYS}}}',
+        f'{{"augment.advanced.completionURL": "x", "augment.advanced": {{{INNER}}}}}',
+    ],
+    ids=range(6),
+)
+def test_settings_of_an_editor_are_read(tmp_path: Path, text: str) -> None:
+    assert read_target(editor_file(tmp_path, text.encode())) == (URL, TOKEN)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", " // nothing\n", "{}", '{"augment.advanced": 1}'),
+        *('{"augment.advanced.completionURL": null}', '{"completionURL": "x"}'),
+        '{"x": {"augment.advanced.completionURL": {"y": "x"}}}',
+    ],
+    ids=str,
+)
+def test_settings_of_an_editor_without_byok(tmp_path: Path, text: str) -> None:
+    assert read_target(editor_file(tmp_path, text.encode())) == ("", "")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b"{", b'{"a": "open}', b"{} x", b"\xff\xfe{", b" " * 5_000_001, b"[" * 100_000],
+    ids=range(6),
+)
+def test_broken_settings_are_refused(tmp_path: Path, raw: bytes) -> None:
+    with pytest.raises(ValueError, match=r"\S"):
+        read_target(editor_file(tmp_path, raw))
+
+
+@pytest.mark.parametrize("client", FORMATS)
+def test_what_connect_writes_is_read(tmp_path: Path, client: ClientKind) -> None:
+    text = put_all("", settings_for(client, BYOK), FORMATS[client])
+    file = tmp_path / "settings"
+    file.write_text(text)
+    url, token = read_target(ClientFile(client, file))
+    assert url.removesuffix("/v1") == URL
+    elsewhere = (ClientKind.CODEX, ClientKind.OPENCODE)
+    assert token == (None if client in elsewhere else TOKEN)
+
+
+@pytest.mark.parametrize(
+    ("client", "text"),
+    [
+        (ClientKind.CODEX, 'model = "o"\n'),
+        (ClientKind.OPENCODE, '{"provider": {"other": {}}}'),
+        (ClientKind.AIDER, "model: o\n"),
+        (ClientKind.CONTINUE, "models:\n  - name: other\n"),
+    ],
+)
+def test_other_clients_without_byok(
+    tmp_path: Path, client: ClientKind, text: str
+) -> None:
+    file = tmp_path / "settings"
+    file.write_text(text)
+    assert read_target(ClientFile(client, file)) == ("", None)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="places of Linux")
+@pytest.mark.parametrize("moved", [True, False])
+def test_files_of_all_clients_are_found(tmp_path: Path, *, moved: bool) -> None:
+    settings = tmp_path / ("elsewhere" if moved else ".config")
+    environ = {"XDG_CONFIG_HOME": str(settings)} if moved else {}
+    names = [
+        settings / "Cursor" / "User" / "settings.json",
+        settings / "Code" / "User" / "settings.json",
+        settings / "Code" / "User" / "profiles" / "a1" / "settings.json",
+        tmp_path / ".vscode-server" / "data" / "Machine" / "settings.json",
+        tmp_path / ".codex" / "config.toml",
+        tmp_path / ".aider.conf.yml",
+    ]
+    for name in names:
+        name.parent.mkdir(parents=True, exist_ok=True)
+        name.write_text("{}")
+    fifo = settings / "VSCodium" / "User" / "settings.json"
+    fifo.parent.mkdir(parents=True)
+    os.mkfifo(fifo)
+    found = client_files(tmp_path, environ)
+    assert [file.path for file in found] == names
+    assert [file.path for file in found if not file.is_usual] == names[2:4]

@@ -1,0 +1,250 @@
+"""Settings, variables, files, disks and ripgrep."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from byok.cli.checks import setup_checks
+from byok.cli.checks.results import CheckState
+from byok.cli.checks.setup_checks import (
+    check_disk,
+    check_folder,
+    check_own_prompts,
+    check_proxies,
+    check_ripgrep,
+    check_settings_file,
+    check_token,
+    folders,
+)
+from byok.cli.checks.surroundings import Machine
+from byok.core.daemon.token import read_token
+from byok.core.platform.paths import find_paths, make_private
+from tests.fakes.doctors import surroundings, write_settings
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="modes are of POSIX")
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        (["[server]", "port = 80"], "server.port"),
+        (["[server"], "is not valid TOML"),
+        (["[network]", 'ca_file = "/no/such.pem"'], "/no/such.pem does not exist"),
+        (["[routing]", 'default = "byok:x:y"'], "not configured"),
+        (["[serve]", "[log]", 'level = "loud"'], "(1 more)"),
+    ],
+    ids=str,
+)
+async def test_settings_that_cannot_be_used_are_named(
+    lines: list[str], found: str
+) -> None:
+    write_settings(*lines)
+    async with surroundings() as around:
+        result = check_settings_file(around)
+    assert result.state is CheckState.FAILURE
+    assert found in result.found
+    assert result.cure
+
+
+async def test_missing_settings_are_well_and_a_foreign_variable_is_not() -> None:
+    async with surroundings() as around:
+        result = check_settings_file(around)
+    async with surroundings(environ={"BYOK_PROT": "1"}) as around:
+        warning = check_settings_file(around)
+    assert (result.state, warning.state) == (CheckState.OK, CheckState.WARNING)
+    assert "defaults apply" in result.found
+    assert "BYOK_PROT" in warning.found
+
+
+@pytest.mark.parametrize(
+    ("environ", "state"),
+    [
+        ({}, CheckState.OK),
+        ({"https_proxy": "http://p:1"}, CheckState.OK),  # byok's address is plain HTTP
+        ({"http_proxy": "http://p:1"}, CheckState.WARNING),
+        ({"ALL_PROXY": "socks5://p:1", "NO_PROXY": ""}, CheckState.WARNING),
+        ({"HTTP_PROXY": "http://p:1", "NO_PROXY": "*"}, CheckState.OK),
+        ({"HTTP_PROXY": "http://p:1", "no_proxy": "127.0.0.1"}, CheckState.WARNING),
+        (
+            {"HTTP_PROXY": "http://p:1", "no_proxy": "127.0.0.1, localhost"},
+            CheckState.OK,
+        ),
+    ],
+    ids=str,
+)
+async def test_a_proxy_must_not_catch_what_is_for_byok(
+    environ: dict[str, str], state: CheckState
+) -> None:
+    async with surroundings(environ=environ) as around:
+        result = check_proxies(around)
+    assert result.state is state
+    if result.cure:
+        assert "localhost" in result.cure
+        assert "p:1" not in result.found  # it may hold a password
+
+
+async def test_own_prompts_that_cannot_be_used_are_named_without_their_text() -> None:
+    folder = find_paths().prompts
+    async with surroundings() as around:
+        assert check_own_prompts(around).found == "none of your own"
+        folder.mkdir(parents=True, mode=0o700)
+        (folder / "title.md").write_text("Name it.")
+        (folder / "title.md").chmod(0o600)
+        well = check_own_prompts(around)
+        (folder / "title.md").write_text("\n{{secret}}")
+        (folder / "\x1b[2J.md").write_text("x")
+        broken = check_own_prompts(around)
+    assert (well.state, well.found) == (CheckState.OK, f"1 of your own in {folder}")
+    assert broken.state is CheckState.FAILURE
+    assert broken.found == r"\x1b[2J.md cannot be used (1 more)"
+    assert broken.cure == "byok prompts check"
+
+
+async def test_a_token_is_good_missing_or_gone() -> None:
+    paths = find_paths()
+    async with surroundings() as around:
+        assert check_token(around).state is CheckState.NOT_CHECKED
+        make_private(paths.state_dir)
+        paths.daemon.write_text("{}")
+        gone = check_token(around)
+        assert not paths.token.exists()
+        token = read_token(paths.token)
+        found = check_token(around)
+        assert token not in around.redactor(token)
+    assert (gone.state, found.state) == (CheckState.FAILURE, CheckState.OK)
+    assert "byok token rotate" in gone.cure
+
+
+@posix
+@pytest.mark.parametrize(
+    ("content", "mode", "cure"),
+    [("t" * 40, 0o640, "chmod 600"), ("", 0o600, "byok token rotate")],
+)
+async def test_a_token_that_cannot_be_used_is_named(
+    content: str, mode: int, cure: str
+) -> None:
+    file = find_paths().token
+    make_private(file.parent)
+    file.write_text(content)
+    file.chmod(mode)
+    async with surroundings() as around:
+        result = check_token(around)
+    assert result.state is CheckState.FAILURE
+    assert cure in result.cure
+
+
+@posix
+@pytest.mark.parametrize(
+    ("mode", "state"),
+    [
+        (0o700, CheckState.OK),
+        (0o750, CheckState.WARNING),
+        (0o770, CheckState.FAILURE),
+    ],
+)
+async def test_a_folder_is_for_its_owner(mode: int, state: CheckState) -> None:
+    folder = find_paths().state_dir
+    make_private(folder)
+    folder.chmod(mode)
+    async with surroundings() as around:
+        assert str(folder) in await folders(around)
+        result = check_folder(around, str(folder))
+    assert result.state is state
+    assert ("chmod go=" in result.cure) is (state is not CheckState.OK)
+
+
+@posix
+async def test_a_private_file_that_others_may_read_is_named() -> None:
+    file = find_paths().vault
+    make_private(file.parent)
+    file.write_text("{}")
+    file.chmod(0o644)
+    async with surroundings() as around:
+        result = check_folder(around, str(file.parent))
+    assert (result.state, str(file) in result.cure) == (CheckState.WARNING, True)
+
+
+@posix
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="needs chown")
+async def test_a_folder_of_another_user_is_named() -> None:
+    folder = find_paths().data_dir
+    make_private(folder)
+    os.chown(folder, 12345, -1)
+    async with surroundings() as around:
+        result = check_folder(around, str(folder))
+    assert result.state is CheckState.FAILURE
+    assert "chown" in result.cure
+
+
+@pytest.mark.parametrize(
+    ("free", "state"),
+    [
+        (10**12, CheckState.OK),
+        (10**8, CheckState.WARNING),
+        (1000, CheckState.FAILURE),
+    ],
+)
+async def test_room_on_the_disk(free: int, state: CheckState) -> None:
+    async with surroundings(Machine(free=lambda folder: free)) as around:
+        result = check_disk(around)
+    assert result.state is state
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("exec cat", "does not find a word"),
+        ("exit 2", "(exit 2)"),
+        ("exec sleep 60", "does not answer"),
+        (None, "cannot be started"),
+    ],
+)
+async def test_a_ripgrep_that_does_not_work_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str | None, said: str
+) -> None:
+    monkeypatch.setattr(setup_checks, "_SECONDS", 0.5)
+    fake = tmp_path / "rg"
+    fake.write_text(f"#!/bin/sh\n{script}\n" if script else "#!/no/such/shell\n")
+    fake.chmod(0o700)
+    async with surroundings(environ={"PATH": str(tmp_path)}) as around:
+        result = check_ripgrep(around)
+    assert result.state is CheckState.FAILURE
+    assert said in result.found
+    assert "Install ripgrep" in result.cure
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links and shells of POSIX")
+async def test_a_ripgrep_that_the_service_cannot_start_is_named(tmp_path: Path) -> None:
+    snap = tmp_path / "usr" / "snap"
+    snap.parent.mkdir()
+    snap.write_text("""#!/bin/sh\necho '{"type":"match"}'\n""")
+    snap.chmod(0o700)
+    (tmp_path / "rg").symlink_to(snap)
+    async with surroundings(environ={"PATH": str(tmp_path)}) as around:
+        result = check_ripgrep(around)
+    assert result.state is CheckState.WARNING
+    assert "is a snap" in result.found
+    assert "apt install ripgrep" in result.cure
+
+
+@pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")
+async def test_ripgrep_is_found_and_tried() -> None:
+    async with surroundings() as around:
+        result = check_ripgrep(around)
+    assert (result.state, result.found) == (CheckState.OK, shutil.which("rg"))
+
+
+async def test_ripgrep_of_the_working_folder_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted = tmp_path / "rg"
+    planted.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    planted.chmod(0o700)
+    monkeypatch.chdir(tmp_path)
+    async with surroundings(environ={"PATH": f".:{tmp_path}"}) as around:
+        result = check_ripgrep(around)
+    assert result.state is CheckState.WARNING
+    assert not (tmp_path / "ran").exists()

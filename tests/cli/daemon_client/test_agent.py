@@ -1,0 +1,185 @@
+"""One agent's questions about the folder that it works in."""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from byok.cli.daemon_client.agent import Agent, check_project, workspace_of
+from byok.cli.daemon_client.client import asking
+from byok.core.chat import Json
+from byok.core.errors import ByokError, CannotStart, ConfigError, IndexInUse
+from byok.core.platform.paths import find_paths
+from byok.core.platform.programs import project_of
+from byok.core.routing import Service
+from byok.search.index.files.roots import OwnFolders
+
+QUESTION = {"information_request": "where"}
+
+
+class Own:
+    """Stands for the context of this process; it may have an `error`."""
+
+    def __init__(self, *known: Path) -> None:
+        self.known = known
+        self.error: ByokError | None = None
+        self.opened: list[list[Path]] = []
+        self.asked: list[Json] = []
+
+    @asynccontextmanager
+    async def open(self, roots: Iterable[Path]) -> AsyncIterator["Own"]:
+        self.opened.append(list(roots))
+        yield self
+
+    async def answer(self, service: Service, body: Json) -> Json:
+        if self.error:
+            raise self.error
+        if service is Service.INDEX_STATUS:
+            return {"workspaces": [{"root": str(root)} for root in self.known]}
+        self.asked.append(body)
+        return {"formatted_retrieval": "by the index"}
+
+
+class Text:
+    """Stands for the text search."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, list[Path]]] = []
+        self.starts = 0
+
+    async def answer(self, question: str, roots: Sequence[Path]) -> str:
+        self.asked.append((question, list(roots)))
+        return "by text"
+
+    def start(self) -> None:
+        self.starts += 1
+
+
+@asynccontextmanager
+async def agent(own: Own, text: Text, here: Path, *given: Path) -> AsyncIterator[Agent]:
+    async with asking(find_paths(), own.open, given, patience=0.0) as client:
+        yield Agent(client, given, here, open_text=lambda: text, start=text.start)
+
+
+async def answer(asks: Agent) -> str:
+    return await asks.retrieve("where")
+
+
+def folder(path: Path) -> Path:
+    path.mkdir(parents=True)
+    return path
+
+
+async def test_agent_searches_the_folders_that_are_named(tmp_path: Path) -> None:
+    own, root = Own(tmp_path / "other"), folder(tmp_path / "root")
+    async with agent(own, Text(), tmp_path / "other", root) as asks:
+        await asks.look()
+        assert await answer(asks) == "by the index"
+    assert own.asked == [{**QUESTION, "workspaces": [str(root)]}]
+    assert own.opened == [[root]]
+
+
+async def test_agent_without_folders_searches_the_workspace_around_its_folder(
+    tmp_path: Path,
+) -> None:
+    own = Own(tmp_path, tmp_path / "other")
+    async with agent(own, Text(), tmp_path / "a") as asks:
+        await answer(asks)
+    assert own.asked == [{**QUESTION, "workspaces": [str(tmp_path)]}]
+    assert own.opened == [[]]
+
+
+async def test_agent_without_a_workspace_follows_the_project(tmp_path: Path) -> None:
+    here = folder(tmp_path / "project/a")
+    folder(tmp_path / "project/.git")
+    own = Own(tmp_path / "other")
+    async with agent(own, Text(), here) as asks:
+        await asks.look()
+        await answer(asks)
+        await answer(asks)
+    assert [body["workspaces"] for body in own.asked] == 2 * [[str(here.parent)]]
+    assert own.opened[-1] == [here.parent]
+
+
+async def test_agent_without_a_project_names_nothing(tmp_path: Path) -> None:
+    own = Own(tmp_path)
+    async with agent(own, Text(), Path("/")) as asks:
+        await answer(asks)
+    assert own.asked == [{**QUESTION, "workspaces": []}]
+
+
+@pytest.mark.parametrize("named", [True, False])
+async def test_agent_searches_text_while_another_process_has_the_index(
+    tmp_path: Path, named: bool
+) -> None:
+    root = folder(tmp_path / "root")
+    own, text = Own(), Text()
+    own.error = IndexInUse("No.")
+    async with agent(own, text, root, *([root] if named else [])) as asks:
+        await asks.look()
+        assert text.starts == 1
+        assert await answer(asks) == "by text"
+        assert text.asked == [("where", [root])]
+        own.error = None
+        assert await answer(asks) == "by the index"
+    assert own.asked == [{**QUESTION, "workspaces": [str(root)]}]
+
+
+async def test_agent_reports_what_no_text_search_can_mend(tmp_path: Path) -> None:
+    own, text = Own(), Text()
+    own.error = IndexInUse("No.")
+    async with agent(own, text, Path("/")) as asks:
+        with pytest.raises(ByokError) as raised:
+            await answer(asks)
+        assert raised.value.code == "index_in_use"
+        own.error = CannotStart("No.", code="corrupt_data")
+        for question in (asks.look(), answer(asks)):
+            with pytest.raises(ByokError) as raised:
+                await question
+            assert raised.value.code == "corrupt_data"
+    assert text.asked == []
+
+
+OWN = OwnFolders([])
+
+
+def test_project_is_the_innermost_workspace_around_a_folder(tmp_path: Path) -> None:
+    outer = tmp_path / "outer"
+    inner = folder(outer / "a/inner/deep")
+    known = [outer, inner.parent, outer / "a/inn"]
+    assert workspace_of(inner, known, OWN) == inner.parent
+    assert workspace_of(outer / "a", known, OWN) == outer
+
+
+def test_else_it_is_the_project_of_the_folder(tmp_path: Path) -> None:
+    deep = folder(tmp_path / "project/a/b")
+    folder(tmp_path / "project/.git")
+    assert workspace_of(deep, [tmp_path / "other"], OWN) == tmp_path / "project"
+
+
+def test_project_of_a_folder_that_can_be_no_workspace_is_none() -> None:
+    with pytest.raises(ConfigError):
+        workspace_of(Path("/"), [], OWN)
+
+
+def test_a_folder_of_the_system_is_no_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = folder(tmp_path / "Windows/System32")
+    assert check_project(inner, OWN) == inner
+    monkeypatch.setenv("SYSTEMROOT", str(tmp_path / "Windows"))
+    with pytest.raises(ConfigError):
+        check_project(inner, OWN)
+
+
+def test_the_project_of_a_folder_is_its_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bakery = folder(tmp_path / "home/work/bakery")
+    folder(tmp_path / "home/work/.git")
+    assert project_of(bakery) == bakery.parent
+    alone = folder(tmp_path / "home/alone")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    folder(tmp_path / "home/.git")
+    assert project_of(alone) == alone

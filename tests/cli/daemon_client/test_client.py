@@ -1,0 +1,202 @@
+"""Asking the daemon, or this process: whichever there is at the moment."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from byok.cli.daemon_client.client import LocalClient, asking
+from byok.core.chat import Json
+from byok.core.errors import ByokError, ConfigError, IndexInUse
+from byok.core.platform.paths import find_paths
+from byok.core.routing import Service
+from tests.fakes.rows import daemon_rows
+
+STATUS = "/byok/index/status"
+ADD = "/byok/index/add"
+
+
+class Own:
+    """Stands for the context of this process."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.opened: list[list[Path]] = []
+        self.closed = 0
+        self.failures = failures
+        self.busy, self.free = asyncio.Event(), asyncio.Event()
+        self.free.set()
+
+    @asynccontextmanager
+    async def open(self, roots: Iterable[Path]) -> AsyncIterator["Own"]:
+        self.opened.append(list(roots))
+        if self.failures:
+            self.failures -= 1
+            raise IndexInUse("Another process has it.")
+        yield self
+        self.closed += 1
+
+    async def answer(self, service: Service, body: Json) -> Json:
+        self.busy.set()
+        await self.free.wait()
+        return {"own": service, **body}
+
+
+async def state(client: LocalClient) -> str:
+    told = await client.ask(Service.INDEX_STATUS, {})
+    return "own" if "own" in told else str(told["state"])
+
+
+async def test_client_without_a_daemon_answers_in_this_process_and_closes(
+    tmp_path: Path,
+) -> None:
+    own = Own()
+    async with asking(find_paths(), own.open, [tmp_path]) as client:
+        assert await client.ask(Service.SEARCH, {"query": "x"}) == {
+            "own": Service.SEARCH,
+            "query": "x",
+        }
+        assert await client.daemon() is None
+        assert (own.opened, own.closed) == ([[tmp_path]], 0)
+    assert own.closed == 1
+
+
+async def test_client_opens_nothing_that_nobody_asks() -> None:
+    own = Own()
+    async with asking(find_paths(), own.open):
+        pass
+    assert own.opened == []
+
+
+async def test_client_with_a_daemon_sends_the_question_and_the_folders(
+    tmp_path: Path,
+) -> None:
+    own = Own()
+    answers = {STATUS: {"state": "indexed"}, ADD: {"workspace": {}}}
+    async with (
+        daemon_rows(answers) as rows,
+        asking(find_paths(), own.open, [tmp_path]) as client,
+    ):
+        assert await state(client) == "indexed"
+        assert await state(client) == "indexed"
+        found = await client.daemon()
+    assert found is not None
+    assert found.port == rows.port
+    assert [path for path, _ in rows.asked] == [ADD, STATUS, STATUS]
+    assert rows.asked[0][1] == {"root": str(tmp_path)}
+    assert own.opened == []
+
+
+async def test_client_sends_the_token_only_after_the_proof() -> None:
+    own = Own()
+    async with daemon_rows({STATUS: {"state": "indexed"}}) as rows:
+        rows.honest = False
+        client = LocalClient(find_paths(), own.open, start_seconds=0)
+        assert await state(client) == "own"
+        await client.close()
+        assert (rows.tokens, rows.asked) == ([], [])
+
+
+async def test_client_hands_over_to_a_daemon_that_starts_and_frees_the_files() -> None:
+    own = Own()
+    async with asking(find_paths(), own.open) as client:
+        assert await state(client) == "own"
+        async with daemon_rows({STATUS: {"state": "indexed"}}):
+            assert await state(client) == "indexed"
+            assert own.closed == 1
+        assert await state(client) == "own"
+    assert own.closed == 2
+
+
+async def test_client_answer_is_not_interrupted_by_a_new_daemon() -> None:
+    own = Own()
+    own.free.clear()
+    async with asking(find_paths(), own.open) as client, asyncio.TaskGroup() as group:
+        slow = group.create_task(state(client))
+        await own.busy.wait()
+        async with daemon_rows({STATUS: {"state": "indexed"}}):
+            meanwhile = group.create_task(state(client))
+            await asyncio.sleep(0)
+            own.free.set()
+            assert (await slow, await meanwhile) == ("own", "own")
+            assert await state(client) == "indexed"
+
+
+async def test_client_answer_is_not_interrupted_by_a_look() -> None:
+    own = Own()
+    own.free.clear()
+    async with asking(find_paths(), own.open) as client, asyncio.TaskGroup() as group:
+        slow = group.create_task(state(client))
+        await own.busy.wait()
+        async with daemon_rows({STATUS: {"state": "indexed"}}):
+            await client.look()
+            assert own.closed == 0
+            own.free.set()
+            assert await slow == "own"
+            await client.look()
+            assert own.closed == 1
+
+
+async def test_client_waits_for_an_index_in_use() -> None:
+    own = Own(failures=2)
+    async with asking(find_paths(), own.open) as client:
+        assert await state(client) == "own"
+    assert len(own.opened) == 3
+
+
+async def test_client_reports_an_index_that_stays_in_use() -> None:
+    own = Own(failures=99)
+    async with asking(find_paths(), own.open, patience=1.0) as client:
+        with pytest.raises(ByokError) as caught:
+            await state(client)
+    assert caught.value.code == "index_in_use"
+    assert len(own.opened) >= 2
+
+
+async def test_client_sends_more_folders_to_the_daemon(tmp_path: Path) -> None:
+    answers = {STATUS: {"state": "indexed"}, ADD: {"workspace": {}}}
+    async with (
+        daemon_rows(answers) as rows,
+        asking(find_paths(), Own().open) as client,
+    ):
+        await client.follow([tmp_path])
+    assert rows.asked == [(ADD, {"root": str(tmp_path)})]
+
+
+async def test_client_reopens_its_own_index_with_more_folders(tmp_path: Path) -> None:
+    own = Own()
+    async with asking(find_paths(), own.open) as client:
+        await state(client)
+        await client.follow([tmp_path])
+        await state(client)
+    assert (own.opened, own.closed) == ([[], [tmp_path]], 2)
+
+
+@pytest.mark.parametrize("name", ["missing", "file"])
+async def test_client_reports_an_invalid_folder(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_text("x")
+    async with asking(find_paths(), Own().open, [tmp_path / name]) as client:
+        with pytest.raises(ConfigError):
+            await state(client)
+
+
+async def test_client_raises_an_error_unchanged() -> None:
+    error = {"code": "no_workspace", "message": "No.", "hint": ""}
+    async with (
+        daemon_rows({STATUS: (422, {"error": error})}) as rows,
+        asking(find_paths(), Own().open) as client,
+    ):
+        with pytest.raises(ByokError, match="No") as caught:
+            await state(client)
+        assert caught.value.code == "no_workspace"
+        assert len(rows.asked) == 1
+
+
+async def test_client_hands_over_at_a_look_without_a_question() -> None:
+    own = Own()
+    async with asking(find_paths(), own.open) as client:
+        await client.look()
+        async with daemon_rows() as rows:
+            await client.look()
+            assert (own.closed, rows.asked) == (1, [])

@@ -1,0 +1,151 @@
+"""A whole exchange over two pipes, and the end of it."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from byok.cli.mcp_server.server import serve
+from byok.cli.mcp_server.stdio import Descriptors
+from byok.core.errors import ByokError
+from tests.fakes.patience import PATIENCE
+from tests.fakes.program import ROOT
+
+HELLO = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+
+
+class Asks:
+    def __init__(self, error: Exception = ByokError("Not now.")) -> None:  # noqa: B008
+        self._error = error
+
+    async def look(self) -> None:
+        raise self._error
+
+    async def retrieve(self, question: str) -> str:
+        return f"answer to {question}"
+
+
+class Exchange:
+    """A client that writes lines and reads the answers."""
+
+    def __init__(self, asks: Asks | None = None) -> None:
+        self._asks = asks or Asks()
+        self.source, self.write_end = os.pipe()
+        self.read_end, self.sink = os.pipe()
+        self._kept = b""
+
+    async def __aenter__(self) -> "Exchange":
+        own = Descriptors(self.source, self.sink)
+        self._serving = asyncio.ensure_future(serve(self._asks, own))
+        # A server that breaks must not leave a reader that waits for ever.
+        self._serving.add_done_callback(lambda _: os.close(self.sink))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        os.close(self.write_end)
+        async with asyncio.timeout(PATIENCE):
+            await self._serving
+        for end in (self.source, self.read_end):
+            os.close(end)
+
+    def say(self, **fields: Any) -> None:
+        line = json.dumps({"jsonrpc": "2.0", **fields}) + "\n"
+        os.write(self.write_end, line.encode())
+
+    async def heard(self) -> Any:
+        while b"\n" not in self._kept:
+            async with asyncio.timeout(PATIENCE):
+                more = await asyncio.to_thread(os.read, self.read_end, 65536)
+            assert more, "the server has ended"
+            self._kept += more
+        line, _, self._kept = self._kept.partition(b"\n")
+        return json.loads(line)
+
+    async def asked(self, id: Any, method: str, **params: Any) -> Any:
+        self.say(id=id, method=method, params=params)
+        told = await self.heard()
+        assert told["id"] == id
+        return told
+
+    async def hello(self) -> None:
+        told = await self.asked(0, "initialize", **HELLO)
+        assert told["result"]["serverInfo"]["name"] == "byok"
+        self.say(method="notifications/initialized")
+
+
+async def test_mcp_server_lists_the_tool_and_answers() -> None:
+    async with Exchange() as client:
+        await client.hello()
+        told = await client.asked(1, "tools/list")
+        assert [t["name"] for t in told["result"]["tools"]] == ["codebase-retrieval"]
+        arguments = {"information_request": "this"}
+        told = await client.asked(
+            2, "tools/call", name="codebase-retrieval", arguments=arguments
+        )
+        assert told["result"]["content"] == [{"type": "text", "text": "answer to this"}]
+
+
+async def test_mcp_server_outlives_a_folder_that_it_cannot_write() -> None:
+    refused = OSError(30, "Read-only file system", "/home")
+    async with Exchange(Asks(refused)) as exchange:
+        await exchange.hello()
+        assert await exchange.asked(1, "tools/list")
+
+
+@pytest.mark.case("B82")
+async def test_mcp_server_answers_an_error_and_then_the_next_request() -> None:
+    async with Exchange() as client:
+        await client.hello()
+        told = await client.asked(1, "nope/nope")
+        assert told["error"]["code"] == -32601
+        told = await client.asked(2, "tools/call", name=5)
+        assert told["error"]["code"] == -32602
+        told = await client.asked(
+            3, "tools/call", name="codebase-retrieval", arguments=7
+        )
+        assert told["error"]["code"] == -32602
+        client.say(id=4, method="ping")
+        client.say(id=4, method="ping")
+        assert {(await client.heard())["id"], (await client.heard())["id"]} == {4}
+        assert "result" in await client.asked("5", "ping")
+
+
+async def test_mcp_server_refuses_a_request_before_initialize() -> None:
+    async with Exchange() as client:
+        assert "error" in await client.asked(1, "tools/list")
+        await client.hello()
+        assert "result" in await client.asked(2, "tools/list")
+
+
+@pytest.mark.case("B83")
+def test_mcp_server_ends_in_spite_of_what_hangs() -> None:
+    script = (
+        "import time\n"
+        "from byok.search.index.types import ParseJob\n"
+        "from byok.search.index.parse.worker_pool import Pool\n"
+        "from byok.cli.mcp_server.server import end_soon\n"
+        "pool = Pool(1, limit=60, target='tests.fakes.nasty_worker:nasty')\n"
+        "outcomes = pool.prepare([ParseJob(0, 'a', content=b''),"
+        " ParseJob(1, 'sleep')] * 32)\n"
+        "end_soon(0.1)\n"
+        "next(outcomes)\n"
+    )
+    began = time.monotonic()
+    subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        cwd=ROOT,
+        timeout=PATIENCE,
+        check=True,
+    )
+    # The child has the pipe too, which is read to its end.
+    assert time.monotonic() - began < 25

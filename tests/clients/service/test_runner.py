@@ -1,0 +1,92 @@
+"""Programs of the system: found safely, run without a shell, within limits."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from byok.clients.service.base import Command, run, run_all, service_environment
+from byok.core.errors import CannotStart
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="scripts with a first line")
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program called systemctl, found before any other."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return folder / "systemctl"
+
+
+def write(program: Path, code: str) -> None:
+    program.write_text(f"#!{sys.executable}\n{code}\n")
+    program.chmod(0o755)
+
+
+def test_arguments_reach_the_program_as_they_are(program: Path) -> None:
+    write(program, "import sys; print(sys.argv[1:])")
+    done = run(Command(("systemctl", "a b", "$(touch x)", "; exit 1", "")))
+    assert (done.exit_code, done.out) == (0, "['a b', '$(touch x)', '; exit 1', '']\n")
+
+
+def test_keys_do_not_reach_the_program(
+    program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
+    write(program, "import os; print(sorted(os.environ))")
+    said = run(Command(("systemctl",))).out
+    assert "PATH" in said
+    assert "OPENAI_API_KEY" not in said
+
+
+def test_failure_is_an_error_unless_it_may_be(program: Path) -> None:
+    write(program, "import sys; sys.exit('Unit byok.service not found.')")
+    with pytest.raises(CannotStart, match=r"`systemctl x` failed \(1\): Unit byok"):
+        run(Command(("systemctl", "x")))
+    assert run(Command(("systemctl", "x"), may_fail=True)).exit_code == 1
+
+
+def test_program_that_hangs_is_ended(program: Path) -> None:
+    write(program, "import time; time.sleep(600)")
+    with pytest.raises(CannotStart, match="did not end within"):
+        run(Command(("systemctl",), seconds=0.5, may_fail=True))
+
+
+def test_endless_output_is_cut(program: Path) -> None:
+    write(program, "print('x' * 1_000_000)")
+    assert len(run(Command(("systemctl",))).out) < 100_000
+
+
+def test_missing_program_is_named() -> None:
+    with pytest.raises(CannotStart, match="no-such-program was not found"):
+        run(Command(("no-such-program",), may_fail=True))
+
+
+def test_command_is_tried_again(program: Path) -> None:
+    counter = program.with_name("count")
+    write(
+        program,
+        f"import sys; f = open({str(counter)!r}, 'a'); f.write('x'); "
+        f"f.close(); sys.exit(len(open({str(counter)!r}).read()) < 2)",
+    )
+    assert run(Command(("systemctl",), tries=3)).exit_code == 0
+    assert counter.read_text() == "xx"
+
+
+def test_commands_end_with_the_one_that_fails(program: Path) -> None:
+    write(program, "import sys; print(sys.argv[1]); sys.exit(sys.argv[1] == 'bad')")
+    names = ("one", "bad", "two")
+    with pytest.raises(CannotStart, match="systemctl bad"):
+        run_all([Command(("systemctl", name)) for name in names], run)
+    done = run_all([Command(("systemctl", name)) for name in ("one", "two")], run)
+    assert [result.out for result in done] == ["one\n", "two\n"]
+
+
+def test_environment_has_no_keys() -> None:
+    environ = {"HOME": "/h", "OPENAI_API_KEY": "sk-x", "XDG_RUNTIME_DIR": "/run/u"}
+    given = service_environment(environ)
+    assert given["XDG_RUNTIME_DIR"] == "/run/u"
+    assert "sk-x" not in given.values()

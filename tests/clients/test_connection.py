@@ -1,0 +1,367 @@
+"""Settings files of all clients, connected and disconnected."""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from byok.clients.connection import (
+    FORMATS,
+    DaemonAddress,
+    FileChange,
+    FileConnector,
+    settings_for,
+)
+from byok.clients.document import EDITORS
+from byok.clients.editor import decode_text, encode_text
+from byok.clients.locations import ClientKind
+from byok.clients.settings_file import BackupStore
+from byok.core.errors import ConfigError
+from tests.fakes.settings_files import AUGMENT, COMMENTS, PLAIN, SAMPLES, FileSample
+
+TOKEN = "token-of-byok-0123456789"
+each_sample = pytest.mark.parametrize("sample", SAMPLES, ids=lambda s: s.name)
+
+
+class Desk(NamedTuple):
+    """A home with a settings file in it."""
+
+    file: Path
+    connector: FileConnector
+    address: DaemonAddress
+
+    def lay(self, raw: bytes | None) -> None:
+        if raw is not None:
+            self.file.write_bytes(raw)
+
+    @property
+    def raw(self) -> bytes | None:
+        return self.file.read_bytes() if self.file.exists() else None
+
+    def connect(self, client: ClientKind, url: str = "", model: str = "") -> FileChange:
+        address = self.address._replace(
+            url=url or self.address.url, model=model or self.address.model
+        )
+        change = self.connector.plan_connect(client, self.file, address)
+        self.connector.carry_out(change)
+        return change
+
+    def disconnect(self, client: ClientKind) -> FileChange:
+        change = self.connector.plan_disconnect(client, self.file)
+        self.connector.carry_out(change)
+        return change
+
+    def edit(self, client: ClientKind, value: str = "mine") -> None:
+        """Add a setting, as the user does."""
+        self.file.write_bytes(with_own(client, self.file.read_bytes(), value))
+
+    def backups(self) -> list[Path]:
+        folder = self.file.parent.parent / "backups"
+        return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def with_own(client: ClientKind, raw: bytes, value: str = "mine") -> bytes:
+    decoded = decode_text(raw)
+    new = EDITORS[FORMATS[client]].put(decoded.text, ("own.setting",), value)
+    return encode_text(decoded._replace(text=new))
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    home = tmp_path / "me"
+    home.mkdir()
+    connector = FileConnector(BackupStore(tmp_path / "backups"), home)
+    address = DaemonAddress(
+        "http://127.0.0.1:8317", TOKEN, tmp_path / "token", "byok:box:qwen3:30b"
+    )
+    return Desk(home / "settings", connector, address)
+
+
+def test_samples_are_of_every_client_with_a_file() -> None:
+    assert {sample.client for sample in SAMPLES} == set(FORMATS)
+    assert len(SAMPLES) >= 25
+
+
+@pytest.mark.case("F61")
+@each_sample
+def test_connection_and_back_is_byte_for_byte(desk: Desk, sample: FileSample) -> None:
+    desk.lay(sample.raw)
+    desk.connect(sample.client)
+    assert desk.raw != sample.raw
+    change = desk.disconnect(sample.client)
+    assert desk.raw == sample.raw
+    assert (change.is_exact, change.changed) == (True, ())
+    assert desk.backups() == []
+
+
+@each_sample
+def test_connection_has_the_settings_and_keeps_everything_else(
+    desk: Desk, sample: FileSample
+) -> None:
+    desk.lay(sample.raw)
+    desk.connect(sample.client)
+    editor = EDITORS[FORMATS[sample.client]]
+    old, new = decode_text(sample.raw or b""), decode_text(desk.raw or b"")
+    wanted = settings_for(sample.client, desk.address, old.text)
+    assert [editor.read(new.text, path) for path, _ in wanted] == [v for _, v in wanted]
+    assert (new.has_bom, new.has_crlf) == (old.has_bom, old.has_crlf)
+    lines = {line.strip() for line in new.text.split("\n")}
+    comments = [
+        line.strip()
+        for line in old.text.split("\n")
+        if line.strip().startswith(("//", "#"))
+    ]
+    assert [line for line in comments if line not in lines] == []
+
+
+@pytest.mark.case("F61")
+@each_sample
+def test_connection_edited_since_loses_only_what_is_of_byok(
+    desk: Desk, sample: FileSample
+) -> None:
+    desk.lay(sample.raw)
+    desk.connect(sample.client)
+    desk.edit(sample.client)
+    change = desk.disconnect(sample.client)
+    assert (change.is_exact, change.changed) == (False, ())
+    expected, now = with_own(sample.client, sample.raw or b""), desk.raw or b""
+    layouts = ("opencode with a BOM", "Codex with prose")  # a gap that byok made stays
+    if sample.name in layouts:
+        expected, now = b"".join(expected.split()), b"".join(now.split())
+    assert now == expected
+    assert desk.backups() == []
+
+
+@each_sample
+def test_connection_again_writes_nothing(desk: Desk, sample: FileSample) -> None:
+    """Clients reload themselves whenever their settings change."""
+    desk.lay(sample.raw)
+    desk.connect(sample.client)
+    before = desk.file.stat()
+    assert not desk.connect(sample.client).is_needed
+    now = desk.file.stat()
+    assert (now.st_ino, now.st_mtime) == (before.st_ino, before.st_mtime)
+    desk.disconnect(sample.client)
+    assert desk.raw == sample.raw
+
+
+@each_sample
+def test_connection_with_a_new_address_and_back(desk: Desk, sample: FileSample) -> None:
+    desk.lay(sample.raw)
+    desk.connect(sample.client)
+    desk.connect(sample.client, url="http://127.0.0.1:9000", model="byok:box:other")
+    assert b"9000" in (desk.raw or b"")
+    desk.disconnect(sample.client)
+    assert desk.raw == sample.raw
+
+
+@pytest.mark.case("F61")
+@each_sample
+def test_connection_again_after_an_edit_and_back_keeps_the_edit(
+    desk: Desk, sample: FileSample
+) -> None:
+    desk.lay(sample.raw)
+    desk.connect(sample.client)
+    desk.edit(sample.client)
+    desk.connect(sample.client, url="http://127.0.0.1:9000")
+    desk.disconnect(sample.client)
+    editor = EDITORS[FORMATS[sample.client]]
+    text = decode_text(desk.raw or b"").text
+    assert editor.read(text, ("own.setting",)) == "mine"
+    assert b"9000" not in (desk.raw or b"")
+    assert TOKEN.encode() not in (desk.raw or b"")
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644])
+def test_connection_keeps_mode(desk: Desk, mode: int) -> None:
+    desk.lay(PLAIN.encode())
+    desk.file.chmod(mode)
+    desk.connect(ClientKind.VSCODE)
+    assert os.name != "posix" or desk.file.stat().st_mode & 0o777 == mode
+    desk.disconnect(ClientKind.VSCODE)
+    assert os.name != "posix" or desk.file.stat().st_mode & 0o777 == mode
+
+
+def test_connection_planned_before_another_one_leaves_its_backup_alone(
+    desk: Desk,
+) -> None:
+    """Two commands wait for an answer at the same time."""
+    desk.lay(b"a = 1\n")
+    slow = desk.connector.plan_connect(ClientKind.CODEX, desk.file, desk.address)
+    desk.connect(ClientKind.CODEX, model="byok:box:other")
+    with pytest.raises(ConfigError, match="was changed by another program"):
+        desk.connector.carry_out(slow)
+    change = desk.disconnect(ClientKind.CODEX)
+    assert (desk.raw, change.is_exact, change.changed) == (b"a = 1\n", True, ())
+
+
+def test_connection_that_somebody_changed_keeps_their_value(desk: Desk) -> None:
+    desk.lay(AUGMENT.encode())
+    desk.connect(ClientKind.VSCODE)
+    raw = desk.file.read_bytes().replace(b"http://127.0.0.1:8317", b"http://theirs/")
+    desk.file.write_bytes(raw)
+    change = desk.disconnect(ClientKind.VSCODE)
+    assert change.changed == (("augment.advanced.completionURL",),)
+    text = desk.file.read_text()
+    assert '"http://theirs/"' in text
+    assert "0123-of-the-official-service" in text
+    assert TOKEN not in text
+
+
+def test_connection_whose_file_is_gone_is_forgotten(desk: Desk) -> None:
+    desk.lay(PLAIN.encode())
+    desk.connect(ClientKind.VSCODE)
+    desk.file.unlink()
+    assert not desk.disconnect(ClientKind.VSCODE).is_needed
+    assert desk.raw is None
+    [kept] = desk.backups()
+    assert kept.read_bytes() == PLAIN.encode()
+    assert desk.connector.backups.kept_copies(ClientKind.VSCODE, desk.file) == [kept]
+    assert desk.connector.backups.list_paths(ClientKind.VSCODE) == []
+
+
+def test_connection_whose_edited_file_is_gone_keeps_both_texts(desk: Desk) -> None:
+    desk.lay(PLAIN.encode())
+    desk.connect(ClientKind.VSCODE)
+    desk.edit(ClientKind.VSCODE)
+    edited = desk.raw
+    desk.connect(ClientKind.VSCODE, url="http://127.0.0.1:1")
+    desk.file.unlink()
+    before = {path.read_bytes() for path in desk.backups()}
+    desk.disconnect(ClientKind.VSCODE)
+    kept = {path.read_bytes() for path in desk.backups()}
+    assert edited in kept
+    assert kept < before  # the manifest is gone
+
+
+@pytest.mark.parametrize("before", [None, b""])
+def test_connection_that_made_the_file_keeps_nothing_of_it(
+    desk: Desk, before: bytes | None
+) -> None:
+    desk.lay(before)
+    desk.connect(ClientKind.VSCODE)
+    desk.lay(before)
+    desk.disconnect(ClientKind.VSCODE)
+    assert desk.backups() == []
+
+
+def test_connection_after_the_file_was_removed_begins_anew(desk: Desk) -> None:
+    desk.lay(PLAIN.encode())
+    desk.connect(ClientKind.VSCODE)
+    desk.file.unlink()
+    desk.connect(ClientKind.VSCODE)
+    desk.disconnect(ClientKind.VSCODE)
+    assert desk.raw is None
+    assert [path.read_bytes() for path in desk.backups()] == [PLAIN.encode()]
+
+
+def test_connection_that_the_user_undid_is_forgotten(desk: Desk) -> None:
+    desk.lay(PLAIN.encode())
+    desk.connect(ClientKind.VSCODE)
+    desk.lay(PLAIN.encode())
+    assert not desk.disconnect(ClientKind.VSCODE).is_needed
+    assert desk.backups() == []
+
+
+def test_connection_is_undone_only_where_byok_made_it(desk: Desk) -> None:
+    desk.lay(PLAIN.encode())
+    with pytest.raises(ConfigError, match="byok has not changed") as caught:
+        desk.connector.plan_disconnect(ClientKind.VSCODE, desk.file)
+    assert "byok connect vscode" in caught.value.hint
+    desk.connect(ClientKind.VSCODE)
+    with pytest.raises(ConfigError, match="byok has not changed"):
+        desk.connector.plan_disconnect(ClientKind.CURSOR, desk.file)
+
+
+@pytest.mark.case("B140")
+@pytest.mark.parametrize(
+    ("client", "raw", "what"),
+    [
+        (ClientKind.VSCODE, b'{"a": 1', "line 1: a comma or"),
+        (ClientKind.VSCODE, b"[]", "the whole file is no object"),
+        (ClientKind.VSCODE, b'{"a": "\xff"}', "not UTF-8"),
+        (ClientKind.VSCODE, "{}".encode("utf-16"), "not UTF-8"),
+        (
+            ClientKind.VSCODE,
+            b'{"augment.advanced.apiToken": 1, "augment.advanced.apiToken": 2}',
+            "stands there twice",
+        ),
+        (ClientKind.CODEX, b"model = \n", "line 1"),
+        (ClientKind.CODEX, b"model_providers = 1\n", "is no table"),
+        (ClientKind.AIDER, b"a: [\n", "expected"),
+        (ClientKind.CONTINUE, b"models: [{name: x}]\n", "one line"),
+        (ClientKind.AIDER, b"a: 1\n" * 50_001, "larger than 250,000 bytes"),
+    ],
+)
+def test_connection_that_cannot_be_made_changes_nothing(
+    desk: Desk, client: ClientKind, raw: bytes, what: str
+) -> None:
+    desk.lay(raw)
+    with pytest.raises(ConfigError, match=what) as caught:
+        desk.connect(client)
+    assert "by hand" in caught.value.hint
+    assert (desk.raw, desk.backups()) == (raw, [])
+
+
+def test_connection_that_was_broken_since_is_not_undone_by_guessing(desk: Desk) -> None:
+    desk.lay(COMMENTS.encode())
+    desk.connect(ClientKind.VSCODE)
+    broken = desk.file.read_bytes() + b"}"
+    desk.file.write_bytes(broken)
+    with pytest.raises(ConfigError, match="something behind the value"):
+        desk.disconnect(ClientKind.VSCODE)
+    assert desk.raw == broken
+    assert desk.backups() != []
+
+
+@pytest.mark.case("B141")
+def test_connection_that_another_program_overtakes_leaves_no_trace(desk: Desk) -> None:
+    desk.lay(PLAIN.encode())
+    plan = desk.connector.plan_connect(ClientKind.VSCODE, desk.file, desk.address)
+    desk.lay(b"{}")
+    with pytest.raises(ConfigError, match="changed by another program"):
+        desk.connector.carry_out(plan)
+    assert (desk.raw, desk.backups()) == (b"{}", [])
+
+
+def test_connection_that_is_overtaken_later_keeps_its_backup(desk: Desk) -> None:
+    desk.lay(PLAIN.encode())
+    desk.connect(ClientKind.VSCODE)
+    address = desk.address._replace(url="http://127.0.0.1:9000")
+    plan = desk.connector.plan_connect(ClientKind.VSCODE, desk.file, address)
+    desk.edit(ClientKind.VSCODE)
+    with pytest.raises(ConfigError, match="changed by another program"):
+        desk.connector.carry_out(plan)
+    desk.disconnect(ClientKind.VSCODE)
+    assert desk.raw == with_own(ClientKind.VSCODE, PLAIN.encode())
+
+
+def test_connection_saves_the_backup_before_it_writes(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if the power failed between the two: the file is as it was, and stays so."""
+
+    def fail(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    desk.lay(PLAIN.encode())
+    monkeypatch.setattr("byok.clients.connection.replace_settings_file", fail)
+    with pytest.raises(KeyboardInterrupt):
+        desk.connect(ClientKind.VSCODE)
+    [before] = [path for path in desk.backups() if path.suffix == ".before"]
+    assert before.read_bytes() == PLAIN.encode()
+    assert not desk.disconnect(ClientKind.VSCODE).is_needed
+    assert desk.raw == PLAIN.encode()
+
+
+def test_connection_of_continue_keeps_a_model_of_the_same_name(desk: Desk) -> None:
+    raw = b'models:\n  - name: byok # mine\n    model: "own"\n  - name: x\n'
+    desk.lay(raw)
+    desk.connect(ClientKind.CONTINUE)
+    desk.edit(ClientKind.CONTINUE)
+    desk.disconnect(ClientKind.CONTINUE)
+    found = EDITORS[FORMATS[ClientKind.CONTINUE]].read(
+        desk.file.read_text(), ("models", "name=byok")
+    )
+    assert found == {"name": "byok", "model": "own"}

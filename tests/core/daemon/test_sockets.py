@@ -1,0 +1,109 @@
+"""Where byok listens: loopback only, IPv4 and IPv6 on one port."""
+
+import errno
+import socket
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+import byok
+from byok.core.daemon.sockets import listen
+from byok.core.errors import CannotStart
+from tests.fakes.patience import PATIENCE
+
+
+def _has_ipv6() -> bool:
+    try:
+        with closing(socket.socket(socket.AF_INET6, socket.SOCK_STREAM)) as sock:
+            sock.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+ipv6 = pytest.mark.skipif(not _has_ipv6(), reason="this machine has no ::1")
+BOTH = [
+    pytest.param("127.0.0.1", socket.AF_INET, id="IPv4"),
+    pytest.param("::1", socket.AF_INET6, id="IPv6", marks=ipv6),
+]
+
+
+@contextmanager
+def listening(port: int) -> Iterator[list[socket.socket]]:
+    """Listen for the length of a block."""
+    sockets = listen(port)
+    try:
+        yield sockets
+    finally:
+        for sock in sockets:
+            sock.close()
+
+
+@ipv6
+@pytest.mark.case("B99")
+def test_port_zero_is_one_free_port_on_both_addresses() -> None:
+    with listening(0) as sockets:
+        names = [sock.getsockname()[:2] for sock in sockets]
+    port = names[0][1]
+    assert port > 0
+    assert names == [("127.0.0.1", port), ("::1", port)]
+
+
+@pytest.mark.parametrize(("host", "family"), BOTH)
+def test_port_taken_on_either_address_is_refused(
+    host: str, family: socket.AddressFamily
+) -> None:
+    with closing(socket.socket(family, socket.SOCK_STREAM)) as other:
+        other.bind((host, 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(CannotStart) as caught:
+            listen(port)
+        assert str(port) in str(caught.value)
+        assert host in str(caught.value)
+        assert "--port" in caught.value.hint
+
+
+@pytest.mark.parametrize(("host", "family"), BOTH)
+def test_socket_accepts_on_either_address(
+    host: str, family: socket.AddressFamily
+) -> None:
+    with listening(0) as sockets, closing(socket.socket(family)) as client:
+        client.settimeout(PATIENCE)
+        client.connect((host, sockets[0].getsockname()[1]))
+
+
+def test_port_is_free_again_as_soon_as_it_is_closed() -> None:
+    with listening(0) as sockets:
+        port = sockets[0].getsockname()[1]
+    with listening(port) as again:
+        assert again[0].getsockname()[1] == port
+
+
+@pytest.mark.case("B99")
+def test_socket_addresses_are_loopback_in_every_module() -> None:
+    modules = list(Path(byok.__file__).parent.rglob("*.py"))
+    assert len(modules) > 50
+    for module in modules:
+        text = module.read_text(encoding="utf-8")
+        assert "0.0.0.0" not in text, module
+        assert '"::"' not in text, module
+
+
+@pytest.mark.case("F44")
+def test_socket_without_ipv6_is_ipv4_alone_with_a_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Old(socket.socket):
+        def __init__(self, family: int = -1, *rest: int, **named: int) -> None:
+            if family == socket.AF_INET6:
+                raise OSError(errno.EAFNOSUPPORT, "Address family not supported")
+            super().__init__(family, *rest, **named)
+
+    monkeypatch.setattr(socket, "socket", Old)
+    [only] = listen(0)
+    with only:
+        assert only.getsockname()[0] == "127.0.0.1"
+    assert "no IPv6" in caplog.text

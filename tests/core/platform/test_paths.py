@@ -1,0 +1,211 @@
+"""Where files are, and that private ones are private from their first byte on."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from byok.core.errors import ConfigError
+from byok.core.platform.paths import (
+    check_private,
+    find_paths,
+    make_private,
+    replace_foreign,
+    sweep,
+    write_private,
+)
+from tests.fakes.disk import fill, mounted
+
+needs_modes = pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def test_byok_home_holds_everything(tmp_path: Path) -> None:
+    paths = find_paths({"BYOK_HOME": str(tmp_path)})
+    kept = {
+        str(path.relative_to(tmp_path))
+        for path in (
+            paths.config, paths.token, paths.daemon, paths.lock, paths.models,
+            paths.log, paths.vault, paths.provider_data,
+            paths.profiles, paths.vectors, paths.metrics_token,
+            paths.owner_secret,
+        )
+    }  # fmt: skip
+    assert kept == {
+        "config.toml",
+        "state/token",
+        "state/metrics-token",
+        "state/owner-secret",
+        "state/daemon.json",
+        "state/daemon.lock",
+        "state/models.json",
+        "state/provider_data.db",
+        "state/profiles.json",
+        "state/log/byok.log",
+        "data/vault.json",
+        "data/vectors.db",
+    }
+
+
+def test_byok_home_may_begin_with_a_tilde() -> None:
+    assert find_paths({"BYOK_HOME": "~/b"}).config == Path.home() / "b" / "config.toml"
+
+
+@pytest.mark.parametrize("home", ["byok", ".", "./byok", "../byok"])
+def test_a_relative_byok_home_is_refused(home: str) -> None:
+    with pytest.raises(ConfigError, match="absolute"):
+        find_paths({"BYOK_HOME": home})
+
+
+@pytest.mark.parametrize("environ", [{}, {"BYOK_HOME": ""}])
+def test_paths_without_byok_home_are_those_of_the_system(
+    environ: dict[str, str],
+) -> None:
+    paths = find_paths(environ)
+    assert all(
+        "byok" in folder.parts and folder.is_absolute()
+        for folder in (paths.config_dir, paths.state_dir, paths.data_dir)
+    )
+
+
+@needs_modes
+def test_private_file_and_its_folder_are_the_owners_only(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "token"
+    before = os.umask(0)
+    try:
+        write_private(path, "secret")
+    finally:
+        os.umask(before)
+    assert (mode(path), mode(path.parent)) == (0o600, 0o700)
+    check_private(path)
+
+
+@needs_modes
+def test_private_write_replaces_a_file_that_was_open_to_others(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text("old and long")
+    path.chmod(0o666)
+    write_private(path, "néw")
+    assert path.read_text(encoding="utf-8") == "néw"
+    assert mode(path) == 0o600
+
+
+def test_private_write_replaces_a_symlink_and_not_its_target(tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("kept")
+    link.symlink_to(target)
+    write_private(link, "new")
+    assert (target.read_text(), link.read_text()) == ("kept", "new")
+    assert not link.is_symlink()
+
+
+def test_private_write_that_fails_keeps_the_old_content(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    write_private(path, "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_private(path, "\ud800")
+    assert path.read_text() == "old"
+    assert list(tmp_path.glob(".token*")) == []
+
+
+def test_foreign_file_is_replaced_once_it_is_prepared(tmp_path: Path) -> None:
+    path, left = tmp_path / "settings.json", tmp_path / ".settings.json.abcd1234"
+    path.write_text("old")
+    left.write_text("of another program")
+    os.utime(left, (1, 1))
+    seen = []
+
+    def prepare(temporary: Path) -> None:
+        seen.append((temporary.parent, temporary.read_bytes(), path.read_text()))
+
+    replace_foreign(path, b"a\r\nb", prepare)
+    assert seen == [(tmp_path, b"a\r\nb", "old")]
+    assert path.read_bytes() == b"a\r\nb"
+    assert sorted(tmp_path.iterdir()) == [left, path]
+
+
+def test_foreign_file_stays_if_it_cannot_be_prepared(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text("old")
+
+    def refuse(temporary: Path) -> None:
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        replace_foreign(path, b"new", refuse)
+    assert (path.read_text(), [*tmp_path.iterdir()]) == ("old", [path])
+
+
+def test_private_write_leftovers_are_removed_and_nothing_else(tmp_path: Path) -> None:
+    left, link = ".models.json.k3j2_abc", ".models.json.linked00"
+    others = {"models.json", ".other.json.k3j2_abc", ".models.json.bak", link}
+    for name in (left, *others - {link}):
+        (tmp_path / name).touch()
+    (tmp_path / link).symlink_to("models.json")
+    sweep(tmp_path / "models.json")
+    assert {p.name for p in tmp_path.iterdir()} == others
+
+
+def test_private_write_removes_old_leftovers_of_a_killed_one(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    old, busy = tmp_path / ".token.abcdefgh", tmp_path / ".token.ijklmnop"
+    for file, age in ((old, 7200), (busy, 10)):
+        file.write_text("secret")
+        os.utime(file, (time.time() - age,) * 2)
+    write_private(path, "new")
+    assert {p.name for p in tmp_path.iterdir()} == {"token", busy.name}
+
+
+def test_private_folder_that_exists_is_unchanged(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    folder.mkdir(mode=0o755)
+    folder.chmod(0o755)
+    make_private(folder)
+    assert mode(folder) == 0o755
+
+
+@needs_modes
+@pytest.mark.parametrize("bits", [0o640, 0o620, 0o604, 0o602, 0o610, 0o644], ids=oct)
+def test_private_file_open_to_others_is_refused_with_a_hint(
+    tmp_path: Path, bits: int
+) -> None:
+    path = tmp_path / "token"
+    path.write_text("secret")
+    path.chmod(bits)
+    with pytest.raises(ConfigError, match="other users") as caught:
+        check_private(path)
+    assert caught.value.hint == f"Run: chmod 600 '{path}'"
+
+
+def test_private_file_that_is_a_folder_or_symlink_is_refused(tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "link"
+    write_private(target, "secret")
+    link.symlink_to(target)
+    for path in (tmp_path, link):
+        with pytest.raises(ConfigError, match="must be a plain file"):
+            check_private(path)
+
+
+@pytest.mark.skipif(
+    os.name == "nt" or os.geteuid() != 0, reason="only root can give a file away"
+)
+@pytest.mark.case("B103")
+def test_private_file_of_another_user_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    write_private(path, "secret")
+    os.chown(path, 12345, -1)
+    with pytest.raises(ConfigError, match="belongs to another user"):
+        check_private(path)
+
+
+def test_a_full_disk_names_the_file_that_was_not_written(tmp_path: Path) -> None:
+    with mounted(tmp_path / "small", "64k") as folder:
+        fill(folder / "filler")
+        with pytest.raises(OSError, match="No space left") as caught:
+            write_private(folder / "token", "x" * 9000)
+        assert caught.value.filename == str(folder / "token")
+        assert [file.name for file in folder.iterdir()] == ["filler"]

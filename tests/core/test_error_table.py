@@ -1,0 +1,123 @@
+"""The table of codes: every code of the sources has a row, and no row is dead."""
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from byok.core import errors
+from byok.core.error_table import GROUPS, ErrorRow, error_rows
+from byok.core.errors import ByokError, RefusalKind
+
+SOURCES = Path(errors.__file__).parent.parent
+CLASSES = {
+    name: kind
+    for name, kind in inspect.getmembers(errors, inspect.isclass)
+    if issubclass(kind, ByokError)
+}
+# Files that give an error a code which another error had before.
+PASSED_ON = {
+    "protocols/augment/text_reply.py",
+    "protocols/v1/block_reply.py",
+    "cli/daemon_client/daemon.py",
+    "server/dashboard/journal_api.py",
+}
+DRAWN = {
+    *(kind.code for kind in CLASSES.values()),
+    *(kind.value for kind in RefusalKind),
+}
+
+
+def codes_of(tree: ast.Module) -> Iterator[str | None]:
+    """Give the codes with which a module makes errors; None for one not written out."""
+    constants = {**vars(errors), **dict(_constants(tree))}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _makes_error(node.func):
+            for keyword in node.keywords:
+                if keyword.arg == "code":
+                    yield _written(keyword.value, constants)
+
+
+def _constants(tree: ast.Module) -> Iterator[tuple[str, object]]:
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            yield ast.unparse(node.targets[0]), node.value.value
+
+
+def _makes_error(function: ast.expr) -> bool:
+    return any(
+        isinstance(node, ast.Name) and node.id in CLASSES for node in ast.walk(function)
+    ) or (isinstance(function, ast.Call) and _makes_error(function.func))
+
+
+def _written(value: ast.expr, constants: dict[str, object]) -> str | None:
+    if isinstance(value, ast.Constant):
+        return str(value.value)
+    found = constants.get(ast.unparse(value))
+    return found if isinstance(found, str) else None
+
+
+@pytest.fixture(scope="module")
+def used() -> dict[str, set[str | None]]:
+    """The codes of each file below byok/."""
+    return {
+        path.relative_to(SOURCES).as_posix(): {
+            *codes_of(ast.parse(path.read_text("utf-8")))
+        }
+        for path in sorted(SOURCES.rglob("*.py"))
+    }
+
+
+@pytest.mark.slow
+def test_every_code_has_a_row_and_no_row_is_dead(
+    used: dict[str, set[str | None]],
+) -> None:
+    codes = {code for found in used.values() for code in found if code is not None}
+    assert len(codes) > 50
+    assert sorted(codes | DRAWN) == sorted(error_rows())
+
+
+@pytest.mark.slow
+def test_every_code_is_written_out_where_an_error_is_made(
+    used: dict[str, set[str | None]],
+) -> None:
+    assert {name for name, found in used.items() if None in found} == PASSED_ON
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        ("raise BadRequest('x', code='odd')", ["odd"]),
+        ("_CODE = 'odd'\nraise BadRequest('x', code=_CODE)", ["odd"]),
+        ("raise BadRequest('x', code=NO_UPSTREAM)", ["no_upstream"]),
+        ("raise _TYPES.get(code, ByokError)('x', code=code)", [None]),
+        ("Unfenced(code=True)", []),
+    ],
+)
+def test_a_code_of_the_sources_is_found(text: str, codes: list[str | None]) -> None:
+    assert [*codes_of(ast.parse(text))] == codes
+
+
+@pytest.mark.parametrize("row", error_rows().values(), ids=lambda row: row.code)
+def test_a_row_says_what_happened_why_and_what_to_do(row: ErrorRow) -> None:
+    assert row.group in GROUPS
+    assert row.causes
+    assert row.cures
+    assert row.what.endswith(".")
+    for sentence in (row.what, *row.cures):
+        assert re.match(r"[A-Z`/]|byok|macOS", sentence), sentence
+        assert sentence[-1] == ".", sentence
+    for phrase in row.causes:
+        assert not phrase.endswith("."), phrase
+
+
+def test_no_group_is_empty() -> None:
+    assert {row.group for row in error_rows().values()} == set(GROUPS)
+
+
+def test_rows_cannot_be_changed() -> None:
+    with pytest.raises(TypeError):
+        error_rows()["port"] = error_rows()["files"]  # type: ignore[index]

@@ -1,0 +1,243 @@
+"""The file is private, survives what befalls it, and is never lost in silence."""
+
+import os
+import sqlite3
+import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from byok.core.errors import CannotStart
+from byok.features.journal.reader import read_journal
+from byok.features.journal.reading import last_entries
+from byok.features.journal.schema import JOURNAL
+from tests.fakes.journal_entries import (
+    entry,
+    opened_journal,
+    rows_of,
+    write_journal,
+    write_version_1,
+)
+
+posix = pytest.mark.skipif(os.name != "posix", reason="modes and links of POSIX")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "journal.db"
+
+
+def open_and_close(path: Path) -> None:
+    with opened_journal(path):
+        pass
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@posix
+def test_a_journal_is_for_its_owner_only(path: Path) -> None:
+    with opened_journal(path) as db:
+        db.execute("DELETE FROM request")
+        beside = [path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-shm")]
+        assert [mode(file) for file in beside] == [0o600] * 3
+    path.chmod(0o644)
+    open_and_close(path)
+    assert mode(path) == 0o600
+
+
+@posix
+def test_a_link_is_not_followed(path: Path, tmp_path: Path) -> None:
+    target = tmp_path / "mine.db"
+    target.write_bytes(b"")
+    path.parent.mkdir()
+    path.symlink_to(target)
+    with pytest.raises(OSError, match=r"journal\.db"):
+        open_and_close(path)
+    assert target.read_bytes() == b""
+
+
+@posix
+@pytest.mark.parametrize("kind", ["folder", "pipe"])
+def test_what_is_no_file_is_left_alone(path: Path, kind: str) -> None:
+    path.parent.mkdir()
+    path.mkdir() if kind == "folder" else os.mkfifo(path)
+    with pytest.raises(OSError, match=r"directory|plain file"):
+        open_and_close(path)
+    assert list(path.parent.iterdir()) == [path]
+
+
+def foreign(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE request (a)")
+        db.execute("INSERT INTO request VALUES ('precious')")
+        db.commit()
+
+
+def without_a_column(path: Path) -> None:
+    write_journal(path, [entry()])
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("ALTER TABLE request DROP COLUMN cost")
+        db.commit()
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda path: path.write_bytes(b"no database at all" * 500),
+        lambda path: path.write_bytes(b"SQLite format 3\0"),
+        lambda path: path.write_bytes(b""),
+        foreign,
+        without_a_column,
+    ],
+    ids=["text", "header only", "empty", "another program's", "without a column"],
+)
+@pytest.mark.case("F60")
+def test_an_unusable_file_is_put_aside_whole(
+    path: Path, spoil: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    path.parent.mkdir()
+    assert callable(spoil)
+    spoil(path)
+    before = path.read_bytes()
+    open_and_close(path)
+    write_journal(path, [entry()])
+    assert len(rows_of(path)) == 1
+    assert path.with_name("journal.db.damaged-1").read_bytes() == before
+    assert caplog.text.count("cannot be used") == 1
+
+
+def test_what_is_planted_in_the_file_cannot_call_functions(path: Path) -> None:
+    called = list[int]()
+    with opened_journal(path) as db:
+        db.create_function("spy", 0, lambda: called.append(1))
+        db.execute("CREATE TRIGGER t AFTER DELETE ON request BEGIN SELECT spy(); END")
+    write_journal(path, [entry()])
+    with opened_journal(path) as db:
+        db.create_function("spy", 0, lambda: called.append(1))
+        with pytest.raises(sqlite3.OperationalError, match="unsafe use of spy"):
+            db.execute("DELETE FROM request")
+    assert not called
+
+
+def test_files_put_aside_replace_no_others(path: Path) -> None:
+    path.parent.mkdir()
+    for number in range(9):
+        path.write_text(f"{number}" * 1000)
+        open_and_close(path)
+    kept = [path.with_name(f"journal.db.damaged-{n}") for n in range(1, 10)]
+    assert [file.read_text()[0] for file in kept] == list("012345678")
+    path.write_text("x" * 1000)
+    with pytest.raises(OSError, match="9 damaged ones lie beside it"):
+        open_and_close(path)
+    assert path.read_text() == "x" * 1000
+
+
+def test_the_log_of_a_deleted_journal_is_not_played_into_a_new_one(
+    path: Path,
+) -> None:
+    with opened_journal(path) as db:
+        db.execute("DELETE FROM request")
+        log = path.with_name("journal.db-wal").read_bytes()
+        assert log
+    path.unlink()
+    path.with_name("journal.db-wal").write_bytes(log)
+    open_and_close(path)
+    assert rows_of(path) == []
+    assert path.with_name("journal.db.damaged-1-wal").read_bytes() == log
+
+
+@pytest.mark.case("F60")
+def test_a_later_versions_file_is_left_alone(path: Path) -> None:
+    write_journal(path, [entry()])
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(f"PRAGMA user_version = {JOURNAL.version + 1}")
+    before = path.read_bytes()
+    with pytest.raises(CannotStart, match="later version") as caught:
+        open_and_close(path)
+    assert caught.value.code == "newer_data"
+    with pytest.raises(CannotStart, match="later version"):
+        count(path)
+    assert path.read_bytes() == before
+    assert [file.name for file in path.parent.iterdir()] == ["journal.db"]
+
+
+def test_an_older_versions_file_is_read_as_it_is_until_it_is_written(
+    tmp_path: Path,
+) -> None:
+    path = write_version_1(tmp_path / "journal.db", [entry(request_id="old")])
+    before = path.read_bytes()
+    assert [stored.entry for stored in last_entries(path, 9)] == [
+        entry(request_id="old")
+    ]
+    assert path.read_bytes() == before
+    write_journal(path, [entry(request_id="new", tool_calls="view")])
+    kept = rows_of(path, "request_id, tool_calls")
+    assert kept == [("old", ""), ("new", "view")]
+    assert [s.entry.tool_calls for s in last_entries(path, 9)] == ["", "view"]
+    assert not list(tmp_path.glob("*damaged*"))
+
+
+def test_an_older_versions_file_is_read_while_its_daemon_writes(tmp_path: Path) -> None:
+    path = write_version_1(tmp_path / "journal.db", [entry()])
+    with closing(sqlite3.connect(path)) as writer:
+        writer.execute("DELETE FROM request")
+        writer.commit()
+        assert path.with_name("journal.db-wal").exists()
+        assert count(path) == 0
+
+
+def test_reading_makes_no_file(path: Path) -> None:
+    assert count(path) is None
+    assert not path.parent.exists()
+    write_journal(path, [entry()])
+    assert count(path) == 1
+    with pytest.raises(CannotStart, match="readonly"):
+        read_journal(path, lambda db: db.execute("DELETE FROM request"), None)
+    assert [file.name for file in path.parent.iterdir()] == ["journal.db"]
+
+
+def test_reading_sees_what_a_running_writer_has_written(path: Path) -> None:
+    with opened_journal(path) as writer:
+        writer.execute("CREATE TABLE other (a)")
+        assert count(path, "other") == 0
+
+
+@pytest.mark.parametrize(
+    "content", [b"no database at all" * 500, b"SQLite format 3\0", b""]
+)
+def test_a_damaged_journal_cannot_be_read_and_stays(path: Path, content: bytes) -> None:
+    path.parent.mkdir()
+    path.write_bytes(content)
+    with pytest.raises(CannotStart) as caught:
+        count(path)
+    assert caught.value.code == "corrupt_data"
+    assert path.read_bytes() == content
+
+
+def test_reading_beside_writers_that_come_and_go(path: Path) -> None:
+    stop = threading.Event()
+
+    def write() -> None:
+        write_journal(path, [entry()])
+        while not stop.is_set():
+            write_journal(path, [entry()])
+
+    with ThreadPoolExecutor(1) as pool:
+        written = pool.submit(write)
+        try:
+            seen = [count(path) or 0 for _ in range(300)]
+        finally:
+            stop.set()
+        written.result()
+    assert seen == sorted(seen)
+    assert count(path) == len(rows_of(path)) != 0
+
+
+def count(path: Path, table: str = "request") -> int | None:
+    query = f"SELECT count(*) FROM {table}"
+    return read_journal(path, lambda db: int(db.execute(query).fetchone()[0]), None)

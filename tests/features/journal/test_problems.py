@@ -1,0 +1,70 @@
+"""Errors by code and repairs by model, since a time."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from byok.features.journal.reading import MendedModel, Problems, find_problems
+from tests.fakes.journal_entries import NOW, entry, write_journal, write_version_1
+
+
+def failed(error: str, **fields: Any) -> dict[str, Any]:
+    return {"outcome": "failed", "error": error, **fields}
+
+
+ENTRIES = [
+    entry(started=NOW, **failed("upstream_auth")),
+    entry(started=NOW + 1),
+    *(entry(started=NOW + 2 + n, **failed("rate_limited")) for n in range(7)),
+    entry(started=NOW + 10, **failed("rate_limited"), model="n"),
+    entry(started=NOW + 11, **failed("bad_body"), model="", upstream=""),
+    entry(started=NOW + 12, repairs=3, attempts=2, request_id="mended"),
+    entry(started=NOW + 13, loop="ended-failing-6", model="n", request_id="loop"),
+    entry(started=NOW + 14, outcome="cancelled"),
+    entry(started=NOW + 15, dropped_calls=1, notices=2, request_id="dropped"),
+]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return write_journal(tmp_path / "journal.db", ENTRIES)
+
+
+def test_errors_are_counted_by_code_the_latest_first(path: Path) -> None:
+    found = find_problems(path, NOW + 1)
+    told = [(e.code, e.requests, e.last, e.places) for e in found.errors]
+    assert told == [
+        ("bad_body", 1, NOW + 11, ()),
+        ("rate_limited", 8, NOW + 10, ("one:m", "one:n")),
+    ]
+    numbers = [stored.number for stored in found.errors[1].examples]
+    assert numbers == [10, 9, 8, 7, 6]
+
+
+def test_repairs_are_counted_by_model(path: Path) -> None:
+    found = find_problems(path, NOW)
+    assert found.requests == 14
+    assert found.models == [
+        MendedModel("one:m", 12, 2, 3, 1, 2, 0, 1),
+        MendedModel("one:n", 2, 1, 0, 0, 0, 1, 0),
+    ]
+    ids = [stored.entry.request_id for stored in found.mended]
+    assert ids == ["dropped", "loop", "mended"]
+
+
+def test_only_what_began_since_then_counts(path: Path) -> None:
+    found = find_problems(path, NOW + 14)
+    assert (found.requests, found.errors) == (2, [])
+    assert [m.mended for m in found.models] == [1]
+
+
+def test_without_a_journal_nothing_went_wrong(tmp_path: Path) -> None:
+    assert find_problems(tmp_path / "journal.db", 0) == Problems(0, [], [], [])
+
+
+def test_an_older_versions_file_is_counted_too(tmp_path: Path) -> None:
+    path = write_version_1(tmp_path / "journal.db", ENTRIES)
+    found = find_problems(path, NOW)
+    assert sum(e.requests for e in found.errors) == 10
+    assert [m.loops for m in found.models] == [0]

@@ -1,0 +1,216 @@
+"""Sums over time: no bucket is missing, and what is unknown is counted."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from byok.core.errors import CannotStart
+from byok.features.journal.entry import JournalEntry
+from byok.features.journal.usage import (
+    MOST_PARTS,
+    SPLITS,
+    Percentiles,
+    Series,
+    SeriesReader,
+    Step,
+    UsageRow,
+    add_rows,
+    sum_usage,
+)
+from tests.fakes.journal_entries import NOW, entry, write_journal
+
+HOUR = 3600
+SINCE = NOW - 2 * HOUR
+PLAIN = entry(
+    input_tokens=100, output_tokens=10, cache_read_tokens=50, cache_written_tokens=5
+)
+UNKNOWN: dict[str, Any] = {
+    "cost": None,
+    "input_tokens": None,
+    "output_tokens": None,
+    "cache_read_tokens": None,
+    "cache_written_tokens": None,
+}
+HOSTILE = "'; DROP TABLE request; --\x1b[2J\u202e<img src=x>"
+
+
+def write(folder: Path, *entries: JournalEntry) -> Path:
+    return write_journal(folder / "journal.db", entries)
+
+
+def at(hours: float, **fields: Any) -> JournalEntry:
+    return PLAIN._replace(started=SINCE + hours * HOUR, **fields)
+
+
+def sum_series(
+    path: Path, since: float, until: float, step: Step, by: str = ""
+) -> Series:
+    return SeriesReader(path).read(since, until, step, by)
+
+
+def test_every_bucket_is_there_and_empty_ones_are_zeros(tmp_path: Path) -> None:
+    path = write(tmp_path, at(-0.1), at(0.0), at(0.5), at(2.5), at(3.0))
+    series = sum_series(path, SINCE, NOW + 1, Step.HOUR)
+    assert [bucket.total.requests for bucket in series.buckets] == [2, 0, 1]
+    assert series.buckets[1].total == UsageRow("total")
+    assert series.buckets[1].first_byte == Percentiles(None, None)
+    assert (series.buckets[0].begin, series.buckets[2].end) == (SINCE, NOW + HOUR)
+
+
+def test_sums_are_those_of_usage(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        at(0.1, cost=0.5, model="a"),
+        at(0.2, **UNKNOWN, outcome="cancelled"),
+        at(1.2, cost=None, client="other"),
+        at(1.3, outcome="failed", purpose="edit"),
+        at(1.4, model="", upstream="official", cost=None),
+    )
+    wanted = add_rows(sum_usage(path, "day", 0))
+    assert wanted == UsageRow("total", 4, 1, 1, 300, 30, 150, 15, 0.75, 2, 300)
+    for by in ("", *SPLITS):
+        buckets = sum_series(path, SINCE, NOW, Step.HOUR, by).buckets
+        assert add_rows([bucket.total for bucket in buckets]) == wanted
+        parts = [part for bucket in buckets for part in bucket.parts]
+        assert add_rows(parts) == (wanted if by else UsageRow("total"))
+
+
+def test_the_parts_of_all_buckets_are_the_largest_names_and_the_rest(
+    tmp_path: Path,
+) -> None:
+    entries = [
+        at(number % 2 + 0.5, client=f"c{number}", input_tokens=number * 100)
+        for number in range(1, MOST_PARTS + 4)
+    ]
+    series = sum_series(write(tmp_path, *entries), SINCE, NOW, Step.HOUR, "client")
+    assert series.names == ["c9", "c8", "c7", "c6", "c5", "c4"]
+    assert series.others
+    first, second = ([p.input_tokens for p in b.parts] for b in series.buckets)
+    assert first == [0, 800, 0, 600, 0, 400, 200]
+    assert second == [900, 0, 700, 0, 500, 0, 400]
+
+
+def test_without_more_names_there_is_no_rest(tmp_path: Path) -> None:
+    path = write(tmp_path, at(0.1), at(0.2, upstream="two"))
+    series = sum_series(path, SINCE, NOW, Step.HOUR, "model")
+    assert (series.names, series.others) == (["byok:one:m", "byok:two:m"], False)
+    assert [len(bucket.parts) for bucket in series.buckets] == [2, 2]
+
+
+def test_the_names_of_many_groups_are_not_kept_but_counted(tmp_path: Path) -> None:
+    path = write(tmp_path, *(at(0.5, client=f"client {n}") for n in range(300)))
+    series = sum_series(path, SINCE, NOW, Step.HOUR, "client")
+    assert [part.requests for part in series.buckets[0].parts] == [1] * 6 + [294]
+    assert series.buckets[0].total.requests == 300
+
+
+@pytest.mark.parametrize("by", ["model", "client", "purpose"])
+def test_names_are_data(tmp_path: Path, by: str) -> None:
+    hostile = at(0.5, **{by: HOSTILE})
+    series = sum_series(write(tmp_path, hostile), SINCE, NOW, Step.HOUR, by)
+    assert series.names == [f"byok:one:{HOSTILE}" if by == "model" else HOSTILE]
+    with pytest.raises(KeyError):
+        sum_series(tmp_path / "journal.db", SINCE, NOW, Step.HOUR, HOSTILE)
+
+
+def test_an_empty_name_is_a_name(tmp_path: Path) -> None:
+    path = write(tmp_path, at(0.5, purpose=""))
+    assert sum_series(path, SINCE, NOW, Step.HOUR, "purpose").names == [""]
+
+
+@pytest.mark.parametrize(
+    ("values", "median", "high"),
+    [
+        ([], None, None),
+        ([None, None], None, None),
+        ([0.5], 0.5, 0.5),
+        ([3.0, 1.0, None, 2.0], 2.0, 3.0),
+        ([n / 10 for n in range(1, 101)], 5.0, 9.5),
+    ],
+)
+def test_percentiles_are_values_that_were_measured(
+    tmp_path: Path, values: list[float | None], median: float, high: float
+) -> None:
+    path = write(tmp_path, *(at(0.5, first_byte=value) for value in values))
+    [bucket] = sum_series(path, SINCE, SINCE + HOUR, Step.HOUR).buckets
+    assert bucket.first_byte == Percentiles(median, high)
+    assert bucket.seconds == (Percentiles(2.5, 2.5) if values else Percentiles())
+
+
+def test_percentiles_of_many_requests_are_those_of_a_fair_sample(
+    tmp_path: Path,
+) -> None:
+    entries = (at(0.5, first_byte=n % 1000 / 1000) for n in range(20_000))
+    [bucket] = sum_series(
+        write(tmp_path, *entries), SINCE, SINCE + HOUR, Step.HOUR
+    ).buckets
+    assert bucket.first_byte.median == pytest.approx(0.5, abs=0.05)
+    assert bucket.first_byte.high == pytest.approx(0.95, abs=0.03)
+
+
+def test_a_reader_sees_what_was_written_and_removed_meanwhile(tmp_path: Path) -> None:
+    path = write(tmp_path, at(0.5), at(1.5))
+    reader = SeriesReader(path)
+
+    def read() -> list[int]:
+        series = reader.read(SINCE, NOW, Step.HOUR, "model")
+        return [bucket.parts[0].requests for bucket in series.buckets]
+
+    assert read() == read() == [1, 1]
+    write(tmp_path, at(0.6), at(1.6), at(1.7))
+    assert read() == [2, 3]
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("DELETE FROM request WHERE id = 2")
+    assert read() == [2, 2]
+
+
+def test_a_reader_sees_that_the_journal_is_another_one(tmp_path: Path) -> None:
+    path = write(tmp_path, at(0.5, client="before"))
+    reader = SeriesReader(path)
+    assert reader.read(SINCE, NOW, Step.HOUR, "client").names == ["before"]
+    path.rename(tmp_path / "aside.db")
+    assert reader.read(SINCE, NOW, Step.HOUR, "client").names == []
+    write(tmp_path, at(0.5, client="after"))
+    assert reader.read(SINCE, NOW, Step.HOUR, "client").names == ["after"]
+
+
+def test_what_has_not_changed_is_not_read_again(tmp_path: Path) -> None:
+    path = write(tmp_path, at(0.5, cost=1.0), at(1.5, cost=1.0))
+    reader = SeriesReader(path)
+    reader.read(SINCE, NOW, Step.HOUR)
+    with closing(sqlite3.connect(path)) as db, db:  # as byok never does
+        db.execute("UPDATE request SET cost = 2.0")
+    write(tmp_path, at(1.6, cost=2.0))
+    buckets = reader.read(SINCE, NOW, Step.HOUR).buckets
+    assert [bucket.total.cost for bucket in buckets] == [1.0, 4.0]
+
+
+def test_without_a_journal_all_buckets_are_zeros(tmp_path: Path) -> None:
+    path = tmp_path / "none.db"
+    series = sum_series(path, SINCE, NOW, Step.HOUR, "model")
+    assert [bucket.total.requests for bucket in series.buckets] == [0, 0]
+    assert (series.names, series.others) == ([], False)
+    assert not path.exists()
+
+
+def test_a_damaged_journal_is_an_error_that_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    path.write_bytes(b"no database" * 1000)
+    with pytest.raises(CannotStart) as caught:
+        sum_series(path, SINCE, NOW, Step.HOUR)
+    assert caught.value.code == "corrupt_data"
+
+
+def test_a_request_with_values_of_other_types_is_left_out(tmp_path: Path) -> None:
+    path = write(tmp_path, at(0.5), at(0.6))
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(
+            "UPDATE request SET first_byte = 'soon', input_tokens = 'many', "
+            "client = x'ff00' WHERE id = 1"
+        )
+    [bucket, _] = sum_series(path, SINCE, NOW, Step.HOUR, "purpose").buckets
+    assert bucket.total.input_tokens == 100
+    assert bucket.first_byte == Percentiles(0.4, 0.4)

@@ -1,0 +1,120 @@
+"""A selection is rewritten as a whole, or not at all."""
+
+from typing import Any
+
+import pytest
+
+from byok.core.errors import BadRequest, UpstreamGarbled
+from byok.core.events import FinishReason
+from byok.protocols.augment.prompts.edit import decode_edit
+from byok.protocols.augment.reply_job import ReplyFacts
+from tests.fakes.jobs import PLAIN, STATE, events, texts, whole
+
+BODY: dict[str, Any] = {
+    "instruction": "raise an error",
+    "prefix": "def f():\n",
+    "selected_text": "    return 1\n",
+    "suffix": "x = 2\n",
+    "path": "a.py",
+    "lang": "python",
+}
+
+
+def edited(answer: str, **body: Any) -> str:
+    found: str = whole(decode_edit, {**BODY, **body}, events(*answer))["text"]
+    return found
+
+
+def test_edit_prompt_has_the_selection_its_surroundings_and_the_instruction() -> None:
+    shown = texts(decode_edit(BODY, PLAIN, STATE).chat)
+    places = [
+        shown.index(part)
+        for part in ("a.py", "def f()", "return 1", "x = 2", "raise an error")
+    ]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("name", ["instruction", "edit_instruction", "message"])
+def test_edit_instruction_has_several_field_names(name: str) -> None:
+    body = {name: "raise", "selectedCode": "y"}
+    shown = texts(decode_edit(body, PLAIN, STATE).chat)
+    assert "raise" in shown
+    assert "y" in shown
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ("    raise X\n", "    raise X\n"),
+        ("    raise X", "    raise X\n"),
+        ("```python\n    raise X\n```", "    raise X\n"),
+        ("    raise X\n\n", "    raise X\n\n"),
+    ],
+)
+def test_edit_replaces_the_selection(answer: str, text: str) -> None:
+    assert edited(answer) == text
+
+
+def test_edit_keeps_the_line_endings_of_the_file() -> None:
+    assert edited("a\nb", prefix="\r\n", selected_text="x", suffix="\r\n") == "a\r\nb"
+    assert edited("a\nb\n", selected_text="x", suffix="") == "a\nb"
+
+
+def test_edit_keeps_code_fences_in_markdown() -> None:
+    assert edited("```py\nx\n```\n", path="a.md") == "```py\nx\n```\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "finish"),
+    [
+        ("", FinishReason.STOP),
+        ("```\n```", FinishReason.STOP),
+        ("    raise", FinishReason.LENGTH),
+        ("    raise", FinishReason.CONTENT_FILTER),
+    ],
+)
+def test_edit_that_is_incomplete_is_an_error(answer: str, finish: FinishReason) -> None:
+    with pytest.raises(UpstreamGarbled):
+        whole(decode_edit, BODY, events(answer, finish=finish))
+
+
+@pytest.mark.parametrize("wish", [None, "", " ", [], {}, True])
+def test_edit_without_an_instruction_asks_nobody(wish: Any) -> None:
+    with pytest.raises(BadRequest) as caught:
+        decode_edit({**BODY, "instruction": wish}, PLAIN, STATE)
+    assert (caught.value.status, caught.value.code) == (422, "bad_field")
+
+
+def test_edit_of_an_empty_selection_inserts() -> None:
+    assert edited("y\n", selected_text="", selected_code="not this") == "y\n"
+    shown = texts(decode_edit({**BODY, "selected_text": ""}, PLAIN, STATE).chat)
+    assert "[the selection: empty]" in shown
+
+
+def test_edit_reports_unknown_blobs() -> None:
+    found = whole(decode_edit, BODY, events("x"), ReplyFacts("r", ("b",), False))
+    assert found["unknown_blob_names"] == ["b"]
+    assert found["checkpoint_not_found"] is True
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ("```py\n    return 2\n```\n\nIt returns 2 now.", "    return 2\n"),
+        (
+            "Here is the code:\n```py\n    return 2\n```\nHope this helps",
+            "    return 2\n",
+        ),
+        ("Here is the code:\n\n    return 2\n", "    return 2\n"),
+    ],
+)
+def test_edit_never_takes_the_models_remarks(answer: str, text: str) -> None:
+    body = {**BODY, "selected_text": "    return 1\n", "path": "a.py"}
+    assert whole(decode_edit, body, events(answer))["text"] == text
+
+
+@pytest.mark.parametrize("selected", ["    return 1\n", ""])
+def test_edit_refused_by_the_model_replaces_nothing(selected: str) -> None:
+    body = {**BODY, "selected_text": selected, "path": "a.py"}
+    with pytest.raises(UpstreamGarbled, match="nothing was changed"):
+        whole(decode_edit, body, events("Sorry, I can't help with that."))

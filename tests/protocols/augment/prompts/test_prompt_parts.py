@@ -1,0 +1,57 @@
+"""The parts of a question."""
+
+from byok.core.chat import Role, Sampling
+from byok.protocols.augment.prompts.prompt_parts import (
+    as_json,
+    code,
+    conversation,
+    question,
+)
+from byok.protocols.augment.reply_job import Defaults
+from tests.fakes.bodies import exchange
+from tests.fakes.jobs import texts
+from tests.fakes.prompts import prompts
+
+
+def test_system_prompt_has_the_users_texts_around_the_instructions() -> None:
+    own = prompts(task="DO {{what}}{{#more}} MORE{{/}}")
+    defaults = Defaults("BASE", "ADDED", Sampling(max_tokens=9), own)
+    body = {"userGuidelines": "GUIDE", "rules": ["RULE"], "mode": "AGENT"}
+    values = {"what": "IT"}
+    chat = question(body, defaults, "task", ["a", " ", "b"], values, ["more"])
+    assert texts(chat, Role.SYSTEM).split("\n\n") == [
+        "BASE",
+        "DO IT MORE",
+        "<user_guidelines>\nGUIDE\n</user_guidelines>",
+        "<rule>\nRULE\n</rule>",
+        "ADDED",
+    ]
+    assert texts(chat) == "a\n\nb"
+    assert (chat.sampling.max_tokens, chat.sampling.temperature) == (9, 0.2)
+
+
+def test_prompt_temperature_is_only_lowered() -> None:
+    cold = Defaults(sampling=Sampling(temperature=0.0))
+    warm = Defaults(sampling=Sampling(temperature=1.5))
+    assert question({}, cold, "title", []).sampling.temperature == 0.0
+    assert question({}, warm, "title", []).sampling.temperature == 0.2
+
+
+def test_prompt_conversation_is_its_newest_exchanges() -> None:
+    body = {"chat_history": [exchange(f"q{n}.", f"a{n}." * 2000) for n in range(30)]}
+    shown = conversation(body)
+    assert "q29." in shown
+    assert "q19." not in shown
+    assert len(shown) < 30_000
+    assert conversation({}) == ""
+
+
+def test_prompt_code_is_fenced_safely_and_empty_code_named() -> None:
+    assert code("x", "```\n", "py") == "[x]\n````py\n```\n````"
+    assert code("x", "") == "[x: empty]"
+
+
+def test_prompt_value_of_unknown_shape_is_json() -> None:
+    assert as_json("x", [{"a": "é"}]) == '[x]\n[{"a":"é"}]'
+    assert as_json("x", []) == ""
+    assert len(as_json("x", ["y" * 90_000])) < 9000

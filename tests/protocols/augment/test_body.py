@@ -1,0 +1,88 @@
+"""Fields are read whatever their spelling and type, and nothing raises."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from byok.protocols.augment import body
+from tests.fakes.bodies import ANYTHING
+
+
+@pytest.mark.parametrize(
+    ("given_body", "found"),
+    [
+        ({"tool_use_id": "a"}, "a"),
+        ({"toolUseId": "a"}, "a"),
+        ({"tool_use_id": None, "toolUseId": "a"}, "a"),
+        ({"tool_use_id": "a", "toolUseId": "b"}, "a"),
+        ({"tool_use_id": 7}, "7"),
+        ({"tool_use_id": 1.5}, "1.5"),
+        ({"tool_use_id": True}, ""),
+        ({"tool_use_id": ["a"]}, ""),
+        ({}, ""),
+    ],
+)
+def test_body_text_is_a_string_or_a_number(given_body: Any, found: str) -> None:
+    assert body.text(given_body, "tool_use_id") == found
+
+
+def test_body_field_takes_the_first_usable_name() -> None:
+    both = {"mcp_name": "", "name": {}, "title": "x"}
+    assert body.text(both, "name", "title") == "x"
+    assert body.text(both, "mcp_name", "title") == ""
+    assert body.first_text(both, "mcp_name", "title") == "x"
+
+
+@pytest.mark.parametrize(
+    ("written", "number"),
+    [
+        (3, 3), (3.0, 3), ("3", 3), (" -3 ", -3), ("٣", 3), ("\x1e0", 0),
+        (3.5, -1), ("3.5", -1), ("--3", -1), ("-", -1), ("", -1), ("²", -1),
+        (True, -1), (None, -1), ([3], -1), ({}, -1), ("9" * 400, -1),
+        (float("inf"), -1), (float("nan"), -1), (10**300, 10**300),
+    ],
+)  # fmt: skip
+def test_body_integer_is_whole_or_the_default(written: Any, number: int) -> None:
+    assert body.integer({"n": written}, "n", -1) == number
+
+
+@pytest.mark.parametrize(
+    ("written", "is_set"),
+    [
+        (True, True), (1, True), ("true", True), (" TRUE ", True),
+        (False, False), (0, False), (2, False), ("yes", False), ("1", False),
+        (None, False), ([], False), ([1], False),
+    ],
+)  # fmt: skip
+def test_body_flag_is_true_in_few_spellings(written: Any, is_set: bool) -> None:
+    assert body.flag({"silent": written}, "silent") is is_set
+
+
+def test_body_containers_of_the_wrong_type_count_as_absent() -> None:
+    odd = {"a": "x", "b": {"c": 1}, "d": [1, {"e": 2}, None, "s", "s"], "f": ["t", "s"]}
+    assert body.mapping(odd, "a", "b") == {"c": 1}
+    assert body.mapping(odd, "d") == {}
+    assert body.items(odd, "b", "d") == odd["d"]
+    assert body.objects(odd, "d") == [{"e": 2}]
+    assert body.strings(odd, "d", "f", "a") == ["s", "t"]
+
+
+READERS: list[tuple[Callable[[Any, str], Any], type]] = [
+    (body.text, str),
+    (body.first_text, str),
+    (body.integer, int),
+    (body.flag, bool),
+    (body.mapping, dict),
+    (body.items, list),
+    (body.objects, list),
+    (body.strings, list),
+]
+
+
+@given(st.sampled_from(["x_y", "xY"]), ANYTHING)
+def test_body_readers_give_their_own_type_for_any_json(name: str, given_: Any) -> None:
+    for read, kind in READERS:
+        assert type(read({name: given_}, "x_y")) is kind

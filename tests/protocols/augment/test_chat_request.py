@@ -1,0 +1,379 @@
+"""A whole chat body becomes a conversation, or nothing to answer, and never raises."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from byok.core.chat import (
+    ChatRequest,
+    ImagePart,
+    Origin,
+    ProviderData,
+    Role,
+    Sampling,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+)
+from byok.core.events import (
+    Finish,
+    FinishReason,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+)
+from byok.core.stage import drain
+from byok.core.wire.json_body import write_json
+from byok.protocols.augment.chat_reply import ChatReply, collect
+from byok.protocols.augment.chat_request import decode_chat, model_id
+from byok.protocols.augment.reply_job import DecodeState, Defaults
+from byok.upstream.toolcalls.assemble import ToolCallAssembler
+from tests.fakes.bodies import (
+    ANYTHING,
+    PNG,
+    exchange,
+    image_node,
+    result_node,
+    text_node,
+)
+from tests.fakes.conversations import Conversation, conversations
+from tests.fakes.prompts import BARE, NONE
+from tools.fuzz.chat import check_body
+
+IDE = {"type": 4, "ide_state_node": {"workspace_folders": [{"folder_root": "/w"}]}}
+EDITS = {"type": 5, "edit_events_node": {"edit_events": [{"path": "a", "edits": [{}]}]}}
+SUMMARY = {"type": 10, "history_summary_node": {"summary_text": "So far."}}
+
+
+def decoded(**body: Any) -> ChatRequest:
+    return decode_chat(body, BARE)
+
+
+def user_text(chat: ChatRequest) -> str:
+    """Everything the user is made to say."""
+    return "\n".join(
+        part.text
+        for message in chat.messages
+        if message.role is Role.USER
+        for part in message.parts
+        if isinstance(part, TextPart)
+    )
+
+
+def roles(chat: ChatRequest) -> list[str]:
+    return [message.role.value for message in chat.messages]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param({}, id="nothing at all"),
+        pytest.param({"message": " ", "nodes": []}, id="blank"),
+        pytest.param({"nodes": [IDE]}, id="only the IDE's state"),
+        pytest.param({"nodes": [EDITS]}, id="only edits"),
+        pytest.param({"chat_history": [exchange("a", "b")]}, id="all was answered"),
+        pytest.param({"chat_history": [exchange("a", "b")], "nodes": [IDE]},
+                     id="all was answered, and the IDE's state"),
+        pytest.param({"chat_history": [exchange("a", "b"), {}]},
+                     id="all was answered, then an empty exchange"),
+        pytest.param({"chat_history": [{}], "nodes": [IDE]},
+                     id="an empty exchange and the IDE's state"),
+        pytest.param({"chat_history": [{}, {}]}, id="empty exchanges"),
+        pytest.param({name: None for name in (
+            "message", "nodes", "chat_history", "model", "mode", "tool_definitions",
+            "feature_detection_flags", "rules", "blobs", "conversation_id",
+        )}, id="all null"),
+    ],
+)  # fmt: skip
+def test_chat_request_that_asks_nothing_has_no_messages(body: dict[str, Any]) -> None:
+    chat = decode_chat(
+        {"user_guidelines": "Be brief.", **body}, replace(BARE, system_prompt="Base.")
+    )
+    assert chat.messages == ()
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        pytest.param({"message": "Hi?"}, "user", id="a message"),
+        pytest.param({"nodes": [text_node("Hi?")]}, "user", id="a node"),
+        pytest.param({"nodes": [image_node()]}, "user", id="a picture"),
+        pytest.param({"prompt": "Hi?"}, "user", id="a prompt"),
+        pytest.param({"instruction": "Hi?"}, "user", id="an instruction"),
+        pytest.param({"message": "Hi?", "user_guidelines": "x"}, "system user",
+                     id="guidelines"),
+        pytest.param({"chat_history": [exchange("a", calls=["c"])],
+                      "nodes": [result_node("c")]},
+                     "user assistant tool", id="an agent goes on"),
+        pytest.param({"chat_history": [exchange("a", calls=["c"])], "message": "...",
+                      "nodes": [result_node("c")]},
+                     "user assistant tool", id="an agent goes on with dots"),
+        pytest.param({"chat_history": [exchange("a", calls=["c"])]},
+                     "user assistant tool", id="open calls"),
+        pytest.param({"chat_history": [exchange("a")]}, "user", id="no answer yet"),
+    ],
+)  # fmt: skip
+def test_chat_request_that_asks_has_messages(
+    body: dict[str, Any], expected: str
+) -> None:
+    assert roles(decode_chat(body, BARE)) == expected.split()
+
+
+@pytest.mark.case("B85")
+def test_chat_request_of_five_thousand_turns_is_read() -> None:
+    chat = decoded(message="c", chat_history=[exchange("a", "b")] * 5000)
+    assert len(chat.messages) == 10_001
+
+
+@pytest.mark.case("B85")
+def test_unknown_node_type_is_reported_and_ignored() -> None:
+    told: list[int] = []
+    nodes = [{"id": n, "type": n} for n in range(1000)]
+    past = {"request_nodes": [{"type": 5555}]}
+    body = {"message": "Hi?", "nodes": nodes, "chat_history": [past]}
+    assert "Hi?" in user_text(decode_chat(body, BARE, DecodeState(told.append)))
+    assert told == [5555, *range(11, 1000)]
+
+
+CODE = {"path": "a.py", "selected_code": "x = 1", "diff": "+x"}
+
+
+@pytest.mark.parametrize(
+    ("body", "is_shown"),
+    [
+        pytest.param({"message": "Hi?"}, True, id="a question"),
+        pytest.param({"message": "Hi?", "disable_selected_code_details": True}, False,
+                     id="switched off"),
+        pytest.param({"message": "Hi?", "nodes": [result_node("z")]}, False,
+                     id="beside results"),
+        pytest.param({"message": "", "nodes": [IDE],
+                      "chat_history": [exchange("a", calls=["c"])]}, False,
+                     id="without a question"),
+    ],
+)  # fmt: skip
+def test_selection_and_patch_stand_before_a_question(
+    body: dict[str, Any], is_shown: bool
+) -> None:
+    said = user_text(decode_chat({**CODE, **body}, BARE))
+    assert ("x = 1" in said, "```diff\n+x" in said) == (is_shown, is_shown)
+    if is_shown:
+        assert said.index("x = 1") < said.index("+x") < said.index("Hi?")
+
+
+def test_history_summary_drops_what_is_older() -> None:
+    chat = decoded(
+        message="Now?",
+        chat_history=[
+            exchange("very old", "x", nodes=[SUMMARY]),
+            exchange("old", "y"),
+            exchange("", "Yes.", nodes=[SUMMARY]),
+            exchange("later", "z"),
+        ],
+    )
+    said = user_text(chat)
+    assert "So far." in said
+    assert "old" not in said
+    assert "later" in said
+    assert roles(chat) == ["user", "assistant", "user", "assistant", "user"]
+
+
+def test_a_summary_in_the_request_drops_all_history() -> None:
+    past = [exchange("old", calls=["c"])]
+    chat = decoded(chat_history=past, nodes=[SUMMARY, result_node("c", "2 failed")])
+    assert roles(chat) == ["user"]
+    assert "2 failed" in user_text(chat)
+    assert "old" not in user_text(chat)
+
+
+def test_tool_results_after_a_summarised_exchange_still_pair() -> None:
+    past = [exchange("", nodes=[SUMMARY], calls=["c"])]
+    chat = decoded(chat_history=past, nodes=[result_node("c")])
+    assert roles(chat) == ["user", "assistant", "tool"]
+
+
+def test_chat_request_of_a_silent_job_has_no_tools() -> None:
+    tools = [{"name": "view"}]
+    assert decoded(message="a", tool_definitions=tools).tools
+    silent = decoded(message="a", tool_definitions=tools, silent=True)
+    assert silent.silent
+    assert silent.tools == ()
+
+
+@pytest.mark.parametrize(
+    ("body", "model"),
+    [
+        ({"model": "byok:a:b"}, "byok:a:b"),
+        ({"model": None, "model_id": "x"}, "x"),
+        ({"model": "", "modelName": "x"}, "x"),
+        ({"model": ["x"]}, ""),
+        ({}, ""),
+    ],
+)
+def test_chat_model_is_found_in_its_fields(body: dict[str, Any], model: str) -> None:
+    assert model_id(body) == model
+
+
+@pytest.mark.parametrize(
+    ("flags", "parallel", "start"),
+    [
+        ({"support_parallel_tool_use": True}, True, False),
+        ({"supportToolUseStart": True}, False, True),
+        ({}, False, False),
+        (None, False, False),
+        ("x", False, False),
+    ],
+)
+def test_chat_request_says_which_nodes_the_client_supports(
+    flags: Any, parallel: bool, start: bool
+) -> None:
+    chat = decoded(message="a", feature_detection_flags=flags)
+    assert chat.client_parallel_tools is parallel
+    assert chat.client_tool_use_start is start
+
+
+@pytest.mark.case("B90")
+def test_sampling_defaults_of_the_user_count_and_the_clients_do_not() -> None:
+    defaults = Defaults("Base.", "Added.", Sampling(temperature=0.5), NONE)
+    odd = {"temperature": "hot", "stop_sequences": -1, "top_p": 3, "max_tokens": None}
+    chat = decode_chat({"message": "a", **odd}, defaults)
+    assert chat.sampling == Sampling(temperature=0.5)
+    assert chat.messages[0].parts == (TextPart("Base.\n\nAdded."),)
+
+
+def test_a_record_of_the_past_leaves_the_system_message_as_it_is() -> None:
+    fields = {"system_prompt": "Mine.", "message": "Go on."}
+    before, after = decoded(**fields), decoded(**fields, nodes=[result_node("z")])
+    assert roles(before) == roles(after) == ["system", "user"]
+    assert before.messages[0] == after.messages[0]
+
+
+def test_system_prompt_override_of_a_third_party_is_ignored() -> None:
+    override = {"base_url": "http://evil", "api_key": "stolen-key"}
+    chat = decoded(message="a", third_party_override=override)
+    assert "evil" not in repr(chat)
+    assert "stolen-key" not in repr(chat)
+
+
+@pytest.mark.case("B86")
+def test_image_of_thirty_megabytes_is_passed_on() -> None:
+    data = PNG[:8] + "AAAA" * (30 * 2**20 // 4)
+    [message] = decoded(nodes=[image_node(data)]).messages
+    [image] = message.parts
+    assert isinstance(image, ImagePart)
+    assert len(image.data) == len(data)
+
+
+NODE = st.fixed_dictionaries(
+    {"type": st.integers(-1, 12) | ANYTHING},
+    optional={
+        name: ANYTHING
+        | st.dictionaries(
+            st.sampled_from([
+                "content", "tool_use_id", "content_nodes", "image_data", "format",
+                "workspace_folders", "edit_events", "file_data", "message_template",
+                "history_end", "summary_text", "custom_instructions", "tool_name",
+                "input_json",
+            ]),
+            ANYTHING,
+            max_size=4,
+        )
+        for name in (
+            "id", "text_node", "tool_result_node", "image_node", "image_id_node",
+            "ide_state_node", "edit_events_node", "checkpoint_ref_node", "file_node",
+            "change_personality_node", "file_id_node", "history_summary_node",
+            "tool_use", "content",
+        )
+    },
+)  # fmt: skip
+NODES = ANYTHING | st.lists(NODE, max_size=3)
+ITEM = st.dictionaries(
+    st.sampled_from([
+        "request_message", "response_text", "request_nodes", "response_nodes",
+        "structured_output_nodes", "nodes",
+    ]),
+    NODES,
+    max_size=4,
+)  # fmt: skip
+FIELDS = (
+    "message", "model", "mode", "tool_definitions", "conversation_id", "path", "lang",
+    "prefix", "selected_code", "suffix", "diff", "blobs", "user_guidelines", "rules",
+    "skills", "agent_memories", "memories_info", "persona_type", "silent", "prompt",
+    "feature_detection_flags", "third_party_override", "system_prompt",
+    "system_prompt_append", "system_prompt_replacements", "instruction",
+    "disable_selected_code_details",
+)  # fmt: skip
+BODIES = st.fixed_dictionaries(
+    {},
+    optional={
+        **dict.fromkeys(FIELDS, ANYTHING),
+        "nodes": NODES,
+        "structured_request_nodes": NODES,
+        "request_nodes": NODES,
+        "chat_history": ANYTHING | st.lists(ITEM, max_size=3),
+    },
+)
+
+
+@given(BODIES)
+@pytest.mark.case("B85", "B45")
+def test_chat_request_accepts_any_json_in_any_field(body: dict[str, Any]) -> None:
+    chat = decode_chat(body, BARE)
+    said = roles(chat)
+    assert said.count("system") == said[:1].count("system")
+    assert not said or said[-1] in ("user", "tool")
+
+
+@settings(max_examples=40)
+@given(BODIES)
+def test_any_json_becomes_a_request_that_breaks_no_rule(body: dict[str, Any]) -> None:
+    check_body(write_json(body))
+
+
+@settings(max_examples=40)
+@given(conversations())
+def test_a_conversation_becomes_a_request_that_breaks_no_rule(
+    conversation: Conversation,
+) -> None:
+    check_body(write_json(conversation.body))
+
+
+def test_chat_request_of_an_agent_is_marked_and_a_silent_one_is_not() -> None:
+    assert decoded(message="a", mode="AGENT").agent
+    assert not decoded(message="a", mode="AGENT", silent=True).agent
+    assert not decoded(message="a").agent
+
+
+def test_an_answer_comes_back_in_its_order_with_its_provider_data() -> None:
+    """A model's answer, the client's nodes of it, and the next request."""
+    signed = [ProviderData(Origin("d", "u", "m"), {"signature": f"{n}"}) for n in "ab"]
+    events: list[StreamEvent] = [
+        ThinkingDelta("I look."),
+        ThinkingDelta("", signed[0]),
+        TextDelta("First "),
+        TextDelta("one."),
+        ToolCallDelta(0, "c1", "view", '{"path": '),
+        ToolCallDelta(0, arguments='"a"}'),
+        ThinkingDelta("", signed[1]),
+        TextDelta("Then two."),
+        ToolCallDelta(1, "c2", "view", "{}"),
+        Finish(FinishReason.TOOL_CALLS),
+    ]
+    assembler = ToolCallAssembler((), new_id=lambda: "new")
+    reply = ChatReply(ChatRequest((), client_parallel_tools=True), "r")
+    chunks = [c for event in drain(assembler, events) for c in reply.feed(event)]
+    answer = collect([*chunks, *reply.flush()])
+    item = {"request_message": "Look.", "response_nodes": answer["nodes"]}
+    body = {"chat_history": [item], "nodes": [result_node("c1"), result_node("c2")]}
+    _, message, *_ = decode_chat(body, BARE).messages
+    assert message.parts == (
+        ThinkingPart("I look.", signed[0]),
+        TextPart("First one."),
+        ToolCall("c1", "view", '{"path": "a"}'),
+        ThinkingPart("", signed[1]),
+        TextPart("Then two."),
+        ToolCall("c2", "view", "{}"),
+    )

@@ -1,0 +1,216 @@
+"""Request nodes of every type become parts, results and context."""
+
+from typing import Any
+
+import pytest
+
+from byok.core.chat import ImagePart, TextPart
+from byok.protocols.augment.nodes import (
+    RequestNode,
+    UserTurn,
+    is_placeholder,
+    read_result,
+    read_turn,
+    request_nodes,
+)
+from tests.fakes.bodies import PNG, result_node, text_node
+
+
+def turn(*nodes: dict[str, Any], message: str = "") -> UserTurn:
+    return read_turn({"nodes": list(nodes)}, message)
+
+
+def shown(read: UserTurn) -> list[str]:
+    """The text parts, and the media types of pictures in brackets."""
+    return [
+        part.text if isinstance(part, TextPart) else f"<{part.media_type}>"
+        for part in read.content
+        if isinstance(part, (TextPart, ImagePart))
+    ]
+
+
+# Each type: a node, what the model reads, whether the user asked by it.
+TYPES: dict[RequestNode, tuple[dict[str, Any], list[str], bool]] = {
+    RequestNode.TEXT: ({"text_node": {"content": "Hi?"}}, ["Hi?"], True),
+    RequestNode.TOOL_RESULT: ({"tool_result_node": {"tool_use_id": "a"}}, [], False),
+    RequestNode.IMAGE: ({"image_node": {"image_data": PNG}}, ["<image/png>"], True),
+    RequestNode.IMAGE_ID: (
+        {"image_id_node": {"image_id": "i1", "format": 1}},
+        ["[image kept by the client: i1]"],
+        False,
+    ),
+    RequestNode.IDE_STATE: (
+        {"ide_state_node": {"workspace_folders": [{"folder_root": "/w"}]}},
+        ["[workspace]\nroot: /w"],
+        False,
+    ),
+    RequestNode.EDIT_EVENTS: (
+        {"edit_events_node": {"edit_events": [{"path": "a", "edits": [{}]}]}},
+        ["[recent edits by the user]\na\n  0: '' → ''"],
+        False,
+    ),
+    RequestNode.CHECKPOINT_REF: (
+        {"checkpoint_ref_node": {"request_id": "r"}},
+        ["[checkpoint of the workspace]"],
+        False,
+    ),
+    RequestNode.CHANGE_PERSONALITY: (
+        {"change_personality_node": {"custom_instructions": "Be calm."}},
+        [],
+        False,
+    ),
+    RequestNode.FILE: (
+        {"file_node": {"file_data": "aGVsbG8h", "format": "text/plain"}},
+        ["[attached file, text/plain]\n```\nhello!\n```"],
+        True,
+    ),
+    RequestNode.FILE_ID: (
+        {"file_id_node": {"file_id": "f1", "file_name": "a.pdf"}},
+        ["[file kept by the client: a.pdf]"],
+        False,
+    ),
+    RequestNode.HISTORY_SUMMARY: (
+        {"history_summary_node": {"summary_text": "s"}},
+        [],
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", RequestNode)
+def test_a_node_of_each_type_is_read(kind: RequestNode) -> None:
+    payload, parts, asks = TYPES[kind]
+    read = turn({"id": 0, "type": kind.value, **payload})
+    assert shown(read) == parts
+    assert read.asks is asks
+    assert read.unknown_types == ()
+
+
+@pytest.mark.parametrize("kind", RequestNode)
+@pytest.mark.parametrize("payload", [None, "x", [], 7, {}])
+@pytest.mark.case("B85")
+def test_a_node_without_its_payload_does_no_harm(
+    kind: RequestNode, payload: Any
+) -> None:
+    [name] = TYPES[kind][0]
+    read = turn({"type": kind.value, name: payload}, text_node("Hi?"))
+    assert "Hi?" in shown(read)
+
+
+def test_payloads_beyond_the_node_are_told_apart() -> None:
+    read = turn(
+        {"type": 1, "tool_result_node": {"tool_use_id": "a", "content": "done"}},
+        {"type": 7, "change_personality_node": {"custom_instructions": "Be calm."}},
+        {"type": 10, "history_summary_node": {"summary_text": "s"}},
+    )
+    assert [r.call_id for r in read.results] == ["a"]
+    assert read.personality == {"custom_instructions": "Be calm."}
+    assert read.summary == {"summary_text": "s"}
+
+
+def test_node_types_in_other_spellings_and_camel_case_keys_are_read() -> None:
+    read = turn({"type": "0", "textNode": {"content": "Hi?"}})
+    assert shown(read) == ["Hi?"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"), [(11, 11), (99, 99), (999, 999), (-5, -5), ("x", -1), (None, -1)]
+)
+def test_node_of_an_unknown_type_is_reported_and_left_out(kind: Any, told: int) -> None:
+    read = turn({"type": kind, "text_node": {"content": "no"}}, text_node("yes"))
+    assert shown(read) == ["yes"]
+    assert read.unknown_types == (told,)
+
+
+def test_node_with_bare_content_is_not_the_users_text() -> None:
+    assert turn({"type": 0, "content": "an old answer"}).content == ()
+
+
+def test_node_texts_are_joined_without_repeats_in_the_order_of_ids() -> None:
+    first, second, third = text_node("a", 0), text_node("b", 1), text_node("c", 2)
+    body = {
+        "nodes": [second],
+        "structured_request_nodes": [first, second],
+        "request_nodes": [third, first, "no node"],
+    }
+    assert request_nodes(body) == [first, second, third]
+
+
+@pytest.mark.parametrize(
+    ("message", "nodes", "said"),
+    [
+        pytest.param("Hi?", ["Hi?"], ["Hi?"], id="both carry the same"),
+        pytest.param(" Hi?\n", ["Hi?"], ["Hi?"], id="equal when trimmed"),
+        pytest.param("Hi?", [], ["Hi?"], id="only the message"),
+        pytest.param("", ["Hi?"], ["Hi?"], id="only a node"),
+        pytest.param("Hi?", ["Ho?"], ["Hi?", "Ho?"], id="different"),
+        pytest.param("", ["a", "a", "b", "a"], ["a", "b", "a"], id="repeats in a row"),
+        pytest.param("", ["", " \n", "a"], ["a"], id="blank nodes"),
+        pytest.param("...", [], ["..."], id="dots that the user typed"),
+    ],
+)
+def test_node_text_of_the_user_is_taken_once(
+    message: str, nodes: list[str], said: list[str]
+) -> None:
+    read = turn(*(text_node(t, n) for n, t in enumerate(nodes)), message=message)
+    assert shown(read) == said
+    assert read.asks
+
+
+@pytest.mark.parametrize("message", ["", "...", " ... ", "-", "--------", "\n"])
+def test_placeholder_beside_tool_results_is_no_question(message: str) -> None:
+    for read in (
+        turn(result_node("a"), message=message),
+        turn(result_node("a"), text_node(message)),
+    ):
+        assert read.content == ()
+        assert not read.asks
+
+
+@pytest.mark.parametrize(
+    ("said", "is_one"),
+    [("", True), ("---", True), ("-" * 9, False), ("....", False), ("- a", False)],
+)
+def test_placeholder_messages_are_few(said: str, is_one: bool) -> None:
+    assert is_placeholder(said) is is_one
+
+
+def test_image_node_of_a_file_is_an_image() -> None:
+    file = {"file_data": PNG, "format": "IMAGE/PNG"}
+    assert shown(turn({"type": 8, "file_node": file})) == ["<image/png>"]
+
+
+TEXT_A, TEXT_B = ({"type": 1, "text_content": t} for t in ("a", "b"))
+IMAGE = {"type": 2, "image_content": {"image_data": PNG, "format": 1}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "content", "images"),
+    [
+        pytest.param({"content": "x"}, "x", 0, id="content alone"),
+        pytest.param({"content": "x", "content_nodes": []}, "x", 0, id="no nodes"),
+        pytest.param({"content": "x", "content_nodes": [TEXT_A, TEXT_B]}, "a\nb", 0,
+                     id="nodes win"),
+        pytest.param({"content": "x", "content_nodes": [{"type": 0}]}, "x", 0,
+                     id="an unspecified node says nothing"),
+        pytest.param({"content": "x", "content_nodes": [{"type": 1}, 5]}, "x", 0,
+                     id="empty nodes say nothing"),
+        pytest.param({"content_nodes": [TEXT_A, IMAGE, TEXT_B, IMAGE]},
+                     "a\n[image 1 below]\nb\n[image 2 below]", 2, id="images"),
+        pytest.param({"content_nodes": [{"type": 2, "image_content": None}, IMAGE]},
+                     "[an image that could not be read]\n[image 1 below]", 1,
+                     id="a broken image"),
+        pytest.param({"content": None}, "", 0, id="nothing"),
+        pytest.param({"content": 42}, "42", 0, id="a number"),
+    ],
+)  # fmt: skip
+def test_tool_result_node_has_one_text_and_its_images(
+    fields: dict[str, Any], content: str, images: int
+) -> None:
+    result = read_result({"tool_use_id": "a", **fields})
+    assert (result.content, len(result.images)) == (content, images)
+
+
+def test_tool_result_node_error_flag_is_read() -> None:
+    assert read_result({"is_error": True}).is_error
+    assert not read_result({"is_error": None}).is_error

@@ -1,0 +1,276 @@
+"""Remarks go, or fail the answer; code comes out as it went in, however it is cut."""
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from byok.core.errors import UpstreamGarbled
+from byok.core.stage import Stage, chain, drain
+from byok.protocols.augment.remarks import (
+    MARKDOWN,
+    Holds,
+    OnlyBlock,
+    Unfenced,
+    WithoutTalk,
+)
+from tests.fakes.slices import CUTS, cut
+
+OLD = "def f():\n    return 1\n"
+NEW = "def f():\n    return 2\n"
+FENCED = f"```python\n{NEW}```\n"
+
+
+def out(stage: Stage[str, str], pieces: Iterable[str]) -> str:
+    return "".join(drain(stage, pieces))
+
+
+def code(answer: Iterable[str], old: str = OLD, holds: Holds = Holds.CODE) -> str:
+    """What an answer leaves where it replaces code."""
+    return out(chain(WithoutTalk(old, holds), Unfenced(code=True)), answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        NEW,
+        FENCED,
+        f"Here is the updated file:\n\n{FENCED}",
+        f"Here is the updated file:\n\n{FENCED}\nI changed the value. Let me know!",
+        f"\nSure!\n\nI made `f()` return 2:\n{FENCED}",
+        f"1. I looked at it.\n2. It returns 2 now.\n\n{FENCED}",
+        f"Here is the code:\n\n{NEW}",
+        f"Sure, here's the code:\r\n{NEW}",
+        f"我已经更新了这个函数：\n{FENCED}",
+    ],
+)
+@pytest.mark.parametrize("holds", [Holds.CODE, Holds.DATA])
+def test_remarks_around_the_code_are_dropped(answer: str, holds: Holds) -> None:
+    assert code([answer], holds=holds) == NEW
+    assert code(answer, holds=holds) == NEW
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Sorry, I can't help with that.",
+        "No changes are needed.",
+        "I have updated the function to return 2.\n\nIt is done!",
+    ],
+)
+def test_remarks_in_place_of_code_fail_the_answer(answer: str) -> None:
+    with pytest.raises(UpstreamGarbled, match="remark"):
+        code(answer)
+
+
+@pytest.mark.parametrize("old", ["", OLD, "It returns one.", "x"])
+@pytest.mark.parametrize("holds", Holds)
+def test_refusal_by_the_model_is_never_inserted(old: str, holds: Holds) -> None:
+    with pytest.raises(UpstreamGarbled, match="remark"):
+        code("I'm sorry, but I can't help with that.\n", old, holds)
+
+
+@pytest.mark.parametrize(
+    ("answer", "old", "holds"),
+    [
+        ("It returns two.", "It returns one.", Holds.CODE),
+        ("It adds numbers.", "", Holds.CODE),
+        ("Welcome to our site!", "Hello", Holds.DATA),
+        ("Sorry, we are closed.", "We are open.", Holds.WORDS),
+        ("I'm sorry, I can't help.", "I'm sorry, I won't help you.", Holds.WORDS),
+        ("It adds numbers:\n```\nx\n```\n", "It adds numbers.", Holds.WORDS),
+        ("Here are the steps:\n\n1. Go.\n", "Steps.", Holds.WORDS),
+        ("for a in b:", "for a in c:", Holds.CODE),
+        ("import os\nimport sys", "import os", Holds.CODE),
+    ],
+)
+def test_remarks_stay_where_text_is_wanted(answer: str, old: str, holds: Holds) -> None:
+    stage = WithoutTalk(old, holds)
+    assert out(stage, answer) == answer
+
+
+def test_remarks_do_not_begin_with_a_key_or_a_label() -> None:
+    for answer in ("ok:\n  label: OK\n", "sure:\n  return 1;\n"):
+        for holds in (Holds.CODE, Holds.DATA):
+            assert code(answer, "no:\n", holds) == answer
+
+
+def test_lines_of_the_file_before_a_fence_are_no_remark() -> None:
+    old = "The example:\n```\nx\n```\n"
+    answer = "The example:\n```\ny\n```\n"
+    assert out(WithoutTalk(old, Holds.CODE), answer) == answer
+
+
+def test_in_markdown_only_its_own_fence_has_remarks_before_it() -> None:
+    def text(answer: str) -> str:
+        return out(WithoutTalk("# t\n", Holds.WORDS, MARKDOWN), answer)
+
+    own = "It goes like this:\n\n```py\nx\n```\n"
+    assert text(own) == own
+    assert (
+        text("I made it longer:\n\n```markdown\n# T\n```\n")
+        == "```markdown\n# T\n```\n"
+    )
+
+
+def test_remark_removal_streams_code_at_once() -> None:
+    stage = WithoutTalk(OLD, Holds.CODE)
+    assert list(stage.feed("import os\n")) == []
+    assert list(stage.feed("x =")) == ["import os\nx ="]
+    assert list(stage.feed(" ")) == [" "]
+
+
+def test_a_stream_waits_only_where_a_remark_may_begin() -> None:
+    stage = WithoutTalk(OLD, Holds.CODE, streams=True)
+    assert list(stage.feed("x = 1")) == ["x = 1"]
+    named = WithoutTalk(OLD, Holds.CODE, streams=True)
+    assert list(named.feed("import os\n")) == []
+    assert list(named.feed("i")) == ["import os\ni"]
+    words = WithoutTalk(OLD, Holds.WORDS, streams=True)
+    assert list(words.feed("One two")) == ["One two"]
+    waiting = WithoutTalk(OLD, Holds.CODE, streams=True)
+    answer = f"I made it two:\n\n{FENCED}"
+    assert out(chain(waiting, Unfenced()), answer) == NEW
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "a.py\n",
+        "**src/a.py**\n",
+        "## a.py\n\n",
+        "`a.py`:\n",
+        "Code:\r\n",
+        "File: a.py\n",
+    ],
+)
+def test_remark_that_names_a_file_before_its_fence_is_no_code(label: str) -> None:
+    answer = f"{label}{FENCED}"
+    for pieces in ([answer], answer):
+        stage = WithoutTalk(OLD, Holds.CODE, streams=True)
+        assert out(chain(stage, Unfenced(code=True)), pieces) == NEW
+
+
+@pytest.mark.parametrize("holds", Holds)
+def test_remark_removal_does_not_hold_words_for_ever(holds: Holds) -> None:
+    stage = WithoutTalk(OLD, holds)
+    assert any(piece for _ in range(1000) for piece in stage.feed("More of it. "))
+
+
+TEXTS = st.lists(
+    st.sampled_from(
+        [
+            "Here it is:\n",
+            "Some words.\n",
+            "x = 1\n",
+            "\n",
+            "  y\n",
+            "``",
+            "ab",
+            "`c`\n",
+        ]
+    ),
+    max_size=8,
+).map("".join)
+FENCES = st.sampled_from(["", "```\n", "```py\nx\n```\n", "    ```\n"])
+
+
+@given(TEXTS, FENCES, TEXTS, CUTS, st.sampled_from(Holds), st.booleans())
+def test_remark_removal_any_slicing_gives_the_same(
+    before: str, fence: str, after: str, places: list[int], holds: Holds, streams: bool
+) -> None:
+    answer = before + fence + after
+
+    def text(pieces: Iterable[str]) -> str | None:
+        try:
+            return out(WithoutTalk(OLD, holds, streams=streams), pieces)
+        except UpstreamGarbled:
+            return None
+
+    whole = text([answer])
+    assert text(cut(answer, places)) == whole
+    assert whole is None or answer.endswith(whole)
+
+
+@given(st.text("xy =(\n ", max_size=40), CUTS)
+def test_remark_removal_leaves_code_without_remarks_unchanged(
+    text: str, places: list[int]
+) -> None:
+    answer = f"x = {text}"
+    assert code(cut(answer, places)) == answer
+
+
+# Whole answers
+
+
+def whole(answer: str, old: str = OLD, *, file: bool = True) -> str:
+    stage = OnlyBlock(old, Holds.CODE, file=file)
+    return out(
+        chain(stage, chain(WithoutTalk(old, Holds.CODE), Unfenced(code=True))), answer
+    )
+
+
+def test_remark_removal_takes_the_one_block_with_lines_of_the_file() -> None:
+    odd = "x -> y: f(x)=2 now\n"
+    assert whole(f"{odd}{FENCED}{odd}") == NEW
+    assert whole(f"{FENCED}{odd}") == NEW
+    assert whole(f"Here it is:\n{FENCED}") == NEW
+    assert whole(NEW) == NEW
+
+
+def test_remarks_and_code_that_cannot_be_told_apart_fail_the_answer() -> None:
+    odd = "x -> y: f(x)=2 now\n"
+    for answer in (
+        f"{odd}```\nz\n```\n",
+        f"{odd}{FENCED}{odd}{FENCED}",
+        f"{odd}{FENCED}def f():\n",
+    ):
+        with pytest.raises(UpstreamGarbled, match="mixes"):
+            whole(answer)
+
+
+def test_remark_removal_does_not_cut_a_file_in_several_blocks_to_the_first() -> None:
+    old = "def f():\n    a = 1\n    b = 2\n    return a\ndef g():\n    pass\n"
+    f, g = old[: old.index("def g")], old[old.index("def g") :]
+    with pytest.raises(UpstreamGarbled, match="mixes"):
+        whole(f"```py\n{g}```\nand\n```py\n{f}```\n", old)
+    example = "Run it:\n```sh\npython a.py\n```\nThat was:\n```py\n    a = 1\n```\n"
+    new = old.replace("a = 1", "a = 3")
+    assert whole(f"```py\n{new}```\n{example}", old) == new
+    new = f'"""\n```py\nf()\n```\n"""\n{new}'
+    assert whole(f"```py\n{new}```\n", old) == new
+
+
+def test_remark_removal_keeps_the_fences_of_a_file() -> None:
+    old = 'T = """\n```\nx\n```\n"""\nU = 2\n'
+    new = old.replace("2", "3")
+    assert whole(new, old) == new
+
+
+def test_remark_removal_takes_a_text_out_of_its_fence() -> None:
+    def text(answer: str, old: str) -> str:
+        return out(OnlyBlock(old, Holds.WORDS, file=True), answer)
+
+    old = "# Title\n\n```sh\nls\n```\n\nMore.\n"
+    new = old.replace("More", "Less")
+    assert text(f"```\n{new}```\n", old) == new
+    assert text(f"\n~~~\n{new}~~~", old) == new
+    own = "```\nx\n```\n\nText.\n\n```\ny\n```\n"
+    for before in (old, own, "x\n"):
+        assert text(own, before) == own
+
+
+def test_remark_removal_keeps_fences_behind_lines_of_the_file() -> None:
+    new = f'T = """\n{OLD}```\nx\n```\n"""\nU = 2\n'
+    assert whole(new) == new
+
+
+def test_remark_removal_rejects_a_file_of_which_no_line_stayed() -> None:
+    old = "a = 1\nb = 2\nc = 3\n"
+    with pytest.raises(UpstreamGarbled, match="nothing in common"):
+        whole("I set them {all} to 4", old)
+    assert whole("I set them {all} to 4", old, file=False)
+    assert whole("d = 4\n   b = 2\n", old)
+    assert whole("```\nd = 4\n```", old) == "d = 4\n"
+    assert whole("d = 4\n", "a = 1\nb = 2\n") == "d = 4\n"

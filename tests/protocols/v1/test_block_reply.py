@@ -1,0 +1,141 @@
+"""Events become blocks: when they open and close, and what counts as none."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from byok.core.chat import NO_ORIGIN, ChatRequest, Json, ProviderData, ToolCall
+from byok.core.errors import ByokError, UpstreamGarbled
+from byok.core.events import (
+    Citation,
+    Finish,
+    FinishReason,
+    Notice,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    ToolCallPlace,
+    Usage,
+)
+from byok.protocols.v1.block_reply import BlockReply, ReplyHead
+
+DATA = ProviderData(NO_ORIGIN, {"s": 1})
+CALL = ToolCall("a", "view", "{}")
+TOOLS = Finish(FinishReason.TOOL_CALLS)
+
+
+class Words(BlockReply):
+    """Writes each call of its methods as one word."""
+
+    def write_beginning(self) -> Iterable[Json]:
+        return ({"w": "begin"},)
+
+    def open_text(self) -> Iterable[Json]:
+        return ({"w": "text("},)
+
+    def write_text(self, text: str) -> Json:
+        return {"w": repr(text)}
+
+    def close_text(self, text: str) -> Iterable[Json]:
+        return ({"w": f"){text!r}"},)
+
+    def open_thinking(self) -> Iterable[Json]:
+        return ({"w": "think("},)
+
+    def write_thinking(self, text: str) -> Iterable[Json]:
+        return ({"w": repr(text)},)
+
+    def close_thinking(
+        self, text: str, provider_data: ProviderData | None
+    ) -> Iterable[Json]:
+        return ({"w": f"){text!r}{'+' if provider_data else ''}"},)
+
+    def write_call(self, call: ToolCall) -> Iterable[Json]:
+        return ({"w": f"call {call.id} {self.calls}"},)
+
+    def write_end(self) -> Iterable[Json]:
+        return ({"w": f"end {self.finish.value}"},)
+
+    def write_failure(self, error: ByokError) -> Iterable[Json]:
+        return ({"w": f"failed {error.code}"},)
+
+    def whole(self) -> dict[str, Any]:
+        return {"calls": self.calls}
+
+
+def reply(*, parallel: bool = True) -> Words:
+    chat = ChatRequest((), client_parallel_tools=parallel)
+    return Words(chat, ReplyHead("1", "m"))
+
+
+def words(made: Words, *events: StreamEvent) -> str:
+    lines = [line["w"] for event in events for line in made.feed(event)]
+    return " ".join([*lines, *(line["w"] for line in made.flush())])
+
+
+def test_block_reply_opens_and_closes_blocks_in_their_order() -> None:
+    assert words(
+        reply(),
+        ThinkingDelta("h"),
+        ThinkingDelta("m"),
+        TextDelta("One"),
+        TextDelta(" two"),
+        ThinkingDelta("", DATA),
+        ToolCallPlace("a"),
+        ToolCallDelta(0),
+        TextDelta("Three"),
+        CALL,
+        TOOLS,
+    ) == (
+        "begin think( 'h' 'm' )'hm' text( 'One' ' two' )'One two' think( )''+ "
+        "text( 'Three' )'Three' call a 0 end tool_calls"
+    )
+
+
+def test_block_reply_white_space_is_no_block() -> None:
+    assert words(reply(), TextDelta("\n"), TextDelta(" "), CALL, TOOLS) == (
+        "begin call a 0 end tool_calls"
+    )
+    assert words(reply(), TextDelta("\n"), TextDelta("a")) == (
+        "begin text( '\\na' )'\\na' end stop"
+    )
+    assert words(reply(), ThinkingDelta("")) == "begin end stop"
+
+
+def test_block_reply_ends_with_calls_if_there_are_any() -> None:
+    stop, length = Finish(FinishReason.STOP), Finish(FinishReason.LENGTH)
+    assert words(reply(), CALL, stop).endswith("end tool_calls")
+    assert words(reply(), TOOLS).endswith("end stop")
+    assert words(reply(), CALL, length).endswith("end length")
+
+
+def test_block_reply_gives_one_call_to_those_who_want_one() -> None:
+    made = reply(parallel=False)
+    assert words(made, CALL, CALL, TOOLS) == "begin call a 0 end tool_calls"
+    assert made.omitted_tools == ["view"]
+
+
+def test_block_reply_keeps_counts_and_sources() -> None:
+    made = reply()
+    words(made, Usage(3, 4), Citation("u", "t"), Citation("u"), Notice("Hm."))
+    assert made.usage == Usage(3, 4)
+    assert made.sources == {"u": "t"}
+
+
+def test_block_reply_a_dropped_call_is_an_error_but_at_the_limit() -> None:
+    dropped = Notice("The call was dropped.", "tool_call_invalid")
+    with pytest.raises(UpstreamGarbled, match="dropped") as caught:
+        words(reply(), dropped, dropped, TOOLS)
+    assert caught.value.code == "tool_call_invalid"
+    at_limit = words(reply(), dropped, Finish(FinishReason.LENGTH))
+    assert at_limit == "begin end length"
+
+
+def test_block_reply_a_failure_ends_it() -> None:
+    made = reply()
+    said = [*made.feed(TextDelta("One")), *made.fail(UpstreamGarbled("x"))]
+    assert [line["w"] for line in said] == [
+        "begin", "text(", "'One'", "failed upstream_garbled",
+    ]  # fmt: skip

@@ -1,0 +1,165 @@
+"""Bytes to text: encodings, line ends, and what is no text."""
+
+import codecs
+import random
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from byok.search.index.files.text import decode, line_starts, lines_in, split_lines
+from byok.search.index.types import SkipReason
+
+TEXT = "first = 'é'\n\nsecond\n"
+
+
+@pytest.mark.case("B75")
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_a_mark_names_the_encoding_and_is_no_part_of_the_text(encoding: str) -> None:
+    assert decode(TEXT.encode(encoding)) == TEXT
+
+
+@pytest.mark.case("B75")
+@pytest.mark.parametrize("mark", [b"\xff\xfe", b"\xfe\xff"])
+def test_utf_16_is_recognised_by_its_byte_order_mark(mark: bytes) -> None:
+    order = "le" if mark == b"\xff\xfe" else "be"
+    assert decode(mark + TEXT.encode(f"utf-16-{order}")) == TEXT
+
+
+@pytest.mark.case("B75")
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252"])
+def test_an_old_western_encoding_is_text(encoding: str) -> None:
+    assert decode(TEXT.encode(encoding)) == TEXT
+
+
+def test_encoding_of_a_byte_outside_cp1252_is_latin_1() -> None:
+    assert decode(b"a line of text \x81 \xe9") == "a line of text \x81 é"
+
+
+@pytest.mark.case("B75")
+@pytest.mark.parametrize("content", [b"a\0b", b"x" * 8191 + b"\0", b"\xff\xfea\0\0\0"])
+def test_a_nul_near_the_front_is_no_text(content: bytes) -> None:
+    assert decode(content) is SkipReason.BINARY
+
+
+def test_nul_byte_far_behind_is_no_sign_of_binary() -> None:
+    assert decode(b"x" * 8192 + b"\0") == "x" * 8192 + "\0"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xff\xfea",  # half a letter
+        b"\xff\xfe\x00\xd8",  # half a pair
+        b"\xef\xbb\xbf\xe9 ",
+        b"text \x01\x02 \xe9",
+        bytes(range(128, 256)),
+        random.Random(3).randbytes(20_000).replace(b"\0", b""),
+    ],
+)
+def test_text_that_fits_no_encoding_is_none(content: bytes) -> None:
+    assert decode(content) is SkipReason.ENCODING
+
+
+@pytest.mark.case("B75")
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"a\nb", ["a", "b"]),
+        (b"a\nb\n", ["a", "b"]),
+        (b"a\r\nb\r\n", ["a", "b"]),
+        (b"a\rb\rc", ["a", "b", "c"]),
+        (b"a\n\r\n\rb", ["a", "", "", "b"]),
+        (b"\xef\xbb\xbfa\nb", ["a", "b"]),
+        ("a\u2028b\x0bc\x0cd\x85".encode(), ["a\u2028b\x0bc\x0cd\x85"]),
+        (b"\n", [""]),
+        (b"", []),
+    ],
+)
+def test_text_lines_are_those_of_an_editor(content: bytes, lines: list[str]) -> None:
+    text = decode(content)
+    assert isinstance(text, str)
+    assert split_lines(text) == lines
+    assert split_lines(content.decode("utf-8-sig")) == lines
+
+
+def test_minified_text_has_long_lines_in_the_mean_beyond_20_000_characters() -> None:
+    assert decode(b"x" * 20_001) is SkipReason.MINIFIED
+    assert decode(b"x" * 20_000) == "x" * 20_000
+    assert decode((b"x" * 399 + b"\n") * 100) == ("x" * 399 + "\n") * 100
+    assert decode((b"x" * 410 + b"\r") * 100) is SkipReason.MINIFIED
+
+
+@pytest.mark.parametrize(
+    ("code", "data", "found"),
+    [(100, 1, True), (100, 4, True), (100, 5, False), (24, 1, False), (0, 1, False)],
+)
+def test_minified_text_is_not_a_few_endless_lines_among_code(
+    code: int, data: int, found: bool
+) -> None:
+    text = "def helper(x): ...\n" * code + ("x" * 120_000 + "\n") * data
+    assert (decode(text[:-1].encode()) == text[:-1]) is found
+
+
+def test_minified_text_is_not_a_notebook_with_images() -> None:
+    content = (b"x" * 50_000 + b"\n") * 3
+    assert lines_in(content, "a/B.ipynb") == ["x" * 50_000] * 3
+    assert lines_in(content, "a/b.py") is SkipReason.MINIFIED
+
+
+@pytest.mark.parametrize(
+    ("content", "starts"),
+    [
+        (b"", [0]),
+        (b"a\nbc", [0, 2, 4]),
+        (b"a\nbc\n", [0, 2, 5]),
+        (b"a\r\nb\rc\n\r\n", [0, 3, 5, 7, 9]),
+        (b"\xef\xbb\xbfa\nb", [1, 3, 4]),
+        ("é😀\n北".encode(), [0, 3, 4]),
+        ("\ufeffé\n".encode("utf-16-le"), [1, 3]),
+        (b"caf\xe9 au lait\nb", [0, 13, 14]),
+        (b"a\0b", []),
+    ],
+)
+def test_lines_begin_where_the_clients_text_has_them(
+    content: bytes, starts: list[int]
+) -> None:
+    assert line_starts(content) == starts
+
+
+PIECES = st.sampled_from(
+    ["\n", "\r\n", "\r", "\ufeff", "😀", "e\u0301", "\u2028", "\x0b", "\x85", "x", " "]
+)
+
+
+@given(
+    st.text() | st.lists(PIECES).map("".join),
+    st.sampled_from(["utf-8", "utf-16-le", "utf-16-be"]),
+    st.booleans(),
+)
+@example("\0a", "utf-16-le", True)
+@example("\0a", "utf-16-be", True)
+def test_every_run_of_lines_is_found_again_in_the_clients_text(
+    text: str, encoding: str, mark: bool
+) -> None:
+    if mark or encoding != "utf-8":
+        text = "\ufeff" + text
+    content = text.encode(encoding)
+    assume(not content.startswith(codecs.BOM_UTF32_LE))  # it is no UTF-16 then
+    lines = lines_in(content, "a")
+    if isinstance(lines, SkipReason):
+        assert "\0" in text
+        return
+    starts = line_starts(content)
+    assert len(starts) == len(lines) + 1
+    assert text[starts[0] :].encode(encoding) in content
+    assert starts[-1] == len(text)
+    for first in range(len(lines)):
+        for last in range(first, len(lines)):
+            part = text[starts[first] : starts[last + 1]]
+            assert split_lines(part) == lines[first : last + 1]
+
+
+def test_what_is_no_text_has_no_lines() -> None:
+    assert lines_in(b"a\0b", "a") is SkipReason.BINARY
+    assert lines_in(b"a\r\nb", "a") == ["a", "b"]

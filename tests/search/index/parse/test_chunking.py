@@ -1,0 +1,184 @@
+"""Where files are cut."""
+
+import time
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from byok.search.index.files.text import split_lines
+from byok.search.index.parse.chunking import Definition, cut, definitions
+from byok.search.index.types import Span
+from tests.fakes.language_samples import SAMPLES
+
+BODY = ["    " + "x" * 95] * 4  # 400 characters: enough for a chunk of its own
+
+
+def spans(text: str, language: str) -> list[Span]:
+    return cut(split_lines(text), definitions(text.encode(), language), prose=False)
+
+
+def firsts(lines: Sequence[str], language: str) -> list[str]:
+    """Return the first lines of the chunks."""
+    text = "\n".join(lines) + "\n"
+    return [lines[span.first] for span in spans(text, language)]
+
+
+def covers(lines: Sequence[str], found: Sequence[Span]) -> bool:
+    covered = [n for span in found for n in range(span.first, span.last + 1)]
+    sizes = [
+        sum(len(line) + 1 for line in lines[span.first : span.last + 1])
+        for span in found
+    ]
+    return covered == list(range(len(lines))) and sizes == [s.chars for s in found]
+
+
+LINES = st.lists(
+    st.one_of(
+        st.sampled_from(["", "  ", "# x", "/*", "*/", '"""', "@a", "-- x", "```", "}"]),
+        st.text(max_size=40),
+        st.integers(100, 3000).map(lambda n: "x" * n),
+    ),
+    max_size=60,
+)
+
+
+@given(LINES, st.data(), st.booleans())
+def test_chunks_hold_every_line_once(
+    lines: list[str], data: st.DataObject, prose: bool
+) -> None:
+    ends = st.integers(0, max(0, len(lines) - 1))
+    pairs = data.draw(st.lists(st.tuples(ends, ends), max_size=12))
+    found = sorted((min(pair), max(pair)) for pair in pairs)
+    made = [Definition(first, last, "kind", None) for first, last in found]
+    assert covers(lines, cut(lines, made, prose=prose))
+
+
+@pytest.mark.parametrize("language", SAMPLES)
+def test_chunks_of_a_sample_hold_every_line_once(language: str) -> None:
+    text = SAMPLES[language][0] * 30
+    assert covers(split_lines(text), spans(text, language))
+
+
+def test_chunk_begins_at_a_definition() -> None:
+    lines = ["import a", "", "def f():", *BODY, "", "def g():", *BODY]
+    assert firsts(lines, "python") == ["import a", "def g():"]
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        ["# about", "# it"],
+        ["@one", "@two(1)"],
+        ["/// about", "#[derive(A)]"],
+        ["/*", "about", "it", "*/"],
+        ["/* about", "   it */", "// more"],
+        ["/**", " * about", " */", "@Test"],
+        ['@doc """', "about", '"""'],
+        ["(* about", "it *)"],
+        ["{- about", "   it -}", "-- more"],
+        ["<#", "about", "#>"],
+        ["[Test]"],
+        ["%% about"],
+        [";; about"],
+    ],
+    ids=" ".join,
+)
+def test_chunk_of_a_definition_includes_the_comment_above(above: list[str]) -> None:
+    lines = [*BODY, *above, "definition", *BODY]
+    at = len(BODY) + len(above)
+    found = cut(lines, [Definition(at, len(lines) - 1, "kind", "g")], prose=False)
+    assert [span.first for span in found] == [0, len(BODY)]
+
+
+@pytest.mark.parametrize(
+    "above",
+    ["x = 1", "}", "", "#include <a>", "#define A", "# endif", "x */", '    """'],
+)
+def test_chunk_of_a_definition_leaves_out_other_lines_above(above: str) -> None:
+    lines = [*BODY, above, "definition", *BODY]
+    at = len(BODY) + 1
+    found = cut(lines, [Definition(at, len(lines) - 1, "kind", "g")], prose=False)
+    assert found[-1].first == at
+
+
+def test_chunk_keeps_a_decorator_of_several_lines_with_its_function() -> None:
+    lines = ["def f():", *BODY, "@one(", "    1,", ")", "@two", "def g():", *BODY]
+    assert firsts(lines, "python") == ["def f():", "@one("]
+
+
+def test_chunk_leaves_a_docstring_with_its_own_function() -> None:
+    doc = ['    """About', *BODY, '    """']
+    lines = ["def f(", *(f"    {'x' * 90}{n}," for n in "1234"), "):", *doc]
+    assert firsts([*lines, "def g():", *doc], "python") == ["def f(", "def g():"]
+
+
+def test_chunks_that_are_short_are_joined_up_to_the_target() -> None:
+    lines = [f"def f{n}(): return {'x' * 80}" for n in range(100)]
+    found = spans("\n".join(lines), "python")
+    assert all(1500 < span.chars <= 1600 for span in found[:-1])
+    assert len(found) == 7
+
+
+def test_chunks_of_300_characters_stay_apart() -> None:
+    lines = ["def f():", *BODY, "def g():", *BODY, "x = 1"]
+    assert firsts(lines, "python") == ["def f():", "def g():"]
+
+
+def test_chunk_of_a_long_definition_is_split_behind_blank_lines() -> None:
+    paragraph = [*BODY, *BODY, *BODY, ""]
+    found = spans("\n".join(["def f():", *paragraph * 5]), "python")
+    assert [span.first for span in found] == [0, 14, 27, 40, 53]
+
+
+def test_chunk_without_blank_lines_is_split_at_the_target() -> None:
+    found = cut(["x" * 99] * 1000, [], prose=False)
+    assert {span.chars for span in found[:-1]} == {1600}
+
+
+def test_chunks_of_text_are_cut_at_paragraphs() -> None:
+    lines = [*BODY, "", *BODY, "# no heading", *BODY]
+    assert [span.first for span in cut(lines, [], prose=False)] == [0, 5]
+
+
+def test_chunks_of_prose_are_cut_at_headings_but_not_in_fences() -> None:
+    lines = [*BODY, "# heading", *BODY, "```", "# comment", *BODY, "```", "#hashtag"]
+    assert [span.first for span in cut(lines, [], prose=True)] == [0, 4]
+
+
+def test_chunk_of_one_huge_line() -> None:
+    lines = [*BODY, "", "x" * 1_000_000, "", *BODY]
+    assert [span.first for span in cut(lines, [], prose=True)] == [0, 5, 7]
+    assert [span.first for span in cut(["x" * 10**6], [], prose=False)] == [0]
+
+
+def test_chunks_of_nothing() -> None:
+    assert cut([], [], prose=True) == []
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["a"],
+        [""],
+        ["a", ""],
+        ["# a"],
+        ["// a"],
+        ["@a"],
+        ["*/"],
+        ["x */", "y"],
+        ['"""', "y"],
+        ["-}", "{-"],
+    ],
+    ids=" ".join,
+)
+def test_chunking_time_is_linear_in_lines(lines: list[str]) -> None:
+    count = 20_000
+    text = lines * (count // len(lines))
+    every = [Definition(n, count, "kind", None) for n in range(count)]
+    last = [Definition(count - 1, count, "kind", None)] * 100
+    for found in ([], every, last):
+        begun = time.process_time()
+        assert covers(text, cut(text, found, prose=True))
+        assert time.process_time() - begun < 5  # quadratic: minutes

@@ -1,0 +1,204 @@
+"""File versions to chunks and terms."""
+
+import hashlib
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from byok.search.index.files.text import decode, split_lines
+from byok.search.index.parse import tokens
+from byok.search.index.parse.prepare import prepare, skip_reason
+from byok.search.index.types import MAX_BYTES, SkipReason, blob_name
+from tests.fakes.language_samples import SAMPLES
+
+ROOT = Path(__file__).parents[4]
+GENERATED = """
+package-lock.json a/pnpm-lock.yaml yarn.lock Cargo.lock poetry.lock go.sum uv.lock
+composer.lock Gemfile.lock a.min.js a.min.css a.js.map x.snap a.MIN.JS
+"""
+BODY = b"    return 'some words of a body that is quite long and says little'\n" * 6
+
+
+def test_a_blob_is_named_by_its_path_and_content() -> None:
+    digest = hashlib.sha256("a/é.py".encode() + b"x").digest()
+    assert blob_name("a/é.py", b"x") == digest == prepare("a/é.py", b"x").name
+
+
+def test_a_document_has_the_terms_of_its_chunk() -> None:
+    content = b"def parseHTTPResponse():\n" + BODY + b"def other():\n" + BODY
+    prepared = prepare("lib/http-parser.py", content)
+    first, second = prepared.documents
+    assert first.symbols == tokens.join_terms("parseHTTPResponse")
+    assert second.symbols == "other"
+    assert first.body == tokens.join_terms("def parseHTTPResponse():" + BODY.decode())
+    assert prepared.path_terms == "http parser http parser lib"
+    assert [span[:2] for span in prepared.spans] == [(0, 6), (7, 13)]
+    assert (prepared.size, prepared.reason) == (len(content), None)
+
+
+def test_a_name_is_cut_and_loses_its_scope() -> None:
+    [one] = prepare("a.cpp", b"void Outer::Inner::run() {}\n").documents
+    assert one.symbols == "run"
+    [one] = prepare("a.py", b"def " + b"a" * 70 + b"(): pass\n").documents
+    assert one.symbols == "a" * 64
+
+
+def test_plain_leaves_the_parser_out() -> None:
+    [one] = prepare("a.py", b"def f(): pass\n", plain=True).documents
+    assert (one.body, one.symbols) == ("def pass", "")
+
+
+def test_an_empty_file_has_nothing_and_no_reason() -> None:
+    prepared = prepare("a.py", b"")
+    assert (prepared.spans, prepared.documents, prepared.reason) == ((), (), None)
+
+
+@pytest.mark.parametrize(
+    "path",
+    GENERATED.split(),
+)
+def test_what_tools_write_is_generated(path: str) -> None:
+    assert prepare(path, b"text").reason is SkipReason.GENERATED
+
+
+def test_a_notebook_is_found_by_its_sources_at_the_lines_of_the_file() -> None:
+    picture = {"image/png": "iVBOR" + "A" * 40_000, "text/plain": ["outputword"]}
+    made = {
+        "cells": [
+            {"cell_type": "markdown", "source": ["# Title\n", "\n", "proseword\n"]},
+            {
+                "cell_type": "code",
+                "outputs": [{"data": picture, "source": ["outputword"]}],
+                "source": ["def groupRegions(df):\n", "    return codeword(df)"],
+            },
+            {"cell_type": "raw", "source": ["rawword"]},
+        ],
+        "metadata": {"language_info": {"name": "python"}},
+        "nbformat": 4,
+    }
+    content = json.dumps(made, indent=1).encode()
+    prepared = prepare("nb.ipynb", content)
+    lines = content.decode().split("\n")
+    shown = ["\n".join(lines[span.first : span.last + 1]) for span in prepared.spans]
+    assert prepared.reason is None
+    assert ["proseword" in text for text in shown] == [True, False]
+    assert ["codeword" in text for text in shown] == [False, True]
+    assert [len(text) + 1 for text in shown] == [span.chars for span in prepared.spans]
+    assert prepared.documents[1].symbols == tokens.join_terms("groupRegions")
+    said = " ".join(document.body for document in prepared.documents)
+    assert "proseword" in said
+    assert not {"outputword", "rawword", "ivbor"} & set(said.split())
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"{\n", SkipReason.BROKEN),
+        (b"[\n]", SkipReason.BROKEN),
+        (b'{\n"a": 1}', SkipReason.BROKEN),
+        (b"[\n" * 200_000, SkipReason.BROKEN),
+        (b'{"cells": []}', SkipReason.MINIFIED),
+        (b"\n" * (MAX_BYTES + 1), SkipReason.TOO_LARGE),
+    ],
+)
+def test_a_notebook_that_cannot_be_read_says_why(
+    content: bytes, reason: SkipReason
+) -> None:
+    assert prepare("a.ipynb", content).reason is reason
+
+
+@pytest.mark.parametrize("path", ["a.png", "b/C.JPG", "x.so", "m.pyc", "a.tar.gz"])
+def test_an_extension_can_say_binary(path: str) -> None:
+    assert skip_reason(path) is SkipReason.BINARY
+    assert prepare(path, b"text").reason is SkipReason.BINARY
+
+
+@pytest.mark.parametrize("path", ["a.py", "lock", "map", "a.lock.py", "png", "x/so"])
+def test_other_paths_are_looked_into(path: str) -> None:
+    assert skip_reason(path) is None
+
+
+@pytest.mark.case("B74")
+def test_a_file_of_one_mebibyte_is_read_and_one_byte_more_is_not() -> None:
+    content = b"some words\n" * (MAX_BYTES // 11) + b"x" * (MAX_BYTES % 11)
+    assert len(content) == MAX_BYTES
+    assert prepare("a.txt", content).spans
+    prepared = prepare("a.txt", content + b"x")
+    assert (prepared.reason, prepared.spans) == (SkipReason.TOO_LARGE, ())
+
+
+@pytest.mark.case("B74")
+def test_one_long_line_is_not_for_people() -> None:
+    assert prepare("a.txt", b"x" * MAX_BYTES).reason is SkipReason.MINIFIED
+
+
+@pytest.mark.case("B75")
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+def test_line_numbers_are_right_in_any_encoding(end: str, encoding: str) -> None:
+    text = (b"# \xc3\xa9\n" + BODY + b"def g():\n" + BODY).decode()
+    prepared = prepare("a.py", text.replace("\n", end).encode(encoding))
+    assert [span[:2] for span in prepared.spans] == [(0, 6), (7, 13)]
+    assert [one.symbols for one in prepared.documents] == ["", ""]
+
+
+@given(st.binary(max_size=300), st.sampled_from(["a.py", "b.md", "c.vue", "d.txt"]))
+def test_any_bytes_are_prepared_and_covered(content: bytes, path: str) -> None:
+    prepared = prepare(path, content)
+    assert len(prepared.spans) == len(prepared.documents)
+    text = decode(content)
+    if not isinstance(text, SkipReason):
+        lines = sum(span.last - span.first + 1 for span in prepared.spans)
+        assert lines == len(split_lines(text))
+    else:
+        assert prepared.reason is text
+
+
+@pytest.mark.slow
+def test_each_process_prepares_the_same() -> None:
+    script = (
+        "from tests.fakes.language_samples import SAMPLES\n"
+        "from byok.search.index.parse.prepare import prepare\n"
+        "for path in ('a.py', 'b.ts', 'c.cs', 'd.vue', 'e.md'):\n"
+        "    for text, _ in SAMPLES.values():\n"
+        "        print(prepare(path, text.encode() * 2))\n"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
+            cwd=ROOT,
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(printed) == 1
+    assert len(printed.pop()) > 10_000
+
+
+@pytest.mark.case("B76")
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("a.json", b"[" * 1_000_000),
+        ("a.html", b"<a>\n" * 200_000),
+        ("a.yaml", random.Random(1).randbytes(500_000).hex(" ", 30).encode()),
+    ],
+)
+def test_data_that_overtaxes_a_parser_is_not_parsed(path: str, content: bytes) -> None:
+    assert prepare(path, content) == prepare(path, content, plain=True)
+
+
+def test_samples_have_symbols() -> None:
+    ends = {"python": "py", "csharp": "cs", "vue": "vue", "elixir": "ex"}
+    for language, end in ends.items():
+        text, names = SAMPLES[language]
+        [one] = prepare(f"x.{end}", text.encode()).documents
+        assert tokens.join_terms(names.split()[0].rpartition(".")[2]) in one.symbols

@@ -1,0 +1,144 @@
+"""What one worker answers: in a thread of this process, over a real pipe."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from byok.search.index.parse.prepare import prepare
+from byok.search.index.parse.worker import (
+    BEAT,
+    READY,
+    Beat,
+    Prepare,
+    WorkerLimits,
+    work,
+)
+from byok.search.index.types import MAX_BYTES, ParseJob, SkipReason, blob_name
+from tests.fakes import nasty_worker
+from tests.fakes.patience import PATIENCE
+
+NO_TIMER = WorkerLimits(process=0)  # it would end this process
+
+
+@contextmanager
+def working(
+    how: Prepare = prepare, limits: WorkerLimits = NO_TIMER
+) -> Iterator[tuple[Connection, Connection]]:
+    (ours, theirs), (beat, beats) = Pipe(), Pipe(duplex=False)
+    thread = Thread(target=work, args=(theirs, beats, limits, how))
+    thread.start()
+    try:
+        assert ours.recv() == READY
+        yield ours, beat
+    finally:
+        ours.close()
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+def test_worker_answers_a_batch_in_order_with_a_heartbeat_per_file() -> None:
+    jobs = [ParseJob(key, f"{key}.py", content=b"def f(): pass") for key in range(3)]
+    with working() as (pipe, beat):
+        pipe.send(jobs)
+        replies = pipe.recv()
+        beats = [Beat(*BEAT.unpack(beat.recv_bytes())) for _ in jobs]
+        assert not beat.poll()
+    assert [one.number for one in beats] == [0, 1, 2]
+    assert 0 < beats[0].computed <= beats[2].computed
+    assert [reply.key for reply in replies] == [0, 1, 2]
+    assert [reply.prepared for reply in replies] == [
+        prepare(job.path, b"def f(): pass") for job in jobs
+    ]
+    assert {reply.facts for reply in replies} == {None}
+
+
+def test_worker_reads_files_below_their_root(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_bytes(b"x = 1\n")
+    (tmp_path / "large.py").write_bytes(b"x" * (MAX_BYTES + 1))
+    (tmp_path / "link.py").symlink_to("a.py")
+    names = ["a.py", "large.py", "link.py", "none.py", "../a.py"]
+    with working() as (pipe, _):
+        pipe.send([ParseJob(n, path, str(tmp_path)) for n, path in enumerate(names)])
+        read, *others = pipe.recv()
+        pipe.send([ParseJob(9, "a.py", str(tmp_path / "none"))])
+        [homeless] = pipe.recv()
+    assert read.prepared == prepare("a.py", b"x = 1\n")
+    assert read.facts.size == 6
+    assert read.facts.mtime_ns == (tmp_path / "a.py").stat().st_mtime_ns
+    assert [(one.prepared, one.reason) for one in (*others, homeless)] == [
+        (None, SkipReason.TOO_LARGE),
+        (None, SkipReason.LINK),
+        (None, SkipReason.NOT_ACCESSIBLE),
+        (None, SkipReason.NOT_ACCESSIBLE),
+        (None, SkipReason.NOT_ACCESSIBLE),
+    ]
+
+
+def test_worker_prepares_a_file_that_raises_without_the_parser() -> None:
+    with working(nasty_worker.prepare) as (pipe, _):
+        pipe.send(
+            [ParseJob(1, "raise once", content=b""), ParseJob(2, "raise", content=b"")]
+        )
+        once, always = pipe.recv()
+    assert (once.plain, once.reason, once.prepared is None) == (True, None, False)
+    assert (always.plain, always.prepared) == (True, None)
+    assert always.reason is SkipReason.NOT_ACCESSIBLE
+
+
+@pytest.mark.case("B76")
+def test_worker_cancels_a_parser_that_computes_too_long_and_goes_on() -> None:
+    hard = b"<<A\n" * 5_000  # here-documents without end: seconds of work
+    limits = replace(NO_TIMER, parser=0.05)
+    jobs = [
+        ParseJob(1, "a.sh", content=hard),
+        ParseJob(2, "b.sh", content=b"f() { :; }"),
+    ]
+    with working(limits=limits) as (pipe, _):
+        pipe.send(jobs)
+        cancelled, next_one = pipe.recv()
+    assert cancelled.plain
+    assert cancelled.prepared == prepare("a.sh", hard, plain=True)
+    assert not next_one.plain
+    assert next_one.prepared == prepare("b.sh", b"f() { :; }")
+
+
+@pytest.mark.slow
+def test_worker_answers_a_large_batch_in_parts() -> None:
+    content = b"a few words\n" * 50_000
+    with working() as (pipe, _):
+        pipe.send([ParseJob(n, "a.txt", content=content) for n in range(4)])
+        assert [[reply.key for reply in pipe.recv()] for _ in "12"] == [[0, 1], [2, 3]]
+
+
+def test_worker_skips_a_file_of_the_known_version(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_bytes(b"x = 1\n")
+    job = ParseJob(1, "a.py", root=str(tmp_path), known=blob_name("a.py", b"x = 1\n"))
+    with working() as (pipe, _):
+        pipe.send([job])
+        [same] = pipe.recv()
+        (tmp_path / "a.py").write_bytes(b"x = 2\n")
+        pipe.send([job])
+        [changed] = pipe.recv()
+    assert (same.prepared, same.reason) == (None, None)
+    assert same.facts is not None
+    assert changed.prepared is not None
+
+
+def test_worker_does_not_parse_a_version_that_killed_a_parser(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_bytes(b"x = 1\n")
+    parser_crashers = frozenset([blob_name("a.py", b"x = 1\n")])
+    job = ParseJob(1, "a.py", root=str(tmp_path), parser_crashers=parser_crashers)
+    with working() as (pipe, _):
+        pipe.send([job])
+        [same] = pipe.recv()
+        (tmp_path / "a.py").write_bytes(b"x = 2\n")
+        pipe.send([job])
+        [mended] = pipe.recv()
+    assert (same.plain, mended.plain) == (True, False)
+    assert same.prepared is not None

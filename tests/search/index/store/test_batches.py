@@ -1,0 +1,302 @@
+"""Rows and documents stay in step, whatever comes in whatever order."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from byok.core.errors import IndexFailed
+from byok.search.index.store import blobs
+from byok.search.index.store.schema import (
+    INDEXED,
+    NAMED,
+    TO_INDEX,
+    TO_REMOVE,
+    unpack_spans,
+)
+from byok.search.index.types import (
+    IndexTask,
+    ParseJob,
+    ParseOutcome,
+    Prepared,
+    SkipReason,
+    UploadTask,
+    WorkspaceTask,
+)
+from tests.fakes.stores import (
+    A1,
+    A2,
+    B1,
+    FACTS,
+    FullWriter,
+    Opened,
+    blob_state,
+    of_file,
+    of_upload,
+    put_file,
+    put_upload,
+    upload,
+    words,
+)
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Opened:
+    opened = Opened(tmp_path)
+    with opened.database.writing() as db:
+        db.execute("INSERT INTO workspace(id, root) VALUES(1, 'x'), (2, 'y')")
+    return opened
+
+
+def test_batch_indexes_a_file_by_put_and_flush(opened: Opened) -> None:
+    assert not opened.batches.is_pending
+    blob_id = put_file(opened, A1)
+    assert opened.batches.is_pending
+    assert blob_state(opened, blob_id) == TO_INDEX
+    opened.batches.flush()
+    assert not opened.batches.is_pending
+    assert blob_state(opened, blob_id) == INDEXED
+    (spans,) = opened.database.rows("SELECT spans FROM blob")[0]
+    assert tuple(unpack_spans(spans)) == A1.spans
+    assert opened.database.rows("SELECT * FROM file") == [
+        (1, "a.py", *FACTS, blob_id, None)
+    ]
+    opened.check()
+
+
+def test_batch_does_not_index_the_same_version_again(opened: Opened) -> None:
+    first = put_file(opened, A1)
+    opened.batches.flush()
+    assert put_file(opened, A1) == first
+    assert not opened.batches.is_pending
+
+
+def test_batch_replaces_the_old_version(opened: Opened) -> None:
+    old = put_file(opened, A1)
+    opened.batches.flush()
+    new = put_file(opened, A2)
+    assert blob_state(opened, old) == TO_REMOVE
+    opened.batches.flush()
+    assert blob_state(opened, old) is None
+    assert opened.index.counts() == {new: 1}
+    opened.check()
+
+
+def test_batch_keeps_the_last_of_many_versions(opened: Opened) -> None:
+    opened.batches.put([of_file("a.py", v) for v in (A1, A2, A1, A2)])
+    opened.batches.flush()
+    assert len(opened.index.counts()) == 1
+    assert opened.database.rows("SELECT name FROM blob") == [(A2.name,)]
+    opened.check()
+
+
+def test_batch_keeps_a_version_shared_by_two_workspaces(opened: Opened) -> None:
+    blob_id = put_file(opened, A1)
+    assert put_file(opened, A1, workspace=2) == blob_id
+    opened.batches.flush()
+    opened.batches.drop_files(1, ["a.py", "unknown.py"])
+    opened.batches.flush()
+    assert blob_state(opened, blob_id) == INDEXED
+    opened.batches.drop_workspace(2)
+    opened.batches.flush()
+    assert blob_state(opened, blob_id) is None
+    assert opened.index.chunks == 0
+    opened.check()
+
+
+def test_batch_keeps_content_that_comes_again_before_its_removal(
+    opened: Opened,
+) -> None:
+    blob_id = put_file(opened, A1)
+    opened.batches.flush()
+    opened.batches.drop_files(1, ["a.py"])
+    assert blob_state(opened, blob_id) == TO_REMOVE
+    assert put_file(opened, A1) == blob_id
+    opened.batches.flush()
+    assert blob_state(opened, blob_id) == INDEXED
+    opened.check()
+
+
+def test_batch_keeps_an_upload_of_a_file_whose_removal_is_pending(
+    opened: Opened,
+) -> None:
+    for flush_between in (False, True):
+        put_file(opened, A1)
+        opened.batches.flush()
+        opened.batches.drop_files(1, ["a.py"])
+        with opened.database.writing() as db:
+            data = upload("a.py", "one alpha\nbeta")
+            assert data.name == A1.name
+            _, (blob_id,) = blobs.store(db, [data], {}, 7)
+        if flush_between:
+            opened.batches.flush()
+        opened.batches.put([of_upload(blob_id, "a.py", A1)])
+        opened.batches.flush()
+        assert blob_state(opened, blob_id) == INDEXED
+        opened.check()
+        opened.batches.drop_blobs([blob_id])
+        opened.batches.flush()
+        opened.check()
+
+
+def test_batch_keeps_a_held_file_as_an_upload(opened: Opened) -> None:
+    blob_id = put_file(opened, A1)
+    with opened.database.writing() as db:
+        assert blobs.hold(db, blob_id, b"one alpha\nbeta")
+    opened.batches.drop_files(1, ["a.py"])
+    opened.batches.flush()
+    assert blob_state(opened, blob_id) == INDEXED
+    opened.check()
+
+
+def test_batch_keeps_a_dropped_upload_as_a_file(opened: Opened) -> None:
+    blob_id = put_upload(opened, "a.py", "one alpha\nbeta")
+    assert put_file(opened, A1) == blob_id
+    opened.batches.flush()
+    opened.batches.drop_blobs([blob_id])
+    opened.batches.flush()
+    assert blob_state(opened, blob_id) == INDEXED
+    assert opened.database.one("SELECT count(*) FROM content") == 0
+    opened.check()
+
+
+def test_batch_keeps_the_name_and_id_of_a_dropped_upload(opened: Opened) -> None:
+    """A checkpoint may name it; when it comes again, it is that blob."""
+    blob_id = put_upload(opened, "a.py", "one")
+    opened.batches.flush()
+    opened.batches.drop_blobs([blob_id])
+    opened.batches.flush()
+    assert blob_state(opened, blob_id) == NAMED
+    assert put_upload(opened, "a.py", "one") == blob_id
+    opened.batches.flush()
+    opened.check()
+
+
+def test_batch_ignores_an_outcome_for_an_upload_that_is_gone(opened: Opened) -> None:
+    blob_id = put_upload(opened, "a.py", "one")
+    opened.batches.flush()
+    late = [of_upload(blob_id, "a.py", A1), of_upload(99, "b.py", B1)]
+    opened.batches.drop_blobs([blob_id])
+    opened.batches.put(late)
+    opened.batches.flush()
+    opened.batches.put(late)
+    opened.batches.flush()
+    assert opened.index.chunks == 0
+    opened.check()
+
+
+def failed(task: IndexTask, reason: SkipReason) -> tuple[IndexTask, ParseOutcome]:
+    return task, ParseOutcome(ParseJob(1, task.path), None, reason)
+
+
+def test_batch_records_why_a_file_cannot_be_indexed(opened: Opened) -> None:
+    binary = Prepared(words("c.bin", "x").name, 9, SkipReason.BINARY)
+    blob_id = put_upload(opened, "u.py", "one")
+    opened.batches.put(
+        [
+            of_file("c.bin", binary),
+            failed(WorkspaceTask(1, "gone.py"), SkipReason.NOT_ACCESSIBLE),
+            failed(UploadTask(blob_id, "u.py"), SkipReason.UNSTABLE),
+        ]
+    )
+    opened.batches.flush()
+    assert opened.database.rows("SELECT path, state, reason FROM blob ORDER BY id") == [
+        ("u.py", INDEXED, "unstable"),
+        ("c.bin", INDEXED, "binary"),
+    ]
+    assert opened.database.rows(
+        "SELECT path, size, reason FROM file ORDER BY path"
+    ) == [
+        ("c.bin", FACTS.size, None),
+        ("gone.py", -1, "not-accessible"),
+    ]
+    opened.check()
+
+
+def test_batch_ignores_files_of_a_forgotten_workspace(opened: Opened) -> None:
+    opened.batches.drop_workspace(1)
+    assert opened.batches.put([of_file("a.py", A1)]) == []
+    opened.batches.flush()
+    assert opened.database.one("SELECT count(*) FROM blob") == 0
+
+
+def unchanged(path: str, known: bytes) -> tuple[IndexTask, ParseOutcome]:
+    task = WorkspaceTask(1, path, known=known)
+    return task, ParseOutcome(ParseJob(1, path, known=known), None, facts=FACTS)
+
+
+def test_batch_leaves_an_unchanged_file_its_blob(opened: Opened) -> None:
+    blob_id = put_file(opened, A1)
+    (written,) = opened.batches.put([unchanged("a.py", A1.name)])
+    assert written.blob_id == blob_id
+    assert opened.database.one("SELECT size FROM file") == FACTS.size
+
+
+def test_batch_looks_again_at_a_file_that_went_back_to_an_old_version(
+    opened: Opened,
+) -> None:
+    """Two changes were queued: the second undid the first."""
+    put_file(opened, A1)
+    put_file(opened, A2)
+    opened.batches.put([unchanged("a.py", A1.name)])
+    assert opened.database.one("SELECT size FROM file") == -1
+    opened.batches.drop_files(1, ["a.py"])
+    opened.batches.put([unchanged("a.py", A1.name)])
+    assert opened.database.one("SELECT size FROM file") == -1
+
+
+def test_batch_remembers_a_parser_crash(opened: Opened) -> None:
+    task, outcome = of_file("a.py", A1)
+    dead, well = (task, replace(outcome, plain=True)), of_file("b.py", B1)
+    opened.batches.put([dead, well, dead])
+    assert opened.database.rows("SELECT name FROM parser_crasher") == [(A1.name,)]
+    assert opened.batches.parser_crashers == {A1.name}
+
+
+@pytest.mark.case("F28")
+@pytest.mark.parametrize("at_once", [False, True])
+def test_batch_loses_nothing_when_the_index_fails(
+    opened: Opened, at_once: bool
+) -> None:
+    before = put_file(opened, B1)
+    opened.batches.flush()
+    again = [of_file("a.py", A1), of_file("b.py", words("b.py", "new"))]
+    opened.index._writer = FullWriter(at_once)  # type: ignore[attr-defined]
+    with pytest.raises(IndexFailed):
+        opened.batches.put(again)
+        opened.batches.flush()
+    assert opened.batches.lost
+    opened.batches.flush()  # of somebody else
+    assert opened.database.rows("SELECT 1 FROM blob WHERE state = ?", TO_INDEX)
+    opened.check()
+    opened.batches.put(again)
+    opened.batches.flush()
+    assert blob_state(opened, before) is None
+    assert len(opened.index.counts()) == 2
+    opened.check()
+
+
+@pytest.mark.case("F28")
+def test_batch_loses_nothing_when_the_database_fails(
+    opened: Opened,
+) -> None:
+    pages = opened.database.one("PRAGMA page_count")
+    opened.database.connection.execute(f"PRAGMA max_page_count = {pages}")
+    many = [of_file(f"{n}.py", words(f"{n}.py", "x" * 99)) for n in range(200)]
+    with pytest.raises(Exception, match="full"):
+        opened.batches.put(many)
+    assert opened.database.one("SELECT count(*) FROM blob") == 0
+    opened.database.connection.execute("PRAGMA max_page_count = 1000000")
+    opened.batches.put(many)
+    pages = opened.database.one("PRAGMA page_count")
+    opened.database.connection.execute(
+        "CREATE TEMP TRIGGER full BEFORE UPDATE ON blob BEGIN "
+        "SELECT RAISE(ABORT, 'full'); END"
+    )
+    with pytest.raises(Exception, match="full"):
+        opened.batches.flush()  # after the documents were committed
+    opened.database.connection.execute("DROP TRIGGER full")
+    opened.batches.put(many)
+    opened.batches.flush()
+    assert opened.index.counts().total() == 200
+    opened.check()

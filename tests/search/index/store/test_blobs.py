@@ -1,0 +1,214 @@
+"""Blobs by name: what is kept, what counts as known, aliases and damage."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from byok.search.index.store import blobs
+from byok.search.index.store.blobs import (
+    content_of,
+    find_known,
+    names_of,
+    register,
+    resolve_aliases,
+    store,
+    touch,
+)
+from byok.search.index.store.schema import INDEX, INDEXED, NAMED, TO_INDEX, TO_REMOVE
+from byok.search.index.types import SkipReason
+from byok.storage.database import Database
+from tests.fakes.stores import upload
+
+A = upload("src/a.py", "one")
+B = upload("src/b.py", "two")
+COLLIDING = upload("src/a", ".py code"), upload("src/a.py", " code")
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    database = Database(tmp_path / "data.db", INDEX)
+    with database.writing() as db:
+        yield db
+    database.close()
+
+
+def state(db: sqlite3.Connection, blob_id: int, value: int) -> None:
+    db.execute("UPDATE blob SET state = ? WHERE id = ?", (value, blob_id))
+
+
+def test_upload_is_held_and_waits_for_indexing(db: sqlite3.Connection) -> None:
+    names, fresh = store(db, [A, B], {}, 7)
+    assert names == [A.name, B.name]
+    found = find_known(db, names)
+    assert [found[name].id for name in names] == fresh
+    for name in names:
+        assert (found[name].state, found[name].is_held) == (TO_INDEX, True)
+    assert [content_of(db, blob_id) for blob_id in fresh] == [b"one", b"two"]
+    assert find_known(db, [b"x" * 32]) == {}
+
+
+def test_upload_of_the_same_blob_again_changes_nothing(db: sqlite3.Connection) -> None:
+    _, (blob_id,) = store(db, [A, A], {}, 7)
+    state(db, blob_id, INDEXED)
+    before = list(db.iterdump())
+    assert store(db, [A], {}, 8) == ([A.name], [])
+    assert list(db.iterdump()) == before
+
+
+@pytest.mark.case("B65")
+def test_upload_of_two_files_with_one_blob_name_keeps_the_first(
+    db: sqlite3.Connection,
+) -> None:
+    first, second = COLLIDING
+    assert first.name == second.name
+    names, fresh = store(db, [first], {}, 7)
+    assert store(db, [second], {}, 7) == (names, [])
+    assert content_of(db, fresh[0]) == b".py code"
+    assert store(db, [second, first], {}, 7) == (names * 2, [])
+
+
+@pytest.mark.case("B64")
+def test_a_wrong_name_becomes_another_name_of_the_same_blob(
+    db: sqlite3.Connection,
+) -> None:
+    wrong = A._replace(name=b"w" * 32)
+    names, fresh = store(db, [wrong], {}, 7)
+    assert names == [A.name]
+    found = find_known(db, [A.name, wrong.name])
+    assert found[A.name] == found[wrong.name]
+    assert found[A.name].id == fresh[0]
+    assert content_of(db, fresh[0]) == b"one"
+
+
+@pytest.mark.case("B64")
+def test_upload_under_a_wrong_blob_name_does_not_keep_the_right_file_out(
+    db: sqlite3.Connection,
+) -> None:
+    """An editor named a file before its last change, and comes back to it later."""
+    _, (other,) = store(db, [B._replace(name=A.name)], {}, 7)
+    assert find_known(db, [A.name])[A.name].id == other
+    _, (blob_id,) = store(db, [A], {}, 7)
+    assert content_of(db, blob_id) == b"one"
+    assert find_known(db, [A.name])[A.name].id == blob_id
+    store(db, [B._replace(name=A.name)], {}, 7)
+    assert find_known(db, [A.name])[A.name].id == blob_id
+
+
+def test_blob_name_that_was_asked_for_first_becomes_an_alias(
+    db: sqlite3.Connection,
+) -> None:
+    given = b"\0my-name-1"
+    ids = register(db, [given, A.name])
+    assert not any(entry.is_held for entry in find_known(db, ids).values())
+    _, fresh = store(db, [A._replace(name=given)], {}, 7)
+    assert fresh == [ids[A.name]]
+    assert find_known(db, [given])[given].id == ids[A.name]
+    assert resolve_aliases(db, ids.values()) == {ids[A.name]}
+
+
+def test_blob_names_that_are_registered_keep_their_ids(db: sqlite3.Connection) -> None:
+    ids = register(db, [A.name, B.name, A.name])
+    assert register(db, [B.name, A.name]) == ids
+    assert find_known(db, [A.name])[A.name].state == NAMED
+    _, fresh = store(db, [A], {}, 7)
+    assert fresh == [ids[A.name]]
+
+
+def test_blob_that_was_refused_is_known_with_its_reason_only(
+    db: sqlite3.Connection,
+) -> None:
+    names, fresh = store(db, [A, B], {0: SkipReason.SECRET}, 7)
+    found = find_known(db, names)
+    entry = found[A.name]
+    assert (entry.is_held, entry.held, entry.reason) == (True, False, "secret")
+    assert entry.state == INDEXED
+    assert content_of(db, entry.id) is None
+    assert fresh == [found[B.name].id]
+    assert store(db, [A], {}, 7)[1] == []
+
+
+def test_upload_is_kept_while_its_removal_is_pending(db: sqlite3.Connection) -> None:
+    for reason in (None, "binary"):
+        _, (blob_id,) = store(db, [A], {}, 7)
+        db.execute("DELETE FROM content")
+        db.execute("UPDATE blob SET reason = ?, spans = x'00'", (reason,))
+        state(db, blob_id, TO_REMOVE)
+        assert not blobs.hold(db, blob_id, b"one")
+        assert store(db, [A], {}, 8)[1] == [blob_id]
+        assert find_known(db, [A.name])[A.name].state == TO_INDEX
+        assert db.execute("SELECT reason, spans FROM blob").fetchone() == (None, b"")
+        db.execute("DELETE FROM blob")
+
+
+def test_blob_of_a_workspace_file_is_held_without_being_indexed_again(
+    db: sqlite3.Connection,
+) -> None:
+    db.execute(
+        "INSERT INTO blob(name, path, size, state, spans) VALUES(?, ?, 3, ?, x'01')",
+        (A.name, A.path, INDEXED),
+    )
+    assert not find_known(db, [A.name])[A.name].is_held
+    assert store(db, [A], {}, 7) == ([A.name], [])
+    assert find_known(db, [A.name])[A.name].is_held
+    assert db.execute("SELECT state, spans FROM blob").fetchone() == (INDEXED, b"\1")
+
+
+def test_nothing_is_held_for_a_blob_that_is_gone(db: sqlite3.Connection) -> None:
+    assert not blobs.hold(db, 99, b"content")
+    ids = register(db, [A.name])
+    assert not blobs.hold(db, ids[A.name], b"one")
+
+
+@pytest.mark.case("F37")
+@pytest.mark.parametrize("damage", [b"", b"\x78\x01garbage", "flip", "cut", "other"])
+def test_blob_with_damaged_content_is_not_returned(
+    db: sqlite3.Connection, damage: bytes | str
+) -> None:
+    text = upload("a.txt", "some words " * 50)
+    _, (blob_id, other) = store(db, [text, B], {}, 7)
+    (packed,) = db.execute("SELECT packed FROM content").fetchone()
+    if damage == "flip":
+        damage = packed[:9] + bytes([packed[9] ^ 1]) + packed[10:]
+    elif damage == "cut":
+        damage = packed[:-5]
+    elif damage == "other":
+        (damage,) = db.execute(
+            "SELECT packed FROM content WHERE blob_id = ?", (other,)
+        ).fetchone()
+    db.execute("UPDATE content SET packed = ? WHERE blob_id = ?", (damage, blob_id))
+    assert content_of(db, blob_id) is None
+    assert content_of(db, other) == b"two"
+    assert content_of(db, 99) is None
+
+
+def test_blob_keeps_any_content_and_path(db: sqlite3.Connection) -> None:
+    odd = [
+        upload("", ""),
+        upload("/etc/passwd", "x"),
+        upload("a/../../b", "\0"),
+        upload("ä" * 3000, "\ufeff\r\n"),
+        upload("a", "x" * 2_000_000),
+    ]
+    _, fresh = store(db, odd, {}, 7)
+    assert [content_of(db, blob_id) for blob_id in fresh] == [u.content for u in odd]
+
+
+def test_blob_days_of_use_only_move_forward(db: sqlite3.Connection) -> None:
+    _, ids = store(db, [A, B], {}, 7)
+    touch(db, ids, 9)
+    touch(db, ids[:1], 8)
+    touch(db, [ids[1], 99], 10)
+    assert db.execute("SELECT used FROM blob ORDER BY id").fetchall() == [(9,), (10,)]
+
+
+def test_a_blob_has_its_own_name_before_those_that_clients_made(
+    db: sqlite3.Connection,
+) -> None:
+    odd = upload("src/a.py", "one", name=b"odd")
+    _, fresh = store(db, [odd, B], {}, 7)
+    assert names_of(db, [*fresh, 10**6]) == {
+        fresh[0]: [A.name, b"odd"],
+        fresh[1]: [B.name],
+    }

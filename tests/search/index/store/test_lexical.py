@@ -1,0 +1,161 @@
+"""The contract of a lexical index, for each engine: what is added is found."""
+
+import random
+import shutil
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from byok.search.index.store import blobs
+from byok.search.index.store.chunk_index import ChunkScore, LexicalIndex
+from byok.search.index.store.schema import TO_INDEX
+from byok.search.index.store.tantivy_index import TantivyIndex
+from byok.search.index.types import Document, Prepared, Span
+from tests.fakes.memory_index import MemoryIndex
+from tests.fakes.stores import Opened, ids_of, of_upload, upload, view, words
+
+ENGINES: list[Callable[[Path], LexicalIndex]] = [TantivyIndex, MemoryIndex]
+
+
+@pytest.fixture(params=ENGINES)
+def index(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LexicalIndex]:
+    made: LexicalIndex = request.param(tmp_path / "index")
+    yield made
+    made.close()
+
+
+def test_lexical_index_finds_chunks_by_word_after_a_commit(index: LexicalIndex) -> None:
+    assert index.was_new
+    index.add(1, words("a.py", "alpha beta", "gamma"))
+    assert index.search({"gamma": 1.0}, view(1)) == []
+    index.commit()
+    (hit,) = index.search({"gamma": 1.0}, view(1))
+    assert (hit.blob_id, hit.ordinal) == (1, 1)
+    assert hit.score > 0
+    assert index.chunks == 2
+
+
+def test_lexical_index_weights_and_fields_count(index: LexicalIndex) -> None:
+    span = (Span(0, 0, 1),)
+    for blob_id, document, path in (
+        (1, Document("word filler", "other"), "path"),
+        (2, Document("other filler", "word"), "path"),
+        (3, Document("other filler", "other"), "word"),
+    ):
+        index.add(blob_id, Prepared(b"", 1, None, span, (document,), path))
+    index.commit()
+    everything = view(1, 2, 3)
+    assert ids_of(index.search({"word": 1.0}, everything)) == [1, 3, 2]
+    once, twice = (
+        index.search({"word": weight}, everything)[0].score for weight in (1.0, 2.0)
+    )
+    assert twice == pytest.approx(2 * once)
+
+
+def test_lexical_index_finds_chunks_by_mark_with_the_highest_weight(
+    index: LexicalIndex,
+) -> None:
+    for blob_id, borne in enumerate((":t:Foo :T:foo", ":f:foo", ":t:Bar", ""), 1):
+        documents = (Document(":t:Foo foo", "foo", borne),)
+        prepared = Prepared(b"", 1, None, (Span(0, 0, 1),), documents, "foo")
+        index.add(blob_id, prepared)
+    index.commit()
+    marks = {":t:Foo": 1.0, ":T:foo": 0.5, ":f:foo": 0.25}
+    expected = [ChunkScore(1, 0, 1.0), ChunkScore(2, 0, 0.25)]
+    assert index.find_marked(marks, view(1, 2, 3, 4)) == expected
+    assert index.find_marked(marks, view(1, 2, 3, 4, chunks=4)) == expected
+    assert index.find_marked(marks, view(1, 2, 3, 4), 1) == expected[:1]
+    assert index.find_marked(marks, view(2, 3)) == expected[1:]
+    assert index.find_marked(marks, view()) == []
+    assert index.find_marked({}, view(1)) == []
+
+
+def test_lexical_index_filters_a_view_in_either_way_alike(
+    index: LexicalIndex,
+) -> None:
+    rng = random.Random(3)
+    for blob_id in range(1, 301):
+        chunk = " ".join(f"w{rng.randrange(40)}" for _ in range(rng.randrange(1, 30)))
+        index.add(blob_id, words(f"f{blob_id}.py", chunk, chunk[::2]))
+        if blob_id % 90 == 0:
+            index.commit()
+    index.commit()
+    for share in (0.02, 0.3, 0.6, 1.0):
+        ids = rng.sample(range(1, 301), int(300 * share))
+        small = view(*ids, chunks=0, key=f"small {share}")
+        large = view(*ids, chunks=600, key=f"large {share}")
+        for terms in ({"w1": 1.0}, {"w2": 2.0, "w3": 0.5, "nothing": 1.0}):
+            for limit in (5, 400):
+                both = [index.search(terms, one, limit) for one in (small, large)]
+                assert scores(both[0]) == scores(both[1])
+                assert len(both[0]) <= limit
+                assert {hit.blob_id for hit in both[0]} <= set(ids)
+
+
+def scores(hits: list[ChunkScore]) -> list[float]:
+    """Chunks of equal score may come in any order, the last of them may differ."""
+    return [round(hit.score, 4) for hit in hits]
+
+
+def test_lexical_index_finds_nothing_for_an_empty_query_or_view(
+    index: LexicalIndex,
+) -> None:
+    index.add(1, words("a.py", "alpha"))
+    index.commit()
+    assert index.search({}, view(1)) == []
+    assert index.search({"alpha": 1.0}, view()) == []
+    assert index.search({"": 1.0}, view(1)) == []
+
+
+def test_lexical_index_keeps_many_views_apart(index: LexicalIndex) -> None:
+    for blob_id in range(1, 31):
+        index.add(blob_id, words("a.py", "alpha"))
+    index.commit()
+    for _ in range(2):
+        for blob_id in range(1, 31):
+            assert ids_of(index.search({"alpha": 1.0}, view(blob_id))) == [blob_id]
+
+
+def test_lexical_index_searches_while_another_thread_writes(
+    index: LexicalIndex,
+) -> None:
+    done = threading.Event()
+    found: list[int] = []
+
+    def search() -> None:
+        while not done.is_set():
+            found.append(len(index.search({"alpha": 1.0}, view(*range(1, 60)))))
+
+    thread = threading.Thread(target=search)
+    thread.start()
+    for blob_id in range(1, 60):
+        index.add(blob_id, words("a.py", "alpha"))
+        if blob_id % 10 == 9:
+            index.commit()
+    done.set()
+    thread.join()
+    assert found == sorted(found)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_lexical_index_that_lost_everything_is_filled_again(
+    tmp_path: Path, engine: Callable[[Path], LexicalIndex]
+) -> None:
+    opened = Opened(tmp_path, engine)
+    with opened.database.writing() as db:
+        _, (blob_id,) = blobs.store(db, [upload("a.py", "alpha")], {}, 7)
+    put = [of_upload(blob_id, "a.py", words("a.py", "alpha"))]
+    opened.batches.put(put)
+    opened.close()
+    shutil.rmtree(tmp_path / "index", ignore_errors=True)
+    opened = Opened(tmp_path, engine)
+    assert opened.index.counts() == Counter()
+    assert opened.database.rows("SELECT state FROM blob") == [(TO_INDEX,)]
+    opened.batches.put(put)
+    opened.batches.flush()
+    opened.check()
+    assert ids_of(opened.index.search({"alpha": 1.0}, view(blob_id))) == [blob_id]
+    opened.close()

@@ -1,0 +1,255 @@
+"""What byok knows of code: nothing is opened until somebody needs it."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from byok.core.code_query import (
+    BlobNames,
+    CodeQuestion,
+    RetrievalRequest,
+    UnknownBlobs,
+    Upload,
+    to_bytes,
+    to_text,
+)
+from byok.core.errors import BadRequest, ByokError, NotReady
+from byok.search.index.engine import ContextEngine
+from byok.search.index.types import IndexOptions, blob_name
+from byok.search.retrieval.code_context import CodeContext
+from byok.search.retrieval.model_aids import FindNear
+from tests.fakes.engines import project, until
+
+
+class Context(CodeContext):
+    """A context in a folder of the test."""
+
+    def __init__(self, folder: Path, *roots: Path) -> None:
+        self.database = folder / "data.db"
+        options = IndexOptions(roots=roots, workers=1)
+        super().__init__(self.database, folder / "index", options)
+
+    async def keep(self, path: str, text: str) -> bytes:
+        [name] = await self.upload([Upload(b"", path, text.encode())])
+        return name
+
+    async def until_indexed(self) -> None:
+        async def is_indexed() -> bool:
+            return (await self.status()).state == "indexed"
+
+        await until(is_indexed)
+
+
+@pytest.fixture
+async def context(tmp_path: Path) -> AsyncIterator[Context]:
+    made = Context(tmp_path / "data")
+    await made.start()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return project(tmp_path / "zoo", lion__py="def feed_lion(): pass\n")
+
+
+@pytest.mark.case("F36")
+async def test_damage_in_use_is_one_refusal_and_then_all_is_built_anew(
+    context: Context,
+) -> None:
+    names = [await context.keep(f"{n}.py", f"lion {n} " * 999) for n in range(40)]
+    await context.until_indexed()
+    with closing(sqlite3.connect(context.database)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with context.database.open("r+b") as file:
+        file.seek(4096)  # all but the first page, which says that nothing changed
+        file.write(b"\xa5" * (context.database.stat().st_size - 4096))
+    refusals = []
+    for _ in range(6):
+        try:
+            missing = await context.find_missing(names)
+        except NotReady as error:
+            refusals.append(error.code)
+        else:
+            if missing.unknown == names:
+                break
+    else:
+        pytest.fail(f"no recovery: {refusals}")
+    assert set(refusals) <= {"corrupt_data"} and len(refusals) < 3
+    assert await context.keep("0.py", "lion 0 " * 999) == names[0]
+    assert len(list(context.database.parent.glob("data.db.damaged-?"))) == 1
+
+
+@pytest.mark.case("F36")
+async def test_a_damaged_index_is_no_reason_not_to_start(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "data.db").write_text("no database" * 99)
+    for number in range(1, 10):  # so it cannot be set aside
+        (tmp_path / "data" / f"data.db.damaged-{number}").write_text("older")
+    context = Context(tmp_path / "data")
+    await context.start()
+    with pytest.raises(ByokError) as caught:
+        await context.find_missing([b"a" * 32])
+    assert caught.value.code == "corrupt_data"
+    assert await context.find_unknown(BlobNames()) == UnknownBlobs()
+    await context.close()
+
+
+async def test_code_context_of_a_user_who_only_chats_makes_no_files(
+    context: Context,
+) -> None:
+    assert await context.find_unknown(BlobNames()) == UnknownBlobs()
+    status = await context.status()
+    assert (status.state, status.workspaces) == ("standby", ())
+    assert not context.database.parent.exists()
+
+
+async def test_code_context_upload_is_known_and_found(context: Context) -> None:
+    name = await context.keep("a.py", "lion")
+    assert name == blob_name("a.py", b"lion")
+    missing = await context.find_missing([name, bytes(32)])
+    assert missing.unknown == [bytes(32)]
+    await context.until_indexed()
+    blobs = BlobNames("", (name,))
+    found = await context.retrieve(RetrievalRequest("lion", blobs=blobs))
+    assert "Path: a.py" in found.text
+    assert await context.text_of(to_text(name)) == "lion\n"
+    assert await context.text_of("x") is None
+
+
+async def test_code_context_names_unknown_blobs_as_the_client_does(
+    context: Context,
+) -> None:
+    name = await context.keep("a.py", "lion")
+    names = BlobNames("lost", (name, to_bytes("0" * 64), to_bytes("x")))
+    unknown = await context.find_unknown(names)
+    assert unknown == UnknownBlobs(("0" * 64, "x"), checkpoint_found=False)
+
+
+async def test_code_context_checkpoint_stands_for_its_names(context: Context) -> None:
+    name = await context.keep("a.py", "lion")
+    checkpoint = await context.checkpoint(BlobNames("", (name,)))
+    assert checkpoint is not None
+    await context.until_indexed()
+    blobs = BlobNames(checkpoint)
+    found = await context.retrieve(RetrievalRequest("lion", blobs=blobs))
+    assert "Path: a.py" in found.text
+    assert await context.checkpoint(BlobNames("lost")) is None
+
+
+async def test_code_context_workspaces_are_added_listed_rebuilt_and_removed(
+    context: Context, root: Path
+) -> None:
+    added = await context.add(root)
+    assert added.root == str(root)
+    await context.until_indexed()
+    status = await context.status()
+    [space] = status.workspaces
+    assert (space.phase, space.percentage, space.note) == ("complete", 100.0, "")
+    assert space.counters["accepted"] == 1
+    assert status.totals["chunks"] == 1
+    found = await context.search("lion", 5, ())
+    assert [hit["path"] for hit in found["hits"]] == ["lion.py"]
+    assert await context.rebuild() == 1
+    await context.until_indexed()
+    indexed = await context.why(root / "lion.py")
+    assert (indexed.what, indexed.reason) == ("indexed", None)
+    assert (await context.why(root / ".env")).explanation
+    assert await context.remove(root)
+    assert not await context.remove(root)
+
+
+async def test_code_context_knows_only_declared_folders(
+    context: Context, root: Path
+) -> None:
+    await context.add(root)
+    with pytest.raises(BadRequest):
+        await context.why(root.parent)
+
+
+async def test_a_second_context_of_the_same_files_does_not_open(
+    tmp_path: Path, root: Path
+) -> None:
+    one, two = Context(tmp_path / "data", root), Context(tmp_path / "data", root)
+    await one.start()
+    await two.start()  # chats are served all the same
+    assert await two.find_unknown(BlobNames("lost", (bytes(32),))) == UnknownBlobs()
+    assert await two.text_of("0" * 64) is None
+    with pytest.raises(ByokError, match="Another byok process"):
+        await two.retrieve(RetrievalRequest("lion"))
+    await one.close()
+    await two.until_indexed()
+    await two.close()
+
+
+async def test_code_context_opens_at_the_start_where_there_is_something(
+    tmp_path: Path,
+) -> None:
+    one = Context(tmp_path / "data")
+    await one.keep("a.py", "lion")
+    await one.close()
+    two = Context(tmp_path / "data")
+    await two.start()
+    await two.until_indexed()
+    await two.close()
+
+
+async def test_a_chat_gets_the_code_it_is_about(context: Context) -> None:
+    name = await context.keep("lion.py", "def feed_lion(): pass")
+    await context.until_indexed()
+    wanted = CodeQuestion("lion?", BlobNames("", (name,)), (to_bytes("odd"),))
+    found = await context.passages(wanted, 1000)
+    assert "Path: lion.py\n     1\tdef feed_lion(): pass\n" in found.text
+    assert found.chunks == ((to_text(name), 0, 21),)
+    assert found.unknown == ("odd",)
+
+
+@pytest.mark.parametrize(
+    ("path", "secret"), [("a.py", False), (".env", True), ("home/.ssh/id_rsa", True)]
+)
+def test_code_context_tells_a_secret_file_by_its_name(
+    tmp_path: Path, path: str, secret: bool
+) -> None:
+    assert Context(tmp_path).is_secret(path) is secret
+
+
+class _SlowVectors:
+    """Vectors that take their time when the index is opened."""
+
+    def __init__(self) -> None:
+        self.began, self.may_go_on = asyncio.Event(), asyncio.Event()
+        self.closed = False
+
+    async def open(self, engine: ContextEngine) -> None:
+        self.began.set()
+        await self.may_go_on.wait()
+
+    async def close(self) -> None:
+        self.closed = True
+
+    async def begin(self, question: str) -> FindNear | None:
+        raise NotImplementedError
+
+
+async def test_a_client_that_leaves_while_the_index_opens_does_not_block_others(
+    tmp_path: Path,
+) -> None:
+    vectors = _SlowVectors()
+    context = CodeContext(
+        tmp_path / "data.db",
+        tmp_path / "index",
+        IndexOptions(workers=1),
+        vectors=vectors,
+    )
+    leaving = asyncio.ensure_future(context.open())
+    await vectors.began.wait()
+    leaving.cancel()
+    await asyncio.gather(leaving, return_exceptions=True)
+    vectors.may_go_on.set()
+    await context.open()  # it is not in use by anybody else
+    await context.close()
+    assert vectors.closed

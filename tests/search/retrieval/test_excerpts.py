@@ -1,0 +1,72 @@
+"""Long lines are cut around what was asked for, and no secret comes with it."""
+
+import random
+
+import pytest
+
+from byok.search.retrieval.excerpts import find_terms, find_texts, show_lines
+from byok.search.retrieval.query import parse_query
+
+KEY = "sk-" + "a8Kd93jf02LsmQ7xZv41PwRt65YbNh8C"
+FILLER = ", ".join(f"cell_{n}: {n}" for n in range(500))  # 7,000 characters
+
+
+def shown(line: str, question: str, path: str = "a.py") -> str:
+    find = find_terms(parse_query(question).terms)
+    [text] = show_lines([line], 0, 0, find, path=path)
+    return text
+
+
+def test_a_long_line_is_cut_around_the_words_that_were_asked_for() -> None:
+    """At its beginning, in the middle, at its end; also far behind what is masked."""
+    draw = random.Random(7)
+    wrong = []
+    for length in (401, 700, 4_095, 4_200, 7_000, 40_000, 300_000):
+        filler = (FILLER * (length // len(FILLER) + 1))[:length]
+        for at in (0, length // 2, length, *draw.sample(range(length), 5)):
+            text = shown(f"{filler[:at]} feed_lion {filler[at:]}", "feed lion")
+            if "feed_lion" not in text or not 300 < len(text) < 500:
+                wrong.append((length, at, text))
+    assert wrong == []
+
+
+def test_words_that_are_far_apart_are_all_shown() -> None:
+    line = f"lion {FILLER} tiger {FILLER} zebra"
+    text = shown(line, "lion tiger zebra")
+    assert all(word in text for word in ("lion", "tiger", "zebra"))
+    assert text.count("characters cut]") == 2
+    assert len(text) < 500
+
+
+def test_what_is_cut_is_counted_and_the_line_is_whole_otherwise() -> None:
+    line = "x " * 300 + "lion" + " y" * 300
+    text = shown(line, "lion")
+    before, middle, after = text.partition("lion")
+    assert before.startswith("[") and after.endswith(" characters cut]")
+    kept = text.replace("[", "]").split("]")[2].strip(" ")
+    cut = sum(int(part.split()[0]) for part in text.split("[")[1:])
+    assert middle and line.count(kept) == 1
+    assert abs(len(line) - cut - len(kept)) <= 2  # spaces beside the marks
+    assert shown("short lion", "lion") == "short lion"
+
+
+def test_a_long_line_without_a_match_is_shown_from_its_beginning() -> None:
+    assert shown(FILLER, "giraffe").startswith(FILLER[:400])
+
+
+@pytest.mark.case("B74")
+def test_a_cut_line_shows_no_secret() -> None:
+    for before in (10, 390, 4_090, 6_500, 40_000):
+        filler = FILLER * (before // len(FILLER) + 1)
+        line = f"{filler[:before]} lion_token = '{KEY}', password: '{KEY}' {FILLER}"
+        text = shown(line, "lion token")
+        assert KEY[3:] not in text
+        assert "lion_token" in text
+
+
+def test_a_text_search_shows_parts_of_words() -> None:
+    find = find_texts(["eed_Li", "a.b("])
+    [text] = show_lines([f"{FILLER}feed_lion{FILLER}"], 0, 0, find)
+    assert "feed_lion" in text
+    [text] = show_lines([FILLER], 0, 0, find_texts([]))
+    assert text.startswith(FILLER[:400])

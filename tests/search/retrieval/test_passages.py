@@ -1,0 +1,421 @@
+"""What a chat gets to see of the client's code, and what the client is told."""
+
+import asyncio
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from byok.core.code_query import (
+    BlobNames,
+    CodeContextBlock,
+    CodeQuestion,
+    SearchMode,
+    Upload,
+    to_bytes,
+)
+from byok.core.errors import IndexFailed, NotReady
+from byok.search.index.engine import ContextEngine
+from byok.search.index.files.text import split_lines
+from byok.search.index.store.chunk_index import ChunkScore
+from byok.search.retrieval.model_aids import ModelAids
+from byok.search.retrieval.passages import PassageFinder
+from byok.search.retrieval.query import Query
+from byok.search.retrieval.ranker import Ranker, Ranking
+from byok.search.retrieval.scope import Scope
+from tests.fakes.engines import InlineWorkers, complete, engine, project, written
+from tests.fakes.parsed import note_parsing
+from tests.fakes.vector_search import FakeVectors
+
+LION = "def feed_lion():\n    return 'meat'\n"
+BEAR = "def feed_bear():\n    return 'honey'\n"
+MISSING = bytes(32)
+ATTACHED = "[files that the user attached]\n"
+FOUND = "[code of the workspace that may be relevant]\n"
+
+
+async def upload(made: ContextEngine, files: Mapping[str, str]) -> dict[str, bytes]:
+    uploads = [Upload(b"", path, text.encode()) for path, text in files.items()]
+    names = await made.uploads.upload(uploads)
+    await complete(made)
+    return dict(zip(files, names, strict=True))
+
+
+async def find(
+    made: ContextEngine,
+    question: str = "Who feeds the lion?",
+    *names: bytes,
+    guided: tuple[bytes, ...] = (),
+    length: int = 20_000,
+    mode: SearchMode = SearchMode.AUTO,
+    ranker: Ranker | None = None,
+) -> CodeContextBlock:
+    finder = PassageFinder(made, ranker or Ranker(made), mode)
+    return await finder.find(
+        CodeQuestion(question, BlobNames("", names), guided), length
+    )
+
+
+def shown_parts(text: str, path: str) -> Iterator[list[str]]:
+    """Return the runs of lines that are shown of a file, in their order."""
+    for block in re.findall(rf"^Path: {re.escape(path)}\n((?: *\d+\t.*\n|\.\.\.\n)*)",
+                            text, re.MULTILINE):  # fmt: skip
+        for run in block.split("...\n"):
+            if run:
+                yield [row.partition("\t")[2] for row in run.split("\n")[:-1]]
+
+
+async def test_passages_come_from_the_blob_set_alone(tmp_path: Path) -> None:
+    async with engine(tmp_path / "e") as made:
+        names = await upload(made, {"lion.py": LION, "bear.py": BEAR, "x.py": LION})
+        found = await find(made, "feed_lion", names["lion.py"], names["bear.py"])
+    assert found.text.startswith(f"{FOUND}Path: lion.py\n     1\tdef feed_lion():\n")
+    assert "x.py" not in found.text
+    [first, *_] = found.chunks
+    assert first == (names["lion.py"].hex(), 0, len(LION))
+    assert found.unknown == ()
+
+
+async def test_passages_of_attached_files_come_first_and_once(tmp_path: Path) -> None:
+    async with engine(tmp_path / "e") as made:
+        names = await upload(made, {"lion.py": LION, "bear.py": BEAR, "emu.py": "emu"})
+        lion, bear, emu = names.values()
+        found = await find(made, "feed_lion", lion, bear, guided=(emu, bear, emu))
+    assert found.text == (
+        f"{ATTACHED}Path: emu.py\n     1\temu\n"
+        "Path: bear.py\n     1\tdef feed_bear():\n     2\t    return 'honey'\n\n"
+        f"{FOUND}Path: lion.py\n     1\tdef feed_lion():\n     2\t    return 'meat'\n"
+    )
+    assert [chunk.blob_name for chunk in found.chunks] == [
+        emu.hex(), bear.hex(), lion.hex()
+    ]  # fmt: skip
+
+
+async def test_passages_leave_out_another_version_of_an_attached_file(
+    tmp_path: Path,
+) -> None:
+    async with engine(tmp_path / "e") as made:
+        old = await upload(made, {"lion.py": LION})
+        new = await upload(made, {"lion.py": LION.replace("meat", "hay")})
+        found = await find(made, "feed_lion", old["lion.py"], guided=(new["lion.py"],))
+    assert "'hay'" in found.text
+    assert "'meat'" not in found.text
+
+
+MUCH = "".join(f"def groom_{n}():\n    return {n}\n\n\n" for n in range(400))
+LARGE = f"{MUCH}# this explains the file\n{LION}"
+
+
+@pytest.mark.parametrize(
+    ("question", "mode", "is_asked_for"),
+    [
+        ("Who feeds the lion?", SearchMode.AUTO, True),
+        ("Who feeds the lion?", SearchMode.RIPGREP, False),
+        ("Explain this file, please!", SearchMode.AUTO, False),
+        ("What of the xylophone?", SearchMode.AUTO, False),
+    ],
+)
+async def test_passages_of_a_large_attached_file_are_its_best_part_or_its_start(
+    tmp_path: Path, question: str, mode: SearchMode, is_asked_for: bool
+) -> None:
+    async with engine(tmp_path / "e") as made:
+        [name] = (await upload(made, {"zoo.py": LARGE})).values()
+        found = await find(made, question, name, guided=(name,), length=2000, mode=mode)
+    assert ("def feed_lion" in found.text) == is_asked_for
+    shown_from_start = found.chunks[0].end - found.chunks[0].start
+    assert (shown_from_start > 1000) != is_asked_for
+    assert found.text.count("Path: zoo.py") == 1
+    parts = list(shown_parts(found.text, "zoo.py"))
+    told = [split_lines(LARGE[chunk.start : chunk.end]) for chunk in found.chunks]
+    assert told == parts
+
+
+async def test_passages_of_each_large_attached_file_are_its_own(tmp_path: Path) -> None:
+    files = {"zoo.py": LARGE, "pen.py": MUCH + LARGE.replace("meat", "hay")}
+    async with engine(tmp_path / "e") as made:
+        names = tuple((await upload(made, files)).values())
+        found = await find(made, "feed_lion", guided=names, length=6000)
+    zoo, pen = (
+        [line for part in shown_parts(found.text, path) for line in part]
+        for path in files
+    )
+    assert "    return 'meat'" in zoo
+    assert "    return 'hay'" in pen
+
+
+async def test_passages_of_attached_files_need_neither_a_set_nor_an_index(
+    tmp_path: Path,
+) -> None:
+    workers = InlineWorkers()
+    async with engine(tmp_path / "e", workers=workers) as made:
+        workers.gate.clear()
+        [name] = await made.uploads.upload([Upload(b"", "a.py", b"lion\n")])
+        found = await find(made, "Why?", guided=(name,))
+    assert found.text == f"{ATTACHED}Path: a.py\n     1\tlion\n"
+    assert found.chunks == ((name.hex(), 0, 5),)
+
+
+async def test_passages_report_unknown_names_once_and_known_ones_never(
+    tmp_path: Path,
+) -> None:
+    odd = to_bytes("odd/../name")
+    async with engine(tmp_path / "e") as made:
+        names = await upload(made, {"lion.py": LION, "a.bin": "\0", "b.py": ""})
+        guided = (MISSING, odd, *names.values())
+        found = await find(made, "lion", names["lion.py"], MISSING, guided=guided)
+    assert found.unknown == (MISSING.hex(), "odd/../name")
+    assert "(a.bin is attached too, but not shown: it is no text.)\n" in found.text
+    assert "Path: b.py\n(the file is empty)\n" in found.text
+
+
+async def test_passages_report_a_name_that_only_a_checkpoint_holds(
+    tmp_path: Path,
+) -> None:
+    async with engine(tmp_path / "e") as made:
+        await made.uploads.checkpoint("", [MISSING], [])
+        found = await find(made, guided=(MISSING,))
+    assert found == CodeContextBlock(unknown=(MISSING.hex(),))
+
+
+async def test_passages_report_an_unknown_checkpoint(tmp_path: Path) -> None:
+    async with engine(tmp_path / "e") as made:
+        wanted = CodeQuestion("lion", BlobNames("lost"))
+        found = await PassageFinder(made, Ranker(made)).find(wanted, 20_000)
+    assert found == CodeContextBlock(checkpoint_found=False)
+
+
+async def test_passages_request_a_file_that_changed_on_disk(tmp_path: Path) -> None:
+    root = project(tmp_path / "zoo", lion__py=LION)
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        [space] = made.workspaces
+        [blob_id] = space.ids()
+        names = made.contents.names_of([blob_id], [])
+        (root / "lion.py").write_text("other")
+        found = await find(made, "Why?", guided=(names[blob_id],))
+        assert found == CodeContextBlock(unknown=(names[blob_id].hex(),))
+
+
+@pytest.mark.parametrize("path", [".env", "deploy/id_rsa", "x/credentials.json"])
+async def test_passages_never_show_secret_files(tmp_path: Path, path: str) -> None:
+    text = "LION_PASSWORD = hunter2-feed-lion\n"
+    async with engine(tmp_path / "e", allow_secret=[path]) as made:
+        names = await upload(made, {path: text})
+        allowed = await find(made, "feed lion", *names.values())
+        assert "LION_PASSWORD" in allowed.text
+    async with engine(tmp_path / "e") as made:
+        refused = await upload(made, {f"other/{path}": text})
+        every = (*names.values(), *refused.values())
+        found = await find(made, "feed lion", *every, guided=every)
+    assert "LION_PASSWORD" not in found.text
+    assert found.chunks == ()
+    assert found.unknown == ()
+    assert f"({path} is attached too, but not shown: its name is " in found.text
+
+
+async def test_passages_mask_secrets(tmp_path: Path) -> None:
+    key = "sk-abcdef1234567890abcdef"
+    async with engine(tmp_path / "e") as made:
+        names = await upload(
+            made, {"lion.py": f"lion = '{key}'\n", "b.py": f"b = '{key}'\n"}
+        )
+        found = await find(made, "lion", *names.values(), guided=(names["b.py"],))
+    assert key not in found.text
+    assert found.text.count("[redacted]") == 2
+
+
+@pytest.mark.parametrize("length", [400, 1000, 3000, 20_000])
+async def test_passages_are_as_long_as_they_may_be_at_most(
+    tmp_path: Path, length: int
+) -> None:
+    files = {
+        f"lion{n}.py": "".join(f"def feed_lion_{n}_{m}(): pass\n" for m in range(200))
+        for n in range(9)
+    }
+    async with engine(tmp_path / "e") as made:
+        names = tuple((await upload(made, files)).values())
+        for guided in ((), names[:1], names):
+            found = await find(made, "lion", *names, guided=guided, length=length)
+            assert length * 0.5 < len(found.text) <= length
+
+
+async def test_passages_stay_within_the_limit_to_the_character(tmp_path: Path) -> None:
+    text = "".join(f"def feed_lion_{n:03}(): pass\n" for n in range(200))
+    async with engine(tmp_path / "e") as made:
+        lion, bear = (await upload(made, {"lion.py": text, "bear.py": BEAR})).values()
+        lengths = set()
+        for length in range(1200, 1240):
+            found = await find(made, "lion", lion, guided=(bear,), length=length)
+            lengths.add(length - len(found.text))
+    assert min(lengths) == 0
+    assert FOUND in found.text
+
+
+async def test_passages_count_files_without_room(tmp_path: Path) -> None:
+    async with engine(tmp_path / "e") as made:
+        await made.uploads.checkpoint("", [MISSING], [])
+        names = await upload(made, {"lion.py": LION, "bear.py": BEAR, "emu.py": "emu"})
+        guided = (*names.values(), MISSING)
+        found = await find(made, "Why?", guided=guided, length=1999)
+    assert found.text == (
+        f"{ATTACHED}Path: lion.py\n"
+        "     1\tdef feed_lion():\n     2\t    return 'meat'\n"
+        "(2 more files are attached, but there is no room.)\n"
+    )
+    assert found.unknown == (MISSING.hex(),)
+
+
+async def test_passages_do_not_request_a_file_again_that_is_not_kept(
+    tmp_path: Path,
+) -> None:
+    async with engine(tmp_path / "e") as made:
+        names = await upload(made, {"big.py": "x" * (2**20 + 1)})
+        found = await find(made, "Why?", guided=tuple(names.values()))
+    assert found.text == (
+        f"{ATTACHED}(big.py is attached too, but not shown: it is larger than 1 MiB.)\n"
+    )
+    assert found.unknown == ()
+
+
+@pytest.mark.parametrize("question", ["Why?", "What is this, and why?", "???", "..."])
+async def test_passages_of_a_question_without_a_significant_word_are_none(
+    tmp_path: Path, question: str
+) -> None:
+    async with engine(tmp_path / "e") as made:
+        names = await upload(made, {"a.py": "# what is this and why\n"})
+        assert await find(made, question, *names.values()) == CodeContextBlock()
+
+
+@pytest.mark.parametrize(
+    ("question", "shown"),
+    [
+        ("give the big cat its dinner", True),
+        ("thanks a lot", False),
+        ("hello", False),
+        ("hello lion", True),
+    ],
+)
+async def test_passages_are_near_to_more_than_a_greeting(
+    tmp_path: Path, question: str, *, shown: bool
+) -> None:
+    async with engine(tmp_path / "e") as made:
+        names = await upload(made, {"lion.py": LION})
+        [blob_id] = made.contents.find_entries(names.values()).values()
+        vectors = FakeVectors([ChunkScore(blob_id.id, 0, 0.9)])
+        ranker = Ranker(made, lambda: ModelAids(vectors=vectors))
+        found = await find(made, question, *names.values(), ranker=ranker)
+    assert bool(found.text) is shown
+
+
+async def test_passages_without_the_index_are_attached_files(tmp_path: Path) -> None:
+    async with engine(tmp_path / "e") as made:
+        lion, bear = (await upload(made, {"lion.py": LION, "bear.py": BEAR})).values()
+        mode = SearchMode.RIPGREP
+        found = await find(made, "feed_lion", lion, bear, guided=(bear,), mode=mode)
+    assert "feed_bear" in found.text
+    assert "feed_lion" not in found.text
+
+
+async def test_a_question_is_parsed_once_and_outside_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocked = note_parsing(monkeypatch)
+    async with engine(tmp_path / "e") as made:
+        lion, bear = (await upload(made, {"lion.py": LION, "bear.py": BEAR})).values()
+        found = await find(made, "feed_lion", lion, bear, guided=(bear,))
+    assert "feed_lion" in found.text
+    assert blocked == [False]
+
+
+class BrokenRanker(Ranker):
+    """Stands for an index that was damaged meanwhile."""
+
+    def rank_by_words(self, query: Query, scope: Scope) -> Ranking:
+        raise IndexFailed("The index is damaged.")
+
+
+async def test_passages_with_a_damaged_index_are_attached_files(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with engine(tmp_path / "e") as made:
+        [lion] = (await upload(made, {"lion.py": LION})).values()
+        found = await find(
+            made, "lion", lion, MISSING, guided=(lion,), ranker=BrokenRanker(made)
+        )
+    assert "feed_lion" in found.text
+    assert found.unknown == (MISSING.hex(),)
+    assert [r.getMessage() for r in caplog.records if r.levelname == "ERROR"] == [
+        "a chat continues without the index: The index is damaged."
+    ]
+
+
+class SlowRanker(Ranker):
+    """Stands for a machine that is too busy."""
+
+    async def wait_until_indexed(self, seconds: float) -> None:
+        await asyncio.Event().wait()
+
+
+async def test_passages_have_a_deadline(tmp_path: Path) -> None:
+    async with engine(tmp_path / "e") as made:
+        finder = PassageFinder(made, SlowRanker(made), seconds=0.01)
+        with pytest.raises(NotReady, match=r"No code was found in 0\.01 s"):
+            await finder.find(CodeQuestion("lion", BlobNames("", (MISSING,))), 1000)
+
+
+async def test_passages_use_the_clients_names(tmp_path: Path) -> None:
+    alias, other = b"\0" * 33 + b"mine", b"\1" * 32
+    async with engine(tmp_path / "e") as made:
+        await made.uploads.upload(
+            [Upload(alias, "lion.py", LION.encode()), Upload(other, "b.py", b"lion")]
+        )
+        await complete(made)
+        found = await find(made, "feed_lion", alias, guided=(other,))
+        assert [c.blob_name for c in found.chunks] == [other.hex(), "mine"]
+        checkpoint = await made.uploads.checkpoint("", [alias], [])
+        assert checkpoint
+        finder = PassageFinder(made, Ranker(made))
+        found = await finder.find(CodeQuestion("lion", BlobNames(checkpoint)), 20_000)
+        assert [c.blob_name for c in found.chunks] == ["mine"]
+
+
+ENDS = ["\n", "\r\n", "\r"]
+ODD = ["lion = 'é😀北'", "\u2028 lion \x0b\x85", "", "  ", "e\u0301 lion", "\ufefflion"]
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("last", [True, False])
+@pytest.mark.parametrize("guided", [True, False])
+async def test_passages_offsets_are_characters_of_the_clients_text(
+    tmp_path: Path, mark: str, end: str, last: bool, guided: bool
+) -> None:
+    lines = [f"{ODD[n % len(ODD)]}#{n}" for n in range(300)]
+    text = mark + end.join(lines) + (end if last else "")
+    async with engine(tmp_path / "e") as made:
+        [name] = (await upload(made, {"notes.txt": text})).values()
+        fields: Any = {"guided": (name,)} if guided else {}
+        found = await find(made, "lion", name, length=5000, **fields)
+    parts = list(shown_parts(found.text, "notes.txt"))
+    assert found.chunks
+    assert len(parts) == len(found.chunks)
+    for part, chunk in zip(parts, found.chunks, strict=True):
+        own = split_lines(text[chunk.start : chunk.end])
+        assert len(own) == len(part)
+        for mine, theirs in zip(own, part, strict=True):
+            assert mine.rpartition("#")[2] == theirs.rpartition("#")[2]
+
+
+async def test_passages_find_files_of_a_workspace_by_name(
+    tmp_path: Path,
+) -> None:
+    root = project(tmp_path / "zoo", lion__py=LION)
+    written(root, {"bear.py": BEAR})
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        [space] = made.workspaces
+        names = made.contents.names_of(space.ids(), []).values()
+        found = await find(made, "What is in bear.py?", *names)
+    assert "Path: bear.py\n     1\tdef feed_bear():\n" in found.text

@@ -1,0 +1,90 @@
+"""Requests of any kind become a few weighted terms."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from byok.search.index.types import Kind
+from byok.search.retrieval.query import parse_query
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("where is the session cookie signed?", {"session": 1, "cooki": 1, "sign": 1}),
+        ("fix the parser", {"fix": 0.5, "parser": 1}),
+        ("parseHTTP", {"pars": 1, "http": 1, "=parsehttp": 1}),
+        ("get_file", {"get": 0.5, "file": 0.5, "=getfile": 1}),
+        ("what is it for", {"what": 1, "is": 1, "it": 1, "for": 1}),
+        ("霓虹", {"霓虹": 1}),
+        ("", {}),
+        ("   \n\t", {}),
+        ("\U0001f600" * 64, {}),
+        ("a\x00b\x00 zebra\x00", {"zebra": 1}),
+        ('foo" OR "bar', {"foo": 1, "bar": 1}),
+        ("NEAR(x) AND *", {"near": 1}),
+    ],
+)  # fmt: skip
+def test_query_becomes_terms(text: str, terms: dict[str, float]) -> None:
+    assert dict(parse_query(text).terms) == terms
+
+
+def test_query_terms_stand_in_the_order_of_the_request() -> None:
+    assert list(parse_query("zebra add apple").terms) == ["zebra", "add", "appl"]
+
+
+def test_query_parts_are_the_words_without_whole_names() -> None:
+    assert parse_query("loadConfig").parts == {"load", "config"}
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("the test of login", {Kind.TEST}),
+        ("tests, specs and a Fixture", {Kind.TEST}),
+        ("where is TestLogin", {Kind.TEST}),
+        ("LoginTest", {Kind.TEST}),
+        ("test_login_fails", {Kind.TEST}),
+        ("latest attestation, contest", set()),
+        ("update the README and docs", {Kind.DOC}),
+        ("CHANGELOG", {Kind.DOC}),
+        ("an example of a test", {Kind.EXAMPLE, Kind.TEST}),
+        ("login", set()),
+    ],
+)
+def test_query_names_kinds_of_files(text: str, kinds: set[Kind]) -> None:
+    assert parse_query(text).names == kinds
+
+
+def test_query_keeps_the_most_significant_terms() -> None:
+    many = " ".join(f"word{chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(60))
+    text = f"add fix file {many} lastWord finalWord endWord trueName oneMore"
+    terms = parse_query(text).terms
+    assert len(terms) == 64
+    assert {"=lastword", "=finalword", "=onemore"} <= set(terms)
+    assert not {"add", "fix", "file"} & set(terms)
+
+
+def test_query_is_read_up_to_ten_thousand_characters() -> None:
+    assert dict(parse_query("x " * 5000 + "zebra").terms) == {}
+    assert parse_query("x " * 4990 + "zebra").terms
+
+
+def test_query_drops_a_name_beyond_64_characters() -> None:
+    assert set(parse_query("a" * 65 + " " + "b" * 64).terms) == {"b" * 64}
+
+
+@pytest.mark.case("B48")
+@given(
+    st.one_of(
+        st.text(),
+        st.text("登录检索\x00 \ud800é_$aB9", max_size=300),
+        st.sampled_from(["漢" * 100_000, "a" * 100_000, "a_B" * 40_000, "\x00" * 99]),
+    )
+)
+def test_query_of_any_text_has_at_most_64_short_terms(text: str) -> None:
+    query = parse_query(text)
+    assert len(query.terms) <= 64
+    assert all(0 < len(term.removeprefix("=")) <= 64 for term in query.terms)
+    assert all(0 < weight <= 1 for weight in query.terms.values())
+    assert query.parts <= set(query.terms)

@@ -1,0 +1,212 @@
+"""A small model names English words; whatever it does, a search has its answer."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from byok.core.errors import ConfigError, UpstreamRefused
+from byok.core.prompts.prompt_set import PromptSet, shipped_prompts
+from byok.core.prompts.template import parse_template
+from byok.search.retrieval.query import Query, parse_query
+from byok.search.retrieval.translation import ModelTranslate, read_words
+
+CHINESE = "会话是如何签名的"
+
+
+class Asked:
+    """A model by a function, and a clock."""
+
+    def __init__(
+        self,
+        answer: Callable[[str], str] = lambda _: "session cookie_signer sign",
+        seconds: float = 5.0,
+        prompts: PromptSet | None = None,
+    ) -> None:
+        self.answer = answer
+        self.asked: list[str] = []
+        self.told: list[str] = []
+        self.now = 0.0
+        self.free = asyncio.Event()
+        self.free.set()
+        self.translate = ModelTranslate(
+            self._ask, prompts, seconds=seconds, clock=lambda: self.now
+        )
+
+    async def _ask(
+        self, instruction: str, text: str, *, seconds: float, longest: int
+    ) -> str:
+        self.asked.append(text)
+        self.told.append(instruction)
+        await self.free.wait()
+        return self.answer(text)
+
+    async def until_answered(self) -> None:
+        self.free.set()
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    async def __call__(self, text: str) -> Query:
+        return await self.translate(text, parse_query(text))
+
+
+async def test_words_of_the_model_join_those_of_the_tables() -> None:
+    asked = Asked()
+    query, plain = await asked(CHINESE), parse_query(CHINESE)
+    assert plain.terms.keys() < query.terms.keys()
+    assert query.terms["=cookiesigner"] == query.terms["session"] == 0.8
+    assert "cooki" in query.parts
+
+
+async def test_users_own_prompt_is_told() -> None:
+    own = {"translate": parse_template("{{shipped}}\nPrefer nouns.")}
+    asked = Asked(prompts=PromptSet(shipped_prompts().templates, own))
+    await asked(CHINESE)
+    shipped = shipped_prompts().render("translate").text
+    assert asked.told == [f"{shipped}\nPrefer nouns."]
+
+
+async def test_weights_are_below_those_of_the_questions_own_words() -> None:
+    query = await Asked(lambda _: "RouterGroup route file")("RouterGroup 路由")
+    assert query.terms["=routergroup"] == query.terms["router"] == 1.0
+    assert query.terms["rout"] == 0.8
+    assert query.terms["file"] == 0.4
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "where is the session cookie signed",
+        "session",
+        "RouterGroup",
+        "O(n²) naïve λ comparison",
+        "你好",
+        "",
+    ],
+)
+async def test_model_is_not_asked_without_foreign_words(text: str) -> None:
+    asked = Asked()
+    assert await asked(text) == parse_query(text)
+    assert asked.asked == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [CHINESE, "การตรวจสอบสิทธิ์ผู้ใช้", "התחברות משתמש", "wie werden Fehler behandelt"],
+)
+async def test_model_is_asked_in_any_language(text: str) -> None:
+    asked = Asked()
+    assert "session" in (await asked(text)).terms
+    assert asked.asked == [text]
+
+
+async def test_model_is_asked_once_for_a_question() -> None:
+    asked = Asked()
+    first = await asked(CHINESE)
+    assert await asked("  " + CHINESE + "\n") == first
+    assert len(asked.asked) == 1
+
+
+async def test_late_answer_counts_for_the_next_search() -> None:
+    asked = Asked(seconds=0)
+    asked.free.clear()
+    assert await asked(CHINESE) == parse_query(CHINESE)
+    assert await asked(CHINESE) == parse_query(CHINESE)
+    await asked.until_answered()
+    assert "=cookiesigner" in (await asked(CHINESE)).terms
+    assert len(asked.asked) == 1
+
+
+async def test_end_of_a_search_does_not_end_the_question() -> None:
+    asked = Asked()
+    asked.free.clear()
+    search = asyncio.ensure_future(asked(CHINESE))
+    while not asked.asked:
+        await asyncio.sleep(0.001)
+    search.cancel()
+    await asked.until_answered()
+    assert "=cookiesigner" in (await asked(CHINESE)).terms
+    assert len(asked.asked) == 1
+
+
+async def test_few_questions_are_open_at_once() -> None:
+    asked = Asked(seconds=0)
+    asked.free.clear()
+    for n in range(10):
+        await asked(f"{CHINESE} {n}{n}")
+    assert len(asked.asked) == 4
+    await asked.until_answered()
+
+
+@pytest.mark.parametrize("failure", ["refused", "", "没有", "🙂 1 2 3"])
+async def test_failing_model_is_left_alone_for_a_while(
+    failure: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_: str) -> str:
+        if failure == "refused":
+            raise UpstreamRefused("no.", upstream="box")
+        return failure
+
+    asked = Asked(fail)
+    with caplog.at_level(logging.WARNING):
+        assert await asked(CHINESE) == parse_query(CHINESE)
+        assert await asked("路由注册") == parse_query("路由注册")
+    assert len(asked.asked) == 1
+    assert len(caplog.records) == 1
+    assert CHINESE not in caplog.text
+    asked.now += 61
+    await asked(CHINESE)
+    assert len(asked.asked) == 2
+
+
+async def test_refusal_for_one_window_does_not_stop_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    refused = True
+
+    def answer(_: str) -> str:
+        if refused:
+            raise ConfigError("no chat goes to it.")
+        return "session cookie"
+
+    asked = Asked(answer)
+    assert await asked(CHINESE) == parse_query(CHINESE)
+    assert await asked("路由注册") == parse_query("路由注册")
+    assert len(caplog.records) == 1
+    refused = False
+    assert "session" in (await asked(CHINESE)).terms
+
+
+async def test_long_question_is_cut() -> None:
+    asked = Asked()
+    await asked("路由 " * 5_000)
+    assert len(asked.asked[0]) <= 1_000
+
+
+async def test_keys_in_a_question_are_not_sent() -> None:
+    asked = Asked()
+    key = "sk-proj-" + "Ab3dEf6hIj9lMn2pQr5tUv8x" * 2
+    await asked(f"路由 {key}\n" + "路由 " * 320 + key)
+    assert "sk-proj" not in asked.asked[0]
+    assert "[redacted]" in asked.asked[0]
+
+
+async def test_answer_of_many_words_stays_within_the_limits() -> None:
+    asked = Asked(lambda _: " ".join(f"word{n}" for n in range(10_000)))
+    query = await asked(CHINESE)
+    assert len(query.terms) <= 64
+    assert sum(term.startswith("=word") for term in query.terms) == 12
+
+
+@given(st.text())
+def test_only_short_words_are_read(answer: str) -> None:
+    found = read_words(answer)
+    assert len(found) <= 12
+    assert all(word.isascii() and 2 <= len(word) <= 40 for word in found)
+
+
+def test_words_are_read_in_order_and_once() -> None:
+    assert read_words("1. `session`, cookie\nsession x été") == ("session", "cookie")

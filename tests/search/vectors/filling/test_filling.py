@@ -1,0 +1,380 @@
+"""Filling: everything gets a vector once, whatever the model and the index do."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from byok.core.errors import UpstreamUnreachable
+from byok.search.index.engine import ContextEngine
+from byok.search.index.store.chunk_index import View
+from byok.search.index.types import Span
+from byok.search.vectors.filling import Filling
+from byok.search.vectors.recipe import ChunkText, key_of
+from byok.search.vectors.store.store import VectorStore
+from byok.search.vectors.types import EmbeddingState
+from tests.fakes.engines import complete, engine, until, written
+from tests.fakes.patience import PATIENCE
+from tests.fakes.stores import upload, view
+from tests.fakes.vectors import FakeEmbedder, vector
+
+
+def texts_of(path: str, lines: Sequence[str], spans: Sequence[Span]) -> list[ChunkText]:
+    """A recipe whose texts are the first lines of chunks."""
+    firsts = [lines[span.first] for span in spans]
+    return [ChunkText(n, key_of(text), text) for n, text in enumerate(firsts)]
+
+
+@dataclass
+class Running:
+    engine: ContextEngine
+    store: VectorStore
+    filling: Filling
+    embedder: FakeEmbedder
+    root: Path
+    pauses: list[float]
+
+    async def complete(self) -> None:
+        await complete(self.engine)
+        await until(lambda: self.filling.status.state is EmbeddingState.COMPLETE)
+        await until(lambda: self.store.index_version() == self.filling._seen)
+        await until(lambda: self.filling.status.state is EmbeddingState.COMPLETE)
+
+    def nearest(self, text: str) -> str:
+        """The path of the chunk that is nearest to a text."""
+        ids = frozenset(id for space in self.engine.workspaces for id in space.ids())
+        space = self.filling.status.space
+        assert space is not None
+        question = vector(text, model=self.embedder.weights)
+        found = self.store.near(space, question, View(str(sorted(ids)), ids, 0))
+        if not found.nearest or found.nearest[0].score < 0.99:
+            return ""
+        blob_id = found.nearest[0].blob_id
+        return self.engine.contents.entries([blob_id])[blob_id].path
+
+
+@asynccontextmanager
+async def running(
+    folder: Path, embedder: FakeEmbedder | None = None, *, start: bool = True
+) -> AsyncIterator[Running]:
+    used = embedder or FakeEmbedder()
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        await asyncio.sleep(0.005)
+
+    root = folder / "root"
+    root.mkdir(exist_ok=True)
+    async with engine(folder / "data", root, poll_seconds=0.05) as made:
+        await complete(made)
+        store = VectorStore(folder / "data" / "vectors.db", made.store.database.path)
+        filling = Filling(
+            store, made, used, texts_of=texts_of, sleep=sleep, probe_every=4
+        )
+        if start:
+            filling.start()
+        try:
+            yield Running(made, store, filling, used, root, pauses)
+        finally:
+            await filling.close()
+            store.close()
+
+
+def files(count: int, word: str = "file") -> dict[str, str]:
+    return {f"{word}{n}.py": f"{word} = {n}\n" for n in range(count)}
+
+
+async def test_every_chunk_of_code_gets_a_vector_in_batches(tmp_path: Path) -> None:
+    written(tmp_path / "root", {**files(150), "README.md": "# notes", "a.cfg": "[x]\n"})
+    async with running(tmp_path) as run:
+        await run.complete()
+        assert sorted(run.embedder.asked) == sorted(
+            [*map("file = {}".format, range(150)), "[x]"]
+        )
+        assert run.embedder.sizes == [64, 64, 23]
+        assert run.filling.status.progress == (151, 151, 0)
+        assert run.nearest("file = 77") == "file77.py"
+        assert run.filling.status.space == run.store.spaces()[0]
+        assert run.store.spaces()[0].is_ready
+
+
+async def test_only_what_changed_is_embedded(tmp_path: Path) -> None:
+    written(tmp_path / "root", files(20))
+    async with running(tmp_path) as run:
+        await run.complete()
+        probes = run.embedder.probes
+        written(run.root, {"file3.py": "changed\n", "copy.py": "file = 4\n"})
+        (run.root / "file5.py").unlink()
+        await until(lambda: run.nearest("changed") == "file3.py")
+        await run.complete()
+        assert run.embedder.asked[20:] == ["changed"]
+        assert run.embedder.probes == probes
+        assert run.nearest("file = 3") == run.nearest("file = 5") == ""
+        await until(lambda: run.filling.status.progress == (20, 20, 0))
+
+
+async def test_a_restart_asks_for_nothing_that_is_there(tmp_path: Path) -> None:
+    written(tmp_path / "root", files(150))
+    embedder = FakeEmbedder()
+    async with running(tmp_path, embedder) as run:
+        await until(lambda: len(embedder.sizes) >= 1)
+        await run.filling.close()
+    again = FakeEmbedder()
+    async with running(tmp_path, again, start=False) as run:
+        stored = run.store.progress(run.store.spaces()[0]).embedded
+        assert stored % 64 == 0
+        run.filling.start()
+        await run.complete()
+        assert len(again.asked) == 150 - stored
+        assert run.nearest("file = 149") == "file149.py"
+
+
+async def test_a_failure_is_waited_out_and_told(tmp_path: Path) -> None:
+    written(tmp_path / "root", files(3))
+    embedder = FakeEmbedder()
+    embedder.failures = [UpstreamUnreachable("It is down.") for _ in range(4)]
+    async with running(tmp_path, embedder, start=False) as run:
+        embedder.on_batch = lambda number: errors.append(run.filling.status.error)
+        errors: list[str] = []
+        run.filling.start()
+        await run.complete()
+        assert [p for p in run.pauses if p >= 1][:4] == [1, 2, 4, 8]
+        assert "down" in errors[0]
+        assert run.filling.status.error == ""
+        assert len(embedder.asked) == 3
+
+
+async def test_a_text_that_is_refused_is_not_asked_again(tmp_path: Path) -> None:
+    written(tmp_path / "root", files(5))
+    embedder = FakeEmbedder()
+    embedder.refuses = ("= 3",)
+    for _ in range(2):
+        async with running(tmp_path, embedder) as run:
+            await run.complete()
+            assert run.filling.status.progress == (5, 4, 1)
+    assert len(embedder.asked) == 5
+
+
+async def test_texts_that_changed_without_their_file_are_embedded_once(
+    tmp_path: Path,
+) -> None:
+    """As by a version of byok that masks more than the one before."""
+    written(tmp_path / "root", files(70))
+    embedder = FakeEmbedder()
+    async with running(tmp_path, embedder, start=False) as run:
+        embedder.on_batch = lambda number: embedder.gate.clear()
+        run.filling.start()
+        await until(lambda: bool(embedder.sizes))
+    again = FakeEmbedder()
+    async with running(tmp_path, again, start=False) as run:
+        (space,) = run.store.spaces()
+        lacking = sum(1 for _ in run.store.plan_missing(space))
+        assert lacking > 0
+        run.filling._texts_of = lambda path, lines, spans: texts_of(
+            path, [f"masked {line}" for line in lines], spans
+        )
+        run.filling.start()
+        await run.complete()
+        assert len(again.asked) == len(set(again.asked)) == lacking
+        assert run.filling.status.progress == (70, 70, 0)
+        assert run.nearest(again.asked[0])
+
+
+async def test_uploads_get_vectors_too(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await run.complete()
+        (name,) = await run.engine.uploads.upload([upload("up.py", "uploaded = 1\n")])
+        await until(lambda: "uploaded = 1" in run.embedder.asked)
+        await run.complete()
+        known = run.engine.contents.find_entries([name])[name]
+        space = run.filling.status.space
+        assert space is not None
+        found = run.store.near(space, vector("uploaded = 1"), view(known.id))
+        assert [hit.blob_id for hit in found.nearest] == [known.id]
+
+
+async def test_a_pause_sends_nothing_more(tmp_path: Path) -> None:
+    written(tmp_path / "root", files(300))
+    async with running(tmp_path, start=False) as run:
+        run.embedder.on_batch = lambda number: run.filling.pause()
+        run.filling.start()
+        await until(lambda: run.filling.status.state is EmbeddingState.PAUSED)
+        await asyncio.sleep(0.1)
+        assert run.embedder.sizes == [64]
+        run.embedder.on_batch = lambda number: None
+        run.filling.resume()
+        await run.complete()
+        assert len(run.embedder.asked) == 300
+
+
+async def test_files_that_were_asked_about_come_first(tmp_path: Path) -> None:
+    written(tmp_path / "root", files(200))
+    async with running(tmp_path, start=False) as run:
+        (space,) = run.engine.workspaces
+        wanted = [space.blob_of(f"file{n}.py") for n in (7, 90)]
+        run.filling.note_asked([blob for blob in wanted if blob])
+        run.filling.start()
+        await run.complete()
+        assert run.embedder.asked[:2] == ["file = 7", "file = 90"]
+
+
+async def test_a_model_that_was_replaced_half_way_fills_another_space(
+    tmp_path: Path,
+) -> None:
+    written(tmp_path / "root", files(10 * 64))
+    embedder = FakeEmbedder()
+
+    def replace(number: int) -> None:
+        if number == 6:  # the probe after batch 4 was right, the next is not
+            embedder.weights = "another"
+
+    embedder.on_batch = replace
+    async with running(tmp_path, embedder) as run:
+        await run.complete()
+        (space,) = run.store.spaces()
+        assert space.is_ready
+        assert run.filling.status.progress.share == 1
+        assert run.nearest("file = 639") == "file639.py"
+        assert len(embedder.asked) == 64 * 8 + 640
+
+
+async def test_vectors_that_the_old_model_made_survive_in_its_space(
+    tmp_path: Path,
+) -> None:
+    written(tmp_path / "root", files(64 * 9))
+    embedder = FakeEmbedder()
+
+    def replace(number: int) -> None:
+        if number == 5:
+            embedder.weights = "another"
+        if number == 9:
+            embedder.gate.clear()
+
+    embedder.on_batch = replace
+    async with running(tmp_path, embedder) as run:
+        await until(lambda: len(embedder.sizes) == 9)
+        old = run.store.spaces()[1]
+        assert run.store.progress(old).embedded == 64 * 4
+
+
+async def test_another_recipe_fills_beside_the_old_space_until_it_is_full(
+    tmp_path: Path,
+) -> None:
+    written(tmp_path / "root", files(130))
+    async with running(tmp_path) as run:
+        await run.complete()
+        (old,) = run.store.spaces()
+    embedder = FakeEmbedder()
+    embedder.recipe = "2"
+    embedder.on_batch = lambda number: embedder.gate.clear()
+    async with running(tmp_path, embedder) as run:
+        await until(lambda: len(embedder.asked) == 64)
+        await until(lambda: run.filling.status.space is not None)
+        new = run.store.spaces()[0]
+        assert run.store.space_for(new) == old
+        embedder.on_batch = lambda number: None
+        embedder.gate.set()
+        await run.complete()
+        assert run.store.spaces() == [run.filling.status.space]
+        found = run.store.space_for(new)
+        assert found is not None
+        assert found.id == new.id
+
+
+async def test_a_model_that_was_replaced_while_all_is_done_is_noticed_in_an_hour(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path / "root", files(5))
+    async with running(tmp_path) as run:
+        await run.complete()
+        old = run.filling.status.space
+        run.embedder.weights = "another"
+        run.filling.check_model()  # too early
+        await asyncio.sleep(0.05)
+        assert (run.embedder.probes, run.filling.status.space) == (1, old)
+        monkeypatch.setattr("byok.search.vectors.filling._PROBE_SECONDS", 0)
+        run.filling.check_model()
+        await until(lambda: len(run.embedder.asked) == 10)
+        await until(lambda: run.nearest("file = 4") == "file4.py")
+        assert run.filling.status.space != old
+        assert run.pauses.count(60) == 0
+
+
+async def test_filling_waits_for_the_words(tmp_path: Path) -> None:
+    written(tmp_path / "root", files(3))
+    async with running(tmp_path, start=False) as run:
+        tasks = iter([5, 1, 0, 0, 0, 0, 0, 0])
+        seen: list[int] = []
+
+        class Indexer:
+            @property
+            def open_tasks(self) -> int:
+                seen.append(next(tasks, 0))
+                return seen[-1]
+
+        class Engine:
+            indexer = Indexer()
+            contents = run.engine.contents
+
+        run.embedder.on_batch = lambda number: seen.append(-1)
+        run.filling._engine = Engine()  # type: ignore[assignment]
+        run.filling.start()
+        await run.complete()
+        assert seen[:3] == [5, 1, 0]
+        assert -1 in seen[3:]
+
+
+async def test_closing_ends_a_request_at_once(tmp_path: Path) -> None:
+    written(tmp_path / "root", files(3))
+    async with running(tmp_path, start=False) as run:
+        run.embedder.gate.clear()
+        run.filling.start()
+        await until(lambda: run.filling.status.state is EmbeddingState.FILLING)
+        async with asyncio.timeout(PATIENCE):
+            await run.filling.close()
+        assert run.embedder.asked == []
+
+
+@pytest.mark.parametrize("harm", ["wrong count", "wrong length"])
+async def test_an_answer_of_the_wrong_shape_is_refused(
+    tmp_path: Path, harm: str
+) -> None:
+    written(tmp_path / "root", files(3))
+
+    class Wrong(FakeEmbedder):
+        async def embed_documents(self, texts):  # type: ignore[no-untyped-def]
+            rows = await super().embed_documents(texts)
+            return rows[:-1] if harm == "wrong count" else rows[:, :-1]
+
+    async with running(tmp_path, Wrong()) as run:
+        await until(
+            lambda: (
+                "shape" in run.filling.status.error
+                and run.filling.status.state is EmbeddingState.WAITING
+            )
+        )
+        assert run.store.progress(run.store.spaces()[0]).embedded == 0
+
+
+async def test_a_model_that_answers_by_chance_is_asked_less_and_less(
+    tmp_path: Path,
+) -> None:
+    written(tmp_path / "root", files(64 * 5))
+    embedder = FakeEmbedder()
+
+    def replace(number: int) -> None:
+        embedder.weights = str(number)
+        if number == 40:
+            embedder.gate.clear()
+
+    embedder.on_batch = replace
+    async with running(tmp_path, embedder) as run:
+        await until(lambda: len(embedder.sizes) == 40)
+        long = [pause for pause in run.pauses if pause >= 60]
+        assert long[:4] == [60, 240, 960, 3600]
+        assert set(long[4:]) <= {3600}
+        assert "same text" in run.filling.status.error

@@ -1,0 +1,459 @@
+"""The embedder over real sockets: batches, refusals, faults, consent, order."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from byok.core.errors import (
+    ByokError,
+    NotAllowed,
+    NotReady,
+    UpstreamError,
+    UpstreamGarbled,
+    UpstreamRefused,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+)
+from byok.core.redact import Redactor
+from byok.dialects.openai_chat.dialect import OpenAIChat
+from byok.search.vectors.consent import Consent
+from byok.search.vectors.model.embedder import PROBE, ModelEmbedder, Rest
+from byok.search.vectors.model.prefixes import Prefixes
+from byok.search.vectors.types import SpaceName
+from byok.upstream.client import HttpUpstream
+from byok.upstream.embeddings import EmbeddingModel
+from byok.upstream.spec import Api, UpstreamSpec
+from byok.upstream.transport import Transports
+from tests.fakes.asker import PATIENT, Key
+from tests.fakes.embedding_server import EmbeddingServer, vector_of
+from tests.fakes.upstream import dead_url
+
+KEY = "sk-secret-of-the-test-0123456789"
+PREFIXES = Prefixes("doc: ", "ask: ")
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[EmbeddingServer]:
+    async with EmbeddingServer() as server:
+        yield server
+
+
+@pytest.fixture
+async def transports() -> AsyncIterator[Transports]:
+    made = Transports()
+    yield made
+    await made.close()
+
+
+def allow() -> None:
+    """Let everything be sent."""
+
+
+class Bench:
+    """An embedder whose waits pass at once, and are noted."""
+
+    def __init__(
+        self,
+        transports: Transports,
+        url: str,
+        *,
+        seconds: float = 5.0,
+        may_send: Callable[[], None] = allow,
+    ) -> None:
+        self.slept: list[float] = []
+        self.now = 0.0
+        redactor = Redactor()
+        redactor.add(KEY)
+        spec = UpstreamSpec("fake", (Api(OpenAIChat(), url),), timeouts=PATIENT)
+        upstream = HttpUpstream(spec, transports, Key(KEY), sleep=self._sleep)
+        model = EmbeddingModel(
+            upstream, "tiny-embed", seconds=seconds, sleep=self._sleep
+        )
+        self.embedder = ModelEmbedder(
+            model,
+            host="box:1",
+            model="tiny-embed",
+            recipe="1",
+            prefixes=PREFIXES,
+            may_send=may_send,
+            redact=redactor,
+            rest=Rest(clock=lambda: self.now, sleep=self._sleep, luck=lambda: 1.0),
+            clock=lambda: self.now,
+        )
+
+    async def _sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+def bench(transports: Transports, server: EmbeddingServer) -> Bench:
+    return Bench(transports, server.url)
+
+
+def right(text: str) -> list[float]:
+    return vector_of(text, 8, "tiny-embed")
+
+
+def wanted(texts: Sequence[str]) -> object:
+    return pytest.approx(np.array([right(text) for text in texts]), abs=1e-6)
+
+
+def many(count: int) -> list[str]:
+    return [f"text {number}" for number in range(count)]
+
+
+async def test_the_probe_tells_the_space(bench: Bench, server: EmbeddingServer) -> None:
+    name, vector = await bench.embedder.probe()
+    assert name == SpaceName("tiny-embed", 8, "1", "doc: ", "ask: ")
+    assert vector == pytest.approx(
+        vector_of("doc: " + PROBE, 8, "tiny-embed"), abs=1e-6
+    )
+    assert vector.dtype == np.float32
+    assert (bench.embedder.host, bench.embedder.model) == ("box:1", "tiny-embed")
+
+
+async def test_code_and_questions_have_prefixes_of_their_own(
+    bench: Bench, server: EmbeddingServer
+) -> None:
+    rows = await bench.embedder.embed_documents(["red fox", "blue"])
+    assert rows.shape == (2, 8)
+    assert rows.dtype == np.float32
+    assert rows == wanted(["doc: red fox", "doc: blue"])
+    question = await bench.embedder.embed_question("where?")
+    assert question == pytest.approx(
+        vector_of("ask: where?", 8, "tiny-embed"), abs=1e-6
+    )
+    assert server.texts == ["doc: " + PROBE, "doc: red fox", "doc: blue", "ask: where?"]
+
+
+async def test_vectors_have_the_length_one(
+    transports: Transports, server: EmbeddingServer
+) -> None:
+    async def ask(texts: Sequence[str]) -> list[list[float]]:
+        return [[3e38, -3e38, 0.0], [1e-38, 0.0, 0.0]][: len(texts)]
+
+    embedder = ModelEmbedder(
+        ask, host="", model="", recipe="", prefixes=Prefixes(),
+        may_send=allow, redact=str,
+    )  # fmt: skip
+    rows = await embedder.embed_documents(["a", "b"])
+    assert np.linalg.norm(rows, axis=1) == pytest.approx([1, 1])
+    assert np.linalg.norm(await embedder.embed_question("a")) == pytest.approx(1)
+
+
+async def test_no_texts_are_no_request_but_the_probe(
+    bench: Bench, server: EmbeddingServer
+) -> None:
+    assert (await bench.embedder.embed_documents([])).shape == (0, 8)
+    assert server.sizes == [1]
+
+
+async def test_batches_have_64_texts(bench: Bench, server: EmbeddingServer) -> None:
+    texts = many(150)
+    rows = await bench.embedder.embed_documents(texts)
+    assert server.sizes == [1, 64, 64, 22]
+    assert rows == wanted(["doc: " + text for text in texts])
+
+
+async def test_texts_with_halves_of_emoji_and_of_a_mebibyte_are_embedded(
+    bench: Bench, server: EmbeddingServer
+) -> None:
+    texts = ["\ud83d", "a" * 2**20, "\udc00b", "é" * 2**20, "fine"]
+    rows = await bench.embedder.embed_documents(texts)
+    assert rows.shape == (5, 8)
+    assert np.linalg.norm(rows, axis=1) == pytest.approx([1] * 5)
+    assert max(map(len, server.texts)) < 33_000
+    assert (await bench.embedder.embed_question("\ud83d" + "a" * 2**20)).shape == (8,)
+
+
+# What is refused
+
+
+async def test_a_server_that_takes_fewer_texts_gets_fewer_from_then_on(
+    bench: Bench, server: EmbeddingServer
+) -> None:
+    server.most_texts = 20
+    texts = many(64)
+    rows = await bench.embedder.embed_documents(texts)
+    assert rows == wanted(["doc: " + text for text in texts])
+    server.requests.clear()
+    await bench.embedder.embed_documents(texts)
+    assert server.sizes == [16, 16, 16, 16]
+
+
+@pytest.mark.parametrize("status", [400, 413, 422, 500])
+async def test_a_text_that_is_too_long_is_shortened_and_spoils_no_other(
+    bench: Bench, server: EmbeddingServer, status: int
+) -> None:
+    server.longest, server.limit_status = 600, status
+    long = "word " * 400
+    rows = await bench.embedder.embed_documents([*many(7), long, *many(8)])
+    kept = ["doc: " + text for text in (*many(7), long, *many(8))]
+    kept[7] = kept[7][: len(kept[7]) // 4]
+    assert rows == wanted(kept)
+    server.requests.clear()
+    await bench.embedder.embed_documents(many(64))
+    assert server.sizes == [64]
+
+
+@pytest.mark.parametrize("fault", ["413", "500"])
+async def test_a_model_that_refuses_everything_is_not_asked_for_every_text(
+    bench: Bench, server: EmbeddingServer, fault: str
+) -> None:
+    await bench.embedder.probe()
+    server.requests.clear()
+    server.always = fault
+    with pytest.raises(UpstreamRefused):
+        await bench.embedder.embed_documents(many(64))
+    assert len(server.requests) <= 4
+    with pytest.raises(NotReady):
+        await bench.embedder.embed_question("where?")
+
+
+async def test_a_model_that_does_not_exist_is_told(
+    bench: Bench, server: EmbeddingServer
+) -> None:
+    server.model = "another"
+    with pytest.raises(UpstreamRefused, match="does not exist"):
+        await bench.embedder.embed_documents(many(64))
+    assert len(server.requests) == 1
+
+
+# What fails
+
+
+@pytest.mark.case("F47")
+@pytest.mark.parametrize(
+    ("fault", "kind", "requests"),
+    [
+        ("401", UpstreamRefused, 1),
+        ("429", UpstreamRefused, 3),
+        ("429 for a minute", UpstreamRefused, 1),
+        ("503", UpstreamRefused, 3),
+        ("cut", UpstreamUnreachable, 3),
+        ("one too few", UpstreamGarbled, 3),
+        ("one longer", UpstreamGarbled, 3),
+        ("NaN", UpstreamGarbled, 3),
+        ("NaN in base64", UpstreamGarbled, 3),
+        ("zeros in base64", UpstreamGarbled, 3),
+        ("same index", UpstreamGarbled, 3),
+        ("not JSON", UpstreamGarbled, 3),
+        ("an error inside 200", UpstreamRefused, 1),
+        ("64 MiB", UpstreamGarbled, 1),
+    ],
+)
+async def test_faults_are_told_and_questions_are_not_sent_into_them(
+    bench: Bench,
+    server: EmbeddingServer,
+    fault: str,
+    kind: type[UpstreamError],
+    requests: int,
+) -> None:
+    await bench.embedder.probe()
+    server.requests.clear()
+    server.always = fault
+    with pytest.raises(kind) as caught:
+        await bench.embedder.embed_documents(many(3))
+    assert len(server.requests) == requests
+    assert caught.value.upstream == "fake"
+    with pytest.raises(NotReady):
+        await bench.embedder.embed_question("where?")
+    assert len(server.requests) == requests
+    server.always = ""
+    before = len(bench.slept)
+    rows = await bench.embedder.embed_documents(many(3))
+    assert rows.shape == (3, 8)
+    assert len(bench.slept) == before + 1
+    assert (await bench.embedder.embed_question("where?")).shape == (8,)
+
+
+async def test_a_wait_is_as_long_as_the_upstream_asks_for(
+    bench: Bench, server: EmbeddingServer
+) -> None:
+    server.faults = ["429 for a minute"]
+    with pytest.raises(UpstreamRefused):
+        await bench.embedder.embed_documents(many(3))
+    await bench.embedder.embed_documents(many(3))
+    assert bench.slept == [60]
+
+
+@pytest.mark.case("F47")
+async def test_a_server_that_is_down_is_told(transports: Transports) -> None:
+    bench = Bench(transports, dead_url())
+    with pytest.raises(UpstreamUnreachable):
+        await bench.embedder.probe()
+    with pytest.raises(NotReady, match="nothing answers"):
+        await bench.embedder.embed_question("where?")
+
+
+@pytest.mark.case("F47")
+async def test_a_slow_model_gets_fewer_texts_and_three_tries(
+    transports: Transports, server: EmbeddingServer
+) -> None:
+    bench = Bench(transports, server.url, seconds=1.0)
+    await bench.embedder.probe()
+    server.requests.clear()
+    server.always = "hang"
+    with pytest.raises(UpstreamTimeout):
+        await bench.embedder.embed_documents(many(64))
+    assert server.sizes == [64, 32, 16]
+    assert bench.slept == [1, 2]
+    server.always = ""
+    server.requests.clear()
+    await bench.embedder.embed_documents(many(17))
+    assert server.sizes == [8, 9]
+
+
+async def test_a_model_that_was_replaced_is_noticed_by_its_dimensions(
+    bench: Bench, server: EmbeddingServer
+) -> None:
+    await bench.embedder.embed_documents(many(2))
+    server.dimensions = 16
+    asks: list[Callable[[], Awaitable[object]]] = [
+        lambda: bench.embedder.embed_documents(many(2)),
+        lambda: bench.embedder.embed_question("where?"),
+    ]
+    for ask in asks:
+        with pytest.raises(
+            UpstreamGarbled, match="8 dimensions before, and have 16"
+        ) as caught:
+            await ask()
+        assert caught.value.code == "embedding_dimensions"
+        bench.now += 999
+    name, _ = await bench.embedder.probe()
+    assert name.dimensions == 16
+    assert (await bench.embedder.embed_documents(many(2))).shape == (2, 16)
+
+
+async def test_a_cancelled_fill_leaves_room_for_the_next(
+    bench: Bench, server: EmbeddingServer
+) -> None:
+    await bench.embedder.probe()
+    server.gate.clear()
+    server.reached.clear()
+    filling = asyncio.ensure_future(bench.embedder.embed_documents(many(3)))
+    await server.reached.wait()
+    filling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await filling
+    server.gate.set()
+    assert (await bench.embedder.embed_documents(many(3))).shape == (3, 8)
+
+
+# Who is first
+
+
+async def test_a_question_overtakes_code(bench: Bench, server: EmbeddingServer) -> None:
+    await bench.embedder.probe()
+    server.requests.clear()
+    server.gate.clear()
+    server.reached.clear()
+    filling = asyncio.ensure_future(bench.embedder.embed_documents(many(256)))
+    await server.reached.wait()
+    server.reached.clear()
+    question = asyncio.ensure_future(bench.embedder.embed_question("where?"))
+    await server.reached.wait()
+    assert server.open == 2
+    server.gate.set()
+    assert (await question).shape == (8,)
+    assert (await filling).shape == (256, 8)
+    assert server.sizes == [64, 1, 64, 64, 64]
+
+
+async def test_code_of_several_callers_is_sent_one_request_at_a_time(
+    bench: Bench, server: EmbeddingServer
+) -> None:
+    server.seconds = 0.01
+    await asyncio.gather(*(bench.embedder.embed_documents(many(70)) for _ in range(4)))
+    assert server.most_open == 1
+
+
+# What leaves
+
+
+async def test_no_half_of_a_secret_is_left_where_a_question_is_cut(
+    bench: Bench, server: EmbeddingServer
+) -> None:
+    await bench.embedder.embed_question("x" * 990 + KEY)
+    assert KEY[:8] not in server.texts[-1]
+
+
+@pytest.mark.case("B124")
+async def test_without_consent_nobody_is_even_connected_to(
+    transports: Transports, server: EmbeddingServer, tmp_path: Path
+) -> None:
+    consent = Consent(tmp_path / "embeddings.json")
+    host, model = "vendor.example:443", "tiny-embed"
+
+    def may_send() -> None:
+        consent.check(host, model, is_local=False)
+
+    embedder = Bench(transports, server.url, may_send=may_send).embedder
+    for ask in (
+        embedder.probe,
+        lambda: embedder.embed_documents(many(3)),
+        lambda: embedder.embed_question("where?"),
+    ):
+        with pytest.raises(NotAllowed):
+            await ask()
+    assert server.requests == []
+    consent.give(host, model)
+    await embedder.embed_documents(many(3))
+    asked = len(server.requests)
+    consent.withdraw()
+    with pytest.raises(NotAllowed):
+        await embedder.embed_question("where?")
+    assert len(server.requests) == asked
+
+
+@pytest.mark.case("B124")
+async def test_consent_that_is_withdrawn_stops_the_next_batch(
+    transports: Transports, server: EmbeddingServer
+) -> None:
+    left = 3  # requests
+
+    def may_send() -> None:
+        nonlocal left
+        if not left:
+            raise NotAllowed("No more.")
+        left -= 1
+
+    bench = Bench(transports, server.url, may_send=may_send)
+    with pytest.raises(NotAllowed):
+        await bench.embedder.embed_documents(many(640))
+    assert server.sizes == [1, 64, 64]
+
+
+@pytest.mark.case("B124")
+async def test_keys_are_in_no_text_no_error_and_no_log(
+    bench: Bench, server: EmbeddingServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    planted = "sk-proj-" + "a1B2" * 12
+    code = [f'token = "{KEY}"', f'other = "{planted}"', "fine"]
+    await bench.embedder.embed_documents(code)
+    await bench.embedder.embed_question(f"where is {planted} used with {KEY}?")
+    sent = "\n".join(server.texts)
+    assert KEY not in sent
+    assert planted not in sent
+    assert "fine" in sent
+    server.key = "another"
+    errors: list[ByokError] = []
+    asks: list[Callable[[], Awaitable[object]]] = [
+        lambda: bench.embedder.embed_documents(code),
+        lambda: bench.embedder.embed_question("where?"),
+    ]
+    for ask in asks:
+        with pytest.raises(ByokError) as caught:
+            await ask()
+        errors.append(caught.value)
+    said = " ".join(f"{e.sentence} {e.args} {e.__cause__!r}" for e in errors)
+    assert "Incorrect API key" in said
+    assert KEY not in said
+    assert KEY not in caplog.text

@@ -1,0 +1,155 @@
+"""What is to have a vector: the order, and blobs that are gone or other ones now."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from byok.search.index.store.schema import TO_INDEX, TO_REMOVE
+from byok.search.vectors.recipe import is_embedded
+from byok.search.vectors.store import listings
+from byok.search.vectors.store.database import VectorDatabase
+from tests.fakes.vectors import Rows, keys
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Rows:
+    return Rows(tmp_path / "data.db")
+
+
+@pytest.fixture
+def connection(tmp_path: Path, rows: Rows) -> Iterator[VectorDatabase]:
+    made = VectorDatabase(tmp_path / "vectors.db", rows.path)
+    yield made
+    made.close()
+
+
+def look(connection: VectorDatabase, recipe: str = "1") -> int:
+    with connection.writing() as db:
+        listings.forget_gone(db)
+        return listings.list_new(db, recipe, is_embedded)
+
+
+def planned(connection: VectorDatabase, *asked: int, limit: int = 99) -> list[int]:
+    with connection.reading() as db:
+        return [blob.blob_id for blob in listings.plan(db, "1", asked, limit)]
+
+
+def missing(connection: VectorDatabase, space_id: int = 1) -> list[int]:
+    with connection.reading() as db:
+        return [b.blob_id for b in listings.plan_missing(db, "1", space_id, (), 99)]
+
+
+def test_only_code_and_configuration_wait(
+    connection: VectorDatabase, rows: Rows
+) -> None:
+    code, conf = rows.add("src/a.py", "setup.cfg")
+    rows.add("tests/test_a.py", "README.md")
+    rows.add("src/empty.py", chunks=0)
+    assert look(connection) == 2
+    assert look(connection) == 0
+    assert sorted(planned(connection)) == [code, conf]
+
+
+def test_asked_blobs_come_first_then_the_newest_files(
+    connection: VectorDatabase, rows: Rows
+) -> None:
+    old, new, upload, asked, also = rows.add(*(f"{n}.py" for n in range(5)))
+    rows.run("INSERT INTO workspace(id, root) VALUES(1, '/x')")
+    for blob_id, mtime in [(old, 10), (new, 99), (asked, 1), (also, 2)]:
+        rows.run(
+            "INSERT INTO file VALUES(1, ?, 1, ?, 0, 0, ?, NULL)",
+            f"{blob_id}.py", mtime, blob_id,
+        )  # fmt: skip
+    look(connection)
+    assert planned(connection, asked, also) == [asked, also, new, old, upload]
+    assert planned(connection, asked, also, limit=3) == [asked, also, new]
+
+
+def test_missing_is_a_difference_of_keys(
+    connection: VectorDatabase, rows: Rows
+) -> None:
+    first, second, third = rows.add("a.py", "b.py", "c.py", chunks=2)
+    look(connection)
+    a, b, c = keys("a", "b", "c")
+    with connection.writing() as db:
+        chunks = {first: [(0, a), (1, b)], second: [(0, a)], third: [(0, c)]}
+        assert listings.list_chunks(db, "1", chunks) == [first, second, third]
+        assert listings.list_chunks(db, "1", chunks) == []
+        assert listings.list_chunks(db, "1", {third: []}) == []
+        assert listings.list_chunks(db, "1", {third: [(0, a)]}) == [third]
+        assert listings.list_chunks(db, "1", {third: [(0, c)]}) == [third]
+        assert list(listings.absent_keys(db, 1, [c, a, a])) == [c, a]
+    assert planned(connection) == []
+    assert sorted(missing(connection)) == [first, second, third]
+    with connection.writing() as db:
+        db.execute(
+            "INSERT INTO vector SELECT id, 1, id, 1, 1.0, 0, x'' FROM key "
+            "WHERE name = ?", (a,),
+        )  # fmt: skip
+        db.execute("INSERT INTO refused SELECT 1, id, 1 FROM key WHERE name = ?", (c,))
+        assert list(listings.absent_keys(db, 1, [a, b, c])) == [b]
+        assert listings.count(db, "1", 1) == (4, 1)
+    assert missing(connection) == [first]
+    assert sorted(missing(connection, space_id=2)) == [first, second, third]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM blob",
+        f"UPDATE blob SET state = {TO_REMOVE}",
+        "UPDATE blob SET name = randomblob(32)",
+        f"UPDATE blob SET index_version = 2, state = {TO_INDEX}",
+    ],
+)
+def test_a_blob_that_is_another_one_now_is_listed_no_more(
+    connection: VectorDatabase, rows: Rows, change: str
+) -> None:
+    (blob_id,) = rows.add("a.py")
+    look(connection)
+    with connection.writing() as db:
+        listings.list_chunks(db, "1", {blob_id: [(0, keys("a")[0])]})
+    rows.run(change)
+    with connection.writing() as db:
+        assert listings.forget_gone(db) == {blob_id}
+        assert db.execute("SELECT count(*) FROM chunk").fetchone() == (0,)
+        assert listings.count(db, "1", 1) == (0, 0)
+
+
+def test_blobs_that_are_not_indexed_yet_wait_for_that(
+    connection: VectorDatabase, rows: Rows
+) -> None:
+    rows.add("a.py")
+    rows.run(f"UPDATE blob SET state = {TO_INDEX}")
+    assert look(connection) == 0
+    rows.run("UPDATE blob SET state = 1")
+    assert look(connection) == 1
+
+
+def test_chunks_of_blobs_that_were_not_read_are_estimated(
+    connection: VectorDatabase, rows: Rows
+) -> None:
+    rows.add("a.py", "b.md", chunks=7)
+    look(connection)
+    with connection.reading() as db:
+        assert listings.count(db, "1", 1) == (7, 0)
+
+
+def test_blobs_without_chunks_are_looked_at_again(
+    connection: VectorDatabase, rows: Rows
+) -> None:
+    code, doc = rows.add("a.py", "a.md")
+    look(connection)
+    with connection.writing() as db:
+        listings.list_chunks(db, "1", {code: []})
+        listings.forget_empty(db)
+    assert look(connection) == 1
+    assert planned(connection) == [code]
+    assert doc != code
+
+
+def test_progress_is_a_share() -> None:
+    assert listings.FillProgress(0, 0, 0).share == 1
+    assert listings.FillProgress(200, 90, 10).share == 0.5
+    assert listings.FillProgress(10, 20, 0).share == 1

@@ -1,0 +1,288 @@
+"""The store of vectors: what is put is found, and survives."""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from byok.core.errors import ConfigError, DiskFull, IndexFailed
+from byok.search.vectors.recipe import is_embedded
+from byok.search.vectors.store.spaces import Space
+from byok.search.vectors.store.store import VectorStore
+from tests.fakes.disk import fill as fill_disk
+from tests.fakes.disk import mounted
+from tests.fakes.stores import view
+from tests.fakes.vectors import SPACE, Rows, keys, probe, vector, vectors
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Rows:
+    return Rows(tmp_path / "data.db")
+
+
+@pytest.fixture
+def store(tmp_path: Path, rows: Rows) -> Iterator[VectorStore]:
+    made = VectorStore(tmp_path / "vectors.db", rows.path)
+    yield made
+    made.close()
+
+
+def fill(store: VectorStore, rows: Rows, *texts: str) -> tuple[Space, list[int]]:
+    """Give one blob for each text a vector."""
+    ids = rows.add(*(f"{text}.py" for text in texts))
+    store.look(SPACE.recipe, is_embedded)
+    space = store.enter(SPACE, probe())
+    blobs = {i: [(0, key)] for i, key in zip(ids, keys(*texts), strict=True)}
+    absent = store.list_chunks(space, blobs)
+    assert absent == set(keys(*texts))
+    assert store.put(space, keys(*texts), vectors(texts)) == []
+    return space, ids
+
+
+def test_the_nearest_chunk_is_found_again_after_a_restart(
+    tmp_path: Path, rows: Rows
+) -> None:
+    store = VectorStore(tmp_path / "vectors.db", rows.path)
+    space, ids = fill(store, rows, "alpha", "beta", "gamma")
+    for _ in range(2):
+        found = store.near(space, vector("beta"), view(*ids), ids[:1])
+        assert found.nearest[0][:2] == (ids[1], 0)
+        assert found.nearest[0].score == pytest.approx(1, abs=0.005)
+        assert len(found.nearest) == 3
+        assert found.best.keys() == {ids[0]}
+        expected = float(vector("alpha") @ vector("beta"))
+        assert found.best[ids[0]].score == pytest.approx(expected, abs=0.01)
+        assert store.progress(space) == (3, 3, 0)
+        store.close()
+        store = VectorStore(tmp_path / "vectors.db", rows.path)
+        assert store.space_for(space) == space
+    store.close()
+
+
+def test_chunks_that_share_a_text_share_a_vector(
+    store: VectorStore, rows: Rows
+) -> None:
+    space, (first,) = fill(store, rows, "alpha")
+    (second,) = rows.add("copy.py", chunks=2)
+    store.look(SPACE.recipe, is_embedded)
+    alpha, beta = keys("alpha", "beta")
+    assert store.list_chunks(space, {second: [(0, beta), (1, alpha)]}) == {beta}
+    found = store.near(space, vector("alpha"), view(first, second))
+    assert [hit[:2] for hit in found.nearest] == [(first, 0), (second, 1)]
+    assert store.progress(space) == (3, 2, 0)
+
+
+def test_vectors_are_put_once(store: VectorStore, rows: Rows) -> None:
+    space, _ = fill(store, rows, "alpha")
+    assert store.put(space, keys("alpha"), vectors(["other"])) == []
+    found = store.vectors_of(space, keys("alpha"))[keys("alpha")[0]]
+    assert found == pytest.approx(vector("alpha"), abs=0.02)
+    assert store.progress(space).embedded == 1
+
+
+def test_a_vector_that_is_no_direction_counts_as_refused(
+    store: VectorStore, rows: Rows
+) -> None:
+    ids = rows.add("a.py", "b.py", "c.py")
+    store.look(SPACE.recipe, is_embedded)
+    space = store.enter(SPACE, probe())
+    texts = keys("a", "b", "c")
+    store.list_chunks(space, {i: [(0, k)] for i, k in zip(ids, texts, strict=True)})
+    some = vectors(["a", "b", "c"])
+    some[0], some[2, 5] = 0, np.nan
+    assert store.put(space, texts, some) == [texts[0], texts[2]]
+    assert store.progress(space) == (3, 1, 2)
+    assert store.plan_missing(space) == []
+
+
+@pytest.mark.parametrize(
+    "question",
+    [np.zeros(16), np.full(16, np.nan), np.ones(8), np.ones((2, 16))],
+    ids=["zero", "nan", "short", "two"],
+)
+def test_a_question_without_direction_finds_nothing(
+    store: VectorStore, rows: Rows, question: np.ndarray
+) -> None:
+    space, ids = fill(store, rows, "alpha")
+    found = store.near(space, question.astype(np.float32), view(*ids), ids)
+    assert found == ([], {})
+
+
+@pytest.mark.case("B128")
+def test_ids_of_a_replaced_index_find_nothing(tmp_path: Path, rows: Rows) -> None:
+    store = VectorStore(tmp_path / "vectors.db", rows.path)
+    space, ids = fill(store, rows, "alpha", "beta")
+    store.close()
+    rows.path.unlink()
+    others = Rows(rows.path)
+    assert others.add("other.py", "another.py") == ids
+    store = VectorStore(tmp_path / "vectors.db", rows.path)
+    assert store.near(space, vector("alpha"), view(*ids), ids) == ([], {})
+    store.look(SPACE.recipe, is_embedded)
+    assert store.near(space, vector("alpha"), view(*ids), ids) == ([], {})
+    assert store.list_chunks(space, {ids[0]: [(0, keys("beta")[0])]}) == set()
+    found = store.near(space, vector("beta"), view(*ids))
+    assert [hit.blob_id for hit in found.nearest] == [ids[0]]
+    store.close()
+
+
+def test_a_blob_that_is_gone_is_found_no_more(store: VectorStore, rows: Rows) -> None:
+    space, ids = fill(store, rows, "alpha", "beta")
+    rows.run("DELETE FROM blob WHERE id = ?", ids[0])
+    store.look(SPACE.recipe, is_embedded)
+    found = store.near(space, vector("alpha"), view(*ids), ids)
+    assert found.best.keys() == {ids[1]}
+    assert store.progress(space) == (1, 1, 0)
+
+
+def test_the_newest_ready_space_answers(store: VectorStore, rows: Rows) -> None:
+    old, _ = fill(store, rows, "alpha")
+    assert store.settle(old, store.progress(old))
+    new = store.enter(replace(SPACE, recipe="2"), probe())
+    store.look("2", is_embedded)
+    answering = store.space_for(new)
+    assert answering is not None
+    assert answering.id == old.id
+    assert not store.settle(new, store.progress(new))
+    other = store.enter(replace(SPACE, model="other"), probe())
+    assert store.space_for(other) == other
+    assert store.settle(answering, store.progress(answering))  # back to the old one
+    assert [space.id for space in store.spaces()] == [old.id]
+
+
+def test_a_cleared_store_finds_nothing_and_its_files_go(
+    tmp_path: Path, store: VectorStore, rows: Rows
+) -> None:
+    space, ids = fill(store, rows, "alpha")
+    assert list((tmp_path / "vectors").iterdir())
+    store.clear()
+    assert store.spaces() == []
+    assert store.space_for(space) is None
+    assert list((tmp_path / "vectors").iterdir()) == []
+    while store.tidy(1):
+        pass
+    again = store.enter(SPACE, probe())
+    assert again.id != space.id
+    assert store.progress(again).embedded == 0
+    assert store.near(again, vector("alpha"), view(*ids)) == ([], {})
+
+
+@pytest.mark.case("F51")
+def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
+    with mounted(tmp_path / "disk", "3m") as disk:
+        rows = Rows(disk / "data.db")
+        store = VectorStore(disk / "vectors.db", rows.path)
+        space, ids = fill(store, rows, "alpha", "beta")
+        (more,) = rows.add("more.py", chunks=2000)
+        store.look(SPACE.recipe, is_embedded)
+        fill_disk(disk / "filler")
+        texts = [str(n) for n in range(2000)]
+        with pytest.raises(DiskFull):
+            store.list_chunks(space, {more: list(enumerate(keys(*texts)))})
+        found = store.near(space, vector("beta"), view(*ids))
+        assert found.nearest[0].blob_id == ids[1]
+        (disk / "filler").unlink()
+        store.list_chunks(space, {more: list(enumerate(keys(*texts)))})
+        fill_disk(disk / "filler")
+        with pytest.raises(DiskFull):
+            store.put(space, keys(*texts), vectors(texts))
+        assert store.progress(space).embedded == 2
+        (disk / "filler").unlink()
+        assert store.put(space, keys(*texts), vectors(texts)) == []
+        assert store.progress(space).embedded == 2002
+        found = store.near(space, vector("1234"), view(more, *ids))
+        assert found.nearest[0][:2] == (more, 1234)
+        store.close()
+
+
+@pytest.mark.case("B128")
+@pytest.mark.skipif(os.name != "posix", reason="links of POSIX")
+def test_a_folder_that_is_a_link_is_refused(tmp_path: Path, rows: Rows) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "vectors").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ConfigError, match="link"):
+        VectorStore(tmp_path / "vectors.db", rows.path)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_searching_while_filling_sees_whole_batches(
+    store: VectorStore, rows: Rows
+) -> None:
+    texts = [str(n) for n in range(3000)]
+    (blob_id,) = rows.add("a.py", chunks=len(texts))
+    store.look(SPACE.recipe, is_embedded)
+    space = store.enter(SPACE, probe())
+    store.list_chunks(space, {blob_id: list(enumerate(keys(*texts)))})
+    counts: list[int] = []
+    ended = threading.Event()
+
+    def search() -> None:
+        while not ended.is_set():
+            found = store.near(space, vector("7"), view(blob_id), [], 10**6)
+            counts.append(len(found.nearest))
+            best = found.nearest[0] if found.nearest else None
+            assert best is None or (best.ordinal == 7 and best.score > 0.98)
+
+    with ThreadPoolExecutor(2) as pool:
+        searches = [pool.submit(search) for _ in range(2)]
+        for first in range(0, len(texts), 100):
+            some = texts[first : first + 100]
+            store.put(space, keys(*some), vectors(some))
+        ended.set()
+        for one in searches:
+            one.result()
+    assert all(count % 100 == 0 for count in counts)
+    assert len(store.near(space, vector("7"), view(blob_id), [], 10**6).nearest) == 3000
+
+
+def test_vectors_of_a_model_that_came_back_are_not_taken_for_anothers(
+    store: VectorStore, rows: Rows
+) -> None:
+    """Two versions of a model take turns behind a name."""
+    other = store.enter(SPACE, probe("other"))
+    space, _ = fill(store, rows, "alpha")  # good
+    store.enter(SPACE, probe())
+    (more,) = rows.add("beta.py")
+    store.look(SPACE.recipe, is_embedded)
+    [beta] = keys("beta")
+    store.list_chunks(space, {more: [(0, beta)]})
+    store.put(space, [beta], vectors(["beta"], model="other"))
+    assert store.enter(SPACE, probe("other")) == other
+    assert store.enter(SPACE, probe()) == space
+    assert store.vectors_of(space, keys("alpha", "beta")).keys() == {*keys("alpha")}
+
+
+def test_a_file_of_rows_that_is_closed_meanwhile_is_opened_again(
+    store: VectorStore, rows: Rows
+) -> None:
+    space, ids = fill(store, rows, "alpha", "beta")
+    store.open_space(space).close()  # as by a thread that drops vectors
+    assert len(store.near(space, vector("alpha"), view(*ids)).nearest) == 2
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "UPDATE vector SET id = id + 2147483648",  # a place: 1.5 TB of rows
+        "UPDATE space SET probe = x'00'",
+    ],
+)
+def test_rows_that_byok_never_wrote_are_an_error_of_byok(
+    tmp_path: Path, rows: Rows, harm: str
+) -> None:
+    store = VectorStore(tmp_path / "vectors.db", rows.path)
+    space, ids = fill(store, rows, "alpha", "beta")
+    store.close()
+    with closing(sqlite3.connect(tmp_path / "vectors.db")) as db, db:
+        db.execute(harm)
+    with pytest.raises(IndexFailed, match="damaged"):
+        VectorStore(tmp_path / "vectors.db", rows.path).near(
+            space, vector("alpha"), view(*ids)
+        )

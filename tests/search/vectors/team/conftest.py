@@ -1,0 +1,65 @@
+"""A server for members of a team: a fake one, the client's own, a real one."""
+
+import os
+import secrets
+import warnings
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.qdrant_contract import Contract
+from tests.fakes.qdrant_members import Team
+from tests.fakes.qdrant_server import QdrantServer
+
+_SHARED = Path(os.environ.get("BYOK_SHARED", Path(__file__).parents[5] / "shared"))
+_OPENAPI = _SHARED / "bench" / "qdrant" / "openapi.json"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[QdrantServer]:
+    """A fake server, which judges all that it gets where Qdrant's file is at hand."""
+    contract = Contract(_OPENAPI) if _OPENAPI.exists() else None
+    async with QdrantServer(contract) as running:
+        yield running
+
+
+@pytest.fixture
+async def team(server: QdrantServer) -> AsyncIterator[Team]:
+    """A team on the fake server."""
+    made = Team(server.url)
+    yield made
+    await made.close()
+
+
+@pytest.fixture(params=["fake", "memory", "real"])
+async def any_team(request: pytest.FixtureRequest) -> AsyncIterator[Team]:
+    """A team on the fake server, on the client's own store, and on a real server."""
+    from qdrant_client import AsyncQdrantClient
+
+    if request.param == "fake":
+        async with QdrantServer() as running:
+            made = Team(running.url)
+            yield made
+            await made.close()
+        return
+    if request.param == "memory":
+        client = AsyncQdrantClient(location=":memory:")
+        made = Team("memory", client)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Payload indexes have no effect")
+            warnings.filterwarnings("ignore", "Local mode performs exact")
+            yield made
+        await made.close()
+        return
+    if not (url := os.environ.get("QDRANT_URL", "")):
+        pytest.skip("no real Qdrant server: set QDRANT_URL to one that may be written")
+    made = Team(url)
+    made.name = f"test-{secrets.token_hex(4)}"
+    yield made
+    await made.close()
+    client = AsyncQdrantClient(url=url)
+    for one in (await client.get_collections()).collections:
+        if one.name.startswith(f"byok_{made.name}_"):
+            await client.delete_collection(one.name)
+    await client.close()

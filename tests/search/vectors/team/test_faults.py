@@ -1,0 +1,441 @@
+"""A server that is down, slow, refuses or lies costs a note, never a question."""
+
+import asyncio
+import json
+import logging
+import math
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from aiohttp import web
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from byok.search.vectors.team.collection import PROBE_ID, TeamNames
+from byok.search.vectors.team.team_index import TeamIndex
+from tests.fakes.asker import Key
+from tests.fakes.lister import CannedTransport
+from tests.fakes.qdrant_members import SALT, SPACE, Team, embed, key
+from tests.fakes.qdrant_server import Fault, QdrantServer, answer, cut
+from tests.fakes.values import OBJECTS, VALUES
+
+TEXTS = [f"text {number}" for number in range(5)]
+KEYS = [key(text) for text in TEXTS]
+HERE = ["host/owner/here"]
+OK = b'{"time":0,"status":"ok","result":%s}'
+
+
+async def fill(team: Team) -> None:
+    writer = team.member(writes=True)
+    assert await writer.offer(KEYS, embed(*TEXTS), repositories=HERE) == 5
+
+
+async def ask_all(member: TeamIndex) -> None:
+    """Ask for everything; the pause in between is over each time."""
+    assert await member.fetch(KEYS) == {}
+    assert await member.nearest(embed("q"), repositories=HERE, keys=KEYS, limit=5) == {}
+    assert await member.offer(KEYS, embed(*TEXTS), repositories=HERE) == 0
+
+
+FAULTS: list[tuple[str, Fault, str]] = [
+    ("401", answer(status=401), "API key"),
+    ("403", answer(status=403), "API key"),
+    ("404", answer(status=404), "status 404"),
+    ("429", answer(status=429, Retry_After="soon"), "status 429"),
+    ("500", answer(b"<html>", status=500, content_type="text/html"), "status 500"),
+    ("302", answer(status=302, Location="http://192.0.2.1/"), "redirects"),
+    ("307", answer(status=307, Location="/elsewhere"), "redirects"),
+    ("cut", cut, "lost"),
+    ("empty", answer(), "not what it should be"),
+    ("html", answer(b"<html>", content_type="text/html"), "not what it should be"),
+    ("no utf-8", answer(b"\xff\xfe"), "not what it should be"),
+    ("nested", answer(b"[" * 200_000), "not what it should be"),
+    ("null", answer(b"null"), "not what it should be"),
+    ("no result", answer(OK % b"null"), "not what it should be"),
+    ("a list", answer(OK % b"[1,2]"), "not what it should be"),
+    ("a text", answer(OK % b'"yes"'), "not what it should be"),
+    ("gzip", answer(b"\x1f\x8b", Content_Encoding="gzip"), "compressed"),
+]
+
+
+@pytest.mark.case("F49")
+@pytest.mark.parametrize(
+    ("fault", "note"), [row[1:] for row in FAULTS], ids=[row[0] for row in FAULTS]
+)
+@pytest.mark.parametrize("entered", [False, True], ids=["first", "later"])
+@pytest.mark.parametrize("writes", [False, True], ids=["reader", "writer"])
+async def test_a_fault_is_a_note(
+    server: QdrantServer,
+    team: Team,
+    fault: Fault,
+    note: str,
+    entered: bool,
+    writes: bool,
+) -> None:
+    await fill(team)
+    member = team.member(writes=writes)
+    if entered:
+        assert len(await member.fetch(KEYS)) == 5
+    server.fault = fault
+    assert await member.fetch(KEYS) == {}
+    assert note in member.status.note
+    assert member.status.next_try == 5
+    calls = len(server.calls)
+    await ask_all(member)
+    assert len(server.calls) == calls  # it is left alone
+    team.clock.now += 5
+    await ask_all(member)
+    assert len(server.calls) > calls
+    server.fault = None
+    team.clock.now += 700
+    assert len(await member.fetch(KEYS)) == 5
+    assert (member.status.note, member.status.next_try) == ("", 0)
+
+
+@pytest.mark.case("F49")
+async def test_nobody_listens(team: Team) -> None:
+    team.url = "http://127.0.0.1:1"
+    member = team.member(writes=True)
+    await ask_all(member)
+    assert member.status.note == "It cannot be reached."
+
+
+@pytest.mark.case("F49")
+async def test_a_slow_server_is_left_alone(team: Team) -> None:
+    """The clock of the HTTP client stands for 2 seconds that nobody waits."""
+
+    class Slow(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            raise httpx.ReadTimeout("", request=request)
+
+    member = team.member(transport=Slow())
+    await ask_all(member)
+    assert "did not answer in time" in member.status.note
+
+
+async def test_a_failure_in_the_middle_keeps_what_came(
+    server: QdrantServer, team: Team
+) -> None:
+    writer = team.member(writes=True)
+    keys = [key(str(number)) for number in range(700)]
+    vectors = embed(*map(str, range(700)))
+    await writer.offer(keys, vectors, repositories=HERE)
+    member, seen = team.member(), 0
+
+    async def third(request: web.Request) -> web.StreamResponse | None:
+        nonlocal seen
+        seen += request.method == "POST"
+        return web.Response(status=500) if seen > 3 else None
+
+    server.fault = third  # the probe is the first
+    assert len(await member.fetch(keys)) == 512
+    assert "status 500" in member.status.note
+
+
+@pytest.mark.case("F49")
+async def test_one_trouble_is_one_line_in_the_log(
+    server: QdrantServer, team: Team, caplog: pytest.LogCaptureFixture
+) -> None:
+    await fill(team)
+    caplog.set_level(logging.INFO, "byok")
+    member = team.member()
+    server.fault = answer(status=500)
+    for _ in range(4):
+        await ask_all(member)
+        team.clock.now += 700
+    assert [record.getMessage() for record in caplog.records] == [
+        "the team's index is not used: It answers with an error (status 500)."
+    ]
+
+
+async def test_a_refused_key_is_looked_up_again(
+    server: QdrantServer, team: Team
+) -> None:
+    await fill(team)
+    server.keys = {"new-key": "r"}
+    source = Key("old-key")
+    member = team.member(api_key=source)
+    assert await member.fetch(KEYS) == {}
+    assert source.forgotten == 1
+    source.key = "new-key"
+    team.clock.now += 5
+    assert len(await member.fetch(KEYS)) == 5
+
+
+@pytest.mark.parametrize("secret", ["api_key", "salt"])
+async def test_without_a_key_that_is_needed_nobody_is_asked(
+    server: QdrantServer, team: Team, secret: str
+) -> None:
+    keys: dict[str, Any] = {secret: Key("missing")}
+    member = team.member(**keys)
+    await ask_all(member)
+    assert member.status.note == "No key."
+    assert server.calls == []
+
+
+async def test_who_may_only_read_cannot_write(server: QdrantServer, team: Team) -> None:
+    server.keys = {"all": "rw", "some": "r"}
+    writer = team.member(writes=True, api_key="all")
+    await writer.offer(KEYS[:3], embed(*TEXTS[:3]), repositories=HERE)
+    other = team.member(writes=True, api_key="some")
+    assert len(await other.fetch(KEYS)) == 3
+    assert await other.offer(KEYS, embed(*TEXTS), repositories=HERE) == 0
+    assert "API key" in other.status.note
+    assert len(await writer.fetch(KEYS)) == 3
+
+
+@pytest.mark.case("F49")
+async def test_a_collection_of_other_dimensions(
+    server: QdrantServer, team: Team
+) -> None:
+    """Somebody made the collection by hand, with another size."""
+    await fill(team)
+    [stored] = server.collections.values()
+    stored.made["vectors"]["size"] = 4
+    stored.points = {i: (v[:4], p) for i, (v, p) in stored.points.items()}
+    for writes in (False, True):
+        member = team.member(writes=writes)
+        await ask_all(member)
+        assert "another model" in member.status.note
+    stored.points.clear()
+    member = team.member(writes=True)
+    await ask_all(member)
+    assert "status 400" in member.status.note
+
+
+async def test_a_collection_that_was_removed_is_created_by_a_writer(
+    server: QdrantServer, team: Team
+) -> None:
+    await fill(team)
+    reader, writer = team.member(), team.member(writes=True)
+    assert len(await reader.fetch(KEYS)) == len(await writer.fetch(KEYS)) == 5
+    server.collections.clear()
+    assert await reader.fetch(KEYS) == await writer.fetch(KEYS) == {}
+    assert "status 404" in reader.status.note
+    team.clock.now += 5
+    assert await reader.fetch(KEYS) == {}
+    assert "No writer" in reader.status.note
+    assert await writer.offer(KEYS, embed(*TEXTS), repositories=HERE) == 5
+    team.clock.now += 10
+    assert len(await reader.fetch(KEYS)) == 5
+
+
+POISON: list[tuple[str, Any]] = [
+    ("nan", [math.nan] * 8),
+    ("one nan", [1.0, math.nan, *[0.0] * 6]),
+    ("inf", [math.inf] * 8),
+    ("zero", [0.0] * 8),
+    ("huge", [1e38] * 8),
+    ("huger", [10**400] * 8),
+    ("short", [1.0]),
+    ("long", [0.35] * 9),
+    ("texts", ["1"] * 8),
+    ("lists", [[1.0]] * 8),
+    ("nothing", None),
+    ("a text", "vector"),
+    ("named", {"": [0.35] * 8}),
+    ("sparse", {"indices": [1], "values": [1.0]}),
+]
+
+
+@pytest.mark.case("B127")
+@pytest.mark.parametrize("poison", [p for _, p in POISON], ids=[n for n, _ in POISON])
+async def test_a_poisoned_vector_is_as_if_it_was_not_there(
+    server: QdrantServer, team: Team, poison: Any
+) -> None:
+    await fill(team)
+    member = team.member()
+    assert len(await member.fetch(KEYS)) == 5
+
+    def touch(what: str, result: Any) -> Any:
+        if what == "POST points":
+            result[0]["vector"] = poison
+        return result
+
+    server.touch = touch
+    got = await member.fetch(KEYS)
+    assert len(got) in (0, 4)  # what the client library refuses is a failed request
+    assert all(np.isfinite(row).all() for row in got.values())
+    assert bool(got) is not bool(member.status.note)
+
+
+async def test_a_vector_in_another_direction_has_length_one(
+    server: QdrantServer, team: Team
+) -> None:
+    """The most that a writer can do: change the order of an answer."""
+    await fill(team)
+    [stored] = server.collections.values()
+    for point, (_, payload) in stored.points.items():
+        stored.points[point] = ([1.0, *[0.0] * 7], payload)
+    stored.points[PROBE_ID][0][:] = embed("probe")[0].tolist()
+    got = await team.member().fetch(KEYS)
+    assert {tuple(row.tolist()) for row in got.values()} == {(1.0, *[0.0] * 7)}
+
+
+def unknown(result: Any) -> Any:
+    """Return records and points that nobody asked for, some of them malformed."""
+    strange: list[Any] = [7, "11111111-1111-1111-1111-111111111111", "", "é"]
+    if isinstance(result, dict):
+        more = [{"id": i, "version": 1, "score": 9e9} for i in strange]
+        return {"points": [*more, *result["points"]]}
+    return [*({"id": i, "vector": [0.5] * 8} for i in strange), *result]
+
+
+def doubled(result: Any) -> Any:
+    if isinstance(result, dict):
+        return {"points": result["points"] * 1000}
+    return result * 1000
+
+
+@pytest.mark.case("B127")
+@pytest.mark.parametrize("lie", [unknown, doubled])
+async def test_ids_that_nobody_asked_for_are_ignored(
+    server: QdrantServer, team: Team, lie: Callable[[Any], Any]
+) -> None:
+    await fill(team)
+    member = team.member()
+    await member.fetch(KEYS[:1])
+    server.touch = lambda what, result: (
+        lie(result) if what in ("POST points", "POST query") else result
+    )
+    got = await member.fetch(KEYS)
+    assert got.keys() <= {*KEYS}
+    near = await member.nearest(embed("q"), repositories=HERE, keys=KEYS, limit=9)
+    assert near.keys() <= {*KEYS}
+    assert all(-1 <= score <= 1 for score in near.values())
+    assert member.status.note == ""
+
+
+@pytest.mark.case("B127")
+@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf, 1e300, 10**400])
+async def test_poisoned_scores(server: QdrantServer, team: Team, score: float) -> None:
+    await fill(team)
+    member = team.member()
+    await member.fetch(KEYS[:1])
+
+    def touch(what: str, result: Any) -> Any:
+        if what == "POST query":
+            result["points"][0]["score"] = score
+        return result
+
+    server.touch = touch
+    near = await member.nearest(embed("q"), repositories=HERE, keys=KEYS, limit=9)
+    assert all(-1 <= score <= 1 for score in near.values())
+
+
+@pytest.mark.case("B127")
+async def test_a_poisoned_payload(server: QdrantServer, team: Team) -> None:
+    await fill(team)
+    [stored] = server.collections.values()
+    strange: list[Any] = [None, 7, "text", {"a": 1}, [None, 7, ["x"]], ["y" * 99] * 999]
+    for (_, payload), value in zip(stored.points.values(), strange, strict=True):
+        payload["repo"] = value
+    member = team.member(writes=True)
+    assert await member.offer(KEYS, embed(*TEXTS), repositories=["host/b"]) in (0, 5)
+
+
+@pytest.mark.case("F49")
+async def test_an_endless_answer_is_cut(server: QdrantServer, team: Team) -> None:
+    await fill(team)
+    member = team.member()
+    await member.fetch(KEYS[:1])
+    sent = 0
+
+    async def flood(request: web.Request) -> web.StreamResponse:
+        nonlocal sent
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for _ in range(64):
+            await response.write(b" " * 2**20)
+            sent += 1
+        return response
+
+    server.fault = flood
+    assert await member.fetch(KEYS) == {}
+    assert "larger than" in member.status.note
+    assert sent < 32  # the rest was in the sockets' buffers
+
+
+@pytest.mark.case("B127")
+async def test_the_name_of_the_space_is_all_that_is_sent_of_it(
+    server: QdrantServer, team: Team
+) -> None:
+    """No text, path, repository or secret is in what a team sends."""
+    server.keys = {"the-key-of-the-server": "rw"}
+    secret = "a salt that nobody else may know"
+    for writes in (True, False):
+        member = team.member(
+            writes=writes, api_key="the-key-of-the-server", salt=secret
+        )
+        await member.offer(KEYS, embed(*TEXTS), repositories=HERE)
+        await member.fetch(KEYS)
+        await member.nearest(embed("q"), repositories=HERE, keys=KEYS, limit=5)
+    sent = b"\n".join([*server.bodies, *(c.encode() for c in server.calls)])
+    planted = [*TEXTS, "here", "owner", SPACE.model, "the-key-of-the-server", secret]
+    for text in planted:
+        assert text.encode() not in sent
+    for name in KEYS:
+        assert name.hex()[:16].encode() not in sent
+    for headers in server.headers:
+        assert headers["api-key"] == "the-key-of-the-server"
+        assert secret not in str(headers)
+        assert headers["accept-encoding"] == "identity"
+        assert headers["user-agent"].startswith("byok/")
+
+
+@pytest.mark.case("B127")
+async def test_the_proxy_of_the_environment_is_not_used(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    await fill(team)
+    assert len(await team.member().fetch(KEYS)) == 5
+
+
+POINTS = st.lists(
+    st.fixed_dictionaries(
+        {"id": VALUES | st.integers(0, 9), "version": VALUES, "score": VALUES},
+        optional={"vector": VALUES, "payload": VALUES | OBJECTS},
+    ),
+    max_size=3,
+)
+ANSWERS = VALUES | POINTS | st.fixed_dictionaries({"points": POINTS | VALUES})
+
+
+@pytest.mark.slow
+@pytest.mark.case("F49")
+@given(result=ANSWERS, whole=st.booleans(), writes=st.booleans())
+@settings(deadline=None, max_examples=50)
+def test_no_answer_at_all_is_more_than_a_note(
+    result: Any, whole: bool, writes: bool
+) -> None:
+    """Any JSON for each answer, from the first request on or after the probe."""
+    body = json.dumps(result if whole else {"result": result, "status": "ok"})
+
+    async def ask() -> None:
+        team = Team("http://127.0.0.1:1")
+        good, canned = True, httpx.Response(200, content=body.encode())
+        probe = {"id": PROBE_ID, "vector": embed("probe")[0].tolist()}
+        check = {"check": TeamNames(SALT).check}
+
+        def reply(request: httpx.Request) -> httpx.Response:
+            if not good:
+                return canned
+            exists = request.url.path.endswith("exists")
+            value = {"exists": True} if exists else [{**probe, "payload": check}]
+            return httpx.Response(200, json={"result": value, "status": "ok"})
+
+        member = team.member(writes=writes, transport=CannedTransport(reply))
+        for _ in range(2):
+            await member.fetch(KEYS)
+            await member.nearest(embed("q"), repositories=HERE, keys=KEYS, limit=5)
+            await member.offer(KEYS, embed(*TEXTS), repositories=HERE)
+            good = False
+            team.clock.now += 700
+        await team.close()
+
+    asyncio.run(ask())

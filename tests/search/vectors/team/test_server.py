@@ -1,0 +1,184 @@
+"""Requests to the team's server, and what their failures are called."""
+
+import asyncio
+import subprocess
+import sys
+
+import httpx
+import pytest
+from qdrant_client import AsyncQdrantClient
+
+from byok.core.errors import (
+    ByokError,
+    ConfigError,
+    ConnectFailed,
+    KeyMissing,
+    UpstreamGarbled,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+)
+from byok.search.vectors.team.server import TeamServer, connect_to
+from byok.upstream.transport import Route, Transports
+from tests.fakes.asker import Key
+from tests.fakes.qdrant_server import QdrantServer, hang
+
+
+async def look(client: AsyncQdrantClient) -> bool:
+    return await client.collection_exists("x")
+
+
+class Failing(httpx.AsyncBaseTransport):
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (httpx.ConnectError("x"), ConnectFailed),
+        (httpx.ConnectTimeout("x"), ConnectFailed),
+        (httpx.ReadTimeout("x"), UpstreamTimeout),
+        (httpx.PoolTimeout("x"), UpstreamTimeout),
+        (httpx.ReadError("x"), UpstreamUnreachable),
+        (httpx.RemoteProtocolError("x"), UpstreamUnreachable),
+        (UpstreamGarbled("x"), UpstreamGarbled),
+        (httpx.DecodingError("x"), UpstreamGarbled),
+        (AssertionError("x"), UpstreamGarbled),
+    ],
+    ids=lambda value: getattr(value, "__name__", type(value).__name__),
+)
+async def test_failures_below_the_client(
+    error: Exception, kind: type[ByokError]
+) -> None:
+    server = TeamServer(connect_to("http://127.0.0.1:1", lambda: Failing(error)), Key())
+    with pytest.raises(kind) as caught:
+        await server.ask(look)
+    assert type(caught.value) is kind
+    await server.close()
+
+
+async def test_a_server_that_hangs_is_given_up(server: QdrantServer) -> None:
+    server.fault = hang
+    transports = Transports()
+    team = TeamServer(connect_to(server.url, lambda: transports.by(Route())), Key())
+    with pytest.raises(UpstreamTimeout, match=r"0\.05 seconds"):
+        await team.ask(look, seconds=0.05)
+    server.fault = None
+    assert await team.ask(look) is False
+    await team.close()
+    await transports.close()
+
+
+async def test_an_answer_that_drips_is_given_up(server: QdrantServer) -> None:
+    """The time limit is for the whole answer, not for each piece of it."""
+    from aiohttp import web
+
+    async def drip(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b" ")
+            await asyncio.sleep(0.01)
+
+    server.fault = drip
+    transports = Transports()
+    team = TeamServer(connect_to(server.url, lambda: transports.by(Route())), Key())
+    with pytest.raises(UpstreamTimeout):
+        await team.ask(look, seconds=0.1)
+    await team.close()
+    await transports.close()
+
+
+async def test_who_stops_waiting_is_not_told_of_a_failure(server: QdrantServer) -> None:
+    server.fault = hang
+    transports = Transports()
+    team = TeamServer(connect_to(server.url, lambda: transports.by(Route())), Key())
+    asking = asyncio.ensure_future(team.ask(look))
+    while not server.calls:
+        await asyncio.sleep(0)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    await team.close()
+    await transports.close()
+
+
+async def test_a_closed_server_connects_again(server: QdrantServer) -> None:
+    transports = Transports()
+    team = TeamServer(connect_to(server.url, lambda: transports.by(Route())), Key())
+    for _ in range(2):
+        assert await team.ask(look) is False
+        await team.close()
+    await transports.close()
+
+
+async def test_without_its_key_nothing_is_asked(server: QdrantServer) -> None:
+    transports = Transports()
+    team = TeamServer(
+        connect_to(server.url, lambda: transports.by(Route())), Key("missing")
+    )
+    with pytest.raises(KeyMissing):
+        await team.ask(look)
+    assert server.calls == []
+    await team.close()
+    await transports.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "asked"),
+    [
+        ("https://qdrant.example", "https://qdrant.example/collections/x/exists"),
+        ("https://h:6333", "https://h:6333/collections/x/exists"),
+        ("http://[::1]:6333/", "http://[::1]:6333/collections/x/exists"),
+        ("http://127.0.0.1", "http://127.0.0.1/collections/x/exists"),
+        ("https://h/vectors", "https://h/vectors/collections/x/exists"),
+    ],
+)
+async def test_addresses(url: str, asked: str) -> None:
+    seen: list[httpx.URL] = []
+
+    class Notes(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            seen.append(request.url)
+            return httpx.Response(500)
+
+    server = TeamServer(connect_to(url, Notes), Key())
+    with pytest.raises(ByokError):
+        await server.ask(look)
+    assert seen == [httpx.URL(asked)]
+    await server.close()
+
+
+def test_without_the_package_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "qdrant_client", None)
+    with pytest.raises(ConfigError, match="not installed") as caught:
+        connect_to("https://qdrant.example", httpx.AsyncBaseTransport)
+    assert "--extra qdrant" in caught.value.hint
+
+
+async def test_a_package_that_cannot_be_loaded_is_a_note(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = TeamServer(connect_to("https://h", httpx.AsyncBaseTransport), Key())
+    monkeypatch.setitem(sys.modules, "qdrant_client", None)
+    with pytest.raises(ConfigError, match="not installed"):
+        await server.ask(look)
+
+
+@pytest.mark.slow
+def test_the_package_is_loaded_only_when_a_server_is_asked() -> None:
+    code = (
+        "import sys, httpx\n"
+        "from byok.search.vectors.team.server import connect_to\n"
+        "import byok.search.vectors.team.team_index\n"
+        "connect_to('https://h', httpx.AsyncBaseTransport)\n"
+        "assert not {'qdrant_client', 'grpc'} & set(sys.modules)\n"
+        "from importlib.util import find_spec\n"
+        "assert find_spec('qdrant_client') and find_spec('grpc')\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,332 @@
+"""The service as a whole, over a real index; the model is inside the test."""
+
+import asyncio
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from byok.core.code_query import BlobNames
+from byok.core.errors import ConfigError, UpstreamUnreachable
+from byok.core.redact import Redactor
+from byok.search.index.engine import ContextEngine
+from byok.search.retrieval.scope import Scope, select_scope
+from byok.search.vectors.consent import Consent
+from byok.search.vectors.service import EmbeddingPlan, EmbeddingService
+from byok.search.vectors.types import EmbeddingState, EmbeddingTarget
+from byok.upstream.transport import Route, Transports
+from tests.fakes.engines import complete, engine, project, until
+from tests.fakes.inner_model import FAR, LOCAL, InnerModel
+
+
+def plan(model: InnerModel, target: EmbeddingTarget = LOCAL) -> EmbeddingPlan:
+    return EmbeddingPlan(target, lambda: model, built_from=(target, id(model)))
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> EmbeddingService:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    return EmbeddingService(
+        home / "vectors.db", tmp_path / "e" / "data.db", Consent(home / "consent.json")
+    )
+
+
+@asynccontextmanager
+async def index(
+    tmp_path: Path, service: EmbeddingService
+) -> AsyncIterator[ContextEngine]:
+    """An index of two files that the service is told of."""
+    root = project(tmp_path / "zoo", lion__py="def lion(): pass", cat__py="cat = 1")
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        await service.open(made)
+        try:
+            yield made
+        finally:
+            await service.close()
+
+
+async def reaches(service: EmbeddingService, state: EmbeddingState) -> None:
+    async def is_reached() -> bool:
+        return (await service.status()).state is state
+
+    await until(is_reached)
+
+
+async def scope_of(made: ContextEngine) -> Scope:
+    return await select_scope(made, BlobNames(), [])
+
+
+async def near(
+    service: EmbeddingService, made: ContextEngine, question: str
+) -> list[str]:
+    """The paths of what is near to a question, nearest first; none without a vector."""
+    scope = await scope_of(made)
+    find = await service.begin(question)
+    if find is None:
+        return []
+    found = (await find(scope.view, ())).nearest
+    entries = made.contents.entries(chunk.blob_id for chunk in found)
+    return [entries[chunk.blob_id].path for chunk in found]
+
+
+async def test_everything_is_off_without_a_plan(
+    tmp_path: Path, service: EmbeddingService
+) -> None:
+    async with index(tmp_path, service) as made:
+        await service.configure(None)
+        assert (await service.status()).state is EmbeddingState.OFF
+        assert await near(service, made, "lion") == []
+        for work in (service.estimate(), service.enable("localhost:1", "model")):
+            with pytest.raises(ConfigError, match="no model"):
+                await work
+        assert await service.clear() == 0
+    assert [path.name for path in (tmp_path / "home").iterdir()] == ["consent.json"]
+
+
+async def test_a_model_of_this_machine_fills_at_once_and_answers(
+    tmp_path: Path, service: EmbeddingService
+) -> None:
+    model = InnerModel()
+    await service.configure(plan(model))
+    assert (await service.status()).state is EmbeddingState.STANDBY
+    async with index(tmp_path, service) as made:
+        await reaches(service, EmbeddingState.COMPLETE)
+        told = await service.status()
+        assert (told.chunks, told.embedded) == (2, 2)
+        assert (told.dimensions, told.error) == (16, "")
+        assert told.bytes > 0
+        text = next(text for text in model.texts if "lion" in text)
+        assert (await near(service, made, text))[0] == "lion.py"
+        await near(service, made, text)
+        assert model.questions == [text]
+
+
+async def test_a_key_of_the_user_is_removed_before_a_line_is_cut(
+    tmp_path: Path, service: EmbeddingService
+) -> None:
+    model, redactor = InnerModel(), Redactor()
+    redactor.add("correct-horse-battery-staple")
+    long = "a" * 150 + " = 'correct-horse-battery-staple'"
+    project(tmp_path / "zoo", key__py=long)
+    await service.configure(
+        EmbeddingPlan(LOCAL, lambda: model, redact=redactor.remove_known)
+    )
+    async with index(tmp_path, service):
+        await reaches(service, EmbeddingState.COMPLETE)
+    assert len(model.texts) == 3
+    assert not any("corr" in text for text in model.texts)
+
+
+async def test_nothing_reaches_another_machine_without_consent(
+    tmp_path: Path, service: EmbeddingService
+) -> None:
+    model = InnerModel(FAR)
+    await service.configure(plan(model, FAR))
+    async with index(tmp_path, service) as made:
+        assert (await service.status()).state is EmbeddingState.NO_CONSENT
+        assert await near(service, made, "lion") == []
+        offer = await service.estimate()
+        assert (offer.chunks, offer.tokens, offer.confirmed) == (2, 300, False)
+        assert offer.dollars == pytest.approx(300 * 0.02 / 1_000_000)
+        assert not model.texts
+        with pytest.raises(ConfigError, match=r"api\.example:443"):
+            await service.enable("other.example:443", "model")
+        await service.enable(FAR.host, FAR.model)
+        await reaches(service, EmbeddingState.COMPLETE)
+        assert (await service.estimate()).chunks == 0
+        assert await near(service, made, "lion")
+        await service.disable()
+        assert (await service.status()).state is EmbeddingState.NO_CONSENT
+        assert await near(service, made, "lion") == []
+        await service.enable(FAR.host, FAR.model)
+        await reaches(service, EmbeddingState.COMPLETE)
+        assert len(model.texts) == 2  # the vectors were still there
+
+
+async def test_while_filling_is_paused_questions_use_what_is_there(
+    tmp_path: Path, service: EmbeddingService
+) -> None:
+    model = InnerModel()
+    await service.configure(plan(model))
+    async with index(tmp_path, service):
+        await reaches(service, EmbeddingState.COMPLETE)
+        await service.pause()
+        assert (await service.status()).state is EmbeddingState.PAUSED
+    async with index(tmp_path, service) as made:  # as after a restart
+        assert (await service.status()).state is EmbeddingState.PAUSED
+
+        async def answers() -> bool:
+            return bool(await near(service, made, "lion"))
+
+        await until(answers)
+        await service.resume()
+        await reaches(service, EmbeddingState.COMPLETE)
+        assert len(model.texts) == 2
+
+
+async def test_clear_removes_all_and_stops(
+    tmp_path: Path, service: EmbeddingService
+) -> None:
+    model = InnerModel()
+    await service.configure(plan(model))
+    async with index(tmp_path, service) as made:
+        await reaches(service, EmbeddingState.COMPLETE)
+        assert await service.clear() == 2
+        assert (await service.status()).state is EmbeddingState.NO_CONSENT
+        assert await near(service, made, "lion") == []
+        await service.enable(LOCAL.host, LOCAL.model)
+        await reaches(service, EmbeddingState.COMPLETE)
+        assert len(model.texts) == 4
+
+
+async def test_clear_removes_what_was_damaged_too_and_nothing_of_others(
+    tmp_path: Path, service: EmbeddingService
+) -> None:
+    home = tmp_path / "home"
+    await service.configure(plan(InnerModel()))
+    async with index(tmp_path, service):
+        await reaches(service, EmbeddingState.COMPLETE)
+    (home / "vectors.db").write_bytes(b"damaged " * 1000)
+    (home / "elsewhere").write_bytes(b"mine")
+    (home / "vectors.db.damaged-1.bak").write_bytes(b"mine")
+    (home / "vectors.db.corrupt").write_bytes(b"of byok 0.2")
+    async with index(tmp_path, service):
+        await reaches(service, EmbeddingState.COMPLETE)
+        assert (home / "vectors.db.damaged-1").read_bytes().startswith(b"damaged")
+        (home / "vectors.db.damaged-1-wal").write_bytes(b"old")
+        (home / "vectors.db.damaged-1-shm").symlink_to(home / "elsewhere")
+        assert await service.clear() == 2
+        names = (path.name for path in home.iterdir())
+        left = sorted(name for name in names if "damaged" in name or "corrupt" in name)
+        assert left == ["vectors.db.damaged-1-shm", "vectors.db.damaged-1.bak"]
+        assert (home / "elsewhere").read_bytes() == b"mine"
+
+
+async def test_an_equal_plan_changes_nothing_and_another_one_does(
+    tmp_path: Path, service: EmbeddingService
+) -> None:
+    first, second = InnerModel(), InnerModel()
+    await service.configure(plan(first))
+    async with index(tmp_path, service) as made:
+        await reaches(service, EmbeddingState.COMPLETE)
+        await service.configure(plan(first))
+        assert (await service.status()).state is EmbeddingState.COMPLETE
+        await service.configure(plan(second))
+        await reaches(service, EmbeddingState.COMPLETE)
+        assert not second.texts  # the same model has the same vectors
+        assert await near(service, made, "lion")
+        assert second.questions == ["lion"]
+
+
+async def test_a_failure_of_the_model_is_told_and_never_raised(
+    tmp_path: Path, service: EmbeddingService
+) -> None:
+    model = InnerModel()
+    model.failure = UpstreamUnreachable("nobody answers.", upstream="near")
+    await service.configure(plan(model))
+    async with index(tmp_path, service) as made:
+        await reaches(service, EmbeddingState.WAITING)
+        assert "nobody answers" in (await service.status()).error
+        assert await near(service, made, "lion") == []
+
+
+async def test_without_numpy_the_status_says_what_to_install(
+    tmp_path: Path, service: EmbeddingService
+) -> None:
+    def fail() -> InnerModel:
+        raise ConfigError("Embeddings need numpy, which is not installed.")
+
+    await service.configure(EmbeddingPlan(LOCAL, fail))
+    async with index(tmp_path, service) as made:
+        told = await service.status()
+        assert told.state is EmbeddingState.FAILED
+        assert "numpy" in told.error
+        assert await near(service, made, "lion") == []
+
+
+async def test_what_failed_at_the_start_is_tried_again_with_an_equal_plan(
+    tmp_path: Path, service: EmbeddingService
+) -> None:
+    model, tries = InnerModel(), []
+
+    def make() -> InnerModel:
+        tries.append(1)
+        if len(tries) == 1:
+            raise ConfigError("Embeddings need numpy, which is not installed.")
+        return model
+
+    await service.configure(EmbeddingPlan(LOCAL, make))
+    async with index(tmp_path, service):
+        assert (await service.status()).state is EmbeddingState.FAILED
+        await service.configure(EmbeddingPlan(LOCAL, make))
+        await reaches(service, EmbeddingState.COMPLETE)
+        assert (await service.status()).error == ""
+        await service.configure(EmbeddingPlan(LOCAL, make))
+        assert len(tries) == 2
+
+
+async def test_the_index_is_opened_for_an_estimate(
+    tmp_path: Path, service: EmbeddingService
+) -> None:
+    opened = asyncio.Event()
+
+    async def open_index() -> None:
+        opened.set()
+
+    await service.configure(plan(InnerModel(FAR), FAR), open_index)
+    assert (await service.estimate()).chunks == 0
+    assert opened.is_set()
+
+
+def test_nothing_is_loaded_for_a_daemon_without_embeddings() -> None:
+    code = "import sys, byok.cli.daemon_main, byok.wiring.services; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    loaded = set(done.stdout.split())
+    assert not {"numpy", "qdrant_client"} & loaded
+    own = {name for name in loaded if name.startswith("byok.search.vectors.")}
+    assert own <= {
+        f"byok.search.vectors.{name}" for name in ("consent", "service", "types")
+    }
+
+
+async def test_a_request_that_is_left_still_begins_one_session(
+    tmp_path: Path, service: EmbeddingService
+) -> None:
+    model = InnerModel()
+    may_go_on = threading.Event()
+
+    def make() -> InnerModel:
+        may_go_on.wait()
+        return model
+
+    async with index(tmp_path, service):
+        made = EmbeddingPlan(LOCAL, make)
+        leaving = asyncio.ensure_future(service.configure(made))
+        await asyncio.sleep(0)
+        leaving.cancel()
+        await asyncio.gather(leaving, return_exceptions=True)
+        may_go_on.set()
+        await reaches(service, EmbeddingState.COMPLETE)
+
+
+async def test_a_team_is_made_where_its_connections_may_be(
+    tmp_path: Path, service: EmbeddingService
+) -> None:
+    model, transports = InnerModel(), Transports()
+
+    def make_team() -> None:
+        transports.by(Route(proxy="http://127.0.0.1:1"))  # needs the event loop
+
+    made = EmbeddingPlan(LOCAL, lambda: model, make_team)
+    await service.configure(made)
+    async with index(tmp_path, service):
+        await reaches(service, EmbeddingState.COMPLETE)
+    await transports.close()

@@ -1,0 +1,145 @@
+"""A session: what is searched while a model or the files of vectors misbehave."""
+
+import os
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import pytest
+
+from byok.core.code_query import BlobNames
+from byok.core.errors import UpstreamUnreachable
+from byok.search.index.engine import ContextEngine
+from byok.search.index.types import Phase
+from byok.search.retrieval.model_aids import NearChunks
+from byok.search.retrieval.scope import select_scope
+from byok.search.vectors.session import Session, open_session
+from byok.search.vectors.types import EmbeddingState, EmbeddingStatus
+from tests.fakes.engines import complete, engine, project, until
+from tests.fakes.inner_model import InnerModel
+
+
+@asynccontextmanager
+async def filled(
+    tmp_path: Path, model: InnerModel
+) -> AsyncIterator[tuple[Session, ContextEngine]]:
+    """A session over an index of two files that is filled."""
+    root = project(tmp_path / "zoo", lion__py="def lion(): pass", cat__py="cat = 1")
+    files = tmp_path / "home" / "vectors.db", tmp_path / "e" / "data.db"
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        session = open_session(*files, made, model, None)
+        session.start(paused=False)
+        await reaches(session, EmbeddingState.COMPLETE)
+        try:
+            yield session, made
+        finally:
+            await session.close()  # once more than a test may have
+
+
+async def told(session: Session) -> EmbeddingStatus:
+    return await session.describe(EmbeddingStatus(EmbeddingState.STANDBY))
+
+
+async def reaches(session: Session, state: EmbeddingState) -> None:
+    async def is_reached() -> bool:
+        return (await told(session)).state is state
+
+    await until(is_reached)
+
+
+async def near(session: Session, made: ContextEngine, question: str) -> NearChunks:
+    find = await session.begin(question)
+    assert find is not None
+    scope = await select_scope(made, BlobNames(), [])
+    return await find(scope.view, scope.view.ids)
+
+
+async def test_what_is_near_has_the_best_chunk_of_each_blob(tmp_path: Path) -> None:
+    model = InnerModel()
+    async with filled(tmp_path, model) as (session, made):
+        found = await near(session, made, "lion")
+        assert {chunk.blob_id for chunk in found.nearest} == found.best.keys()
+        assert len(found.best) == 2
+
+
+async def test_a_question_of_another_length_finds_nothing(tmp_path: Path) -> None:
+    model = InnerModel()
+    async with filled(tmp_path, model) as (session, made):
+        model.dimensions = 8  # only of questions: no such vectors are stored
+        assert await near(session, made, "lion") == NearChunks([], {})
+        model.dimensions = 16
+        assert (await near(session, made, "cat")).nearest
+
+
+async def test_a_question_an_hour_after_the_probe_finds_that_the_model_was_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("byok.search.vectors.filling._IDLE_SECONDS", 0.01)
+    model = InnerModel()
+    async with filled(tmp_path, model) as (session, made):
+        model.really = "another"
+        await near(session, made, "lion")
+        monkeypatch.setattr("byok.search.vectors.filling._PROBE_SECONDS", 0)
+        await near(session, made, "lion")
+        await until(lambda: len(model.texts) == 4)
+        await reaches(session, EmbeddingState.COMPLETE)
+        await near(session, made, "lion")
+        assert model.questions == ["lion", "lion"]
+
+
+async def test_a_search_that_fails_finds_nothing_and_is_told(tmp_path: Path) -> None:
+    async with filled(tmp_path, InnerModel()) as (session, made):
+        with closing(sqlite3.connect(tmp_path / "home" / "vectors.db")) as db, db:
+            db.execute("DROP TABLE vector")
+        for rows in (tmp_path / "home" / "vectors").iterdir():
+            os.truncate(rows, 4096)  # so that it is copied again
+        assert await near(session, made, "lion") == NearChunks([], {})
+        assert "vectors.db" in (await told(session)).error
+
+
+async def test_a_search_begun_before_the_end_of_a_session_finds_nothing(
+    tmp_path: Path,
+) -> None:
+    async with filled(tmp_path, InnerModel()) as (session, made):
+        find = await session.begin("lion")
+        assert find is not None
+        scope = await select_scope(made, BlobNames(), [])
+        await session.close()
+        assert await find(scope.view, ()) == NearChunks([], {})
+
+
+async def test_vectors_are_not_complete_before_the_words_are(tmp_path: Path) -> None:
+    async with filled(tmp_path, InnerModel()) as (session, made):
+        made.workspaces[0].status.phase = Phase.INDEXING
+        assert (await told(session)).state is EmbeddingState.STANDBY
+        made.workspaces[0].status.phase = Phase.COMPLETE
+        assert (await told(session)).state is EmbeddingState.COMPLETE
+
+
+async def test_a_model_that_is_started_later_answers_while_filling_is_paused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("byok.search.vectors.session._FIRST_PAUSE", 0.01)
+    async with filled(tmp_path, InnerModel()) as (session, _):
+        await session.close()
+    model = InnerModel()
+    model.failure = UpstreamUnreachable("nobody answers.", upstream="near")
+    files = tmp_path / "home" / "vectors.db", tmp_path / "e" / "data.db"
+    async with engine(tmp_path / "e", tmp_path / "zoo") as made:
+        session = open_session(*files, made, model, None)
+        session.start(paused=True)
+
+        async def is_told() -> bool:
+            return "nobody answers" in (await told(session)).error
+
+        await until(is_told)
+        model.failure = None
+
+        async def answers() -> bool:
+            return await session.begin("lion") is not None
+
+        await until(answers)
+        assert (await told(session)).error == ""
+        await session.close()

@@ -1,0 +1,256 @@
+"""Codes and sessions of the dashboard: how often, how long, and what ends them."""
+
+import itertools
+from collections.abc import Callable
+
+import pytest
+
+from byok.core.errors import NotAllowed
+from byok.core.redact import MARK, Redactor
+from byok.server.dashboard.sessions import Sessions
+from tests.fakes.clock import Clock
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def sessions(clock: Clock) -> Sessions:
+    return Sessions(clock=clock)
+
+
+def open_session(sessions: Sessions) -> str:
+    return sessions.sign_in(sessions.make_code()).token
+
+
+def refuse(sessions: Sessions, code: str) -> None:
+    """Sign in with a code that is refused."""
+    with pytest.raises(NotAllowed) as caught:
+        sessions.sign_in(code)
+    assert (caught.value.status, caught.value.code) == (401, "dashboard_code")
+
+
+def is_refused(sessions: Sessions, authorization: str) -> bool:
+    try:
+        sessions.check(authorization)
+    except NotAllowed as error:
+        assert (error.status, error.code) == (401, "dashboard_session")
+        return True
+    return False
+
+
+def test_a_code_opens_a_session(sessions: Sessions) -> None:
+    opened = sessions.sign_in(sessions.make_code())
+    assert (opened.idle, opened.longest) == (1800, 8 * 3600)
+    assert sessions.check(f"Bearer {opened.token}") == opened.token
+    assert sessions.is_open(opened.token)
+
+
+def test_codes_and_tokens_cannot_be_guessed(sessions: Sessions) -> None:
+    codes = [sessions.make_code() for _ in range(3)]
+    tokens = [sessions.sign_in(code).token for code in codes]
+    assert len({*codes, *tokens}) == 6
+    assert all(len(code.replace("-", "")) == 10 for code in codes)  # 50 bits in base 32
+    assert all(len(token) >= 43 for token in tokens)  # 256 bits
+
+
+def test_tokens_are_redacted_wherever_they_are_written(sessions: Sessions) -> None:
+    token = open_session(sessions)
+    assert Redactor()(f"Bearer {token}") == f"Bearer {MARK}"
+
+
+@pytest.mark.parametrize(
+    "spell",
+    [
+        str.lower,
+        lambda code: code.replace("-", ""),
+        lambda code: f"  {code}\n",
+        lambda code: code.replace("-", " - "),
+        lambda code: code.replace("0", "O").replace("1", "l"),
+        lambda code: code.replace("0", "o").replace("1", "I"),
+    ],
+    ids=["lower case", "no hyphen", "spaces around", "spaces", "O and l", "o and I"],
+)
+def test_a_code_may_be_typed_as_people_type(
+    sessions: Sessions, spell: Callable[[str], str]
+) -> None:
+    for _ in range(20):
+        assert sessions.sign_in(spell(sessions.make_code())).token
+
+
+@pytest.mark.parametrize(("seconds", "works"), [(299, True), (300, False)])
+@pytest.mark.case("B80")
+def test_a_code_is_for_five_minutes(
+    sessions: Sessions, clock: Clock, seconds: float, works: bool
+) -> None:
+    code = sessions.make_code()
+    clock.now += seconds
+    if works:
+        assert sessions.sign_in(code).token
+    else:
+        refuse(sessions, code)
+
+
+@pytest.mark.case("B80")
+def test_a_code_is_for_one_use(sessions: Sessions) -> None:
+    other = open_session(sessions)
+    code = sessions.make_code()
+    token = sessions.sign_in(code).token
+    refuse(sessions, code)
+    with pytest.raises(NotAllowed):
+        sessions.confirm(other, code)
+    assert sessions.is_open(token)
+    assert sessions.is_open(other)
+
+
+@pytest.mark.case("B80")
+def test_a_hundred_wrong_codes_open_nothing_and_lock_nobody_out(
+    sessions: Sessions,
+) -> None:
+    code = sessions.make_code()
+    wrong = [f"{code[:-1]}{end}" for end in "ABCDEFGH" if not code.endswith(end)]
+    odd = [
+        *("", " ", code[:-1], code + "X", code[::-1], code.partition("-")[0]),
+        *("\u00e9", "\udcff", "\ud800", "x" * 10_000, "-" * 98 + code),
+    ]
+    for sent in itertools.islice(itertools.cycle([*wrong, *odd]), 100):
+        refuse(sessions, sent)
+    assert sessions.sign_in(code).token
+
+
+def test_a_fourth_code_drops_the_oldest(sessions: Sessions) -> None:
+    oldest, *others = [sessions.make_code() for _ in range(4)]
+    refuse(sessions, oldest)
+    for code in others:
+        assert sessions.sign_in(code).token
+
+
+@pytest.mark.case("B160")
+def test_a_change_is_confirmed_for_a_quarter_of_an_hour(
+    sessions: Sessions, clock: Clock
+) -> None:
+    def is_confirmed(token: str) -> bool:
+        try:
+            sessions.require_confirmation(token)
+        except NotAllowed as error:
+            assert (error.status, error.code) == (403, "dashboard_confirm")
+            return False
+        return True
+
+    token, other = open_session(sessions), open_session(sessions)
+    clock.now += 899
+    assert is_confirmed(token)
+    clock.now += 1
+    assert not is_confirmed(token)
+    with pytest.raises(NotAllowed):
+        sessions.confirm(token, "00000-00000")
+    assert not is_confirmed(token)
+    sessions.confirm(token, sessions.make_code())
+    assert is_confirmed(token)
+    assert not is_confirmed(other)
+    assert not is_confirmed("none")
+
+
+@pytest.mark.parametrize(
+    "spell",
+    [
+        lambda token: "",
+        lambda token: token,
+        lambda token: f"Basic {token}",
+        lambda token: f"Bearer {token[:-1]}",
+        lambda token: f"Bearer {token} ",
+        lambda token: f"Bearer {token.swapcase()}",
+        lambda token: "Bearer ",
+        lambda token: "Bearer é\udcff\ud800",
+    ],
+    ids=[
+        "none", "bare", "basic", "shorter", "longer", "another case", "empty", "bytes",
+    ],
+)  # fmt: skip
+def test_a_token_that_is_nearly_right_is_refused(
+    sessions: Sessions, spell: Callable[[str], str]
+) -> None:
+    token = open_session(sessions)
+    assert is_refused(sessions, spell(token))
+    assert not is_refused(sessions, f"Bearer {token}")
+
+
+def test_a_code_is_no_token(sessions: Sessions) -> None:
+    code = sessions.make_code()
+    assert is_refused(sessions, f"Bearer {code}")
+    sessions.sign_in(code)
+    assert is_refused(sessions, f"Bearer {code}")
+
+
+def test_a_session_ends_after_half_an_hour_without_its_user(
+    sessions: Sessions, clock: Clock
+) -> None:
+    token = open_session(sessions)
+    for _ in range(3):
+        clock.now += 1799
+        assert not is_refused(sessions, f"Bearer {token}")
+    clock.now += 1800
+    assert is_refused(sessions, f"Bearer {token}")
+
+
+def test_what_the_page_asks_by_itself_does_not_prolong_a_session(
+    sessions: Sessions, clock: Clock
+) -> None:
+    token = open_session(sessions)
+    for _ in range(2):
+        clock.now += 899
+        assert sessions.check(f"Bearer {token}", by_user=False) == token
+    clock.now += 2
+    assert not sessions.is_open(token)
+
+
+def test_a_session_ends_after_eight_hours_of_use(
+    sessions: Sessions, clock: Clock
+) -> None:
+    token = open_session(sessions)
+    for _ in range(47):
+        clock.now += 600
+        assert not is_refused(sessions, f"Bearer {token}")
+    clock.now += 600
+    assert is_refused(sessions, f"Bearer {token}")
+
+
+def test_a_session_that_is_signed_out_is_over_and_others_are_not(
+    sessions: Sessions,
+) -> None:
+    token, other = open_session(sessions), open_session(sessions)
+    sessions.sign_out(token)
+    sessions.sign_out(token)
+    assert is_refused(sessions, f"Bearer {token}")
+    assert not is_refused(sessions, f"Bearer {other}")
+
+
+def test_there_are_at_most_sixteen_sessions_and_the_oldest_makes_room(
+    sessions: Sessions,
+) -> None:
+    tokens = [open_session(sessions) for _ in range(17)]
+    assert [sessions.is_open(token) for token in tokens] == [False, *([True] * 16)]
+
+
+@pytest.mark.parametrize("how", ["sign-out", "too many", "too old"])
+def test_who_waits_for_the_end_of_a_session_is_told(
+    sessions: Sessions, clock: Clock, how: str
+) -> None:
+    told = list[str]()
+    token = open_session(sessions)
+    sessions.on_end(token, lambda: told.append("first"))
+    sessions.on_end(token, lambda: told.append("second"))()  # and taken back
+    match how:
+        case "sign-out":
+            sessions.sign_out(token)
+        case "too many":
+            for _ in range(16):
+                open_session(sessions)
+        case _:
+            clock.now += 30 * 60
+            assert not sessions.is_open(token)
+    assert told == ["first"]
+    sessions.on_end(token, lambda: told.append("late"))()
+    assert told == ["first", "late"]

@@ -1,0 +1,592 @@
+"""Fragments of tool calls: whole calls after Finish, or a sentence why not."""
+
+import itertools
+import json
+from collections.abc import Iterable
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from byok.core.chat import Origin, ProviderData, RepairMode, ToolCall, ToolDefinition
+from byok.core.events import (
+    Finish,
+    FinishReason,
+    Notice,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    ToolCallPlace,
+    Usage,
+)
+from byok.core.stage import drain
+from byok.upstream.toolcalls.assemble import (
+    MAX_ARGUMENT_CHARS,
+    MAX_CALLS,
+    ToolCallAssembler,
+)
+from byok.upstream.toolcalls.repair import Repair
+from tests.fakes.linear import check_linear
+from tests.fakes.schemas import OBJECTS
+from tests.fakes.slices import CUTS, cut
+
+Delta = ToolCallDelta
+DONE = Finish(FinishReason.TOOL_CALLS)
+VIEW = ToolDefinition(
+    "view",
+    "Show a file.",
+    {
+        "properties": {"path": {"type": "string"}, "line": {"type": "integer"}},
+        "required": ["path"],
+    },
+)
+REMEMBER = ToolDefinition(
+    "remember",
+    "",
+    {"properties": {"memory": {"type": "string"}}, "required": ["memory"]},
+)
+
+
+def assembler(**options: Any) -> ToolCallAssembler:
+    numbers = itertools.count(1)
+    options = {"new_id": lambda: f"new{next(numbers)}", **options}
+    return ToolCallAssembler([VIEW, REMEMBER], **options)
+
+
+def run(events: Iterable[StreamEvent], **options: Any) -> list[StreamEvent]:
+    return list(drain(assembler(**options), events))
+
+
+def calls(*deltas: Delta, **options: Any) -> list[tuple[str, str, str]]:
+    """Run a finished turn and give its calls; nothing else may come of it."""
+    *found, finish = run([*deltas, DONE], **options)
+    assert finish == DONE
+    assert all(isinstance(call, ToolCall) for call in found)
+    return [(c.id, c.name, c.arguments) for c in found if isinstance(c, ToolCall)]
+
+
+A = '{"a":1}'
+B = '{"b":2}'
+
+
+@pytest.mark.parametrize(
+    ("deltas", "expected"),
+    [
+        pytest.param([Delta(0, "x", "f", A)], [("x", "f", A)], id="one whole call"),
+        pytest.param(
+            [Delta(0, "x", "f"), Delta(0, "", "", '{"a"'), Delta(0, "", "", ":1}")],
+            [("x", "f", A)],
+            id="as OpenAI cuts it",
+        ),
+        pytest.param(
+            [Delta(0, "x", "f", '{"a"'), Delta(0, "x", "f", ":1}")],
+            [("x", "f", A)],
+            id="id and name repeated",
+        ),
+        pytest.param(
+            [Delta(0, "x", "f"), Delta(0, "x", "f", A), Delta(0, "x", "f")],
+            [("x", "f", A)],
+            id="an empty repetition at the end",
+        ),
+        pytest.param(
+            [Delta(0, "", "f", A), Delta(0, "", "f", " ")],
+            [("new1", "f", A + " ")],
+            id="a blank repetition without id",
+        ),
+        pytest.param(
+            [Delta(0, "x", "f", A), Delta(0, "x", "f", A)],
+            [("x", "f", A)],
+            id="a whole call sent twice",
+        ),
+        pytest.param(
+            [Delta(1, "x", "f", A), Delta(2, "y", "g", B)],
+            [("x", "f", A), ("y", "g", B)],
+            id="counted from one",
+        ),
+        pytest.param(
+            [Delta(None, "x", "f", A), Delta(None, "y", "f", A)],
+            [("x", "f", A), ("y", "f", A)],
+            id="no index, as Mistral sends it",
+        ),
+        pytest.param(
+            [Delta(0, "x", "f", A), Delta(0, "y", "f", A)],
+            [("x", "f", A), ("y", "f", A)],
+            id="all at index 0, as Gemini sends it",
+        ),
+        pytest.param(
+            [Delta(0, "x", "f", A), Delta(0, "", "f", B)],
+            [("x", "f", A), ("new1", "f", B)],
+            id="all at index 0, the second without id",
+        ),
+        pytest.param(
+            [Delta(None, "", "f", A), Delta(None, "", "f", A)],
+            [("new1", "f", A), ("new2", "f", A)],
+            id="neither id nor index, the same call twice",
+        ),
+        pytest.param(
+            [Delta(0, "x", "f", A), Delta(1, "x", "f", A)],
+            [("x", "f", A), ("new1", "f", A)],
+            id="one id for two calls",
+        ),
+        pytest.param(
+            [Delta(0, "", "f", '{"a"'), Delta(0, "x", "", ":1}")],
+            [("x", "f", A)],
+            id="the id comes late",
+        ),
+        pytest.param(
+            [Delta(0, "x", "f", '{"a"'), Delta(0, "y", "", ":1}")],
+            [("x", "f", A)],
+            id="another id in every fragment",
+        ),
+        pytest.param(
+            [Delta(0, "x", "", ""), Delta(0, "", "f", A)],
+            [("x", "f", A)],
+            id="the name comes late",
+        ),
+        pytest.param(
+            [
+                Delta(0, "x", "f"),
+                Delta(1, "y", ""),
+                Delta(1, "", "g", B),
+                Delta(0, "", "", A),
+            ],
+            [("x", "f", A), ("y", "g", B)],
+            id="the second call's name comes late",
+        ),
+        pytest.param(
+            [Delta(0, "x", "f", '{"a"'), Delta(None, "", "", ":1}")],
+            [("x", "f", A)],
+            id="the last open call is meant",
+        ),
+        pytest.param(
+            [Delta(None, "x", "f", '{"a"'), Delta(None, "z", "", ":1}")],
+            [("x", "f", A)],
+            id="an unknown id without name goes on with the last call",
+        ),
+        pytest.param(
+            [Delta(0, "x", "f"), Delta(1, "y", "g")],
+            [("x", "f", "{}"), ("y", "g", "{}")],
+            id="no arguments at all",
+        ),
+        pytest.param(
+            [Delta(0, "x", "f", '{"a":"\ud83d'), Delta(0, "", "", '\ude00"}')],
+            [("x", "f", '{"a":"😀"}')],
+            id="an emoji in two fragments",
+        ),
+        pytest.param(
+            [Delta(0, "x", "vi"), Delta(0, "", "ew"), Delta(0, "", "", A)],
+            [("x", "view", A)],
+            id="an offered name in pieces",
+        ),
+        pytest.param(
+            [Delta(0, "x", "r"), Delta(0, "x", "em"), Delta(0, "x", "ember", A)],
+            [("x", "remember", A)],
+            id="an offered name in pieces, with its id",
+        ),
+        pytest.param(
+            [Delta(0, "x", "vi"), Delta(0, "", "a"), Delta(0, "", "", A)],
+            [("x", "vi", "{}"), ("new1", "a", A)],
+            id="names that make no offered one",
+        ),
+        pytest.param(
+            [Delta(0, "x", "vi", A), Delta(0, "", "ew", B)],
+            [("x", "vi", A), ("new1", "ew", B)],
+            id="a name after arguments is another call's",
+        ),
+        pytest.param(
+            [Delta(0, "", "", ""), Delta(1, "x", "f", A), Delta(2, "y", "", " ")],
+            [("x", "f", A)],
+            id="nothing beside a call",
+        ),
+    ],
+)
+def test_tool_call_fragments_find_their_call(
+    deltas: list[Delta], expected: list[tuple[str, str, str]]
+) -> None:
+    assert calls(*deltas) == expected
+
+
+# How fragments say whose they are: (id in the first, in the rest, index, index, name)
+FORMS = {
+    "id and index always": (True, True, True, True),
+    "id first, index always": (True, False, True, True),
+    "id always, index first": (True, True, True, False),
+    "only index": (False, False, True, True),
+    "only id": (True, True, False, False),
+}
+LOOSE_FORMS = {
+    "id and index in the first": (True, False, True, False),
+    "id in the first": (True, False, False, False),
+    "nothing but the name": (False, False, False, False),
+}
+
+
+def fragments(
+    call: ToolCall, number: int, places: list[int], form: tuple[bool, ...], named: bool
+) -> list[Delta]:
+    """Cut one call the way an upstream of that form does."""
+    out: list[Delta] = []
+    for piece in cut(call.arguments, places):
+        first = not out
+        out.append(
+            Delta(
+                number if form[2 if first else 3] else None,
+                call.id if form[0 if first else 1] else "",
+                call.name if first or named else "",
+                piece,
+            )
+        )
+    return out
+
+
+TURNS = st.lists(
+    st.tuples(st.sampled_from(["f", "g"]), OBJECTS.map(json.dumps), CUTS),
+    min_size=1,
+    max_size=4,
+)
+
+
+def expected_calls(turn: list[Any], form: tuple[bool, ...]) -> list[ToolCall]:
+    return [
+        ToolCall(f"id{n}" if form[0] else f"new{n}", name, text)
+        for n, (name, text, _) in enumerate(turn, 1)
+    ]
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=list(FORMS))
+@settings(max_examples=30)
+@given(turn=TURNS, named=st.booleans(), order=st.randoms(use_true_random=False))
+@example([("f", "{}", [2, 2])], True, Random(0))
+def test_interleaved_tool_calls_are_whole_whatever_the_slicing(
+    form: tuple[bool, ...], turn: list[Any], named: bool, order: Any
+) -> None:
+    wanted = expected_calls(turn, form)
+    queues = [
+        fragments(call, number, places, form, named)
+        for number, (call, (*_, places)) in enumerate(zip(wanted, turn, strict=True))
+    ]
+    # Calls begin in their order; after that, fragments come in any.
+    deltas = [queue.pop(0) for queue in queues]
+    rest = [number for number, queue in enumerate(queues) for _ in queue]
+    order.shuffle(rest)
+    deltas += [queues[number].pop(0) for number in rest]
+    assert run([*deltas, DONE]) == [*wanted, DONE]
+
+
+@pytest.mark.parametrize(
+    "form", [*FORMS.values(), *LOOSE_FORMS.values()], ids=[*FORMS, *LOOSE_FORMS]
+)
+@settings(max_examples=25)
+@given(turn=TURNS)
+def test_consecutive_tool_calls_are_whole_whatever_the_slicing(
+    form: tuple[bool, ...], turn: list[Any]
+) -> None:
+    wanted = expected_calls(turn, form)
+    deltas = [
+        delta
+        for number, (call, (*_, places)) in enumerate(zip(wanted, turn, strict=True))
+        for delta in fragments(call, number, places, form, named=False)
+    ]
+    assert run([*deltas, DONE]) == [*wanted, DONE]
+
+
+DELTAS = st.builds(
+    Delta,
+    st.none() | st.integers(0, 2),
+    st.sampled_from(["", "x", "y"]),
+    st.sampled_from(["", "f", "view"]),
+    st.sampled_from(["", "{}", A, '{"a"', ":1}", "{", "}", '"', "null", "\ud83d"]),
+)
+
+
+@settings(max_examples=150)
+@given(st.lists(DELTAS, max_size=8), st.sampled_from(FinishReason))
+@pytest.mark.case("F04")
+def test_tool_calls_wait_for_finish_and_are_dropped_after_finish_length(
+    deltas: list[Delta], reason: FinishReason
+) -> None:
+    stage = assembler()
+    assert [event for delta in deltas for event in stage.feed(delta)] == []
+    *out, finish = stage.feed(Finish(reason))
+    assert finish == Finish(reason)
+    assert bool(out) == any(delta.name or delta.arguments for delta in deltas)
+    for event in out:
+        if isinstance(event, ToolCall):
+            assert reason is not FinishReason.LENGTH
+            assert isinstance(json.loads(event.arguments), dict)
+        else:
+            assert isinstance(event, Notice)
+    ids = [event.id for event in out if isinstance(event, ToolCall)]
+    assert len(set(ids)) == len(ids)
+    assert all(ids)
+    assert list(stage.flush()) == []
+
+
+def notice(events: list[StreamEvent]) -> Notice:
+    """Give the one notice; no call may be among the events."""
+    assert not any(isinstance(event, ToolCall) for event in events)
+    (found,) = [event for event in events if isinstance(event, Notice)]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("events", "names"),
+    [
+        pytest.param([Delta(0, "x", "f", A)], ["f"], id="no finish at all"),
+        pytest.param(
+            [Delta(0, "x", "f", A), Delta(1, "y", "g", B), Finish(FinishReason.LENGTH)],
+            ["call of g"],
+            id="the output limit, though all seem whole",
+        ),
+        pytest.param(
+            [
+                Delta(0, "x", "f", A),
+                Delta(1, "y", "g", '{"b'),
+                Finish(FinishReason.LENGTH),
+            ],
+            ["call of g"],
+            id="the output limit, in the second call",
+        ),
+        pytest.param(
+            [Delta(0, "x", "f"), Finish(FinishReason.LENGTH)], ["f"], id="limit, empty"
+        ),
+        pytest.param([Delta(0, "x", "f", '{"a":1'), DONE], ["f"], id="a brace missing"),
+        pytest.param([Delta(0, "x", "f", "{'a': tru"), DONE], ["f"], id="a word"),
+        pytest.param([Delta(0, "x", "", A), DONE], ["a tool"], id="no name"),
+        pytest.param(
+            [Delta(0, "x", "f", '"' + "x" * MAX_ARGUMENT_CHARS + '"'), DONE],
+            ["f"],
+            id="far too long",
+        ),
+    ],
+)
+@pytest.mark.case("F04")
+def test_an_incomplete_tool_call_becomes_a_notice(
+    events: list[StreamEvent], names: list[str]
+) -> None:
+    told = notice(run(events))
+    assert told.code == "tool_call_incomplete"
+    assert ", ".join(names) in told.text
+
+
+@pytest.mark.parametrize("mode", RepairMode)
+@pytest.mark.parametrize("raw", [r'{"a": "\d"}', "[1]", "ls -l", '{"a": 1}{"a": 2}'])
+def test_a_complete_tool_call_with_invalid_json_is_not_called_incomplete(
+    raw: str, mode: RepairMode
+) -> None:
+    stage = assembler(mode=mode)
+    events: list[StreamEvent] = [Delta(0, "x", "view", raw), DONE]
+    told = notice(list(drain(stage, events)))
+    assert told.code == "tool_call_invalid"
+    assert "view" in told.text
+    assert "not valid JSON" in told.text
+    assert [one.call for one in stage.broken] == [ToolCall("x", "view", raw)]
+    assert stage.others == 0
+
+
+@pytest.mark.parametrize(
+    ("events", "names"),
+    [
+        ([Delta(0, "x", "view", A), DONE], []),
+        ([Delta(0, "x", "view", "[1]"), Delta(1, "y", "g", A), DONE], ["view"]),
+        ([Delta(0, "x", "view", '{"a'), DONE], ["view"]),
+        ([Delta(0, "x", "view", A), Finish(FinishReason.LENGTH)], ["view"]),
+    ],
+    ids=["whole", "no JSON object", "cut", "output limit"],
+)
+def test_a_tool_call_that_is_not_passed_on_is_told(
+    events: list[StreamEvent], names: list[str]
+) -> None:
+    told: list[str] = []
+    list(drain(assembler(on_drop=told.append), events))
+    assert told == names
+
+
+def test_a_broken_tool_call_names_the_position_of_the_error() -> None:
+    stage = assembler()
+    broken_one = Delta(1, "x", "f", r'{"a": "b\s"}')
+    events: list[StreamEvent] = [Delta(0, "x", "f", A), broken_one, DONE]
+    list(drain(stage, events))
+    [broken] = stage.broken
+    assert (broken.problem, broken.at) == ("an invalid escape", 8)
+    assert broken.call.id == "new1"
+    assert stage.others == 1
+
+
+@pytest.mark.parametrize("finish", [DONE, Finish(FinishReason.LENGTH)])
+def test_empty_tool_calls_beside_an_answer_raise_no_notice(finish: Finish) -> None:
+    empty = [Delta(0, "", "", ""), Delta(1, "call_1", "", ""), Delta(None, "", "", " ")]
+    events: list[StreamEvent] = [TextDelta("Hello"), *empty, finish]
+    assert run(events) == [TextDelta("Hello"), finish]
+    assert run(empty) == []
+
+
+def test_parts_of_two_offered_tool_names_stay_two_tool_calls() -> None:
+    tools = [ToolDefinition(name, "", {}) for name in ("read", "file", "readfile")]
+    stage = ToolCallAssembler(tools, new_id=lambda: "new")
+    events: list[StreamEvent] = [Delta(0, "x", "read"), Delta(0, "", "file"), DONE]
+    out = list(drain(stage, events))
+    assert [e.name for e in out if isinstance(e, ToolCall)] == ["read", "file"]
+
+
+def test_a_complete_tool_call_passes_beside_an_incomplete_one() -> None:
+    out = run([Delta(0, "x", "f", A), Delta(1, "y", "g", '{"b'), DONE])
+    assert out[0] == ToolCall("x", "f", A)
+    assert isinstance(out[1], Notice)
+    assert "g" in out[1].text
+    assert out[2:] == [DONE]
+
+
+def test_events_other_than_tool_calls_pass_at_once_and_in_order() -> None:
+    events: list[StreamEvent] = [TextDelta("a"), Usage(1, 2), Notice("n", "c"), DONE]
+    assert run(events) == events
+    stage = assembler()
+    assert list(stage.feed(Delta(0, "x", "f", A))) == []
+    assert list(stage.feed(Usage(1, 2))) == [Usage(1, 2)]
+    assert list(stage.feed(DONE)) == [ToolCall("x", "f", A), DONE]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        TextDelta("b"),
+        ThinkingDelta("b"),
+        ThinkingDelta("", ProviderData(Origin("d", "u", "m"), {"a": 1})),
+    ],
+)
+def test_a_tool_call_position_is_sent_before_what_follows_it(
+    event: StreamEvent,
+) -> None:
+    stage = assembler(taken=["x"])
+    assert list(stage.feed(Delta(0, "x", "f", A))) == []
+    assert list(stage.feed(event)) == [ToolCallPlace("new1"), event]
+    assert list(stage.feed(event)) == [event]
+    assert list(stage.feed(DONE)) == [ToolCall("new1", "f", A), DONE]
+
+
+@pytest.mark.parametrize("event", [TextDelta(" \n"), ThinkingDelta("")])
+def test_white_space_after_a_tool_call_is_dropped(event: StreamEvent) -> None:
+    assert run([Delta(0, "x", "f", A), event, DONE]) == [
+        event,
+        ToolCall("x", "f", A),
+        DONE,
+    ]
+
+
+def test_an_empty_tool_call_beside_an_answer_has_no_position() -> None:
+    said: list[StreamEvent] = [Delta(0), TextDelta("a"), Delta(0), TextDelta("b"), DONE]
+    assert run(said) == [TextDelta("a"), TextDelta("b"), DONE]
+
+
+STEPS = st.lists(st.sampled_from(["text", "thought", "call", "more"]), max_size=12)
+
+
+@given(STEPS)
+def test_tool_calls_and_text_keep_their_order(steps: list[str]) -> None:
+    """Put each call into its place; what comes out is in the order of what went in."""
+    events: list[StreamEvent] = []
+    expected: list[str] = []
+    calls = 0
+    for number, step in enumerate(steps):
+        match step:
+            case "text":
+                events.append(TextDelta(f"t{number}"))
+                expected.append(f"t{number}")
+            case "thought":
+                events.append(ThinkingDelta(f"h{number}"))
+                expected.append(f"h{number}")
+            case "call":
+                calls += 1
+                events.append(Delta(calls, f"c{calls}", "f", "{"))
+                expected.append(f"c{calls}")
+            case _:
+                events += [Delta(calls, arguments=" ")] if calls else []
+    events += [Delta(n + 1, arguments="}") for n in range(calls)]
+    found: list[str] = []
+    for event in run([*events, DONE]):
+        match event:
+            case TextDelta(text=text) | ThinkingDelta(text=text):
+                found.append(text)
+            case ToolCallPlace(call_id=call_id):
+                found.append(call_id)
+            case ToolCall(id=call_id) if call_id not in found:
+                found.append(call_id)
+    assert found == expected
+
+
+def test_tool_call_ids_are_made_where_missing_or_taken() -> None:
+    deltas = [Delta(0, "x", "f"), Delta(1, "", "f"), Delta(2, "y", "f")]
+    assert [c[0] for c in calls(*deltas, taken=["x", "new1"])] == ["new2", "new3", "y"]
+
+
+@pytest.mark.case("F08")
+def test_provider_data_has_the_final_id_of_its_tool_call() -> None:
+    signed = ProviderData(Origin("d", "u", "m"), {"signature": "CiQ=="})
+    deltas = [Delta(0, "x", "f"), Delta(0, "x", "f", A, signed), Delta(1, "y", "g", B)]
+    kept = ToolCall("new1", "f", A, signed)
+    found = run([*deltas, DONE], taken=["x"])
+    assert found == [kept, ToolCall("y", "g", B), DONE]
+
+
+def test_tool_calls_per_turn_are_limited() -> None:
+    deltas = [Delta(n, f"i{n}", "f") for n in range(MAX_CALLS + 2)]
+    assert len(calls(*deltas[:MAX_CALLS])) == MAX_CALLS
+    *found, told, finish = run([*deltas, DONE])
+    assert len(found) == MAX_CALLS
+    assert isinstance(told, Notice)
+    assert told.code == "too_many_tool_calls"
+    assert finish == DONE
+
+
+def test_only_offered_tools_are_coerced() -> None:
+    text = '{"path":"a","line":"5"}'
+    assert calls(Delta(0, "x", "view", text)) == [
+        ("x", "view", '{"path":"a","line":5}')
+    ]
+    assert calls(Delta(0, "x", "other", text)) == [("x", "other", text)]
+
+
+def test_a_missing_required_argument_is_left_to_the_client() -> None:
+    assert calls(Delta(0, "x", "view", '{"line":5}')) == [("x", "view", '{"line":5}')]
+
+
+def test_repair_modes_reach_tool_call_repair() -> None:
+    cut_short = Delta(0, "x", "view", "{'line':5}")
+    fill = calls(cut_short, mode=RepairMode.FILL)
+    assert fill == [("x", "view", '{"line":5,"path":""}')]
+    assert notice(run([cut_short, DONE], mode=RepairMode.OFF))
+
+
+@pytest.mark.parametrize("mode", [RepairMode.LOSSLESS, RepairMode.FILL])
+def test_a_memory_tool_call_gets_the_users_words(mode: RepairMode) -> None:
+    ((_, _, text),) = calls(Delta(0, "x", "remember"), user_text="Tabs!", mode=mode)
+    assert json.loads(text)["memory"].startswith("Tabs!\n")
+    blank = Delta(0, "x", "remember", '{"memory": ""}')
+    ((_, _, text),) = calls(blank, user_text="Tabs!", mode=mode)
+    assert json.loads(text)["memory"].startswith("Tabs!\n")
+    ((_, _, other),) = calls(Delta(0, "x", "view"), user_text="Tabs!")
+    assert other == "{}"
+
+
+def test_every_tool_call_repair_is_recorded() -> None:
+    told: list[Repair] = []
+    text = "{'path':'a','line':'5'}"
+    fixed = '{"path":"a","line":5}'
+    calls(Delta(0, "x", "view", text), Delta(1, "y", "f", A), on_repair=told.append)
+    assert told == [
+        Repair("view", text, fixed, "single quotes; line: type made integer"),
+    ]
+
+
+@pytest.mark.parametrize("piece", ["}", ' {"a"}', '{"a":1}', ""])
+@pytest.mark.parametrize(
+    "fields", [{"name": "f"}, {"index": 0, "name": "f"}, {"id": "x"}]
+)
+def test_tool_call_assembly_is_linear_in_the_number_of_fragments(
+    piece: str, fields: dict[str, Any]
+) -> None:
+    delta = Delta(**fields, arguments=piece)
+    check_linear(lambda size: run([*[delta] * size, DONE]), 10_000)

@@ -1,0 +1,194 @@
+"""What came with tool calls comes back in its order, to its own conversation only."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from byok.core.chat import (
+    ChatRequest,
+    Message,
+    Origin,
+    Part,
+    ProviderData,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolResult,
+)
+from byok.core.events import StreamEvent, TextDelta, ThinkingDelta, ToolCallPlace
+from byok.upstream.toolcalls.provider_data import (
+    LONGEST_ENTRY,
+    CallData,
+    CallDataCollector,
+    has_calls,
+    keys_of,
+    read_call_data,
+    restore_call_data,
+)
+
+HERE = Origin("openai_chat", "gemini", "gemini-3-pro")
+CALL, OTHER = ToolCall("c1", "read", "{}"), ToolCall("c2", "read", '{"a":1}')
+SIGNED = replace(CALL, provider_data=ProviderData(HERE, {"a": [1.5, "é=="]}))
+THOUGHT = ThinkingPart("First.", ProviderData(HERE, {"signature": "s1"}))
+SECOND = ThinkingPart("", ProviderData(HERE, {"redacted": "r2"}))
+
+
+def chat(*parts: Part, conversation: str = "c", words: str = "Hi.") -> ChatRequest:
+    said = Message(Role.ASSISTANT, parts)
+    results = (
+        Message(Role.TOOL, (ToolResult(part.id, part.name, "ok"),))
+        for part in parts
+        if isinstance(part, ToolCall)
+    )
+    asked = Message(Role.USER, (TextPart(words),))
+    return ChatRequest((asked, said, *results), conversation=conversation)
+
+
+def collect(
+    *events: StreamEvent, conversation: str = "c", words: str = "Hi."
+) -> dict[bytes, bytes]:
+    collector = CallDataCollector(chat(conversation=conversation, words=words))
+    for event in events:
+        collector.note(event)
+    return collector.entries
+
+
+def restore(
+    asked: ChatRequest, kept: dict[bytes, bytes], origin: Origin = HERE
+) -> tuple[Part, ...]:
+    found = {
+        key: data
+        for key in keys_of(asked, origin)
+        if key in kept and (data := read_call_data(kept[key]))
+    }
+    return restore_call_data(asked, origin, found).messages[1].parts
+
+
+def thinking(*parts: ThinkingPart) -> Iterable[StreamEvent]:
+    for part in parts:
+        middle = len(part.text) // 2
+        yield ThinkingDelta(part.text[:middle])
+        yield ThinkingDelta(part.text[middle:], part.provider_data)
+
+
+def test_the_data_of_a_call_comes_back_as_it_was() -> None:
+    kept = collect(SIGNED)
+    assert restore(chat(TextPart("Hm."), CALL), kept) == (TextPart("Hm."), SIGNED)
+
+
+def test_reasoning_that_a_client_dropped_stands_before_its_call_again() -> None:
+    kept = collect(
+        *thinking(THOUGHT),
+        TextDelta("I read."),
+        ToolCallPlace("c1"),
+        *thinking(SECOND),
+        CALL,
+        OTHER,
+    )
+    whole = (THOUGHT, TextPart("I read."), CALL, SECOND, OTHER)
+    assert restore(chat(TextPart("I read."), CALL, OTHER), kept) == whole
+    assert restore(chat(*whole), kept) == whole
+
+
+@given(st.permutations([THOUGHT, TextPart("I read."), CALL, SECOND, OTHER]))
+def test_what_a_client_reordered_comes_back_in_its_order(parts: list[Part]) -> None:
+    kept = collect(*thinking(THOUGHT), SIGNED, *thinking(SECOND), OTHER)
+    found = [p for p in restore(chat(*parts), kept) if p != TextPart("I read.")]
+    assert found == [THOUGHT, SIGNED, SECOND, OTHER]
+
+
+def test_a_call_of_which_nothing_is_known_comes_last() -> None:
+    kept = collect(*thinking(THOUGHT), CALL)
+    unknown = ToolCall("c0", "read", "{}")
+    assert restore(chat(unknown, CALL), kept) == (THOUGHT, CALL, unknown)
+
+
+def test_reasoning_behind_the_last_call_stays_there() -> None:
+    kept = collect(*thinking(THOUGHT), ToolCallPlace("c1"), *thinking(SECOND), CALL)
+    assert restore(chat(THOUGHT, CALL, SECOND), kept) == (THOUGHT, CALL, SECOND)
+    assert restore(chat(CALL, SECOND), kept) == (THOUGHT, CALL, SECOND)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        chat(CALL, conversation="another"),
+        chat(replace(CALL, arguments='{"other":1}')),
+        chat(replace(CALL, name="write")),
+        chat(replace(CALL, id="c9")),
+    ],
+)
+def test_nothing_comes_back_to_another_conversation_or_call(asked: ChatRequest) -> None:
+    assert restore(asked, collect(SIGNED)) == asked.messages[1].parts
+
+
+def test_nothing_comes_back_to_another_model() -> None:
+    kept = collect(SIGNED)
+    for other in (replace(HERE, upstream="u"), replace(HERE, model="m")):
+        assert restore(chat(CALL), kept, other) == (CALL,)
+
+
+def test_a_conversation_without_an_id_is_what_was_said_before() -> None:
+    kept = collect(SIGNED, conversation="", words="Mine.")
+    assert restore(chat(CALL, conversation="", words="Mine."), kept) == (SIGNED,)
+    assert restore(chat(CALL, conversation="", words="Yours."), kept) == (CALL,)
+    first = chat(OTHER, conversation="", words="Mine.")
+    (_, said, result, *_) = first.messages
+    later = replace(first, messages=(*first.messages, said, result))
+    collector = CallDataCollector(first)
+    collector.note(SIGNED)
+    again = Message(Role.ASSISTANT, (CALL,))
+    for messages, data in [
+        ((*first.messages, again), SIGNED.provider_data),
+        ((*later.messages, again), None),
+    ]:
+        asked = replace(first, messages=messages)
+        found = {
+            key: entry
+            for key in keys_of(asked, HERE)
+            if (entry := read_call_data(collector.entries.get(key, b"")))
+        }
+        (part,) = restore_call_data(asked, HERE, found).messages[-1].parts
+        assert isinstance(part, ToolCall)
+        assert part.provider_data == data
+
+
+def test_calls_without_any_data_are_not_kept() -> None:
+    assert collect(ThinkingDelta("Hm."), CALL, TextDelta("x")) == {}
+
+
+def test_an_entry_that_is_too_long_is_not_kept() -> None:
+    huge = ProviderData(HERE, {"signature": "s" * LONGEST_ENTRY})
+    assert collect(replace(CALL, provider_data=huge)) == {}
+    large = ProviderData(HERE, {"signature": "s" * 2**20})
+    assert len(collect(replace(CALL, provider_data=large))) == 1
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"", b"{", b"[]", b"null", b"{}", b'{"origin":1}', b"\xff",
+        b'{"origin":["d","u"],"place":0,"thinking":[],"own":null}',
+        b'{"origin":["d","u","m"],"place":"x","thinking":[],"own":null}',
+        b'{"origin":["d","u","m"],"place":0,"thinking":[1],"own":null}',
+        b'{"origin":["d","u","m"],"place":0,"thinking":[["t",5]],"own":null}',
+        b'{"origin":["d","u","m"],"place":0,"thinking":[],"own":7}',
+    ],
+)  # fmt: skip
+def test_a_damaged_entry_is_none(raw: bytes) -> None:
+    assert read_call_data(raw) is None
+
+
+def test_an_entry_survives_writing_and_reading() -> None:
+    data = CallData(3, (THOUGHT, SECOND), SIGNED.provider_data)
+    assert read_call_data(data.write()) == data
+
+
+def test_calls_are_found_anywhere_in_a_conversation() -> None:
+    assert has_calls(chat(TextPart("x"), CALL))
+    assert not has_calls(chat(TextPart("x")))
+    assert len(keys_of(chat(CALL, OTHER), HERE)) == 2

@@ -1,0 +1,423 @@
+"""Tool arguments: every repair has a name, nothing is invented, nothing cut passes."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from byok.core.chat import Json, RepairMode
+from byok.upstream.toolcalls.repair import Unrepairable, repair_arguments
+from tests.fakes.lossless import lossless
+from tests.fakes.schemas import OBJECTS, SCHEMAS
+from tools.fuzz.toolcalls import check_repair
+
+FENCE = "code fence"
+STRAY = "stray text"
+DOUBLE = "double-encoded JSON"
+EMPTY = "empty arguments"
+SURPLUS = "surplus closing bracket"
+BESIDE = "empty object beside another"
+REPEATED = "repeated object"
+
+VIEW: Json = {
+    "type": "object",
+    "properties": {
+        "path": {"type": "string"},
+        "line": {"type": "integer"},
+        "mode": {"type": "string", "default": "text"},
+        "depth": {"type": "integer", "default": "5"},
+        "tags": {"type": "array", "default": []},
+    },
+    "required": ["path", "mode"],
+}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param("{}", id="nothing in it"),
+        pytest.param('{"path": "a.py"}', id="plain"),
+        pytest.param('\n { "path" : "\\u0061" , "n":1.0e2 } \t', id="odd spelling"),
+        pytest.param('{"a": 1, "a": 2}', id="duplicate keys"),
+        pytest.param('{"a": "```\\n{}\\n```"}', id="a fence inside a string"),
+        pytest.param('{"a": "\\ud83d"}', id="half an emoji"),
+        pytest.param('{"a": 123456789012345678901234567890}', id="a long integer"),
+        pytest.param('{"a": "None", "b": "it\'s, }"}', id="words that need no repair"),
+        pytest.param('{"a": 1e400, "b": [-1E+999]}', id="a number no float holds"),
+    ],
+)
+@pytest.mark.parametrize("mode", list(RepairMode))
+def test_repair_keeps_valid_arguments_as_the_model_wrote_them(
+    raw: str, mode: RepairMode
+) -> None:
+    assert repair_arguments(raw, None, mode=mode) == (raw, [])
+    assert repair_arguments(raw, {"type": "object"}, mode=mode) == (raw, [])
+
+
+@pytest.mark.parametrize(
+    ("raw", "repaired", "rules"),
+    [
+        pytest.param("", "{}", [EMPTY], id="nothing"),
+        pytest.param(" \n", "{}", [EMPTY], id="blanks"),
+        pytest.param('""', "{}", [DOUBLE, EMPTY], id="an empty string"),
+        pytest.param("null", "{}", ["null arguments"], id="null"),
+        pytest.param('"null"', "{}", [DOUBLE, "null arguments"], id="null as a string"),
+        pytest.param(
+            "None", "{}", ["python literal", "null arguments"], id="Python's None"
+        ),
+        pytest.param('```json\n{"a": 1}\n```', '{"a":1}', [FENCE], id="a fence"),
+        pytest.param("```\n{}```", "{}", [FENCE], id="a bare fence"),
+        pytest.param(
+            'Sure:\n```json\r\n{"a": 1}\r\n```\nDone.',
+            '{"a":1}',
+            [FENCE],
+            id="a fence amid words",
+        ),
+        pytest.param('```json\n{"a": 1}\n', '{"a":1}', [STRAY], id="a fence left open"),
+        pytest.param('I call it: {"a": 1}.', '{"a":1}', [STRAY], id="stray words"),
+        pytest.param(
+            '```\n{"a": "x```"}\n```', '{"a":"x```"}', [STRAY], id="a fence in a fence"
+        ),
+        pytest.param('"{\\"a\\": 1}"', '{"a":1}', [DOUBLE], id="encoded twice"),
+        pytest.param(
+            json.dumps(json.dumps('{"a": 1}')),
+            '{"a":1}',
+            [DOUBLE, DOUBLE],
+            id="encoded three times",
+        ),
+        pytest.param('{"a": 1,}', '{"a":1}', ["trailing comma"], id="trailing comma"),
+        pytest.param(
+            "{'a': None, 'b': True}",
+            '{"a":null,"b":true}',
+            ["single quotes", "python literal"],
+            id="Python",
+        ),
+        pytest.param(
+            '{"a": "x\ny"}',
+            '{"a":"x\\ny"}',
+            ["raw control character in a string"],
+            id="a raw line end",
+        ),
+        pytest.param(
+            '{"a": [1, {"b": 2]}',
+            '{"a":[1,{"b":2}]}',
+            ["missing closing bracket"],
+            id="a bracket missing inside",
+        ),
+        pytest.param(
+            "{'a': 123456789012345678901234567890}",
+            '{"a": 123456789012345678901234567890}',
+            ["single quotes"],
+            id="a long integer keeps its digits",
+        ),
+        pytest.param('\xa0{"a": 1}', '{"a":1}', ["odd white space"], id="white space"),
+        pytest.param('{"a": 1}}', '{"a":1}', [SURPLUS], id="a brace too many"),
+        pytest.param('{"a": [1]}\n]}', '{"a":[1]}', [SURPLUS], id="two brackets more"),
+        pytest.param('{}{"a": 1}', '{"a":1}', [BESIDE], id="nothing, then an object"),
+        pytest.param('{"a": 1}\n{}', '{"a":1}', [BESIDE], id="an object, then nothing"),
+        pytest.param('{"a": 1}{"a": 1}', '{"a":1}', [REPEATED], id="the same twice"),
+        pytest.param("{}null", "{}", [REPEATED], id="nothing in two spellings"),
+        pytest.param("{}{}{}", "{}", [REPEATED], id="nothing three times"),
+        pytest.param(
+            '{}{"a": 1} {"a":1}}', '{"a":1}', [SURPLUS, BESIDE], id="all of that"
+        ),
+        pytest.param(
+            '```json\n{}{"a": 1}\n```', '{"a":1}', [FENCE, BESIDE], id="in a fence"
+        ),
+    ],
+)
+def test_syntax_is_repaired_and_the_rule_named(
+    raw: str, repaired: str, rules: list[str]
+) -> None:
+    assert repair_arguments(raw, None) == (repaired, rules)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param('{"path": "a.py"', id="the last brace is missing"),
+        pytest.param('{"path": "a.p', id="a string left open"),
+        pytest.param('{"line": 12', id="a number that may go on"),
+        pytest.param('{"pa', id="a key left open"),
+        pytest.param('{"path": "a\\', id="an escape left open"),
+        pytest.param('{"path": ', id="a value missing"),
+        pytest.param('{"a": {"b": 1}', id="only the inner object is whole"),
+        pytest.param('{"a": {"b": 1}, ', id="cut after a comma"),
+        pytest.param('```json\n{"a": 1\n```', id="cut in a fence"),
+        pytest.param('"{\\"a\\": 1"', id="cut and encoded"),
+        pytest.param('"{\\"a\\": 1}', id="encoded and cut"),
+        pytest.param("{'command': 'rm -rf {tmp}", id="a brace inside an open string"),
+        pytest.param("[]", id="an array"),
+        pytest.param("7", id="a number"),
+        pytest.param('"hello"', id="a string"),
+        pytest.param("rm -rf /", id="no JSON at all"),
+        pytest.param('{"a": 1}{"a": 2}', id="two objects"),
+        pytest.param('{}{"a": 1}{"b": 2}', id="nothing and two objects"),
+        pytest.param(
+            '{"a": 1}{"a": 1.0}', id="two objects that Python takes for equal"
+        ),
+        pytest.param('{"a": 1}{"a": true}', id="a number and a truth"),
+        pytest.param('{"a": 1}{"a": 1', id="the second is cut"),
+        pytest.param('{}{"a": "rm -rf ', id="nothing and one that is cut"),
+        pytest.param('{"a": 1}{"a": 1}]{', id="brackets that open again"),
+        pytest.param('{"a": [1}]}', id="brackets that do not match"),
+        pytest.param('"{}""{}"', id="two strings"),
+        pytest.param(r'{"a": "class\s+\w+\("}', id="a regular expression"),
+        pytest.param(r"""{"a": "echo 'it'\''s here'"}""", id="a shell's apostrophe"),
+        pytest.param(r"""{"a": "RED = '\x1b[31m'"}""", id="an escape of the code"),
+        pytest.param(r'{"a": "C:\Users\me"}', id="a path of Windows"),
+        pytest.param(r'{"a": "\U0001F600"}', id="an escape of Python"),
+        pytest.param("{'a': 1e400}", id="a number no float holds, in need of repair"),
+        pytest.param('{"a": 1} and {"b": 2}', id="two objects amid words"),
+        pytest.param('```\n{}\n```\n```\n{"a": 1}\n```', id="two fences"),
+        pytest.param('"a": 1}', id="the first brace is missing"),
+        pytest.param("[" * 5000, id="brackets without end"),
+        pytest.param('{"a":' * 5000 + "1" + "}" * 5000, id="too deep"),
+        pytest.param('{"a": ' + "9" * 5000 + "}", id="a number of 5,000 digits"),
+    ],
+)
+@pytest.mark.parametrize("mode", list(RepairMode))
+def test_repair_refuses_truncated_arguments_and_non_objects(
+    raw: str, mode: RepairMode
+) -> None:
+    with pytest.raises(Unrepairable):
+        repair_arguments(raw, VIEW, mode=mode)
+
+
+@pytest.mark.parametrize(
+    ("raw", "repaired", "rules"),
+    [
+        pytest.param(
+            '{"path": "a", "mode": "b"}', '{"path": "a", "mode": "b"}', [], id="nothing"
+        ),
+        pytest.param(
+            '{"path": "a", "mode": "b", "line": "5"}',
+            '{"path":"a","mode":"b","line":5}',
+            ["line: type made integer"],
+            id="a type",
+        ),
+        pytest.param(
+            '{"path": "a"}',
+            '{"path":"a","mode":"text"}',
+            ["mode: schema default"],
+            id="a declared default",
+        ),
+        pytest.param(
+            '{"mode": "b"}', '{"mode": "b"}', [], id="a value without default stays out"
+        ),
+        pytest.param(
+            '{"path": null, "mode": null}',
+            '{"path": null, "mode": null}',
+            [],
+            id="null is not absent",
+        ),
+        pytest.param(
+            '{"path": "a", "mode": "b", "no": 12345678901234567890123, "line": "5"}',
+            '{"path": "a", "mode": "b", "no": 12345678901234567890123, "line": 5}',
+            ["line: type made integer"],
+            id="a long integer beside a repair",
+        ),
+        pytest.param(
+            "",
+            '{"mode":"text"}',
+            [EMPTY, "mode: schema default"],
+            id="no arguments at all",
+        ),
+    ],
+)
+def test_the_schema_repairs_types_and_defaults(
+    raw: str, repaired: str, rules: list[str]
+) -> None:
+    assert repair_arguments(raw, VIEW) == (repaired, rules)
+
+
+def test_repair_passes_on_without_defaults_what_cannot_be_serialised() -> None:
+    raw = '{"path": "a", "line": 1e400}'
+    assert repair_arguments(raw, VIEW) == (raw, [])
+
+
+@pytest.mark.parametrize(
+    ("raw", "cut"),
+    [
+        ('{"path": "a', True),
+        ('{"path": "a"}{"path"', True),
+        ('"{\\"path\\": 1', True),
+        ('"{\\"path\\": 1"', True),
+        (r'{"path": "\d"}', False),
+        ('{"path": "a"}{"path": "b"}', False),
+        ('{"path": "say "hi" now"}', False),
+        ("[1]", False),
+        ("cat a.py", False),
+    ],
+)
+def test_repair_tells_truncated_arguments_from_broken_ones(raw: str, cut: bool) -> None:
+    for mode in RepairMode:
+        with pytest.raises(Unrepairable) as caught:
+            repair_arguments(raw, VIEW, mode=mode)
+        assert caught.value.cut is cut
+
+
+def test_repair_coerces_a_default_to_its_type() -> None:
+    schema = {**VIEW, "required": ["depth"]}
+    fixed, rules = repair_arguments("{}", schema)
+    assert fixed == '{"depth":5}'
+    assert rules == ["depth: schema default", "depth: type made integer"]
+
+
+def test_repair_mode_fill_adds_empty_values_of_required_fields_only() -> None:
+    schema = {**VIEW, "required": ["path", "line", "mode", "unknown"]}
+    fixed, rules = repair_arguments("{}", schema, mode=RepairMode.FILL)
+    assert fixed == '{"mode":"text","path":"","line":0}'
+    assert rules == [
+        "mode: schema default",
+        "path: filled with an empty string",
+        "line: filled with an empty integer",
+    ]
+
+
+def test_repair_mode_fill_leaves_out_what_the_conversation_supplies() -> None:
+    def supply(arguments: Mapping[str, Any], schema: Json) -> Mapping[str, Any]:
+        del schema
+        return {"path": "said"} if "path" not in arguments else {}
+
+    for mode in (RepairMode.LOSSLESS, RepairMode.FILL):
+        fixed, rules = repair_arguments("{}", VIEW, mode=mode, supply=supply)
+        assert json.loads(fixed) == {"path": "said", "mode": "text"}
+        assert "filled from the conversation: path" in rules
+
+
+def test_off_repairs_nothing_but_no_arguments() -> None:
+    assert repair_arguments("", VIEW, mode=RepairMode.OFF) == ("{}", [])
+    assert repair_arguments("{}", VIEW, mode=RepairMode.OFF) == ("{}", [])
+    for raw in ("{'a': 1}", '```\n{"a": 1}\n```', '{"a": 1,}', "null", '"{}"'):
+        with pytest.raises(Unrepairable):
+            repair_arguments(raw, VIEW, mode=RepairMode.OFF)
+
+
+# Properties
+
+WRITTEN = st.sampled_from(
+    [
+        json.dumps,
+        repr,
+        lambda value: json.dumps(value, indent=1, ensure_ascii=False),
+        lambda value: json.dumps(json.dumps(value)),
+        lambda value: f"```json\n{json.dumps(value)}\n```",
+        lambda value: f"I will call it: {json.dumps(value)}",
+    ]
+)
+
+
+def uncertain(write: Any, text: str) -> bool:
+    """Tell Python's escapes in its double quotes, which JSON does not have."""
+    return write is repr and bool(re.search(r'"[^"]*\\[xU\']', text))
+
+
+@settings(max_examples=150)
+@given(OBJECTS, SCHEMAS)
+def test_repair_only_coerces_types_and_adds_defaults(
+    value: dict[str, Any], schema: dict[str, Any]
+) -> None:
+    text = json.dumps(value)
+    fixed, rules = repair_arguments(text, schema)
+    if not rules:
+        assert fixed == text
+        return
+    result = json.loads(fixed)
+    added = {key: result.pop(key) for key in list(result) if key not in value}
+    assert lossless(value, result)
+    for key, filled in added.items():
+        assert key in schema["required"]
+        assert lossless(schema["properties"][key]["default"], filled)
+
+
+@settings(max_examples=100)
+@given(OBJECTS, SCHEMAS, WRITTEN, st.sampled_from(RepairMode))
+def test_repairing_the_result_changes_nothing(
+    value: dict[str, Any], schema: dict[str, Any], write: Any, mode: RepairMode
+) -> None:
+    try:
+        fixed, _ = repair_arguments(write(value), schema, mode=mode)
+    except Unrepairable:
+        assert mode is RepairMode.OFF or uncertain(write, write(value))
+        return
+    assert repair_arguments(fixed, schema, mode=mode) == (fixed, [])
+
+
+@settings(max_examples=150)
+@given(OBJECTS, WRITTEN)
+def test_repair_gives_the_same_value_however_it_was_written(
+    value: dict[str, Any], write: Any
+) -> None:
+    text = write(value)
+    try:
+        fixed, rules = repair_arguments(text, None)
+    except Unrepairable:
+        assert uncertain(write, text)
+        return
+    assert json.loads(fixed) == value
+    assert bool(rules) == (fixed != text)
+
+
+@settings(max_examples=40)
+@given(OBJECTS, SCHEMAS, WRITTEN)
+def test_repair_refuses_a_strict_prefix_or_keeps_its_meaning(
+    value: dict[str, Any], schema: dict[str, Any], write: Any
+) -> None:
+    text = write(value)
+    assume(not uncertain(write, text))
+    whole, _ = repair_arguments(text, schema)
+    for end in range(1, len(text)):
+        try:
+            fixed, _ = repair_arguments(text[:end], schema)
+        except Unrepairable:
+            continue
+        assert text[0] != "{"
+        assert json.loads(fixed) == json.loads(whole)
+
+
+SCRAPS = st.sampled_from(
+    [
+        *("{", "}", "[", "]", ",", ":", '"', "'", "\\", "```", "```json\n", "\n", " "),
+        *("\\u00e9", "\\x41", '\\"', "\xa0", "{}", '{"a":', "5", "a"),
+    ]
+)
+ATOMS = st.sampled_from(
+    [
+        *('"a"', "'b'", '""', "a", "true", "True", "null", "None", "5", "-0", "1e3"),
+        *('"5"', '"[1]"', '"it\'s"', "'x\ny'", "1e999", "12345678901234567890", "nan"),
+    ]
+)
+KEYS = st.sampled_from(['"a"', "'b'", '"path"', '""'])
+SLOPPY = st.recursive(
+    ATOMS,
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda v: f"[{', '.join(v)}]")
+        | st.lists(st.tuples(KEYS, inner), max_size=3).map(
+            lambda v: "{" + ",".join(f"{key}: {item}" for key, item in v) + "}"
+        )
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=250)
+@given(
+    SLOPPY,
+    st.lists(st.tuples(st.integers(0, 60), SCRAPS), max_size=2),
+    st.none() | SCHEMAS,
+    st.sampled_from(RepairMode),
+)
+def test_repair_never_invents_values_and_raises_only_its_own_error(
+    text: str,
+    scraps: list[tuple[int, str]],
+    schema: dict[str, Any] | None,
+    mode: RepairMode,
+) -> None:
+    for place, scrap in scraps:
+        text = text[:place] + scrap + text[place:]
+    check_repair(text, schema, mode)

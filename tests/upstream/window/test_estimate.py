@@ -1,0 +1,87 @@
+"""Weights: bytes and not characters, whatever a message is made of."""
+
+import pytest
+
+from byok.core.chat import (
+    ImagePart,
+    Message,
+    Part,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+)
+from byok.upstream.window.estimate import (
+    IMAGE_WEIGHT,
+    has_images,
+    weigh,
+    weigh_said,
+    weigh_tools,
+)
+from tests.fakes.histories import PNG, user
+
+EMPTY = weigh(user(""))
+
+
+def weight(part: Part) -> int:
+    return weigh(Message(Role.USER, (part,))) - EMPTY
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("", 0), ("abc", 3), ("编译", 6), ("é", 2), ("😀", 4), ("\ud83d", 3)],
+)
+def test_estimate_of_a_text_is_its_bytes(text: str, expected: int) -> None:
+    assert weight(TextPart(text)) == expected
+    result = weight(ToolResult("id", "view", text)) - weight(ToolResult("id", "v", ""))
+    assert result == expected
+    call = weight(ToolCall("id", "view", text)) - weight(ToolCall("id", "view", ""))
+    assert call == expected
+
+
+def test_estimate_counts_names_and_ids() -> None:
+    short, long = ToolCall("i", "n", "{}"), ToolCall("i" * 9, "n" * 9, "{}")
+    assert weight(long) - weight(short) == 16
+    assert weight(short) > len("in{}")
+
+
+def test_estimate_of_a_message_exceeds_its_parts() -> None:
+    one, two = user("ab"), (user("a"), user("b"))
+    assert sum(map(weigh, two)) > weigh(one)
+
+
+def test_estimate_of_an_image_does_not_depend_on_its_size() -> None:
+    large = ImagePart("image/png", PNG.data * 1000)
+    assert weight(PNG) == weight(large) == IMAGE_WEIGHT
+    assert has_images([user("a"), Message(Role.USER, (TextPart("b"), PNG))])
+    assert not has_images([user("a"), user("b")])
+
+
+def test_estimate_of_result_images_is_that_of_others() -> None:
+    plain = ToolResult("i", "view", "ok")
+    shown = ToolResult("i", "view", "ok", images=(PNG, PNG))
+    assert weight(shown) - weight(plain) == 2 * IMAGE_WEIGHT
+    assert has_images([Message(Role.TOOL, (shown,))])
+    assert not has_images([Message(Role.TOOL, (plain,))])
+
+
+@pytest.mark.parametrize(
+    ("rest", "expected"),
+    [(TextPart("Yes."), 0), (ToolCall("i", "view", "{}"), 27)],
+    ids=["beside text", "beside a call"],
+)
+def test_estimate_counts_thinking_where_it_is_sent(rest: Part, expected: int) -> None:
+    thinking = Message(Role.ASSISTANT, (ThinkingPart("Hm." * 9), rest))
+    silent = Message(Role.ASSISTANT, (rest,))
+    assert weigh_said(thinking) == weigh_said(silent) == weigh(silent)
+    assert weigh(thinking) == weigh(silent) + expected
+
+
+def test_estimate_counts_the_schemas_of_tools() -> None:
+    small = ToolDefinition("view", "Shows.", {"type": "object"})
+    large = ToolDefinition("view", "Shows.", {"type": "object", "title": "x" * 500})
+    assert weigh_tools([]) == 0
+    assert 500 < weigh_tools([large]) - weigh_tools([small]) < 520
+    assert weigh_tools([small, small]) == 2 * weigh_tools([small])

@@ -1,0 +1,181 @@
+"""The window and the ratio: who tells them, and what is believed."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from byok.upstream.window.estimate import BYTES_A_TOKEN, WindowLimits
+
+K = 1000
+
+
+@pytest.mark.parametrize(
+    ("configured", "learned", "told", "window"),
+    [
+        (0, 0, 0, 0),
+        (0, 0, 32 * K, 32 * K),
+        (0, 8 * K, 32 * K, 8 * K),  # a refusal knows better than a list
+        (0, 64 * K, 32 * K, 64 * K),
+        (16 * K, 0, 32 * K, 16 * K),  # the user too
+        (16 * K, 8 * K, 32 * K, 8 * K),
+        (16 * K, 64 * K, 0, 16 * K),
+    ],
+)
+def test_limit_sources_and_their_precedence(
+    configured: int, learned: int, told: int, window: int
+) -> None:
+    assert WindowLimits(configured, learned).window(told) == window
+
+
+def test_limits_without_a_context_window_are_unknown() -> None:
+    assert WindowLimits().room() == WindowLimits().room(max_tokens=500) == 0
+
+
+def test_limits_reserve_room_for_the_answer() -> None:
+    limits = WindowLimits(32_768)
+    usual = limits.room()
+    assert 0.9 * (32_768 - 4096) < usual / BYTES_A_TOKEN < 32_768 - 4096
+    assert limits.room(max_tokens=1000) > usual > limits.room(max_tokens=8000)
+    assert WindowLimits(8000).room() / BYTES_A_TOKEN > 0.9 * 7000
+    # Who wants longer answers than fit still gets to say something.
+    assert limits.room(max_tokens=10**6) / BYTES_A_TOKEN > 0.9 * 16_384
+
+
+def test_limits_learn_the_token_ratio_from_usage() -> None:
+    limits = WindowLimits(32_768)
+    assert limits.learn_from_count(20 * K, 10 * K)
+    assert limits.ratio == 2.0, "it falls at once"
+    assert limits.learn_from_count(40 * K, 10 * K)
+    assert 2.0 < limits.ratio < 3.0, "and rises slowly"
+    for _ in range(50):
+        limits.learn_from_count(40 * K, 10 * K)
+    assert limits.ratio == pytest.approx(4.0, abs=0.01)
+
+
+def test_limits_learn_nothing_from_a_short_prompt() -> None:
+    limits = WindowLimits()
+    assert limits.learn_from_count(100, 400)
+    assert limits.learn_from_count(10, 0)
+    assert limits.ratio == BYTES_A_TOKEN
+
+
+def test_limits_reject_a_usage_far_too_small() -> None:
+    limits = WindowLimits()
+    assert not limits.learn_from_count(500 * K, 4096)
+    assert limits.ratio == BYTES_A_TOKEN
+
+
+@pytest.mark.parametrize(
+    ("weight", "tokens", "told", "believed"),
+    [
+        (26 * K, 4096, 4096, False),  # 6.3 bytes a token: cut
+        (16 * K, 4090, 4096, True),  # 3.9: cut, or a lighter tokenizer
+        (26 * K, 4096, 0, True),  # nobody knows the window
+        (30 * K, 41, 0, False),  # whole messages were left out
+    ],
+)
+def test_limits_are_never_calibrated_by_what_may_be_cut(
+    weight: int, tokens: int, told: int, believed: bool
+) -> None:
+    limits = WindowLimits()
+    assert limits.learn_from_count(weight, tokens, told) is believed
+    assert limits.ratio == BYTES_A_TOKEN
+
+
+def test_a_setting_above_the_real_window_does_not_hide_a_cut() -> None:
+    limits = WindowLimits(32 * K)
+    assert not limits.learn_from_count(25 * K, 4000, 4096)
+    assert limits.ratio == BYTES_A_TOKEN
+
+
+def test_limits_grow_when_a_longer_prompt_was_answered() -> None:
+    limits = WindowLimits(0, 4 * K)
+    limits.learn_from_count(28 * K, 8 * K)
+    assert limits.learned == 8 * K
+    limits.learn_from_count(7 * K, 2 * K)
+    assert limits.learned == 8 * K
+
+
+def test_limits_adopt_the_numbers_of_a_refusal() -> None:
+    limits = WindowLimits()
+    limits.learn_from_refusal(100 * K, 32_768, 40 * K)
+    assert (limits.learned, limits.ratio) == (32_768, 2.5)
+    limits.learn_from_refusal(100 * K, 65_536, 20 * K)
+    assert (limits.learned, limits.ratio) == (65_536, 5.0)
+
+
+def test_limits_correct_the_token_ratio_after_an_unexpected_refusal() -> None:
+    limits = WindowLimits(10 * K)
+    limits.learn_from_refusal(28 * K, 10 * K, None)
+    assert limits.ratio == pytest.approx(2.8)
+    limits.learn_from_refusal(
+        350 * K, 10 * K, None
+    )  # this one was too long by any count
+    assert limits.ratio == pytest.approx(2.8)
+
+
+def test_limits_learn_the_answer_reserve_from_a_refusal_of_what_fits() -> None:
+    """A setting of the upstream's own may ask for longer answers than byok knows of."""
+    limits = WindowLimits(32 * K)
+    before = limits.room()
+    limits.learn_from_refusal(round(3.5 * 20 * K), 32 * K, 20 * K)
+    assert limits.room() < 0.95 * 20 * K * limits.ratio + 1 < before
+    limits.learn_from_refusal(round(3.5 * 50 * K), 32 * K, 50 * K)
+    assert limits.answer == 12 * K
+
+
+def test_limits_shrink_with_each_refusal_without_a_number() -> None:
+    limits = WindowLimits()
+    rooms = []
+    weight = 400 * K
+    for _ in range(6):
+        limits.learn_from_refusal(weight, None, None)
+        rooms.append(limits.room())
+        weight = limits.room()
+    assert rooms[0] < 0.7 * 400 * K
+    assert all(b < a * 0.7 for a, b in pairwise(rooms[:5]))
+    limits.learn_from_refusal(10, None, None)
+    assert limits.window() >= 1000, "one odd refusal does not end all conversations"
+
+
+def test_limits_try_a_guess_upwards_as_answers_come() -> None:
+    limits = WindowLimits()
+    limits.learn_from_refusal(40 * K, None, None)  # a whim: it takes far more
+    low = limits.window()
+    limits.learn_from_count(1 * K, 0)
+    assert limits.window() == low, "a short prompt tells nothing"
+    for _ in range(12):
+        limits.learn_from_count(limits.room(), 0)
+    assert limits.window() > 8 * low
+    limits.learn_from_refusal(40 * K, 16 * K, None)
+    limits.learn_from_count(limits.room(), 0)
+    assert limits.window() == 16 * K, "a number is no guess"
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 10**7),
+            st.none() | st.integers(64, 10**7),
+            st.none() | st.integers(64, 10**7),
+        )
+    )
+)
+def test_limits_stay_plausible_whatever_was_learned(
+    told: list[tuple[int, int | None, int | None]],
+) -> None:
+    limits = WindowLimits()
+    for weight, window, counted in told:
+        limits.learn_from_refusal(weight, window, counted)
+        limits.learn_from_count(weight, counted or 0)
+        assert 1.0 <= limits.ratio <= 8.0
+        assert 0 < limits.room() < limits.window() * limits.ratio
+
+
+@pytest.mark.parametrize("count", [-1, 0, 1_200_001, 10**15, 2**63])
+def test_limits_reject_an_impossible_usage(count: int) -> None:
+    limits = WindowLimits(learned=100_000)
+    assert limits.learn_from_count(300_000, count)
+    assert limits == WindowLimits(learned=100_000)

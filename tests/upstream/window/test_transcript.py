@@ -1,0 +1,114 @@
+"""A conversation as text: everything in it, and never longer than wanted."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from byok.core.chat import Message, Role, TextPart, ThinkingPart, ToolCall, ToolResult
+from byok.core.prompts.prompt_set import shipped_prompts
+from byok.core.purposes import SUMMARY_HOLDS
+from byok.upstream.window.transcript import (
+    instruction,
+    outline,
+    summary_message,
+    transcript,
+)
+from tests.fakes.histories import PNG, agent, histories, step, user
+
+TALK = (
+    Message(Role.USER, (TextPart("Fix it."), PNG)),
+    Message(
+        Role.ASSISTANT,
+        (ThinkingPart("Hm."), TextPart("I look."), ToolCall("c", "view", '{"a": 1}')),
+    ),
+    *step(7, "2 failed"),
+)
+
+
+def test_transcript_names_who_said_and_did_what() -> None:
+    assert transcript(TALK, 5000).splitlines() == [
+        "User: Fix it.",
+        "User: (a picture)",
+        "Assistant: I look.",
+        'Assistant calls view: {"a": 1}',
+        'Assistant calls view: {"path": "src/7.rs"}',
+        "Result of view: 2 failed",
+    ]
+
+
+def test_transcript_marks_an_earlier_summary() -> None:
+    message = summary_message("The lexer is done.", (TextPart("Port it."),))
+    assert transcript([message], 5000).splitlines() == [
+        "Summary of what was before: The lexer is done.",
+        "User: Port it.",
+    ]
+
+
+def test_transcript_shows_the_ends_of_a_result() -> None:
+    shown = transcript(step(1, "begins " + "x" * 90_000 + " ends"), 50_000)
+    assert "begins" in shown
+    assert shown.endswith(" ends")
+    assert len(shown) < 2000
+
+
+@settings(max_examples=150)
+@given(histories(), st.integers(2000, 20_000))
+def test_transcript_is_about_as_long_as_requested(
+    body: tuple[Message, ...], longest: int
+) -> None:
+    assert len(transcript(body, longest)) <= longest
+    assert len(outline(body, longest)) <= longest
+
+
+def test_transcript_mentions_errors_and_images_of_results() -> None:
+    failed = ToolResult("c", "view", "No.", is_error=True)
+    shown = ToolResult("d", "open", "Opened.", images=(PNG,))
+    found = [Message(Role.TOOL, (part,)) for part in (failed, shown)]
+    assert transcript(found, 5000).splitlines() == [
+        "Error of view: No.",
+        "Result of open (with a picture): Opened.",
+    ]
+
+
+def test_transcript_keeps_small_entries_whole() -> None:
+    shown = transcript((user("w" * 3000), *agent(9, 1100)[1:], user("Why?")), 6000)
+    assert shown.endswith("User: Why?")
+    assert len(shown) <= 6000
+
+
+def test_transcript_of_too_many_steps_keeps_the_first_and_most_of_the_last() -> None:
+    shown = transcript(agent(300, 900), 12_000).splitlines()
+    assert shown[0] == "User: Port it."
+    assert any(line.startswith("Result of view: 299 ") for line in shown[-3:])
+    assert 80 < len(shown) <= 3 * 100  # a result is on up to three lines
+    assert sum("left out here" in line for line in shown) == 1
+    assert max(map(len, shown)) < 150
+
+
+def test_summary_instruction_says_what_to_keep_and_how_long() -> None:
+    told = instruction(7000, shipped_prompts())
+    assert SUMMARY_HOLDS in told
+    assert "at most 1000 words" in told
+
+
+def test_outline_without_a_model_lists_words_and_tools() -> None:
+    body = (*agent(3, 10, task="Port  it\nnow."), *TALK)
+    assert outline(body, 5000) == (
+        "The user said:\n- Port it now.\n- Fix it.\n\n"
+        "The assistant called these tools: view (5)."
+    )
+
+
+def test_outline_keeps_the_summary_before_it() -> None:
+    message = summary_message("The lexer is done.", (TextPart("Port it."),))
+    shown = outline([message, *step(1, "r")], 5000)
+    assert shown.startswith("The lexer is done.\n\nThe user said:\n- Port it.")
+
+
+def test_outline_of_long_words_is_short() -> None:
+    said = [user("Please " + "do " * 900 + "it.") for _ in range(200)]
+    assert len(outline(said, 5000)) <= 5000
+    assert len(outline(said[:1], 5000)) < 400
+
+
+def test_transcript_of_nothing_is_empty() -> None:
+    assert transcript([], 100) == outline([], 100) == ""
