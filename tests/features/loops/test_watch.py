@@ -6,7 +6,7 @@ from itertools import cycle, islice
 import pytest
 
 from byok.features.loops.settings import LoopSettings
-from byok.features.loops.watch import AnsweredCall, LoopWatch
+from byok.features.loops.watch import AnsweredCall, Loop, LoopKind, LoopWatch
 from tests.fakes.linear import check_linear
 
 LIMITS = LoopSettings()
@@ -226,3 +226,70 @@ def test_a_long_history_takes_linear_time() -> None:
             watch.add_step([failing(f"{n % 7}"), success(f"{n % 50}"), success(f"{n}")])
 
     check_linear(run, 1000)
+
+
+def call(arguments: str, name: str = "t", content: str = "") -> AnsweredCall:
+    return AnsweredCall(name, arguments, content)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        ('{"a": 1, "b": 2}', '{"b":2,"a":1}', True),
+        ('{"a": {"x": 1, "y": 2}}', '{"a": {"y": 2, "x": 1}}', True),
+        ('{"a": [1, 2]}', '{"a": [2, 1]}', False),
+        ('{"a": "1"}', '{"a": 1}', False),
+        ('{"a": "\\u00e4"}', '{"a": "ä"}', True),
+        ("not json", "not json", True),
+        ("not json", "not  json", False),
+        ("\ud83d", "\ud83d", True),
+        ("[" * 2000, "[" * 2000, True),
+        ("", "{}", False),
+    ],
+)
+def test_arguments_are_compared_by_value(one: str, other: str, equal: bool) -> None:
+    assert (call(one).key == call(other).key) is equal
+
+
+def test_tool_and_arguments_are_told_apart() -> None:
+    assert call("bc", name="a").key != call("c", name="ab").key
+
+
+def test_an_error_is_no_result_with_the_same_words() -> None:
+    good = AnsweredCall("t", "{}", "x")
+    bad = AnsweredCall("t", "{}", "x", is_error=True)
+    assert good.result != bad.result
+
+
+def test_a_strangers_words_are_shown_short_and_on_one_line() -> None:
+    odd = AnsweredCall("n\x1b[2J" * 99, '{"a":\n "\u202e"}', "\n\n no\nsuch \x07" * 99)
+    for shown in (odd.shown, odd.shown_name, odd.shown_error):
+        assert len(shown) < 400
+        assert shown.isprintable()
+    assert call("{}").shown_error == "no result"
+
+
+CALL = AnsweredCall("edit", '{"path": "a.py"}', "No such text.\nMore.", is_error=True)
+
+
+@pytest.mark.parametrize("kind", LoopKind)
+@pytest.mark.parametrize("ends", [False, True])
+def test_sentences_are_one_line_and_say_how_often(kind: LoopKind, ends: bool) -> None:
+    loop = Loop(kind, 7, CALL, ends)
+    assert loop.fact == f"{'ended' if ends else 'warned'}-{kind}-7"
+    assert loop.for_model.startswith("\n\n[Note from byok: ")
+    assert "\n" not in loop.for_model.strip()
+    assert "7" in loop.for_model
+    assert "7" in loop.for_user
+    assert "[loops]" in loop.for_user
+
+
+def test_the_model_is_told_the_call_and_the_failure_and_the_user_only_the_tool() -> (
+    None
+):
+    loop = Loop(LoopKind.FAILING, 3, CALL, ends=True)
+    assert 'edit with {"path": "a.py"} has failed 3 times' in loop.for_model
+    assert 'last with "No such text. More."' in loop.for_model
+    assert "edit failed 3 times" in loop.for_user
+    assert "a.py" not in loop.for_user
+    assert "No such" not in loop.for_user
