@@ -3,15 +3,12 @@
 import json
 
 import pytest
-from hypothesis import given
 
 from byok.core.chat import ChatRequest, Message, Role, TextPart, ToolDefinition
 from byok.core.events import StreamEvent, TextDelta
 from byok.core.stage import drain
 from byok.dialects.base import Dialect, Target
-from byok.dialects.model_facts import ModelFacts
 from byok.dialects.registry import DIALECTS
-from tests.fakes.slices import CUTS, cut
 from tests.fakes.trial_dialect.dialect import TrialDialect
 
 CHAT = ChatRequest(
@@ -25,14 +22,6 @@ OPENAI = b"".join(
         {"delta": {"content": "i."}, "finish_reason": "stop"},
     )
 )
-TRIAL = b"".join(
-    json.dumps(line, ensure_ascii=False).encode() + b"\r\n"
-    for line in (
-        {"text": "H😀"},
-        {"text": "i."},
-        {"over": "end", "read": 1, "written": 1},
-    )
-)
 
 
 def read(dialect: Dialect, pieces: list[bytes]) -> list[StreamEvent]:
@@ -41,20 +30,6 @@ def read(dialect: Dialect, pieces: list[bytes]) -> list[StreamEvent]:
     events = list(drain(dialect.reader(sent), pieces))
     text = "".join(event.text for event in events if isinstance(event, TextDelta))
     return [TextDelta(text), *(e for e in events if not isinstance(e, TextDelta))]
-
-
-@pytest.mark.parametrize(
-    ("dialect", "answer"),
-    [(DIALECTS["openai_chat"](""), OPENAI), (TrialDialect(), TRIAL)],
-    ids=["openai_chat", "trial"],
-)
-@given(places=CUTS)
-def test_a_reader_gives_the_same_events_for_any_slicing(
-    dialect: Dialect, answer: bytes, places: list[int]
-) -> None:
-    whole = read(dialect, [answer])
-    assert whole[0] == TextDelta("H😀i.")
-    assert read(dialect, cut(answer, places)) == whole
 
 
 @pytest.mark.parametrize("name", [*DIALECTS, "trial"])
@@ -71,23 +46,3 @@ def test_a_dialect_reads_any_json_as_a_list_of_models(name: str, body: object) -
     dialect = {**DIALECTS, "trial": TrialDialect.of}[name]("mistral")
     assert dialect.read_models(body).next_path == ""
     assert dialect.read_probe(body, "m").id == "m"
-
-
-class Minimal(TrialDialect):
-    """A dialect that defines no more than it must."""
-
-    url = Dialect.url
-    probes = Dialect.probes
-    read_probe = Dialect.read_probe
-    presumed_remedies = Dialect.presumed_remedies
-
-
-def test_a_dialect_gets_the_rest_for_nothing() -> None:
-    dialect = Minimal()
-    assert dialect.url("https://h/base", "a?b=c") == "https://h/base/a?b=c"
-    assert dialect.probes("m") == ()
-    assert dialect.read_probe({}, "m") == ModelFacts("m")
-    assert dialect.presumed_remedies(ModelFacts("m")) == ()
-    assert not dialect.sends_thoughts
-    assert not dialect.serves
-    assert not dialect.second_best

@@ -7,10 +7,8 @@ from byok.dialects.default_models import (
     choose_chat_model,
     choose_job_model,
     find_closest,
-    patterns_of,
 )
 from byok.dialects.model_facts import ModelFacts
-from byok.dialects.presets import PRESETS
 
 
 def facts(names: str) -> list[ModelFacts]:
@@ -108,13 +106,6 @@ def test_a_model_that_takes_no_tools_is_no_default_where_another_does() -> None:
     assert choose_chat_model("openai", models) == "x"
     assert choose_chat_model("openai", models[:2]) == "gpt-9"
     assert choose_chat_model("openai", models[1:2]) == "gpt-8"
-
-
-@pytest.mark.parametrize("vendor", PRESETS)
-def test_every_vendor_has_patterns(vendor: str) -> None:
-    patterns = patterns_of(vendor)
-    assert patterns.chat
-    assert PRESETS[vendor].local == (not patterns.small) or vendor in ("stepfun",)
 
 
 CLOSEST = {

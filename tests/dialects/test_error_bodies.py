@@ -114,43 +114,6 @@ def test_error_body_message_is_found(body: Any, message: str, code: str) -> None
     assert error_text(body) == (message, code)
 
 
-@pytest.mark.parametrize(
-    ("message", "status", "code", "retryable"),
-    [
-        ("Incorrect API key provided", 401, "upstream_auth", False),
-        ("Country not supported", 403, "upstream_region", False),
-        ("The model `x` does not exist", 404, "upstream_not_found", False),
-        ("Rate limit reached", 429, "upstream_rate_limit", True),
-        ("You exceeded your current quota", 429, "upstream_quota", False),
-        ("Your credit balance is too low", 400, "upstream_quota", False),
-        ("maximum context length is 8192 tokens", 400, "context_length", False),
-        ("Prompt is too long: 210000 tokens", 400, "context_length", False),
-        (
-            "request exceeds the available context size",
-            500,
-            "context_length",
-            False,
-        ),
-        ("gemma does not support tools", 400, "upstream_no_tools", False),
-        ("Bad request", 400, "upstream_refused", False),
-        ("Internal error", 500, "upstream_failed", True),
-        ("Overloaded", 529, "upstream_overloaded", True),
-        ("Something in the stream", 0, "upstream_failed", True),
-        ("maximum context length", 0, "context_length", False),
-    ],
-)
-def test_error_body_of_a_refusal_gives_its_class(
-    message: str, status: int, code: str, retryable: bool
-) -> None:
-    error = refusal_of({"error": {"message": message}}, status)
-    assert (error.code, error.retryable) == (code, retryable)
-    assert error.upstream_status == status
-    assert message in str(error)
-    assert error.status == 422
-    if code != "upstream_refused":
-        assert error.hint
-
-
 @pytest.mark.parametrize("field", ["code", "type", "status"])
 def test_error_body_code_tells_as_much_as_the_message(field: str) -> None:
     body = {"error": {"message": "Sorry", field: "context_length_exceeded"}}
@@ -271,13 +234,6 @@ def test_error_body_of_a_plan_has_its_reset_and_is_not_passed_on_as_a_wait() -> 
     assert (error.kind, error.retryable) == ("upstream_quota", False)
     assert (error.retry_after, error.status) == (13_872, 422)
     assert "4 h" in error.hint
-
-
-def test_error_body_retry_after_counts_for_rate_limits_only() -> None:
-    for message in ("Insufficient balance: retry in 5s.", "Bad field."):
-        error = refusal_of({"error": {"message": message}}, 400)
-        assert error.retry_after is None
-        assert not error.retryable
 
 
 def check_sentence(error: UpstreamRefused) -> None:

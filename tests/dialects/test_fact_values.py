@@ -12,13 +12,11 @@ from byok.dialects.model_facts import (
     ModelFacts,
     Price,
     Replay,
-    read_count,
     read_dollars,
     read_efforts,
     read_facts,
     read_flag,
     read_number,
-    read_output,
     read_window,
     write_facts,
 )
@@ -61,10 +59,6 @@ def test_facts_may_be_any_json(value: Any) -> None:
     assert read_facts("m", write_facts(facts)) == facts
 
 
-def test_facts_that_are_no_object_are_unknown() -> None:
-    assert read_facts("m", [1]) == ModelFacts("m")
-
-
 @pytest.mark.parametrize(
     "odd", [0, -1, True, 5, 2**40, 10**400, "x", "1e99", 1.5, None, [1], float("nan")]
 )
@@ -75,11 +69,6 @@ def test_a_window_that_cannot_be_one_is_unknown(odd: Any) -> None:
 @pytest.mark.parametrize("value", [32_768, 32_768.0, "32768", " 32768 "])
 def test_a_window_may_be_a_string(value: Any) -> None:
     assert read_window(value) == 32_768
-
-
-def test_an_answer_may_be_shorter_than_any_window() -> None:
-    assert (read_output(448), read_output(2)) == (448, 0)
-    assert read_count(7, 1, 6) == 0
 
 
 @pytest.mark.parametrize("odd", ["", "１", "9" * 40, "inf", "-1", None, {}, False])

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from byok.dialects.known_models import EMPTY_TABLE, ModelTable, read_table
+from byok.dialects.known_models import ModelTable, read_table
 from byok.dialects.model_facts import ModelFacts, Price
 from tests.fakes.values import VALUES
 
@@ -86,11 +86,6 @@ def test_prices_are_stale_after_ninety_days() -> None:
     assert TABLE.is_stale(date(2026, 12, 31))
 
 
-def test_an_empty_table_knows_nothing() -> None:
-    assert EMPTY_TABLE.facts("openai", "gpt-5") == ModelFacts("gpt-5")
-    assert EMPTY_TABLE.is_stale(date(2026, 1, 1))
-
-
 @pytest.mark.parametrize(
     "value",
     [
@@ -106,11 +101,6 @@ def test_an_empty_table_knows_nothing() -> None:
 def test_what_is_no_table_is_refused(value: Any) -> None:
     with pytest.raises(ValueError):
         read_table(value)
-
-
-def test_a_row_that_is_no_list_tells_nothing() -> None:
-    table = ModelTable({"openai": {"m": "odd"}})
-    assert table.facts("openai", "m") == ModelFacts("m")
 
 
 @given(VALUES)

@@ -61,11 +61,6 @@ def test_vectors_without_an_index_are_in_order() -> None:
     assert read_embeddings(raw, 2) == [array("f", A), array("f", B)]
 
 
-def test_both_encodings_may_be_in_one_answer() -> None:
-    raw = answer(item(0, encode(A)), item(1, B))
-    assert read_embeddings(raw, 2, dimensions=2) == [array("f", A), array("f", B)]
-
-
 NAN = encode([1.0, float("nan")])
 INFINITE = encode([1.0, float("-inf")])
 WRONG: list[tuple[str, bytes, str]] = [

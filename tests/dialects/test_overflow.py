@@ -1,13 +1,11 @@
 """The numbers in the refusals of conversations that are too long."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from byok.core.errors import ContextLengthExceeded, UpstreamRefused
 from byok.dialects import rate_limits
@@ -201,13 +199,6 @@ TOLD: dict[str, tuple[str, Overflow]] = {
 
 
 @pytest.mark.parametrize(("text", "told"), TOLD.values(), ids=TOLD)
-def test_context_overflow_numbers_are_read_from_the_text(
-    text: str, told: Overflow
-) -> None:
-    assert overflow_of(text, None) == told
-
-
-@pytest.mark.parametrize(("text", "told"), TOLD.values(), ids=TOLD)
 def test_context_overflow_error_carries_the_numbers(text: str, told: Overflow) -> None:
     error = refusal_of({"error": {"message": text}}, 400)
     assert isinstance(error, ContextLengthExceeded)
@@ -233,21 +224,9 @@ def test_context_overflow_fields_may_hold_anything(one: Any, other: Any) -> None
     assert all(n is None or 64 <= n < 2**31 for n in (told.window, told.counted))
 
 
-@given(st.text("0123456789,_ >()[]:", max_size=80))
-def test_context_overflow_text_may_be_anything(text: str) -> None:
-    overflow_of(f"prompt is too long: {text} tokens > {text} maximum", None)
-
-
 ROWS = [
     (name, row) for name in ("_WINDOW", "_COUNTED") for row in vars(rate_limits)[name]
 ]
-
-
-@pytest.mark.parametrize(("table", "row"), ROWS, ids=[row for _, row in ROWS])
-def test_context_overflow_patterns_are_all_needed(table: str, row: str) -> None:
-    others = [other for other in vars(rate_limits)[table] if other != row]
-    found = [text.lower() for text, _ in TOLD.values() if re.search(row, text.lower())]
-    assert [t for t in found if not any(re.search(o, t) for o in others)]
 
 
 @pytest.mark.shared

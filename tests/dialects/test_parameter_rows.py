@@ -14,9 +14,7 @@ from byok.dialects.remedies import (
     drop_parameter,
     drop_row,
     find_remedy,
-    has_parameter,
     lower_row,
-    read_parameter,
     rename_parameter,
     rename_row,
     set_parameter,
@@ -43,24 +41,6 @@ def refused(
 
 
 @pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        ("seed", 7),
-        ("options.num_ctx", 4096),
-        ("options.deep.er", True),
-        ("a.b", 1),
-        ("alone.one", None),
-        ("options.missing", None),
-        ("seed.more", None),
-        ("missing", None),
-    ],
-)
-def test_a_parameter_is_read_wherever_it_is(path: str, value: Any) -> None:
-    assert read_parameter(BODY, path) == value
-    assert has_parameter(BODY, path) is ("missing" not in path and "more" not in path)
-
-
-@pytest.mark.parametrize(
     ("path", "gone"),
     [
         ("seed", {"seed"}),
@@ -74,22 +54,6 @@ def test_a_dropped_parameter_takes_an_empty_object_with_it(
     path: str, gone: set[str]
 ) -> None:
     assert BODY.keys() - drop_parameter(BODY, path).keys() == gone
-
-
-def test_a_nested_parameter_is_dropped_alone() -> None:
-    options = drop_parameter(BODY, "options.num_ctx")["options"]
-    assert options == {"num_predict": 900, "deep": {"er": True}}
-    assert drop_parameter(BODY, "options.deep.er")["options"].keys() == {
-        "num_ctx",
-        "num_predict",
-    }
-    assert "num_ctx" in BODY["options"]  # type: ignore[operator]
-
-
-def test_a_parameter_is_set_wherever_it_is() -> None:
-    assert set_parameter({}, "a.b.c", 1) == {"a": {"b": {"c": 1}}}
-    assert set_parameter({"a": 5}, "a.b", 1) == {"a": {"b": 1}}
-    assert set_parameter(BODY, "options.num_ctx", 1)["options"]["num_predict"] == 900
 
 
 def test_a_renamed_parameter_keeps_its_value_and_its_place() -> None:
@@ -157,12 +121,3 @@ def test_another_parameter_at_fault_comes_before_a_new_name() -> None:
 )
 def test_a_lowered_cap_teaches_the_longest_answer(what: str, facts: ModelFacts) -> None:
     assert TABLE["lower"].teaches(Remedy("lower", what, "256")) == facts
-
-
-def test_a_number_is_lowered_and_never_raised() -> None:
-    lower = Remedy("lower", "options.num_predict", "256")
-    body, _ = change_body(TABLE, BODY, [lower])
-    assert body["options"]["num_predict"] == 256
-    again, _ = change_body(TABLE, set_parameter(body, lower.what, 9), [lower])
-    assert again["options"]["num_predict"] == 9
-    assert change_body(TABLE, {"seed": 1}, [lower])[0] == {"seed": 1}

@@ -10,9 +10,7 @@ from byok.dialects.presets import (
     OLLAMA,
     OPENAI_COMPATIBLE,
     PRESETS,
-    Preset,
     find_preset,
-    preset_of,
     vendor_of,
 )
 from byok.dialects.registry import DIALECTS
@@ -44,10 +42,6 @@ def test_preset_of_a_hosted_service_names_its_key_variable(name: str) -> None:
     assert re.fullmatch(r"([A-Z]+_)+(KEY|TOKEN(_[A-Z]+)?)|", preset.key_env)
 
 
-def test_preset_without_a_base_url_is_azure_only() -> None:
-    assert set(PRESETS) - set(ADDRESSED) == {"azure"}
-
-
 def test_presets_share_no_base_url_and_no_variable() -> None:
     urls = [preset.base_url for preset in PRESETS.values()]
     keys = [p.key_env for p in PRESETS.values() if p.key_env and not p.only_by_name]
@@ -61,11 +55,6 @@ def test_a_preset_has_addresses_of_one_origin_for_known_dialects(name: str) -> N
     assert preset.addresses.keys() <= DIALECTS.keys()
     assert preset.addresses[preset.dialect] == preset.base_url
     assert all(map(preset.is_at, filter(None, preset.addresses.values())))
-
-
-def test_the_first_address_of_a_preset_is_the_one_in_use() -> None:
-    preset = Preset({"b": "https://h/b", "a": "https://h/a"})
-    assert (preset.dialect, preset.base_url) == ("b", "https://h/b")
 
 
 @pytest.mark.parametrize(
@@ -110,8 +99,3 @@ def test_another_address_of_a_vendor_is_used_only_by_name() -> None:
     shared = [p for p in others.values() if p.key_env == PRESETS[p.vendor].key_env]
     assert shared
     assert all(preset.only_by_name for preset in shared)
-
-
-def test_a_type_without_a_preset_has_no_address() -> None:
-    assert preset_of(OPENAI_COMPATIBLE).base_url == ""
-    assert preset_of("groq") is PRESETS["groq"]

@@ -10,7 +10,6 @@ from byok.dialects.rate_limits import (
     quotas_exceeded,
     read_retry_after,
     requested_wait,
-    wait_in_words,
 )
 from tests.fakes.values import VALUES
 
@@ -79,20 +78,6 @@ def test_rate_limit_names_every_exhausted_quota() -> None:
     assert quotas_exceeded({"details": "x"}) == ""
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0.02, "1 s"),
-        (36.2, "37 s"),
-        (119.0, "119 s"),
-        (864, "15 min"),
-        (3600, "60 min"),
-    ],
-)
-def test_rate_limit_wait_is_written_in_words(seconds: float, words: str) -> None:
-    assert wait_in_words(seconds) == words
-
-
 @given(VALUES, VALUES)
 def test_rate_limit_details_may_be_any_json(error: Any, detail: Any) -> None:
     for found in (error, {"details": error}, {"details": [detail]}):
@@ -135,10 +120,6 @@ def test_retry_after_is_read(value: str, seconds: float | None) -> None:
 def test_retry_after_ms_is_more_exact(milliseconds: str, seconds: float) -> None:
     headers = {"retry-after-ms": milliseconds, "retry-after": "7"}
     assert read_retry_after(headers, NOW) == seconds
-
-
-def test_retry_after_is_none_without_a_header() -> None:
-    assert read_retry_after({}, NOW) is None
 
 
 @pytest.mark.parametrize(

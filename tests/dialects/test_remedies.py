@@ -64,11 +64,6 @@ def test_new_remedies_are_told_in_one_sentence() -> None:
     assert told == ("Left out: c.",)
 
 
-def test_a_remedy_that_changed_nothing_is_not_told() -> None:
-    remedies = [Remedy("first", "z")]
-    assert change_body(TABLE, BODY, remedies, new=remedies) == (BODY, ())
-
-
 @pytest.mark.parametrize(("agent", "told"), [(True, 1), (False, 0)])
 def test_a_remedy_for_agents_is_told_to_them_alone(agent: bool, told: int) -> None:
     row = RemedyRow(named_word, without_word, "No {what}.", is_for_agents=True)
@@ -101,26 +96,3 @@ def test_a_remedy_that_would_not_change_the_conversation_is_none() -> None:
 
 
 SWITCH = switch_row({"responses api": "responses", "v1/messages": "messages"})
-
-
-@pytest.mark.parametrize(
-    ("message", "dialects", "remedy"),
-    [
-        ("Use the Responses API.", ("responses",), Remedy("switch", "responses")),
-        ("Use the Responses API.", ("messages",), None),
-        ("Use the Responses API.", (), None),
-        (
-            "Only v1/messages, not the Responses API.",
-            ("messages",),
-            Remedy("switch", "messages"),
-        ),
-        ("Use something else.", ("responses", "messages"), None),
-    ],
-)
-def test_another_dialect_is_a_remedy_where_the_upstream_speaks_it(
-    message: str, dialects: tuple[str, ...], remedy: Remedy | None
-) -> None:
-    found = find_remedy({"switch": SWITCH}, refused(message, dialects=dialects))
-    assert found == remedy
-    if remedy:
-        assert change_body({"switch": SWITCH}, BODY, [remedy]) == (BODY, ())

@@ -1,7 +1,5 @@
 """Reasoning between think tags: told from text only at the start, however sliced."""
 
-from typing import Any
-
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -17,7 +15,7 @@ from byok.core.events import (
 )
 from byok.core.stage import drain
 from byok.dialects.think_tags import ThinkTags, tags_of
-from tests.fakes.slices import CUTS, cut, singles
+from tests.fakes.slices import CUTS, cut
 
 STOP = Finish(FinishReason.STOP)
 
@@ -80,13 +78,6 @@ def test_think_tags_at_the_start_become_thinking(
     assert split([text]) == (thought, said)
 
 
-@TABLE
-def test_think_tags_character_by_character_give_the_same(
-    text: str, thought: str, said: str
-) -> None:
-    assert split(singles(text)) == (thought, said)
-
-
 @settings(max_examples=200)
 @given(
     st.lists(
@@ -130,13 +121,6 @@ def test_think_tags_and_their_white_space_are_the_data_of_the_block(
     assert f"{tags[0]}{thought}{tags[1]}{rest}" == text
 
 
-@pytest.mark.parametrize(
-    "data", [{}, {"tags": None}, {"tags": ["<think>"]}, {"tags": ["<a>", "</a>"]}]
-)
-def test_think_tags_of_other_data_are_none(data: dict[str, Any]) -> None:
-    assert tags_of(data) is None
-
-
 def test_think_tags_pass_other_events_at_once() -> None:
     stage = ThinkTags()
     assert list(stage.feed(TextDelta("<thi"))) == []
@@ -151,10 +135,3 @@ def test_think_tags_give_held_text_when_the_stream_breaks() -> None:
         ThinkingDelta("a"),
         ThinkingDelta("</th"),
     ]
-
-
-def test_think_tags_do_not_hold_blanks_for_ever() -> None:
-    blanks = [TextDelta(" ")] * 2000
-    found = list(drain(ThinkTags(), blanks))
-    assert "".join(e.text for e in found if isinstance(e, TextDelta)) == " " * 2000
-    assert len(found) > 900

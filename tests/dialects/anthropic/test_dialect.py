@@ -5,8 +5,6 @@ from byok.core.errors import RefusalKind
 from byok.core.stage import drain
 from byok.dialects.anthropic.dialect import AnthropicMessages
 from byok.dialects.base import ErrorResponse, Target, UpstreamRequest
-from byok.dialects.presets import ANTHROPIC, PRESETS
-from byok.dialects.registry import DIALECTS
 from tests.fakes.messages_api import answer
 
 HI = ChatRequest((Message(Role.USER, (TextPart("Hi."),)),))
@@ -15,15 +13,6 @@ HI = ChatRequest((Message(Role.USER, (TextPart("Hi."),)),))
 @pytest.fixture
 def dialect() -> AnthropicMessages:
     return AnthropicMessages.of("anthropic")
-
-
-def test_it_is_registered_and_the_default_of_its_preset(
-    dialect: AnthropicMessages,
-) -> None:
-    assert DIALECTS[ANTHROPIC]("any") == dialect
-    preset = PRESETS["anthropic"]
-    assert preset.dialect == ANTHROPIC
-    assert list(preset.addresses) == [ANTHROPIC, "openai_chat"]
 
 
 def test_the_version_is_sent_with_and_without_a_key(dialect: AnthropicMessages) -> None:

@@ -9,7 +9,6 @@ from byok.core.chat import ImagePart, Origin, Role, TextPart, ThinkingPart, Tool
 from tests.fakes.histories import PNG
 from tests.fakes.messages_api import (
     CALL,
-    HERE,
     REDACTED,
     THOUGHT,
     assistant,
@@ -116,12 +115,6 @@ def test_fields_that_no_thinking_has_are_left_out(block: dict[str, Any]) -> None
     assert turn["content"][0] == block
 
 
-def test_a_signature_of_a_mebibyte_is_sent() -> None:
-    large = {**THOUGHT, "signature": "A" * 2**20}
-    _, turn, _ = messages(user("?"), assistant(thought(large), CALL), result())
-    assert turn["content"][0] == large
-
-
 def test_pieces_of_a_text_are_joined_and_blank_ones_left_out() -> None:
     _, turn, _ = messages(
         user("?"),
@@ -169,7 +162,3 @@ def test_results_and_pictures_have_no_place_in_the_assistants_turn() -> None:
     assert turn["content"] == [{"type": "text", "text": "x"}]
     (only,) = messages(said(Role.USER, CALL))
     assert only["content"] == [{"type": "text", "text": "(no text)"}]
-
-
-def test_the_origin_is_that_of_the_target() -> None:
-    assert thought(origin=HERE) == thought()

@@ -128,13 +128,6 @@ def test_what_the_facts_exclude_is_not_sent() -> None:
     assert len(first.notices) == 2
 
 
-def test_2000_tools_and_a_schema_of_10_mb_are_encoded() -> None:
-    large = {"type": "object", "description": "x" * 10**7}
-    tools = [ToolDefinition(f"t{n}", "", {"type": "object"}) for n in range(2000)]
-    body = encode(user("?"), tools=(*tools, ToolDefinition("big", "", large))).body
-    assert len(body["tools"]) == 2001
-
-
 BLOCKS = [THOUGHT, REDACTED, {"type": "thinking", "thinking": "unsigned"}, None]
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 GRADED = ModelFacts("m", thinking=True, adaptive_thinking=True, efforts=EFFORTS)

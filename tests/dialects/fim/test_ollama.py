@@ -7,7 +7,7 @@ from byok.core.events import Finish, FinishReason, TextDelta
 from byok.core.stage import drain
 from byok.dialects.base import Target
 from byok.dialects.fim.codecs import ollama_codecs
-from byok.dialects.fim.templates import OLLAMA_MODES, FimMode
+from byok.dialects.fim.templates import FimMode
 from tests.fakes.strict_ollama import broken_prompt_rules
 
 CHAT = ChatRequest(
@@ -64,7 +64,3 @@ def test_the_completion_is_read_from_lines() -> None:
         TextDelta("b"),
         Finish(FinishReason.LENGTH),
     ]
-
-
-def test_the_modes_with_a_codec_are_tried_before_a_chat() -> None:
-    assert [*ollama_codecs(), FimMode.CHAT] == [*OLLAMA_MODES]

@@ -312,13 +312,6 @@ def test_gemini_answer_that_is_no_object_is_refused() -> None:
         read(b"data: 7\n\n")
 
 
-def test_gemini_reader_ends_once() -> None:
-    stage = Gemini().reader(UpstreamRequest("", {}))
-    raw = stream(chunk({"text": "A"}, finish="STOP"))
-    assert [*stage.feed(raw), *stage.flush()] == [TextDelta("A"), STOP]
-    assert [*stage.flush()] == []
-
-
 @pytest.mark.parametrize("wrap", ["{}", "[{}]"])
 @pytest.mark.parametrize("event", ["", "event: error\n"])
 def test_gemini_error_inside_a_stream_comes_after_the_text(
@@ -380,17 +373,6 @@ def test_gemini_answer_of_another_protocol_is_named() -> None:
     with pytest.raises(UpstreamGarbled) as raised:
         read(stream({"choices": [{"delta": {"content": "A"}}]}))
     assert raised.value.code == "upstream_protocol"
-
-
-def test_gemini_signature_of_a_mebibyte_is_kept() -> None:
-    signature = "c2ln" * 2**18
-    _, thought, _ = read(
-        stream(
-            chunk({"text": "A"}),
-            chunk({"text": "", "thoughtSignature": signature}, finish="STOP"),
-        )
-    )
-    assert thought == ThinkingDelta("", kept(thoughtSignature=signature, chars=0))
 
 
 PARTS = st.one_of(

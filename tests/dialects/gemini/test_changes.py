@@ -28,13 +28,6 @@ ASKED = ("user", [{"text": "Go."}])
 STEP = (("model", [CALL | {"thoughtSignature": "c2ln"}]), ("user", [result()]))
 
 
-def test_the_functions_of_a_body_are_found() -> None:
-    tools = [{"functionDeclarations": [function("f"), function("g")]}, SEARCH]
-    found = remedies.read_tools(body(ASKED, *STEP, tools=tools))
-    assert [f["name"] for f in found] == ["f", "g"]
-    assert remedies.read_tools(body(ASKED, tools=7)) == []
-
-
 def test_schemas_are_narrowed_everywhere() -> None:
     schema = {"type": "object", "properties": {"x": {"const": "a"}}}
     plain = {"name": "g", "description": ""}

@@ -2,10 +2,8 @@
 
 from byok.dialects.gemini.answer import (
     FINISHED,
-    blocked_sentence,
     failure_of,
     filter_sentence,
-    unknown_sentence,
 )
 
 FILTERS = (
@@ -29,9 +27,3 @@ def test_every_reason_has_its_kind() -> None:
         assert filter_sentence(reason) == ""
     for reason in FINISHED:
         assert filter_sentence(reason) == "" and failure_of(reason) is None
-
-
-def test_sentences_have_the_words_of_the_api() -> None:
-    assert "(X). So it is. Say" in blocked_sentence("X", said="So it is.")
-    assert "  " not in blocked_sentence("SAFETY")
-    assert "(X)" in unknown_sentence("X")

@@ -154,12 +154,6 @@ def test_gemini_facts_say_what_is_left_out() -> None:
     assert "tools" not in encode(facts={"tools": False}, tools=tools).body
 
 
-def test_gemini_notices_are_shown_in_the_first_turn() -> None:
-    later = (QUESTION, Message(Role.ASSISTANT, (TextPart("A"),)), QUESTION)
-    chat = ChatRequest(later, sampling=Sampling(stop=tuple("abcdefg")))
-    assert encode_request(chat, Target("m")).notices == ()
-
-
 @pytest.mark.parametrize("schema", [None, {"type": "object"}])
 def test_gemini_json_answer(schema: Any) -> None:
     sent = encode("m", json_answer=JsonAnswer(schema)).body["generationConfig"]

@@ -52,11 +52,6 @@ def test_harmless_faults_change_nothing(change: Callable[[bytes], bytes]) -> Non
     assert read(*singles(change(RAW))) == WHOLE
 
 
-def test_escaped_characters_are_the_same() -> None:
-    escaped = b"".join(json.dumps(line).encode() + b"\n" for line in LINES)
-    assert read(escaped) == WHOLE
-
-
 END = RAW.rindex(b"{", 0, RAW.rindex(b'"message"')) + 1
 
 
@@ -80,16 +75,3 @@ def test_garbage_instead_of_a_line_is_no_success(line: int, garbage: bytes) -> N
     lines[line] = garbage
     with pytest.raises(UpstreamError):
         read(b"\n".join(lines) + b"\n")
-
-
-@given(st.binary(max_size=60))
-def test_any_bytes_are_read_or_refused(raw: bytes) -> None:
-    with pytest.raises(UpstreamError):
-        read(raw)
-
-
-def test_endless_reasoning_is_passed_on_piece_by_piece() -> None:
-    line = json.dumps(text_line("", thinking="x" * 1000)).encode() + b"\n"
-    sent = Ollama().encode(ChatRequest(()), Target("m"))
-    reader = Ollama().reader(sent)
-    assert sum(len([*reader.feed(line)]) for _ in range(2000)) == 2000

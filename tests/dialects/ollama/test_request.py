@@ -30,7 +30,6 @@ from byok.dialects.model_facts import ModelFacts, Replay
 from byok.dialects.ollama.answer import REASONING
 from byok.dialects.ollama.request import encode_request
 from tests.fakes.histories import PNG, histories, user
-from tests.fakes.schemas import SCHEMAS
 from tests.fakes.strict_ollama import broken_rules
 
 HERE = Origin("ollama", "box", "m")
@@ -242,23 +241,3 @@ def test_random_conversations_are_read_as_they_are(
         target = Target("m", facts=chance.choice(FACTS), origin=HERE)
         body = encode_request(vary(history, chance), target).body
         assert broken_rules(body) == []
-
-
-@settings(max_examples=50)
-@given(SCHEMAS)
-def test_tools_with_any_schema_are_read(schema: dict[str, Any]) -> None:
-    encode(tools=(ToolDefinition("view", "", schema),))
-
-
-@pytest.mark.slow
-def test_bodies_beyond_measure_are_encoded() -> None:
-    many = tuple(ToolDefinition(f"tool_{n}", "", SCHEMA) for n in range(2000))
-    properties = {f"field_{n}": {"type": "string"} for n in range(20_000)}
-    big = ToolDefinition("big", "x" * 2**20, {"properties": properties})
-    request = encode(tools=(*many, big))
-    assert len(request.body["tools"]) == 2001
-    forged = ProviderData(HERE, {"signature": "x" * 2**20, "thinking": [1]})
-    parts = (ThinkingPart("Hm.", forged), ToolCall("c", "view", "{}"))
-    result = Message(Role.TOOL, (ToolResult("c", "view", "x"),))
-    sent = encode(user("Go."), Message(Role.ASSISTANT, parts), result)
-    assert sent.body["messages"][1]["thinking"] == "Hm."

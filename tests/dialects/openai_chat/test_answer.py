@@ -347,14 +347,6 @@ def test_sse_stream_gives_its_events(
     assert decode(*stream) == events
 
 
-@TABLE
-@pytest.mark.case("F13")
-def test_openai_chat_stream_byte_by_byte_gives_the_same_events(
-    stream: list[bytes], events: list[StreamEvent]
-) -> None:
-    assert decode(*singles(b"".join(stream))) == events
-
-
 D = ToolCallDelta
 
 
@@ -517,12 +509,6 @@ def test_openai_chat_empty_message_beside_an_empty_delta_is_a_beginning() -> Non
     assert (text(events), error.code) == ("Hi.", "upstream_cut")
 
 
-def test_openai_chat_truncated_message_does_not_end_the_turn() -> None:
-    body = json.dumps({"choices": [{"message": {"content": "Hi. How are"}}]}).encode()
-    _, error = until_error(body[:-9])
-    assert error.code == "upstream_not_json"
-
-
 OVER = event({"error": {"message": "Over"}})
 FAILURES: dict[str, tuple[list[bytes], str, str]] = {
     "nothing": ([], "", "upstream_empty"),
@@ -648,12 +634,6 @@ def test_openai_chat_lookalike_of_an_error_is_none(chunk: dict[str, Any]) -> Non
     assert text(decode(HI, event(chunk), delta(finish="stop"), DONE)).startswith("Hi.")
 
 
-def test_openai_chat_finish_reason_of_a_failure_is_named() -> None:
-    _, error = until_error(HI, delta(finish="network_error"))
-    assert "network_error" in str(error)
-    assert error.retryable
-
-
 PROTOCOLS: dict[str, bytes] = {
     "Anthropic's Messages API": b'event: message_start\ndata: {"type": '
     b'"message_start", "message": {"role": "assistant"}}\n\n',
@@ -677,12 +657,6 @@ def test_openai_chat_answer_of_another_protocol_is_named(
     assert error.code == "upstream_protocol"
     assert name in str(error)
     assert "base_url" in error.hint
-
-
-@pytest.mark.parametrize("field", ["error", "usage", "x_groq"])
-def test_openai_chat_null_error_is_no_error(field: str) -> None:
-    chunk = {field: None, "choices": [{"delta": {"content": "a"}}]}
-    assert decode(event(chunk), DONE) == [TextDelta("a"), STOP]
 
 
 # Properties

@@ -1,20 +1,10 @@
 """The dialect of OpenAI's Chat Completions: path, key, list of models."""
 
-from typing import Any
-
 import pytest
 
-from byok.core.chat import ChatRequest, Message, Role, TextPart
-from byok.dialects.base import ErrorResponse, ModelPage, Probe, Target
+from byok.dialects.base import ErrorResponse, Probe
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.dialect import OpenAIChat
-
-
-def test_openai_chat_request_is_encoded_for_its_path() -> None:
-    chat = ChatRequest((Message(Role.USER, (TextPart("Hi?"),)),))
-    request = OpenAIChat().encode(chat, Target("m"))
-    assert request.path == "chat/completions"
-    assert request.body["model"] == "m"
 
 
 @pytest.mark.parametrize(
@@ -53,29 +43,3 @@ def test_only_a_server_that_loads_models_is_asked_about_them() -> None:
     assert OpenAIChat.of("openai").probes("a") == ()
     loaded = {"models": [{"model": "a", "context_length": 4096}]}
     assert OpenAIChat.of("ollama").read_probe(loaded, "a") == ModelFacts("a", 4096)
-
-
-def test_dialects_of_vendors_differ() -> None:
-    assert OpenAIChat.of("openai") == OpenAIChat.of("openai") != OpenAIChat.of("xai")
-
-
-@pytest.mark.parametrize(
-    ("body", "models"),
-    [
-        pytest.param({"data": [{"id": "a"}, {"id": "b"}]}, ["a", "b"], id="OpenAI"),
-        pytest.param([{"id": "a"}], ["a"], id="a bare array"),
-        pytest.param(
-            {"data": [{"id": ""}, {"id": 7}, {}, "x", None, {"id": "a"}]},
-            ["a"],
-            id="odd rows",
-        ),
-        pytest.param({"data": None}, [], id="null"),
-        pytest.param({"data": {"id": "a"}}, [], id="no list"),
-        pytest.param({}, [], id="nothing"),
-        pytest.param(None, [], id="no object"),
-        pytest.param("a", [], id="a text"),
-    ],
-)
-def test_openai_chat_model_list_is_read(body: Any, models: list[str]) -> None:
-    page = ModelPage(tuple(map(ModelFacts, models)))
-    assert OpenAIChat().read_models(body) == page

@@ -24,22 +24,6 @@ def fields(form: EffortForm, wanted: str, *efforts: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("wanted", "efforts", "sent"),
-    [
-        ("low", (), "low"),
-        ("max", (), "high"),
-        ("none", (), "none"),
-        ("max", ("none", "low", "xhigh"), "xhigh"),
-        ("none", ("minimal", "high"), "minimal"),
-    ],
-)
-def test_effort_is_a_field_of_its_own_where_nothing_else_is_known(
-    wanted: str, efforts: tuple[str, ...], sent: str
-) -> None:
-    assert fields(FIELD, wanted, *efforts) == {"reasoning_effort": sent}
-
-
 def test_effort_of_a_model_that_can_only_be_switched_off_is_not_sent() -> None:
     found, notice = effort_fields("high", ModelFacts("m", efforts=("none",)), FIELD)
     assert found == {}
@@ -94,11 +78,6 @@ def test_effort_has_the_form_of_the_vendor(
     form: EffortForm, wanted: str, efforts: tuple[str, ...], sent: dict[str, Any]
 ) -> None:
     assert fields(form, wanted, *efforts) == sent
-
-
-@pytest.mark.parametrize("form", EffortForm)
-def test_effort_that_nobody_wants_is_not_sent(form: EffortForm) -> None:
-    assert effort_fields("", ModelFacts("m"), form) == ({}, "")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Parameters of a request: what each vendor takes, and a notice for the rest."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -83,13 +82,6 @@ def test_max_tokens_are_within_what_the_model_writes() -> None:
     assert request.body["max_tokens"] == 100
 
 
-def test_effort_is_sent_in_the_vendors_form() -> None:
-    high = Sampling(effort="high")
-    assert sent(sampling=high).body["reasoning_effort"] == "high"
-    router = sent(QUIRKS["openrouter"], sampling=high)
-    assert router.body["reasoning"] == {"effort": "high"}
-
-
 @pytest.mark.parametrize(
     ("vendor", "tools", "effort"),
     [
@@ -155,11 +147,6 @@ def test_facts_cap_tools_and_refuse_pictures() -> None:
     bare = sent(model={"tools": False}, tools=TOOLS, agent=True)
     assert "tools" not in bare.body
     assert "without tools" in bare.notices[0]
-
-
-def test_fields_that_a_vendor_always_wants_are_sent() -> None:
-    quirks = replace(DEFAULT, always={"reasoning_split": True})
-    assert sent(quirks).body["reasoning_split"] is True
 
 
 @pytest.mark.parametrize(

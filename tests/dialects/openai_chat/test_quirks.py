@@ -1,6 +1,5 @@
 """The table of vendors' oddities, and what each row does to a request."""
 
-import dataclasses
 import re
 from typing import Any
 
@@ -19,7 +18,6 @@ from byok.core.chat import (
 )
 from byok.dialects.base import Target, write_request
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.dialects.openai_chat.quirks import DEFAULT, QUIRKS, Quirks, quirks_of
 from byok.dialects.presets import PRESETS
 
 LONG = "functions.view:0-" + "x" * 40
@@ -65,11 +63,6 @@ ALSO = {"bigmodel", "bigmodel_coding", "zai_coding", "moonshot_cn", "dashscope_c
 def those(accepted: Any) -> set[str]:
     """Return the presets for which something is true, each vendor once."""
     return {name for name in PRESETS.keys() - ALSO if accepted(name)}
-
-
-def test_quirks_of_a_vendors_other_addresses_are_the_same() -> None:
-    assert quirks_of("zai_coding") == quirks_of("bigmodel") == QUIRKS["zai"]
-    assert all(quirks_of(name) != DEFAULT for name in ALSO)
 
 
 def test_quirks_default_is_openais_own_way() -> None:
@@ -144,21 +137,6 @@ def test_quirk_tool_call_ids_have_the_vendors_form(vendor: str, pattern: str) ->
     assert re.fullmatch(pattern, sent[1])
 
 
-def test_quirk_tool_call_ids_are_unchanged_where_accepted() -> None:
-    changed = those(lambda n: calls_for(n)[1]["tool_calls"][0]["id"] != LONG)
-    assert changed == {"openai", "azure", "mistral", "anthropic"}
-
-
-@pytest.mark.parametrize(
-    ("vendor", "longest"),
-    [("openai", 40), ("azure", 40), ("mistral", 9), ("anthropic", 64), ("vllm", 65)],
-)
-def test_quirk_tool_call_id_length_limit(vendor: str, longest: int) -> None:
-    chat = dataclasses.replace(CHAT, messages=(call("x" * 65), result("x" * 65)))
-    body = OpenAIChat.of(vendor).encode(chat, Target("m")).body
-    assert len(body["messages"][0]["tool_calls"][0]["id"]) == longest
-
-
 def test_quirk_gemini_gets_its_subset_of_json_schema() -> None:
     narrow = those(
         lambda n: body_for(n)["tools"][0]["function"]["parameters"] != SCHEMA
@@ -179,12 +157,6 @@ def test_quirk_mistral_gets_an_assistant_between_tool_and_user() -> None:
     assert those(alternates) == {"mistral"}
 
 
-def test_quirk_auth_header_of_the_vendor() -> None:
-    headers = {n: quirks_of(n).auth_header for n in PRESETS}
-    odd = {n: header for n, header in headers.items() if header != "Authorization"}
-    assert odd == {"azure": "api-key"}
-
-
 @pytest.mark.parametrize("vendor", PRESETS)
 def test_quirk_parameters_that_some_refuse_are_never_sent(vendor: str) -> None:
     target = Target("m", cache=False)
@@ -194,23 +166,3 @@ def test_quirk_parameters_that_some_refuse_are_never_sent(vendor: str) -> None:
     for message in body["messages"]:
         assert "name" not in message
         assert isinstance(message["content"], str) or message["content"] is None
-
-
-@pytest.mark.parametrize("name", QUIRKS)
-def test_quirk_row_belongs_to_a_preset_and_differs(name: str) -> None:
-    assert name in PRESETS
-    assert QUIRKS[name] != DEFAULT
-
-
-@pytest.mark.parametrize("quirks", QUIRKS.values(), ids=list(QUIRKS))
-def test_quirk_row_can_be_obeyed(quirks: Quirks) -> None:
-    assert quirks.output_cap in ("max_tokens", "max_completion_tokens")
-    assert quirks.tool_ids.longest in (0, *range(8, 65))
-    assert quirks.tool_ids.longest or not quirks.tool_ids.is_exact
-    assert quirks.auth_header.replace("-", "").isalnum()
-    assert quirks.replay or not quirks.empty_reasoning
-
-
-def test_quirk_fields_are_all_explained() -> None:
-    told = Quirks.__doc__ or ""
-    assert [f.name for f in dataclasses.fields(Quirks) if f.name not in told] == []

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.dialects.openai_chat.reasoning import DetailList, join_details
-from tests.fakes.linear import check_linear
+from byok.dialects.openai_chat.reasoning import join_details
 from tests.fakes.slices import CUTS, cut
 
 ENTRY = {"type": "reasoning.text", "index": 0, "format": "anthropic-claude-v1"}
@@ -54,18 +53,3 @@ def test_details_that_are_encrypted_and_come_twice_are_kept_once() -> None:
 @pytest.mark.parametrize("entries", [None, "x", {}, [None, 5, "x", {}, {"type": 5}]])
 def test_details_that_are_damaged_are_left_out(entries: Any) -> None:
     assert join_details([entries]) == []
-
-
-def test_details_null_does_not_replace_a_value() -> None:
-    chunks = [[{**ENTRY, "signature": "S"}], [{**ENTRY, "signature": None}]]
-    assert join_details(chunks) == [{**ENTRY, "signature": "S"}]
-
-
-def test_details_of_endless_reasoning_take_linear_time() -> None:
-    def read(count: int) -> None:
-        details = DetailList()
-        for _ in range(count):
-            details.add([{**ENTRY, "text": "x" * 50}])
-        assert len(details.entries()) == 1
-
-    check_linear(read, 5000)

@@ -37,7 +37,7 @@ from tests.fakes.responses_server import (
     streamed,
     text_item,
 )
-from tests.fakes.slices import CUTS, cut, singles
+from tests.fakes.slices import CUTS, cut
 from tests.fakes.upstream import DONE, event
 from tests.fakes.values import VALUES
 
@@ -379,11 +379,6 @@ def test_any_slices_give_the_same_events(name: str, places: list[int]) -> None:
     assert decode(*cut(whole, places)) == merged(events)
 
 
-def test_single_bytes_give_the_same_events() -> None:
-    pieces, events = STREAMS["reasoning, commentary, two calls"]
-    assert decode(*singles(b"".join(pieces))) == merged(events)
-
-
 def test_tool_names_are_those_of_the_user() -> None:
     sent = {"v": "view file", "plain": "plain"}
     custom = {"type": "custom_tool_call", "name": "plain", "input": '{"a": 1}'}
@@ -427,13 +422,6 @@ def test_an_error_event_ends_the_answer(last: bytes) -> None:
     assert events == [TextDelta("Hi")]
     assert isinstance(error, UpstreamRefused)
     assert error.code == "upstream_rate_limit"
-
-
-def test_a_failure_without_a_reason_is_one() -> None:
-    failed = event({"type": "response.failed", "response": {"status": "failed"}})
-    events, error = until_error(item_event("done", SEALED), failed)
-    assert events[0] == ThinkingDelta("One.\nTwo.")
-    assert isinstance(error, UpstreamRefused)
 
 
 @pytest.mark.parametrize(

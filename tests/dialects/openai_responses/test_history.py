@@ -48,11 +48,6 @@ def test_reasoning_goes_back_unchanged_before_what_it_led_to() -> None:
     assert items(*turn) == [SEALED, said("So."), SEALED, SENT_CALL]
 
 
-def test_reasoning_that_led_to_nothing_is_left_out() -> None:
-    assert items(TextPart("So."), thought(item=SEALED)) == [said("So.")]
-    assert items(thought(item=SEALED), TextPart("")) == []
-
-
 @pytest.mark.parametrize("name", ["dialect", "upstream", "model"])
 def test_reasoning_of_another_origin_is_left_out(name: str) -> None:
     other = Origin(**{"dialect": "openai_responses", "upstream": "box", "model": "m"}

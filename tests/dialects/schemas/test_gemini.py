@@ -1,7 +1,6 @@
 """Tool schemas for Gemini: only words it knows, nothing lost that it can say."""
 
 import copy
-import time
 from typing import Any
 
 import pytest
@@ -217,15 +216,6 @@ def test_gemini_schema_choice_at_the_root_moves_to_the_description() -> None:
     }
 
 
-def test_gemini_schema_long_chains_of_references_end() -> None:
-    links = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(3000)}
-    start = {"$ref": "#/$defs/d0"}
-    schema = {"$defs": links, "properties": {f"p{n}": start for n in range(3000)}}
-    before = time.process_time()
-    assert len(narrow_schema(schema)["properties"]) == 3000
-    assert time.process_time() - before < 5  # minutes, if every chain were followed
-
-
 def test_gemini_schema_references_that_double_at_every_step_end() -> None:
     defs = {
         f"d{n}": {"properties": {side: {"$ref": f"#/$defs/d{n + 1}"} for side in "ab"}}
@@ -282,10 +272,3 @@ def test_gemini_schema_from_any_schema_has_known_keywords_only(
     before = copy.deepcopy(schema)
     check(narrow_schema(schema))
     assert schema == before
-
-
-@settings(max_examples=100)
-@given(SCHEMAS)
-def test_gemini_schema_cleaned_twice_is_unchanged(schema: dict[str, Any]) -> None:
-    narrow = narrow_schema(schema)
-    assert narrow_schema(narrow) == narrow

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from byok.dialects.schemas import parts as schema_shapes
-from byok.dialects.schemas.parts import is_pattern, kind_of, kinds_of, shape
+from byok.dialects.schemas.parts import shape
 from tests.fakes.values import VALUES
 
 KEYWORDS = sorted(schema_shapes._MAY_BE)
@@ -59,24 +59,3 @@ def test_a_keyword_is_kept_spelled_or_dropped(
     node: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     assert shaped(**node) == expected
-
-
-@pytest.mark.parametrize("text", ["[", r"\p{L}", "(?<n>a)", "(" * 5000])
-def test_schema_pattern_that_python_cannot_read_is_none(text: str) -> None:
-    assert not is_pattern(text)
-
-
-@pytest.mark.parametrize("text", ["", "^a$", r"\d+", "[[a]", "(?=a)"])
-def test_schema_pattern_is_recognised(text: str) -> None:
-    assert is_pattern(text)
-
-
-def test_schema_types_of_values_and_schemas() -> None:
-    values: list[Any] = [None, True, 1, 1.0, 1.5, "a", [], {}]
-    assert [kind_of(value) for value in values] == [
-        *("null", "boolean", "integer", "integer", "number", "string"),
-        *("array", "object"),
-    ]
-    assert kinds_of({}) == []
-    assert kinds_of({"type": "array"}) == ["array"]
-    assert kinds_of({"type": ["array", "null"]}) == ["array", "null"]

@@ -48,15 +48,3 @@ def test_schema_union_of_all_of_requires_every_part() -> None:
     node, notes = united({"allOf": parts})
     assert node == {"required": ["a", "b"], "properties": {"a": TEXT}}
     assert notes == []
-
-
-def test_schema_union_follows_references() -> None:
-    shared = {"properties": {"a": TEXT}, "allOf": [{"properties": {"b": TEXT}}]}
-    node, _ = united({"anyOf": [{"$ref": "s"}, {}]}, s=shared)
-    assert node["properties"] == {"a": TEXT, "b": TEXT}
-
-
-def test_schema_union_of_endless_parts_ends() -> None:
-    endless: dict[str, Any] = {"required": ["a"], "allOf": [{"$ref": "s"}]}
-    node, _ = united(endless, s=endless)
-    assert node == {"required": ["a"]}

@@ -55,14 +55,6 @@ def test_checkpoint_takes_as_many_blob_names_as_a_workspace_may_have_files() -> 
     assert (refused.value.status, refused.value.code) == (422, "too_many_names")
 
 
-def test_find_missing_answers_in_the_fields_of_all_clients() -> None:
-    assert blobs.missing_reply(NAMES[:1], NAMES[1:]) == {
-        "unknown_memory_names": NAMES[:1],
-        "unknown_blob_names": NAMES[:1],
-        "nonindexed_blob_names": NAMES[1:],
-    }
-
-
 @pytest.mark.parametrize(
     ("sent", "expected"),
     [
@@ -97,11 +89,6 @@ def test_find_missing_answers_in_the_fields_of_all_clients() -> None:
 )
 def test_batch_upload_is_read_tolerantly(sent: Any, expected: SentBlob) -> None:
     assert blobs.decode_uploads({"blobs": [sent]}) == [expected]
-
-
-@pytest.mark.parametrize("body", [{}, {"blobs": None}, {"blobs": "x"}, {"blobs": {}}])
-def test_batch_upload_of_nothing_is_empty(body: dict[str, Any]) -> None:
-    assert blobs.decode_uploads(body) == []
 
 
 def test_batch_upload_takes_at_most_1000_blobs() -> None:
@@ -148,14 +135,6 @@ def test_blob_set_is_a_checkpoint_and_its_changes() -> None:
 def test_blob_set_of_a_client_without_blobs_is_none(body: dict[str, Any]) -> None:
     assert blobs.blob_names(body) == BlobNames()
     assert blobs.blob_names(body).is_empty
-
-
-def test_blob_set_of_deletions_only_is_none() -> None:
-    assert blobs.blob_names({"blobs": {"deleted_blobs": NAMES}}).is_empty
-
-
-def test_checkpoint_is_answered_by_its_id() -> None:
-    assert blobs.checkpoint_reply("byok-1") == {"new_checkpoint_id": "byok-1"}
 
 
 def test_checkpoint_with_an_unknown_base_is_not_found() -> None:

@@ -29,13 +29,6 @@ def test_body_text_is_a_string_or_a_number(given_body: Any, found: str) -> None:
     assert body.text(given_body, "tool_use_id") == found
 
 
-def test_body_field_takes_the_first_usable_name() -> None:
-    both = {"mcp_name": "", "name": {}, "title": "x"}
-    assert body.text(both, "name", "title") == "x"
-    assert body.text(both, "mcp_name", "title") == ""
-    assert body.first_text(both, "mcp_name", "title") == "x"
-
-
 @pytest.mark.parametrize(
     ("written", "number"),
     [

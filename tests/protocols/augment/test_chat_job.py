@@ -10,7 +10,7 @@ from byok.core.events import TextDelta
 from byok.protocols.augment.chat_job import chat_lines, chat_object
 from byok.protocols.augment.chat_reply import chunk
 from byok.protocols.augment.reply_job import ReplyFacts
-from tests.fakes.jobs import PLAIN, STATE, events, streamed, whole
+from tests.fakes.jobs import PLAIN, STATE, events, whole
 
 BODY = {"message": "x"}
 FACTS = ReplyFacts("r", ("b",), False)
@@ -24,13 +24,6 @@ def test_chat_stream_first_line_has_the_facts() -> None:
         "checkpoint_not_found": True,
     }
     assert (reply.heartbeat, reply.keeps_part) == (chunk(), True)
-
-
-def test_chat_object_is_the_chunks_joined() -> None:
-    answer = events("One ", "two.")
-    found = whole(chat_object, BODY, answer, FACTS)
-    assert found["text"] == streamed(chat_lines, BODY, answer).text == "One two."
-    assert (found["stop_reason"], found["unknown_blob_names"]) == (1, ["b"])
 
 
 def test_chat_object_of_a_broken_answer_keeps_its_text() -> None:

@@ -244,13 +244,6 @@ def test_sampling_defaults_of_the_user_count_and_the_clients_do_not() -> None:
     assert chat.messages[0].parts == (TextPart("Base.\n\nAdded."),)
 
 
-def test_a_record_of_the_past_leaves_the_system_message_as_it_is() -> None:
-    fields = {"system_prompt": "Mine.", "message": "Go on."}
-    before, after = decoded(**fields), decoded(**fields, nodes=[result_node("z")])
-    assert roles(before) == roles(after) == ["system", "user"]
-    assert before.messages[0] == after.messages[0]
-
-
 def test_system_prompt_override_of_a_third_party_is_ignored() -> None:
     override = {"base_url": "http://evil", "api_key": "stolen-key"}
     chat = decoded(message="a", third_party_override=override)
@@ -339,12 +332,6 @@ def test_a_conversation_becomes_a_request_that_breaks_no_rule(
     conversation: Conversation,
 ) -> None:
     check_body(write_json(conversation.body))
-
-
-def test_chat_request_of_an_agent_is_marked_and_a_silent_one_is_not() -> None:
-    assert decoded(message="a", mode="AGENT").agent
-    assert not decoded(message="a", mode="AGENT", silent=True).agent
-    assert not decoded(message="a").agent
 
 
 def test_an_answer_comes_back_in_its_order_with_its_provider_data() -> None:

@@ -6,13 +6,11 @@ import pytest
 
 from byok.core.errors import BadRequest
 from byok.core.routing import EndpointGroup
-from byok.protocols.augment.constant_replies import ConstantReply
 from byok.protocols.augment.endpoints import (
     CHECKPOINT,
     ENDPOINTS,
     Endpoint,
     Generate,
-    Local,
     Off,
     Refused,
     off_answer,
@@ -104,23 +102,3 @@ def test_disabled_checkpoint_and_retrieval_have_the_fields_that_sdks_need() -> N
     assert off("/checkpoint-blobs").lines == [{"new_checkpoint_id": CHECKPOINT}]
     [answer] = off("/agents/codebase-retrieval").lines
     assert "context is disabled" in answer["formatted_retrieval"]
-
-
-@pytest.mark.parametrize("row", [r for r in ENDPOINTS if isinstance(r, ConstantReply)])
-def test_disabled_constant_reply_stays_what_it_is(row: ConstantReply) -> None:
-    lines = [] if row.body is None else [row.body]
-    assert off_answer(row, EndpointGroup.AGENTS, {}, "") == Off(lines, row.stream)
-
-
-@pytest.mark.parametrize("row", [r for r in ENDPOINTS if isinstance(r, Refused)])
-def test_disabled_endpoint_that_is_not_served_stays_so(row: Refused) -> None:
-    with pytest.raises(BadRequest) as caught:
-        off_answer(row, EndpointGroup.AGENTS, {}, "")
-    assert (caught.value.code, caught.value.status) == ("not_served", row.status)
-
-
-def test_disabled_service_without_a_harmless_answer_says_so() -> None:
-    row = ROWS["/get-models"]
-    assert isinstance(row, Local)
-    with pytest.raises(BadRequest, match="models is disabled"):
-        off_answer(row, EndpointGroup.MODELS, {}, "")

@@ -200,16 +200,6 @@ def test_the_editor_takes_a_part_of_the_window(field: str, window: int) -> None:
     assert len(said) < 60_000
 
 
-def test_what_stands_next_to_the_selection_is_shown() -> None:
-    body = {
-        "message": "Hi?",
-        "prefix": "p" * 30_000 + "near",
-        "suffix": "by" + "s" * 30_000,
-    }
-    (said,) = messages(decode_chat(body, BARE))
-    assert "near\n" in said and "\nby" in said
-
-
 def test_what_is_shown_again_takes_its_room_once() -> None:
     shown = ShownContext(room=2000)
     shown.keep(b"other", {"memories": "x" * 500})

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.core.stage import drain
-from byok.protocols.augment.positions import Endings, Trimmed
+from byok.protocols.augment.positions import Endings
 from tests.fakes.slices import CUTS, cut
 
 TEXTS = st.text(alphabet="a é🚢\u2028\r\n", max_size=40)
@@ -45,15 +45,3 @@ def test_line_endings_any_slicing_gives_the_same(
     pieces = cut(text, places)
     whole = "".join(drain(Endings(ending, last), [text]))
     assert "".join(drain(Endings(ending, last), pieces)) == whole
-
-
-@given(TEXTS, CUTS)
-def test_line_endings_are_unchanged_unless_requested(
-    text: str, places: list[int]
-) -> None:
-    assert "".join(drain(Endings("", None), cut(text, places))) == text
-
-
-@given(TEXTS, CUTS)
-def test_surrounding_white_space_is_removed(text: str, places: list[int]) -> None:
-    assert "".join(drain(Trimmed(), cut(text, places))) == text.strip()

@@ -3,7 +3,6 @@
 import pytest
 
 from byok.core.routing import EndpointGroup
-from byok.protocols.augment.constant_replies import CONTAINING, ENDING
 from byok.protocols.augment.endpoints import (
     ENDPOINTS,
     Completing,
@@ -53,10 +52,6 @@ def test_endpoint_table_has_a_row_for_each_path_that_clients_call(path: str) -> 
     assert path in ROWS
 
 
-def test_endpoint_table_has_no_path_twice() -> None:
-    assert len(ROWS) == len(ENDPOINTS)
-
-
 @pytest.mark.parametrize(
     ("path", "stream"),
     [
@@ -85,12 +80,6 @@ def test_a_text_endpoint_asks_a_model(path: str, stream: bool) -> None:
     assert not row.what.endswith(".")
 
 
-def test_endpoint_body_limit_of_uploads_is_large() -> None:
-    row = ROWS["/batch-upload"]
-    assert isinstance(row, Local)
-    assert row.max_body == 32 * 2**20
-
-
 @pytest.mark.parametrize(
     ("path", "status"),
     [
@@ -115,24 +104,11 @@ def test_endpoint_refusals_have_no_status_that_clients_retry() -> None:
             assert row.status not in (429, 499)
 
 
-def test_endpoint_families_have_constant_replies() -> None:
-    assert dict(CONTAINING) == {"/settings/": {"configs": []}}
-    assert dict(ENDING) == {
-        "/poll-update": {"updates": [], "events": []},
-        "/stream": {"updates": [], "events": []},
-        "/get-last-seq-id": {"last_seq_id": 0},
-    }
-
-
 def test_endpoint_group_of_every_path_but_byoks_own() -> None:
     alone = {row.path for row in ENDPOINTS if row.group is None}
     own = {row.path for row in ENDPOINTS if isinstance(row, Local) and row.own}
     assert alone == own | {"/token"}
     assert own == {path for path in ROWS if path.startswith("/byok/")}
-
-
-def test_endpoint_groups_all_have_paths() -> None:
-    assert {row.group for row in ENDPOINTS} == {*EndpointGroup, None}
 
 
 @pytest.mark.parametrize(

@@ -63,13 +63,6 @@ def test_an_outer_fence_is_taken_away(answer: str, text: str) -> None:
     assert unfenced(*answer) == text
 
 
-@given(CODE, CUTS)
-def test_text_without_a_fence_is_not_altered(text: str, places: list[int]) -> None:
-    if re.match(r"\s*(`{3}|~{3})", text):
-        text = "x" + text
-    assert unfenced(*cut(text, places)) == text
-
-
 @given(CODE, st.sampled_from(["", "py", "c++"]), CUTS)
 def test_a_fenced_text_comes_out_as_it_went_in(
     text: str, name: str, places: list[int]
@@ -84,13 +77,6 @@ def test_code_fence_removal_any_slicing_gives_the_same(
     head: str, text: str, places: list[int]
 ) -> None:
     assert unfenced(*cut(head + text, places)) == unfenced(head + text)
-
-
-@given(CODE)
-def test_what_is_given_early_holds_no_part_of_a_fence(text: str) -> None:
-    stage = Unfenced()
-    early = [p for letter in f"```py\nq{text}\n```" for p in stage.feed(letter)]
-    assert "".join(early).startswith("q")
 
 
 def test_code_fence_removal_streams_code_before_the_answer_ends() -> None:
@@ -122,23 +108,6 @@ def test_code_fence_removal_keeps_blocks_of_the_text_and_drops_remarks(
     text: str, name: str, remarks: str, places: list[int]
 ) -> None:
     answer = f"```{name}\n{text}```\n{remarks}"
-    assert unfenced(*cut(answer, places)) == text
-
-
-@given(BLOCKS, REMARKS, CUTS)
-def test_longer_fences_hold_any_text(
-    text: str, remarks: str, places: list[int]
-) -> None:
-    later = "See:\n```sh\nls\n```\n"
-    answer = f"````\n{text}````\n{remarks}\n{later}"
-    assert unfenced(*cut(answer, places)) == text
-
-
-@given(BLOCKS, CUTS)
-def test_code_fence_removal_ignores_a_second_block(
-    text: str, places: list[int]
-) -> None:
-    answer = f"```md\n{text}```\nUse it so:\n\n```sh\nls\n```\n"
     assert unfenced(*cut(answer, places)) == text
 
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.protocols.augment.chat_request import open_folders
@@ -43,11 +42,3 @@ JSON = st.recursive(
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=5,
 )
-
-
-@given(JSON, JSON, JSON)
-def test_open_folders_of_odd_values_are_none(
-    node: Any, folders: Any, history: Any
-) -> None:
-    states = [node, {"type": 4, "ide_state_node": {"workspace_folders": folders}}]
-    assert open_folders({"nodes": states, "chat_history": history}) == []

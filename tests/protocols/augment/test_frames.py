@@ -34,11 +34,6 @@ def closes(text: str) -> bool:
     return bool(re.search(rf"</(?:{tags})(?![a-z0-9])", squeezed))
 
 
-def test_a_frame_has_a_text_and_a_name() -> None:
-    assert frame("rule", "a\n b\n", name="x") == '<rule name="x">\na\n b\n</rule>'
-    assert frame("rule", " \n") == ""
-
-
 @pytest.mark.parametrize("tag", TAGS)
 @pytest.mark.parametrize("closer", CLOSERS, ids=ascii)
 def test_nothing_in_a_frame_is_a_tag_of_one(tag: str, closer: str) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from byok.core.chat import ChatRequest, ContextPart, ImagePart, Message, Role, TextPart
-from byok.core.code_query import BlobNames, CodeContextBlock, CodeQuestion, to_bytes
+from byok.core.code_query import BlobNames, CodeQuestion, to_bytes
 from byok.protocols.augment.chat_job import code_question, with_passages
 from byok.protocols.augment.chat_request import decode_chat
 from tests.fakes.jobs import PLAIN
@@ -30,12 +30,6 @@ def test_grounding_query_is_about_the_blobs_that_come_with_it() -> None:
     assert found == CodeQuestion(
         "Where?", BlobNames("", (to_bytes(NAME),)), (to_bytes("mine"),)
     )
-
-
-@pytest.mark.parametrize("field", ["user_guided_blobs", "user_specified_files"])
-def test_grounding_counts_attached_files_by_themselves(field: str) -> None:
-    found = read({"message": "Where?", field: [NAME]})
-    assert found == CodeQuestion("Where?", BlobNames(), (to_bytes(NAME),))
 
 
 @pytest.mark.parametrize("mode", [None, "", "CHAT", "chat", "ASK", 7])
@@ -67,12 +61,6 @@ def test_grounding_skips_agents_that_search_and_empty_questions(
     history = [{"request_message": "Where?", "response_text": "There."}]
     body = {"message": "Where?", "chat_history": history, **BLOBS, **fields}
     assert read(body) is None
-
-
-def test_grounding_reads_the_question_of_a_fallback_field() -> None:
-    found = read({"prompt": "Where?", **BLOBS})
-    assert found is not None
-    assert found.question == "Where?"
 
 
 @pytest.mark.parametrize(
@@ -122,7 +110,3 @@ def test_grounding_adds_nothing_where_no_question_stands_last(
     chat: ChatRequest,
 ) -> None:
     assert with_passages(chat, "code") is chat
-
-
-def test_grounding_without_code_changes_nothing() -> None:
-    assert with_passages(CHAT, CodeContextBlock().text) is CHAT

@@ -50,13 +50,6 @@ def test_guides_never_take_more_than_their_room(
     assert read_guides(body, window) == guides
 
 
-def test_what_fits_is_not_cut() -> None:
-    body = {"user_guidelines": "a\x1b" * 1000, "rules": ["Be brief."]}
-    guides = read_guides(body, 8192)
-    assert guides.note == ""
-    assert guides.frames[0].count("a\\x1b") == 1000
-
-
 def test_long_texts_are_cut_before_short_ones() -> None:
     body = {"user_guidelines": "a" * 100_000, "rules": ["Use tabs.", "b" * 100_000]}
     guides = read_guides(body, 8192)

@@ -365,12 +365,6 @@ def test_history_truncates_a_long_orphan_result_in_the_middle() -> None:
     assert len(line) < 8300
 
 
-def test_history_does_not_truncate_a_long_paired_result() -> None:
-    content = "x" * 20_000
-    messages = built(exchange("Look.", calls=["a"]), now=[result_node("a", content)])
-    assert lines(messages)[-1] == f"tool a: {content}"
-
-
 IDS = st.sampled_from(["a", "b", "call_0_0", "call_1_0", "", "c"])
 PAST = st.lists(
     st.builds(
@@ -431,11 +425,6 @@ def test_the_users_words_of_an_exchange_are_found(
     item: dict[str, Any], said: list[str]
 ) -> None:
     assert said_by(read_exchange(item)) == said
-
-
-def test_ellipsis_that_the_user_typed_is_text() -> None:
-    """Only beside tool results do dots mean a continuation."""
-    assert said_by(read_exchange(exchange("...", "Yes?"))) == ["..."]
 
 
 def test_exchange_items_that_are_no_objects_are_left_out() -> None:

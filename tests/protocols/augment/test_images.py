@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from byok.protocols.augment.nodes import data_url_type, read_image
+from byok.protocols.augment.nodes import read_image
 from tests.fakes.bodies import PNG
 
 
@@ -68,23 +68,3 @@ def test_image_gets_its_media_type(data: str, form: Any, media_type: str) -> Non
 @pytest.mark.case("B86")
 def test_image_that_is_none_becomes_a_marker(data: Any, form: Any) -> None:
     assert read_image({"image_data": data, "format": form}) is None
-
-
-@pytest.mark.parametrize(
-    ("data", "media_type"),
-    [
-        ("data:image/png;base64,AAAA", "image/png"),
-        ("data:text/csv,a", "text/csv"),
-        ("data:,a", "text/plain"),
-        ("AAAA", ""),
-        ("", ""),
-    ],
-)
-def test_image_media_type_is_read_from_a_data_url(data: str, media_type: str) -> None:
-    assert data_url_type(data) == media_type
-
-
-@pytest.mark.case("B86")
-def test_image_data_url_of_a_foreign_type_is_no_image() -> None:
-    svg = f"data:image/svg+xml;base64,{PLAIN}"
-    assert read_image({"image_data": svg, "format": 0}) is None

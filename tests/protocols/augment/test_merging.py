@@ -127,12 +127,6 @@ def test_merged_flag_that_needs_a_group_is_the_services_only_with_it(
     )
 
 
-def test_merged_flags_of_the_client_alone_are_the_services() -> None:
-    theirs = {"vscode_min_version": "9.9.9", "agent_edit_tool_max_lines": 7}
-    merged = merge_models(official(**theirs), OURS, ())
-    assert {name: merged["feature_flags"][name] for name in theirs} == theirs
-
-
 @pytest.mark.parametrize("flag", ["vscode_sentry_rate", "new_telemetry_endpoint"])
 def test_merged_flag_of_telemetry_that_is_new_is_left_out(flag: str) -> None:
     answer = official(**{flag: "x"})

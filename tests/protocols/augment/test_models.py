@@ -64,11 +64,6 @@ def test_model_list_keeps_the_order_of_the_settings() -> None:
     assert [info[m.id]["isDefault"] for m in models] == [False, True, False]
 
 
-def test_model_list_begins_with_an_unlisted_default() -> None:
-    answer = get_models([ListedModel("a", "m")], ListedModel("a", "new"))
-    assert [m["name"] for m in answer["models"]] == ["byok:a:new", "byok:a:m"]
-
-
 def test_a_model_has_the_fields_that_clients_read() -> None:
     [model] = get_models([], ListedModel("a", "m"))["models"]
     assert model == {

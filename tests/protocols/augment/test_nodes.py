@@ -8,7 +8,6 @@ from byok.core.chat import ImagePart, TextPart
 from byok.protocols.augment.nodes import (
     RequestNode,
     UserTurn,
-    is_placeholder,
     read_result,
     read_turn,
     request_nodes,
@@ -97,17 +96,6 @@ def test_a_node_without_its_payload_does_no_harm(
     assert "Hi?" in shown(read)
 
 
-def test_payloads_beyond_the_node_are_told_apart() -> None:
-    read = turn(
-        {"type": 1, "tool_result_node": {"tool_use_id": "a", "content": "done"}},
-        {"type": 7, "change_personality_node": {"custom_instructions": "Be calm."}},
-        {"type": 10, "history_summary_node": {"summary_text": "s"}},
-    )
-    assert [r.call_id for r in read.results] == ["a"]
-    assert read.personality == {"custom_instructions": "Be calm."}
-    assert read.summary == {"summary_text": "s"}
-
-
 def test_node_types_in_other_spellings_and_camel_case_keys_are_read() -> None:
     read = turn({"type": "0", "textNode": {"content": "Hi?"}})
     assert shown(read) == ["Hi?"]
@@ -167,14 +155,6 @@ def test_placeholder_beside_tool_results_is_no_question(message: str) -> None:
         assert not read.asks
 
 
-@pytest.mark.parametrize(
-    ("said", "is_one"),
-    [("", True), ("---", True), ("-" * 9, False), ("....", False), ("- a", False)],
-)
-def test_placeholder_messages_are_few(said: str, is_one: bool) -> None:
-    assert is_placeholder(said) is is_one
-
-
 def test_image_node_of_a_file_is_an_image() -> None:
     file = {"file_data": PNG, "format": "IMAGE/PNG"}
     assert shown(turn({"type": 8, "file_node": file})) == ["<image/png>"]
@@ -209,8 +189,3 @@ def test_tool_result_node_has_one_text_and_its_images(
 ) -> None:
     result = read_result({"tool_use_id": "a", **fields})
     assert (result.content, len(result.images)) == (content, images)
-
-
-def test_tool_result_node_error_flag_is_read() -> None:
-    assert read_result({"is_error": True}).is_error
-    assert not read_result({"is_error": None}).is_error

@@ -1,7 +1,5 @@
 """Lines and offsets agree with each other, whatever the file holds."""
 
-import re
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +8,6 @@ from byok.protocols.augment.positions import (
     INSERTION,
     find,
     line_at,
-    line_ending,
     lines,
     normal,
     original,
@@ -18,22 +15,6 @@ from byok.protocols.augment.positions import (
 )
 
 FILES = st.text(alphabet="ab \t🚢é\u2028\u0085\x0c\r\n", max_size=60)
-
-
-@given(FILES)
-def test_position_lines_joined_are_the_file(file: str) -> None:
-    assert "".join(lines(file)) == file
-    assert all(len(re.findall(r"\r\n|\r|\n", line)) <= 1 for line in lines(file))
-
-
-@given(FILES)
-def test_position_lines_begin_where_their_number_says(file: str) -> None:
-    offset = 0
-    for number, line in enumerate(lines(file), 1):
-        if line:
-            assert line_at(file, offset) == number
-            assert line_at(file, offset + len(line.rstrip("\r\n"))) == number
-        offset += len(line)
 
 
 @given(FILES, st.data())
@@ -106,19 +87,3 @@ def test_position_region_has_lines_from_one(
     found = region(file, begin, old)
     assert (found.start, found.end, found.shown) == expected
     assert found.old == old
-
-
-@pytest.mark.parametrize(
-    ("texts", "ending"),
-    [
-        (("a\nb",), "\n"),
-        (("a\r\n", "b"), "\r\n"),
-        (("a\rb",), "\r"),
-        (("a\r\nb\n",), ""),
-        (("a",), ""),
-    ],
-)
-def test_position_line_ending_is_the_one_that_all_lines_have(
-    texts: tuple[str, ...], ending: str
-) -> None:
-    assert line_ending(*texts) == ending

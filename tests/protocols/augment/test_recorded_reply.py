@@ -62,16 +62,6 @@ def test_recorded_tool_calls_are_read_once_each(
     assert [call.id for call in found] == calls.split()
 
 
-def test_recorded_tool_call_that_is_complete_wins_over_a_begun_one() -> None:
-    nodes = [
-        call_node("a", arguments="{}", kind=7),
-        call_node("a", arguments='{"x":1}'),
-    ]
-    assert read_reply({"response_nodes": nodes}).calls == (
-        ToolCall("a", "view", '{"x":1}'),
-    )
-
-
 SIGNED = ProviderData(Origin("d", "u", "m"), {"signature": "CiQ+/é=="})
 
 
@@ -158,12 +148,6 @@ def test_recorded_thinking_keeps_its_provider_data() -> None:
     )
 
 
-def test_recorded_tool_calls_without_an_id_are_all_kept() -> None:
-    nodes = [call_node("", "view"), call_node(None, "save")]
-    found = read_reply({"response_nodes": nodes}).calls
-    assert [call.name for call in found] == ["view", "save"]
-
-
 @pytest.mark.parametrize(
     ("written", "arguments"),
     [
@@ -199,10 +183,3 @@ def test_recorded_tool_call_arguments_pass_verbatim_if_an_object(
 )
 def test_recorded_notices_at_both_ends_are_dropped(said: str, kept: str) -> None:
     assert without_notices(said) == kept
-
-
-@pytest.mark.parametrize("place", ["response_text", "nodes"])
-def test_recorded_notices_are_read_back_from_nowhere(place: str) -> None:
-    said = "Hi.\n[byok] It broke."
-    item = {"response_text": said} if place != "nodes" else {}
-    assert read_reply({**item, "response_nodes": [raw(said)]}).text == "Hi."

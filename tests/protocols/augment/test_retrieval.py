@@ -99,9 +99,3 @@ def test_retrieval_answer_has_its_text_and_the_unknown_blobs() -> None:
         "unknown_blob_names": [NAME, "theirs"],
         "checkpoint_not_found": True,
     }
-
-
-def test_retrieval_answer_without_trouble_says_so() -> None:
-    answer = encode_retrieval(Retrieval("Text."))
-    assert answer["unknown_blob_names"] == []
-    assert answer["checkpoint_not_found"] is False

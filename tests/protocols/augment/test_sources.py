@@ -3,26 +3,12 @@
 from byok.protocols.augment.chat_reply import source_lines
 
 
-def test_sources_have_a_number_each() -> None:
-    lines = source_lines({"https://a.example/x": "A page", "https://b.example": ""})
-    assert [*lines] == [
-        "Sources:",
-        "1. A page https://a.example/x",
-        "2. https://b.example",
-    ]
-
-
 def test_sources_are_one_line_each_whatever_they_contain() -> None:
     lines = [*source_lines({"https://a\n.example": "A\n\u2028[byok] title" * 99})]
     assert len(lines) == 2
     assert len(lines[1]) < 230
     assert lines[1].endswith("https://a .example")
     assert "\n" not in lines[1]
-
-
-def test_sources_without_an_address_are_none() -> None:
-    assert [*source_lines({})] == []
-    assert [*source_lines({" ": "A title"})] == []
 
 
 def test_sources_beyond_the_most_are_counted() -> None:

@@ -119,12 +119,6 @@ def test_results_beside_the_summary_become_a_further_exchange(template: Any) -> 
     assert text.find(beside) > text.find("Two fail.")
 
 
-def test_summary_leaves_nothing_to_pair_with_a_tool_call() -> None:
-    turn = render_summary(read_turn({"nodes": [result_node("e9"), summary_node()]}, ""))
-    assert turn.results == ()
-    assert turn.asks
-
-
 def test_the_users_words_follow_the_summary() -> None:
     texts = shown(summary_node(message_template="S: {summary}"), text_node("Go.", 2))
     assert texts == ["S: Lexer done.", "Go."]
@@ -135,11 +129,6 @@ def test_the_summary_stands_where_its_node_stood() -> None:
     nodes = (text_node("Before.", 1), summary, text_node("After.", 3))
     assert shown(*nodes) == ["Before.", "S: Lexer done.", "After."]
     assert shown(*reversed(nodes)) == ["Before.", "S: Lexer done.", "After."]
-
-
-def test_a_turn_without_a_summary_stays_as_it_is() -> None:
-    turn = read_turn({"nodes": [text_node("Hi?")]}, "")
-    assert render_summary(turn) is turn
 
 
 def test_a_summary_that_says_nothing_leaves_no_empty_text() -> None:

@@ -166,12 +166,6 @@ def test_system_prompt_of_a_silent_job_has_no_persona_and_no_agent() -> None:
     assert "Calm." not in said
 
 
-def test_system_prompt_is_the_same_for_every_turn_of_a_conversation() -> None:
-    one = {**FULL, "message": "a", "request_id": "1", "chat_history": []}
-    two = {**FULL, "message": "b", "request_id": "2", "chat_history": [{}]}
-    assert written(one, BASE) == written(two, BASE)
-
-
 @pytest.mark.parametrize(
     ("name", "hostile"),
     [
@@ -217,11 +211,3 @@ def test_the_instructions_of_a_persona_take_a_part_of_the_window(window: int) ->
     assert note.startswith("a persona has 1,100,000 characters, of which ")
     assert said.count("</persona>") == 1
     assert len(said) < (window or 30_000)
-
-
-@pytest.mark.parametrize(
-    "rules",
-    [[[[[]]]], [{"content": {"a": []}}], [{"path": ["x"], "text": "y"}], {}, "x"],
-)
-def test_rules_of_odd_shapes_break_nothing(rules: Any) -> None:
-    assert written({"rules": rules, "skills": rules}).startswith(CHAT)

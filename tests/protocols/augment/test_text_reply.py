@@ -15,7 +15,7 @@ from byok.core.events import (
 from byok.protocols.augment.chat_reply import StopReason, chunk
 from byok.protocols.augment.positions import Trimmed
 from byok.protocols.augment.reply_job import ReplyFacts
-from byok.protocols.augment.text_reply import TextLines, WholeObject, WholeText
+from byok.protocols.augment.text_reply import TextLines, WholeObject
 
 STOP = Finish(FinishReason.STOP)
 
@@ -71,24 +71,6 @@ def test_a_text_that_is_cut_or_empty_is_an_error_if_something_was_asked() -> Non
             wrong.append(f"{events}: {caught.value.code}")
     assert not wrong
     assert [line["text"] for line in lines(asked=False).flush()] == [""]
-
-
-def test_a_whole_text_needs_the_models_last_word() -> None:
-    for finish, code in (
-        (None, "upstream_cut"),
-        (Finish(FinishReason.LENGTH), "upstream_cut"),
-        (STOP, ""),
-    ):
-        text = WholeText(Trimmed())
-        text.feed(TextDelta(" x "))
-        if finish:
-            text.feed(finish)
-        if code:
-            with pytest.raises(UpstreamGarbled) as caught:
-                text.whole()
-            assert caught.value.code == code
-        else:
-            assert text.whole() == "x"
 
 
 def test_an_object_has_the_text_and_the_facts() -> None:

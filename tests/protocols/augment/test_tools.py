@@ -42,12 +42,6 @@ def test_tool_schema_is_that_of_an_object(fields: dict[str, Any], schema: Any) -
     assert tool.parameters == schema
 
 
-@pytest.mark.parametrize("odd", [None, [], "x"])
-def test_tool_schema_properties_of_a_wrong_type_are_none(odd: Any) -> None:
-    [tool] = read({"name": "view", "input_schema": {"properties": odd, "title": "t"}})
-    assert tool.parameters == {**EMPTY, "title": "t"}
-
-
 def test_the_origin_of_an_mcp_tool_is_kept() -> None:
     row = {"name": "snap_box", "mcp_server_name": "box", "mcp_tool_name": "snap"}
     assert read(row)[0] == ToolDefinition("snap_box", "", EMPTY, "box", "snap")

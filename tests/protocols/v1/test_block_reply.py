@@ -5,23 +5,18 @@ from typing import Any
 
 import pytest
 
-from byok.core.chat import NO_ORIGIN, ChatRequest, Json, ProviderData, ToolCall
+from byok.core.chat import ChatRequest, Json, ProviderData, ToolCall
 from byok.core.errors import ByokError, UpstreamGarbled
 from byok.core.events import (
-    Citation,
     Finish,
     FinishReason,
     Notice,
     StreamEvent,
     TextDelta,
     ThinkingDelta,
-    ToolCallDelta,
-    ToolCallPlace,
-    Usage,
 )
 from byok.protocols.v1.block_reply import BlockReply, ReplyHead
 
-DATA = ProviderData(NO_ORIGIN, {"s": 1})
 CALL = ToolCall("a", "view", "{}")
 TOOLS = Finish(FinishReason.TOOL_CALLS)
 
@@ -75,25 +70,6 @@ def words(made: Words, *events: StreamEvent) -> str:
     return " ".join([*lines, *(line["w"] for line in made.flush())])
 
 
-def test_block_reply_opens_and_closes_blocks_in_their_order() -> None:
-    assert words(
-        reply(),
-        ThinkingDelta("h"),
-        ThinkingDelta("m"),
-        TextDelta("One"),
-        TextDelta(" two"),
-        ThinkingDelta("", DATA),
-        ToolCallPlace("a"),
-        ToolCallDelta(0),
-        TextDelta("Three"),
-        CALL,
-        TOOLS,
-    ) == (
-        "begin think( 'h' 'm' )'hm' text( 'One' ' two' )'One two' think( )''+ "
-        "text( 'Three' )'Three' call a 0 end tool_calls"
-    )
-
-
 def test_block_reply_white_space_is_no_block() -> None:
     assert words(reply(), TextDelta("\n"), TextDelta(" "), CALL, TOOLS) == (
         "begin call a 0 end tool_calls"
@@ -111,19 +87,6 @@ def test_block_reply_ends_with_calls_if_there_are_any() -> None:
     assert words(reply(), CALL, length).endswith("end length")
 
 
-def test_block_reply_gives_one_call_to_those_who_want_one() -> None:
-    made = reply(parallel=False)
-    assert words(made, CALL, CALL, TOOLS) == "begin call a 0 end tool_calls"
-    assert made.omitted_tools == ["view"]
-
-
-def test_block_reply_keeps_counts_and_sources() -> None:
-    made = reply()
-    words(made, Usage(3, 4), Citation("u", "t"), Citation("u"), Notice("Hm."))
-    assert made.usage == Usage(3, 4)
-    assert made.sources == {"u": "t"}
-
-
 def test_block_reply_a_dropped_call_is_an_error_but_at_the_limit() -> None:
     dropped = Notice("The call was dropped.", "tool_call_invalid")
     with pytest.raises(UpstreamGarbled, match="dropped") as caught:
@@ -131,11 +94,3 @@ def test_block_reply_a_dropped_call_is_an_error_but_at_the_limit() -> None:
     assert caught.value.code == "tool_call_invalid"
     at_limit = words(reply(), dropped, Finish(FinishReason.LENGTH))
     assert at_limit == "begin end length"
-
-
-def test_block_reply_a_failure_ends_it() -> None:
-    made = reply()
-    said = [*made.feed(TextDelta("One")), *made.fail(UpstreamGarbled("x"))]
-    assert [line["w"] for line in said] == [
-        "begin", "text(", "'One'", "failed upstream_garbled",
-    ]  # fmt: skip

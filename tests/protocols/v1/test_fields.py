@@ -37,9 +37,3 @@ def test_fields_strings_may_be_one_or_many() -> None:
     for value in wrong:
         with pytest.raises(BadRequest):
             fields.strings({"f": value}, "f")
-
-
-def test_fields_refusal_of_a_feature_says_what_to_do() -> None:
-    error = fields.feature_refusal("No such thing", "Do without.")
-    assert (error.status, error.code) == (400, "not_supported")
-    assert error.sentence == "No such thing. Do without."

@@ -11,7 +11,7 @@ from byok.core.chat import (
     ToolCall,
     ToolResult,
 )
-from byok.core.conversation_builder import NO_RESULT, make_result
+from byok.core.conversation_builder import NO_RESULT
 from byok.core.errors import BadRequest
 from byok.protocols.v1.turns import BEGINNING, Turns
 
@@ -128,20 +128,6 @@ def test_turns_begin_with_the_user() -> None:
     assert shape(turns)[1] == ("user", BEGINNING)
 
 
-def test_turns_reasoning_alone_is_no_message() -> None:
-    turns = Turns()
-    turns.add_user([TextPart("Hi.")])
-    turns.add_answer([ThinkingPart("hm")])
-    turns.add_user([TextPart("Well?")])
-    assert shape(turns) == [("user", "Hi. Well?")]
-
-
 def test_turns_of_nothing_are_refused() -> None:
     with pytest.raises(BadRequest, match="nothing to answer"):
         Turns().messages()
-
-
-def test_turns_result_refers_to_its_pictures() -> None:
-    made = make_result("a", [TextPart("Look:"), PNG, PNG], is_error=True)
-    assert made.content == "Look:\n[image 1 below]\n[image 2 below]"
-    assert (made.images, made.is_error) == ((PNG, PNG), True)

@@ -1,9 +1,6 @@
 """An answer as one object: made by the stage for pieces, or an error."""
 
-import pytest
-
 from byok.core.chat import ChatRequest, ToolCall
-from byok.core.errors import UpstreamGarbled
 from byok.core.events import StreamEvent, TextDelta
 from byok.protocols.v1.block_reply import ReplyHead, WholeReply
 from byok.protocols.v1.messages import MessageReply
@@ -18,9 +15,3 @@ def test_whole_reply_is_one_object() -> None:
     (whole,) = reply.flush()
     assert [block["type"] for block in whole["content"]] == ["text", "tool_use"]
     assert reply.omitted_tools == ["view"]
-
-
-def test_whole_reply_of_a_failure_is_the_error() -> None:
-    reply = WholeReply(MessageReply(ChatRequest(()), ReplyHead("1", "m")))
-    with pytest.raises(UpstreamGarbled):
-        reply.fail_whole(UpstreamGarbled("x"))

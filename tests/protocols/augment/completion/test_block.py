@@ -98,12 +98,6 @@ def test_a_block_has_an_end_at_last() -> None:
     assert text.count("x") == MOST_LINES
 
 
-def test_of_a_cut_block_whole_lines_are_left() -> None:
-    extent = IndentedBlock(Cursor("def f():\n    ", ""))
-    extent.feed("a\n    b\n    hal")
-    assert extent.take(whole=False) == "a\n    b"
-
-
 @pytest.mark.parametrize(
     ("again", "said", "taken", "enough"),
     [
@@ -122,9 +116,3 @@ def test_a_block_of_one_line_ends_with_its_line(
     extent = OneLine(again)
     extent.feed(said)
     assert (extent.take(whole=True), extent.enough) == (taken, enough)
-
-
-def test_a_block_of_a_cut_line_is_empty() -> None:
-    extent = OneLine()
-    extent.feed("a, b")
-    assert extent.take(whole=False) == ""

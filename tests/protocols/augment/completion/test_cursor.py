@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.protocols.augment.completion import Cursor, brackets, indent
+from byok.protocols.augment.completion import Cursor, brackets
 from tests.fakes.linear import check_linear
 
 
@@ -22,11 +22,6 @@ def test_cursor_between_two_pieces_of_code_continues_only_the_line(
     before: str, after: str, one: bool
 ) -> None:
     assert Cursor(before, after).one_line is one
-
-
-def test_cursor_at_the_end_of_a_file_has_nothing_below() -> None:
-    cursor = Cursor("", "")
-    assert (cursor.line, cursor.rest, cursor.next_line) == ("", "", "")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +56,3 @@ def test_cursor_counts_no_bracket_twice(code: str) -> None:
 @pytest.mark.parametrize("piece", ['\\"', '\\"a\\":', "\\'", "\"'`", '"\\"'])
 def test_cursor_reads_code_of_quotes_in_linear_time(piece: str) -> None:
     check_linear(lambda size: brackets(piece * size), 20_000)
-
-
-def test_cursor_counts_indentation_in_characters() -> None:
-    assert [indent(line) for line in ("", "x", "  x", "\t x ", "  ")] == [0, 0, 2, 2, 2]

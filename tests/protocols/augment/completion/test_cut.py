@@ -50,11 +50,6 @@ def test_completion_cut_makes_a_text_fit(
     assert fitted(Cursor(before, after), *said) == found
 
 
-def test_completion_cut_keeps_a_sentence_on_one_line() -> None:
-    cursor = Cursor("Why is th", "")
-    assert fitted(cursor, "e ferry late?\nBecause", one_line=True) == "e ferry late?"
-
-
 def test_completion_cut_ends_an_endless_text() -> None:
     cutter = Cutter(Cursor("x = ", "\n"), Unfenced())
     fed = 0
@@ -65,12 +60,6 @@ def test_completion_cut_ends_an_endless_text() -> None:
     assert cutter.text(whole=True) == "y" * MOST_CHARS
 
 
-def test_completion_cut_at_the_deadline_leaves_whole_lines() -> None:
-    cutter = Cutter(Cursor("def f():\n    ", ""), Unfenced())
-    cutter.feed("a()\n    b()\n    c(")
-    assert cutter.text(whole=False) == "a()\n    b()"
-
-
 @given(AROUND, AROUND, CODE, CUTS, st.booleans())
 def test_where_the_stream_is_cut_makes_no_difference(
     before: str, after: str, said: str, places: list[int], one_line: bool
@@ -79,17 +68,6 @@ def test_where_the_stream_is_cut_makes_no_difference(
     whole = fitted(cursor, said, one_line=one_line)
     assert fitted(cursor, *cut(said, places), one_line=one_line) == whole
     assert fitted(cursor, *said, one_line=one_line) == whole
-
-
-@given(AROUND, AROUND, CODE, CODE)
-def test_completion_cut_ignores_what_comes_after_enough(
-    before: str, after: str, said: str, more: str
-) -> None:
-    cursor = Cursor(before, after)
-    cutter = Cutter(cursor, Unfenced())
-    cutter.feed(said)
-    if cutter.enough:
-        assert fitted(cursor, said + more) == cutter.text(whole=True)
 
 
 @given(AROUND, AROUND, CODE)

@@ -72,15 +72,6 @@ def test_repeated_suffix_is_removed(text: str, suffix: str, left: str) -> None:
     assert without_suffix(text, suffix) == left
 
 
-@given(st.text('ab()"\n', max_size=14), st.text('ab()"\n', max_size=14))
-def test_repeated_suffix_is_removed_only_at_its_beginning(
-    text: str, suffix: str
-) -> None:
-    left = without_suffix(text, suffix)
-    assert text.startswith(left)
-    assert suffix.startswith(text[len(left) :])
-
-
 @given(st.text("ab\n", max_size=14), st.text("ab\n", max_size=14))
 def test_repeated_suffix_without_brackets_is_the_longest(
     text: str, suffix: str

@@ -21,11 +21,6 @@ def test_shown_completion_gives_the_rest_while_typing_along(typed: int) -> None:
     assert shown().rest("k", cursor) == TEXT[typed:]
 
 
-def test_shown_completion_ends_at_its_end() -> None:
-    assert shown().rest("k", Cursor(BEFORE + TEXT, AFTER)) == ""
-    assert shown(text="a  ").rest("k", Cursor(BEFORE + "a", AFTER)) == ""
-
-
 def test_shown_completion_ends_with_other_typing() -> None:
     for before, after in (
         (BEFORE + "rex", AFTER),
@@ -46,12 +41,6 @@ def test_shown_completion_allows_a_window_that_loses_its_beginning() -> None:
 
 def test_shown_completion_allows_a_window_that_grows() -> None:
     assert shown(LONG).rest("k", Cursor("x" + LONG, AFTER)) == ""
-
-
-def test_shown_completion_that_is_empty_is_not_kept() -> None:
-    kept = shown()
-    kept.keep("k", Cursor("", ""), "")
-    assert kept.rest("k", Cursor(BEFORE, AFTER)) == TEXT
 
 
 def test_shown_completions_of_the_newest_requests_are_kept() -> None:

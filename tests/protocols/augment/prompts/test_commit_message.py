@@ -6,13 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.core.chat import Role
 from byok.core.events import FinishReason
 from byok.protocols.augment.prompts.commit_message import (
     MAX_DIFF,
     MIN_FILE,
     decode,
-    samples,
     shorten_diff,
 )
 from tests.fakes.jobs import PLAIN, STATE, events, streamed, texts
@@ -64,13 +62,6 @@ def test_commit_message_that_is_empty_is_an_error() -> None:
     assert ran.text == ""
 
 
-def test_commit_message_prompt_is_brief_with_a_low_temperature() -> None:
-    chat = decode({"diff": DIFF}, PLAIN, STATE).chat
-    assert "commit message alone" in texts(chat, Role.SYSTEM)
-    assert chat.sampling.temperature == 0.2
-    assert chat.tools == ()
-
-
 def test_commit_message_diff_shows_the_beginning_of_each_file() -> None:
     files = [f"diff --git a/{n} b/{n}\n" + f"+{n}\n" * 20_000 for n in range(4)]
     shown = shorten_diff("".join(files))
@@ -106,19 +97,7 @@ def test_commit_message_diff_counts_files_that_are_left_out() -> None:
     assert "more files left out]" in shorten_diff(diff)
 
 
-def test_commit_message_diff_lines_are_truncated() -> None:
-    shown = shorten_diff("diff --git a b\n+" + "x" * 100_000 + "\n+y\n")
-    assert "+y" in shown
-    assert len(shown) < 1000
-
-
 @given(st.text(alphabet="dif -gI:+x\n", max_size=400), st.integers(50, 200))
 def test_commit_message_diff_stays_within_its_limit(diff: str, limit: int) -> None:
     shown = shorten_diff("diff --git " + diff * 20, limit)
     assert len(shown) <= limit + MIN_FILE
-
-
-def test_commit_message_samples_are_few_and_short() -> None:
-    shown = samples("label", [str(n) * 1000 for n in range(30)])
-    assert len(shown) < 5000
-    assert samples("label", ["", " "]) == ""

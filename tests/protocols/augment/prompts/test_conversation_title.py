@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from byok.core.errors import UpstreamGarbled
 from byok.protocols.augment.prompts.chat_texts import MAX_CHARS, decode_title, tidy
 from tests.fakes.bodies import exchange
-from tests.fakes.jobs import PLAIN, STATE, events, texts, whole
+from tests.fakes.jobs import PLAIN, STATE, events, whole
 
 BODY = {"chat_history": [exchange("Why is the ferry late?", "Fog.")]}
 
@@ -45,12 +45,6 @@ def test_a_title_is_always_one_short_line(answer: str) -> None:
 def test_conversation_title_stands_in_both_fields() -> None:
     title = "Ferry delays"
     assert whole(decode_title, BODY, events(title)) == {"text": title, "title": title}
-
-
-def test_the_conversation_is_shown() -> None:
-    shown = texts(decode_title(BODY, PLAIN, STATE).chat)
-    assert "Why is the ferry late?" in shown
-    assert "Fog." in shown
 
 
 def test_conversation_title_of_an_empty_conversation_asks_nobody() -> None:

@@ -7,7 +7,6 @@ import pytest
 from byok.core.errors import BadRequest, UpstreamGarbled
 from byok.core.events import FinishReason
 from byok.protocols.augment.prompts.edit import decode_edit
-from byok.protocols.augment.reply_job import ReplyFacts
 from tests.fakes.jobs import PLAIN, STATE, events, texts, whole
 
 BODY: dict[str, Any] = {
@@ -89,12 +88,6 @@ def test_edit_of_an_empty_selection_inserts() -> None:
     assert edited("y\n", selected_text="", selected_code="not this") == "y\n"
     shown = texts(decode_edit({**BODY, "selected_text": ""}, PLAIN, STATE).chat)
     assert "[the selection: empty]" in shown
-
-
-def test_edit_reports_unknown_blobs() -> None:
-    found = whole(decode_edit, BODY, events("x"), ReplyFacts("r", ("b",), False))
-    assert found["unknown_blob_names"] == ["b"]
-    assert found["checkpoint_not_found"] is True
 
 
 @pytest.mark.parametrize(

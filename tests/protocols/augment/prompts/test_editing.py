@@ -5,13 +5,9 @@ from typing import Any
 import pytest
 
 from byok.core.errors import BadRequest
-from byok.core.stage import drain
 from byok.protocols.augment.positions import INSERTION
 from byok.protocols.augment.prompts.edit import (
-    cleaning,
     cut_file,
-    file_of,
-    path_line,
     selection_region,
 )
 
@@ -22,11 +18,6 @@ BODY: dict[str, Any] = {
     "suffix": "line 12\n",
     "prefix_begin": 77,
 }
-
-
-def test_edit_region_counts_the_beginning_of_a_file() -> None:
-    found = selection_region({**BODY, "prefix_begin": 0})
-    assert (found.start, found.end, found.shown) == (3, 3, "line 11\n")
 
 
 def test_edit_region_finds_a_cut_prefix_in_the_file() -> None:
@@ -58,20 +49,3 @@ def test_edit_region_wants_the_file_where_its_beginning_is_missing() -> None:
     assert cut_file({**BODY, "blob_name": None}) == ""
     assert cut_file({**BODY, "blob_name": "b", "prefix_begin": 0}) == ""
     assert cut_file({**BODY, "blob_name": "b", "target_file_content": ""}) == ""
-
-
-def test_edit_region_of_an_empty_file_is_not_missing() -> None:
-    assert file_of({"target_file_content": ""}) == ""
-    assert file_of({"targetFileContent": "x"}) == "x"
-    assert file_of({"target_file_content": None}) is None
-    assert file_of({}) is None
-
-
-def test_edit_of_an_insertion_keeps_its_end() -> None:
-    for said in ("x", "x\n"):
-        assert "".join(drain(cleaning({}, ""), said)) == said
-
-
-def test_edit_path_is_only_a_label() -> None:
-    assert path_line({"path": "../../etc/passwd"}) == "[file: ../../etc/passwd]"
-    assert path_line({}) == ""

@@ -6,7 +6,7 @@ import pytest
 
 from byok.core.errors import UpstreamGarbled
 from byok.protocols.augment.prompts.next_edit import decode_next_edit_place, places_of
-from tests.fakes.jobs import FACTS, PLAIN, STATE, events, texts, whole
+from tests.fakes.jobs import FACTS, PLAIN, STATE, events, whole
 
 BODY: dict[str, Any] = {
     "path": "a.py",
@@ -51,12 +51,6 @@ def test_next_edit_locations_are_limited_by_the_request() -> None:
 
 def test_next_edit_locations_of_a_single_file_stay_in_it() -> None:
     assert found("1,2,3", is_single_file=True) == [("a.py", 3, 5)]
-
-
-def test_next_edit_locations_prompt_numbers_the_candidates() -> None:
-    shown = texts(decode_next_edit_place(BODY, PLAIN, STATE).chat)
-    assert "1. a.py:3 m" in shown
-    assert "annotate" in shown
 
 
 @pytest.mark.parametrize(

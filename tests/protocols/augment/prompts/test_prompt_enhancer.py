@@ -5,7 +5,6 @@ from typing import Any
 from byok.core.chat import Role
 from byok.core.events import FinishReason
 from byok.protocols.augment.prompts.chat_texts import decode_enhancer
-from byok.protocols.augment.reply_job import DecodeState
 from tests.fakes.bodies import exchange, text_node
 from tests.fakes.jobs import PLAIN, STATE, events, streamed, texts
 
@@ -26,11 +25,6 @@ def test_the_prompt_is_shown_once_behind_what_was_said() -> None:
     assert shown.endswith("make fares faster")
     assert "British" in texts(chat, Role.SYSTEM)
     assert "tools you are given" not in texts(chat, Role.SYSTEM)
-
-
-def test_a_prompt_in_nodes_alone_is_one() -> None:
-    chat = decode_enhancer({"nodes": [text_node("faster")]}, PLAIN, STATE).chat
-    assert texts(chat).endswith("faster")
 
 
 def test_the_text_is_the_new_prompt_and_nothing_else() -> None:
@@ -60,13 +54,3 @@ def test_prompt_enhancer_with_nothing_to_rewrite_is_empty() -> None:
     assert decode_enhancer({}, PLAIN, STATE).chat.messages == ()
     ran = streamed(decode_enhancer, {}, [])
     assert (ran.text, ran.error) == ("", None)
-
-
-def test_prompt_enhancer_reports_an_unknown_node() -> None:
-    told: list[int] = []
-    decode_enhancer(
-        {"message": "x", "nodes": [{"id": 1, "type": 77}]},
-        PLAIN,
-        DecodeState(told.append),
-    )
-    assert told == [77]

@@ -2,8 +2,6 @@
 
 from byok.core.chat import Role, Sampling
 from byok.protocols.augment.prompts.prompt_parts import (
-    as_json,
-    code,
     conversation,
     question,
 )
@@ -44,14 +42,3 @@ def test_prompt_conversation_is_its_newest_exchanges() -> None:
     assert "q19." not in shown
     assert len(shown) < 30_000
     assert conversation({}) == ""
-
-
-def test_prompt_code_is_fenced_safely_and_empty_code_named() -> None:
-    assert code("x", "```\n", "py") == "[x]\n````py\n```\n````"
-    assert code("x", "") == "[x: empty]"
-
-
-def test_prompt_value_of_unknown_shape_is_json() -> None:
-    assert as_json("x", [{"a": "é"}]) == '[x]\n[{"a":"é"}]'
-    assert as_json("x", []) == ""
-    assert len(as_json("x", ["y" * 90_000])) < 9000

@@ -102,14 +102,6 @@ def test_reply_of_plain_text_has_nothing_else() -> None:
     }
 
 
-def test_reply_of_plain_reasoning_has_no_blocks() -> None:
-    chunks, reply = written(ThinkingDelta("hm"), TextDelta("Hi."))
-    message = reply.whole()["choices"][0]["message"]
-    assert message["reasoning_content"] == "hm"
-    assert "reasoning_details" not in message
-    assert len(chunks) == 5
-
-
 def test_reply_of_encrypted_reasoning_alone() -> None:
     _, reply = written(ThinkingDelta("", DATA), ToolCall("a", "view", "{}"))
     message = reply.whole()["choices"][0]["message"]
