@@ -1,16 +1,28 @@
 """Error bodies: always one sentence, with a code and a cure where they are known."""
 
+import importlib.util
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byok.core.errors import ContextLengthExceeded, UpstreamRefused
+from byok.dialects import rate_limits
 from byok.dialects.error_bodies import error_text, refusal_of
+from byok.dialects.rate_limits import (
+    Overflow,
+    overflow_of,
+    quotas_exceeded,
+    read_retry_after,
+    requested_wait,
+)
 from tests.fakes.linear import check_linear
+from tests.fakes.replay import bytes_of, recorded
 from tests.fakes.values import VALUES
 
 
@@ -307,3 +319,447 @@ def test_endless_names_of_quotas_take_linear_time() -> None:
         refusal_of({"error": {"message": "x", "details": details}})
 
     check_linear(read, 8000)
+
+
+# How long a refusal asks to wait, and for which quota, in the words of vendors
+
+
+@pytest.mark.parametrize(
+    ("message", "seconds"),
+    [
+        ("Please retry in 36.206s.", 36.206),
+        ("Please try again in 20ms. Visit", 0.02),
+        ("Please try again in 1m26.4s.", 86.4),
+        ("Please try again in 6m0s", 360.0),
+        ("try again in 2h5m", 7500.0),
+        ("Please retry after 26 seconds.", 26.0),
+        ("Try again in 2 minutes", 120.0),
+        ("Please try again in 350ms", 0.35),
+        ("try again in 1m20.5s", 80.5),
+        ("Try it again in 250 milliseconds", 0.25),
+        ("Please wait 2 hours and 5 minutes before you ask", 7500.0),
+        ("Limit resets in about 12s", 12.0),
+        ("Your quota is available again in 1 day", 86400.0),
+        ("They await 5 s", None),
+        ("Please retry shortly", None),
+        ("Retry in a moment", None),
+        ("Limit 30000, used 29000", None),
+        ("", None),
+    ],
+)
+def test_rate_limit_wait_is_read_from_the_sentence(
+    message: str, seconds: float | None
+) -> None:
+    assert requested_wait(message, {}) == (seconds and pytest.approx(seconds))
+
+
+@pytest.mark.parametrize(
+    ("delay", "seconds"), [("36s", 36.0), ("0.5s", 0.5), ("90.25s", 90.25), ("x", None)]
+)
+def test_rate_limit_retry_info_of_google_wins_over_the_sentence(
+    delay: str, seconds: float | None
+) -> None:
+    error = {"details": [{"@type": "Help"}, {"retryDelay": delay}]}
+    assert requested_wait("Please retry in 7s.", error) == seconds
+
+
+@pytest.mark.parametrize(
+    ("error", "seconds"),
+    [
+        ({"retry_after": 2.5}, 2.5),
+        ({"retryAfter": "9"}, 9.0),
+        ({"metadata": {"retry_after_seconds": 12}}, 12.0),
+        ({"retry_after": True, "metadata": "x"}, 7.0),
+        ({"retry_after": -1}, 7.0),
+        ({"retry_after": 1e300}, 7.0),
+    ],
+)
+def test_rate_limit_wait_may_be_a_field_of_the_error(
+    error: Any, seconds: float
+) -> None:
+    assert requested_wait("Please retry in 7s.", error) == seconds
+
+
+def test_rate_limit_names_every_exhausted_quota() -> None:
+    ids = ["GenerateRequestsPerDay-FreeTier", "InputTokensPerMinute"]
+    violations = [*({"quotaId": quota} for quota in ids), {}, 5]
+    error = {"details": [{"violations": violations}, None]}
+    assert quotas_exceeded(error) == " ".join(ids)
+    assert quotas_exceeded({"details": "x"}) == ""
+
+
+@given(VALUES, VALUES)
+def test_rate_limit_details_may_be_any_json(error: Any, detail: Any) -> None:
+    for found in (error, {"details": error}, {"details": [detail]}):
+        assert isinstance(quotas_exceeded(found), str)
+        wait = requested_wait("", found)
+        assert wait is None or wait >= 0
+
+
+NOW = 1_445_412_480.0  # Wed, 21 Oct 2015 07:28:00 GMT
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("5", 5.0),
+        (" 0 ", 0.0),
+        ("1.5", 1.5),
+        ("3600", 3600.0),
+        ("Wed, 21 Oct 2015 07:28:30 GMT", 30.0),
+        ("Wed, 21 Oct 2015 07:27:30 GMT", 0.0),
+        ("abc", None),
+        ("-5", None),
+        ("1.2.3", None),
+        (".", None),
+        ("nan", None),
+        ("9" * 400, None),
+        ("Wed, 99 Oct 2015 07:28:30 GMT", None),
+        ("", None),
+    ],
+)
+@pytest.mark.case("F09")
+def test_retry_after_is_read(value: str, seconds: float | None) -> None:
+    assert read_retry_after({"retry-after": value}, NOW) == seconds
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "seconds"),
+    [("1500", 1.5), ("250.5", 0.2505), ("soon", 7.0), ("", 7.0)],
+)
+def test_retry_after_ms_is_more_exact(milliseconds: str, seconds: float) -> None:
+    headers = {"retry-after-ms": milliseconds, "retry-after": "7"}
+    assert read_retry_after(headers, NOW) == seconds
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        pytest.param({"x-ratelimit-reset-requests": "2m59.56s"}, 179.56, id="Groq"),
+        pytest.param(
+            {
+                "x-ratelimit-remaining-requests": "59",
+                "x-ratelimit-reset-requests": "1s",
+                "x-ratelimit-remaining-tokens": "0",
+                "x-ratelimit-reset-tokens": "6m0s",
+            },
+            360.0,
+            id="OpenAI: the quota that is used up",
+        ),
+        pytest.param(
+            {
+                "x-ratelimit-reset-requests-day": "33011.38",
+                "x-ratelimit-remaining-requests-day": "10",
+                "x-ratelimit-reset-tokens-minute": "11.5",
+                "x-ratelimit-remaining-tokens-minute": "0",
+            },
+            11.5,
+            id="Cerebras",
+        ),
+        pytest.param(
+            {
+                "anthropic-ratelimit-tokens-reset": "2015-10-21T07:28:42Z",
+                "anthropic-ratelimit-tokens-remaining": "0",
+                "anthropic-ratelimit-requests-reset": "2015-10-21T07:28:00",
+                "anthropic-ratelimit-requests-remaining": "0",
+            },
+            42.0,
+            id="Anthropic",
+        ),
+        pytest.param({"X-RateLimit-Reset": "1445412490000"}, 10.0, id="OpenRouter"),
+        pytest.param({"x-ratelimit-reset": "1445412470"}, 0.0, id="a time gone by"),
+        pytest.param({"ratelimit-reset": "50"}, 50.0, id="IETF"),
+        pytest.param({"retry-after": "1m5s", "ratelimit-reset": "9"}, 65.0, id="span"),
+        pytest.param({"x-ratelimit-reset-tokens": "soon"}, None, id="no time"),
+        pytest.param({"x-ratelimit-limit-tokens": "50"}, None, id="a limit"),
+    ],
+)
+def test_rate_limit_without_retry_after_lasts_until_its_quota_is_filled(
+    headers: dict[str, str], seconds: float | None
+) -> None:
+    assert read_retry_after(httpx.Headers(headers), NOW) == (
+        seconds and pytest.approx(seconds)
+    )
+
+
+# The numbers in the refusals of conversations that are too long
+
+
+W, C = 32_768, 40_123
+# What upstreams say of a window of 32,768 tokens and a prompt of 40,123 tokens.
+TOLD: dict[str, tuple[str, Overflow]] = {
+    "OpenAI": (
+        "This model's maximum context length is 32768 tokens. However, your messages "
+        "resulted in 40123 tokens (39000 in the messages, 1123 in the functions). "
+        "Please reduce the length of the messages or functions.",
+        Overflow(W, C),
+    ),
+    "OpenAI, without tools": (
+        "This model's maximum context length is 32768 tokens. However, your messages "
+        "resulted in 40123 tokens.",
+        Overflow(W, C),
+    ),
+    "OpenAI, with the answer": (
+        "This model's maximum context length is 32768 tokens. However, you requested "
+        "44123 tokens (40123 in the messages, 4000 in the completion).",
+        Overflow(W, C),
+    ),
+    "OpenAI, without numbers": (
+        "Your input exceeds the context window of this model. Please adjust it.",
+        Overflow(),
+    ),
+    "vLLM": (
+        "This model's maximum context length is 32768 tokens. However, you requested "
+        "4096 output tokens and your prompt contains at least 40123 input tokens, for "
+        "a total of at least 44219 tokens.",
+        Overflow(W, C),
+    ),
+    "vLLM, cap": (
+        "'max_tokens' or 'max_completion_tokens' is too large: 4096. This model's "
+        "maximum context length is 32768 tokens and your request has 40123 input "
+        "tokens (4096 > 32768 - 40123).",
+        Overflow(W, C),
+    ),
+    "OpenRouter": (
+        "This endpoint's maximum context length is 32768 tokens. However, you "
+        "requested about 44123 tokens (40123 of text input, 4000 in the output).",
+        Overflow(W, C),
+    ),
+    "DeepSeek": (
+        "This model's maximum context length is 32768 tokens. However, you requested "
+        "44123 tokens (40123 in the messages, 4000 in the completion).",
+        Overflow(W, C),
+    ),
+    "Anthropic": ("prompt is too long: 40123 tokens > 32768 maximum", Overflow(W, C)),
+    "Anthropic, with the answer": (
+        "input length and `max_tokens` exceed context limit: 40123 + 8192 > 32768, "
+        "decrease input length or `max_tokens` and try again",
+        Overflow(W, C),
+    ),
+    "Gemini": (
+        "The input token count (40123) exceeds the maximum number of tokens allowed "
+        "(32768).",
+        Overflow(W, C),
+    ),
+    "Gemini, older": (
+        "The input token count exceeds the limit: the model only supports up to 32768",
+        Overflow(W),
+    ),
+    "Mistral": (
+        "Prompt contains 40123 tokens and 0 draft tokens, too large for model with "
+        "32768 maximum context length",
+        Overflow(W, C),
+    ),
+    "Together": (
+        "The input (40123 tokens) is longer than the model's context length (32768 "
+        "tokens).",
+        Overflow(W, C),
+    ),
+    "SGLang": (
+        "Requested token count exceeds the model's maximum context length of 32768 "
+        "tokens.",
+        Overflow(W),
+    ),
+    "xAI": (
+        "This model's maximum prompt length is 32768 but the request contains 40123 "
+        "tokens.",
+        Overflow(W, C),
+    ),
+    "Kimi": (
+        "Invalid request: Your request exceeded model token limit: 32768",
+        Overflow(W),
+    ),
+    "DashScope": ("Range of input length should be [1, 32768]", Overflow(W)),
+    "Copilot": (
+        "prompt token count of 40123 exceeds the limit of 32768",
+        Overflow(W, C),
+    ),
+    "Cohere": (
+        "too many tokens: size limit exceeded by 7355 tokens. Try using shorter or "
+        "fewer inputs. The limit for this model is 32768 tokens.",
+        Overflow(W),
+    ),
+    "llama.cpp": (
+        "request (40123 tokens) exceeds the available context size (32768 tokens), "
+        "try increasing it",
+        Overflow(W, C),
+    ),
+    "llama-cpp-python": (
+        "Requested tokens (40123) exceed context window of 32768",
+        Overflow(W, C),
+    ),
+    "LM Studio": (
+        "The number of tokens to keep from the initial prompt is greater than the "
+        "context length (n_keep: 40123>= n_ctx: 32768). Try a larger context length.",
+        Overflow(W),
+    ),
+    "LM Studio, loaded": (
+        "Trying to keep the first 40123 tokens when context the overflows. However, "
+        "the model is loaded with context length of only 32768 tokens",
+        Overflow(W),
+    ),
+    "OpenAI, reasoning": (
+        "Input tokens exceed the configured limit of 32768 tokens. Your messages "
+        "resulted in 40123 tokens. Please reduce the length of the messages.",
+        Overflow(W, C),
+    ),
+    "Kimi, counted": (
+        "Your request exceeded model token limit: 32768 (requested: 40123)",
+        Overflow(W, C),
+    ),
+    "GitHub": (
+        "Request body too large for gpt-4o model. Max size: 32768 tokens.",
+        Overflow(W),
+    ),
+    "SiliconFlow": (
+        "length of prompt_tokens (40123) must be less than max_seq_len (32768).",
+        Overflow(W, C),
+    ),
+    "TGI": (
+        "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 32768. "
+        "Given: 40123 `inputs` tokens and 100 `max_new_tokens`",
+        Overflow(W, C),
+    ),
+    "TGI, without an answer": (
+        "`inputs` must have less than 32768 tokens. Given: 40123",
+        Overflow(W),
+    ),
+    "Volcengine": (
+        "Input length 40123 exceeds the maximum length 32768",
+        Overflow(W, C),
+    ),
+    "Fireworks": (
+        "The prompt is too long: 40123, model maximum context length: 32768",
+        Overflow(W, C),
+    ),
+    "Cerebras": (
+        "Please reduce the length of the messages or completion. Current length is "
+        "40123 while limit is 32768",
+        Overflow(W, C),
+    ),
+    "TensorRT-LLM": (
+        "Prompt length (40123) exceeds maximum input length (32768)",
+        Overflow(W, C),
+    ),
+    "watsonx": (
+        "the number of input tokens 40123 cannot exceed the total tokens limit 32768 "
+        "for this model",
+        Overflow(W, C),
+    ),
+    "Z.ai": ("Prompt exceeds max length", Overflow()),
+    "Cloudflare": (
+        "The estimated number of input and maximum output tokens (44123) exceeded this "
+        "model context window limit (32768).",
+        Overflow(W),
+    ),
+    "commas": ("maximum context length is 32,768 tokens", Overflow(W)),
+    # Here is no number to be read, or one that means something else.
+    "Ollama": ("input length exceeds the context length", Overflow()),
+    "Ollama, not cut": (
+        "prompt too long; exceeded max context length by 7355 tokens",
+        Overflow(),
+    ),
+    "Groq": ("Please reduce the length of the messages or completion.", Overflow()),
+    "GLM": ("model_context_window_exceeded", Overflow()),
+    "MiniMax": ("invalid params, context window exceeds limit (2013)", Overflow()),
+    "Bedrock": ("Input is too long for requested model.", Overflow()),
+    "a batch": ("increase the physical batch size (current: 512)", Overflow()),
+    "nonsense": ("maximum context length is 7 tokens", Overflow()),
+    "a long number": (f"maximum context length is {'9' * 3000} tokens", Overflow()),
+}
+
+
+@pytest.mark.parametrize(("text", "told"), TOLD.values(), ids=TOLD)
+def test_context_overflow_error_carries_the_numbers(text: str, told: Overflow) -> None:
+    for status in (0, 400, 413, 500):
+        error = refusal_of({"error": {"message": text}}, status)
+        assert isinstance(error, ContextLengthExceeded)
+        assert (error.window, error.counted) == (told.window, told.counted)
+        cure = "--ubatch-size" if "batch" in text else "new conversation"
+        assert (error.retryable, cure in error.hint) == (False, True)
+
+
+def test_context_overflow_fields_win_over_words() -> None:
+    error = {"message": "Too long.", "n_ctx": W, "n_prompt_tokens": C}
+    told = refusal_of({"error": {**error, "type": "exceed_context_size_error"}}, 400)
+    assert isinstance(told, ContextLengthExceeded)
+    assert (told.window, told.counted) == (W, C)
+
+
+def test_context_overflow_is_no_rate_limit_that_names_the_context_length() -> None:
+    text = "Rate limit reached on tokens per min: maximum context length is 32768"
+    error = refusal_of({"error": {"message": text}}, 429)
+    assert type(error) is UpstreamRefused
+
+
+@given(VALUES, VALUES)
+def test_context_overflow_fields_may_hold_anything(one: Any, other: Any) -> None:
+    told = overflow_of("", {"n_ctx": one, "n_prompt_tokens": other})
+    assert all(n is None or 64 <= n < 2**31 for n in (told.window, told.counted))
+
+
+ROWS = [
+    (name, row) for name in ("_WINDOW", "_COUNTED") for row in vars(rate_limits)[name]
+]
+
+
+@pytest.mark.shared
+def test_recorded_overflows_tell_their_windows(shared: Path) -> None:
+    expected = {
+        "anthropic": (200_000, 3_333_404),
+        "cohere": (288_000, None),
+        "llamacpp": (512, 2009),
+        "openai": (None, None),
+        "vertex": (1_048_576, 1_250_074),
+    }
+    found = {}
+    for item in recorded(shared, "error"):
+        if "context-length" in item["id"] or "context-overflow" in item["id"]:
+            error = refusal_of(json.loads(bytes_of(shared, item)), item["status"])
+            assert isinstance(error, ContextLengthExceeded)
+            found[item["provider"]] = (error.window, error.counted)
+    assert found == {name: expected[name] for name in found}
+    assert len(found) >= 4
+
+
+# Recorded error bodies and the texts that users report: class and cure of each
+
+
+pytestmark = pytest.mark.shared
+GOLDEN = Path(__file__).parents[1] / "golden" / "refusals.json"
+MOST_UNKNOWN = 8
+
+
+def bodies(shared: Path) -> Iterator[tuple[str, int, Any]]:
+    """Yield the name, the status and the body of each refusal."""
+    for item in recorded(shared, "error"):
+        raw = bytes_of(shared, item)
+        try:
+            body = json.loads(raw)
+        except ValueError:
+            body = raw.decode("utf-8", "replace")
+        yield item["id"], item["status"], body
+    path = shared / "upstreams" / "refusals.py"
+    spec = importlib.util.spec_from_file_location("refusals", path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield from module.REFUSALS
+
+
+def test_refusals_keep_their_class_and_their_cure(
+    shared: Path, request: pytest.FixtureRequest
+) -> None:
+    found = {
+        name: [error.kind.value, bool(error.hint)]
+        for name, status, body in bodies(shared)
+        for error in [refusal_of(body, status)]
+    }
+    if request.config.getoption("--update-golden"):
+        lines = (f"{json.dumps(k)}: {json.dumps(v)}" for k, v in sorted(found.items()))
+        GOLDEN.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+    assert found == json.loads(GOLDEN.read_text("utf-8"))
+    unknown = [name for name, (kind, _) in found.items() if kind == "upstream_refused"]
+    assert len(unknown) <= MOST_UNKNOWN, unknown
+    assert [name for name, (_, cure) in found.items() if not cure] == unknown

@@ -6,7 +6,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.dialects.safe_names import Aliases, IdRule
+from byok.core.chat import (
+    ChatRequest,
+    Message,
+    Part,
+    Role,
+    TextPart,
+    ToolCall,
+    ToolResult,
+)
+from byok.dialects.safe_names import (
+    Aliases,
+    IdRule,
+    move_images,
+    prompt_cache_key,
+    result_text,
+    wants_signatures,
+)
+from tests.fakes.histories import PNG
 
 RULES = {
     "any": (IdRule(), r"[^\0-\x1f]{1,}"),
@@ -31,3 +48,113 @@ def test_aliases_of_ids_are_taken_unique_and_found_again(
     assert all(re.fullmatch(taken, alias) for alias in sent)
     assert [aliases.originals[alias] for alias in sent] == ids
     assert [aliases.alias(call_id) for call_id in ids] == sent
+
+
+# Which models want the signatures of their calls back
+
+
+@pytest.mark.parametrize(
+    ("model", "wanted"),
+    [
+        ("gemini-3-pro-preview", True),
+        ("models/gemini-3.6-flash", True),
+        ("Gemini-Flash-Latest", True),
+        ("gemini-10-pro", True),
+        ("google/gemini-3-pro", True),
+        ("gemini-2-flash", False),
+        ("gemini-2.5-pro", False),
+        ("gemini-1.5-flash", False),
+        ("gemma-4", False),
+        ("", False),
+    ],
+)
+def test_gemini_3_and_later_want_signatures(model: str, wanted: bool) -> None:
+    assert wants_signatures(model) is wanted
+
+
+# The key of a conversation for prompt caches
+
+
+def test_the_key_is_the_same_in_a_conversation_and_hides_its_id() -> None:
+    chat = ChatRequest((), conversation="c-1")
+    key = prompt_cache_key(chat)
+    assert key == prompt_cache_key(ChatRequest((), conversation="c-1", agent=True))
+    assert key != prompt_cache_key(ChatRequest((), conversation="c-2"))
+    assert len(key) <= 64
+    assert "c-1" not in key
+    assert prompt_cache_key(ChatRequest((), conversation="\ud800"))
+
+
+def test_a_key_of_the_client_wins() -> None:
+    keys = {
+        prompt_cache_key(ChatRequest((), conversation=name, cache_key="app"))
+        for name in ("c-1", "c-2", "")
+    }
+    assert len(keys) == 1
+
+
+def test_without_a_conversation_there_is_no_key() -> None:
+    assert prompt_cache_key(ChatRequest(())) == ""
+
+
+# Results as one string each, and their pictures in the user's message behind them
+
+
+@pytest.mark.parametrize(
+    ("content", "is_error", "written"),
+    [
+        ("found", False, "found"),
+        ("", False, "(no output)"),
+        (" \n", False, "(no output)"),
+        ("no such file", True, "ERROR: no such file"),
+        ("", True, "ERROR: (no output)"),
+        ("Error: no", True, "Error: no"),
+        (" FAILED x", True, " FAILED x"),
+        ("Traceback (most", True, "Traceback (most"),
+        ("error", False, "error"),
+    ],
+)
+def test_a_result_is_one_text_that_tells_an_error(
+    content: str, is_error: bool, written: str
+) -> None:
+    assert result_text(ToolResult("a", "view", content, is_error)) == written
+
+
+CALLS = Message(Role.ASSISTANT, (ToolCall("a", "view", "{}"),))
+ANSWER = Message(Role.ASSISTANT, (TextPart("Ok."),))
+
+
+def result(call_id: str, pictures: int = 0) -> Message:
+    images = (PNG,) * pictures
+    return Message(Role.TOOL, (ToolResult(call_id, "view", "ok", images=images),))
+
+
+def user(*parts: Part | str) -> Message:
+    made = (TextPart(p) if isinstance(p, str) else p for p in parts)
+    return Message(Role.USER, tuple(made))
+
+
+ONE = ("Image 1, output of view (a):", PNG)
+
+
+@pytest.mark.parametrize(
+    ("messages", "moved"),
+    [
+        pytest.param([], [], id="nothing"),
+        pytest.param([CALLS, result("a"), user("x")], [CALLS, result("a"), user("x")],
+                     id="no pictures"),
+        pytest.param([result("a", 1), result("b", 2), user("So?")],
+                     [result("a"), result("b"),
+                      user(*ONE, "Image 1, output of view (b):", PNG,
+                           "Image 2, output of view (b):", PNG, "So?")],
+                     id="behind all results, before the words"),
+        pytest.param([result("a", 1), ANSWER, user("So?")],
+                     [result("a"), user(*ONE), ANSWER, user("So?")],
+                     id="no words"),
+        pytest.param([result("a", 1)], [result("a"), user(*ONE)], id="at the end"),
+    ],
+)  # fmt: skip
+def test_pictures_follow_all_results_with_a_line_of_their_own(
+    messages: list[Message], moved: list[Message]
+) -> None:
+    assert list(move_images(messages)) == moved

@@ -3,12 +3,17 @@
 import json
 from typing import Any
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from byok.core.errors import RefusalKind, UpstreamError, UpstreamRefused
 from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
 from byok.core.stage import drain
 from byok.dialects.base import UpstreamRequest
 from byok.dialects.registry import DIALECTS
 from tests.fakes.slices import singles
+from tests.fakes.values import SCALARS
 
 
 def sse(*events: Any) -> bytes:
@@ -131,3 +136,65 @@ def test_an_answer_without_a_word_ends_with_its_usage() -> None:
             assert (error, events) == ("", [Usage(3, 1), Finish(FinishReason.STOP)]), (
                 name
             )
+
+
+# The names of each protocol, and the values that choose how it is read.
+SPOKEN: dict[str, tuple[str, str]] = {
+    "anthropic": (
+        "type index delta content_block message usage content text thinking signature "
+        "partial_json input id name stop_reason citation error",
+        "message_start content_block_start content_block_delta content_block_stop "
+        "message_delta message_stop ping message text tool_use thinking text_delta "
+        "thinking_delta signature_delta input_json_delta citations_delta",
+    ),
+    "gemini": (
+        "candidates content parts text thought thoughtSignature functionCall toolCall "
+        "name args id partialArgs jsonPath willContinue finishReason groundingMetadata "
+        "index promptFeedback usageMetadata error",
+        "STOP SAFETY MAX_TOKENS $.a",
+    ),
+    "ollama": (
+        "message content thinking tool_calls function name arguments role done "
+        "done_reason response prompt_eval_count error",
+        "stop length load assistant",
+    ),
+    "openai_chat": (
+        "choices index delta message finish_reason usage x_groq error content "
+        "reasoning reasoning_details refusal tool_calls function_call function name "
+        "arguments type text audio",
+        "stop length tool_calls reasoning.text",
+    ),
+    "openai_responses": (
+        "type delta item response output output_index item_id summary content "
+        "arguments status error usage name text",
+        "response.created response.output_item.added response.output_item.done "
+        "response.output_text.delta response.reasoning_text.delta response.completed "
+        "response.function_call_arguments.delta response.incomplete response.failed "
+        "response.function_call_arguments.done message reasoning function_call",
+    ),
+}
+
+
+def chunks(name: str) -> st.SearchStrategy[list[Any]]:
+    """Return random values with the names of a protocol."""
+    fields, words = (st.sampled_from(text.split()) for text in SPOKEN[name])
+
+    def inside(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+        return st.lists(inner, max_size=2) | st.dictionaries(fields, inner, max_size=5)
+
+    values = st.recursive(SCALARS | words, inside, max_leaves=12)
+    return st.lists(st.dictionaries(fields, values, max_size=5) | values, max_size=4)
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+@given(st.data())
+def test_whatever_comes_ends_or_is_an_error_of_the_upstream(
+    name: str, data: st.DataObject
+) -> None:
+    values = data.draw(chunks(name))
+    lines = (json.dumps(value).encode() + b"\n" for value in values)
+    raw = b"".join(
+        line if name == "ollama" else sse(json.loads(line)) for line in lines
+    )
+    events, error = read(name, [raw])
+    assert error or isinstance(events[-1], Finish)

@@ -1,16 +1,28 @@
 """FIM: the request of each mode, and how its answer is read."""
 
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from byok.core.chat import ChatRequest, FimRequest, Sampling
-from byok.core.errors import UpstreamError
-from byok.core.events import Finish, FinishReason, TextDelta
+from byok.core.errors import UpstreamError, UpstreamGarbled, UpstreamRefused
+from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
 from byok.core.stage import drain
+from byok.core.wire.sse import ServerSentEvent
 from byok.dialects.base import Target, UpstreamRequest
-from byok.dialects.fim.codecs import codecs_of, modes_for
-from byok.dialects.fim.templates import PROFILES, FimMode, FimProfile
+from byok.dialects.fim.codecs import FimAnswer, codecs_of, modes_for
+from byok.dialects.fim.templates import (
+    PROFILES,
+    TEMPLATES,
+    FimMode,
+    FimProfile,
+    fim_profile_of,
+    template_of,
+)
+from byok.dialects.presets import OPENAI_COMPATIBLE, PRESETS
 
 FILL = FimRequest("def f(", ")\n")
 CHAT = ChatRequest((), fim=FILL, sampling=Sampling(0.2, 0.9, 64))
@@ -89,3 +101,176 @@ def test_fim_template_needs_a_known_model() -> None:
     assert modes_for(modes, "gpt-4.1") == [FimMode.CHAT]
     with pytest.raises(UpstreamError, match=r"no template is known for gpt-4\.1"):
         modes_for([FimMode.TEMPLATE], "gpt-4.1")
+
+
+# Which FIM modes are tried for which vendor
+
+
+def test_fim_modes_are_those_that_a_vendor_has() -> None:
+    modes = {
+        vendor: ", ".join(fim_profile_of(vendor).modes)
+        for vendor in (*PRESETS, OPENAI_COMPATIBLE)
+    }
+    assert {vendor: mode for vendor, mode in modes.items() if mode != "chat"} == {
+        "ollama": "suffix, chat",
+        "deepseek": "suffix, chat",
+        "mistral": "fim, chat",
+        "llamacpp": "infill, template, chat",
+        **dict.fromkeys(
+            ("lmstudio", "vllm", "sglang", "together", OPENAI_COMPATIBLE),
+            "template, chat",
+        ),
+    }
+
+
+# Raw prompts with the marks of the models
+
+
+# model -> what a prompt for "a|b" looks like
+PROMPTS = {
+    "qwen2.5-coder:7b": "<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>",
+    "Qwen/Qwen2.5-Coder-32B-Instruct": "<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>",
+    "Qwen3-Coder-30B-A3B": "<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>",
+    "codellama:13b-code": "<PRE> a <SUF>b <MID>",
+    "meta-llama/CodeLlama-7b-hf": "<PRE> a <SUF>b <MID>",
+    "bigcode/starcoder2-15b": "<fim_prefix>a<fim_suffix>b<fim_middle>",
+    "granite-code:8b": "<fim_prefix>a<fim_suffix>b<fim_middle>",
+    "codeqwen:7b": "<fim_prefix>a<fim_suffix>b<fim_middle>",
+    "deepseek-coder-v2:16b": "<｜fim▁begin｜>a<｜fim▁hole｜>b<｜fim▁end｜>",
+    "mistralai/Codestral-22B-v0.1": "[SUFFIX]b[PREFIX]a",
+    "codegemma:2b": "<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>",
+}
+
+
+@pytest.mark.parametrize("model", PROMPTS)
+def test_fim_template_uses_the_models_own_tokens(model: str) -> None:
+    template = template_of(model)
+    assert template is not None
+    assert template.prompt("a", "b") == PROMPTS[model]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "", "gpt-4.1", "qwen3:8b", "llama3.1", "codellama:70b", "codellama:7b-python",
+        "codestral-mamba", "granite3.3:8b", "deepseek-chat", "gemma3",
+    ],
+)  # fmt: skip
+def test_fim_template_is_none_for_other_models(model: str) -> None:
+    assert template_of(model) is None
+
+
+@given(st.data())
+def test_fim_template_escapes_its_tokens_in_code(data: st.DataObject) -> None:
+    row = data.draw(st.sampled_from(TEMPLATES))
+    marks = (*row.marks, *row.stop)
+    piece = st.sampled_from([*marks, "a", "{prefix}", *{m[0] for m in marks}])
+    pieces = st.lists(piece | st.sampled_from([m[:3] for m in marks]), max_size=8)
+    code = "".join(data.draw(pieces))
+    inert = row.inert(code)
+    assert [mark for mark in marks if mark in inert] == []
+    assert inert.replace(" ", "") == code.replace(" ", "")
+    prompt, plain = row.prompt(code, code), row.prompt("", "")
+    for mark in marks:
+        assert prompt.count(mark) == plain.count(mark)
+
+
+# Filling a gap: llama.cpp's answers, and those of everybody else
+
+
+STOP, LENGTH = Finish(FinishReason.STOP), Finish(FinishReason.LENGTH)
+
+
+def choice(text: str, finish: str | None = None, **more: Any) -> dict[str, Any]:
+    made = {"index": 0, "text": text, "finish_reason": finish}
+    return {"choices": [made], "object": "text_completion", **more}
+
+
+def read(*events: Any) -> list[StreamEvent]:
+    """Read events; bytes as they are, anything else as JSON."""
+    raw = [e if isinstance(e, bytes) else json.dumps(e).encode() for e in events]
+    return list(drain(FimAnswer(), map(ServerSentEvent, raw)))
+
+
+def test_fim_answer_of_text_completions() -> None:
+    usage = {"prompt_tokens": 6, "completion_tokens": 8}
+    events = read(choice("a "), choice("b"), choice("", "stop", usage=usage), b"[DONE]")
+    assert events == [TextDelta("a "), TextDelta("b"), Usage(6, 8), STOP]
+
+
+@pytest.mark.parametrize(
+    ("last", "finish"),
+    [
+        ({"stop_type": "eos"}, STOP),
+        ({"stop_type": "word"}, STOP),
+        ({"stop_type": "limit"}, LENGTH),
+        ({"stopped_limit": True, "stopped_eos": False}, LENGTH),
+        ({"stopped_eos": True}, STOP),
+    ],
+)
+def test_fim_answer_of_llama_cpp_infill(last: dict[str, Any], finish: Finish) -> None:
+    more = {"content": "a", "stop": False, "index": 0}
+    events = read(more, {"content": "b", "stop": True, **last}, {"content": "late"})
+    assert events == [TextDelta("a"), TextDelta("b"), finish]
+
+
+def test_fim_answer_without_streaming() -> None:
+    assert read(choice("ab", "length")) == [TextDelta("ab"), LENGTH]
+    assert read({"content": "ab", "stop": True}) == [TextDelta("ab"), STOP]
+
+
+def test_fim_answer_is_the_first_choice_only() -> None:
+    second = {"choices": [{"index": 1, "text": "no"}, {"index": 0, "text": "yes"}]}
+    assert read(second, choice("", "stop")) == [TextDelta("yes"), STOP]
+
+
+def test_fim_answer_joins_surrogate_halves() -> None:
+    halves = [b'{"choices":[{"text":"\\ud83d"}]}', b'{"choices":[{"text":"\\ude00"}]}']
+    assert read(*halves, choice("", "stop")) == [TextDelta("😀"), STOP]
+    assert read(halves[0], choice("", "stop")) == [TextDelta("\ufffd"), STOP]
+
+
+@pytest.mark.parametrize(
+    ("events", "code"),
+    [
+        pytest.param([choice("a")], "upstream_cut", id="cut"),
+        pytest.param([], "upstream_empty", id="nothing"),
+        pytest.param([b"{"], "upstream_not_json", id="no JSON"),
+        pytest.param([b"7"], "upstream_not_json", id="a number"),
+        pytest.param([b"[1]"], "upstream_not_json", id="an array"),
+    ],
+)
+def test_an_answer_that_is_none_is_an_error(events: list[Any], code: str) -> None:
+    with pytest.raises(UpstreamGarbled) as raised:
+        read(*events)
+    assert raised.value.code == code
+
+
+def test_fim_answer_with_an_error_inside_the_stream() -> None:
+    with pytest.raises(UpstreamRefused, match="broke"):
+        read(choice("a"), {"error": {"message": "broke"}})
+    answer = FimAnswer()
+    with pytest.raises(UpstreamRefused, match="broke"):
+        answer.feed(ServerSentEvent(b'{"message":"broke"}', "error"))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(["choices", "text", "content", "stop", "error", "usage"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.lists(JSON, max_size=4))
+def test_no_answer_is_a_fault(events: list[Any]) -> None:
+    try:
+        read(*events, b"[DONE]")
+    except UpstreamError as error:
+        assert str(error)

@@ -4,13 +4,12 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.core.chat import Origin, ProviderData
 from byok.core.errors import (
     UpstreamEmpty,
-    UpstreamError,
     UpstreamGarbled,
     UpstreamNotJson,
     UpstreamRefused,
@@ -27,7 +26,16 @@ from byok.core.events import (
     Usage,
 )
 from byok.dialects.base import UpstreamRequest
+from byok.dialects.gemini.answer import (
+    FINISHED,
+    PartialArguments,
+    failure_of,
+    filter_sentence,
+    read_sources,
+    read_usage,
+)
 from byok.dialects.gemini.dialect import Gemini
+from tests.fakes.linear import check_linear
 from tests.fakes.slices import CUTS, cut, singles
 from tests.fakes.values import VALUES
 
@@ -369,12 +377,6 @@ def test_gemini_answer_with_half_a_call_broke_off(reason: str) -> None:
     assert found == [ToolCallDelta(1, "", "view_1"), ToolCallDelta(1, arguments="{")]
 
 
-def test_gemini_answer_of_another_protocol_is_named() -> None:
-    with pytest.raises(UpstreamGarbled) as raised:
-        read(stream({"choices": [{"delta": {"content": "A"}}]}))
-    assert raised.value.code == "upstream_protocol"
-
-
 PARTS = st.one_of(
     st.builds(lambda text: {"text": text}, st.text(max_size=6)),
     st.builds(lambda text: {"text": text, "thought": True}, st.text(max_size=6)),
@@ -394,49 +396,173 @@ def test_gemini_any_slicing_gives_the_same_events(
     assert read(*cut(raw, places)) == read(raw)
 
 
-CHUNKS = st.fixed_dictionaries(
-    {},
-    optional={
-        "candidates": st.lists(
-            st.fixed_dictionaries(
-                {},
-                optional={
-                    "content": st.one_of(
-                        VALUES,
-                        st.fixed_dictionaries({"parts": st.lists(
-                            st.dictionaries(
-                                st.sampled_from([
-                                    "text", "thought", "thoughtSignature",
-                                    "functionCall", "toolCall",
-                                ]),
-                                st.one_of(VALUES, st.fixed_dictionaries(
-                                    {}, optional={
-                                        "name": VALUES, "args": VALUES, "id": VALUES,
-                                        "partialArgs": VALUES, "willContinue": VALUES,
-                                    })),
-                                max_size=3,
-                            ), max_size=2)}),
-                    ),
-                    "finishReason": VALUES,
-                    "groundingMetadata": VALUES,
-                    "index": VALUES,
-                },
-            ),
-            max_size=2,
-        )
-        | VALUES,
-        "promptFeedback": VALUES,
-        "usageMetadata": VALUES,
-        "error": VALUES,
-    },
+# Token counts and sources of Gemini's answers
+
+
+@pytest.mark.parametrize(
+    ("metadata", "usage"),
+    [
+        ({"promptTokenCount": 5, "candidatesTokenCount": 3}, Usage(5, 3)),
+        (
+            {
+                "promptTokenCount": 15,
+                "toolUsePromptTokenCount": 70,
+                "candidatesTokenCount": 3,
+                "thoughtsTokenCount": 40,
+                "cachedContentTokenCount": 9,
+            },
+            Usage(85, 43, 9, 0, 40),
+        ),
+        ({"totalTokenCount": 7}, None),
+        ({"promptTokenCount": "7", "candidatesTokenCount": -1}, None),
+        ({}, None),
+        (None, None),
+    ],
+)
+def test_gemini_usage_counts_thoughts_and_what_tools_read(
+    metadata: Any, usage: Usage | None
+) -> None:
+    assert read_usage(metadata) == usage
+
+
+def test_gemini_sources_come_from_searches_files_maps_citations_and_urls() -> None:
+    found: dict[str, str] = {}
+    candidate = {
+        "groundingMetadata": {
+            "groundingChunks": [
+                {"web": {"uri": "u1", "title": "One"}},
+                {"retrievedContext": {"uri": "u2", "text": "..."}},
+                {"maps": {"uri": "u3", "title": 3}},
+                {"web": {"title": "no address"}},
+                {"web": None},
+                7,
+            ]
+        },
+        "citationMetadata": {"citationSources": [{"uri": "u4"}, {"uri": "u1"}]},
+        "urlContextMetadata": {"urlMetadata": [{"retrievedUrl": "u5"}]},
+    }
+    read_sources(candidate, found)
+    assert found == {"u1": "One", "u2": "", "u3": "", "u4": "", "u5": ""}
+    read_sources({"groundingMetadata": 7, "citationMetadata": {"citations": 7}}, found)
+    assert len(found) == 5
+
+
+# Arguments that come in pieces
+
+
+def join(*pieces: Any) -> Any:
+    arguments = PartialArguments()
+    for piece in pieces:
+        arguments.feed([piece])
+    return json.loads(arguments.text())
+
+
+@pytest.mark.parametrize(
+    ("pieces", "whole"),
+    [
+        ([], {}),
+        ([("$.a", "stringValue", "x"), ("$.a", "stringValue", "y")], {"a": "xy"}),
+        ([("$.a[0].b", "numberValue", 0.5)], {"a": [{"b": 0.5}]}),
+        (
+            [("$.a[0]", "numberValue", 3.0), ("$.a[1]", "numberValue", 4.5)],
+            {"a": [3, 4.5]},
+        ),
+        ([("$.a[0][0]", "boolValue", False)], {"a": [[False]]}),
+        (
+            [
+                ("$.a", "stringValue", "x"),
+                ("$.b", "stringValue", "y"),
+                ("$.a", "nullValue", "NULL_VALUE"),
+            ],
+            {"a": None, "b": "y"},
+        ),
+        ([("$['x.y']['']", "nullValue", "NULL_VALUE")], {"x.y": {"": None}}),
+        ([('$["it\\"s"]', "stringValue", "z")], {'it"s': "z"}),
+        ([("$.größe", "numberValue", 1e300)], {"größe": 1e300}),
+    ],
+)
+def test_pieces_are_placed_by_their_paths(
+    pieces: list[tuple[str, str, Any]], whole: Any
+) -> None:
+    assert (
+        join(*({"jsonPath": path, kind: value} for path, kind, value in pieces))
+        == whole
+    )
+
+
+@pytest.mark.parametrize(
+    "path", ["$", "$..a", "$.a[-1]", "$.a[1]", "a.b", "$.x.y", "$[0]",
+             "$.l.a", "$" + ".a" * 65],
 )  # fmt: skip
-
-
-@settings(max_examples=80)
-@given(st.lists(CHUNKS | VALUES, max_size=3))
-def test_gemini_any_chunk_fails_only_as_an_upstream_error(chunks: list[Any]) -> None:
-    try:
-        *_, last = read(stream(*chunks))
-    except UpstreamError:
+def test_pieces_without_a_place_are_refused_or_ignored(path: str) -> None:
+    before = {"jsonPath": "$.x", "stringValue": "s"}
+    items = {"jsonPath": "$.l[0]", "stringValue": "s"}
+    piece = {"jsonPath": path, "stringValue": "v"}
+    if path == "$":
+        assert join(before, piece) == {"x": "s"}
         return
-    assert isinstance(last, Finish)
+    with pytest.raises(UpstreamGarbled):
+        join(before, items, piece)
+
+
+def test_a_call_that_never_ended_is_no_json() -> None:
+    arguments = PartialArguments()
+    arguments.feed([{"jsonPath": "$.a", "stringValue": "x"}, 7, {"jsonPath": 7}])
+    assert arguments.text(is_whole=False) == '{"a":"x"'
+
+
+@given(VALUES)
+def test_anything_else_is_no_piece(value: Any) -> None:
+    arguments = PartialArguments()
+    try:
+        arguments.feed(value)
+        arguments.feed([value])
+    except UpstreamGarbled:
+        return
+    json.loads(arguments.text())
+
+
+@given(st.text(max_size=20))
+def test_any_path_is_placed_or_refused(path: str) -> None:
+    try:
+        join({"jsonPath": f"${path}", "stringValue": "x"})
+    except UpstreamGarbled:
+        return
+
+
+def test_a_long_string_in_many_pieces_takes_linear_time() -> None:
+    def joined(size: int) -> int:
+        arguments = PartialArguments()
+        piece = [{"jsonPath": "$.text", "stringValue": "x" * 20}]
+        for _ in range(size):
+            arguments.feed(piece)
+        return len(arguments.text())
+
+    check_linear(joined, 20_000)
+    assert joined(50) == 50 * 20 + len('{"text":""}')
+
+
+# The reasons for which Gemini ends an answer, and their sentences
+
+
+FILTERS = (
+    "SAFETY RECITATION LANGUAGE BLOCKLIST PROHIBITED_CONTENT SPII IMAGE_SAFETY "
+    "IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION IMAGE_OTHER MODEL_ARMOR"
+)
+FAILURES = (
+    "MALFORMED_FUNCTION_CALL UNEXPECTED_TOOL_CALL TOO_MANY_TOOL_CALLS "
+    "MISSING_THOUGHT_SIGNATURE MALFORMED_RESPONSE"
+)
+
+
+def test_every_reason_has_its_kind() -> None:
+    for reason in FILTERS.split():
+        assert f"({reason})" in filter_sentence(reason)
+        assert failure_of(reason) is None
+    for reason in FAILURES.split():
+        error = failure_of(reason)
+        assert error is not None
+        assert error.message.endswith(f"({reason}).")
+        assert filter_sentence(reason) == ""
+    for reason in FINISHED:
+        assert filter_sentence(reason) == "" and failure_of(reason) is None

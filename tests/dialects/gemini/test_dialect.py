@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from byok.core.chat import ChatRequest, ImagePart, Message, Role
-from byok.dialects.base import ErrorResponse, Target
-from byok.dialects.gemini.dialect import Gemini
+from byok.dialects.base import ErrorResponse, ModelPage, Target
+from byok.dialects.gemini.dialect import MODELS_PATH, Gemini, read_models
+from byok.dialects.model_facts import ModelFacts
 
 
 @pytest.mark.parametrize(
@@ -32,3 +33,33 @@ def test_gemini_pictures_that_are_left_out_are_told() -> None:
 
 def refusal(error: dict[str, Any], status: int) -> Any:
     return Gemini().refusal(ErrorResponse(status, [{"error": error}]))
+
+
+# Gemini's list of models
+
+
+def test_gemini_models_have_their_limits_and_the_next_page() -> None:
+    page = {
+        "models": [
+            {
+                "name": "models/gemini-3-pro",
+                "inputTokenLimit": 1_048_576,
+                "outputTokenLimit": 65_536,
+                "supportedGenerationMethods": ["generateContent", "countTokens"],
+                "thinking": True,
+            },
+            {"name": "models/embed", "supportedGenerationMethods": ["embedContent"]},
+            {"name": "models/gemma", "inputTokenLimit": "?"},
+            {"name": "models/"},
+            {"name": 7},
+            7,
+        ],
+        "nextPageToken": "a/b=",
+    }
+    assert read_models(page) == ModelPage(
+        (
+            ModelFacts("gemini-3-pro", 1_048_576, 65_536, thinking=True),
+            ModelFacts("gemma"),
+        ),
+        f"{MODELS_PATH}&pageToken=a%2Fb%3D",
+    )

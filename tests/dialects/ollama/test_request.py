@@ -231,7 +231,7 @@ def vary(history: tuple[Message, ...], chance: Random) -> ChatRequest:
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@settings(max_examples=10)
 @given(histories(), st.integers(0, 2**32))
 def test_random_conversations_are_read_as_they_are(
     history: tuple[Message, ...], seed: int

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byok.core.chat import Origin, ProviderData
-from byok.core.errors import UpstreamError, UpstreamGarbled, UpstreamRefused
+from byok.core.errors import UpstreamError, UpstreamRefused
 from byok.core.events import (
     Citation,
     Finish,
@@ -21,11 +21,12 @@ from byok.core.events import (
     Usage,
 )
 from byok.core.stage import chain, drain
-from byok.core.wire.sse import ServerSentEvent, SSEDecoder
+from byok.core.wire.sse import SSEDecoder
 from byok.dialects.openai_chat.answer import OpenAIAnswer
+from byok.dialects.openai_chat.chunks import read_usage, usage_near_end
+from byok.dialects.openai_chat.reasoning import join_details
 from tests.fakes.slices import CUTS, cut, singles
 from tests.fakes.upstream import DONE, delta, event
-from tests.fakes.values import VALUES
 
 HERE = Origin("openai_chat", "box", "m")
 SIGNED = ProviderData(HERE, {"extra_content": {"google": {"a": "CiQ+/=="}}})
@@ -700,64 +701,6 @@ def test_any_slicing_gives_the_same_answer(
         )
 
 
-PARTS = st.fixed_dictionaries(
-    {},
-    optional={
-        name: VALUES
-        for name in (
-            *("content", "reasoning", "reasoning_details"),
-            *("refusal", "tool_calls", "function_call"),
-        )
-    },
-)
-CHUNKS = st.fixed_dictionaries(
-    {},
-    optional={
-        "choices": VALUES
-        | st.lists(
-            st.fixed_dictionaries(
-                {},
-                optional={
-                    "index": VALUES,
-                    "delta": PARTS,
-                    "message": PARTS,
-                    "finish_reason": VALUES,
-                    "usage": VALUES,
-                },
-            ),
-            max_size=2,
-        ),
-        "usage": VALUES,
-        "x_groq": VALUES,
-        "error": VALUES,
-    },
-)
-
-
-@settings(max_examples=120)
-@given(st.lists(CHUNKS, max_size=3))
-def test_openai_chat_any_chunk_fails_only_as_an_upstream_error(
-    chunks: list[Any],
-) -> None:
-    decoder = OpenAIAnswer({})
-    events = [ServerSentEvent(json.dumps(chunk).encode()) for chunk in chunks]
-    try:
-        *_, last = drain(decoder, events)
-    except UpstreamError:
-        return
-    assert isinstance(last, Finish)
-
-
-@given(st.binary(max_size=60))
-def test_openai_chat_any_bytes_fail_only_as_an_upstream_error(data: bytes) -> None:
-    for pieces in ([data], [HI, b"data: " + data + b"\n\n"]):
-        try:
-            decode(*pieces)
-        except (UpstreamGarbled, UpstreamRefused):
-            continue
-        assert b"[DONE]" in data
-
-
 @pytest.mark.parametrize("content", [{}, {"content": None}])
 def test_openai_chat_transcript_of_a_voice_is_the_text(content: dict[str, Any]) -> None:
     pieces = ({"id": "a", "transcript": "Hel"}, {"transcript": "lo"}, {"data": "UklG"})
@@ -768,3 +711,173 @@ def test_openai_chat_transcript_of_a_voice_is_the_text(content: dict[str, Any]) 
     whole = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]})
     for raw in ([*streamed, choice("stop")], [whole.encode()]):
         assert text(decode(*raw)) == "Hello"
+
+
+# Token counts: who counts the cached part where
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        pytest.param(
+            {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
+            Usage(10, 5),
+            id="plain",
+        ),
+        pytest.param(
+            {"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 8}},
+            Usage(10, 0, 8),
+            id="the cached part is inside",
+        ),
+        pytest.param(
+            {"prompt_tokens": 10, "cached_tokens": 8}, Usage(10, 0, 8), id="at the top"
+        ),
+        pytest.param(
+            {"prompt_tokens": 10, "num_cached_tokens": 8}, Usage(10, 0, 8), id="Mistral"
+        ),
+        pytest.param(
+            {"prompt_tokens": 10, "prompt_cache_hit_tokens": 8},
+            Usage(10, 0, 8),
+            id="DeepSeek",
+        ),
+        pytest.param(
+            {
+                "prompt_tokens": 10,
+                "prompt_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 6},
+            },
+            Usage(10, 0, 3, 6),
+            id="OpenAI tells what it wrote to its cache",
+        ),
+        pytest.param(
+            {
+                "prompt_tokens": 10,
+                "cache_creation_input_tokens": 6,
+                "cache_read_input_tokens": 3,
+                "prompt_tokens_details": {"cached_tokens": 3},
+            },
+            Usage(10, 0, 3, 6),
+            id="Claude behind a gateway",
+        ),
+        pytest.param(
+            {"prompt_tokens": 10, "prompt_tokens_details": None, "cached_tokens": None},
+            Usage(10, 0, 0),
+            id="null details",
+        ),
+        pytest.param({"completion_tokens": 5}, Usage(0, 5), id="only completion"),
+        pytest.param(
+            {"prompt_tokens": "10", "completion_tokens": 5}, Usage(0, 5), id="a string"
+        ),
+        pytest.param(
+            {"prompt_tokens": -1, "completion_tokens": 5}, Usage(0, 5), id="negative"
+        ),
+        pytest.param({"prompt_tokens": 0, "completion_tokens": 0}, None, id="zeros"),
+        pytest.param({"total_tokens": 15}, None, id="only the total"),
+        pytest.param({}, None, id="empty"),
+        pytest.param(None, None, id="null"),
+        pytest.param([], None, id="a list"),
+        pytest.param(7, None, id="a number"),
+    ],
+)
+def test_usage_is_read(usage: Any, expected: Usage | None) -> None:
+    assert read_usage(usage) == expected
+
+
+@pytest.mark.parametrize(
+    ("told", "details"),
+    [
+        (False, {}),
+        (False, {"prompt_tokens_details": None}),
+        (False, {"prompt_tokens_details": {"audio_tokens": 0}}),
+        (True, {"prompt_tokens_details": {"cached_tokens": 0}}),
+        (True, {"prompt_cache_hit_tokens": 0}),
+    ],
+)
+def test_a_cache_that_is_not_told_of_is_not_an_empty_one(
+    told: bool, details: dict[str, Any]
+) -> None:
+    usage = read_usage({"prompt_tokens": 10, "completion_tokens": 5, **details})
+    assert usage is not None
+    assert (usage.cache_read_tokens, usage.cache_told) == (0, told)
+    assert usage.plus(Usage(1, 1)).cache_told is told
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        pytest.param(
+            b'{"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 1}}',
+            Usage(3, 1),
+            id="a whole answer",
+        ),
+        pytest.param(
+            b'data: {"usage":null}\n\ndata: {"usage":{"prompt_tokens":3}}\n\n'
+            b"data: [DONE]\n\n",
+            Usage(3),
+            id="the last event of a stream",
+        ),
+        pytest.param(
+            b'{"usage":{"input_tokens":3,"output_tokens":2,'
+            b'"input_tokens_details":{"cached_tokens":1}}}}',
+            Usage(3, 2, 1),
+            id="a response",
+        ),
+        pytest.param(b'{"choices": []}', None, id="none"),
+        pytest.param(b'{"usage": null}', None, id="null"),
+        pytest.param(b'ge": 1} "usage": {"prompt_tok', None, id="cut"),
+        pytest.param(b'"usage"' + b"{" * 3000, None, id="not JSON"),
+        pytest.param(b'"usage":{"a":"\xff"}', None, id="not UTF-8"),
+    ],
+)
+def test_usage_of_an_answer_that_is_passed_on(
+    answer: bytes, expected: Usage | None
+) -> None:
+    assert usage_near_end(answer) == expected
+
+
+# reasoning_details: pieces of entries joined, and nothing else changed
+
+
+ENTRY = {"type": "reasoning.text", "index": 0, "format": "anthropic-claude-v1"}
+SEALED = {"type": "reasoning.encrypted", "index": 0, "id": "rs_1", "data": "gAAA"}
+
+
+@given(st.text(), CUTS)
+def test_details_of_a_text_are_one_entry_however_it_is_cut(
+    text: str, places: list[int]
+) -> None:
+    pieces = [[{**ENTRY, "text": piece}] for piece in cut(text, places)]
+    signed = [{**ENTRY, "signature": "S+/=="}]
+    whole = {**ENTRY, "text": text, "signature": "S+/=="}
+    assert join_details([*pieces, signed]) == [whole]
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        pytest.param(
+            [[{**ENTRY, "text": "a"}, {**ENTRY, "text": "b"}]], id="one chunk"
+        ),
+        pytest.param([[SEALED], [{**SEALED, "id": "rs_2"}]], id="encrypted ones"),
+        pytest.param([[{**ENTRY, "summary": "a"}], [SEALED]], id="types"),
+        pytest.param([[{**ENTRY, "id": "a"}], [{**ENTRY, "id": "b"}]], id="ids"),
+        pytest.param(
+            [[{**ENTRY, "text": "a"}], [{**ENTRY, "index": 1, "text": "b"}]],
+            id="indexes",
+        ),
+        pytest.param([[{"type": "later", "x": [1, {"y": 2}]}]], id="unknown type"),
+    ],
+)
+def test_details_that_are_no_pieces_stay_apart(chunks: list[Any]) -> None:
+    assert join_details(chunks) == [entry for chunk in chunks for entry in chunk]
+
+
+def test_details_that_are_encrypted_and_come_twice_are_kept_once() -> None:
+    assert join_details([[SEALED], [SEALED], [{**SEALED, "data": "x"}]]) == [
+        SEALED,
+        {**SEALED, "data": "x"},
+    ]
+
+
+@pytest.mark.parametrize("entries", [None, "x", {}, [None, 5, "x", {}, {"type": 5}]])
+def test_details_that_are_damaged_are_left_out(entries: Any) -> None:
+    assert join_details([entries]) == []

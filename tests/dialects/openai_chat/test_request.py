@@ -25,8 +25,10 @@ from byok.core.chat import (
     ToolResult,
 )
 from byok.dialects.base import Target, UpstreamRequest
-from byok.dialects.openai_chat.quirks import DEFAULT, QUIRKS, Quirks
-from byok.dialects.openai_chat.request import encode_request
+from byok.dialects.families import family_facts
+from byok.dialects.model_facts import ModelFacts
+from byok.dialects.openai_chat.quirks import DEFAULT, QUIRKS, EffortForm, Quirks
+from byok.dialects.openai_chat.request import add_caching, effort_fields, encode_request
 
 HERE = Origin("openai_chat", "box", "m")
 CALL = ToolCall("call_1", "view", '{"path": "a"}')
@@ -352,3 +354,198 @@ def test_tool_call_ids_stay_distinct(vendor: str, ids: list[str]) -> None:
             assert call_id.isascii()
         if quirks.tool_ids.is_plain:
             assert re.fullmatch(r"[A-Za-z0-9_-]+", call_id)
+
+
+# Efforts in the form of each vendor, and what is said where there is none
+
+
+FIELD, OBJECT, SWITCH, BUDGET, TEMPLATE = (
+    EffortForm.FIELD,
+    EffortForm.OBJECT,
+    EffortForm.SWITCH,
+    EffortForm.BUDGET,
+    EffortForm.TEMPLATE,
+)
+
+
+def fields(form: EffortForm, wanted: str, *efforts: str) -> dict[str, Any]:
+    found, notice = effort_fields(wanted, ModelFacts("m", efforts=efforts), form)
+    assert bool(found) or notice
+    return found
+
+
+def test_effort_of_a_model_that_can_only_be_switched_off_is_not_sent() -> None:
+    found, notice = effort_fields("high", ModelFacts("m", efforts=("none",)), FIELD)
+    assert found == {}
+    assert "high" in notice
+
+
+@pytest.mark.parametrize(
+    ("form", "wanted", "efforts", "sent"),
+    [
+        (OBJECT, "max", (), {"reasoning": {"effort": "max"}}),
+        (OBJECT, "none", (), {"reasoning": {"effort": "none"}}),
+        (OBJECT, "none", ("low", "high"), {"reasoning": {"effort": "low"}}),
+        (SWITCH, "none", (), {"thinking": {"type": "disabled"}}),
+        (SWITCH, "low", (), {"thinking": {"type": "enabled"}}),
+        (
+            SWITCH,
+            "medium",
+            ("low", "high", "max"),
+            {"thinking": {"type": "enabled"}, "reasoning_effort": "low"},
+        ),
+        (
+            SWITCH,
+            "none",
+            ("low", "high", "max"),
+            {"thinking": {"type": "enabled"}, "reasoning_effort": "low"},
+        ),
+        (BUDGET, "none", (), {"enable_thinking": False}),
+        (BUDGET, "low", (), {"enable_thinking": True, "thinking_budget": 4096}),
+        (BUDGET, "max", (), {"enable_thinking": True}),
+        (
+            TEMPLATE,
+            "none",
+            (),
+            {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}},
+        ),
+        (
+            TEMPLATE,
+            "high",
+            ("low", "high"),
+            {
+                "chat_template_kwargs": {
+                    "enable_thinking": True,
+                    "thinking": True,
+                    "reasoning_effort": "high",
+                },
+                "reasoning_effort": "high",
+            },
+        ),
+    ],
+)
+def test_effort_has_the_form_of_the_vendor(
+    form: EffortForm, wanted: str, efforts: tuple[str, ...], sent: dict[str, Any]
+) -> None:
+    assert fields(form, wanted, *efforts) == sent
+
+
+@pytest.mark.parametrize(
+    ("facts", "form"),
+    [
+        (ModelFacts("m", thinking=False), FIELD),
+        (ModelFacts("m"), EffortForm.NONE),
+    ],
+)
+def test_effort_without_a_setting_is_a_notice(
+    facts: ModelFacts, form: EffortForm
+) -> None:
+    assert effort_fields("none", facts, form) == ({}, "")
+    found, notice = effort_fields("high", facts, form)
+    assert found == {}
+    assert "`high`" in notice
+
+
+@pytest.mark.parametrize(
+    ("model", "vendor", "fields"),
+    [
+        ("glm-5.2", "zai", {"thinking": {"type": "disabled"}}),
+        ("glm-5.1", "zai", {"thinking": {"type": "disabled"}}),
+        ("deepseek-v4-pro", "deepseek", {"thinking": {"type": "disabled"}}),
+        ("deepseek-v4-flash", "volcengine", {"thinking": {"type": "disabled"}}),
+        ("deepseek/deepseek-v4-pro", "openrouter", {"reasoning": {"effort": "none"}}),
+        ("deepseek-ai/DeepSeek-V4", "siliconflow", {"enable_thinking": False}),
+        (
+            "glm-5.3",  # it cannot be switched off
+            "zai",
+            {"thinking": {"type": "enabled"}, "reasoning_effort": "low"},
+        ),
+    ],
+)
+def test_no_effort_switches_thinking_off(
+    model: str, vendor: str, fields: dict[str, Any]
+) -> None:
+    form = QUIRKS[vendor].effort
+    assert effort_fields("none", family_facts(model), form) == (fields, "")
+
+
+# Prompt caching: points, keys and headers, for those who want to be asked
+
+
+POINT = {"type": "ephemeral"}
+
+
+def body(*roles: str) -> dict[str, Any]:
+    return {"messages": [{"role": role, "content": role} for role in roles]}
+
+
+def points(sent: dict[str, Any]) -> list[int]:
+    """Return the places of the messages that end with a cache point."""
+    return [
+        place
+        for place, message in enumerate(sent["messages"])
+        if isinstance(message["content"], list)
+        and message["content"][-1].get("cache_control") == POINT
+    ]
+
+
+def test_cache_control_of_claude_is_at_the_top_and_behind_the_system() -> None:
+    sent = body("system", "user", "assistant", "user")
+    target = Target("anthropic/claude-opus-5")
+    assert add_caching(sent, ChatRequest(()), target, QUIRKS["openrouter"]) == {}
+    assert sent["cache_control"] == POINT
+    assert points(sent) == [0]
+
+
+def test_a_long_cache_is_asked_for_in_each_vendors_words() -> None:
+    sent = body("system", "user")
+    claude = Target("anthropic/claude-opus-5", long_cache=True)
+    add_caching(sent, ChatRequest(()), claude, QUIRKS["openrouter"])
+    assert sent["cache_control"] == {**POINT, "ttl": "1h"}
+    sent = body("user")
+    chat = ChatRequest((), conversation="c")
+    add_caching(sent, chat, Target("gpt-5.6", long_cache=True), QUIRKS["openai"])
+    assert sent["prompt_cache_retention"] == "24h"
+
+
+def test_cache_control_of_dashscope_is_behind_the_system_and_at_the_end() -> None:
+    sent = body("system", "user", "assistant", "user")
+    add_caching(sent, ChatRequest(()), Target("qwen3-max"), QUIRKS["dashscope"])
+    assert "cache_control" not in sent
+    assert points(sent) == [0, 3]
+
+
+def test_cache_point_keeps_the_parts_of_a_message() -> None:
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    sent = {"messages": [{"role": "user", "content": parts}]}
+    add_caching(sent, ChatRequest(()), Target("q"), QUIRKS["dashscope"])
+    assert sent["messages"][0]["content"] == [
+        parts[0],
+        {**parts[1], "cache_control": POINT},
+    ]
+
+
+@pytest.mark.parametrize("content", ["", None, []])
+def test_cache_point_needs_content(content: Any) -> None:
+    sent = {"messages": [{"role": "assistant", "content": content}]}
+    add_caching(sent, ChatRequest(()), Target("q"), QUIRKS["dashscope"])
+    assert sent == {"messages": [{"role": "assistant", "content": content}]}
+
+
+@pytest.mark.parametrize("vendor", ["openrouter", "openai", "xai"])
+def test_caching_is_not_asked_for_where_the_user_wants_none(vendor: str) -> None:
+    sent = body("system", "user")
+    chat, target = ChatRequest((), conversation="c-1"), Target("claude", cache=False)
+    assert add_caching(sent, chat, target, QUIRKS[vendor]) == {}
+    assert sent == body("system", "user")
+
+
+def test_cache_key_is_a_field_or_a_header() -> None:
+    chat = ChatRequest((), conversation="c-1")
+    keyed, headed, plain = body("user"), body("user"), body("user")
+    assert add_caching(keyed, chat, Target("m"), QUIRKS["openai"]) == {}
+    assert keyed["prompt_cache_key"]
+    headers = add_caching(headed, chat, Target("m"), QUIRKS["xai"])
+    assert headers == {"x-grok-conv-id": keyed["prompt_cache_key"]}
+    assert add_caching(plain, chat, Target("m"), DEFAULT) == {}
+    assert headed == plain == body("user")

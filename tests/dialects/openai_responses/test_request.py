@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byok.core.chat import (
@@ -30,7 +30,7 @@ from byok.core.chat import (
 from byok.dialects.base import Target, write_request
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_responses.dialect import OpenAIResponses
-from byok.dialects.openai_responses.request import encode_request
+from byok.dialects.openai_responses.request import CallIds, encode_request
 from tests.fakes.histories import PNG, histories, user
 from tests.fakes.replay import recorded
 from tests.fakes.sdk_types import sdk_type
@@ -217,7 +217,7 @@ DATA: tuple[dict[str, Any], ...] = (
 )
 ORIGINS = (HERE, HERE, replace(HERE, model="other"))
 FACTS = (REASONS, PLAIN, ModelFacts("m"), ModelFacts("m", tools=False))
-EACH = 5  # conversations for each history that hypothesis draws
+EACH = 10  # conversations for each history that hypothesis draws
 
 
 def vary(history: tuple[Message, ...], chance: Random) -> ChatRequest:
@@ -249,6 +249,7 @@ def test_random_conversations_break_no_rule_and_fit_the_types_of_the_sdk() -> No
         "ResponseCreateParamsStreaming",
     )
 
+    @settings(max_examples=10)
     @given(histories(), st.integers(0, 2**32))
     def encode_and_check(history: tuple[Message, ...], seed: int) -> None:
         chance = Random(seed)
@@ -287,3 +288,14 @@ def test_the_judge_agrees_with_recorded_requests(shared: Path) -> None:
     assert refused
     for row in refused:
         assert broken_rules(row["request"]), row["id"]
+
+
+# Ids of calls that repeat, or are too long
+
+
+def test_an_id_that_repeats_pairs_each_call_with_its_result() -> None:
+    ids = CallIds()
+    sent = [ids.call("a"), ids.result("a"), ids.call("a"), ids.result("a")]
+    other = sent[2]
+    assert sent == ["a", "a", other, other]
+    assert ids.originals == {"a": "a", other: "a"}

@@ -10,15 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from byok.core.chat import ChatRequest, Message, Role, TextPart
+from byok.core.chat import ChatRequest, Json, Message, Role, TextPart
 from byok.dialects.base import Target, write_request
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.dialects.openai_chat.quirks import QUIRKS
+from byok.dialects.schemas import parts as schema_shapes
 from byok.dialects.schemas.common import write_schema
+from byok.dialects.schemas.parts import shape, unite
 from byok.protocols.augment.tools import read_tools
-from tests.fakes.mcp_servers import SERVERS, TEXT, Tools
+from tests.fakes.mcp_servers import NOTION, SERVERS, TEXT, Tools
 from tests.fakes.schemas import SCHEMAS
 from tests.fakes.strict_schemas import MOST_TOOLS, RULES, refused
+from tests.fakes.values import VALUES
 
 QUESTION = Message(Role.USER, (TextPart("Hi?"),))
 
@@ -66,18 +69,10 @@ def test_tool_schemas_of_public_servers_suit_every_vendor(
     assert refused(vendor, offered) == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("vendor", MOST_TOOLS)
 def test_tool_count_stays_within_each_vendors_limit(vendor: str) -> None:
-    everything = {
-        f"{name}_{n}": schema
-        for n in range(20)
-        for tools in SERVERS.values()
-        for name, schema in tools.items()
-    }
-    offered = sent(vendor, definitions(everything))
-    assert len(offered) == MOST_TOOLS[vendor]
-    assert refused(vendor, offered) == []
+    many = {f"tool_{n}": {"type": "object"} for n in range(MOST_TOOLS[vendor] + 1)}
+    assert len(sent(vendor, definitions(many))) == MOST_TOOLS[vendor]
 
 
 def test_strict_rules_refuse_what_vendors_refused() -> None:
@@ -358,7 +353,7 @@ def test_tool_schema_references_that_double_at_every_step_end() -> None:
     assert len(json.dumps(found)) < 1_000_000
 
 
-HUGE = 5000
+HUGE = 1500
 HUGE_TARGET = {
     "description": "T",
     "properties": {f"p{n}": {"type": "array"} for n in range(HUGE)},
@@ -375,7 +370,7 @@ HUGE_TARGET = {
             {
                 "properties": {
                     f"r{n}": {"$ref": "#/$defs/t", "description": "R"}
-                    for n in range(500)
+                    for n in range(200)
                 }
             },
             id="references to much",
@@ -388,7 +383,7 @@ def test_tool_schema_cleaning_of_a_huge_schema_takes_linear_time(
     before = time.process_time()
     one(schema, **{"$defs": {"t": HUGE_TARGET}})
     clean({"anyOf": [schema] * 5})
-    assert time.process_time() - before < 20  # hours, if all were compared with all
+    assert time.process_time() - before < 8  # minutes, if all were compared with all
 
 
 def test_tool_schema_odd_keys_move_to_the_description() -> None:
@@ -411,3 +406,103 @@ def test_tool_schema_with_plain_keys_alone_is_unchanged() -> None:
     found = clean(odd, plain_keys=True)
     assert found["properties"] == {"a": TEXT}
     assert "required" not in found
+
+
+# Choices at the top of a schema: one object with the keys of all, and a note
+
+
+NUMBER = {"type": "number"}
+
+
+def united(schema: Json, **shared: Json) -> tuple[dict[str, Any], list[str]]:
+    """Unite the choices of a schema; `shared` is what references mean."""
+    node = dict(schema)
+    notes = unite(node, lambda part: shared.get(part.get("$ref", ""), part))
+    return node, notes
+
+
+def test_schema_union_of_choices_is_one_object() -> None:
+    schema = NOTION["notion-create-attachment"]
+    node, notes = united(schema)
+    assert list(node["properties"]) == [
+        *("filename", "content", "source_url", "upload_id")
+    ]
+    assert "anyOf" not in node
+    assert notes == [
+        "at least one of these sets of keys: filename, content; filename, source_url; "
+        "upload_id"
+    ]
+
+
+def test_schema_union_requires_what_all_choices_require() -> None:
+    choices = [{"required": ["a", "b"]}, {"required": ["b", "c"]}]
+    node, notes = united({"required": ["d"], "oneOf": choices})
+    assert node["required"] == ["d", "b"]
+    assert notes == ["exactly one of these sets of keys: a, b; b, c"]
+
+
+def test_schema_union_property_allows_what_any_choice_allows() -> None:
+    choices = [{"properties": {"a": TEXT, "b": TEXT}}, {"properties": {"a": NUMBER}}]
+    node, (note,) = united({"properties": {"b": NUMBER}, "anyOf": choices})
+    assert node["properties"] == {"b": NUMBER, "a": {"anyOf": [TEXT, NUMBER]}}
+    assert note.startswith("anyOf: [")
+
+
+def test_schema_union_of_all_of_requires_every_part() -> None:
+    parts = [{"required": ["a"]}, {"properties": {"a": TEXT}, "required": ["b"]}]
+    node, notes = united({"allOf": parts})
+    assert node == {"required": ["a", "b"], "properties": {"a": TEXT}}
+    assert notes == []
+
+
+# Values that a keyword may not have are dropped; the metaschema is the judge
+
+
+KEYWORDS = sorted(schema_shapes._MAY_BE)
+# Their values hold schemas, which are shaped for themselves.
+HOLDING = {
+    *("anyOf", "oneOf", "allOf", "prefixItems", "properties", "patternProperties"),
+    *("$defs", "definitions", "dependentSchemas", "items", "additionalProperties"),
+    *("propertyNames", "not", "if", "then", "else", "contains", "contentSchema"),
+    *("unevaluatedProperties", "unevaluatedItems", "pattern"),
+}
+
+
+def shaped(**node: Any) -> dict[str, Any]:
+    shape(node)
+    return node
+
+
+@given(st.sampled_from([k for k in KEYWORDS if k not in HOLDING] + ["type"]), VALUES)
+def test_schema_keyword_values_fit_the_metaschema(key: str, value: Any) -> None:
+    Draft202012Validator.check_schema(shaped(**{key: value}))
+
+
+@pytest.mark.parametrize(
+    ("node", "expected"),
+    [
+        ({"type": "STRING"}, {"type": "string"}),
+        ({"type": "int"}, {"type": "integer"}),
+        ({"type": ["dict", None]}, {"type": ["object", "null"]}),
+        ({"type": None}, {}),
+        ({"type": "file"}, {}),
+        ({"type": ["string", "any"]}, {}),
+        ({"type": []}, {}),
+        ({"required": ["a", "a", 5]}, {"required": ["a"]}),
+        ({"required": True}, {}),
+        ({"minimum": 1, "exclusiveMinimum": True}, {"exclusiveMinimum": 1}),
+        ({"maximum": 1, "exclusiveMaximum": False}, {"maximum": 1}),
+        ({"exclusiveMaximum": True}, {}),
+        ({"minLength": "1", "maxLength": -1, "minItems": 2}, {"minItems": 2}),
+        ({"enum": [], "anyOf": []}, {}),
+        ({"properties": None, "description": None}, {}),
+        ({"$schema": "x", "$id": "https://x/y"}, {"$id": "https://x/y"}),
+        ({"dependentRequired": {"a": ["b"]}}, {"dependentRequired": {"a": ["b"]}}),
+        ({"dependencies": {"a": {}}}, {}),
+        ({"x-own": 5, "default": None}, {"x-own": 5, "default": None}),
+    ],
+)
+def test_a_keyword_is_kept_spelled_or_dropped(
+    node: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    assert shaped(**node) == expected

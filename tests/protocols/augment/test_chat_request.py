@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.core.chat import (
@@ -18,6 +18,8 @@ from byok.core.chat import (
     ThinkingPart,
     ToolCall,
 )
+from byok.core.code_query import FileChunk
+from byok.core.errors import UpstreamGarbled
 from byok.core.events import (
     Finish,
     FinishReason,
@@ -28,9 +30,16 @@ from byok.core.events import (
 )
 from byok.core.stage import drain
 from byok.core.wire.json_body import write_json
-from byok.protocols.augment.chat_reply import ChatReply, collect
-from byok.protocols.augment.chat_request import decode_chat, model_id
-from byok.protocols.augment.reply_job import DecodeState, Defaults
+from byok.protocols.augment.chat_job import chat_lines, chat_object
+from byok.protocols.augment.chat_reply import ChatReply, chunk, collect
+from byok.protocols.augment.chat_request import (
+    ConversationPlace,
+    decode_chat,
+    model_id,
+    open_folders,
+    place_of,
+)
+from byok.protocols.augment.reply_job import DecodeState, Defaults, ReplyFacts
 from byok.upstream.toolcalls.assemble import ToolCallAssembler
 from tests.fakes.bodies import (
     ANYTHING,
@@ -41,6 +50,7 @@ from tests.fakes.bodies import (
     text_node,
 )
 from tests.fakes.conversations import Conversation, conversations
+from tests.fakes.jobs import PLAIN, STATE, events, whole
 from tests.fakes.prompts import BARE, NONE
 from tools.fuzz.chat import check_body
 
@@ -313,20 +323,10 @@ BODIES = st.fixed_dictionaries(
 
 @given(BODIES)
 @pytest.mark.case("B85", "B45")
-def test_chat_request_accepts_any_json_in_any_field(body: dict[str, Any]) -> None:
-    chat = decode_chat(body, BARE)
-    said = roles(chat)
-    assert said.count("system") == said[:1].count("system")
-    assert not said or said[-1] in ("user", "tool")
-
-
-@settings(max_examples=40)
-@given(BODIES)
 def test_any_json_becomes_a_request_that_breaks_no_rule(body: dict[str, Any]) -> None:
     check_body(write_json(body))
 
 
-@settings(max_examples=40)
 @given(conversations())
 def test_a_conversation_becomes_a_request_that_breaks_no_rule(
     conversation: Conversation,
@@ -364,3 +364,134 @@ def test_an_answer_comes_back_in_its_order_with_its_provider_data() -> None:
         TextPart("Then two."),
         ToolCall("c2", "view", "{}"),
     )
+
+
+# A chat is streamed or whole; both begin with what is unknown of the blobs
+
+
+BODY = {"message": "x"}
+FACTS = ReplyFacts("r", ("b",), False)
+
+
+def test_chat_stream_first_line_has_the_facts() -> None:
+    reply = chat_lines(BODY, PLAIN, STATE).reply(FACTS)
+    assert reply.first == {
+        **chunk(),
+        "unknown_blob_names": ["b"],
+        "checkpoint_not_found": True,
+    }
+    assert (reply.heartbeat, reply.keeps_part) == (chunk(), True)
+
+
+def test_chat_object_of_a_broken_answer_keeps_its_text() -> None:
+    reply = chat_object(BODY, PLAIN, STATE).reply(FACTS)
+    with pytest.raises(UpstreamGarbled):
+        reply.fail_whole(UpstreamGarbled("broke"))
+    reply.feed(TextDelta("One"))
+    found = reply.fail_whole(UpstreamGarbled("broke"))
+    assert found["text"] == "One\n[byok] broke"
+    assert found["stop_reason"] == 0
+    assert reply.omitted_tools == []
+
+
+def test_chat_stream_first_line_names_the_places_of_retrieved_code() -> None:
+    facts = ReplyFacts("r", chunks=(FileChunk("b", 1, 5),))
+    chunks = [{"char_start": 1, "char_end": 5, "blob_name": "b"}]
+    reply = chat_lines(BODY, PLAIN, STATE).reply(facts)
+    assert reply.first == {**chunk(), "workspace_file_chunks": chunks}
+    found = whole(chat_object, BODY, events("One."), facts)
+    assert found["workspace_file_chunks"] == chunks
+
+
+@pytest.mark.parametrize("decode", [chat_lines, chat_object])
+def test_a_chat_says_which_code_it_is_about(decode: Any) -> None:
+    body = {"message": "Where?", "user_guided_blobs": ["b"]}
+    assert decode(body, PLAIN, STATE).wanted.question == "Where?"
+    assert decode(BODY, PLAIN, STATE).wanted is None
+
+
+# Which request follows which, and which takes the place of another
+
+
+ONE, TWO = {"request_id": "r1"}, {"request_id": "r2"}
+
+
+def chat(*history: dict[str, str], **fields: Any) -> dict[str, Any]:
+    return {"conversation_id": "c", "chat_history": [*history], **fields}
+
+
+def test_conversation_place_follows_what_was_said_last() -> None:
+    first, second = place_of(chat(ONE)), place_of(chat(ONE, TWO))
+    assert first is not None
+    assert second is not None
+    assert first.conversation == second.conversation == "c"
+    assert first.after != second.after
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"chat_history": [ONE]},
+        {"conversation_id": "", "chat_history": [ONE]},
+        {"conversation_id": ["c"], "chat_history": [ONE]},
+        chat(ONE, silent=True),
+        chat(),
+        {"conversation_id": "c"},
+    ],
+    ids=str,
+)
+def test_what_follows_nothing_in_a_conversation_has_no_place(
+    body: dict[str, Any],
+) -> None:
+    assert place_of(body) is None
+
+
+def test_conversation_place_of_a_repeated_question_is_the_same() -> None:
+    again, older = place_of(chat(ONE, message="b")), place_of(chat(ONE, message="a"))
+    assert again == older == ConversationPlace("c", "1 r1")
+
+
+@pytest.mark.parametrize("history", [None, "x", [1], [{}], {"a": 1}, [[ONE]]], ids=str)
+def test_conversation_place_with_an_odd_history(history: object) -> None:
+    place = place_of({"conversation_id": "c", "chat_history": history})
+    assert place == (ConversationPlace("c", "1 ") if history == [{}] else None)
+
+
+# What chats tell of the folders that a client has open
+
+
+def state(*roots: str, **fields: Any) -> dict[str, Any]:
+    folders = [{"folder_root": root, "repository_root": "/r"} for root in roots]
+    return {"type": 4, "ide_state_node": {"workspace_folders": folders, **fields}}
+
+
+@pytest.mark.parametrize(
+    "carrier", ["nodes", "structured_request_nodes", "request_nodes"]
+)
+def test_open_folders_come_from_the_newest_message_that_names_them(
+    carrier: str,
+) -> None:
+    history = [{"request_nodes": [state("/old")]}, {"request_nodes": [state("/new")]}]
+    asked = {carrier: [{"type": 0}, state("/now", "/too")], "chat_history": history}
+    assert open_folders(asked) == ["/now", "/too"]
+    silent = {carrier: [state(workspace_folders_unchanged=True)]}
+    assert open_folders({**silent, "chat_history": history}) == ["/new"]
+    assert open_folders(silent) == []
+
+
+def test_a_folder_without_a_root_is_known_by_its_repository() -> None:
+    node = {"workspace_folders": [{"repository_root": "/r"}, {}, 5]}
+    assert open_folders({"nodes": [{"type": 4, "ide_state_node": node}]}) == ["/r"]
+
+
+def test_open_folders_are_limited_in_number_and_length() -> None:
+    assert len(open_folders({"nodes": [state(*map(str, range(1, 999)))]})) == 64
+    assert open_folders({"nodes": [state("/" * 5000)]}) == []
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
+)

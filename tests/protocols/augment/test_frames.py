@@ -4,12 +4,13 @@ import re
 import sys
 import unicodedata
 from html import unescape
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.protocols.augment.frames import LONGEST, TAGS, frame
+from byok.protocols.augment.frames import LONGEST, TAGS, frame, read_guides, room_of
 from tests.fakes.linear import check_linear
 
 CLOSERS = (
@@ -90,8 +91,10 @@ def test_a_frame_shows_what_nobody_sees() -> None:
     assert frame("rule", "a\u200bb\x07") == "<rule>\na\\u200bb\\x07\n</rule>"
 
 
-@pytest.mark.parametrize("longest", [1000, LONGEST])
-@pytest.mark.parametrize("letter", ["a", "\x00", "\U000e0041", "</rule>", "＜"])
+@pytest.mark.parametrize(
+    ("letter", "longest"),
+    [("a", LONGEST), ("\x00", 1000), ("</rule>", 1000), ("＜", LONGEST)],
+)
 def test_a_long_text_is_cut_in_the_middle(letter: str, longest: int) -> None:
     said = frame("rule", letter * 2 * LONGEST + "z", longest=longest)
     assert len(said) < longest + 100
@@ -112,3 +115,67 @@ def test_the_name_of_a_frame_stays_in_its_quotes() -> None:
 )
 def test_quoting_takes_linear_time(unit: str) -> None:
     check_linear(lambda size: frame("rule", unit * (size // len(unit))), LONGEST // 2)
+
+
+# Guidelines, rules and skills, in the room that the model's window leaves
+
+
+RULES = [{"path": f"r{n}.md", "content": f"Rule {n}. " * 20} for n in range(10_000)]
+
+
+@pytest.mark.parametrize(
+    ("body", "frames"),
+    [
+        ({}, []),
+        ({"user_guidelines": "A."}, ["<user_guidelines>\nA.\n</user_guidelines>"]),
+        ({"rules": ["B."]}, ["<rule>\nB.\n</rule>"]),
+        ({"rules": [{"name": "x", "text": "B."}]}, ['<rule name="x">\nB.\n</rule>']),
+        ({"skills": [None, 5, [[]], {}, {"text": 7}]}, ["<rule>\n7\n</rule>"]),
+    ],
+    ids=str,
+)
+def test_each_guide_has_a_frame(body: dict[str, Any], frames: list[str]) -> None:
+    assert read_guides(body) == ((*frames,), "")
+
+
+@pytest.mark.parametrize("window", [0, 1024])
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"user_guidelines": "a" * 250_000},
+        {"user_guidelines": "\x00" * 250_000, "workspace_guidelines": "\n" * 9},
+        {"rules": RULES[:900]},
+        {"rules": ["\U000e0041" * 150] * 900},
+        {"rules": ["x"] * 10_000},
+        {"rules": [{"path": "p" * 10_000, "content": "x"}] * 2000},
+        {"user_guidelines": "b" * 10**5, "rules": RULES[:900], "skills": RULES[:900]},
+    ],
+    ids=["long", "unseen", "rules", "unseen rules", "tiny", "long names", "all"],
+)
+def test_guides_never_take_more_than_their_room(
+    body: dict[str, Any], window: int
+) -> None:
+    guides = read_guides(body, window)
+    room = room_of(window)
+    assert 0 < room <= LONGEST
+    assert not window or room <= window  # characters: a third of it in tokens, or less
+    assert sum(map(len, guides.frames)) <= 2 * room + 1000
+    assert "characters" in guides.note and "fit" in guides.note
+
+
+def test_long_texts_are_cut_before_short_ones() -> None:
+    body = {"user_guidelines": "a" * 100_000, "rules": ["Use tabs.", "b" * 100_000]}
+    guides = read_guides(body, 8192)
+    assert "<rule>\nUse tabs.\n</rule>" in guides.frames
+    assert [("left out" in text) for text in guides.frames] == [True, False, True]
+    assert "2 are cut" in guides.note
+
+
+def test_of_very_many_rules_the_first_ones_are_kept() -> None:
+    guides = read_guides({"rules": RULES}, 8192)
+    kept = len(guides.frames)
+    assert 10 < kept < 100
+    assert [f'name="r{n}.md"' in t for n, t in enumerate(guides.frames)] == [
+        True
+    ] * kept
+    assert f"{10_000 - kept} are left out" in guides.note

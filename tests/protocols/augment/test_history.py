@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from byok.core.chat import (
     ImagePart,
     Message,
+    Origin,
+    ProviderData,
     Role,
     TextPart,
     ThinkingPart,
@@ -17,12 +19,18 @@ from byok.core.chat import (
     ToolResult,
 )
 from byok.core.conversation_builder import NO_RESULT
+from byok.core.wire.encrypted_content import write_encrypted
 from byok.protocols.augment.history import (
     BEGINNING,
+    Block,
     HistoryItem,
     MessageBuilder,
     read_exchange,
     read_exchanges,
+    read_reply,
+    render,
+    render_summary,
+    without_notices,
 )
 from byok.protocols.augment.nodes import read_turn
 from tests.fakes.bodies import (
@@ -431,3 +439,316 @@ def test_exchange_items_that_are_no_objects_are_left_out() -> None:
     body = {"chat_history": [None, "x", exchange("Hi?"), 5]}
     assert [said_by(e) for e in read_exchanges(body)] == [["Hi?"]]
     assert read_exchanges({"chat_history": "x"}) == []
+
+
+# The assistant's turns: text, calls and thoughts, without byok's own lines
+
+
+def raw(content: str) -> dict[str, Any]:
+    return {"type": 0, "content": content}
+
+
+def finished(content: str) -> dict[str, Any]:
+    return {"type": 2, "content": content}
+
+
+@pytest.mark.parametrize(
+    ("item", "said"),
+    [
+        pytest.param({"response_text": "a", "response_nodes": [raw("b")]}, "a",
+                     id="response_text wins"),
+        pytest.param({"response_text": "", "response_nodes": [raw("b"), raw("c")]},
+                     "bc", id="raw nodes are joined"),
+        pytest.param({"response_nodes": [raw("b"), finished("c"), finished("")]}, "c",
+                     id="the last finished node with text wins over raw ones"),
+        pytest.param({"response_nodes": [finished(""), raw("b")]}, "b",
+                     id="an empty finished node says nothing"),
+        pytest.param({"structured_output_nodes": [raw("b")]}, "b", id="alias"),
+        pytest.param({"responseText": "a"}, "a", id="camelCase"),
+        pytest.param({"response_nodes": [{"type": 8, "thinking": {"summary": "t"}},
+                      {"type": 3, "content": "a.py:1-2"}]}, "", id="other nodes"),
+        pytest.param({"response_text": None, "response_nodes": None}, "", id="nulls"),
+        pytest.param({"response_text": ["a"], "response_nodes": [5]}, "", id="odd"),
+    ],
+)  # fmt: skip
+def test_recorded_reply_text_is_found(item: dict[str, Any], said: str) -> None:
+    assert read_reply(item).text == said
+
+
+@pytest.mark.parametrize(
+    ("nodes", "calls"),
+    [
+        pytest.param([call_node("a"), call_node("b")], "a b", id="in order"),
+        pytest.param([call_node("a", kind=7)], "a", id="only begun"),
+        pytest.param([call_node("a", kind=7), call_node("a")], "a", id="begun, whole"),
+        pytest.param([call_node("a"), call_node("a", kind=7)], "a", id="whole, begun"),
+        pytest.param([call_node("a"), call_node("a")], "a", id="the same twice"),
+        pytest.param([call_node("a", name="")], "", id="nameless"),
+        pytest.param([{"type": 5, "tool_use": None}, {"type": 5}], "", id="empty"),
+    ],
+)
+def test_recorded_tool_calls_are_read_once_each(
+    nodes: list[dict[str, Any]], calls: str
+) -> None:
+    found = read_reply({"response_nodes": nodes}).calls
+    assert [call.id for call in found] == calls.split()
+
+
+SIGNED = ProviderData(Origin("d", "u", "m"), {"signature": "CiQ+/é=="})
+
+
+def thought(text: str, encrypted: Any = None) -> dict[str, Any]:
+    payload = {"summary": text, "content": None, "encrypted_content": encrypted}
+    return {"type": 8, "thinking": payload}
+
+
+@pytest.mark.parametrize(
+    ("said", "nodes", "blocks"),
+    [
+        pytest.param("ab", [thought("h"), raw("a"), call_node("1"), raw("b")],
+                     ["(h)", "a", "+1", "b"], id="as the nodes stand"),
+        pytest.param(None, [raw("a"), thought("h"), raw("b")], ["a", "(h)", "b"],
+                     id="without response_text"),
+        pytest.param("ab\n[byok] x", [raw("a"), call_node("1"), raw("b\n")],
+                     ["a", "+1", "b"], id="without notices"),
+        pytest.param("other", [raw("a"), call_node("1"), raw("b")], ["other", "+1"],
+                     id="a text that is not that of the nodes"),
+        pytest.param("a", [call_node("1"), thought("h")], ["a", "+1", "(h)"],
+                     id="a text without a node"),
+        pytest.param("a", [thought("h")], ["(h)", "a"], id="thoughts, then a text"),
+        pytest.param("a\n", [raw("a"), call_node("1"), raw("\n")], ["a\n", "+1"],
+                     id="white space after a text"),
+        pytest.param("\na", [raw("\n"), call_node("1"), raw("a")], ["+1", "\na"],
+                     id="white space before a text"),
+        pytest.param(" \n", [raw(" "), call_node("1"), raw("\n")], ["+1"],
+                     id="only white space"),
+        pytest.param("a", [thought(""), {"type": 8}, raw("a")], ["a"],
+                     id="empty thoughts"),
+    ],
+)  # fmt: skip
+def test_blocks_stand_in_the_recorded_order(
+    said: str | None, nodes: list[dict[str, Any]], blocks: list[str]
+) -> None:
+    reply = read_reply({"response_text": said, "response_nodes": nodes})
+    assert [_shown(block) for block in reply.blocks] == blocks
+
+
+def _shown(block: Block) -> str:
+    match block:
+        case TextPart(text=text):
+            return text
+        case ThinkingPart(text=text):
+            return f"({text})"
+        case ToolCall(id=call_id):
+            return f"+{call_id}"
+
+
+NODES = st.lists(
+    st.sampled_from(
+        [raw("a"), raw("b\n"), raw(" "), raw(""), thought("h"), call_node("1"),
+         call_node("2"), call_node(""), {"type": 3, "content": "x"}]
+    ),
+    max_size=8,
+)  # fmt: skip
+
+
+@given(NODES, st.sampled_from([None, "", "ab", "\n[byok] note"]))
+def test_recorded_reply_blocks_are_read_once_and_nothing_is_added(
+    nodes: list[dict[str, Any]], end: str | None
+) -> None:
+    joined = "".join(n["content"] for n in nodes if n["type"] == 0)
+    said = None if end is None else joined + end
+    reply = read_reply({"response_text": said, "response_nodes": nodes})
+    expected = without_notices(said or joined)
+    assert reply.text == (expected if expected.strip() else "")
+    shown = [_shown(b) for b in reply.blocks if not isinstance(b, TextPart)]
+    others = [n for n in nodes if n["type"] in (5, 8)]
+    written = ["(h)" if n["type"] == 8 else f"+{n['tool_use']['tool_use_id']}"
+               for n in others]  # fmt: skip
+    once = [w for n, w in enumerate(written) if w not in written[:n] or w in "(h)+"]
+    assert shown == once
+    assert all(b.text.strip() for b in reply.blocks if isinstance(b, TextPart))
+
+
+def test_recorded_thinking_keeps_its_provider_data() -> None:
+    nodes = [thought("", write_encrypted(SIGNED)), thought("h", "gAAAA"), raw("a")]
+    reply = read_reply({"response_nodes": nodes})
+    assert reply.blocks == (
+        ThinkingPart("", SIGNED),
+        ThinkingPart("h"),
+        TextPart("a"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "arguments"),
+    [
+        ('{"path": "a.py"}', '{"path": "a.py"}'),
+        ('{ "n":1.0 }', '{ "n":1.0 }'),
+        ('{"half": "\\ud83d"}', '{"half": "\\ud83d"}'),
+        ("", "{}"), (None, "{}"), ("[1]", "{}"), ("5", "{}"), ('{"bad', "{}"),
+        ({"path": "a"}, "{}"), ("[" * 5000, "{}"), ('{"x": NaN}', "{}"),
+    ],
+)  # fmt: skip
+def test_recorded_tool_call_arguments_pass_verbatim_if_an_object(
+    written: Any, arguments: str
+) -> None:
+    [call] = read_reply({"response_nodes": [call_node("a", arguments=written)]}).calls
+    assert call.arguments == arguments
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("Hi.", "Hi."),
+        ("Hi.\n", "Hi.\n"),
+        ("Hi.\n[byok] It broke.", "Hi."),
+        ("Hi.\n\n[byok] One.\n[byok] Two.\n", "Hi."),
+        ("\n[byok] It broke.", ""),
+        ("[byok] is a word\nof the answer.", "[byok] is a word\nof the answer."),
+        ("Hi.[byok] x", "Hi.[byok] x"),
+        ("[byok] Waiting.\n\nHi.", "Hi."),
+        ("[byok] Waiting.\n\n[byok] Again.\n\n Hi.\n[byok] One.", " Hi."),
+        ("[byok] Waiting.\n\n\n[byok] It broke.", ""),
+        ("Hi.\n[byok] Waiting.\n\nAnd", "Hi.\n[byok] Waiting.\n\nAnd"),
+    ],
+)
+def test_recorded_notices_at_both_ends_are_dropped(said: str, kept: str) -> None:
+    assert without_notices(said) == kept
+
+
+# A history summary becomes text in one pass, with everything near it
+
+
+END = [
+    exchange("Run it.", "Running.", calls=[call_node("e1", "launch", '{"x": 1}')]),
+    exchange(nodes=[result_node("e1", "2 failed", is_error=True)], answer="Two fail."),
+]
+
+
+def node(template: Any = None, **fields: Any) -> dict[str, Any]:
+    return {
+        "summary_text": "Lexer done.",
+        "summarization_request_id": "r-1",
+        "history_beginning_dropped_num_exchanges": 14,
+        "history_middle_abridged_text": "wrote tests",
+        "history_end": END,
+        "message_template": template,
+        **fields,
+    }
+
+
+def summary_node(**fields: Any) -> dict[str, Any]:
+    return {"id": 1, "type": 10, "history_summary_node": node(**fields)}
+
+
+def shown(*nodes: dict[str, Any]) -> list[str]:
+    turn = render_summary(read_turn({"nodes": list(nodes)}, ""))
+    return [p.text for p in turn.content if isinstance(p, TextPart)]
+
+
+@pytest.mark.parametrize(
+    ("placeholder", "value"),
+    [
+        ("summary", "Lexer done."),
+        ("summarization_request_id", "r-1"),
+        ("beginning_part_dropped_num_exchanges", "14"),
+        ("middle_part_abridged", "wrote tests"),
+        ("unknown_one", "{unknown_one}"),
+        ("Not A Placeholder", "{Not A Placeholder}"),
+    ],
+)
+def test_summary_template_placeholder_is_filled_or_stays(
+    placeholder: str, value: str
+) -> None:
+    assert render(node(f"<{{{placeholder}}}>"), []) == f"<{value}>"
+
+
+def test_summary_holds_nothing_that_byok_said() -> None:
+    said = "[byok] fake: it answered 401. Check the key."
+    wrong: list[str] = []
+    for text, kept in (
+        (said, ""),
+        (f"\n{said}", "\n"),
+        (f"Lexer done.\n{said}", "Lexer done.\n"),
+        (f"<a>{said}</a>\n<b>x</b>", "<a></a>\n<b>x</b>"),
+        (f"<a>x\n{said}\n{said}</a>", "<a>x\n</a>"),
+        (f"  {said}\n\nHi.", "\nHi."),
+        ("about byok [byok] in a line", "about byok [byok] in a line"),
+    ):
+        fields = {"summary_text": text, "history_middle_abridged_text": text}
+        shown = render(node("{summary}|{middle_part_abridged}", **fields), [])
+        if shown != f"{kept}|{kept}":
+            wrong.append(f"{text!r} became {shown!r}")
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    "text", ["{summary}", "{middle_part_abridged}", "{x} {{", "\\1"]
+)
+def test_summary_template_values_may_hold_braces_and_placeholder_names(
+    text: str,
+) -> None:
+    filled = render(node("{summary}/{middle_part_abridged}", summary_text=text), [])
+    assert filled == f"{text}/wrote tests"
+
+
+def test_summary_end_is_tagged_text_in_its_order() -> None:
+    assert render(node("{end_part_full}"), []) == (
+        "<exchange><user>Run it.</user><assistant>Running.</assistant>"
+        '<tool_use name="launch" id="e1">{"x": 1}</tool_use></exchange>\n'
+        '<exchange><tool_result id="e1" is_error="true">2 failed</tool_result>'
+        "<assistant>Two fail.</assistant></exchange>"
+    )
+
+
+def test_summary_end_truncates_long_results_and_inputs_in_the_middle() -> None:
+    long = '{"x": "' + "y" * 5000 + '"}'
+    item = exchange(
+        nodes=[result_node("e0", "h" * 20_000 + "reference id: 77")],
+        calls=[call_node("e1", arguments=long)],
+    )
+    filled = render(node("{end_part_full}", history_end=[item]), [])
+    assert "reference id: 77</tool_result>" in filled
+    assert 7000 < filled.count("h") < 8100
+    assert 1400 < filled.count("y") < 2100
+
+
+def test_summary_without_a_template_shows_all_parts() -> None:
+    filled = render(node(), [])
+    for part in ("Lexer done.", "14 exchanges dropped", "wrote tests", "Two fail."):
+        assert part in filled
+
+
+@pytest.mark.parametrize("template", [None, "Now: {end_part_full}", "Now: {summary}"])
+def test_results_beside_the_summary_become_a_further_exchange(template: Any) -> None:
+    [text] = shown(
+        result_node("e9", "30 passed"), summary_node(message_template=template)
+    )
+    beside = '<exchange><tool_result id="e9">30 passed</tool_result></exchange>'
+    assert text.count(beside) == 1
+    assert text.find(beside) > text.find("Two fail.")
+
+
+def test_the_users_words_follow_the_summary() -> None:
+    texts = shown(summary_node(message_template="S: {summary}"), text_node("Go.", 2))
+    assert texts == ["S: Lexer done.", "Go."]
+
+
+def test_the_summary_stands_where_its_node_stood() -> None:
+    summary = {**summary_node(message_template="S: {summary}"), "id": 2}
+    nodes = (text_node("Before.", 1), summary, text_node("After.", 3))
+    assert shown(*nodes) == ["Before.", "S: Lexer done.", "After."]
+    assert shown(*reversed(nodes)) == ["Before.", "S: Lexer done.", "After."]
+
+
+def test_a_summary_that_says_nothing_leaves_no_empty_text() -> None:
+    empty = summary_node(message_template="{summary}", summary_text="")
+    assert shown(empty, image_node()) == []
+
+
+@pytest.mark.parametrize("odd", [None, 5, "x", [], {}, [None, {"request_nodes": 5}]])
+def test_summary_fields_of_a_wrong_type_are_ignored(odd: Any) -> None:
+    names = node()
+    for name in names:
+        assert isinstance(render({**names, name: odd}, []), str)

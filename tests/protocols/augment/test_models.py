@@ -3,11 +3,13 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.core.model_ids import ListedModel
-from byok.protocols.augment.models import get_models
+from byok.core.purposes import SUMMARY_HOLDS
+from byok.protocols.augment.models import FLAGS, OFF, ON, get_models, pauses
 
 REGISTRIES = ("additional_chat_models", "model_registry", "model_info_registry")
 
@@ -104,3 +106,102 @@ def test_model_list_flags_follow_the_settings() -> None:
     usual = get_models([], default)["feature_flags"]
     changed = get_models([], default, wanted)["feature_flags"]
     assert changed == {**usual, **wanted} != usual
+
+
+# The flags that clients expect are there, each of its own type
+
+
+TEXTS = ["agent_chat_model", "smart_paste_precompute_mode"]
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [
+        (
+            "history_summary_params",
+            {
+                "prompt",
+                "history_tail_size_tokens_to_exclude",
+                "max_history_chars",
+                "input_budget_trigger_ratio",
+            },
+        ),
+        ("memories_params", {"upper_bound_size"}),  # the remember tool needs it
+    ],
+)
+def test_a_json_flag_is_a_text_that_parses(name: str, keys: set[str]) -> None:
+    value = FLAGS[name]
+    assert isinstance(value, str)
+    assert json.loads(value).keys() == keys
+
+
+def test_feature_flag_tells_clients_what_a_summary_must_hold() -> None:
+    value = FLAGS["history_summary_params"]
+    assert isinstance(value, str)
+    prompt = json.loads(value)["prompt"]
+    # By these words a summary is known among the silent jobs.
+    assert "a clear and concise summary of our conversation so far" in prompt
+    assert SUMMARY_HOLDS in prompt
+    assert "'" not in value, "one client reads a flag's JSON with the quotes swapped"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("vscode_min_version", OFF),  # a forced upgrade would lock the user out
+        ("enable_chat", True),
+        ("enable_agent_mode", True),
+        ("enable_agent_auto_mode", True),  # false hides the Auto toggle
+        ("enable_parallel_tools", True),
+        ("vscode_support_tool_use_start_min_version", ON),
+        ("history_summary_min_version", ON),
+        ("agent_chat_model", ""),
+        ("agent_report_streamed_chat_every_chunk", 0),
+        ("smart_paste_precompute_mode", "off"),  # precomputing costs model calls
+        ("vscode_next_edit_min_version", OFF),  # asks a model while one types
+        ("enable_chat_input_inline_completion", False),  # so does this
+        ("bypass_language_filter", True),  # else some files have no completions
+        ("enable_completion_file_edit_events", True),
+        ("enable_instructions", True),
+        ("enable_smart_paste", True),
+        ("enable_smart_paste_min_version", ON),
+        ("vscode_direct_apply_min_version", ON),
+        ("enable_context_engine", True),  # whose questions byok answers itself
+        ("context_engine_enabled", True),
+        ("enable_codebase_indexing", True),
+        ("codebase_indexing_enabled", True),
+        ("enable_workspace_index", True),
+        ("vscode_generate_commit_message_min_version", ON),
+        ("enable_apply_patch_tool", False),
+        ("vscode_share_min_version", OFF),
+        ("vscode_personalities_min_version", OFF),
+        ("enable_sentry", False),
+        ("cli_enable_sentry", False),
+        ("beachhead_enable_sentry", False),
+        ("enable_hindsight", False),
+        ("fraud_sign_endpoints", False),
+        ("vscode_background_agents_min_version", OFF),
+        ("allow_client_feature_flag_overrides", False),
+    ],
+)
+def test_a_flag_that_would_do_harm_has_its_safe_value(name: str, value: object) -> None:
+    assert FLAGS[name] == value
+
+
+def test_feature_flags_of_automatic_requests_are_off_and_can_be_switched_on() -> None:
+    off = pauses(chat_input=False, next_edit=False)
+    assert {name: FLAGS[name] for name in off} == off
+    on = pauses(chat_input=True, next_edit=True)
+    assert on == {
+        "enable_chat_input_inline_completion": True,
+        "vscode_next_edit_min_version": ON,
+    }
+
+
+def test_feature_flags_are_switches_or_gates_by_their_names() -> None:
+    """One flag of another type, and clients discard all of them."""
+    for name, value in FLAGS.items():
+        if name.endswith("_min_version"):
+            assert value in (ON, OFF), name
+        elif name.startswith("enable_"):
+            assert isinstance(value, bool), name

@@ -1,5 +1,7 @@
 """Text that is of use only when it is whole is held until it is."""
 
+from typing import Any
+
 import pytest
 
 from byok.core.chat import ToolCall
@@ -12,10 +14,13 @@ from byok.core.events import (
     ThinkingDelta,
     Usage,
 )
+from byok.core.purposes import Purpose
 from byok.protocols.augment.chat_reply import StopReason, chunk
-from byok.protocols.augment.positions import Trimmed
+from byok.protocols.augment.chat_request import purpose_of_chat
+from byok.protocols.augment.positions import Trimmed, region
+from byok.protocols.augment.remarks import Unfenced
 from byok.protocols.augment.reply_job import ReplyFacts
-from byok.protocols.augment.text_reply import TextLines, WholeObject
+from byok.protocols.augment.text_reply import ReplacementLines, TextLines, WholeObject
 
 STOP = Finish(FinishReason.STOP)
 
@@ -81,3 +86,91 @@ def test_an_object_has_the_text_and_the_facts() -> None:
     ]
     with pytest.raises(NotReady):
         reply.fail_whole(NotReady("x"))
+
+
+# A replacement begins with its place, and is never empty or half
+
+
+PLACE = region("a\nb\nc\n", 2, "b\n")
+
+
+def reply() -> ReplacementLines:
+    return ReplacementLines(Unfenced(), PLACE, ReplyFacts("r", ("blob",)))
+
+
+def test_replacement_region_comes_first_and_once() -> None:
+    lines = reply()
+    assert lines.first is None
+    assert lines.feed(ThinkingDelta("hm")) == lines.feed(TextDelta("\n")) == []
+    first, text = lines.feed(TextDelta(" x"))
+    assert first == {
+        "text": "",
+        "replacement_start_line": 2,
+        "replacement_end_line": 2,
+        "replacement_old_text": "b\n",
+        "unknown_blob_names": ["blob"],
+        "checkpoint_not_found": False,
+    }
+    assert text == {"text": "\n x", "replacement_text": "\n x"}
+    assert lines.feed(TextDelta("y")) == [{"text": "y", "replacement_text": "y"}]
+    assert lines.feed(Notice("hm", "x")) == []
+    lines.feed(Finish(FinishReason.STOP))
+    assert lines.flush() == []
+
+
+@pytest.mark.parametrize("said", ["", " \n", "```\n```"])
+def test_nothing_said_is_no_replacement(said: str) -> None:
+    lines = reply()
+    assert lines.feed(TextDelta(said)) == []
+    lines.feed(Finish(FinishReason.STOP))
+    with pytest.raises(UpstreamGarbled, match="empty answer"):
+        lines.flush()
+
+
+@pytest.mark.parametrize(
+    "finish", [None, FinishReason.LENGTH, FinishReason.CONTENT_FILTER]
+)
+def test_replacement_of_a_cut_answer_fails(finish: FinishReason | None) -> None:
+    lines = reply()
+    lines.feed(TextDelta("x"))
+    if finish is not None:
+        lines.feed(Finish(finish))
+    with pytest.raises(UpstreamGarbled):
+        lines.flush()
+
+
+def test_replacement_of_a_failure_has_no_text() -> None:
+    [last] = reply().fail(UpstreamGarbled("broke", code="x"))
+    assert last["text"] == ""
+    assert last["error"] == {"code": "x", "message": "broke", "request_id": "r"}
+    assert not any(key.startswith("replacement") for key in last)
+
+
+# Jobs that clients do by silent chats are told apart
+
+
+ENHANCE = "Do not use tools. Reply with <augment-enhanced-prompt>..."
+
+
+def node(content: Any) -> dict[str, Any]:
+    return {"id": 1, "type": 0, "text_node": {"content": content}}
+
+
+@pytest.mark.parametrize(
+    ("body", "purpose"),
+    [
+        ({"message": ENHANCE}, Purpose.CHAT),
+        ({"message": ENHANCE, "silent": False}, Purpose.CHAT),
+        ({"message": ENHANCE, "silent": True}, Purpose.ENHANCE),
+        ({"nodes": [node(ENHANCE)], "silent": True}, Purpose.ENHANCE),
+        ({"message": "Summarise.", "silent": True}, Purpose.SUMMARY),
+        ({"silent": True, "chat_history": [{"request_message": ENHANCE}]},
+         Purpose.SUMMARY),
+        ({"silent": True}, Purpose.SUMMARY),
+        ({"silent": True, "message": [ENHANCE], "nodes": [node([ENHANCE]), 7, {}]},
+         Purpose.SUMMARY),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_silent_chat_has_a_purpose(body: dict[str, Any], purpose: Purpose) -> None:
+    assert purpose_of_chat(body) is purpose

@@ -15,7 +15,8 @@ from byok.core.events import (
     TextDelta,
     ThinkingDelta,
 )
-from byok.protocols.v1.block_reply import BlockReply, ReplyHead
+from byok.protocols.v1.block_reply import BlockReply, ReplyHead, WholeReply
+from byok.protocols.v1.messages import MessageReply
 
 CALL = ToolCall("a", "view", "{}")
 TOOLS = Finish(FinishReason.TOOL_CALLS)
@@ -94,3 +95,17 @@ def test_block_reply_a_dropped_call_is_an_error_but_at_the_limit() -> None:
     assert caught.value.code == "tool_call_invalid"
     at_limit = words(reply(), dropped, Finish(FinishReason.LENGTH))
     assert at_limit == "begin end length"
+
+
+# An answer as one object: made by the stage for pieces, or an error
+
+
+def test_whole_reply_is_one_object() -> None:
+    reply = WholeReply(MessageReply(ChatRequest(()), ReplyHead("1", "m")))
+    calls = [ToolCall(name, "view", "{}") for name in "ab"]
+    events: list[StreamEvent] = [TextDelta("Hi"), *calls]
+    for event in events:
+        assert reply.feed(event) == ()
+    (whole,) = reply.flush()
+    assert [block["type"] for block in whole["content"]] == ["text", "tool_use"]
+    assert reply.omitted_tools == ["view"]

@@ -62,7 +62,7 @@ MESSAGES = st.lists(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DECODERS)
-@settings(max_examples=60)
+@settings(max_examples=12)
 @given(
     st.dictionaries(st.sampled_from(NAMES.split()), VALUES, max_size=6),
     MESSAGES,

@@ -1,12 +1,31 @@
 """A model's text is made to fit at the cursor."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.protocols.augment.completion import MOST_CHARS, Cursor, Cutter
+from byok.core.errors import UpstreamGarbled
+from byok.core.events import Finish, FinishReason, TextDelta, ThinkingDelta
+from byok.core.stage import drain
+from byok.protocols.augment.completion import (
+    MOST_CHARS,
+    MOST_LINES,
+    CompletionObject,
+    Cursor,
+    Cutter,
+    IndentedBlock,
+    OneLine,
+    Shown,
+    Unrepeated,
+    brackets,
+    without_suffix,
+)
 from byok.protocols.augment.remarks import Unfenced
-from tests.fakes.slices import CUTS, cut
+from byok.protocols.augment.reply_job import ReplyFacts
+from tests.fakes.linear import check_linear
+from tests.fakes.slices import CUTS, cut, singles
 
 CODE = st.text('ab ()\n{}"\t:', max_size=60)
 AROUND = st.text('ab ()\n\r{}"', max_size=20)
@@ -80,82 +99,366 @@ def test_cutting_adds_nothing_but_line_endings(
         assert "\r" not in found
 
 
-PYTHON = '''"""Fares of a ferry."""
+# Where a completion ends
 
-import os
-from dataclasses import dataclass
 
-RATES = {
-    "adult": 420,
-    "child": 210,
+MORE = "\n\n\ndef other():\n    pass\n"
+
+
+def block(before: str, after: str, said: str) -> tuple[str, bool]:
+    """Return what is taken of a text after which more might have come."""
+    extent = IndentedBlock(Cursor(before, after))
+    extent.feed(said)
+    return extent.take(whole=True), extent.enough
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said", "taken"),
+    [
+        pytest.param("def f(x):\n    ", "", f"return x{MORE}", "return x", id="body"),
+        pytest.param(
+            "def f(x):", "", f"\n    return x{MORE}", "\n    return x", id="head"
+        ),
+        pytest.param(
+            "def f(x):", "", "\n    a\n\n    b\nc\n", "\n    a\n\n    b",
+            id="paragraphs inside",
+        ),
+        pytest.param("x = [", "", "\n  1,\n]\n", "\n  1,\n]", id="closed at once"),
+        pytest.param("def f(x):\n", "", f"    a\n  {MORE}", "    a", id="column 0"),
+        pytest.param(
+            "    a()", "\n", "\n    b()\n\n    c()\n", "\n    b()", id="next statement"
+        ),
+        pytest.param(
+            "    if a:\n        b()", "\n", f"\n    return c{MORE}", "\n    return c",
+            id="next statement further out",
+        ),
+        pytest.param(
+            "    return a", "\n", f"{MORE}\n\nclass A:\n", MORE.rstrip(),
+            id="next paragraph",
+        ),
+        pytest.param("  b();", "", "\n}\n\nc();\n", "\n}", id="the end of a block"),
+        pytest.param("a\n    ", "\n", "\ndef b():\n", "", id="nothing here"),
+        pytest.param(
+            "namespace x {\n\n", "\n\n}\n", "int f() {\n  a();\n}\n\n}\n",
+            "int f() {\n  a();\n}", id="a bracket of its own that looks alike",
+        ),
+        pytest.param(
+            "x = ", "\n]\ny = 2\n", "[\n  1,\n]\ny = 2\n", "[\n  1,",
+            id="a bracket that is there",
+        ),
+        pytest.param("f(\n", "\ng()\n", "  a\n)\n", "  a", id="not its place"),
+        pytest.param("a(\n)", "\n)\n", "\nb\n)\n", "\nb", id="brackets below"),
+        pytest.param("{\n", "", "  a\nb\n", "  a", id="its own indentation"),
+        pytest.param("f(\n  a,\n  ", "", "b)\n  c\n", "b)", id="all is closed"),
+        pytest.param("x = ", "\n", "1\ny = 2\nz = 3\n", "1", id="statement"),
+        pytest.param(
+            "x = [", "", "\n  1,\n  2,\n]\ny = 2\n", "\n  1,\n  2,\n]", id="closed"
+        ),
+        pytest.param(
+            "if (a) {", "", "\n  b();\n} else {\n  c();\n}\nd();\n",
+            "\n  b();\n} else {\n  c();\n}", id="else",
+        ),
+        pytest.param(
+            "function f() {\n  ", "\n}\n", "return 1;\n}\n\nf();\n", "return 1;",
+            id="a bracket of the outer block",
+        ),
+        pytest.param(
+            "import os\n", "", "import re\n\nimport sys\nx = 1\n", "import re",
+            id="paragraph",
+        ),
+        pytest.param(
+            "    a()\n    ", "\n    return 1\n", "b()\n    return 1\n    c()\n", "b()",
+            id="the line below",
+        ),
+        pytest.param(
+            "    a()\n    ", "\n    return 1\n", "return 1\n    c()\n", "",
+            id="the line below alone",
+        ),
+        pytest.param(
+            "x = f(", "\n)\n", "{\n  1: 2,\n  3: g(\n    4\n  ),\n}\n)\n",
+            "{\n  1: 2,\n  3: g(\n    4\n  ),\n}", id="brackets of its own",
+        ),
+    ],
+)  # fmt: skip
+def test_a_block_ends_where_another_begins(
+    before: str, after: str, said: str, taken: str
+) -> None:
+    assert block(before, after, said) == (taken, True)
+
+
+def test_an_unclosed_block_is_not_enough_and_is_taken() -> None:
+    assert block("def f():\n    ", "", "a\n    b") == ("a\n    b", False)
+
+
+def test_a_block_has_an_end_at_last() -> None:
+    text, enough = block("", "", "x\n" * 100)
+    assert enough
+    assert text.count("x") == MOST_LINES
+
+
+@pytest.mark.parametrize(
+    ("again", "said", "taken", "enough"),
+    [
+        ("", "a, b\nc", "a, b", True),
+        ("", "a, b", "a, b", False),
+        ("", "\na", "", True),
+        ("\n  ", "a\n  b", "a\n  ", True),
+        ("\n  ", "a\n ", "a", False),
+        ("\n  ", "a\nb", "a", True),
+        ("\n", "a\n", "a\n", True),
+    ],
+)
+def test_a_block_of_one_line_ends_with_its_line(
+    again: str, said: str, taken: str, enough: bool
+) -> None:
+    extent = OneLine(again)
+    extent.feed(said)
+    assert (extent.take(whole=True), extent.enough) == (taken, enough)
+
+
+# A cursor: its line, what stands around it, and brackets
+
+
+def test_a_cursor_knows_its_line_whatever_ends_the_lines() -> None:
+    cursor = Cursor("a\r\n  b", "c\r\n\r\n \r\n d\r\n e")
+    assert (cursor.line, cursor.rest, cursor.next_line) == ("  b", "c", " d")
+    assert (cursor.head, cursor.tail) == ("a\n  b", "c\n\n \n d\n e")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "one"),
+    [("a", "b", True), ("a", " \nb", False), ("a\n  ", "b", False), ("", "", False)],
+)
+def test_cursor_between_two_pieces_of_code_continues_only_the_line(
+    before: str, after: str, one: bool
+) -> None:
+    assert Cursor(before, after).one_line is one
+
+
+@pytest.mark.parametrize(
+    ("code", "counted"),
+    [
+        ("f(a, [b])", (0, 0)),
+        ("f(a, {", (0, 2)),
+        (")]", (2, 0)),
+        (")(", (1, 1)),
+        ('x = "(((" + (', (0, 1)),
+        (r'"\")" (', (0, 1)),
+        ("`)` ' ) '", (0, 0)),
+        ("it's (", (0, 1)),
+        ('"(\n"(', (0, 2)),
+        (r"\"(\" [", (0, 2)),
+        (r"\(x, y) -> [", (0, 1)),
+    ],
+)
+def test_cursor_counts_brackets_without_a_partner(
+    code: str, counted: tuple[int, int]
+) -> None:
+    assert brackets(code) == counted
+
+
+@given(st.text("()[]{}\"'`\\a\n", max_size=60))
+def test_cursor_counts_no_bracket_twice(code: str) -> None:
+    closing, opening = brackets(code)
+    assert closing <= sum(map(code.count, ")]}"))
+    assert opening <= sum(map(code.count, "([{"))
+
+
+@pytest.mark.parametrize("piece", ['\\"', '\\"a\\":', "\\'", "\"'`", '"\\"'])
+def test_cursor_reads_code_of_quotes_in_linear_time(piece: str) -> None:
+    check_linear(lambda size: brackets(piece * size), 20_000)
+
+
+# What a model says again: before the cursor, and behind it
+
+
+DEF = "import os\n\ndef fare(kind):\n    if kind:\n        ret"
+LETTERS = st.text("ab( )\n", max_size=12)
+
+
+def new(before: str, *said: str) -> str:
+    return "".join(drain(Unrepeated(Cursor(before, "")), said))
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "left"),
+    [
+        pytest.param(DEF, "urn 1", "urn 1", id="nothing"),
+        pytest.param(DEF, "        return 1", "urn 1", id="its line"),
+        pytest.param(DEF, "return 1", "urn 1", id="its line without indentation"),
+        pytest.param("x = tot", "total", "al", id="the word that was begun"),
+        pytest.param("x = tot", "tot", "tot", id="a word that is not longer"),
+        pytest.param("x = t", "total", "total", id="a letter is no word"),
+        pytest.param(
+            DEF, "def fare(kind):\n    if kind:\n        return 1", "urn 1", id="lines"
+        ),
+        pytest.param("a\n    ", "    b", "b", id="the indentation"),
+        pytest.param("a\n    ", "b", "b", id="no indentation"),
+        pytest.param("f(", "(1, 2)", "(1, 2)", id="a bracket is no repetition"),
+        pytest.param("0,\n0,\n", "0,\n0,\n", "0,\n0,\n", id="rows of a table"),
+        pytest.param("", "x", "x", id="an empty file"),
+        pytest.param("foo.bar", "foo.b", "foo.b", id="less than was there"),
+    ],
+)
+def test_repeated_prefix_is_removed(before: str, said: str, left: str) -> None:
+    assert new(before, said) == left
+    assert new(before, *singles(said)) == left
+
+
+@given(LETTERS, LETTERS, CUTS)
+def test_repeated_text_any_slicing_gives_the_same(
+    before: str, said: str, places: list[int]
+) -> None:
+    whole = new(before, said)
+    assert new(before, *cut(said, places)) == whole
+    assert said.endswith(whole)
+    assert new(before, before.rpartition("\n")[2] + "zz").endswith("zz")
+
+
+@pytest.mark.parametrize(
+    ("text", "suffix", "left"),
+    [
+        ("a)", ")", "a"),
+        ("g(x)", ")", "g(x)"),
+        ("g(x))", ")", "g(x)"),
+        ("g(a))", "))", "g(a)"),
+        ('b"', '"', "b"),
+        ('"b"', '"]', '"b"'),
+        ("x\n", "\ny", "x"),
+        ("x\n    return x\n", "\n    return x\n", "x"),
+        ("{\n  a\n}", "\n}\n", "{\n  a\n}"),
+        ("x", "y", "x"),
+        ("x", "", "x"),
+        ("", "x", ""),
+    ],
+)
+def test_repeated_suffix_is_removed(text: str, suffix: str, left: str) -> None:
+    assert without_suffix(text, suffix) == left
+
+
+@given(st.text("ab\n", max_size=14), st.text("ab\n", max_size=14))
+def test_repeated_suffix_without_brackets_is_the_longest(
+    text: str, suffix: str
+) -> None:
+    taken = len(text) - len(without_suffix(text, suffix))
+    ends = (n for n in range(len(text) + 1) if suffix[:n] == text[len(text) - n :])
+    assert taken == max(ends)
+
+
+# Typing along a prediction needs no other
+
+
+BEFORE, AFTER, TEXT = "def f():\n    ", "\n", "return 1\n    # done"
+LONG = "".join(f"line {n}\n" for n in range(200))
+
+
+def shown(before: str = BEFORE, text: str = TEXT) -> Shown:
+    kept = Shown()
+    kept.keep("k", Cursor(before, AFTER), text)
+    return kept
+
+
+@given(st.integers(0, len(TEXT) - 1))
+def test_shown_completion_gives_the_rest_while_typing_along(typed: int) -> None:
+    cursor = Cursor(BEFORE + TEXT[:typed], AFTER)
+    assert shown().rest("k", cursor) == TEXT[typed:]
+
+
+def test_shown_completion_ends_with_other_typing() -> None:
+    for before, after in (
+        (BEFORE + "rex", AFTER),
+        (BEFORE[:-1], AFTER),
+        (BEFORE[1:], AFTER),
+        ("", AFTER),
+        (BEFORE, "x" + AFTER),
+    ):
+        assert shown().rest("k", Cursor(before, after)) == ""
+    assert shown().rest("other", Cursor(BEFORE, AFTER)) == ""
+
+
+def test_shown_completion_allows_a_window_that_loses_its_beginning() -> None:
+    kept = shown(LONG)
+    assert kept.rest("k", Cursor((LONG + "return")[40:], AFTER)) == TEXT[6:]
+    assert kept.rest("k", Cursor((LONG + "return")[-100:], AFTER)) == ""
+
+
+def test_shown_completion_allows_a_window_that_grows() -> None:
+    assert shown(LONG).rest("k", Cursor("x" + LONG, AFTER)) == ""
+
+
+def test_shown_completions_of_the_newest_requests_are_kept() -> None:
+    kept = Shown(most=2)
+    for key in ("a", "b", "a", "c"):
+        kept.keep(key, Cursor("", ""), "x")
+    assert [kept.rest(key, Cursor("", "")) for key in "abc"] == ["x", "", "x"]
+
+
+# The answer of a completion: one item or none, and what is told besides
+
+
+CURSOR = Cursor("def f():\n    ", "\n")
+REST = {
+    "unknown_blob_names": ["b1"],
+    "unknown_memory_names": ["b1"],
+    "checkpoint_not_found": True,
+    "suggested_prefix_char_count": 8000,
+    "suggested_suffix_char_count": 4000,
+    "completion_timeout_ms": 5000,
 }
+NOTHING = {"completion_items": [], "text": "", **REST}
 
 
-@dataclass
-class Fare:
-    kind: str
-    count: int = 1
-
-    def total(self) -> int:
-        """What to pay."""
-        rate = RATES.get(
-            self.kind,
-            RATES["adult"],
-        )
-        if self.count > 10:
-            return rate * self.count - min(
-                rate,
-                100,
-            )
-
-        return rate * self.count
+def reply(*said: str) -> CompletionObject:
+    facts = ReplyFacts("r-1", ("b1",), checkpoint_found=False)
+    made = CompletionObject(Cutter(CURSOR, Unfenced()), CURSOR, facts)
+    assert not made.feed(ThinkingDelta("hm"))
+    for text in said:
+        assert not made.feed(TextDelta(text))
+    return made
 
 
-def family(adults, children):
-    found = [Fare("adult", adults), Fare("child", children)]
-    for fare in found:
-        print(fare.total())
-    return sum(f.total() for f in found)
-'''
-SCRIPT = """namespace ferry {
-
-export function total(fares: Fare[], rates = { adult: 420, child: 210 }) {
-  let sum = 0;
-  for (const fare of fares) {
-    if (fare.kind in rates) {
-      sum += rates[fare.kind];
-    } else {
-      sum += rates.adult;
-    }
-  }
-  return fares.map((fare) => {
-    return { ...fare, sum };
-  });
-}
-
-export const route = [
-  "Ostend",
-  'it is "far"',
-];
-
-}
-"""
+def item(text: str) -> dict[str, Any]:
+    one = {"text": text, "suffix_replacement_text": "", "skipped_suffix": ""}
+    return {"completion_items": [one], "text": text, **REST}
 
 
-@pytest.mark.parametrize("code", [PYTHON, SCRIPT], ids=["Python", "TypeScript"])
-def test_completion_cut_takes_exactly_what_is_missing(code: str) -> None:
-    lines = code.splitlines()
-    tried = exact = 0
-    for start, line in enumerate(lines):
-        margin = len(line) - len(line.lstrip())
-        for count in (1, 2, 3):
-            for column in {margin, (margin + len(line)) // 2, len(line)}:
-                head = "\n".join([*lines[:start], line[:column]])
-                taken = [line[column:], *lines[start + 1 : start + count]]
-                missing = "\n".join(taken).rstrip()
-                tail = "\n".join(["", *lines[start + count :], ""])
-                found = fitted(Cursor(head, tail), *(missing + tail))
-                assert missing.startswith(found), (head, missing)
-                tried += bool(missing)
-                exact += bool(missing) and found == missing
-    assert exact / tried > 0.6
+def test_completion_reply_is_one_item() -> None:
+    made = reply("return", " 1")
+    made.feed(Finish(FinishReason.LENGTH))
+    assert list(made.flush()) == [item("return 1")]
+    assert made.text == "return 1"
+
+
+def test_completion_reply_cut_by_length_has_whole_lines() -> None:
+    made = reply("return 1\n    # all p")
+    made.feed(Finish(FinishReason.LENGTH))
+    assert list(made.flush()) == [item("return 1")]
+
+
+def test_completion_reply_without_text_has_no_item() -> None:
+    for said in ("", " \n", "\n\n"):
+        assert list(reply(said).flush()) == [NOTHING]
+
+
+def test_completion_reply_of_a_failure_has_no_item() -> None:
+    made = reply("return 1\n")
+    assert made.fail_whole(UpstreamGarbled("no")) == NOTHING
+    assert made.text == ""
+
+
+def test_completion_reply_cut_by_a_content_filter_has_no_item() -> None:
+    made = reply("return 1\n")
+    made.feed(Finish(FinishReason.CONTENT_FILTER))
+    assert list(made.flush()) == [NOTHING]
+
+
+def test_completion_reply_at_the_deadline_has_whole_lines() -> None:
+    assert reply("return 1\n    #").in_time() == item("return 1")
+    assert reply("return 1").in_time() == NOTHING
+
+
+def test_completion_reply_says_when_enough_came() -> None:
+    made = reply("return 1\n")
+    assert not made.enough
+    made.feed(TextDelta("\ndef g():\n"))
+    assert made.enough

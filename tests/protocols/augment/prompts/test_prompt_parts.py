@@ -1,13 +1,18 @@
 """The parts of a question."""
 
+from typing import Any
+
+import pytest
+
 from byok.core.chat import Role, Sampling
+from byok.protocols.augment.endpoints import ENDPOINTS, Generate
 from byok.protocols.augment.prompts.prompt_parts import (
     conversation,
     question,
 )
 from byok.protocols.augment.reply_job import Defaults
-from tests.fakes.bodies import exchange
-from tests.fakes.jobs import texts
+from tests.fakes.bodies import TEXT_BODIES, TEXT_FIELDS, exchange
+from tests.fakes.jobs import never_fails, texts
 from tests.fakes.prompts import prompts
 
 
@@ -42,3 +47,20 @@ def test_prompt_conversation_is_its_newest_exchanges() -> None:
     assert "q19." not in shown
     assert len(shown) < 30_000
     assert conversation({}) == ""
+
+
+# Endpoints that ask for one text take any JSON in any field
+
+
+DECODERS = {row.path: row.how.decode for row in ENDPOINTS if isinstance(row, Generate)}
+ODD: list[Any] = [
+    *(None, "", 2**70, -1.5, {"x": [1]}),
+    *(["x", None, {"x": 1}], "\ud800'; DROP TABLE x;--\x00"),
+]
+
+
+@pytest.mark.parametrize("path", TEXT_BODIES)
+@pytest.mark.parametrize("field", TEXT_FIELDS)
+def test_any_json_in_a_field_is_read_or_refused(path: str, field: str) -> None:
+    for odd in ODD:
+        never_fails(DECODERS[path], {**TEXT_BODIES[path], field: odd})
