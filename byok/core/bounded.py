@@ -2,7 +2,6 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import suppress
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -26,8 +25,10 @@ class BoundedMap(Generic[K, V]):
         """Return the value of a key, which counts as used; None without one."""
         value = self._entries.get(key)
         if value is not None:
-            with suppress(KeyError):  # another thread just removed it
+            try:
                 self._entries.move_to_end(key)
+            except KeyError:
+                return value  # another thread just removed it
         return value
 
     def pop(self, key: K) -> V | None:

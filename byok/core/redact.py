@@ -2,6 +2,7 @@
 
 import base64
 import re
+from collections.abc import Iterable
 from urllib.parse import quote
 
 MARK = "[redacted]"
@@ -108,22 +109,26 @@ class Redactor:
         """
         found = [span for form in self._forms for span in _places(form, text)]
         found += [cut for form in self._forms if (cut := _cut_place(form, text))]
-        if any(hint in text for hint in HINTS):
+        if _has_any(HINTS, text):
             found += [match.span() for match in PATTERNS.finditer(text)]
         folded = text.casefold()
-        if any(name in folded for name in _NAMES):
+        if _has_any(_NAMES, folded):
             found += [match.span(2) for match in _NAMED.finditer(text)]
         return found
 
     def __call__(self, text: str) -> str:
         """Return the text without secrets."""
         text = self.remove_known(text)
-        if any(hint in text for hint in HINTS):
+        if _has_any(HINTS, text):
             text = PATTERNS.sub(MARK, text)
         folded = text.casefold()
-        if any(name in folded for name in _NAMES):
+        if _has_any(_NAMES, folded):
             text = _NAMED.sub(rf"\1{MARK}", text)
         return text
+
+
+def _has_any(words: Iterable[str], text: str) -> bool:
+    return any(map(text.__contains__, words))  # half as long as with a generator
 
 
 def _places(form: str, text: str) -> list[tuple[int, int]]:

@@ -85,8 +85,8 @@ class UpstreamRequest:
         headers: headers of this request, in addition to `Dialect.headers`.
         tool_names: names of the user's tools, by the names that were sent.
         notices: sentences for the user about what was left out.
-        origin: the origin of provider data in the answer; set by the sender.
-        num_ctx: the window that it asks a local server for; set by the sender.
+        origin: the origin of provider data in the answer; set by `write_request`.
+        num_ctx: the window that it asks a local server for; set there, too.
     """
 
     path: str
@@ -222,7 +222,13 @@ def write_request(
     named, _ = rewrite_chat(table, rewritten, names)
     sent = codec.encode(named, target)
     body, more = change_body(table, sent.body, remedies, chat=chat, new=new)
-    sent = replace(sent, body=body, notices=(*sent.notices, *told, *more))
+    sent = replace(
+        sent,
+        body=body,
+        notices=(*sent.notices, *told, *more),
+        origin=target.origin,
+        num_ctx=target.num_ctx,
+    )
     if names:
         pairs = zip(names_of_tools(named), names_of_tools(rewritten), strict=True)
         own = dict(pairs)

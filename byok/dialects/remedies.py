@@ -8,7 +8,7 @@ tries each remedy once a request and remembers those that helped, per model.
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
@@ -117,7 +117,7 @@ def _helps(row: RemedyRow, refused: RefusedRequest, remedy: Remedy) -> bool:
 def rewrite_chat(
     table: RemedyTable,
     chat: ChatRequest,
-    remedies: Iterable[Remedy],
+    remedies: Collection[Remedy],
     *,
     new: Iterable[Remedy] = (),
 ) -> tuple[ChatRequest, tuple[str, ...]]:
@@ -126,6 +126,8 @@ def rewrite_chat(
     Remedies are made in the order of the table, whose rows say what must come first;
     those that are not in it are ignored. Notices of `new` ones are always included.
     """
+    if not remedies:
+        return chat, ()
     place = {change: number for number, change in enumerate(table)}
     known = sorted(
         (r for r in remedies if r.change in table), key=lambda r: place[r.change]

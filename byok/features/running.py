@@ -30,6 +30,7 @@ class Features:
         self._admitting = _overriding(running, Feature.admit)
         hooks = (Feature.request_started, Feature.request_finished)
         self.observers = _overriding(running, *hooks)
+        self._paged = [f for f in running.values() if type(f).page is not Feature.page]
 
     def configure(self, supplies: Supplies) -> None:
         """Let all use other settings.
@@ -82,8 +83,10 @@ class Features:
 
     def page_at(self, path: str) -> OwnPage | None:
         """Return the page at a path, None if no feature has one there."""
-        pages = (feature.page for feature in self._running.values())
-        return next((page for page in pages if page and page.path == path), None)
+        for feature in self._paged:
+            if (page := feature.page) and page.path == path:
+                return page
+        return None
 
     @property
     def numbers(self) -> list[Number]:

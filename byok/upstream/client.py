@@ -49,6 +49,7 @@ from byok.upstream.http_call import (
     describing_headers,
     drain,
     feed_read,
+    hang_up,
     pass_on,
 )
 from byok.upstream.http_sender import Sender
@@ -257,22 +258,24 @@ class HttpUpstream:
         stage = _make_reader(remedies, written.head, plan.outgoing.tools)
         timeouts = self._spec.timeouts_for(remedies.facts)
         current_record().note_attempt(written.content)
-        sent = self._sender.open(
-            remedies.api,
-            written.head.path,
-            written.content,
-            written.head.headers,
-            plan.key,
-            timeouts=timeouts,
-        )
-        del plan, remedies, written  # the answer may take minutes
         try:
-            async with sent as response:
+            response = await self._sender.send(
+                remedies.api,
+                written.head.path,
+                written.content,
+                written.head.headers,
+                plan.key,
+                timeouts=timeouts,
+            )
+            del plan, remedies, written  # the answer may take minutes
+            try:
                 encoding = response.headers.get("content-encoding", "")
                 stage = with_inflate(encoding, stage)
                 async with aclosing(self._batches(response, stage, timeouts)) as reads:
                     async for batch in reads:
                         yield batch
+            finally:
+                await hang_up(response)
         except UpstreamError as error:
             error.upstream = self.name
             raise

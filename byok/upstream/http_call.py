@@ -64,6 +64,11 @@ class CircuitBreaker:
         self._until: float | None = None  # when it is half open; None where closed
         self._is_probing = False  # the probe has no outcome yet
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether all requests pass."""
+        return self._until is None
+
     @asynccontextmanager
     async def attempt(self) -> AsyncIterator[None]:
         """Send a request inside; it calls `record_success` or `record_failure`.
@@ -466,6 +471,8 @@ class Caller:
         headers: httpx.Headers,
         timeouts: Timeouts,
     ) -> httpx.Response:
+        if self._breaker.is_closed:  # as nearly always
+            return await self._exchange(url, content, headers, timeouts)
         async with self._breaker.attempt():
             return await self._exchange(url, content, headers, timeouts)
 

@@ -58,13 +58,29 @@ class Sender:
         content: bytes | None = None,
         headers: Mapping[str, str] = _NO_HEADERS,
         key: KeySource | None = None,
+    ) -> AsyncIterator[httpx.Response]:
+        """Send a request as `send` does, and yield its response until it is closed."""
+        response = await self.send(api, path, content, headers, key)
+        del content  # many megabytes, and the answer may take minutes
+        try:
+            yield response
+        finally:
+            await hang_up(response)
+
+    async def send(
+        self,
+        api: Api,
+        path: str,
+        content: bytes | None = None,
+        headers: Mapping[str, str] = _NO_HEADERS,
+        key: KeySource | None = None,
         *,
         timeouts: Timeouts | None = None,
-    ) -> AsyncIterator[httpx.Response]:
-        """Send a request, and yield its response if the status is 200 to 299.
+    ) -> httpx.Response:
+        """Send a request, and return its response if the status is 200 to 299.
 
         With content it is a POST of JSON, else a GET. `headers`, `key` and `timeouts`
-        are those of this request alone.
+        are those of this request alone. The response is to be closed by `hang_up`.
 
         Raises:
             UpstreamError: no connection, no response head in time, or another status.
@@ -73,11 +89,10 @@ class Sender:
         head = partial(self._head, api, headers, has_content=content is not None)
         url = self._url(api, path)
         response = await self._caller.call(url, content, head, key, timeouts)
-        del content  # many megabytes, and the answer may take minutes
+        if response.is_success:
+            return response
         try:
-            if not response.is_success:
-                raise await self._refusal(api, response)
-            yield response
+            raise await self._refusal(api, response)
         finally:
             await hang_up(response)
 

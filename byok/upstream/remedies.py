@@ -162,15 +162,18 @@ class Remedies:
 
     def known(self, codec: Codec, model: str) -> tuple[Remedy, ...]:
         """Return the remedies that a model is known to need in a codec."""
-        if (codec, model) not in self._known:
+        key = (codec, model)  # slow to hash
+        if (known := self._known.get(key)) is None:
             if len(self._known) > _MAX_MODELS:
                 self._known.clear()
-            self._known[codec, model] = tuple(self._read(codec, model))
-        return self._known[codec, model]
+            known = self._known[key] = tuple(self._read(codec, model))
+        return known
 
     def remember(self, codec: Codec, model: str, made: tuple[Remedy, ...]) -> None:
         """Use remedies in later requests from the start."""
         known = self.known(codec, model)
+        if made == known:
+            return
         new = [remedy for remedy in made if remedy not in known]
         kept = newest_of_each([*known, *new], lambda remedy: remedy.change)
         self._known[codec, model] = tuple(kept)
@@ -350,7 +353,4 @@ class RequestRemedies:
             long_cache=spec.long_cache,
             num_ctx=num_ctx,
         )
-        rewritten, request = write_request(
-            self.codec, chat, target, self.made, self.new
-        )
-        return rewritten, replace(request, origin=origin, num_ctx=num_ctx)
+        return write_request(self.codec, chat, target, self.made, self.new)

@@ -1,7 +1,7 @@
 """What a chat.completion.chunk carries: text, finish reason, usage, sources."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from byok.core.chat import Json
@@ -222,10 +222,7 @@ def read_usage(usage: Any) -> Usage | None:
         return None
     details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
     places = (usage, details) if isinstance(details, dict) else (usage,)
-    read, written = (
-        max(_count(place.get(name)) for place in places for name in names)
-        for names in (_READ, _WRITTEN)
-    )
+    read, written = _most(places, _READ), _most(places, _WRITTEN)
     told = any(place.get(name) is not None for place in places for name in _READ)
     return Usage(prompt, completion, read, written, _reasoning(usage), cache_told=told)
 
@@ -235,7 +232,15 @@ def _reasoning(usage: Json) -> int:
     details = usage.get("completion_tokens_details")
     details = details or usage.get("output_tokens_details")
     places = (details, usage) if isinstance(details, dict) else (usage,)
-    return max(_count(place.get("reasoning_tokens")) for place in places)
+    return _most(places, ("reasoning_tokens",))
+
+
+def _most(places: Iterable[Json], names: Iterable[str]) -> int:
+    """Return the highest of the counts that have one of these names."""
+    counts = [
+        _count(place[name]) for place in places for name in names if name in place
+    ]
+    return max(counts, default=0)
 
 
 def usage_near_end(answer: bytes) -> Usage | None:

@@ -13,6 +13,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 from byok.core.chat import Json
@@ -128,15 +129,18 @@ class OpenRow:
 
 
 class EndedRow(NamedTuple):
-    """A request that has ended, and the version that reports it."""
+    """A request that has ended, and the version that reports it.
 
-    entry: JournalEntry
+    `entry` makes its facts: most requests are never read.
+    """
+
+    entry: Callable[[], JournalEntry]
     counter: Counter | None
     version: int
 
     def tell(self, redactor: Callable[[str], str]) -> Json:
         """Return all facts."""
-        return {**_facts(self.entry, redactor), **_counts(self.counter)}
+        return {**_facts(self.entry(), redactor), **_counts(self.counter)}
 
 
 def _changeable(record: RequestRecord) -> tuple[object, ...]:
@@ -233,7 +237,7 @@ class LiveRequests(Feature):
             return
         if len(self._ended) == MOST_ENDED:
             self._gone = self._ended[0].version
-        entry = make_entry(record, self._clock(), self._price_of)
+        entry = partial(make_entry, record, self._clock(), self._price_of)
         self._ended.append(EndedRow(entry, counter, self._version + 1))
         self._pulse.note()
 

@@ -4,7 +4,6 @@ Clients of several years differ: a field may be missing, null, of a similar type
 camelCase. Nothing here raises; unusable values count as absent.
 """
 
-from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -24,7 +23,8 @@ def value(body: Json, *names: str) -> Any:
 def text(body: Json, *names: str) -> str:
     """Return the first of the fields that is a string or a number, else ""."""
     for name in names:
-        found = value(body, name)
+        if (found := value(body, name)) is None:
+            continue
         if isinstance(found, str):
             return found
         if isinstance(found, (int, float)) and not isinstance(found, bool):
@@ -34,13 +34,16 @@ def text(body: Json, *names: str) -> str:
 
 def first_text(body: Json, *names: str) -> str:
     """Return the first of the fields that is a non-empty string, else ""."""
-    return next((found for name in names if (found := text(body, name))), "")
+    for name in names:
+        if found := text(body, name):
+            return found
+    return ""
 
 
 def integer(body: Json, name: str, default: int = 0) -> int:
     """Return a whole number, also one written as a string or a float."""
     found = value(body, name)
-    if isinstance(found, bool):
+    if found is None or isinstance(found, bool):
         return default
     if isinstance(found, (int, float)) and found == found // 1:
         return int(found)
@@ -54,9 +57,11 @@ def integer(body: Json, name: str, default: int = 0) -> int:
 def flag(body: Json, name: str) -> bool:
     """Return whether a field is true, also as 1 or "true"."""
     found = value(body, name)
+    if found is None or isinstance(found, bool):
+        return bool(found)
     if isinstance(found, str):
         return found.strip().lower() == "true"
-    return found is True or (isinstance(found, int) and found == 1)
+    return isinstance(found, int) and found == 1
 
 
 def mapping(body: Json, *names: str) -> dict[str, Any]:
@@ -85,8 +90,8 @@ def objects(body: Json, *names: str) -> list[dict[str, Any]]:
 
 def strings(body: Json, *names: str) -> list[str]:
     """Return the strings of all the fields together, in order, each once."""
-    found: Iterable[Any] = (item for name in names for item in items(body, name))
-    return list(dict.fromkeys(item for item in found if isinstance(item, str)))
+    found = [item for name in names for item in items(body, name)]
+    return found and list(dict.fromkeys(i for i in found if isinstance(i, str)))
 
 
 @cache  # the names are those in byok's own code

@@ -156,7 +156,6 @@ class ToolCallAssembler:
     ) -> None:
         tools = [*tools]
         self._schemas = {tool.name: tool.parameters for tool in tools}
-        self._names = ToolNames({name: name for name in self._schemas})
         self._memory_tools = memory_tools(tools)
         self._new_id = new_id
         self._mode = mode
@@ -315,12 +314,16 @@ class ToolCallAssembler:
         if self._too_many:
             yield too_many_notice(MAX_CALLS)
 
+    def _name_of(self, called: str) -> str | None:
+        """Return the name of the only offered tool that a model's word can mean."""
+        return ToolNames({name: name for name in self._schemas}).find(called)
+
     def _whole(self, call: _OpenCall) -> ToolCall | Notice:
         if not call.name or call.size > MAX_ARGUMENT_CHARS:
             return incomplete_notice([call.name])
         before, found = call.text, ["printed as text"] if call.is_printed else []
         may_rename = self._mode is not RepairMode.OFF and call.name not in self._schemas
-        if may_rename and (name := self._names.find(call.name)):
+        if may_rename and (name := self._name_of(call.name)):
             found.append(f"called {call.name}"[:_LONGEST_RULE])
             call.name = name
         schema = self._schemas.get(call.name)

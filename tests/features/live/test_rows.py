@@ -28,7 +28,7 @@ def told_at_the_end(record: RequestRecord) -> Any:
     """Return what is told of a request that has ended."""
     record.finish(200)
     entry = make_entry(record, 5000.0, lambda upstream, model: None)
-    return EndedRow(entry, None, 1).tell(Redactor())
+    return EndedRow(lambda: entry, None, 1).tell(Redactor())
 
 
 def quiet() -> Pulse:
