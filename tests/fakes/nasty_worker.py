@@ -3,7 +3,6 @@
 import contextlib
 import ctypes
 import os
-import pickle
 import signal
 import sys
 import time
@@ -12,7 +11,7 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from byok.search.index.parse.worker import WorkerLimits, WorkerReply, work
+from byok.search.index.parse.worker import WorkerLimits, work
 from byok.search.index.types import Prepared
 
 _NAME = bytes(32)
@@ -64,7 +63,6 @@ _DEEDS: dict[str, Callable[[str], object]] = {
     "segv": lambda _: os.kill(os.getpid(), signal.SIGSEGV),
     "kill ": lambda _: os.kill(os.getpid(), signal.SIGKILL),
     "twice": _die_twice,
-    "exit": lambda _: os._exit(1),
     "sleep": lambda _: time.sleep(600),
     "spin": _spin,
     "print": _print,
@@ -78,16 +76,6 @@ def nasty(connection: Connection, beat: Connection, limits: WorkerLimits) -> Non
     work(connection, beat, limits, prepare)
 
 
-class _Code:
-    """What makes a file when it is unpickled."""
-
-    def __init__(self, paths: str) -> None:
-        self._marker = paths.rpartition("code ")[2]
-
-    def __reduce__(self) -> tuple[object, tuple[str]]:
-        return os.mkdir, (self._marker,)
-
-
 def babbling(connection: Connection, beat: Connection, limits: WorkerLimits) -> None:
     """Be a worker that answers, but not what was asked."""
     connection.send("ready")
@@ -95,16 +83,8 @@ def babbling(connection: Connection, beat: Connection, limits: WorkerLimits) -> 
     paths = " ".join(job.path for job in jobs)
     if "bytes" in paths:
         connection.send_bytes(b"\x00\x01 no pickle")
-    elif "frame" in paths:
-        os.write(connection.fileno(), b"\x7f\xff\xff\xff garbage")
-    elif "code" in paths:
-        connection.send_bytes(pickle.dumps(_Code(paths)))
-    elif "other" in paths:
-        connection.send(
-            [WorkerReply(job.key + 1, None, None, None, False) for job in jobs]
-        )
     else:
-        connection.send([])
+        os.write(connection.fileno(), b"\x7f\xff\xff\xff garbage")
     time.sleep(600)
 
 

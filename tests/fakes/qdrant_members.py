@@ -1,14 +1,13 @@
 """Members of a team that share vectors on a server, and what they embed."""
 
 import hashlib
-from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import httpx
 import numpy as np
 
-from byok.search.vectors.team.server import Connect, Pause, TeamServer, connect_to
+from byok.search.vectors.team.server import Pause, TeamServer, connect_to
 from byok.search.vectors.team.team_index import TeamIndex, TeamPlace
 from byok.search.vectors.types import SpaceName
 from byok.upstream.transport import Route, Transports
@@ -17,8 +16,6 @@ from tests.fakes.clock import Clock
 from tests.fakes.patience import PATIENCE
 
 if TYPE_CHECKING:
-    from qdrant_client import AsyncQdrantClient
-
     from byok.search.vectors.types import Vectors
 
 SALT = "a salt that the whole team has"
@@ -42,28 +39,13 @@ def embed(*texts: str, model: str = "", dimensions: int = 8) -> "Vectors":
     return made
 
 
-class _Shared:
-    """A client that stays open until the team is closed."""
-
-    def __init__(self, client: "AsyncQdrantClient") -> None:
-        self._client = client
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
-
-    async def close(self) -> None:
-        """Do nothing: others use it, too."""
-
-
 class Team:
     """Makes members; close it when done."""
 
-    def __init__(self, url: str, client: "AsyncQdrantClient | None" = None) -> None:
-        """Take the address of a server, or a client that all members use."""
+    def __init__(self, url: str) -> None:
         self.url = url
         self.name = "platform"
         self.clock = Clock()
-        self._client = client
         self._transports = Transports()
         self._members: list[TeamIndex] = []
 
@@ -79,10 +61,8 @@ class Team:
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> TeamIndex:
         """Return a member whose model has made its probe."""
-        connect: Callable[[Callable[[], str]], Connect] = lambda _: self._shared  # noqa: E731
-        if self._client is None:
-            usual = partial(self._transports.by, Route())
-            connect = connect_to(self.url, lambda: transport or usual())
+        usual = partial(self._transports.by, Route())
+        connect = connect_to(self.url, lambda: transport or usual())
         source = api_key if isinstance(api_key, Key) else Key(api_key)
         server = TeamServer(connect, source, seconds=PATIENCE)
         pause = Pause(clock=self.clock, draw=lambda: 1.0)
@@ -93,13 +73,8 @@ class Team:
         self._members.append(made)
         return made
 
-    async def _shared(self) -> Any:
-        return _Shared(self._client) if self._client else None
-
     async def close(self) -> None:
         """Close all members."""
         for member in self._members:
             await member.close()
-        if self._client is not None:
-            await self._client.close()
         await self._transports.close()

@@ -1,21 +1,16 @@
 """A workspace in a storm of changes, and the index beside a fresh walk afterwards.
 
-`python -m tests.fakes.storm 10000 [SEED]` makes so many random changes and prints the
-figures; `python -m tests.fakes.storm packages 40` edits linked packages and prints
-after which time each edit was found. Nothing but events may tell: no comparison is due.
+Nothing but events may tell of changes: no comparison is due.
 """
 
 import asyncio
 import os
 import random
 import shutil
-import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from subprocess import CalledProcessError
-from tempfile import TemporaryDirectory
 
 from byok.search.index.engine import ContextEngine
 from byok.search.index.files.roots import rules_of
@@ -188,46 +183,32 @@ def wrong(made: ContextEngine, root: Path) -> tuple[list[str], list[str]]:
     return missing, stale
 
 
-async def _settle(made: ContextEngine, root: Path) -> float:
-    """Wait until nothing is wrong any more; returns after how many seconds."""
-    began = time.monotonic()
-    while True:
-        try:
-            missing, stale = await asyncio.to_thread(wrong, made, root)
-        except OSError:
-            continue
-        took = time.monotonic() - began
-        if not missing and not stale:
-            return took
-        told = f"missing {missing[:5]} of {len(missing)}, stale {stale[:5]}"
-        assert took < _PATIENCE, told
-        await asyncio.sleep(0.1)
+async def _settle(made: ContextEngine, root: Path) -> None:
+    """Wait until nothing is wrong any more."""
+    async with asyncio.timeout(_PATIENCE):
+        while True:
+            with suppress(OSError):
+                if await asyncio.to_thread(wrong, made, root) == ([], []):
+                    return
+            await asyncio.sleep(0.1)
 
 
-async def storm(folder: Path, steps: int, seed: int = 1, looks: int = 10) -> str:
-    """Make so many changes, with some looks at what is known; returns the figures."""
+async def storm(folder: Path, steps: int, seed: int, looks: int) -> None:
+    """Make so many changes, with some looks at what is known."""
     root = folder.resolve() / "storm"
     blowing = Storm(root, folder / "outside", seed)
-    began = time.monotonic()
-    settled = []
     async with engine(folder / "data", root, compare_seconds=_NEVER) as made:
         await complete(made)
         for number in range(steps):
             blowing.step()
             if blowing.rng.random() < 0.1:
                 await asyncio.sleep(blowing.rng.choice([0, 0, 0.01, 0.05]))
-            if number % max(1, steps // looks) == 0 or number == steps - 1:
-                settled.append(await _settle(made, root))
-        tracked = made.workspaces[0].file_count
-    return (
-        f"{steps} changes (seed {seed}) in {time.monotonic() - began:.0f} s: 0 missing "
-        f"and 0 stale in {len(settled)} looks, {tracked} files at the end; the index "
-        f"was right again after at most {max(settled):.1f} s"
-    )
+            if number % (steps // looks) == 0 or number == steps - 1:
+                await _settle(made, root)
 
 
-async def packages(folder: Path, count: int) -> list[float]:
-    """Edit each of many packages that link to each other; returns how long it took."""
+async def packages(folder: Path, count: int) -> None:
+    """Edit each of many packages that link to each other; each edit is found."""
     root = folder.resolve() / "monorepo"
     written(root, {".gitignore": "node_modules/\n"})
     for n in range(count):
@@ -240,29 +221,9 @@ async def packages(folder: Path, count: int) -> list[float]:
     (root / "current").symlink_to("packages/p0")
     (root / "packages/p1/up").symlink_to("../..")
     (root / "packages/p2/out").symlink_to(folder)
-    seconds = []
     async with engine(folder / "data", root, compare_seconds=_NEVER) as made:
         await complete(made)
         for n in range(count):
             path = f"packages/p{n}/src/index.ts"
             (root / path).write_text(f"export function edited{n}() {{}}\n")
-            seconds.append(await _settle(made, root))
-    return seconds
-
-
-def main(arguments: list[str]) -> None:
-    """Print the figures of a storm, or of packages."""
-    with TemporaryDirectory() as folder:
-        if arguments[0] == "packages":
-            seconds = asyncio.run(packages(Path(folder), int(arguments[1])))
-            middle = sorted(seconds)[len(seconds) // 2]
-            print(
-                f"{len(seconds)} edits in linked packages: found after {middle:.2f} s, "
-                f"at most {max(seconds):.2f} s"
-            )
-        else:
-            print(asyncio.run(storm(Path(folder), *map(int, arguments))))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+            await _settle(made, root)

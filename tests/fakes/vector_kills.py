@@ -1,22 +1,17 @@
 """A filling that is killed again and again, and what must be left of it each time.
 
-`python -m tests.fakes.vector_kills live FOLDER SEED` fills, while blobs come and go,
+`python -m tests.fakes.vector_kills FOLDER SEED` fills, while blobs come and go,
 until it is killed. It writes to FOLDER/asked which texts the model was asked for, and
 to FOLDER/stored which keys were acknowledged.
-`python -m tests.fakes.vector_kills 50` kills it that often and prints the figures.
 """
 
 import asyncio
 import random
-import signal
 import sqlite3
-import subprocess
 import sys
-import time
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +24,9 @@ from byok.search.vectors.recipe import ChunkText, key_of
 from byok.search.vectors.store.spaces import Space
 from byok.search.vectors.store.store import VectorStore
 from byok.search.vectors.types import EmbeddingState, Key
+from tests.fakes.kills import kill_one
 from tests.fakes.vectors import FakeEmbedder, Rows, vector
 
-ROOT = Path(__file__).parents[2]
 _FILES, _CHUNKS, _MOST_FILES = 40, 7, 2500
 _DIMENSIONS = 32
 
@@ -129,43 +124,17 @@ async def live(folder: Path, seed: int) -> None:
         await asyncio.sleep(rng.random() * 0.02)
 
 
-def kill_one(folder: Path, rng: random.Random) -> None:
-    """Start a process that fills, and kill it at a random moment."""
-    command = [sys.executable, "-m", "tests.fakes.vector_kills", "live"]
-    process = subprocess.Popen(
-        [*command, folder, str(rng.randrange(10**9))], cwd=ROOT,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    assert process.stdout is not None
-    try:
-        process.stdout.readline()
-        time.sleep(rng.choice([rng.uniform(0, 0.1), rng.uniform(0.1, 1.2)]))
-    finally:
-        process.send_signal(signal.SIGKILL)
-        _, errors = process.communicate()
-    assert process.returncode == -signal.SIGKILL, errors.decode()
-    assert b"Traceback" not in errors, errors.decode()
-
-
-def look(folder: Path) -> tuple[float, set[str]]:
-    """Open the store as the next start does, and check all of it.
-
-    Returns the seconds that this took, and the keys that have a vector.
-    """
-    started = time.monotonic()
+def _look(folder: Path) -> set[str]:
+    """Open the store as the next start does; returns the keys that have a vector."""
     store = VectorStore(folder / "vectors.db", folder / "data.db")
     try:
         assert not (folder / "vectors.db.damaged-1").exists()
         every = store.spaces()
-        for space in every:
-            store.open_space(space)
-        seconds = time.monotonic() - started
-        keys = _check(folder, store, every[0]) if every else set()
+        return _check(folder, store, every[0]) if every else set()
     finally:
         for opened in store._open.values():
             opened.close()
         store._database.close(clean=False)
-    return seconds, keys
 
 
 def _check(folder: Path, store: VectorStore, space: Space) -> set[str]:
@@ -193,36 +162,19 @@ def _check(folder: Path, store: VectorStore, space: Space) -> set[str]:
     return keys
 
 
-def run(folder: Path, kills: int, seed: int = 1) -> str:
-    """Kill so often; returns a line of figures."""
+def run(folder: Path, kills: int, seed: int) -> None:
+    """Kill so often; nothing stored is lost, and nothing asked for again."""
     rng = random.Random(seed)
     Rows(folder / "data.db").add("first.py", chunks=_CHUNKS)
-    openings: list[float] = []
     kept: set[str] = set()
     for _ in range(kills):
         before = len(_heard(folder / "asked"))
-        kill_one(folder, rng)
+        kill_one("tests.fakes.vector_kills", folder, rng, 1.2)
         asked = _heard(folder / "asked")[before:]
         again = kept.intersection(key_of(text).hex() for text in asked)
         assert not again, f"{len(again)} texts were embedded again"
-        seconds, kept = look(folder)
-        openings.append(seconds)
-    openings.sort()
-    total = len(_heard(folder / "asked"))
-    return (
-        f"{kills} kills: 0 damaged, 0 of {len(kept)} stored vectors lost, 0 embedded "
-        f"again; {total} texts were asked for in all; opening after a kill p50 "
-        f"{openings[len(openings) // 2]:.3f} s, longest {openings[-1]:.3f} s"
-    )
-
-
-def main(arguments: list[str]) -> None:
-    """Be the process that is killed, or the one that kills."""
-    if arguments[0] == "live":
-        asyncio.run(live(Path(arguments[1]), int(arguments[2])))
-    with TemporaryDirectory() as folder:
-        print(run(Path(folder), int(arguments[0])))
+        kept = _look(folder)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    asyncio.run(live(Path(sys.argv[1]), int(sys.argv[2])))

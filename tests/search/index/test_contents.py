@@ -22,15 +22,6 @@ async def test_contents_come_from_the_file_while_it_is_that_version(
         assert made.contents.lines_of(entry) is None
 
 
-async def test_contents_of_an_upload_come_from_the_store(tmp_path: Path) -> None:
-    name = blob_name("b.py", b"b = 1\n")
-    async with engine(tmp_path / "e") as made:
-        await made.uploads.upload([Upload(name, "b.py", b"b = 1\n")])
-        found = await made.uploads.resolve("", [name], [])
-        [entry] = made.contents.entries(found.view.ids).values()
-        assert made.contents.lines_of(entry) == ["b = 1"]
-
-
 async def test_contents_of_a_blob_are_read_by_its_name(tmp_path: Path) -> None:
     name = blob_name("b.py", b"a\r\nb\r\n")
     async with engine(tmp_path / "e") as made:
@@ -61,21 +52,3 @@ async def test_contents_of_a_secret_file_are_never_shown(
         assert made.contents.is_private(entry)
         assert made.contents.content_of(entry) is None
         assert made.contents.text_of(name) is None
-
-
-async def test_contents_are_named_as_the_client_names_the_blob(tmp_path: Path) -> None:
-    own, other, odd = blob_name("b.py", b"b"), blob_name("c.py", b"c"), b"odd"
-    async with engine(tmp_path / "e") as made:
-        contents = made.contents
-        uploads = [Upload(odd, "b.py", b"b"), Upload(other, "c.py", b"c")]
-        await made.uploads.upload(uploads)
-        ids = {
-            name: found.id
-            for name, found in contents.find_entries([own, other]).items()
-        }
-        assert contents.find_entries([odd])[odd].id == ids[own]
-        both = {ids[own], ids[other]}
-        assert contents.names_of(both, [own]) == {ids[own]: own, ids[other]: other}
-        assert contents.names_of(both, [odd, other])[ids[own]] == odd
-        assert contents.names_of(both, [])[ids[own]] == odd
-        assert contents.names_of([0], [odd]) == {}

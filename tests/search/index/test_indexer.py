@@ -11,7 +11,6 @@ from byok.search.index.types import (
     ParseJob,
     ParseOutcome,
     Prepared,
-    UploadTask,
     WorkspaceTask,
 )
 from tests.fakes.engines import until
@@ -98,15 +97,6 @@ def tasks(*paths: str, of: int = 1) -> list[IndexTask]:
     return [WorkspaceTask(of, path, root="/w") for path in paths]
 
 
-async def test_indexer_writes_tasks_in_order_and_then_makes_them_searchable(
-    indexer: Indexer, shelf: Shelf
-) -> None:
-    indexer.put(tasks("a", "b"))
-    await done(indexer)
-    assert shelf.paths == ["a", "b"]
-    assert shelf.flushed
-
-
 async def test_indexer_makes_slow_files_searchable_before_a_batch_is_full(
     shelf: Shelf, hands: Hands
 ) -> None:
@@ -118,24 +108,6 @@ async def test_indexer_makes_slow_files_searchable_before_a_batch_is_full(
     made.close()
     assert [len(batch) for batch in shelf.batches] == [1, 1, 1]
     assert shelf.flushed >= 3
-
-
-async def test_indexer_takes_nothing_for_searchable_that_is_not_written(
-    shelf: Shelf, hands: Hands
-) -> None:
-    unwritten: list[int] = []
-    made = Indexer(
-        hands,
-        shelf,
-        on_flush=lambda: unwritten.append(
-            5000 - made.open_tasks - len(shelf.paths),
-        ),
-    )
-    made.put(tasks(*map(str, range(5000))))
-    await done(made)
-    made.close()
-    assert unwritten
-    assert set(unwritten) == {0}
 
 
 async def test_indexer_task_is_open_until_it_is_searchable(
@@ -164,24 +136,6 @@ async def test_indexer_does_urgent_tasks_first_in_their_order(
     assert len(shelf.paths) == 5
     rest = [path for path in shelf.paths if path != "at work"]
     assert rest == ["a", "b", "c", "d"]
-
-
-async def test_indexer_gets_an_upload_with_its_content_and_its_blob(
-    indexer: Indexer, shelf: Shelf, hands: Hands
-) -> None:
-    shelf.contents = {7: b"text"}
-    indexer.put([UploadTask(7, "a")])
-    await done(indexer)
-    assert shelf.batches == [[UploadTask(7, "a")]]
-    assert hands.contents == [b"text"]
-
-
-async def test_indexer_closes_an_upload_whose_content_is_gone(
-    indexer: Indexer, shelf: Shelf
-) -> None:
-    indexer.put([UploadTask(7, "a"), *tasks("b")])
-    await done(indexer)
-    assert shelf.paths == ["b"]
 
 
 async def test_indexer_returns_dropped_tasks_undone(
@@ -221,31 +175,6 @@ async def test_indexer_reports_a_failure_and_tries_everything_again(
     assert "Traceback" not in caplog.text  # nobody has to look for the reason
 
 
-async def test_indexer_logs_where_an_unknown_failure_came_from(
-    shelf: Shelf, hands: Hands, caplog: pytest.LogCaptureFixture
-) -> None:
-    shelf.failures, shelf.failure = 1, RuntimeError("no process")
-    indexer = Indexer(hands, shelf, first_pause=0.01)
-    try:
-        indexer.put(tasks("a"))
-        await done(indexer)
-    finally:
-        indexer.close()
-    assert caplog.text.count("\nRuntimeError: no process") == 1
-
-
-async def test_indexer_error_says_what_happened(hands: Hands, shelf: Shelf) -> None:
-    shelf.failures = 1
-    indexer = Indexer(hands, shelf, first_pause=60)
-    try:
-        indexer.put(tasks("a"))
-        await until(lambda: bool(indexer.error))
-        assert indexer.error.startswith("The disk is full; the index cannot be")
-        assert indexer.open_tasks == 1
-    finally:
-        indexer.close()  # does not wait for the minute
-
-
 async def test_indexer_gives_a_few_tasks_one_worker_and_many_tasks_all(
     shelf: Shelf, hands: Hands
 ) -> None:
@@ -274,17 +203,6 @@ async def test_indexer_ends_idle_workers_and_starts_them_again(
     finally:
         indexer.close()
     assert shelf.paths == ["a", "b"]
-
-
-async def test_indexer_reports_each_flush(shelf: Shelf, hands: Hands) -> None:
-    seen: list[int] = []
-    made = Indexer(hands, shelf, on_flush=lambda: seen.append(shelf.flushed))
-    try:
-        made.put(tasks("a"))
-        await until(lambda: bool(seen))
-    finally:
-        made.close()
-    assert seen == [1]
 
 
 async def test_indexer_close_ends_after_the_batch_at_hand(

@@ -15,10 +15,6 @@ def test_blob_name_of_a_path_that_is_no_utf_8() -> None:
     assert blob_name("\udcff.py", b"") == sha256(b"\xff.py").digest()
 
 
-def test_blob_name_can_be_shared_by_two_pairs() -> None:
-    assert blob_name("src/a", b".py code") == blob_name("src/a.py", b" code")
-
-
 @pytest.mark.parametrize(
     ("path", "can_be"),
     [

@@ -1,11 +1,10 @@
 """Attached files are shown whole, or each from its start for its share."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.search.retrieval.pack import PackedFile, Section, merge_spans
-from byok.search.retrieval.passages import Attached, max_attached, render_attached
+from byok.search.retrieval.passages import Attached, render_attached
 
 HEADING = "[files that the user attached]\n"
 
@@ -35,14 +34,6 @@ def test_attached_large_file_is_cut_at_a_line_and_leaves_small_ones_whole() -> N
     assert start.first == 0
     cut = f"{start.last + 1:6}\tline {start.last}\n...\nPath: 2.py\n"
     assert cut in found.text
-
-
-def test_attached_large_files_get_equal_shares() -> None:
-    files = [file(n, *(f"line {m}" for m in range(1000))) for n in range(4)]
-    found = render_attached(files, 4000)
-    ends = [sections[-1].last for _, _, sections in found.shown]
-    assert len(ends) == 4
-    assert max(ends) - min(ends) <= 1
 
 
 def test_attached_file_of_a_million_lines_is_read_as_far_as_it_fits() -> None:
@@ -93,41 +84,10 @@ def test_attached_file_that_does_not_fit_shows_the_matching_parts() -> None:
     assert 2900 < len(found.text) <= 3000
 
 
-def test_attached_file_start_does_not_push_out_the_matching_parts() -> None:
-    large = file(1, *["\x1b" * 30] * 100, *["line"] * 100)
-    part = [Section(150, 160)]
-    found = render_attached([large], 1000, parts=lambda blob_id, room: part)
-    assert found.shown == (PackedFile(1, "1.py", (Section(150, 160),)),)
-
-
-def test_attached_file_part_at_the_end_has_no_mark_behind_it() -> None:
-    large = file(1, *(f"line {n}" for n in range(1000)))
-    end = [Section(998, 999)]
-    found = render_attached([large], 1000, parts=lambda blob_id, room: end)
-    assert found.text.endswith("\n...\n   999\tline 998\n  1000\tline 999\n")
-    assert found.text.startswith(f"{HEADING}Path: 1.py\n     1\tline 0\n")
-
-
-@pytest.mark.parametrize("sections", [[Section(2000, 2001)], []])
-def test_attached_file_without_its_matching_parts_shows_the_start(
-    sections: list[Section],
-) -> None:
-    large = file(1, *(f"line {n}" for n in range(1000)))
-    found = render_attached([large], 1000, parts=lambda blob_id, room: sections)
-    assert found.text.startswith(f"{HEADING}Path: 1.py\n     1\tline 0\n")
-
-
 def test_attached_empty_file_is_said_to_be_empty() -> None:
     found = render_attached([file(1)], 1000)
     assert found.text == f"{HEADING}Path: 1.py\n(the file is empty)\n"
     assert found.shown == (PackedFile(1, "1.py", ()),)
-
-
-def test_attached_notes_stand_below_and_are_escaped() -> None:
-    found = render_attached([file(1, "x")], 1000, ["a\nb.py is private."])
-    assert found.text.endswith("\tx\n(a\\nb.py is private.)\n")
-    alone = render_attached([], 1000, ["It is private."])
-    assert alone.text == f"{HEADING}(It is private.)\n"
 
 
 def test_attached_notes_take_a_quarter_at_most() -> None:
@@ -150,17 +110,6 @@ def test_attached_file_without_room_is_named() -> None:
     assert found.text == HEADING + "".join(
         f"({n}.py: attached too, but there is no room for it.)\n" for n in range(3)
     )
-
-
-def test_nothing_attached_is_no_text() -> None:
-    assert render_attached([], 1000) == ("", ())
-
-
-@pytest.mark.parametrize(("limit", "most"), [(0, 1), (1000, 1), (20_000, 20)])
-def test_attached_files_are_shown_as_long_as_there_is_room(
-    limit: int, most: int
-) -> None:
-    assert max_attached(limit) == most
 
 
 LINES = st.lists(

@@ -10,16 +10,13 @@ import pytest
 
 from byok.core.code_query import (
     BlobNames,
-    CodeQuestion,
     RetrievalRequest,
     UnknownBlobs,
     Upload,
-    to_bytes,
-    to_text,
 )
-from byok.core.errors import BadRequest, ByokError, NotReady
+from byok.core.errors import ByokError, NotReady
 from byok.search.index.engine import ContextEngine
-from byok.search.index.types import IndexOptions, blob_name
+from byok.search.index.types import IndexOptions
 from byok.search.retrieval.code_context import CodeContext
 from byok.search.retrieval.model_aids import FindNear
 from tests.fakes.engines import project, until
@@ -108,69 +105,6 @@ async def test_code_context_of_a_user_who_only_chats_makes_no_files(
     assert not context.database.parent.exists()
 
 
-async def test_code_context_upload_is_known_and_found(context: Context) -> None:
-    name = await context.keep("a.py", "lion")
-    assert name == blob_name("a.py", b"lion")
-    missing = await context.find_missing([name, bytes(32)])
-    assert missing.unknown == [bytes(32)]
-    await context.until_indexed()
-    blobs = BlobNames("", (name,))
-    found = await context.retrieve(RetrievalRequest("lion", blobs=blobs))
-    assert "Path: a.py" in found.text
-    assert await context.text_of(to_text(name)) == "lion\n"
-    assert await context.text_of("x") is None
-
-
-async def test_code_context_names_unknown_blobs_as_the_client_does(
-    context: Context,
-) -> None:
-    name = await context.keep("a.py", "lion")
-    names = BlobNames("lost", (name, to_bytes("0" * 64), to_bytes("x")))
-    unknown = await context.find_unknown(names)
-    assert unknown == UnknownBlobs(("0" * 64, "x"), checkpoint_found=False)
-
-
-async def test_code_context_checkpoint_stands_for_its_names(context: Context) -> None:
-    name = await context.keep("a.py", "lion")
-    checkpoint = await context.checkpoint(BlobNames("", (name,)))
-    assert checkpoint is not None
-    await context.until_indexed()
-    blobs = BlobNames(checkpoint)
-    found = await context.retrieve(RetrievalRequest("lion", blobs=blobs))
-    assert "Path: a.py" in found.text
-    assert await context.checkpoint(BlobNames("lost")) is None
-
-
-async def test_code_context_workspaces_are_added_listed_rebuilt_and_removed(
-    context: Context, root: Path
-) -> None:
-    added = await context.add(root)
-    assert added.root == str(root)
-    await context.until_indexed()
-    status = await context.status()
-    [space] = status.workspaces
-    assert (space.phase, space.percentage, space.note) == ("complete", 100.0, "")
-    assert space.counters["accepted"] == 1
-    assert status.totals["chunks"] == 1
-    found = await context.search("lion", 5, ())
-    assert [hit["path"] for hit in found["hits"]] == ["lion.py"]
-    assert await context.rebuild() == 1
-    await context.until_indexed()
-    indexed = await context.why(root / "lion.py")
-    assert (indexed.what, indexed.reason) == ("indexed", None)
-    assert (await context.why(root / ".env")).explanation
-    assert await context.remove(root)
-    assert not await context.remove(root)
-
-
-async def test_code_context_knows_only_declared_folders(
-    context: Context, root: Path
-) -> None:
-    await context.add(root)
-    with pytest.raises(BadRequest):
-        await context.why(root.parent)
-
-
 async def test_a_second_context_of_the_same_files_does_not_open(
     tmp_path: Path, root: Path
 ) -> None:
@@ -196,25 +130,6 @@ async def test_code_context_opens_at_the_start_where_there_is_something(
     await two.start()
     await two.until_indexed()
     await two.close()
-
-
-async def test_a_chat_gets_the_code_it_is_about(context: Context) -> None:
-    name = await context.keep("lion.py", "def feed_lion(): pass")
-    await context.until_indexed()
-    wanted = CodeQuestion("lion?", BlobNames("", (name,)), (to_bytes("odd"),))
-    found = await context.passages(wanted, 1000)
-    assert "Path: lion.py\n     1\tdef feed_lion(): pass\n" in found.text
-    assert found.chunks == ((to_text(name), 0, 21),)
-    assert found.unknown == ("odd",)
-
-
-@pytest.mark.parametrize(
-    ("path", "secret"), [("a.py", False), (".env", True), ("home/.ssh/id_rsa", True)]
-)
-def test_code_context_tells_a_secret_file_by_its_name(
-    tmp_path: Path, path: str, secret: bool
-) -> None:
-    assert Context(tmp_path).is_secret(path) is secret
 
 
 class _SlowVectors:

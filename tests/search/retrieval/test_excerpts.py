@@ -1,11 +1,21 @@
 """Long lines are cut around what was asked for, and no secret comes with it."""
 
 import random
+from pathlib import Path
 
 import pytest
 
-from byok.search.retrieval.excerpts import find_terms, find_texts, show_lines
+from byok.search.retrieval.excerpts import (
+    describe_terms,
+    find_terms,
+    find_texts,
+    show_lines,
+)
+from byok.search.retrieval.model_aids import ModelAids
 from byok.search.retrieval.query import parse_query
+from byok.search.retrieval.retriever import Retriever
+from byok.search.retrieval.ripgrep import Ripgrep
+from tests.fakes.engines import complete, engine, written
 
 KEY = "sk-" + "a8Kd93jf02LsmQ7xZv41PwRt65YbNh8C"
 FILLER = ", ".join(f"cell_{n}: {n}" for n in range(500))  # 7,000 characters
@@ -50,10 +60,6 @@ def test_what_is_cut_is_counted_and_the_line_is_whole_otherwise() -> None:
     assert shown("short lion", "lion") == "short lion"
 
 
-def test_a_long_line_without_a_match_is_shown_from_its_beginning() -> None:
-    assert shown(FILLER, "giraffe").startswith(FILLER[:400])
-
-
 @pytest.mark.case("B74")
 def test_a_cut_line_shows_no_secret() -> None:
     for before in (10, 390, 4_090, 6_500, 40_000):
@@ -70,3 +76,51 @@ def test_a_text_search_shows_parts_of_words() -> None:
     assert "feed_lion" in text
     [text] = show_lines([FILLER], 0, 0, find_texts([]))
     assert text.startswith(FILLER[:400])
+
+
+# The lines of a hit that people are shown
+
+
+async def lines_of(tmp_path: Path, text: str, question: str, most: int = 12) -> object:
+    """Return the lines shown of the only file, found by a question."""
+    root = written(tmp_path / "project", {"a.py": text})
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        retriever = Retriever(made, Ripgrep(lambda: None), aids=ModelAids)
+        found = await retriever.search(question, 1, [str(root)], lines=most)
+        without = await retriever.search(question, 1, [str(root)])
+    assert "lines" not in without["hits"][0]
+    assert "terms" not in without
+    return [
+        (line["number"], line["text"], line["match"])
+        for line in found["hits"][0]["lines"]
+    ]
+
+
+async def test_lines_that_match_come_with_the_lines_around(tmp_path: Path) -> None:
+    text = "a = 1\nb = 2\nclass TokenCheck:\n    c = 3\n    d = 4\n"
+    assert await lines_of(tmp_path, text, "where are tokens checked") == [
+        (2, "b = 2", False),
+        (3, "class TokenCheck:", True),
+        (4, "    c = 3", False),
+    ]
+
+
+async def test_the_lines_that_say_most_come_before_those_that_say_little(
+    tmp_path: Path,
+) -> None:
+    some = "".join(f"token_{n} = {n}\n" for n in range(9))
+    text = f"{some}\n\ndef check_token(token):\n    return token\n"
+    shown = await lines_of(tmp_path, text, "check token", 3)
+    assert isinstance(shown, list)
+    assert (12, "def check_token(token):", True) in shown
+    assert [number for number, _, _ in shown] == sorted(n for n, _, _ in shown)
+
+
+def test_terms_are_words_with_weights_and_whole_names() -> None:
+    described = describe_terms(parse_query("where is TokenCheck"))
+    assert described == [
+        {"term": "token", "whole": False, "weight": 1.0},
+        {"term": "check", "whole": False, "weight": 1.0},
+        {"term": "tokencheck", "whole": True, "weight": 1.0},
+    ]

@@ -44,12 +44,6 @@ def test_pack_shows_the_best_file_at_length_and_a_good_second() -> None:
     assert found.others == ("03.py",)
 
 
-def test_pack_orders_files_by_rank() -> None:
-    files = [ranked_file(n, 10.0 - n, [(0, 1.0)]) for n in range(1, 5)]
-    found = packed(files, {n: spans(100) for n in range(1, 5)})
-    assert [file.blob_id for file in found.files] == [1, 2, 3, 4]
-
-
 def test_pack_replaces_a_chunk_that_does_not_fit_by_one_that_does() -> None:
     files = [
         ranked_file(1, 10.0, [(0, 5.0), (2, 4.0)]),
@@ -82,10 +76,6 @@ def test_pack_shows_sixteen_files_and_names_32_more() -> None:
     found = packed(files, {n: spans(10) for n in range(60)}, 80_000)
     assert [file.blob_id for file in found.files] == list(range(16))
     assert found.others == tuple(f"{n:02}.py" for n in range(16, 48))
-
-
-def test_pack_of_nothing_shows_nothing() -> None:
-    assert packed([], {}) == Packed((), ())
 
 
 @pytest.mark.parametrize(

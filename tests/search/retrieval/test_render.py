@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from byok.core.escapes import escape
 from byok.search.retrieval.pack import Packed, PackedFile, Section
-from byok.search.retrieval.render import ALL_FILES, render
+from byok.search.retrieval.render import render
 
 HEADING = "The following code sections were retrieved:\n"
 
@@ -74,13 +74,6 @@ def test_render_notes_a_file_that_can_no_longer_be_read() -> None:
         "No code was found for this request (no matches).\n\n"
         "2 more files match, but can no longer be read.\n"
     )
-
-
-def test_render_shows_what_is_left_of_a_file_that_became_shorter() -> None:
-    packed = Packed((file("a.py", (0, 1), (5, 9)), file("b.py", (7, 9))), ())
-    answer = render(packed, lambda _: ["x"], 500)
-    assert answer.text == f"{HEADING}Path: a.py\n     1\tx\n"
-    assert answer.shown == (file("a.py", (0, 0)),)
 
 
 @pytest.mark.case("B74")
@@ -157,33 +150,12 @@ def test_render_names_files_of_which_nothing_fits_the_best_first() -> None:
     assert answer.shown == ()
 
 
-def test_render_heads_a_list_without_code_by_what_it_is() -> None:
-    packed = Packed((file("gone.py", (0, 9)),), ("a.py", "b.py"))
-    text = render(packed, lambda _: None, 500).text
-    assert text.startswith("Files that may be relevant:\nPath: a.py\nPath: b.py\n\n")
-    text = render(Packed((), ("a.py",)), lambda _: None, 500, listed=ALL_FILES).text
-    assert text.endswith("no matches). The files here:\nPath: a.py\n")
-
-
 def test_render_without_room_for_a_path_is_a_sentence() -> None:
     packed = Packed((file("a" * 200, (0, 9)),), ())
     text = render(packed, lambda _: ["x" * 60] * 10, 100).text
     assert (
         text == "Code was found, but none of it fits into an answer of this length.\n"
     )
-
-
-def test_render_takes_another_heading() -> None:
-    packed = Packed((file("a.py", (0, 0)),), ())
-    answer = render(packed, lambda _: ["x"], 500, heading="[code]\n")
-    assert answer.text == "[code]\nPath: a.py\n     1\tx\n"
-
-
-def test_render_leaves_out_a_section_of_which_little_fits() -> None:
-    lines = [f"line {n}" for n in range(100)]
-    packed = Packed((file("a.py", (0, 9), (20, 60)),), ())
-    text = render(packed, lambda _: lines, 250).text
-    assert text.endswith("line 9\n")
 
 
 def test_render_notes_and_paths_leave_room_for_code() -> None:
@@ -237,7 +209,7 @@ def test_render_fits_and_shows_only_lines_of_files_with_their_numbers(
     )
     current: list[str] = []
     wanted: set[int] = set()
-    for line in answer.text.partition("\nOther files")[0].split("\n"):
+    for line in answer.text.partition("\n\n")[0].split("\n"):
         if row := re.fullmatch(r" *(\d+)\t(.*)", line):
             number = int(row[1])
             assert len(row[1]) == 6 or len(line.partition("\t")[0]) == 6

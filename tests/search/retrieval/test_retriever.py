@@ -1,6 +1,5 @@
 """Which scope, which way of searching, what text: over small real indexes."""
 
-import json
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,11 +17,11 @@ from byok.core.code_query import (
 )
 from byok.core.errors import IndexFailed
 from byok.search.index.engine import ContextEngine
-from byok.search.index.types import Phase, State, blob_name
+from byok.search.index.types import Phase, blob_name
 from byok.search.retrieval.query import Query
 from byok.search.retrieval.ranker import Ranker, Ranking
 from byok.search.retrieval.retriever import Retriever
-from byok.search.retrieval.ripgrep import ASK_IN_ENGLISH, UNAVAILABLE, Ripgrep
+from byok.search.retrieval.ripgrep import ASK_IN_ENGLISH, Ripgrep
 from byok.search.retrieval.scope import Scope
 from tests.fakes.engines import (
     InlineWorkers,
@@ -36,7 +35,6 @@ from tests.fakes.parsed import note_parsing
 from tests.fakes.repository import git
 
 RG = shutil.which("rg")
-HEADING = "The following code sections were retrieved:\n"
 needs_rg = pytest.mark.skipif(RG is None, reason="rg is not installed")
 
 
@@ -93,14 +91,6 @@ def root(tmp_path: Path) -> Path:
     )
 
 
-async def test_retrieval_shows_the_best_file_first_with_its_lines(
-    tmp_path: Path, root: Path
-) -> None:
-    async with asking(tmp_path, root) as asker:
-        text = await asker.text("Who feeds the lion?")
-    assert text.startswith(f"{HEADING}Path: lion.py\n     1\tdef feed_lion():\n")
-
-
 async def test_retrieval_answer_is_at_most_as_long_as_requested(
     tmp_path: Path, root: Path
 ) -> None:
@@ -111,17 +101,6 @@ async def test_retrieval_answer_is_at_most_as_long_as_requested(
                 for fields in ({}, {"commits": True}, {"commits": True, "code": False}):
                     text = await asker.text("lion", length=length, **fields)
                     assert len(text) <= length
-
-
-async def test_retrieval_without_a_workspace_says_what_to_do(
-    tmp_path: Path,
-) -> None:
-    async with asking(tmp_path) as asker:
-        found = await asker.ask("Where is the lion?")
-    assert "byok index add" in found.text
-    assert found.text.endswith(".")
-    assert "lion" not in found.text
-    assert (found.unknown, found.checkpoint_found) == ((), True)
 
 
 @pytest.mark.parametrize("query", ["", " \n"])
@@ -142,25 +121,6 @@ async def test_retrieval_without_hits_is_a_sentence(tmp_path: Path, root: Path) 
         assert ASK_IN_ENGLISH not in await asker.text("xylophone")
         assert ASK_IN_ENGLISH in await asker.text("霓虹甲乙")
         assert ASK_IN_ENGLISH not in await asker.text("其他 other1")
-
-
-async def test_retrieval_without_hits_names_all_of_a_few_files(
-    tmp_path: Path, root: Path
-) -> None:
-    async with asking(tmp_path, root) as asker:
-        text = await asker.text("xylophone")
-    paths = [line for line in text.splitlines() if line.startswith("Path: ")]
-    assert paths == ["Path: lion.py", "Path: tiger.py", "Path: docs/bird.md"]
-
-
-async def test_retrieval_can_leave_out_code(tmp_path: Path, root: Path) -> None:
-    async with asking(tmp_path, root) as asker:
-        assert "disabled" in await asker.text("lion", code=False)
-        text = await asker.text("lion", code=False, commits=True)
-        assert text == "No commit history is at hand for this workspace.\n"
-        both = await asker.text("lion", commits=True)
-        assert "Path: lion.py" in both
-        assert both.endswith("No commit history is at hand for this workspace.\n")
 
 
 async def test_retrieval_searches_commits_where_there_is_a_history(
@@ -185,25 +145,6 @@ async def test_retrieval_searches_commits_where_there_is_a_history(
         await until(found)
 
 
-async def test_retrieval_does_not_read_the_history_for_half_of_the_files(
-    tmp_path: Path, root: Path
-) -> None:
-    git(root, "init", "-q")
-    git(root, "add", ".")
-    git(root, "commit", "-q", "-m", "The okapi")
-    workers = InlineWorkers()
-    workers.gate.clear()
-    async with asking(tmp_path, root, workers=workers) as asker:
-        [space] = asker.engine.workspaces
-        await until(lambda: asker.engine.history_of(space) is not None)
-        building = await asker.retriever.search("okapi")
-        assert building["notes"] == ["The index of zoo is being built (0 %)."]
-        workers.gate.set()
-        await complete(asker.engine)
-        found = await asker.retriever.search("okapi")
-        assert [hit["path"] for hit in found["hits"]][:2] == ["lion.py", "tiger.py"]
-
-
 @needs_rg
 async def test_retrieval_uses_ripgrep_while_the_index_is_built_and_says_so(
     tmp_path: Path, root: Path
@@ -219,37 +160,6 @@ async def test_retrieval_uses_ripgrep_while_the_index_is_built_and_says_so(
         workers.gate.set()
         await complete(asker.engine)
         assert "being built" not in await asker.text("lion")
-
-
-@needs_rg
-@pytest.mark.case("F22")
-async def test_retrieval_uses_ripgrep_without_workers_and_reports_an_error(
-    tmp_path: Path, root: Path
-) -> None:
-    workers = InlineWorkers()
-    workers.failures = 1000
-    async with engine(tmp_path / "e", root, workers=workers) as made:
-        asker = Asker(made, SearchMode.AUTO, RG)
-        await until(lambda: made.state is State.ERROR)
-        assert "Path: lion.py" in await asker.text("lion")
-        assert "cannot be used: no process can be started" in made.indexer.error
-        workers.failures = 0
-        await complete(made)
-        await until(lambda: made.state is State.INDEXED)
-
-
-async def test_retrieval_keeps_using_the_index_after_a_few_changes(
-    tmp_path: Path, root: Path
-) -> None:
-    workers = InlineWorkers()
-    async with asking(tmp_path, root, workers=workers, program=None) as asker:
-        workers.gate.clear()
-        (root / "tiger.py").write_text("def feed_tiger(): return 'fish'\n")
-        [space] = asker.engine.workspaces
-        await until(lambda: space.status.phase is Phase.INDEXING)
-        text = await asker.text("lion")
-    assert "Path: lion.py" in text
-    assert "1 new or changed files are being indexed" in text
 
 
 async def test_retrieval_shows_a_changed_file_as_it_is_now_until_it_is_indexed_again(
@@ -290,17 +200,6 @@ async def test_retrieval_shows_a_changed_file_as_it_is_now_until_it_is_indexed_a
     assert "shown as they are now" not in after
 
 
-async def test_retrieval_waits_for_a_file_just_saved(
-    tmp_path: Path, root: Path
-) -> None:
-    async with asking(tmp_path, root) as asker:
-        (root / "emu.py").write_text("def feed_emu(): pass\n")
-        [space] = asker.engine.workspaces
-        indexer = asker.engine.indexer
-        await until(lambda: indexer.open_tasks > 0 or bool(space.blob_of("emu.py")))
-        assert "Path: emu.py" in await asker.text("emu")
-
-
 @needs_rg
 async def test_retrieval_uses_ripgrep_for_a_workspace_too_large_for_the_index(
     tmp_path: Path, root: Path
@@ -313,49 +212,6 @@ async def test_retrieval_uses_ripgrep_for_a_workspace_too_large_for_the_index(
     assert "Path: lion.py" in text
     assert "zoo: more than 2 files: ripgrep answers instead." in text
     assert found["notes"] == ["zoo: more than 2 files: ripgrep answers instead."]
-
-
-@needs_rg
-async def test_retrieval_mode_ripgrep(tmp_path: Path, root: Path) -> None:
-    written(root, {".env": "LION_KEY=1", ".gitignore": "cage/\n", "cage/a.py": "lion"})
-    async with asking(tmp_path, root, mode=SearchMode.RIPGREP) as asker:
-        text = await asker.text("lion")
-    assert "Path: lion.py" in text
-    assert ".env" not in text
-    assert "cage" not in text
-
-
-async def test_retrieval_without_ripgrep_says_what_to_install(
-    tmp_path: Path, root: Path
-) -> None:
-    mode = SearchMode.RIPGREP
-    async with asking(tmp_path, root, mode=mode, program=None) as asker:
-        assert UNAVAILABLE in await asker.text("lion")
-
-
-async def test_retrieval_mode_index(tmp_path: Path, root: Path) -> None:
-    workers = InlineWorkers()
-    workers.gate.clear()
-    mode = SearchMode.INDEX
-    async with asking(tmp_path, root, workers=workers, mode=mode) as asker:
-        assert "no matches" in await asker.text("lion")
-
-
-async def test_retrieval_reports_hits_lost_by_a_failure(
-    tmp_path: Path, root: Path
-) -> None:
-    written(root, {f"more/{n}.py": "other" for n in range(60)})
-    workers = InlineWorkers()
-    workers.failures = 1000
-    async with engine(tmp_path / "e", root, workers=workers) as made:
-        await until(lambda: made.state is State.ERROR and made.indexer.open_tasks > 60)
-        found = await Asker(made, SearchMode.AUTO, None).retriever.search("lion")
-    assert found["notes"] == [
-        "The index of zoo is being built (0 %).",
-        "Indexing failed, so hits may be missing: The index cannot be used: no process "
-        "can be started. A full disk needs room; `byok index rebuild` mends a damaged "
-        "index.",
-    ]
 
 
 @needs_rg
@@ -383,32 +239,6 @@ async def test_retrieval_tells_several_workspaces_apart_by_their_names(
     assert "Path: zoo/lion.py" in shown
     assert "Path: farm/lion.py" in shown
     assert len({hit["path"] for hit in hits}) == 3
-
-
-async def test_retrieval_of_a_notebook_from_disk_and_from_uploads(
-    tmp_path: Path,
-) -> None:
-    cell = {"cell_type": "code", "source": ["def kultarr(df):\n", "    return df\n"]}
-    output = {"data": {"image/png": "iVBOR" * 9_000, "text/plain": ["kultarr_out"]}}
-    text = json.dumps({"cells": [{**cell, "outputs": [output]}]}, indent=1)
-    root = project(tmp_path / "lab", nb__ipynb=text)
-    async with asking(tmp_path, root) as asker:
-        by_disk = await asker.text("kultarr")
-        names = await asker.upload(nb__ipynb=text + "\n")
-        by_upload = await asker.text("kultarr", blobs=BlobNames("", tuple(names)))
-    for answer in (by_disk, by_upload):
-        assert 'Path: nb.ipynb\n     6\t    "def kultarr(df):\\n",\n' in answer
-        assert "kultarr_out" not in answer
-        assert "iVBOR" not in answer
-
-
-async def test_retrieval_finds_a_file_by_its_path_in_the_question(
-    tmp_path: Path, root: Path
-) -> None:
-    farm = project(tmp_path / "farm", pig__py="x = 1\n")
-    async with asking(tmp_path, root, farm) as asker:
-        question, named = "What is in farm/pig.py?", [str(root), str(farm)]
-        assert "Path: farm/pig.py" in await asker.text(question, roots=named)
 
 
 @pytest.mark.parametrize("mode", [SearchMode.INDEX, SearchMode.RIPGREP])
@@ -475,49 +305,6 @@ async def test_retrieval_shows_a_file_of_overlapping_workspaces_once(
     assert "Path: own/b.py" in inner
 
 
-async def test_retrieval_names_both_places_of_a_file_in_two_workspaces(
-    tmp_path: Path, root: Path
-) -> None:
-    twin = project(tmp_path / "twin", same__py="def yak(): pass\n")
-    project(root, same__py="def yak(): pass\n")
-    named = [str(root), str(twin)]
-    async with asking(tmp_path, root, twin) as asker:
-        text = await asker.text("yak", roots=named)
-        [hit] = (await asker.retriever.search("yak", roots=named))["hits"]
-    assert "Path: zoo/same.py" in text
-    assert "twin/same.py is the same as zoo/same.py." in text
-    assert hit["file"] == str(root / "same.py")
-    assert hit["also"] == [str(twin / "same.py")]
-
-
-async def test_retrieval_for_a_client_that_names_blobs_uses_those_alone(
-    tmp_path: Path, root: Path
-) -> None:
-    async with asking(tmp_path, root) as asker:
-        names = await asker.upload(
-            lion__py="def feed_lion():\n    return 'hay'\n", b__py="bear"
-        )
-        await complete(asker.engine)
-        text = await asker.text("lion", blobs=BlobNames("", tuple(names)))
-        assert "'hay'" in text
-        assert "'meat'" not in text
-        without = BlobNames("", tuple(names), (names[0],))
-        assert "lion.py" not in await asker.text("lion", blobs=without)
-
-
-async def test_retrieval_reports_missing_blobs(tmp_path: Path) -> None:
-    async with asking(tmp_path) as asker:
-        names = await asker.upload(a__py="lion")
-        await complete(asker.engine)
-        missing = bytes(32)
-        found = await asker.ask("lion", blobs=BlobNames("", (*names, missing)))
-        assert found.unknown == [missing]
-        assert "Path: a.py" in found.text
-        assert "1 files of this workspace were not searched" in found.text
-        none = await asker.ask("lion", blobs=BlobNames("", (missing,)))
-        assert none.text.startswith("No code was found.")
-
-
 async def test_questions_are_parsed_once_and_outside_the_event_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -528,67 +315,6 @@ async def test_questions_are_parsed_once_and_outside_the_event_loop(
         assert "lion.py" in await asker.text("lion")
         assert (await asker.retriever.search("lion"))["hits"]
     assert blocked == [False, False]
-
-
-async def test_retrieval_reports_an_unknown_checkpoint_and_searches_the_rest(
-    tmp_path: Path,
-) -> None:
-    async with asking(tmp_path) as asker:
-        names = await asker.upload(a__py="lion")
-        await complete(asker.engine)
-        found = await asker.ask("lion", blobs=BlobNames("lost", tuple(names)))
-        assert not found.checkpoint_found
-        assert "Path: a.py" in found.text
-        assert "The checkpoint that this client named is unknown" in found.text
-
-
-async def test_retrieval_reports_uploads_that_wait(tmp_path: Path) -> None:
-    workers = InlineWorkers()
-    async with asking(tmp_path, workers=workers) as asker:
-        workers.gate.clear()
-        names = await asker.upload(a__py="lion", b__py="bear")
-        text = await asker.text("lion", blobs=BlobNames("", tuple(names)))
-    assert "2 files were not searched: they are being indexed." in text
-
-
-async def test_retrieval_hits_are_plain_data_for_programs(
-    tmp_path: Path, root: Path
-) -> None:
-    async with asking(tmp_path, root) as asker:
-        found = await asker.retriever.search("feed lion", 1)
-    [hit] = found["hits"]
-    assert found["notes"] == []
-    assert hit["path"] == "lion.py"
-    assert hit["file"] == str(root / "lion.py")
-    assert hit["kind"] == "code"
-    assert hit["chunks"][0]["first_line"] == 1
-    assert hit["score"] > 0
-
-
-async def test_retrieval_never_shows_a_file_that_was_just_removed(
-    tmp_path: Path, root: Path
-) -> None:
-    async with asking(tmp_path, root) as asker:
-        (root / "lion.py").unlink()
-        text = await asker.text("feed_lion")
-        assert "def feed_lion" not in text
-
-        async def gone() -> bool:
-            return "lion.py" not in await asker.text("feed_lion")
-
-        await until(gone)
-
-
-async def test_a_question_without_words_lists_no_files(tmp_path: Path) -> None:
-    """Nothing is called relevant that was not found, even in a small project."""
-    async with asking(tmp_path) as asker:
-        names = await asker.upload(a__py="lion = 1\n", __gitignore="*.log\n")
-        blobs = BlobNames(added=tuple(names))
-        assert "a.py" not in await asker.text("???", blobs=blobs)
-        unmatched = await asker.text("where is the giraffe", blobs=blobs)
-        assert "a.py" in unmatched and ".gitignore" not in unmatched
-        assert unmatched.startswith("No code was found")
-        assert "relevant" not in unmatched
 
 
 async def test_a_small_project_is_listed_as_what_it_is(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """Search without an index: nothing steers rg, and whatever it does ends in time."""
 
 import asyncio
-import base64
 import json
 import os
 import shutil
@@ -11,14 +10,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from byok.core.code_query import DEFAULT_LENGTH
 from byok.core.platform.programs import find_program
+from byok.search.index.files.roots import rules_of
+from byok.search.index.types import IndexOptions, Kind, Span
+from byok.search.retrieval.rank import RankedFile
 from byok.search.retrieval.ripgrep import (
-    ASK_IN_ENGLISH,
+    LINES_A_FILE,
     UNAVAILABLE,
+    MatchCollector,
     Ripgrep,
+    TextSearch,
     TextSearchResult,
+    rank_by_rarity,
+    search_words,
+    to_ranked,
 )
+from tests.fakes.engines import project
 from tests.fakes.patience import PATIENCE, START
 
 RG = shutil.which("rg")
@@ -56,46 +67,6 @@ def paths(found: TextSearchResult) -> list[str]:
 
 
 @needs_rg
-async def test_ripgrep_finds_a_chinese_word_beside_an_identifier(
-    tmp_path: Path,
-) -> None:
-    write(tmp_path, {"a.py": "def f():  # 搜索\n", "b.py": "def function(): pass\n"})
-    found = await Ripgrep(lambda: RG).search(
-        tmp_path, "where is the function 搜索", everything
-    )
-    assert "a.py" in paths(found)
-
-
-@needs_rg
-async def test_ripgrep_does_not_show_outputs_of_a_notebook(tmp_path: Path) -> None:
-    cell = {"cell_type": "code", "source": ["oryx = 1\n"], "outputs": ["oryx out"]}
-    write(tmp_path, {"a.ipynb": json.dumps({"cells": [cell]}, indent=1)})
-    text = await Ripgrep(lambda: RG).answer(tmp_path, "oryx", everything, 2_000)
-    assert '"oryx = 1\\n"' in text
-    assert "oryx out" not in text
-
-
-@needs_rg
-async def test_ripgrep_ranks_files_by_rare_words_and_kind(tmp_path: Path) -> None:
-    write(
-        tmp_path,
-        {
-            "src/session.py": "def sign(cookie):\n    return session\n",
-            "src/other.py": "session = None\n",
-            "tests/test_session.py": "session cookie\n" * 9,
-            "docs/x.md": "the session",
-        },
-    )
-    found = await Ripgrep(lambda: RG).search(tmp_path, "session Cookie", everything)
-    assert paths(found)[0] == "src/session.py"
-    assert set(paths(found)[1:]) == {
-        "src/other.py", "tests/test_session.py", "docs/x.md",
-    }  # fmt: skip
-    assert [line.number for line in found.files[0].lines] == [0, 1]
-    assert found.notes == ()
-
-
-@needs_rg
 async def test_ripgrep_answer_has_the_layout_of_the_index(tmp_path: Path) -> None:
     lines = [f"line {n}" for n in range(30)]
     lines[9] = "def zebra():"
@@ -114,17 +85,6 @@ async def test_ripgrep_answer_has_the_layout_of_the_index(tmp_path: Path) -> Non
     )
     text = await Ripgrep(lambda: RG).answer(tmp_path, "giraffe", everything, 900)
     assert text == "No code was found for this request (no matches).\n"
-
-
-@needs_rg
-async def test_ripgrep_finds_english_code_for_a_chinese_question(
-    tmp_path: Path,
-) -> None:
-    write(tmp_path, {"a.py": "def register_route(): pass\n", "b.py": "zebra = 1\n"})
-    found = await Ripgrep(lambda: RG).search(tmp_path, "路由是如何注册的", everything)
-    assert paths(found) == ["a.py"]
-    text = await Ripgrep(lambda: RG).answer(tmp_path, "霓虹甲乙", everything, 900)
-    assert text.endswith(f"\n{ASK_IN_ENGLISH}\n")
 
 
 @needs_rg
@@ -202,34 +162,6 @@ async def test_ripgrep_in_the_workspace_is_never_run(
 
 
 @needs_rg
-@pytest.mark.case("B51")
-@pytest.mark.parametrize("text", ["\n", "a\nb", "\r", "zebra\nstripe", "é\ré"])
-async def test_ripgrep_searches_a_query_of_several_lines(
-    tmp_path: Path, text: str
-) -> None:
-    write(tmp_path, {"a.txt": "a zebra stripe é"})
-    found = await Ripgrep(lambda: RG).search(tmp_path, text, everything)
-    assert found.notes == ()
-    assert paths(found) == (["a.txt"] if text.strip() else [])
-
-
-@needs_rg
-@pytest.mark.case("B54")
-async def test_ripgrep_gives_odd_names_one_result_each(tmp_path: Path) -> None:
-    names = ["-rf", "--pre=sh", "new\nline", "caf\udce9", "x" * 255]
-    write(tmp_path, dict.fromkeys(names, "zebra"))
-    found = await Ripgrep(lambda: RG).search(tmp_path, "zebra", everything)
-    assert sorted(paths(found)) == sorted(names)
-    text = await Ripgrep(lambda: RG).answer(tmp_path, "zebra", everything, 5000)
-    shown = {line for line in text.split("\n") if line.startswith("Path: ")}
-    assert shown == {
-        "Path: -rf", "Path: --pre=sh", "Path: new\\nline", "Path: caf\\xe9",
-        f"Path: {'x' * 255}",
-    }  # fmt: skip
-    assert json.loads(json.dumps(text)) == text
-
-
-@needs_rg
 @pytest.mark.case("B74")
 async def test_ripgrep_skips_large_files_and_truncates_long_lines(
     tmp_path: Path,
@@ -263,29 +195,6 @@ async def test_ripgrep_skips_symlinks_pipes_and_git(tmp_path: Path) -> None:
 def message(path: str, number: int, text: str) -> str:
     line = {"path": {"text": path}, "lines": {"text": text}, "line_number": number}
     return json.dumps({"type": "match", "data": line})
-
-
-async def test_ripgrep_command_line(tmp_path: Path) -> None:
-    seen = tmp_path / "seen"
-    root = tmp_path / "root"
-    root.mkdir()
-    text = f'printf "%s\\n" "$@" > {seen}; pwd >> {seen}; env >> {seen}; cat >> {seen}'
-    await fake(tmp_path, text).search(root, "zebra", everything)
-    lines = seen.read_text().split("\n")
-    assert lines[lines.index("-e") :][:5] == ["-e", "zebra", "--", "./", str(root)]
-    assert lines[0] == "--no-config"
-    names = {line.partition("=")[0] for line in lines[lines.index(str(root)) + 1 :]}
-    assert names <= {"PATH", "LANG", "PWD", "SHLVL", "_", "OLDPWD", ""}
-
-
-async def test_ripgrep_names_and_lines_may_come_as_bytes(tmp_path: Path) -> None:
-    raw = {"bytes": base64.b64encode(b"caf\xe9").decode()}
-    line = {"type": "match", "data": {"path": raw, "lines": raw, "line_number": 2}}
-    rg = fake(tmp_path, f"echo '{json.dumps(line)}'")
-    found = await rg.search(tmp_path, "zebra", everything)
-    assert [(f.path, f.lines) for f in found.files] == [
-        ("caf\udce9", ((1, "caf\udce9"),))
-    ]
 
 
 FOUND = f"echo '{message('./a.py', 3, 'zebra')}'"
@@ -342,12 +251,6 @@ async def test_ripgrep_that_is_missing_or_broken_is_reported_in_one_sentence(
     assert "install ripgrep" in text
 
 
-async def test_ripgrep_reports_a_missing_folder_in_one_sentence(tmp_path: Path) -> None:
-    rg = fake(tmp_path, "exit 1")
-    text = await rg.answer(tmp_path / "gone", "zebra stripe", everything, 900)
-    assert text.count("folder of the workspace is gone") == 1
-
-
 @pytest.mark.case("F20")
 async def test_ripgrep_words_together_have_a_deadline(tmp_path: Path) -> None:
     rg = fake(tmp_path, "exec sleep 60", token_seconds=50, total_seconds=1)
@@ -367,3 +270,180 @@ async def test_ripgrep_is_killed_when_the_caller_leaves(tmp_path: Path) -> None:
         await task
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
+
+
+# Without an index, a few words of a question are searched, the telling ones first
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("where is the session cookie signed", ["session", "cookie", "signed"]),
+        ("fix parser", ["parser", "fix"]),
+        ("Parser parser PARSER", ["Parser"]),
+        ("what is it for and why", ["what", "for", "and", "why"]),
+        ("a b c", ["a b c"]),
+        ("-x", ["-x"]),
+        ("登录 霓虹", ["login", "signin", "auth", "登录", "霓虹"]),
+        ("登", ["登"]),
+        ("where is the function 搜索", ["function", "search", "搜索"]),
+        ("霓虹甲乙丙", ["霓虹", "虹甲", "甲乙", "乙丙"]),
+        ("计算总和", ["compute", "sum", "calculate", "total", "计算总和"]),
+        ("xyz größe", ["xyz", "größe", "size"]),
+        ("x" * 99, ["x" * 64]),
+        ("1" * 99, ["1" * 64]),
+        ("a\x00b", ["a"]),
+        ("\n\r 1\n2", ["1"]),
+        ("", []),
+        (" \n\x00\r ", []),
+        (" ".join(f"word{chr(97 + n)}" for n in range(9)),
+         [f"word{chr(97 + n)}" for n in range(8)]),
+    ],
+)  # fmt: skip
+def test_search_words_are_few(text: str, tokens: list[str]) -> None:
+    assert search_words(text) == tokens
+
+
+@pytest.mark.case("B48", "B51")
+@given(st.text())
+def test_search_word_is_short_without_nul_and_line_end(text: str) -> None:
+    tokens = search_words(text)
+    assert len(tokens) <= 8
+    for token in tokens:
+        assert 0 < len(token) <= 64
+        assert not {"\x00", "\n", "\r"} & set(token)
+
+
+def test_search_words_of_a_foreign_question_are_english_and_its_own() -> None:
+    found = search_words("请求上下文和响应渲染的生命周期 RouterGroup 如何注册中间件")
+    assert found[0] == "RouterGroup"
+    assert {"request", "context"} <= set(found)
+    assert sum(not word.isascii() for word in found) == 2
+
+
+# Lines with words become ranked files, and these become chunks to pack
+
+
+def found_in(**words: str) -> MatchCollector:
+    """Make what was found: for each word the paths that have it, again for more."""
+    found = MatchCollector(searched=100)
+    for word, paths in words.items():
+        for number, path in enumerate(paths.split()):
+            found.add(word, path, number, f"{word} here")
+    return found
+
+
+def order(found: MatchCollector, names: frozenset[Kind] = frozenset()) -> list[str]:
+    return [file.path for file in rank_by_rarity(found, names)]
+
+
+def test_matches_of_a_rare_word_count_more() -> None:
+    found = found_in(rare="b.py", common="a.py c.py d.py e.py f.py")
+    assert order(found) == ["b.py", "a.py", "c.py", "d.py", "e.py", "f.py"]
+
+
+def test_matches_of_more_words_and_lines_count_more() -> None:
+    found = found_in(one="a.py b.py b.py c.py", two="c.py")
+    assert order(found) == ["c.py", "b.py", "a.py"]
+
+
+def test_a_whole_word_counts_more_than_a_part_of_one() -> None:
+    found = MatchCollector(searched=100)
+    for number in range(10):
+        found.add("handler_77", "mod770.py", number, f"def handler_77{number}():")
+    found.add("handler_77", "mod77.py", 0, "def Handler_77():")
+    assert order(found) == ["mod77.py", "mod770.py"]
+
+
+def test_matches_of_a_word_seen_in_part_count_as_common() -> None:
+    found = found_in(the="a.py", zebra="b.py c.py")
+    assert order(found)[0] == "a.py"
+    found.common.add("the")
+    assert order(found) == ["b.py", "c.py", "a.py"]
+
+
+def test_matches_weigh_kinds_of_files_like_the_index() -> None:
+    found = found_in(zebra="tests/a.py docs/a.md z.py")
+    assert order(found) == ["z.py", "tests/a.py", "docs/a.md"]
+    lifted = rank_by_rarity(found, frozenset({Kind.DOC}))
+    assert [file.path for file in lifted] == ["z.py", "docs/a.md", "tests/a.py"]
+
+
+def test_matches_have_ordered_truncated_and_few_lines() -> None:
+    found = MatchCollector()
+    for number in reversed(range(LINES_A_FILE + 9)):
+        found.add("x", "a.py", number, "x" * 9000)
+    [file] = rank_by_rarity(found)
+    assert len(file.lines) == LINES_A_FILE
+    assert [line.number for line in file.lines] == list(range(9, LINES_A_FILE + 9))
+    assert {len(line.text) for line in file.lines} == {400}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "spans"),
+    [
+        ([0], [(0, 2)]),
+        ([10, 12, 15], [(8, 17)]),
+        ([10, 16], [(8, 12), (14, 18)]),
+        (list(range(40)), [(0, 29), (26, 41)]),
+    ],
+)
+def test_matches_near_each_other_are_one_chunk(
+    numbers: list[int], spans: list[tuple[int, int]]
+) -> None:
+    found = MatchCollector()
+    for number in numbers:
+        found.add("x", "a.py", number, "text")
+    _, of = to_ranked(rank_by_rarity(found))
+    assert [(span.first, span.last) for span in of[0]] == spans
+
+
+def test_matches_make_the_chunk_with_most_lines_the_best() -> None:
+    found = MatchCollector()
+    for number in (3, 50, 51, 52):
+        found.add("x", "a.py", number, "x")
+    ranked, spans = to_ranked(rank_by_rarity(found), prefix="root/")
+    [file] = ranked
+    assert isinstance(file, RankedFile)
+    assert (file.path, file.blob_id) == ("root/a.py", 0)
+    assert [(chunk.ordinal, chunk.score) for chunk in file.chunks] == [(1, 3), (0, 1)]
+    assert spans[0][1] == Span(48, 54, 3 * 161)
+
+
+# Answers while another process has the index open
+
+
+def search(program: str | None) -> TextSearch:
+    return TextSearch(
+        Ripgrep(lambda: program), lambda root: rules_of(root, IndexOptions())
+    )
+
+
+@pytest.mark.skipif(RG is None, reason="rg is not installed")
+async def test_folders_are_searched_by_their_rules(tmp_path: Path) -> None:
+    roots = [
+        project(
+            tmp_path / name,
+            a__py=f"def feed_{name}(): pass\n",
+            **{".env": "feed=1\n", ".augmentignore": "b.py\n"},
+            b__py="feed = 2\n",
+        )
+        for name in ("lion", "tiger")
+    ]
+    both = await search(RG).answer("feed", roots)
+    assert "Path: lion/a.py" in both
+    assert "Path: tiger/a.py" in both
+    assert "b.py" not in both
+    assert ".env" not in both
+    one = await search(RG).answer("feed", roots[:1])
+    assert "Path: a.py\n     1\tdef feed_lion" in one
+    assert "Another byok process has the index open" in one
+
+
+async def test_text_search_answer_fits_and_says_what_is_missing(
+    tmp_path: Path,
+) -> None:
+    roots = [project(tmp_path / str(n), a__py="x\n") for n in range(9)]
+    text = await search(None).answer("feed", roots)
+    assert UNAVAILABLE in text
+    assert len(text) <= DEFAULT_LENGTH

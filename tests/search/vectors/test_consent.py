@@ -50,20 +50,6 @@ def test_consent_is_for_one_host_and_one_model(path: Path) -> None:
     assert not allows(consent)
 
 
-def test_an_empty_name_is_never_covered(path: Path) -> None:
-    consent = Consent(path)
-    consent.pause()
-    assert not consent.allows("", "", is_local=False)
-
-
-def test_consent_is_withdrawn_for_good(path: Path) -> None:
-    consent = Consent(path)
-    consent.give(HOST, MODEL)
-    consent.withdraw()
-    assert not allows(consent)
-    assert not allows(Consent(path))
-
-
 def test_this_machine_s_models_can_be_switched_off(path: Path) -> None:
     Consent(path).withdraw()
     consent = Consent(path)
@@ -85,23 +71,9 @@ def test_a_pause_outlives_a_restart_and_the_consent(path: Path) -> None:
     assert not Consent(path).paused
 
 
-def test_consent_ends_a_pause(path: Path) -> None:
-    consent = Consent(path)
-    consent.pause()
-    consent.give(HOST, MODEL)
-    assert not Consent(path).paused
-
-
 def test_nobody_else_can_write_the_file(path: Path) -> None:
     Consent(path).give(HOST, MODEL)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-def test_the_file_is_read_as_it_is_written(path: Path) -> None:
-    path.parent.mkdir()
-    path.write_bytes(KEPT)
-    path.chmod(0o600)
-    assert allows(Consent(path))
 
 
 @pytest.mark.parametrize(

@@ -51,13 +51,6 @@ async def test_a_question_is_asked_once_and_kept() -> None:
     assert model.asked[-1] == "bb"
 
 
-async def test_the_same_question_at_once_is_one_request() -> None:
-    model = _Model()
-    vectors = QuestionVectors(model)
-    await asyncio.gather(*(vectors.find("a") for _ in range(5)))
-    assert model.asked == ["a"]
-
-
 async def test_a_vector_that_came_too_late_is_there_the_next_time() -> None:
     model = _Model()
     model.ready.clear()
@@ -130,9 +123,3 @@ async def test_who_waits_for_a_vector_when_asking_ends_goes_on_without_one() -> 
     await until(lambda: model.asked == ["a"])
     await vectors.close()
     assert await waiting is None
-
-
-async def test_of_a_huge_question_only_the_beginning_is_kept() -> None:
-    model = _Model()
-    await QuestionVectors(model).find("why? " * 10**6)
-    assert len(model.asked[0]) == 4000

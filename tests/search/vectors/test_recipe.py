@@ -115,14 +115,6 @@ def test_no_part_of_a_key_of_the_user_is_left_by_a_cut(before: int) -> None:
         assert text.key == key_of(text.text)
 
 
-def test_keys_of_the_user_change_no_text_that_has_none() -> None:
-    redactor = Redactor()
-    redactor.add("correct-horse-battery-staple")
-    lines, spans = [*_PYTHON, "token = fetch_token(1)"], [Span(0, 15, 0)]
-    with_keys = texts_of("a.py", lines, spans, redact=redactor.remove_known)
-    assert with_keys == texts_of("a.py", lines, spans)
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -147,18 +139,8 @@ def test_a_chunk_without_letters_is_not_embedded() -> None:
     assert [text.ordinal for text in found] == [1]
 
 
-def test_spans_that_do_not_fit_the_lines_give_no_text() -> None:
-    assert _texts(["int a;"], (0, 0), (5, 9), path="a.c") == ["a.c\nint a;"]
-
-
 def test_equal_texts_have_one_key_of_32_bytes() -> None:
     first, second = texts_of("a.py", ["a = 1", "a = 1"], [Span(0, 0, 5), Span(1, 1, 5)])
     assert first.key == second.key == key_of(first.text)
     assert len(first.key) == 32
     assert key_of("a") != key_of("b")
-
-
-def test_a_line_that_moves_keeps_its_text() -> None:
-    [before] = _texts(["def a():", "    return 1"], (0, 1))
-    [after] = _texts(["import b", "", "def a():", "    return 1"], (2, 3))
-    assert before == after

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from byok.core.code_query import BlobNames
-from byok.core.errors import ConfigError, UpstreamUnreachable
-from byok.core.redact import Redactor
+from byok.core.errors import ConfigError
 from byok.search.index.engine import ContextEngine
 from byok.search.retrieval.scope import Scope, select_scope
 from byok.search.vectors.consent import Consent
+from byok.search.vectors.estimate import count_chunks
 from byok.search.vectors.service import EmbeddingPlan, EmbeddingService
 from byok.search.vectors.types import EmbeddingState, EmbeddingTarget
 from byok.upstream.transport import Route, Transports
@@ -107,22 +107,6 @@ async def test_a_model_of_this_machine_fills_at_once_and_answers(
         assert model.questions == [text]
 
 
-async def test_a_key_of_the_user_is_removed_before_a_line_is_cut(
-    tmp_path: Path, service: EmbeddingService
-) -> None:
-    model, redactor = InnerModel(), Redactor()
-    redactor.add("correct-horse-battery-staple")
-    long = "a" * 150 + " = 'correct-horse-battery-staple'"
-    project(tmp_path / "zoo", key__py=long)
-    await service.configure(
-        EmbeddingPlan(LOCAL, lambda: model, redact=redactor.remove_known)
-    )
-    async with index(tmp_path, service):
-        await reaches(service, EmbeddingState.COMPLETE)
-    assert len(model.texts) == 3
-    assert not any("corr" in text for text in model.texts)
-
-
 async def test_nothing_reaches_another_machine_without_consent(
     tmp_path: Path, service: EmbeddingService
 ) -> None:
@@ -170,21 +154,6 @@ async def test_while_filling_is_paused_questions_use_what_is_there(
         assert len(model.texts) == 2
 
 
-async def test_clear_removes_all_and_stops(
-    tmp_path: Path, service: EmbeddingService
-) -> None:
-    model = InnerModel()
-    await service.configure(plan(model))
-    async with index(tmp_path, service) as made:
-        await reaches(service, EmbeddingState.COMPLETE)
-        assert await service.clear() == 2
-        assert (await service.status()).state is EmbeddingState.NO_CONSENT
-        assert await near(service, made, "lion") == []
-        await service.enable(LOCAL.host, LOCAL.model)
-        await reaches(service, EmbeddingState.COMPLETE)
-        assert len(model.texts) == 4
-
-
 async def test_clear_removes_what_was_damaged_too_and_nothing_of_others(
     tmp_path: Path, service: EmbeddingService
 ) -> None:
@@ -224,32 +193,6 @@ async def test_an_equal_plan_changes_nothing_and_another_one_does(
         assert second.questions == ["lion"]
 
 
-async def test_a_failure_of_the_model_is_told_and_never_raised(
-    tmp_path: Path, service: EmbeddingService
-) -> None:
-    model = InnerModel()
-    model.failure = UpstreamUnreachable("nobody answers.", upstream="near")
-    await service.configure(plan(model))
-    async with index(tmp_path, service) as made:
-        await reaches(service, EmbeddingState.WAITING)
-        assert "nobody answers" in (await service.status()).error
-        assert await near(service, made, "lion") == []
-
-
-async def test_without_numpy_the_status_says_what_to_install(
-    tmp_path: Path, service: EmbeddingService
-) -> None:
-    def fail() -> InnerModel:
-        raise ConfigError("Embeddings need numpy, which is not installed.")
-
-    await service.configure(EmbeddingPlan(LOCAL, fail))
-    async with index(tmp_path, service) as made:
-        told = await service.status()
-        assert told.state is EmbeddingState.FAILED
-        assert "numpy" in told.error
-        assert await near(service, made, "lion") == []
-
-
 async def test_what_failed_at_the_start_is_tried_again_with_an_equal_plan(
     tmp_path: Path, service: EmbeddingService
 ) -> None:
@@ -269,19 +212,6 @@ async def test_what_failed_at_the_start_is_tried_again_with_an_equal_plan(
         assert (await service.status()).error == ""
         await service.configure(EmbeddingPlan(LOCAL, make))
         assert len(tries) == 2
-
-
-async def test_the_index_is_opened_for_an_estimate(
-    tmp_path: Path, service: EmbeddingService
-) -> None:
-    opened = asyncio.Event()
-
-    async def open_index() -> None:
-        opened.set()
-
-    await service.configure(plan(InnerModel(FAR), FAR), open_index)
-    assert (await service.estimate()).chunks == 0
-    assert opened.is_set()
 
 
 def test_nothing_is_loaded_for_a_daemon_without_embeddings() -> None:
@@ -330,3 +260,19 @@ async def test_a_team_is_made_where_its_connections_may_be(
     async with index(tmp_path, service):
         await reaches(service, EmbeddingState.COMPLETE)
     await transports.close()
+
+
+async def test_chunks_of_code_and_configuration_are_counted(tmp_path: Path) -> None:
+    root = project(
+        tmp_path / "zoo",
+        lion__py="def lion():\n    return 1\n" * 200,
+        app__yaml="a: 1\n",
+        README__md="lion\n",
+        empty__py="",
+    )
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        lion = made.contents.entries(made.workspaces[0].ids())
+        spans = [len(e.spans) for e in lion.values() if e.path != "README.md"]
+        assert sum(spans) > 2
+        assert count_chunks(made.store) == sum(spans)

@@ -56,23 +56,6 @@ async def near(session: Session, made: ContextEngine, question: str) -> NearChun
     return await find(scope.view, scope.view.ids)
 
 
-async def test_what_is_near_has_the_best_chunk_of_each_blob(tmp_path: Path) -> None:
-    model = InnerModel()
-    async with filled(tmp_path, model) as (session, made):
-        found = await near(session, made, "lion")
-        assert {chunk.blob_id for chunk in found.nearest} == found.best.keys()
-        assert len(found.best) == 2
-
-
-async def test_a_question_of_another_length_finds_nothing(tmp_path: Path) -> None:
-    model = InnerModel()
-    async with filled(tmp_path, model) as (session, made):
-        model.dimensions = 8  # only of questions: no such vectors are stored
-        assert await near(session, made, "lion") == NearChunks([], {})
-        model.dimensions = 16
-        assert (await near(session, made, "cat")).nearest
-
-
 async def test_a_question_an_hour_after_the_probe_finds_that_the_model_was_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

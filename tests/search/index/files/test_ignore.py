@@ -1,4 +1,4 @@
-"""Rules of a workspace, held against git itself and ripgrep."""
+"""Rules of a workspace, held against git itself."""
 
 import logging
 import os
@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from byok.search.index.files.ignore import Outside, Rules
-from byok.search.index.types import SkipReason
+from byok.search.index.files.gitignore import Patterns, pattern_lines
+from byok.search.index.files.ignore import IGNORE_FILES, Outside, Rules, rules_outside
+from byok.search.index.files.roots import rules_of
+from byok.search.index.types import IndexOptions, SkipReason
 from tests.fakes.ignore_files import FILES, PATHS
 
 IGNORED, SECRET = SkipReason.IGNORED, SkipReason.SECRET
@@ -26,27 +28,6 @@ def rules(
     return Rules(held.get, outside=lambda: outside, **options)
 
 
-def test_ignore_pattern_of_the_root_holds_at_every_depth() -> None:
-    judged = rules({".gitignore": "*.log\nout/\n"})
-    assert judged.reason("a/b/c.log") is IGNORED
-    assert judged.reason("out", is_dir=True) is IGNORED
-    assert judged.reason("a/out/b/c.py") is IGNORED
-    assert judged.reason("a/out") is None
-
-
-def test_ignore_deeper_rules_win_and_a_later_line_wins() -> None:
-    judged = rules({".gitignore": "*.log\n", "a/.gitignore": "!x.log\n!*.txt\nb.txt\n"})
-    assert judged.reason("a/x.log") is None
-    assert judged.reason("a/y.log") is IGNORED
-    assert judged.reason("x.log") is IGNORED
-    assert judged.reason("a/b.txt") is IGNORED
-
-
-def test_nothing_in_an_ignored_folder_comes_back() -> None:
-    judged = rules({".gitignore": "a/\n!a/b\n", "a/.gitignore": "!*\n"})
-    assert judged.reason("a/b") is IGNORED
-
-
 def test_augmentignore_stands_behind_gitignore_of_the_same_folder() -> None:
     files = {".gitignore": "gen/\n*.txt\n", ".augmentignore": "!gen/\ndocs/\n"}
     judged = rules({**files, "deep/.gitignore": "!docs/"})
@@ -54,28 +35,6 @@ def test_augmentignore_stands_behind_gitignore_of_the_same_folder() -> None:
     assert judged.reason("a.txt") is IGNORED
     assert judged.reason("docs/a.md") is IGNORED
     assert judged.reason("deep/docs/a.md") is None
-
-
-def test_ignore_rules_from_outside_are_the_weakest_and_the_last_wins() -> None:
-    outside = [Outside("first", b"*.a\n*.b\n*.c\n", ""), Outside("last", b"!*.c", "")]
-    judged = rules({".gitignore": "!*.b\n"}, outside)
-    assert judged.reason("x.a") is IGNORED
-    assert judged.reason("x.b") is None
-    assert judged.reason("x.c") is None
-
-
-def test_ignore_rules_from_above_are_relative_to_their_folder() -> None:
-    outside = [Outside(".gitignore", b"/pkg/gen/\n/gen2/\nweb/*.c\n", "pkg/web")]
-    judged = rules({}, outside)
-    assert judged.reason("gen", is_dir=True) is None
-    assert judged.reason("gen2", is_dir=True) is None
-    assert judged.reason("x.c") is None  # a slash ties it to the folder of the file
-    outside = [Outside(".gitignore", b"/pkg/web/gen/\npkg/web/*.c\n*.d\n", "pkg/web")]
-    judged = rules({}, outside)
-    assert judged.reason("gen", is_dir=True) is IGNORED
-    assert judged.reason("x.c") is IGNORED
-    assert judged.reason("deep/x.c") is None
-    assert judged.reason("deep/x.d") is IGNORED
 
 
 @pytest.mark.parametrize("line", ["pkg/", "web", "/pkg/*", "*"])
@@ -185,12 +144,6 @@ def test_no_ignore_file_stalls(content: bytes) -> None:
     assert time.process_time() - began < 2
 
 
-def test_ignore_drops_a_malformed_line_only() -> None:
-    judged = rules({".gitignore": "[a\n[[:nope:]]\n\\\n/\n!\n[z-a]\n\n# c\nlast\n"})
-    assert judged.reason("last") is IGNORED
-    assert judged.reason("a") is None
-
-
 def test_ignore_file_that_is_too_long_is_cut_and_reported_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -234,17 +187,6 @@ def test_ignore_lines_that_cannot_be_read_are_named_once(
 
 
 @pytest.mark.slow
-def test_ignore_total_of_rules_is_limited(caplog: pytest.LogCaptureFixture) -> None:
-    many = "".join(f"{number}x\n" for number in range(900))
-    deep = "a/b/c/d/e/f/g/"
-    files = {deep[: 2 * n] + ".gitignore": f"{many}file{n}\n" for n in range(8)}
-    judged = rules(files, noise=())
-    assert judged.reason(f"{deep}file0") is IGNORED
-    assert judged.reason(f"{deep}file7") is None
-    assert "too many rules" in caplog.text
-
-
-@pytest.mark.slow
 def test_ignore_total_of_rules_in_many_folders_is_limited(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -255,31 +197,6 @@ def test_ignore_total_of_rules_in_many_folders_is_limited(
     assert "too many rules" in caplog.text
     judged.forget("")
     assert judged.reason("59/file") is IGNORED
-
-
-@pytest.mark.parametrize("tool", ["git", "rg"])
-def test_ignore_agrees_with_others_on_an_ordinary_tree(
-    tmp_path: Path, tool: str
-) -> None:
-    if shutil.which(tool) is None:
-        pytest.skip(f"no {tool} on this machine")
-    files = {
-        ".gitignore": "*.py[cod]\n*~\n/build/\n!keep~\ntmp\ndocs/_build/\n**/gen/*.c\n",
-        "a/.gitignore": "!*.pyc\n/only\ngen/**/deep\n",
-        "b/.gitignore": "*\n!.gitignore\n!*.md\n",
-    }
-    paths = [
-        *("x.pyc", "a/x.pyc", "a/x.pyo", "y~", "keep~", "build/x", "a/build/x"),
-        *("tmp", "a/b/tmp/x", "docs/_build/x", "a/docs/_build/x", "b/x.c", "b/x.md"),
-        *("gen/x.c", "a/b/gen/x.c", "a/only", "a/c/only", "a/gen/deep", "b/c/x.md"),
-        *("a/gen/p/q/deep/x", "Makefile"),
-    ]
-    make(tmp_path, files, paths)
-    judged = rules(files, noise=())
-    mine = {path for path in [*paths, *files] if judged.reason(path)}
-    everything = {*paths, *files}
-    theirs = ignored_by_git if tool == "git" else ignored_by_rg
-    assert mine == theirs(tmp_path, everything)
 
 
 @pytest.mark.slow
@@ -301,6 +218,21 @@ def test_ignore_agrees_with_git(
     assert mine == ignored_by_git(folder, set(PATHS))
 
 
+def git(folder: Path, *words: str, asked: str = "", home: object = None) -> str:
+    kept = {"PATH": os.environ["PATH"], "HOME": str(home or os.environ["HOME"])}
+    names = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b"}
+    names |= {"GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
+    done = subprocess.run(
+        ["git", *words],
+        cwd=folder,
+        env={**kept, **names, "GIT_CONFIG_NOSYSTEM": "1"},
+        input=asked.encode(),
+        capture_output=True,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    return done.stdout.decode()
+
+
 def make(root: Path, files: Mapping[str, str], paths: list[str]) -> None:
     for path in paths:
         place = root / path
@@ -312,31 +244,236 @@ def make(root: Path, files: Mapping[str, str], paths: list[str]) -> None:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(text.encode())
     if not (root / ".git").exists() and shutil.which("git"):
-        ran(root, "git", "init", "--quiet")
+        git(root, "init", "--quiet", home=root)
         (root / ".git/info/exclude").unlink(missing_ok=True)
 
 
 def ignored_by_git(root: Path, paths: set[str]) -> set[str]:
     asked = "\0".join(path.removesuffix("/") for path in sorted(paths))
-    told = ran(root, "git", "check-ignore", "--no-index", "--stdin", "-z", asked=asked)
+    words = ("check-ignore", "--no-index", "--stdin", "-z")
+    told = git(root, *words, asked=asked, home=root)
     names = set(told.split("\0"))
     return {path for path in paths if path.removesuffix("/") in names}
 
 
-def ignored_by_rg(root: Path, paths: set[str]) -> set[str]:
-    shown = ran(root, "rg", "--no-config", "--files", "--hidden", "--no-require-git")
-    return paths - set(shown.splitlines())
+# Lines and globs of an ignore file, as git reads them
 
 
-def ran(root: Path, *command: str, asked: str = "") -> str:
-    environment = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(root),
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "LC_ALL": "C.UTF-8",
-    }
-    done = subprocess.run(
-        command, cwd=root, env=environment, input=asked.encode(), capture_output=True
-    )
-    assert done.returncode in (0, 1), done.stderr
-    return done.stdout.decode()
+@pytest.mark.parametrize(
+    ("line", "hits", "misses"),
+    [
+        ("a", ["a", "x/a"], ["ab"]),
+        ("/a", ["a"], ["x/a"]),
+        ("a/b", ["a/b"], ["x/a/b", "b"]),
+        ("*.c", ["a.c", "x/.c", "a.b.c"], ["a.cc"]),
+        ("*.tar.gz", ["a.tar.gz"], ["a.gz"]),
+        ("a*", ["a", "abc", "x/ab"], ["ba"]),
+        ("a?c", ["abc"], ["ac", "a/c"]),
+        ("?.c", ["u.c"], ["ü.c"]),  # of two bytes
+        ("??.c", ["ü.c", "ab.c"], ["a.c", "€.c"]),
+        ("[!a].c", ["b.c"], ["a.c", "ü.c"]),
+        ("ü*", ["ü", "x/üb"], ["u"]),
+        ("a/*", ["a/b"], ["a"]),
+        ("a/*/c", ["a/b/c"], ["a/c", "a/b/b/c"]),
+        ("**/a", ["a", "x/a", "x/y/a"], ["xa"]),
+        ("a/**", ["a/b", "a/b/c"], ["a", "ab"]),
+        ("a/**/b", ["a/b", "a/x/b", "a/x/y/b"], ["ab", "a/xb"]),
+        ("a/**/**/b", ["a/b", "a/x/b"], ["ab"]),
+        ("a**b", ["ab", "axb"], ["a/b"]),
+        ("x/a**b", ["x/ab", "x/a1b"], ["x/a1/b"]),
+        ("**/a/**/b/*.c", ["a/b/x.c", "y/a/z/b/.c"], ["a/b/z/x.c"]),
+        ("*a*b*", ["ab", "xaybz"], ["ba"]),
+        ("*a*ab", ["aab", "aaab", "xaaxab"], ["ab", "aabx"]),
+        (r"\!a", ["!a"], ["a"]),
+        (r"\#a", ["#a"], ["a"]),
+        (r"a\*", ["a*"], ["ab"]),
+        ("[ab]c", ["ac", "bc"], ["cc", "[ab]c"]),
+        ("[!ab]c", ["cc"], ["ac"]),
+        ("[^a-y]c", ["zc"], ["bc"]),
+        ("[]a]", ["]", "a"], ["b"]),
+        ("[a-]", ["a", "-"], ["b"]),
+        ("x/[!a]", ["x/b"], ["x/a"]),
+        ("[a", [], ["[a", "a"]),
+        ("a\\", [], ["a", "a\\"]),
+        ("ü?", ["üa"], ["ü"]),
+        ("a\nb", ["a\nb"], ["a"]),
+    ],
+)
+def test_gitignore_line_matches_what_git_matches(
+    line: str, hits: list[str], misses: list[str]
+) -> None:
+    patterns = Patterns([line])
+    assert [path for path in hits if not patterns.verdict(path, is_dir=False)] == []
+    assert [path for path in misses if patterns.verdict(path, is_dir=False)] == []
+
+
+@pytest.mark.parametrize("line", ["a/**", "/a/** ", "**/a/**", "a/**/"])
+def test_gitignore_line_for_all_in_a_folder_still_enters_the_folder(
+    line: str,
+) -> None:
+    patterns = Patterns([line, "!a/kept"])
+    assert patterns.verdict("a", is_dir=True) is None
+    assert patterns.verdict("a/b", is_dir=True)
+    assert patterns.verdict("a/kept", is_dir=False) is False
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"\xef\xbb\xbfa\r\nb\n\n# c\n #d", ["a", "b", " #d"]),
+        (b"a  \n   \nd\t\n", ["a  ", "d\t"]),
+        (b"a\x85b\x0bc\rd\n", ["a\udc85b\x0bc\rd"]),
+        (b"", []),
+    ],
+)
+def test_gitignore_lines_are_split_like_git(content: bytes, lines: list[str]) -> None:
+    assert pattern_lines(content) == lines
+
+
+# Each is more than one set of RE2 can hold.
+MANY = {
+    "question marks": ["?" * 900] * 72,
+    "question marks of many lengths": ["?" * n for n in range(800, 880)],
+    "stars": ["*a" * 480] * 68,
+    "generated": [f"**/generated_{n}/**/*.{n}.tmp" for n in range(1_000)],
+    "literals": [f"{n:04}" + "x" * 900 for n in range(72)],
+    "classes": ["[!a]" * 249 + "b"] * 64,
+    "folders": [f"**/a{n}/" * 80 for n in range(100)],
+}
+
+
+@pytest.mark.case("B71")
+def test_gitignore_lines_count_however_many_there_are(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """The first, the last, and a later one that lifts an earlier one."""
+    wrong = {}
+    for name, lines in MANY.items():
+        patterns = Patterns(["first", "both", *lines, "last", "!both"])
+        found = [
+            patterns.verdict(path, is_dir=False)
+            for path in ("first", "last", "both", "other", "d/first", "d/both")
+        ]
+        if found != [True, True, False, None, True, False] or patterns.unreadable:
+            wrong[name] = found
+    assert wrong == {}
+    assert capfd.readouterr() == ("", "")  # RE2 would write past the log
+
+
+def test_gitignore_line_that_re2_refuses_is_named_and_ignores_nothing() -> None:
+    patterns = Patterns(["[[:nope:]]a", "b", "?" * 100_000, "c"])
+    assert patterns.unreadable == ["[[:nope:]]a", "?" * 100_000]
+    assert patterns.verdict("xa", is_dir=False) is None
+    assert patterns.verdict("b", is_dir=False)
+    assert patterns.verdict("c", is_dir=False)
+
+
+# Ignore rules from outside a workspace, held against git itself
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user's own folder, which git and byok both take for it."""
+    if shutil.which("git") is None:
+        pytest.skip("no git on this machine")
+    folder = tmp_path / "user"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.delenv("GIT_CONFIG_GLOBAL", raising=False)
+    return folder
+
+
+def repository(folder: Path, files: Mapping[str, str]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    git(folder, "init", "--quiet")
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    return folder
+
+
+def judged(root: Path, *paths: str) -> list[SkipReason | None]:
+    rules = rules_of(root, IndexOptions())
+    return [rules.reason(path.rstrip("/"), is_dir=path[-1] == "/") for path in paths]
+
+
+@pytest.mark.parametrize("configured", [True, False])
+def test_git_ignore_file_of_the_user_counts(
+    tmp_path: Path, home: Path, configured: bool
+) -> None:
+    repo = repository(tmp_path / "repo", {".gitignore": "!kept.txt\n"})
+    own = home / ("my-ignores" if configured else ".config/git/ignore")
+    own.parent.mkdir(parents=True, exist_ok=True)
+    if configured:
+        (home / ".gitconfig").write_text("[core]\n\texcludesFile = ~/my-ignores\n")
+    (home / "dotfile").write_text("*.txt\n")
+    own.symlink_to(home / "dotfile")
+    assert judged(repo, "a.txt", "kept.txt", "a.py") == [IGNORED, None, None]
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    assert judged(plain, "a.txt") == [None]  # as git, which is not asked there
+
+
+def test_git_config_of_a_repository_is_not_read(tmp_path: Path, home: Path) -> None:
+    repo = repository(tmp_path / "repo", {})
+    (home / "private").write_text("*.py\n")
+    git(repo, "config", "core.excludesFile", str(home / "private"))
+    assert judged(repo, "a.py") == [None]
+
+
+def test_git_exclude_file_counts_in_every_worktree(tmp_path: Path, home: Path) -> None:
+    repo = repository(tmp_path / "repo", {"a.py": ""})
+    git(repo, "add", "-A")
+    git(repo, "commit", "--quiet", "-m", "one")
+    git(repo, "worktree", "add", "--quiet", "../tree")
+    (repo / ".git/info").mkdir(exist_ok=True)
+    (repo / ".git/info/exclude").write_text("excluded.py\n")
+    (tmp_path / "tree/sub").mkdir()
+    for root in (repo, tmp_path / "tree", tmp_path / "tree/sub"):
+        assert judged(root, "excluded.py", "a.py") == [IGNORED, None]
+
+
+def test_git_ignore_file_that_is_a_pipe_does_not_block(
+    tmp_path: Path, home: Path
+) -> None:
+    repo = repository(tmp_path / "repo", {"pkg/a.py": ""})
+    os.mkfifo(repo / ".gitignore")
+    names = [Path(rules.name).name for rules in rules_outside(repo, IGNORE_FILES)]
+    assert ".gitignore" not in names
+    assert judged(repo / "pkg", "a.py") == [None]
+
+
+@pytest.mark.slow
+@settings(max_examples=30)
+@given(own=FILES, exclude=FILES, top=FILES, above=FILES, root=FILES)
+def test_rules_from_outside_are_those_of_git(
+    tmp_path_factory: pytest.TempPathFactory,
+    own: str,
+    exclude: str,
+    top: str,
+    above: str,
+    root: str,
+) -> None:
+    base = tmp_path_factory.getbasetemp() / "outside-as-git"
+    home = base / "user"
+    (home / ".config/git").mkdir(parents=True, exist_ok=True)
+    (home / ".config/git/ignore").write_text(own)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(home))
+        patch.delenv("XDG_CONFIG_HOME", raising=False)
+        patch.delenv("GIT_CONFIG_GLOBAL", raising=False)
+        files = {".gitignore": top, "a/.gitignore": above, "a/ws/.gitignore": root}
+        repo = repository(base / "repo", {**files, ".git/info/exclude": exclude})
+        if git(repo, "check-ignore", "--no-index", "a/ws"):
+            return  # declared although it is ignored
+        asked = "\0".join(path.rstrip("/") for path in PATHS)
+        for path in PATHS:
+            if path.endswith("/"):
+                (repo / "a/ws" / path).mkdir(parents=True, exist_ok=True)
+        told = git(
+            repo / "a/ws", "check-ignore", "--no-index", "--stdin", "-z", asked=asked
+        )
+        found = judged(repo / "a/ws", *PATHS)
+    theirs = {path for path in PATHS if path.rstrip("/") in told.split("\0")}
+    assert {path for path, why in zip(PATHS, found, strict=True) if why} == theirs

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.search.index.files.text import Cell, is_notebook, read_notebook, sources_alone
+from byok.search.index.files.text import Cell, read_notebook, sources_alone
 
 SOURCES = st.lists(
     st.text(max_size=6).map(lambda line: f"{line}\n"), min_size=1, max_size=4
@@ -45,11 +45,6 @@ def test_notebook_source_lines_keep_their_line_of_the_file(
         shown = lines[cell.first : cell.first + length]
         written = [line.strip().removesuffix(",") for line in shown]
         assert list(map(json.loads, written)) == given_cell["source"]
-
-
-def test_notebook_source_in_one_string_is_one_line() -> None:
-    text = notebook({"source": "a = 1\nb = 2\n", "cell_type": "code"})
-    assert cells(text) == [Cell(3, "a = 1 b = 2\n", is_code=True)]
 
 
 def test_notebook_pieces_on_one_line_are_joined() -> None:
@@ -101,8 +96,3 @@ def test_notebook_view_keeps_only_source_lines(made: list[dict[str, Any]]) -> No
 @pytest.mark.parametrize("lines", [[], ["x", "y"], ['{"cells": []}'], ["{", "}"]])
 def test_of_what_is_no_notebook_nothing_is_left(lines: list[str]) -> None:
     assert sources_alone(lines) == [""] * len(lines)
-
-
-def test_a_notebook_is_known_by_its_name() -> None:
-    assert is_notebook("a/B.IPYNB")
-    assert not is_notebook("a.ipynb.py")

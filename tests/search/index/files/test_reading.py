@@ -1,9 +1,7 @@
 """Reading below a root: nothing outside of it, nothing but plain files, no mixtures."""
 
-import itertools
 import os
 import socket
-import stat
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -41,17 +39,6 @@ def test_file_is_read_with_its_stat(root: Path) -> None:
     assert facts.size == 7
 
 
-def test_root_may_be_a_symlink_itself(root: Path, tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(root)
-    with Folder(tmp_path / "link") as folder:
-        assert folder.read("a/b/c.txt", LIMIT)[0] == b"content"
-
-
-def test_root_that_is_missing_cannot_be_opened(root: Path) -> None:
-    with pytest.raises(Unreadable):
-        Folder(root / "missing")
-
-
 @pytest.mark.case("B66")
 @pytest.mark.parametrize(
     "path",
@@ -85,11 +72,6 @@ def test_special_files_are_not_read(root: Path) -> None:
     assert reason(root, "fifo") is SkipReason.NOT_A_FILE
     assert reason(root, "folder.py") is SkipReason.NOT_A_FILE
     assert reason(Path("/dev"), "zero") is SkipReason.NOT_A_FILE
-
-
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc")
-def test_mounts_below_the_root_are_not_read() -> None:
-    assert reason(Path("/"), "proc/version") is SkipReason.NOT_ACCESSIBLE
 
 
 @pytest.mark.parametrize(("size", "fits"), [(99, True), (100, True), (101, False)])
@@ -175,32 +157,6 @@ def test_file_with_more_content_than_its_size_is_not_read() -> None:
     assert reason(Path("/proc/self"), "status") is SkipReason.UNSTABLE
 
 
-def test_file_that_is_touched_while_it_is_read_is_unstable(root: Path) -> None:
-    (root / "f").write_bytes(b"x" * 4_000_000)
-    times = itertools.count()
-    seen = False
-    with Folder(root) as folder, running(lambda: touch(root / "f", next(times))):
-        for _ in range(50_000):  # ends at the first
-            try:
-                folder.read("f", 4_000_000)
-            except Unreadable as exc:
-                seen = exc.reason is SkipReason.UNSTABLE
-                break
-    assert seen
-
-
-def touch(path: Path, seconds: int) -> None:
-    os.utime(path, (seconds, seconds))
-
-
-def test_loading_an_unreadable_file_gives_none(root: Path) -> None:
-    (root / "link").symlink_to("a/b/c.txt")
-    with Folder(root) as folder:
-        assert folder.load("a/b/c.txt") == b"content"
-        assert folder.load("link") is None
-        assert folder.load("missing") is None
-
-
 def test_no_descriptor_stays_open(root: Path) -> None:
     before = next_descriptor()
     with Folder(root) as folder:
@@ -247,14 +203,3 @@ class running:
         while not self._stop.is_set():
             self._action()
             self._done.append(None)
-
-
-def test_stat_of_a_path_does_not_follow_symlinks(root: Path, tmp_path: Path) -> None:
-    (root / "link").symlink_to(tmp_path / "root-evil")
-    with Folder(root) as folder:
-        assert facts_of(folder.stat("a/b/c.txt")).size == 7
-        assert stat.S_ISDIR(folder.stat("a").st_mode)
-        assert stat.S_ISLNK(folder.stat("link").st_mode)
-        for path in ("link/x", "none", "a/none/c", "a\0b", "../outside.txt"):
-            with pytest.raises(Unreadable):
-                folder.stat(path)

@@ -1,7 +1,5 @@
 """Where git keeps what belongs to a folder."""
 
-import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -57,17 +55,6 @@ def test_git_file_that_names_no_folder_is_ignored(made: Made, content: str) -> N
     repository = found(made.root / "pkg")
     assert repository.top == made.root / "pkg"
     assert set(marks_of(repository)) == {None}
-
-
-def test_git_file_that_is_a_pipe_does_not_block(made: Made) -> None:
-    os.mkfifo(made.root / "pkg" / ".git")
-    assert set(marks_of(found(made.root / "pkg"))) == {None}
-
-
-def test_no_repository_outside_of_repositories(made: Made) -> None:
-    shutil.rmtree(made.root / ".git")
-    assert repository_of(made.root / "pkg") is None
-    assert marks_of(None) == ()
 
 
 def test_repository_marks_differ_after_a_commit_and_after_a_checkout(

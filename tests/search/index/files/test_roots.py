@@ -22,12 +22,6 @@ def test_workspace_root_that_is_not_allowed_is_refused(path: str) -> None:
         check_root(Path(path), NONE)
 
 
-def test_workspace_root_that_is_a_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a").touch()
-    with pytest.raises(ConfigError, match="not a folder"):
-        check_root(tmp_path / "a", NONE)
-
-
 def test_workspace_root_is_its_real_path(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")

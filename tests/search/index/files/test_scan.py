@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from byok.search.index.files.ignore import Rules
-from byok.search.index.files.reading import Folder, Unreadable, facts_of
-from byok.search.index.files.scan import WHOLE, Counters, is_below, walk
+from byok.search.index.files.reading import Folder, facts_of
+from byok.search.index.files.scan import Counters, walk
 from byok.search.index.types import MAX_BYTES, FoundFile, Skipped, SkipReason
 
 
@@ -149,14 +149,6 @@ def test_scan_accepts_odd_names(root: Path) -> None:
     assert found(root) == found(root)
 
 
-def test_scan_leaves_out_a_large_file(root: Path) -> None:
-    for name, size in (("fits", MAX_BYTES), ("large", MAX_BYTES + 1)):
-        with (root / name).open("wb") as file:
-            file.truncate(size)
-    assert found(root) == ["fits"]
-    assert skipped(root) == {"large": SkipReason.TOO_LARGE}
-
-
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
 def test_scan_leaves_out_a_folder_without_permission(root: Path) -> None:
     (root / "closed").mkdir(mode=0o000)
@@ -172,11 +164,6 @@ def test_scan_leaves_out_a_folder_that_vanishes(root: Path) -> None:
         entries = [entry for batch in batches for entry in batch]
     assert Skipped("b/", SkipReason.NOT_ACCESSIBLE) in entries
     assert "c/x" in [entry.path for entry in entries]
-
-
-def test_scan_of_a_missing_root_is_an_error(root: Path) -> None:
-    with pytest.raises(Unreadable):
-        list(walk(root / "missing", Rules(lambda path: None), Counters()))
 
 
 @pytest.mark.slow
@@ -207,22 +194,6 @@ def test_scan_depth_is_limited(root: Path) -> None:
     assert path == "d/" * 129
 
 
-def test_scan_that_is_dropped_leaves_nothing_open(root: Path) -> None:
-    put(root, *(f"a/{number}" for number in range(600)))
-    with Folder(root) as folder:
-        before = next_descriptor()
-        batches = walk(root, Rules(folder.load), Counters())
-        next(batches)
-        batches.close()  # type: ignore[attr-defined]
-        assert next_descriptor() == before
-
-
-def next_descriptor() -> int:
-    fd = os.open(".", os.O_RDONLY)
-    os.close(fd)
-    return fd
-
-
 def test_scan_counters(root: Path) -> None:
     put(root, "a.py", "b.txt", ".env", "id_rsa", "node_modules/x.js")
     (root / "link").symlink_to("a.py")
@@ -233,34 +204,6 @@ def test_scan_counters(root: Path) -> None:
     assert (counters.not_plain_files, counters.too_large) == (0, 1)
     assert counters.walk_seconds > 0
     assert counters.stat_seconds > 0
-
-
-@pytest.mark.case("B100")
-@pytest.mark.parametrize("seconds", [0, 2**31 + 1, 4_291_747_200])
-def test_scan_times_far_off_are_stable_from_scan_to_scan(
-    root: Path, seconds: int
-) -> None:
-    put(root, "a.py")
-    os.utime(root / "a.py", (seconds, seconds))
-    assert scanned(root)[0] == scanned(root)[0]
-
-
-@pytest.mark.case("F23")
-def test_scan_with_new_ignore_rules_equals_a_fresh_scan(root: Path) -> None:
-    put(root, *(f"d{n % 7}/f{n}.{'log' if n % 2 else 'py'}" for n in range(700)))
-    with Folder(root) as folder:
-        rules = Rules(folder.load)
-        walking = walk(root, rules, Counters())
-        next(walking)
-        (root / ".gitignore").write_text("*.log\n")
-        list(walking)
-        rules.forget("")
-        again = [entry for batch in walk(root, rules, Counters()) for entry in batch]
-    assert again == scanned(root)[0]
-    assert {Path(e.path).suffix for e in again if isinstance(e, FoundFile)} == {
-        ".py",
-        "",
-    }
 
 
 def test_scan_of_some_folders_reports_each_before_it_is_listed(
@@ -284,12 +227,3 @@ def test_scan_of_some_folders_reports_each_before_it_is_listed(
         *("src/deep/c.py", "src/deep/late.py"),
     ]
     assert entered == ["gone", "lib", "src", "src/deep"]
-
-
-@pytest.mark.parametrize(
-    ("path", "below"),
-    [("src", True), ("src/a", True), ("src-x", False), ("", False), ("a/src", False)],
-)
-def test_scan_tells_paths_below_a_folder_by_whole_names(path: str, below: bool) -> None:
-    assert is_below(path, {"src", "lib"}) is below
-    assert is_below(path, WHOLE)

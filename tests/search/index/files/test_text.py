@@ -20,13 +20,6 @@ def test_a_mark_names_the_encoding_and_is_no_part_of_the_text(encoding: str) -> 
 
 
 @pytest.mark.case("B75")
-@pytest.mark.parametrize("mark", [b"\xff\xfe", b"\xfe\xff"])
-def test_utf_16_is_recognised_by_its_byte_order_mark(mark: bytes) -> None:
-    order = "le" if mark == b"\xff\xfe" else "be"
-    assert decode(mark + TEXT.encode(f"utf-16-{order}")) == TEXT
-
-
-@pytest.mark.case("B75")
 @pytest.mark.parametrize("encoding", ["latin-1", "cp1252"])
 def test_an_old_western_encoding_is_text(encoding: str) -> None:
     assert decode(TEXT.encode(encoding)) == TEXT
@@ -158,8 +151,3 @@ def test_every_run_of_lines_is_found_again_in_the_clients_text(
         for last in range(first, len(lines)):
             part = text[starts[first] : starts[last + 1]]
             assert split_lines(part) == lines[first : last + 1]
-
-
-def test_what_is_no_text_has_no_lines() -> None:
-    assert lines_in(b"a\0b", "a") is SkipReason.BINARY
-    assert lines_in(b"a\r\nb", "a") == ["a", "b"]

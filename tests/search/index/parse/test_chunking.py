@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from byok.search.index.files.text import split_lines
 from byok.search.index.parse.chunking import Definition, cut, definitions
 from byok.search.index.types import Span
-from tests.fakes.language_samples import SAMPLES
 
 BODY = ["    " + "x" * 95] * 4  # 400 characters: enough for a chunk of its own
 
@@ -53,17 +52,6 @@ def test_chunks_hold_every_line_once(
     found = sorted((min(pair), max(pair)) for pair in pairs)
     made = [Definition(first, last, "kind", None) for first, last in found]
     assert covers(lines, cut(lines, made, prose=prose))
-
-
-@pytest.mark.parametrize("language", SAMPLES)
-def test_chunks_of_a_sample_hold_every_line_once(language: str) -> None:
-    text = SAMPLES[language][0] * 30
-    assert covers(split_lines(text), spans(text, language))
-
-
-def test_chunk_begins_at_a_definition() -> None:
-    lines = ["import a", "", "def f():", *BODY, "", "def g():", *BODY]
-    assert firsts(lines, "python") == ["import a", "def g():"]
 
 
 @pytest.mark.parametrize(
@@ -151,10 +139,6 @@ def test_chunk_of_one_huge_line() -> None:
     lines = [*BODY, "", "x" * 1_000_000, "", *BODY]
     assert [span.first for span in cut(lines, [], prose=True)] == [0, 5, 7]
     assert [span.first for span in cut(["x" * 10**6], [], prose=False)] == [0]
-
-
-def test_chunks_of_nothing() -> None:
-    assert cut([], [], prose=True) == []
 
 
 @pytest.mark.parametrize(

@@ -1,23 +1,12 @@
 """Definitions: order, lines, components, languages that are not there."""
 
-import os
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from byok.search.index.parse.chunking import Definition, definitions
+from byok.search.index.parse.queries import QUERIES
 from tests.fakes.language_samples import SAMPLES
-
-ROOT = Path(__file__).parents[4]
-ALL = """
-from byok.search.index.parse.chunking import definitions
-from tests.fakes.language_samples import SAMPLES
-for language, (text, _) in SAMPLES.items():
-    print(definitions(text.encode() * 20, language))
-"""
 
 
 def test_a_definition_has_lines_a_kind_and_a_name() -> None:
@@ -32,23 +21,6 @@ def test_outer_definitions_come_before_the_inner_ones() -> None:
     for language, (text, _) in SAMPLES.items():
         found = definitions(text.encode(), language)
         assert found == sorted(found, key=lambda one: (one.first_line, -one.last_line))
-
-
-@pytest.mark.slow
-def test_definitions_are_the_same_in_each_process() -> None:
-    printed = set()
-    for seed in ("1", "2"):
-        env = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
-        done = subprocess.run(
-            [sys.executable, "-c", ALL],
-            env=env,
-            cwd=ROOT,
-            capture_output=True,
-            check=True,
-        )
-        printed.add(done.stdout)
-    assert len(printed) == 1
-    assert len(printed.pop()) > 10_000
 
 
 @pytest.mark.parametrize("language", ["json", "html", "yaml", "markdown", "nonsense"])
@@ -106,3 +78,29 @@ def test_definitions_in_a_deep_tree() -> None:
 
 def test_definitions_in_bytes_that_are_no_text() -> None:
     assert definitions(b"def \xff\xfe(): pass\ndef g(): pass", "python")[-1].name == "g"
+
+
+# Each language has a sample, and its query finds what the sample defines
+
+
+@pytest.mark.parametrize("language", SAMPLES)
+def test_query_finds_what_its_sample_defines(language: str) -> None:
+    text, names = SAMPLES[language]
+    found = definitions(text.encode(), language)
+    assert [one.name for one in found if one.name] == names.split()
+
+
+def test_query_of_every_language_has_a_sample() -> None:
+    assert QUERIES.keys() <= SAMPLES.keys()
+
+
+def test_query_finds_only_structures_with_a_body() -> None:
+    used = b"struct foo *x;\nstruct foo *f(struct bar b) { return 0; }\n"
+    for language in ("c", "cpp", "objc"):
+        assert [one.name for one in definitions(used, language)] == ["f"]
+
+
+def test_query_finds_only_variables_of_the_module() -> None:
+    text = b"const a = 1\nfunction f() { const b = 2; let c }\nexport let d = 3\n"
+    for language in ("javascript", "typescript", "tsx"):
+        assert [one.name for one in definitions(text, language)] == ["a", "f", "d"]

@@ -1,6 +1,5 @@
 """File versions to chunks and terms."""
 
-import hashlib
 import json
 import random
 import subprocess
@@ -13,8 +12,16 @@ from hypothesis import strategies as st
 
 from byok.search.index.files.text import decode, split_lines
 from byok.search.index.parse import tokens
-from byok.search.index.parse.prepare import prepare, skip_reason
-from byok.search.index.types import MAX_BYTES, SkipReason, blob_name
+from byok.search.index.parse.chunking import definitions
+from byok.search.index.parse.prepare import (
+    NameKind,
+    name_kind,
+    name_marks,
+    plain_name,
+    prepare,
+    skip_reason,
+)
+from byok.search.index.types import MAX_BYTES, SkipReason
 from tests.fakes.language_samples import SAMPLES
 
 ROOT = Path(__file__).parents[4]
@@ -23,11 +30,6 @@ package-lock.json a/pnpm-lock.yaml yarn.lock Cargo.lock poetry.lock go.sum uv.lo
 composer.lock Gemfile.lock a.min.js a.min.css a.js.map x.snap a.MIN.JS
 """
 BODY = b"    return 'some words of a body that is quite long and says little'\n" * 6
-
-
-def test_a_blob_is_named_by_its_path_and_content() -> None:
-    digest = hashlib.sha256("a/é.py".encode() + b"x").digest()
-    assert blob_name("a/é.py", b"x") == digest == prepare("a/é.py", b"x").name
 
 
 def test_a_document_has_the_terms_of_its_chunk() -> None:
@@ -52,11 +54,6 @@ def test_a_name_is_cut_and_loses_its_scope() -> None:
 def test_plain_leaves_the_parser_out() -> None:
     [one] = prepare("a.py", b"def f(): pass\n", plain=True).documents
     assert (one.body, one.symbols) == ("def pass", "")
-
-
-def test_an_empty_file_has_nothing_and_no_reason() -> None:
-    prepared = prepare("a.py", b"")
-    assert (prepared.spans, prepared.documents, prepared.reason) == ((), (), None)
 
 
 @pytest.mark.parametrize(
@@ -133,11 +130,6 @@ def test_a_file_of_one_mebibyte_is_read_and_one_byte_more_is_not() -> None:
     assert (prepared.reason, prepared.spans) == (SkipReason.TOO_LARGE, ())
 
 
-@pytest.mark.case("B74")
-def test_one_long_line_is_not_for_people() -> None:
-    assert prepare("a.txt", b"x" * MAX_BYTES).reason is SkipReason.MINIFIED
-
-
 @pytest.mark.case("B75")
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
@@ -196,9 +188,103 @@ def test_data_that_overtaxes_a_parser_is_not_parsed(path: str, content: bytes) -
     assert prepare(path, content) == prepare(path, content, plain=True)
 
 
-def test_samples_have_symbols() -> None:
-    ends = {"python": "py", "csharp": "cs", "vue": "vue", "elixir": "ex"}
-    for language, end in ends.items():
-        text, names = SAMPLES[language]
-        [one] = prepare(f"x.{end}", text.encode()).documents
-        assert tokens.join_terms(names.split()[0].rpartition(".")[2]) in one.symbols
+# Definitions have marks by which their exact names are found
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [
+        ("Foo", "Foo"),
+        ("Outer::Inner::run", "run"),
+        ("App\\Http\\Controller", "Controller"),
+        ("byok.search.index.Store", "Store"),
+        ("$ZodError", "ZodError"),
+        ("empty?", "empty"),
+        ("save!", "save"),
+        ("Get-Item", "Get-Item"),
+        ("naïve", "naïve"),
+        ("x", "x"),
+        ("a" * 64, "a" * 64),
+        ("a" * 65, ""),
+        ("x." * 10**6 + "end", "end"),
+        ("operator==", ""),
+        ("~Foo", ""),
+        ("Foo<int>", ""),
+        (".btn:hover > a", ""),
+        ("[a, b]", ""),
+        ("7", ""),
+        ("名", ""),
+        ("", ""),
+    ],
+)
+def test_a_name_is_the_last_part_of_what_a_definition_says(
+    name: str, plain: str
+) -> None:
+    assert plain_name(name) == plain
+
+
+@pytest.mark.parametrize(
+    ("node", "name", "marks"),
+    [
+        ("class_definition", "Foo", [":t:Foo", ":T:foo"]),
+        ("class_method_definition", "run", [":f:run"]),
+        ("lexical_declaration", "MAX", [":o:MAX", ":O:max"]),
+        ("impl_item", "Foo", []),
+        ("rule_set", "body", []),
+        ("function_definition", "operator+", []),
+    ],
+)
+def test_marks_of_a_definition_keep_the_case_and_a_folded_form(
+    node: str, name: str, marks: list[str]
+) -> None:
+    assert name_marks(node, name) == marks
+
+
+TYPES = """
+class_definition class_declaration class_specifier struct_specifier struct_item
+interface_declaration enum_item trait_item type_spec type_definition record_declaration
+object_declaration protocol_declaration type_alias_statement message union_specifier
+annotation_type_declaration data_type create_table contract_declaration
+"""
+
+
+FUNCTIONS = """
+function_definition function_item method_declaration method_signature method
+singleton_method constructor_declaration subroutine_declaration_statement fun_decl
+preproc_function_def
+macro_definition create_function function_signature init_declaration rpc defun
+"""
+
+
+@pytest.mark.parametrize(
+    ("node", "kind"),
+    [
+        *((node, NameKind.TYPE) for node in TYPES.split()),
+        *((node, NameKind.FUNCTION) for node in FUNCTIONS.split()),
+        ("namespace_definition", NameKind.OTHER),
+        ("mod_item", NameKind.OTHER),
+        ("impl_item", None),
+    ],
+)
+def test_kinds_of_nodes_say_what_a_name_stands_for(
+    node: str, kind: NameKind | None
+) -> None:
+    assert name_kind(node) is kind
+
+
+@pytest.mark.parametrize("language", sorted(SAMPLES))
+def test_marks_of_any_language_have_no_space(language: str) -> None:
+    """They stand between spaces, and no name in code makes one that is not a name."""
+    for one in definitions(SAMPLES[language][0].encode(), language):
+        for mark in name_marks(one.kind, one.name or ""):
+            assert len(mark.split()) == 1
+            assert mark[0] == mark[2] == ":"
+
+
+def test_marks_stand_with_the_chunk_that_defines_the_name() -> None:
+    body = "    return 'words of a body that is long enough for a chunk'\n" * 6
+    text = f"class Engine:\n{body}def start():\n{body}"
+    first, second = prepare("a.py", text.encode()).documents
+    assert first.marks == ":t:Engine :T:engine"
+    assert second.marks == ":f:start"
+    assert ":" not in first.body + first.symbols + second.body + second.symbols

@@ -1,5 +1,7 @@
 """What one worker answers: in a thread of this process, over a real pipe."""
 
+import os
+import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,9 +19,21 @@ from byok.search.index.parse.worker import (
     Beat,
     Prepare,
     WorkerLimits,
+    WorkerReply,
     work,
 )
-from byok.search.index.types import MAX_BYTES, ParseJob, SkipReason, blob_name
+from byok.search.index.parse.worker_pool import (
+    UnreadableReply,
+    read_message,
+    read_outcomes,
+)
+from byok.search.index.types import (
+    MAX_BYTES,
+    FileFacts,
+    ParseJob,
+    SkipReason,
+    blob_name,
+)
 from tests.fakes import nasty_worker
 from tests.fakes.patience import PATIENCE
 
@@ -108,14 +122,6 @@ def test_worker_cancels_a_parser_that_computes_too_long_and_goes_on() -> None:
     assert next_one.prepared == prepare("b.sh", b"f() { :; }")
 
 
-@pytest.mark.slow
-def test_worker_answers_a_large_batch_in_parts() -> None:
-    content = b"a few words\n" * 50_000
-    with working() as (pipe, _):
-        pipe.send([ParseJob(n, "a.txt", content=content) for n in range(4)])
-        assert [[reply.key for reply in pipe.recv()] for _ in "12"] == [[0, 1], [2, 3]]
-
-
 def test_worker_skips_a_file_of_the_known_version(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_bytes(b"x = 1\n")
     job = ParseJob(1, "a.py", root=str(tmp_path), known=blob_name("a.py", b"x = 1\n"))
@@ -142,3 +148,64 @@ def test_worker_does_not_parse_a_version_that_killed_a_parser(tmp_path: Path) ->
         [mended] = pipe.recv()
     assert (same.plain, mended.plain) == (True, False)
     assert same.prepared is not None
+
+
+# Replies of workers: what is read, and what is refused
+
+
+JOBS = [ParseJob(1, "a.py"), ParseJob(2, "b.py")]
+
+
+PREPARED = prepare("a.py", b"def lion(): pass\n")
+
+
+REPLY = WorkerReply(1, PREPARED, None, FileFacts(1, 2, 3, 4), False, 0.1, 0.2)
+
+
+SKIPPED = WorkerReply(2, None, SkipReason.BINARY, None, False)
+
+
+def test_the_first_replies_of_a_batch_become_outcomes() -> None:
+    message = read_message(pickle.dumps([REPLY, SKIPPED]))
+    first, second = read_outcomes(message, JOBS)
+    assert (first.job, first.prepared, first.read_seconds) == (JOBS[0], PREPARED, 0.1)
+    assert (second.job, second.reason) == (JOBS[1], SkipReason.BINARY)
+    assert len(read_outcomes([REPLY], JOBS)) == 1
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        [],
+        {},
+        "ready",
+        None,
+        ["no reply"],
+        [SKIPPED],
+        [REPLY, SKIPPED, SKIPPED],
+        [REPLY._replace(prepared="no file")],  # type: ignore[arg-type]
+    ],
+)
+def test_worker_reply_that_does_not_answer_the_batch_is_refused(
+    message: object,
+) -> None:
+    with pytest.raises(UnreadableReply):
+        read_outcomes(message, JOBS)
+
+
+class _Call:
+    def __init__(self, marker: Path) -> None:
+        self._marker = marker
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.mkdir, (str(self._marker),)
+
+
+@pytest.mark.case("B112")
+def test_worker_reply_with_other_classes_or_damage_is_refused(tmp_path: Path) -> None:
+    marker = tmp_path / "was-here"
+    whole = pickle.dumps([REPLY])
+    for received in (pickle.dumps(_Call(marker)), whole[:-9], b"", b"\x80\x04junk"):
+        with pytest.raises(UnreadableReply):
+            read_message(received)
+    assert not marker.exists()

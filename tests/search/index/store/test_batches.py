@@ -6,12 +6,10 @@ from pathlib import Path
 import pytest
 
 from byok.core.errors import IndexFailed
-from byok.search.index.store import blobs
 from byok.search.index.store.schema import (
     INDEXED,
     NAMED,
     TO_INDEX,
-    TO_REMOVE,
     unpack_spans,
 )
 from byok.search.index.types import (
@@ -32,10 +30,8 @@ from tests.fakes.stores import (
     Opened,
     blob_state,
     of_file,
-    of_upload,
     put_file,
     put_upload,
-    upload,
     words,
 )
 
@@ -64,32 +60,6 @@ def test_batch_indexes_a_file_by_put_and_flush(opened: Opened) -> None:
     opened.check()
 
 
-def test_batch_does_not_index_the_same_version_again(opened: Opened) -> None:
-    first = put_file(opened, A1)
-    opened.batches.flush()
-    assert put_file(opened, A1) == first
-    assert not opened.batches.is_pending
-
-
-def test_batch_replaces_the_old_version(opened: Opened) -> None:
-    old = put_file(opened, A1)
-    opened.batches.flush()
-    new = put_file(opened, A2)
-    assert blob_state(opened, old) == TO_REMOVE
-    opened.batches.flush()
-    assert blob_state(opened, old) is None
-    assert opened.index.counts() == {new: 1}
-    opened.check()
-
-
-def test_batch_keeps_the_last_of_many_versions(opened: Opened) -> None:
-    opened.batches.put([of_file("a.py", v) for v in (A1, A2, A1, A2)])
-    opened.batches.flush()
-    assert len(opened.index.counts()) == 1
-    assert opened.database.rows("SELECT name FROM blob") == [(A2.name,)]
-    opened.check()
-
-
 def test_batch_keeps_a_version_shared_by_two_workspaces(opened: Opened) -> None:
     blob_id = put_file(opened, A1)
     assert put_file(opened, A1, workspace=2) == blob_id
@@ -104,62 +74,6 @@ def test_batch_keeps_a_version_shared_by_two_workspaces(opened: Opened) -> None:
     opened.check()
 
 
-def test_batch_keeps_content_that_comes_again_before_its_removal(
-    opened: Opened,
-) -> None:
-    blob_id = put_file(opened, A1)
-    opened.batches.flush()
-    opened.batches.drop_files(1, ["a.py"])
-    assert blob_state(opened, blob_id) == TO_REMOVE
-    assert put_file(opened, A1) == blob_id
-    opened.batches.flush()
-    assert blob_state(opened, blob_id) == INDEXED
-    opened.check()
-
-
-def test_batch_keeps_an_upload_of_a_file_whose_removal_is_pending(
-    opened: Opened,
-) -> None:
-    for flush_between in (False, True):
-        put_file(opened, A1)
-        opened.batches.flush()
-        opened.batches.drop_files(1, ["a.py"])
-        with opened.database.writing() as db:
-            data = upload("a.py", "one alpha\nbeta")
-            assert data.name == A1.name
-            _, (blob_id,) = blobs.store(db, [data], {}, 7)
-        if flush_between:
-            opened.batches.flush()
-        opened.batches.put([of_upload(blob_id, "a.py", A1)])
-        opened.batches.flush()
-        assert blob_state(opened, blob_id) == INDEXED
-        opened.check()
-        opened.batches.drop_blobs([blob_id])
-        opened.batches.flush()
-        opened.check()
-
-
-def test_batch_keeps_a_held_file_as_an_upload(opened: Opened) -> None:
-    blob_id = put_file(opened, A1)
-    with opened.database.writing() as db:
-        assert blobs.hold(db, blob_id, b"one alpha\nbeta")
-    opened.batches.drop_files(1, ["a.py"])
-    opened.batches.flush()
-    assert blob_state(opened, blob_id) == INDEXED
-    opened.check()
-
-
-def test_batch_keeps_a_dropped_upload_as_a_file(opened: Opened) -> None:
-    blob_id = put_upload(opened, "a.py", "one alpha\nbeta")
-    assert put_file(opened, A1) == blob_id
-    opened.batches.flush()
-    opened.batches.drop_blobs([blob_id])
-    opened.batches.flush()
-    assert blob_state(opened, blob_id) == INDEXED
-    assert opened.database.one("SELECT count(*) FROM content") == 0
-    opened.check()
-
-
 def test_batch_keeps_the_name_and_id_of_a_dropped_upload(opened: Opened) -> None:
     """A checkpoint may name it; when it comes again, it is that blob."""
     blob_id = put_upload(opened, "a.py", "one")
@@ -169,19 +83,6 @@ def test_batch_keeps_the_name_and_id_of_a_dropped_upload(opened: Opened) -> None
     assert blob_state(opened, blob_id) == NAMED
     assert put_upload(opened, "a.py", "one") == blob_id
     opened.batches.flush()
-    opened.check()
-
-
-def test_batch_ignores_an_outcome_for_an_upload_that_is_gone(opened: Opened) -> None:
-    blob_id = put_upload(opened, "a.py", "one")
-    opened.batches.flush()
-    late = [of_upload(blob_id, "a.py", A1), of_upload(99, "b.py", B1)]
-    opened.batches.drop_blobs([blob_id])
-    opened.batches.put(late)
-    opened.batches.flush()
-    opened.batches.put(late)
-    opened.batches.flush()
-    assert opened.index.chunks == 0
     opened.check()
 
 
@@ -211,13 +112,6 @@ def test_batch_records_why_a_file_cannot_be_indexed(opened: Opened) -> None:
         ("gone.py", -1, "not-accessible"),
     ]
     opened.check()
-
-
-def test_batch_ignores_files_of_a_forgotten_workspace(opened: Opened) -> None:
-    opened.batches.drop_workspace(1)
-    assert opened.batches.put([of_file("a.py", A1)]) == []
-    opened.batches.flush()
-    assert opened.database.one("SELECT count(*) FROM blob") == 0
 
 
 def unchanged(path: str, known: bytes) -> tuple[IndexTask, ParseOutcome]:

@@ -10,13 +10,9 @@ from byok.search.index.store import blobs
 from byok.search.index.store.blobs import (
     content_of,
     find_known,
-    names_of,
-    register,
-    resolve_aliases,
     store,
-    touch,
 )
-from byok.search.index.store.schema import INDEX, INDEXED, NAMED, TO_INDEX, TO_REMOVE
+from byok.search.index.store.schema import INDEX, INDEXED, TO_INDEX, TO_REMOVE
 from byok.search.index.types import SkipReason
 from byok.storage.database import Database
 from tests.fakes.stores import upload
@@ -96,26 +92,6 @@ def test_upload_under_a_wrong_blob_name_does_not_keep_the_right_file_out(
     assert find_known(db, [A.name])[A.name].id == blob_id
 
 
-def test_blob_name_that_was_asked_for_first_becomes_an_alias(
-    db: sqlite3.Connection,
-) -> None:
-    given = b"\0my-name-1"
-    ids = register(db, [given, A.name])
-    assert not any(entry.is_held for entry in find_known(db, ids).values())
-    _, fresh = store(db, [A._replace(name=given)], {}, 7)
-    assert fresh == [ids[A.name]]
-    assert find_known(db, [given])[given].id == ids[A.name]
-    assert resolve_aliases(db, ids.values()) == {ids[A.name]}
-
-
-def test_blob_names_that_are_registered_keep_their_ids(db: sqlite3.Connection) -> None:
-    ids = register(db, [A.name, B.name, A.name])
-    assert register(db, [B.name, A.name]) == ids
-    assert find_known(db, [A.name])[A.name].state == NAMED
-    _, fresh = store(db, [A], {}, 7)
-    assert fresh == [ids[A.name]]
-
-
 def test_blob_that_was_refused_is_known_with_its_reason_only(
     db: sqlite3.Connection,
 ) -> None:
@@ -155,12 +131,6 @@ def test_blob_of_a_workspace_file_is_held_without_being_indexed_again(
     assert db.execute("SELECT state, spans FROM blob").fetchone() == (INDEXED, b"\1")
 
 
-def test_nothing_is_held_for_a_blob_that_is_gone(db: sqlite3.Connection) -> None:
-    assert not blobs.hold(db, 99, b"content")
-    ids = register(db, [A.name])
-    assert not blobs.hold(db, ids[A.name], b"one")
-
-
 @pytest.mark.case("F37")
 @pytest.mark.parametrize("damage", [b"", b"\x78\x01garbage", "flip", "cut", "other"])
 def test_blob_with_damaged_content_is_not_returned(
@@ -181,34 +151,3 @@ def test_blob_with_damaged_content_is_not_returned(
     assert content_of(db, blob_id) is None
     assert content_of(db, other) == b"two"
     assert content_of(db, 99) is None
-
-
-def test_blob_keeps_any_content_and_path(db: sqlite3.Connection) -> None:
-    odd = [
-        upload("", ""),
-        upload("/etc/passwd", "x"),
-        upload("a/../../b", "\0"),
-        upload("ä" * 3000, "\ufeff\r\n"),
-        upload("a", "x" * 2_000_000),
-    ]
-    _, fresh = store(db, odd, {}, 7)
-    assert [content_of(db, blob_id) for blob_id in fresh] == [u.content for u in odd]
-
-
-def test_blob_days_of_use_only_move_forward(db: sqlite3.Connection) -> None:
-    _, ids = store(db, [A, B], {}, 7)
-    touch(db, ids, 9)
-    touch(db, ids[:1], 8)
-    touch(db, [ids[1], 99], 10)
-    assert db.execute("SELECT used FROM blob ORDER BY id").fetchall() == [(9,), (10,)]
-
-
-def test_a_blob_has_its_own_name_before_those_that_clients_made(
-    db: sqlite3.Connection,
-) -> None:
-    odd = upload("src/a.py", "one", name=b"odd")
-    _, fresh = store(db, [odd, B], {}, 7)
-    assert names_of(db, [*fresh, 10**6]) == {
-        fresh[0]: [A.name, b"odd"],
-        fresh[1]: [B.name],
-    }

@@ -7,8 +7,7 @@ import pytest
 
 from byok.search.index.store import blobs, checkpoints
 from byok.search.index.store.eviction import count_bytes, evict, tidy
-from byok.search.index.store.schema import INDEXED, NAMED
-from tests.fakes.stores import FACTS, Opened, of_upload, upload, words
+from tests.fakes.stores import Opened, of_upload, upload, words
 
 TODAY = 1000
 
@@ -49,12 +48,6 @@ def run(opened: Opened, limit: int, day: int = TODAY) -> int:
     return evict(opened.database, opened.batches, limit, day)
 
 
-def test_eviction_needs_a_full_store(opened: Opened) -> None:
-    ids = fill(opened, 1, 2, 3)
-    assert run(opened, 10 * count_bytes(opened.database.connection)) == 0
-    assert held(opened) == ids
-
-
 def test_eviction_takes_the_least_recently_used_down_to_the_limit(
     opened: Opened,
 ) -> None:
@@ -93,51 +86,6 @@ def test_eviction_spares_what_a_live_checkpoint_names(opened: Opened) -> None:
     assert checkpoints.members_of(opened.database.connection, made) is None
 
 
-def test_eviction_spares_what_a_checkpoint_names_by_an_alias(opened: Opened) -> None:
-    given = upload("a.py", "x", name=b"\0foreign")
-    with opened.database.writing() as db:
-        checkpoints.make(db, "", [given.name], [], TODAY)
-        _, (blob_id,) = blobs.store(db, [given], {}, 1)
-    opened.batches.put([of_upload(blob_id, "a.py", words("a.py", "x"))])
-    opened.batches.flush()
-    assert run(opened, 0) == 0
-    assert held(opened) == [blob_id]
-
-
-def test_eviction_of_a_workspace_file_drops_its_copy_only(opened: Opened) -> None:
-    (blob_id,) = fill(opened, 1)
-    with opened.database.writing() as db:
-        db.execute("INSERT INTO workspace(id, root) VALUES(1, 'x')")
-        db.execute(
-            "INSERT INTO file VALUES(1, '0.py', ?, ?, ?, ?, ?, NULL)", (*FACTS, blob_id)
-        )
-    assert run(opened, 0) == 1
-    assert held(opened) == []
-    assert opened.index.counts() == {blob_id: 1}
-    opened.check()
-
-
-def test_eviction_forgets_names_after_a_month(opened: Opened) -> None:
-    fill(opened, 1, TODAY)
-    run(opened, 0)
-    states = "SELECT state FROM blob ORDER BY id"
-    assert opened.database.rows(states) == [(NAMED,), (INDEXED,)]
-    run(opened, 0)
-    assert opened.database.rows(states) == [(INDEXED,)]
-
-
-def test_eviction_counts_room_without_reading_contents(opened: Opened) -> None:
-    plan = opened.database.rows("EXPLAIN QUERY PLAN SELECT sum(bytes) FROM content")
-    assert "COVERING INDEX content_size" in str(plan)
-
-
-def test_eviction_may_take_everything(opened: Opened) -> None:
-    fill(opened, *range(1, 30))
-    assert run(opened, 0) == 29
-    assert opened.index.chunks == 0
-    opened.check()
-
-
 def test_eviction_tidies_what_nobody_used_for_a_month(
     opened: Opened,
 ) -> None:
@@ -165,11 +113,3 @@ def test_eviction_counts_names_and_checkpoints_and_takes_unused_ones(
     assert opened.database.rows("SELECT id FROM checkpoint") == [(live,)]
     assert count_bytes(opened.database.connection) < held_bytes + 100 * 300
     assert held(opened) == ids
-
-
-@pytest.mark.case("B113")
-def test_eviction_spares_checkpoints_within_their_share(opened: Opened) -> None:
-    with opened.database.writing() as db:
-        made = checkpoints.make(db, "", [b"a" * 32, b"b" * 32], [], TODAY - 1)
-    run(opened, 5 * count_bytes(opened.database.connection))
-    assert opened.database.rows("SELECT id FROM checkpoint") == [(made,)]

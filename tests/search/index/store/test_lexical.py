@@ -2,7 +2,6 @@
 
 import random
 import shutil
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -98,46 +97,6 @@ def test_lexical_index_filters_a_view_in_either_way_alike(
 def scores(hits: list[ChunkScore]) -> list[float]:
     """Chunks of equal score may come in any order, the last of them may differ."""
     return [round(hit.score, 4) for hit in hits]
-
-
-def test_lexical_index_finds_nothing_for_an_empty_query_or_view(
-    index: LexicalIndex,
-) -> None:
-    index.add(1, words("a.py", "alpha"))
-    index.commit()
-    assert index.search({}, view(1)) == []
-    assert index.search({"alpha": 1.0}, view()) == []
-    assert index.search({"": 1.0}, view(1)) == []
-
-
-def test_lexical_index_keeps_many_views_apart(index: LexicalIndex) -> None:
-    for blob_id in range(1, 31):
-        index.add(blob_id, words("a.py", "alpha"))
-    index.commit()
-    for _ in range(2):
-        for blob_id in range(1, 31):
-            assert ids_of(index.search({"alpha": 1.0}, view(blob_id))) == [blob_id]
-
-
-def test_lexical_index_searches_while_another_thread_writes(
-    index: LexicalIndex,
-) -> None:
-    done = threading.Event()
-    found: list[int] = []
-
-    def search() -> None:
-        while not done.is_set():
-            found.append(len(index.search({"alpha": 1.0}, view(*range(1, 60)))))
-
-    thread = threading.Thread(target=search)
-    thread.start()
-    for blob_id in range(1, 60):
-        index.add(blob_id, words("a.py", "alpha"))
-        if blob_id % 10 == 9:
-            index.commit()
-    done.set()
-    thread.join()
-    assert found == sorted(found)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

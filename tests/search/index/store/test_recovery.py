@@ -12,14 +12,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from byok.search.index.parse.prepare import prepare
 from byok.search.index.store import blobs, checkpoints, recovery
 from byok.search.index.store.blobs import content_of, find_known
-from byok.search.index.store.recovery import (
-    INDEX_VERSION,
-    find_outdated,
-    note_index_version,
-)
 from byok.search.index.store.schema import INDEXED, NAMED, TO_INDEX, TO_REMOVE
 from byok.search.index.store.tantivy_index import TantivyIndex
-from byok.search.index.types import SkipReason, blob_name
+from byok.search.index.types import blob_name
 from tests.fakes.stores import (
     A1,
     A2,
@@ -71,38 +66,6 @@ def test_recovery_repeats_what_was_committed_but_not_noted(tmp_path: Path) -> No
     assert blob_state(opened, file) is None
     assert blob_state(opened, held) == TO_INDEX
     assert opened.index.chunks == 0
-    opened.check()
-
-
-@pytest.mark.case("F25")
-@pytest.mark.parametrize("committed", [False, True])
-def test_recovery_finishes_a_removal_that_broke_off(
-    tmp_path: Path, committed: bool
-) -> None:
-    opened = start(tmp_path)
-    old = put_file(opened, A1)
-    opened.batches.flush()
-    opened.batches.drop_files(1, ["a.py"])
-    if committed:
-        opened.index.remove(old)
-        opened.index.commit()
-    opened.abandon()
-    opened = start(tmp_path)
-    assert blob_state(opened, old) is None
-    assert opened.index.chunks == 0
-
-
-def test_recovery_has_nothing_to_do_after_a_clean_end(tmp_path: Path) -> None:
-    opened = start(tmp_path)
-    ids = [
-        put_file(opened, A1),
-        put_file(opened, B1),
-        put_upload(opened, "u.py", "one"),
-    ]
-    opened.close()
-    opened = start(tmp_path)
-    assert [blob_state(opened, blob_id) for blob_id in ids] == [INDEXED] * 3
-    assert unread(opened) == []
     opened.check()
 
 
@@ -172,84 +135,6 @@ def test_recovery_fills_a_new_index(tmp_path: Path, again: bool) -> None:
     assert blob_state(opened, held) == TO_INDEX
     assert unread(opened) == ["a.py"]
     opened.check()
-
-
-def test_recovery_keeps_the_index_of_another_version_until_reindexed(
-    tmp_path: Path,
-) -> None:
-    opened = start(tmp_path)
-    held, file = put_upload(opened, "u.py", "one"), put_file(opened, A1)
-    with opened.database.writing() as db:
-        blobs.store(db, [upload(".env", "x")], {0: SkipReason.SECRET}, 7)
-        opened.database.set_meta("index_version", INDEX_VERSION - 1)
-        db.execute("UPDATE blob SET index_version = ?", (INDEX_VERSION - 1,))
-    opened.close()
-    opened = start(tmp_path)
-    assert opened.index.counts().keys() == {held, file}
-    with opened.database.writing() as db:
-        assert find_outdated(db) == [(held, "u.py"), (file, "a.py")]
-    opened.batches.put([of_upload(held, "u.py", words("u.py", "one"))])
-    opened.batches.put([of_upload(file, "a.py", A1)])
-    opened.batches.flush()
-    opened.check()
-    with opened.database.writing() as db:
-        assert find_outdated(db) == []
-
-
-def test_recovery_finds_nothing_outdated_where_the_version_was_noted(
-    tmp_path: Path,
-) -> None:
-    opened = start(tmp_path)
-    put_file(opened, A1)
-    opened.batches.flush()
-    with opened.database.writing() as db:
-        db.execute("UPDATE blob SET index_version = 0")
-        assert find_outdated(db) == []  # it was not looked for
-        db.execute("DELETE FROM meta WHERE key = 'index_version'")
-        assert len(find_outdated(db)) == 1
-        note_index_version(db)
-        assert find_outdated(db) == []
-
-
-def test_recovery_replaces_a_damaged_index(
-    tmp_path: Path,
-) -> None:
-    opened = start(tmp_path)
-    put_file(opened, A1)
-    held = put_upload(opened, "u.py", "one")
-    opened.batches.flush()
-    put_file(opened, A2)
-    next((tmp_path / "index").glob("*.term")).unlink()
-    assert opened.batches.check() == []
-    assert opened.index.chunks == 0
-    assert blob_state(opened, held) == TO_INDEX
-    opened.batches.flush()
-    opened.check()
-
-
-def test_recovery_mends_differences_before_it_reindexes(tmp_path: Path) -> None:
-    opened = start(tmp_path)
-    held = put_upload(opened, "u.py", "one")
-    kept = put_upload(opened, "v.py", "two")
-    opened.batches.flush()
-    opened.index.remove(held)
-    opened.index.add(10_000, words("x.py", "left over"))
-    opened.index.commit()
-    assert opened.batches.check() == [(kept, "v.py")]
-    assert blob_state(opened, held) == TO_INDEX
-    opened.check()
-
-
-def test_recovery_keeps_the_reason_of_refused_uploads(tmp_path: Path) -> None:
-    opened = start(tmp_path)
-    secret = upload(".env", "x=1")
-    with opened.database.writing() as db:
-        blobs.store(db, [secret], {0: SkipReason.SECRET}, 7)
-    recovery.forget_index(opened.database, opened.index)
-    opened.abandon()
-    opened = start(tmp_path)
-    entry = find_known(opened.database.connection, [secret.name])[secret.name]
-    assert (entry.is_held, entry.state, entry.reason) == (True, INDEXED, "secret")
 
 
 PATHS = st.sampled_from(["a.py", "b.py", "c.py"])
@@ -410,15 +295,6 @@ TestLife.settings = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
-
-
-def test_an_upload_of_a_file_that_is_just_being_indexed_keeps_its_place() -> None:
-    life = Life()
-    life.begin()
-    life.put_file(path="b.py", space=1, text="and\nthree\nlines")
-    life.upload(path="b.py", text="and\nthree\nlines")
-    life.flush()
-    life.teardown()
 
 
 @pytest.mark.case("F25")

@@ -11,7 +11,6 @@ from byok.search.index.store.tantivy_index import (
     TantivyIndex,
     check_folder,
     find_damaged,
-    move_files,
 )
 from tests.fakes.segments import DAMAGES, make_index, replace
 from tests.fakes.stores import words
@@ -102,14 +101,6 @@ def test_index_folder_that_may_be_somebody_elses_is_refused_unchanged(
 
 
 @pytest.mark.case("B110")
-def test_index_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "index").write_bytes(b"mine")
-    with pytest.raises(ConfigError, match="is no folder"):
-        TantivyIndex(tmp_path / "index")
-    assert (tmp_path / "index").read_bytes() == b"mine"
-
-
-@pytest.mark.case("B110")
 @pytest.mark.skipif(not Path("/proc").is_mount(), reason="needs a mounted folder")
 def test_index_folder_that_is_a_mount_is_refused() -> None:
     with pytest.raises(ConfigError, match="a disk of its own"):
@@ -148,11 +139,3 @@ def test_index_folder_for_damaged_files_keeps_what_is_there(tmp_path: Path) -> N
     with pytest.raises(ConfigError, match=r"index\.corrupt"):
         TantivyIndex(folder)
     assert (contents(kept), sorted(folder.iterdir())) == (before, files)
-
-
-def test_index_folder_moves_in_place_of_another(tmp_path: Path) -> None:
-    old, new = make_index(tmp_path / "old"), make_index(tmp_path / "new")
-    before = contents(new)
-    move_files(new, old)
-    assert contents(old) == before
-    assert not list(new.iterdir())

@@ -3,7 +3,6 @@
 import random
 import shutil
 import sqlite3
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -11,22 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from byok.core.errors import CannotStart, IndexFailed, IndexInUse, NotReady
+from byok.core.errors import CannotStart, IndexInUse, NotReady
 from byok.search.index.store import blobs
 from byok.search.index.store.blobs import find_known
-from byok.search.index.store.schema import INDEX
 from byok.search.index.store.store import Store
-from byok.storage.database import Database
-from tests.fakes.patience import PATIENCE
 from tests.fakes.stores import (
     A1,
     FullWriter,
     check,
-    of_file,
     of_upload,
     open_store,
     upload,
-    words,
 )
 
 FILE = upload("a.py", "one alpha\nbeta")
@@ -45,31 +39,6 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def keep(store: Store) -> int:
     _, (blob_id,) = store.change(lambda db: blobs.store(db, [FILE], {}, 7)).result()
     return int(blob_id)
-
-
-def test_store_finds_what_was_put_after_a_flush(tmp_path: Path) -> None:
-    told: list[str] = []
-    store = Store(tmp_path / "data.db", tmp_path / "index")
-    store.on_written = lambda written: told.append(written.path)
-    store.change(lambda db: db.execute("INSERT INTO workspace VALUES(1,'x',0,0,'','')"))
-    store.put([of_file("a.py", A1)])
-    assert told == ["a.py"]
-    assert store.index.chunks == 0
-    store.flush()
-    assert store.index.chunks == 2
-    store.close()
-
-
-def test_store_close_makes_everything_durable(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
-    blob_id = keep(store)
-    store.put([of_upload(blob_id, "a.py", A1)])
-    store.close()
-    store = open_store(tmp_path)
-    assert store.database.was_clean
-    assert store.index.chunks == 2
-    check(store.database, store.index)
-    store.close()
 
 
 def test_a_second_store_is_refused_and_harms_nothing(
@@ -192,30 +161,6 @@ def test_the_index_of_a_later_byok_is_not_touched_either(tmp_path: Path) -> None
     assert not list(tmp_path.glob("*damaged*"))
 
 
-def test_store_readers_take_turns_and_do_not_wait_for_the_writer(store: Store) -> None:
-    go, seen = threading.Event(), threading.Event()
-
-    def work(db: object) -> None:
-        seen.set()
-        assert go.wait(PATIENCE)
-
-    written = store.change(work)
-    assert seen.wait(PATIENCE)
-    with store.reading() as db:
-        assert db.execute("SELECT count(*) FROM blob").fetchone() == (0,)
-    go.set()
-    written.result()
-
-
-def test_store_works_in_order_and_returns_errors(store: Store) -> None:
-    done: list[int] = []
-    futures = [store.writing(done.append, n) for n in range(50)]
-    futures[-1].result()
-    assert done == list(range(50))
-    with pytest.raises(ZeroDivisionError):
-        store.change(lambda db: 1 // 0).result()
-
-
 @pytest.mark.case("F37")
 def test_store_requests_damaged_content_again(store: Store) -> None:
     blob_id = keep(store)
@@ -231,37 +176,6 @@ def test_store_requests_damaged_content_again(store: Store) -> None:
     assert store.content(blob_id) == FILE.content
 
 
-@pytest.mark.case("F37")
-def test_store_finds_a_workspace_file_though_its_copy_is_damaged(
-    store: Store,
-) -> None:
-    store.put([of_file("a.py", A1)])
-    store.flush()
-    with store.reading() as db:
-        blob_id = find_known(db, [A1.name])[A1.name].id
-    store.change(lambda db: blobs.hold(db, blob_id, b"another")).result()
-    assert store.content(blob_id) is None
-    store.flush()
-    assert store.index.counts() == {blob_id: 2}
-    check(store.database, store.index)
-
-
-@pytest.mark.case("F28")
-def test_store_puts_documents_again_that_another_process_lost(store: Store) -> None:
-    """The indexer must hear of it, though its own calls did not fail."""
-    again = [of_file("a.py", A1)]
-    store.put(again)
-    store.index._writer = FullWriter(False)  # type: ignore[attr-defined]
-    with pytest.raises(IndexFailed):
-        store.writing(store.batches.flush).result()
-    with pytest.raises(IndexFailed):
-        store.put([of_file("b.py", words("b.py", "x"))])
-    store.put([*again, of_file("b.py", words("b.py", "x"))])
-    store.flush()
-    assert store.index.counts().total() == 3
-    check(store.database, store.index)
-
-
 @pytest.mark.case("F28")
 def test_store_close_on_a_full_disk_ends(tmp_path: Path) -> None:
     store = open_store(tmp_path)
@@ -274,20 +188,6 @@ def test_store_close_on_a_full_disk_ends(tmp_path: Path) -> None:
     assert again.content(blob_id) == FILE.content
     check(again.database, again.index)
     again.close()
-
-
-def test_store_rejects_a_database_that_does_not_fit_its_index(tmp_path: Path) -> None:
-    """Someone put a copy of data.db back."""
-    store = open_store(tmp_path)
-    blob_id = keep(store)
-    store.put([of_upload(blob_id, "a.py", A1)])
-    store.close()
-    (tmp_path / "data.db").unlink()
-    Database(tmp_path / "data.db", INDEX).close()
-    store = open_store(tmp_path)
-    assert store.index.chunks == 0
-    check(store.database, store.index)
-    store.close()
 
 
 @pytest.mark.case("F30")

@@ -1,15 +1,23 @@
 """The index by tantivy: large views, other writers, damage, full disks."""
 
-import shutil
+import random
+import sqlite3
 from collections import Counter
 from pathlib import Path
 
 import pytest
 import tantivy
 
-from byok.core.errors import DiskFull, IndexFailed, IndexInUse
-from byok.search.index.store.tantivy_index import TantivyIndex
+from byok.core.errors import DiskFull, IndexFailed, IndexInUse, NotReady
+from byok.search.index.store.chunk_index import explain_failure, translate_errors
+from byok.search.index.store.tantivy_index import (
+    TantivyIndex,
+    append_fields,
+    lacks_fields,
+)
+from byok.search.index.types import Document, Prepared, Span
 from tests.fakes.disk import fill, mounted
+from tests.fakes.old_index import write_old_index
 from tests.fakes.segments import harm, make_index, replace
 from tests.fakes.stores import ids_of, view, words
 
@@ -28,31 +36,6 @@ def test_tantivy_search_of_a_large_view_is_repeated_if_hits_are_few(
     index.commit()
     hits = index.search({"word": 1.0}, view(2, chunks=3400), 100)
     assert ids_of(hits) == [2] * 100
-
-
-def test_tantivy_second_writer_is_refused_and_harms_nothing(tmp_path: Path) -> None:
-    folder = tmp_path / "index"
-    index = TantivyIndex(folder)
-    index.add(1, words("a.py", "alpha"))
-    index.commit()
-    for _ in range(2):
-        with pytest.raises(IndexInUse, match="Another byok"):
-            TantivyIndex(folder)
-    assert [path.name for path in tmp_path.iterdir()] == ["index"]
-    index.close()
-    again = TantivyIndex(folder)
-    assert not again.was_new
-    assert again.counts() == {1: 1}
-    again.close()
-
-
-def test_tantivy_loses_what_was_not_committed(tmp_path: Path) -> None:
-    index = TantivyIndex(tmp_path)
-    index.add(1, words("a.py", "alpha"))
-    index.close()
-    index = TantivyIndex(tmp_path)
-    assert index.counts() == Counter()
-    index.close()
 
 
 @pytest.mark.case("F25")
@@ -76,7 +59,7 @@ def test_tantivy_ignores_the_files_of_a_killed_commit(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.case("F35")
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_a_damaged_index_is_set_aside_and_made_anew(tmp_path: Path, seed: int) -> None:
     folder = make_index(tmp_path / "index")
     harm(folder, seed)
@@ -135,16 +118,6 @@ def test_one_damaged_index_is_kept_for_a_look(tmp_path: Path, harmed: object) ->
         assert sorted(p.name for p in tmp_path.iterdir()) == ["index", "index.corrupt"]
 
 
-@pytest.mark.case("F35")
-def test_tantivy_starts_anew_in_an_empty_folder(tmp_path: Path) -> None:
-    folder = make_index(tmp_path / "index")
-    (folder / "meta.json").unlink()
-    index = TantivyIndex(folder)
-    assert index.was_new
-    assert index.counts() == Counter()
-    index.close()
-
-
 class Panicking:
     """A part of tantivy that ends as its damaged files make it end."""
 
@@ -178,12 +151,143 @@ def test_a_panic_of_tantivy_is_an_ordinary_error(index: TantivyIndex) -> None:
     assert index.counts() == {1: 1, 3: 1}
 
 
-def test_tantivy_folder_that_vanished_is_an_error_with_a_hint(
-    index: TantivyIndex, tmp_path: Path
-) -> None:
-    shutil.rmtree(tmp_path / "index")
-    with pytest.raises(IndexFailed) as caught:
-        index.add(1, words("a.py", "alpha"))
-        index.commit()
+# What the errors of the lexical index say
+
+
+def test_index_error_is_short_and_says_what_to_do() -> None:
+    with pytest.raises(IndexFailed, match="no room") as caught, translate_errors():
+        raise ValueError("no room" + "x" * 1000)
     assert len(str(caught.value)) < 250
     assert "index rebuild" in caught.value.hint
+
+
+@pytest.mark.parametrize("number", [28, 112])
+def test_index_error_of_a_full_disk_says_so(number: int) -> None:
+    with pytest.raises(DiskFull) as caught, translate_errors():
+        raise ValueError(f"An IO error occurred: 'No space (os error {number})'")
+    assert (caught.value.status, caught.value.code) == (507, "storage_full")
+    with pytest.raises(IndexFailed) as other, translate_errors():
+        raise ValueError("An IO error occurred: 'Input/output error (os error 5)'")
+    assert other.value.status == 503
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(28, "No space left on device"), "The disk is full"),
+        (sqlite3.OperationalError("database or disk is full"), "The disk is full"),
+        (sqlite3.OperationalError("disk I/O error"), "The index cannot be used: disk"),
+        (RuntimeError("no process"), "The index cannot be used: no process."),
+        (NotReady("Wait.", hint="A minute."), "Wait. A minute."),
+    ],
+    ids=str,
+)
+def test_explanation_of_a_failure_names_no_class(error: Exception, told: str) -> None:
+    said = explain_failure(error).sentence
+    assert said.startswith(told)
+    assert type(error).__name__ not in said
+
+
+# Indexes of older versions get the fields that came later, and lose nothing
+
+
+EVERYTHING = view(*range(1, 1000), chunks=0)
+
+
+OLD = [n for n in range(1, 61) if n != 3]
+
+
+def old_index(folder: Path) -> Path:
+    """Write an old index of 59 blobs in three segments."""
+    rng = random.Random(5)
+    texts = {n: [" ".join(f"w{rng.randrange(20)}" for _ in range(30))] for n in OLD}
+    write_old_index(folder, texts)
+    return folder
+
+
+def marked(path: str, *marks: str) -> Prepared:
+    """Return a file of one chunk with marks."""
+    return Prepared(
+        b"", 1, None, (Span(0, 0, 1),), (Document("word", "", " ".join(marks)),), path
+    )
+
+
+def test_an_old_index_answers_as_before_and_takes_new_documents(
+    tmp_path: Path,
+) -> None:
+    folder = old_index(tmp_path / "index")
+    assert lacks_fields(folder)
+    plain = tantivy.Index.open(str(folder))
+    query = tantivy.Query.term_query(plain.schema, "body", "w3")
+    before = [round(score, 4) for score, _ in plain.searcher().search(query, 99).hits]
+    del plain
+
+    index = TantivyIndex(folder)
+    assert not index.was_new
+    assert not lacks_fields(folder)
+    assert index.counts() == dict.fromkeys(OLD, 1)
+    hits = index.search({"w3": 1.0}, EVERYTHING)
+    assert [round(hit.score, 4) for hit in hits] == before
+    assert index.find_marked({":t:Foo": 1.0}, EVERYTHING) == []
+    index.add(100, marked("a", ":t:Foo", ":T:foo"))
+    index.commit()
+    assert ids_of(index.find_marked({":t:Foo": 1.0}, EVERYTHING)) == [100]
+    index.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["index"]
+
+
+def test_an_old_index_is_merged_with_new_documents(tmp_path: Path) -> None:
+    folder = old_index(tmp_path / "index")
+    index = TantivyIndex(folder)
+    for blob_id in range(100, 400):
+        index.add(blob_id, marked("a", f":t:Foo{blob_id % 7}"))
+        if blob_id % 10 == 0:
+            index.commit()
+    for blob_id in range(1, 60):  # as each is indexed again
+        index.remove(blob_id)
+        index.add(blob_id, marked("a", ":t:Foo9"))
+    index.commit()
+    index.close()  # waits for merges
+    index = TantivyIndex(folder)
+    assert len(list(folder.glob("*.idx"))) < 10
+    assert index.counts() == dict.fromkeys([*range(1, 61), *range(100, 400)], 1)
+    assert sorted(ids_of(index.find_marked({":t:Foo9": 1.0}, EVERYTHING))) == [
+        *range(1, 60)
+    ]
+    expected = [blob_id for blob_id in range(100, 400) if blob_id % 7 == 3]
+    assert sorted(ids_of(index.find_marked({":t:Foo3": 1.0}, EVERYTHING))) == expected
+    assert not index.is_damaged
+    index.close()
+
+
+def test_a_kill_while_fields_are_appended_leaves_one_form_or_the_other(
+    tmp_path: Path,
+) -> None:
+    folder = old_index(tmp_path / "index")
+    left = folder / ".meta.json.abcd1234"
+    left.write_bytes(b"half")
+    TantivyIndex(folder).close()
+    index = TantivyIndex(folder)
+    assert len(index.counts()) == 59
+    index.close()
+
+
+def test_fields_are_not_appended_while_another_process_writes(tmp_path: Path) -> None:
+    folder = old_index(tmp_path / "index")
+    holder = tantivy.Index.open(str(folder)).writer(30_000_000, 1)
+    with pytest.raises(IndexInUse):
+        TantivyIndex(folder)
+    assert lacks_fields(folder)
+    holder.wait_merging_threads()
+    TantivyIndex(folder).close()
+    assert not lacks_fields(folder)
+
+
+@pytest.mark.parametrize("content", [b"", b"junk", b"{}", b'{"schema": [1]}', b"[]"])
+def test_fields_of_a_damaged_index_are_left_alone(
+    tmp_path: Path, content: bytes
+) -> None:
+    (tmp_path / "meta.json").write_bytes(content)
+    assert not lacks_fields(tmp_path)
+    append_fields(tmp_path)
+    assert (tmp_path / "meta.json").read_bytes() == content

@@ -1,5 +1,6 @@
 """Commits are read with git, and nothing that a repository brings is run."""
 
+import asyncio
 import contextlib
 import logging
 import os
@@ -9,11 +10,25 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from byok.search.index.store.schema import pack_history, unpack_history
 from byok.search.index.types import MOST_FILES, Commit, CommitHistory
 from byok.search.index.workspace import git_history as history
-from byok.search.index.workspace.git_history import head, origin, read_history
+from byok.search.index.workspace.git_history import (
+    LONGEST,
+    Commits,
+    ReadCommit,
+    Rename,
+    clean_message,
+    follow_renames,
+    head,
+    origin,
+    read_history,
+)
+from tests.fakes.engines import complete, engine, until
+from tests.fakes.linear import check_linear
 from tests.fakes.repository import Repository
 
 
@@ -61,13 +76,6 @@ def test_git_history_reads_odd_names_and_messages_unchanged(
     assert set(named.files) == set(names)
 
 
-def test_git_history_keeps_a_name_that_is_no_utf8(repository: Repository) -> None:
-    repository.commit("x", "caf\udce9")
-    found = read(repository.root)
-    assert found.commits[0].files == ("caf\\xe9",)
-    assert unpack_history(pack_history(found)) == found
-
-
 def test_git_history_counts_only_the_words_of_a_large_commit(
     repository: Repository,
 ) -> None:
@@ -107,15 +115,6 @@ def test_git_history_follows_files_that_were_moved_unchanged(
     ]  # fmt: skip
 
 
-def test_git_history_does_not_follow_a_file_that_was_edited_too(
-    repository: Repository,
-) -> None:
-    repository.commit("new\n" * 99, "a.py")
-    repository.git("mv", "a.py", "b.py")
-    repository.commit("move", "b.py")
-    assert read(repository.root).commits[-1].files == ("a.py",)
-
-
 @pytest.mark.parametrize("older", [False, True])
 def test_git_history_of_a_partial_clone_needs_no_content(
     repository: Repository,
@@ -147,46 +146,6 @@ def test_git_history_of_a_partial_clone_needs_no_content(
     assert subprocess.check_output(count, cwd=clone, text=True) == missing
 
 
-def test_git_history_notes_a_bounded_number_of_renames(tmp_path: Path) -> None:
-    """A commit that says it moved 200,000 files."""
-    row = r"""'{printf "R100%cold%d%cnew%d%c", 0, NR, 0, NR, 0}'"""
-    moves = f"yes x | head -n 200000 | awk {row}"
-    record = r"printf '\0%040d\0007\000message\0\0' 2"
-    git = program(tmp_path / "git", FAKE.format(log=f"{record}; {moves}"))
-    found = read_history(tmp_path, git=git)
-    assert found is not None
-    [commit] = found.commits
-    assert (commit.touched, len(commit.files)) == (400_000, MOST_FILES)
-
-
-def test_git_history_of_a_folder_has_the_commits_that_touch_it(
-    repository: Repository,
-) -> None:
-    repository.commit("both", "a.py", "sub/b.py")
-    repository.commit("other", "a.py")
-    found = read(repository.root / "sub")
-    assert [(c.message, c.files) for c in found.commits] == [("both", ("b.py",))]
-
-
-def test_git_history_leaves_out_merges(repository: Repository) -> None:
-    repository.commit("base", "a")
-    repository.git("checkout", "-q", "-b", "side")
-    repository.commit("side", "b")
-    repository.git("checkout", "-q", "main")
-    repository.commit("main", "c")
-    repository.git("merge", "-q", "--no-ff", "-m", "merged", "side")
-    messages = [commit.message for commit in read(repository.root).commits]
-    assert sorted(messages) == ["base", "main", "side"]
-
-
-def test_git_history_is_limited(repository: Repository) -> None:
-    for n in range(3):
-        repository.commit(str(n), "a")
-    found = read_history(repository.root, limit=2)
-    assert found is not None
-    assert [commit.message for commit in found.commits] == ["2", "1"]
-
-
 def test_the_origin_of_a_repository_is_its_own(repository: Repository) -> None:
     assert origin(repository.root) == ""
     repository.git("remote", "add", "origin", "https://h/name")
@@ -211,23 +170,6 @@ def test_a_folder_without_history_has_none_and_the_log_says_why(
         assert read_history(root) is None
     assert len(caplog.records) == 3
     assert "no git repository" in caplog.text
-
-
-def test_without_git_there_is_no_history(
-    repository: Repository, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO)
-    assert read_history(repository.root, git=str(tmp_path / "git")) is None
-    assert "did not start" in caplog.text
-
-
-def test_git_history_of_another_users_repository_is_not_read(
-    repository: Repository, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO)
-    text = "echo 'fatal: detected dubious ownership in repository' >&2; exit 128"
-    assert read_history(repository.root, git=program(tmp_path / "git", text)) is None
-    assert "another user" in caplog.text
 
 
 FAKE = """case "$*" in
@@ -258,27 +200,10 @@ def test_what_was_read_before_git_broke_off_is_kept(
     assert trouble in caplog.text
 
 
-@pytest.mark.parametrize(
-    "log", ["exit 1", "printf junk; exit 1", "printf '\\0a\\0'; exit 1"]
-)
-def test_a_git_that_says_nothing_of_use_gives_no_history(
-    tmp_path: Path, log: str
-) -> None:
-    git = program(tmp_path / "git", FAKE.format(log=log))
-    assert read_history(tmp_path, git=git) is None
-
-
-def test_git_history_cuts_a_time_outside_of_the_calendar(tmp_path: Path) -> None:
-    record = r"printf '\0%040d\00099999999999999999999\000m\0\0\nM\0f\0' 2"
-    git = program(tmp_path / "git", FAKE.format(log=record))
-    found = read_history(tmp_path, git=git)
-    assert found is not None
-    assert found.commits[0].time == 253_402_300_799
-
-
 @pytest.mark.case("B118")
-@pytest.mark.parametrize("kind", ["fifo", "socket"])
-@pytest.mark.parametrize("setting", ["mailmap.file", "diff.orderFile"])
+@pytest.mark.parametrize(
+    ("setting", "kind"), [("mailmap.file", "fifo"), ("diff.orderFile", "socket")]
+)
 def test_a_pipe_that_the_configuration_names_costs_no_history(
     repository: Repository, setting: str, kind: str, tmp_path: Path
 ) -> None:
@@ -289,13 +214,17 @@ def test_a_pipe_that_the_configuration_names_costs_no_history(
 
 @pytest.mark.slow
 @pytest.mark.case("B118")
-@pytest.mark.parametrize("kind", ["fifo", "socket"])
 @pytest.mark.parametrize(
-    "place",
+    ("place", "kind"),
     [
-        *("include.path", ".git/packed-refs", ".git/commondir", ".git/shallow"),
-        *(".git/info/grafts", ".git/objects/info/alternates"),
-        *(".git/objects/info/commit-graph", ".mailmap"),
+        ("include.path", "fifo"),
+        (".git/packed-refs", "socket"),
+        (".git/commondir", "fifo"),
+        (".git/shallow", "socket"),
+        (".git/info/grafts", "fifo"),
+        (".git/objects/info/alternates", "socket"),
+        (".git/objects/info/commit-graph", "fifo"),
+        (".mailmap", "socket"),
     ],
 )
 def test_a_pipe_that_git_must_read_is_given_up_soon(
@@ -383,3 +312,185 @@ def test_git_history_runs_no_program_that_a_repository_names(
     read_history(repository.root, git=used)
     assert head(repository.root, git=used)
     assert not marker.exists()
+
+
+# Commits from before a file was moved count for the path that it has now
+
+
+def commit(files: str, *moved: tuple[str, str], touched: int = 0) -> ReadCommit:
+    names = tuple(files.split())
+    read = Commit("", 0, "", names, touched or len(names))
+    return ReadCommit(read, [Rename(*pair) for pair in moved])
+
+
+def files_of(*newest_first: ReadCommit) -> list[str]:
+    return [" ".join(one.files) for one in follow_renames(newest_first)]
+
+
+MOVE = commit("a b", ("a", "b"))
+
+
+def test_renames_add_the_present_path_to_older_commits() -> None:
+    assert files_of(commit("b"), MOVE, commit("a"), commit("a x")) == [
+        "b", "a b", "a b", "a x b",
+    ]  # fmt: skip
+
+
+def test_renames_are_followed_over_several_moves() -> None:
+    again = commit("b c", ("b", "c"))
+    assert files_of(again, commit("b"), MOVE, commit("a")) == [
+        "b c", "b c", "a b c", "a c",
+    ]  # fmt: skip
+
+
+def test_renames_leave_a_new_file_in_the_old_place_alone() -> None:
+    assert files_of(commit("a"), MOVE, commit("a")) == ["a", "a b", "a b"]
+
+
+def test_renames_end_where_another_file_had_that_path_before() -> None:
+    """`b` was something else until `a` took its place."""
+    again = commit("b c", ("b", "c"))
+    assert files_of(again, MOVE, commit("b"), commit("a")) == [
+        "b c", "a b c", "b", "a c",
+    ]  # fmt: skip
+
+
+def test_renames_within_one_commit_may_swap_files() -> None:
+    swap = commit("a b", ("a", "b"), ("b", "a"))
+    assert files_of(swap, commit("a"), commit("b")) == ["a b", "a b", "b a"]
+
+
+@pytest.mark.parametrize(("own", "followed"), [(3, True), (4, False)])
+def test_renames_are_followed_for_files_with_fewer_than_five_commits(
+    own: int, followed: bool
+) -> None:
+    """The move itself is one of them."""
+    found = files_of(*[commit("b")] * own, MOVE, commit("a"))
+    assert found[-1] == ("a b" if followed else "a")
+
+
+def test_renames_of_large_commits_count_but_their_files_do_not() -> None:
+    large = commit("a b", ("a", "b"), touched=MOST_FILES + 1)
+    assert files_of(large, commit("a")) == ["a b", "a b"]
+    older = commit("a", touched=MOST_FILES + 1)
+    assert files_of(MOVE, older) == ["a b", "a"]
+
+
+# Messages keep what they say about code and lose what they say to machines
+
+
+@pytest.mark.parametrize(
+    ("message", "kept"),
+    [
+        ("Fix the parser\n", "Fix the parser"),
+        ("Fix it (#12)\n\nSee #13 there\n", "Fix it\nSee there"),
+        ("One\n\nSigned-off-by: A <a@b.org>\nChange-Id: I1\n", "One"),
+        ("One\n\nFixes #12\nCloses: 13\n", "One"),
+        ("Read https://example.org/x?y now", "Read now"),
+        ("One\n\n```\ncode()\n```\nTwo", "One\nTwo"),
+        ("One\n\n    indented()\n> said\n| a | b |\nTwo", "One\nTwo"),
+        ("One\n\nReviewers: A, B\nmore names", "One"),
+        ("One\nTest Plan: make check\nall green", "One"),
+        ("Reviewers are named now", "Reviewers are named now"),
+        ("a\x1b[31mb\x00c\u2028d", "a [31mb c d"),
+        ("Revert 0123456789abcdef0123", "Revert"),
+        ("", ""),
+        ("\n \n", ""),
+    ],
+)
+def test_commit_message_text_is_cleaned(message: str, kept: str) -> None:
+    assert clean_message(message) == kept
+
+
+def test_commit_message_text_is_truncated() -> None:
+    assert len(clean_message("word " * 10_000)) == LONGEST
+
+
+@given(st.text())
+def test_commit_message_text_has_short_lines_without_control_characters(
+    text: str,
+) -> None:
+    found = clean_message(text)
+    assert len(found) <= LONGEST
+    assert all(line.isprintable() or line for line in found.split("\n"))
+    assert not {chr(n) for n in (*range(10), *range(11, 32), 127)} & set(found)
+
+
+@pytest.mark.parametrize(
+    "piece", ["a", "a@", "fix ", " ", "a-", "#1", "abcdef01", "\t"]
+)
+def test_commit_message_text_takes_linear_time(piece: str) -> None:
+    check_linear(lambda size: clean_message(f"fix{piece * size}x"), 1000)
+
+
+# The history of a workspace is as new as the repository that it is in
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Repository:
+    made = Repository(tmp_path.resolve() / "repo")
+    made.commit("one", "pkg/a.py")
+    return made
+
+
+@pytest.mark.parametrize("place", ["pkg", "../tree"])
+async def test_a_question_knows_the_newest_commit_of_any_work_tree(
+    tmp_path: Path, made: Repository, place: str
+) -> None:
+    made.git("worktree", "add", "-q", "../tree")
+    root = (made.root / place).resolve()
+    async with engine(tmp_path / "data", root) as opened:
+        await complete(opened)
+        [space] = opened.workspaces
+        await until(lambda: opened.history_of(space) is not None)
+        newest = Repository(root).commit("two", "b.py")
+
+        async def known() -> bool:
+            await opened.look([space])
+            history = opened.history_of(space)
+            return history is not None and history.head == newest
+
+        await until(known)
+
+
+async def test_commits_of_a_repository_that_is_made_later_are_found(
+    tmp_path: Path, made: Repository
+) -> None:
+    root = made.root / "pkg"
+    (made.root / ".git").rename(tmp_path / "away")
+    async with engine(tmp_path / "data", root) as opened:
+        await complete(opened)
+        [space] = opened.workspaces
+        commits = opened._syncs[space.id].commits
+        await until(lambda: commits._marks is not None)
+        assert commits.history is None
+        assert not await commits.are_new()
+        (tmp_path / "away").rename(made.root / ".git")
+        assert await commits.are_new()
+        await asyncio.gather(commits.read(), commits.read())
+        assert commits.history is not None
+        assert not await commits.are_new()
+
+
+@pytest.mark.parametrize(("failures", "again"), [(1, True), (2, True), (3, False)])
+async def test_commits_are_read_again_where_git_was_too_slow(
+    tmp_path: Path,
+    made: Repository,
+    monkeypatch: pytest.MonkeyPatch,
+    failures: int,
+    again: bool,
+) -> None:
+    """The third failure in a row is believed until the repository changes."""
+    async with engine(tmp_path / "data") as opened:
+        commits = Commits(1, made.root, opened.store)
+        with monkeypatch.context() as slow:
+            slow.setattr(
+                "byok.search.index.workspace.git_history.head", lambda root: None
+            )
+            for _ in range(failures):
+                await commits.read()
+        assert commits.history is None
+        assert await commits.are_new() is again
+        await commits.read()
+        assert commits.history is not None
+        assert not await commits.are_new()

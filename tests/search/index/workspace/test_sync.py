@@ -2,10 +2,7 @@
 
 import asyncio
 import errno
-import os
-import shutil
 import sqlite3
-import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,13 +11,15 @@ from typing import Any
 import pytest
 
 from byok.search.index.files.ignore import Rules
+from byok.search.index.files.reading import Unreadable
+from byok.search.index.files.roots import rules_of
 from byok.search.index.indexer import Indexer
 from byok.search.index.store.store import Store
-from byok.search.index.types import Phase
-from byok.search.index.workspace.sync import Synchroniser
-from byok.search.index.workspace.workspace import Workspace
+from byok.search.index.types import MAX_BYTES, IndexOptions, Phase
+from byok.search.index.workspace.sync import Difference, Disk, Synchroniser
+from byok.search.index.workspace.watch import Watcher
+from byok.search.index.workspace.workspace import TooManyFiles, Workspace
 from tests.fakes.engines import InlineWorkers, engine, project, until, written
-from tests.fakes.patience import PATIENCE
 from tests.fakes.repository import Repository
 from tests.fakes.watching import PlayedWatches
 
@@ -128,17 +127,6 @@ def phases(log: pytest.LogCaptureFixture) -> list[str]:
     return [text.rpartition(" ")[2] for text in told]
 
 
-async def test_sync_indexes_what_is_there(
-    bench: Bench, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO")
-    await bench.sync.scan()
-    await bench.idle()
-    assert bench.paths == ["a.py", "src/b.py"]
-    assert phases(caplog) == ["scanning", "indexing", "complete"]
-    assert bench.workspace.file_count == 2
-
-
 async def test_sync_progress_stays_between_0_and_100_and_ends_at_100(
     bench: Bench,
 ) -> None:
@@ -154,23 +142,6 @@ async def test_sync_progress_stays_between_0_and_100_and_ends_at_100(
     assert bench.workspace.progress.files_processed == 92
 
 
-async def test_sync_again_reads_nothing(bench: Bench) -> None:
-    await bench.sync.scan()
-    await bench.idle()
-    before = list(bench.workers.prepared)
-    await bench.sync.scan()
-    await bench.idle()
-    assert bench.workers.prepared == before
-    assert bench.workspace.counters.mtime_hits == 2
-
-
-async def test_sync_of_an_empty_folder_is_complete(tmp_path: Path) -> None:
-    async with opened(project(tmp_path / "p")) as bench:
-        await bench.sync.scan()
-        assert bench.workspace.status.phase is Phase.COMPLETE
-        assert bench.workspace.progress.percentage == 100
-
-
 async def test_sync_tells_changed_new_and_deleted_files_apart(bench: Bench) -> None:
     root = bench.workspace.root
     await bench.sync.scan()
@@ -183,43 +154,6 @@ async def test_sync_tells_changed_new_and_deleted_files_apart(bench: Bench) -> N
     await bench.idle()
     assert bench.paths == ["a.py", "c.py"]
     assert bench.workspace.blob_of("a.py") != before
-
-
-async def test_sync_of_a_touched_file_keeps_its_blob(bench: Bench) -> None:
-    await bench.sync.scan()
-    await bench.idle()
-    before = bench.workspace.blob_of("a.py")
-    os.utime(bench.workspace.root / "a.py", (1, 1))
-    await bench.sync.refresh(["a.py"])
-    await bench.idle()
-    assert bench.workspace.blob_of("a.py") == before
-
-
-async def test_sync_of_a_renamed_folder_moves_what_is_below(bench: Bench) -> None:
-    await bench.sync.scan()
-    await bench.idle()
-    root = bench.workspace.root
-    (root / "src").rename(root / "lib")
-    await bench.sync.refresh(["src", "lib"])
-    await bench.idle()
-    assert bench.paths == ["a.py", "lib/b.py"]
-
-
-async def test_sync_of_a_deleted_folder_removes_its_files(bench: Bench) -> None:
-    await bench.sync.scan()
-    await bench.idle()
-    shutil.rmtree(bench.workspace.root / "src")
-    await bench.sync.refresh(["src"])
-    await bench.idle()
-    assert bench.paths == ["a.py"]
-
-
-async def test_sync_does_not_refresh_an_ignored_file(bench: Bench) -> None:
-    root = bench.workspace.root
-    written(root, {".gitignore": "*.log\nout/\n", "a.log": "x", "out/b.py": "x"})
-    await bench.sync.refresh(["a.log", "out", "out/b.py"])
-    await bench.idle()
-    assert bench.paths == []
 
 
 async def test_sync_leaves_too_many_files_to_ripgrep(root: Path) -> None:
@@ -284,55 +218,6 @@ async def test_sync_in_the_middle_of_indexing_queues_nothing_twice(
     assert bench.workspace.progress.percentage == 100
 
 
-async def test_sync_with_dropped_tasks_ends_complete(bench: Bench) -> None:
-    bench.workers.gate.clear()
-    await bench.sync.scan()
-    bench.indexer.drop(1)
-    bench.workers.gate.set()
-    await bench.sync.scan()
-    await bench.idle()
-    assert bench.workspace.progress.percentage == 100
-
-
-async def test_sync_recovers_after_a_failed_indexer(root: Path) -> None:
-    async with opened(root) as bench:
-        bench.workers.failures = 1
-        await bench.sync.scan()
-        await bench.idle()
-        assert bench.paths == ["a.py", "src/b.py"]
-
-
-async def test_sync_looks_again_at_what_is_not_settled(bench: Bench) -> None:
-    await bench.sync.scan()
-    await bench.idle()
-    before = bench.workers.prepared.count("a.py")
-    bench.sync.note_written("a.py", settled=False)
-    await until(lambda: bench.workers.prepared.count("a.py") == before + 1)
-
-
-async def test_sync_drops_a_file_deleted_while_a_worker_has_it(
-    bench: Bench,
-) -> None:
-    root = bench.workspace.root
-    read = threading.Event()
-
-    class Slow(InlineWorkers):
-        def prepare(self, jobs: Any) -> Iterator[Any]:
-            for outcome in super().prepare(jobs):
-                read.set()
-                hold.wait(PATIENCE)
-                yield outcome
-
-    hold = threading.Event()
-    bench.workers = Slow()
-    await bench.sync.scan()
-    await until(read.is_set)
-    (root / "a.py").unlink()
-    await bench.sync.refresh(["a.py"])
-    hold.set()
-    await until(lambda: bench.paths == ["src/b.py"])
-
-
 async def test_sync_follows_events_and_scans_once_after_a_flood(
     root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -379,42 +264,6 @@ async def test_sync_reports_and_repeats_a_second_look_that_fails(
     await bench.idle()
 
 
-async def test_sync_notes_a_change_later_if_it_cannot_be_noted(root: Path) -> None:
-    events = PlayedWatches()
-    async with opened(root, watches=events) as bench, running(bench):
-        await bench.idle()
-        hold = sqlite3.connect(bench.store.database.path)
-        bench.store.database.connection.execute("PRAGMA busy_timeout = 10")
-        hold.execute("BEGIN IMMEDIATE")
-        (root / "a.py").unlink()
-        events.told("a.py")
-        await until(lambda: "not be synchronised" in bench.workspace.status.note)
-        hold.close()
-        await until(
-            lambda: bench.paths == ["src/b.py"] and not bench.workspace.status.note
-        )
-        (root / "src" / "b.py").unlink()
-        events.told("src/b.py")
-        await until(lambda: bench.paths == [])
-        assert events.made == 1
-
-
-async def test_sync_ignores_events_from_behind_a_symlink(
-    bench: Bench, root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    written(tmp_path / "out", {"sub/x.py": "outside"})
-    (root / "link").symlink_to(tmp_path / "out")
-    await bench.sync.scan()
-    await bench.idle()
-    caplog.set_level("INFO")
-    caplog.clear()
-    await bench.sync.refresh(["link", "link/sub", "link/sub/x.py"])
-    assert Phase.SCANNING not in phases(caplog)
-    assert bench.store.database.rows("SELECT path FROM file WHERE path > 'l'") == [
-        ("src/b.py",)
-    ]
-
-
 @pytest.mark.case("F33")
 async def test_sync_without_events_polls_and_says_so(root: Path) -> None:
     events = PlayedWatches()
@@ -432,56 +281,6 @@ async def test_sync_without_events_polls_and_says_so(root: Path) -> None:
         await asyncio.gather(run, return_exceptions=True)
 
 
-async def test_sync_close_cancels_a_scan(tmp_path: Path, root: Path) -> None:
-    async with engine(tmp_path / "e", root) as made:
-        [space] = made.workspaces
-    assert space._stopped
-
-
-async def test_sync_too_large_ends_when_files_are_gone(root: Path) -> None:
-    async with opened(root, max_files=1) as bench, running(bench):
-        await until(lambda: bench.workspace.status.phase is Phase.TOO_LARGE)
-        (root / "a.py").unlink()
-        await bench.idle()
-        assert (bench.paths, bench.workspace.status.note) == (["src/b.py"], "")
-        written(root, {"c.py": "new"})
-        await until(lambda: bench.workspace.status.phase is Phase.TOO_LARGE)
-
-
-async def test_sync_counts_files_that_come_and_go_at_once(bench: Bench) -> None:
-    root = bench.workspace.root
-    await bench.sync.scan()
-    await bench.idle()
-    (root / "a.py").unlink()
-    (root / "src" / "b.py").write_text("edited")
-    await bench.sync.refresh(["a.py", "src/b.py"])
-    await bench.idle()
-    assert bench.workspace.progress.files_tracked == 1
-    written(root, {"lib/c.py": "new", "lib/d.bin": "\0"})
-    await bench.sync.refresh(["lib"])
-    await bench.idle()
-    assert bench.workspace.progress.files_tracked == 3
-    shutil.rmtree(root / "lib")
-    await bench.sync.refresh(["lib"])
-    assert bench.workspace.progress.files_tracked == 1
-
-
-async def test_sync_finds_what_no_event_reported_after_a_while(
-    root: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO")
-    events = PlayedWatches()
-    async with opened(root, watches=events, compare_seconds=0.05) as bench:
-        run = asyncio.ensure_future(bench.sync.run())
-        await bench.idle()
-        (root / "a.py").unlink()
-        written(root, {"c.py": "new"})
-        await until(lambda: bench.paths == ["c.py", "src/b.py"])
-        run.cancel()
-        await asyncio.gather(run, return_exceptions=True)
-    assert phases(caplog).count(Phase.SCANNING) == 1
-
-
 async def test_sync_compares_everything_before_a_question_after_a_while(
     root: Path,
 ) -> None:
@@ -495,29 +294,6 @@ async def test_sync_compares_everything_before_a_question_after_a_while(
         bench.sync._compared -= 61
         await bench.sync.look()
         assert bench.paths == ["src/b.py"]
-
-
-async def test_sync_compares_sooner_without_events(root: Path) -> None:
-    async with opened(root) as bench:
-        await bench.sync.scan()
-        await bench.idle()
-        (root / "a.py").unlink()
-        bench.sync._compared -= 3
-        bench.workspace.status.report_watching("changes are looked for every 60 s")
-        await bench.sync.look()
-        assert bench.paths == ["src/b.py"]
-
-
-async def test_sync_long_comparison_runs_beside_a_question(root: Path) -> None:
-    async with opened(root) as bench:
-        await bench.sync.scan()
-        await bench.idle()
-        (root / "a.py").unlink()
-        bench.sync._took = 3.0
-        bench.sync._compared -= 61
-        await bench.sync.look()
-        assert bench.paths == ["a.py", "src/b.py"]
-        await until(lambda: bench.paths == ["src/b.py"])
 
 
 async def test_sync_reads_commits_when_the_repository_changes(root: Path) -> None:
@@ -544,3 +320,97 @@ async def test_sync_follows_a_rule_above_the_root(tmp_path: Path) -> None:
         await until(lambda: space.paths() == ["a.py"])
         (made.root / ".gitignore").unlink()
         await until(lambda: sorted(space.paths()) == ["a.py", "b.txt"])
+
+
+# What is on disk and what is known: files, folders, rules and links
+
+
+KNOWN = ("a.py", "src/b.py", "src/deep/c.py", "src-x.py", "src0.py")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return written(tmp_path / "p", dict.fromkeys(KNOWN, "x"))
+
+
+def _remember(db: sqlite3.Connection) -> None:
+    db.execute("INSERT INTO workspace(id, root) VALUES(1, 'p')")
+    sql = "INSERT INTO file VALUES(1, ?, 0, 0, 0, 0, NULL, 'binary')"
+    db.executemany(sql, [(path,) for path in KNOWN])
+
+
+@pytest.fixture
+def disk(place: Path, tmp_path: Path) -> Iterator[Disk]:
+    store = Store(tmp_path / "data.db", tmp_path / "index")
+    store.change(_remember).result()
+    space = Workspace(1, place, rules_of(place, IndexOptions()))
+    yield Disk(space, store, Watcher(place, lambda path: True))
+    store.close()
+
+
+def told(found: Difference) -> tuple[set[str], set[str], set[str]]:
+    return {t.path for t in found.changed}, set(found.gone), set(found.tops)
+
+
+def test_files_are_read_folders_looked_into_and_the_rest_is_gone(
+    disk: Disk, place: Path
+) -> None:
+    (place / "a.py").unlink()
+    written(place, {"new/d.py": "x"})
+    found = disk.look_at(["a.py", "src/b.py", "new", "new/d.py", "none"])
+    assert told(found) == ({"src/b.py"}, {"a.py"}, {"new"})
+
+
+def test_a_folder_that_is_gone_takes_all_that_was_below(
+    disk: Disk, place: Path
+) -> None:
+    (place / "src").rename(place.parent / "away")
+    assert told(disk.look_at(["src"])) == (set(), {"src/b.py", "src/deep/c.py"}, set())
+
+
+def test_what_is_behind_a_link_is_not_there(disk: Disk, place: Path) -> None:
+    (place / "src").rename(place.parent / "away")
+    (place / "src").symlink_to(place.parent / "away")
+    assert told(disk.look_at(["src/b.py"])) == (set(), {"src/b.py"}, set())
+
+
+def test_what_a_walk_leaves_out_is_not_read(disk: Disk, place: Path) -> None:
+    written(place, {".gitignore": "*.log\nout/\n", "x.log": "", "out/d.py": ""})
+    (place / "big.py").write_bytes(b"x" * (MAX_BYTES + 1))
+    (place / "pipe.py").symlink_to("a.py")
+    paths = ["x.log", "out", "out/d.py", "big.py", "pipe.py"]
+    assert told(disk.look_at(paths)) == (set(), set(), set())
+
+
+@pytest.mark.parametrize(
+    ("path", "tops"), [(".gitignore", {""}), ("src/.gitignore", {"src"})]
+)
+def test_rules_that_change_are_a_look_at_their_folder(
+    disk: Disk, path: str, tops: set[str]
+) -> None:
+    assert disk.look_at([path, "src/deep/c.py", "src/deep"]).tops == tops
+
+
+def test_only_what_is_below_some_folders_is_compared(disk: Disk, place: Path) -> None:
+    (place / "src" / "b.py").unlink()
+    (place / "a.py").unlink()
+    found = disk.compare(frozenset({"src"}), limit=9)
+    assert told(found) == ({"src/deep/c.py"}, {"src/b.py"}, set())
+    with pytest.raises(TooManyFiles):
+        disk.compare(frozenset({""}), limit=1)
+
+
+def test_rules_of_a_folder_are_asked_anew(disk: Disk, place: Path) -> None:
+    written(place, {"src/.gitignore": "deep/\n"})
+    assert disk.look_at(["src/deep/c.py"]).changed == []
+    (place / "src" / ".gitignore").write_text("b.py\n")
+    found = disk.compare(frozenset({"src"}), limit=9)
+    assert {t.path for t in found.changed} == {"src/.gitignore", "src/deep/c.py"}
+
+
+def test_a_root_that_is_gone_says_nothing_about_its_files(
+    disk: Disk, place: Path
+) -> None:
+    place.rename(place.with_name("q"))
+    with pytest.raises(Unreadable):
+        disk.look_at(["a.py"])

@@ -1,16 +1,14 @@
 """One watch on a whole tree, for systems that have that."""
 
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-import pytest
 from watchfiles import Change
 
-from byok.search.index.workspace.watch import TreeWatch, watches_of
+from byok.search.index.workspace.watch import TreeWatch
 from tests.fakes.patience import PATIENCE
 
 Told = frozenset[str] | None | Exception
@@ -58,13 +56,3 @@ def test_watches_report_a_root_that_vanishes_as_an_error() -> None:
     assert told.get(timeout=PATIENCE) == frozenset({"a"})
     assert isinstance(told.get(timeout=PATIENCE), FileNotFoundError)
     thread.join(PATIENCE)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="others watch whole trees")
-def test_linux_watches_single_folders(tmp_path: Path) -> None:
-    from byok.search.index.workspace.watch import FolderWatches
-
-    watches = watches_of(tmp_path)
-    assert isinstance(watches, FolderWatches)
-    watches.close()
-    watches.follow(lambda found: None)

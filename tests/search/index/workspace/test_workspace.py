@@ -1,23 +1,25 @@
 """A declared folder: what differs, who its members are, how far it is."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from byok.search.index.files.ignore import Rules
-from byok.search.index.files.reading import Unreadable
 from byok.search.index.files.scan import Steering
-from byok.search.index.types import FileFacts, Phase
+from byok.search.index.store.blobs import find_known
+from byok.search.index.store.store import Store
+from byok.search.index.types import FileFacts, Phase, Prepared
 from byok.search.index.workspace.workspace import (
-    Progress,
-    Stopped,
-    TooManyFiles,
     Workspace,
+    WorkspaceStatus,
+    adopt,
     is_unsettled,
     is_wanted,
     total_view,
 )
 from tests.fakes.engines import project
+from tests.fakes.stores import of_file, open_store, upload, words
 
 SECOND = 10**9
 YEAR = 365 * 24 * 3600 * SECOND
@@ -32,62 +34,6 @@ def rules(**files: str) -> Rules:
 def space(tmp_path: Path) -> Workspace:
     root = project(tmp_path / "p", a__py="1", src___b__py="2")
     return Workspace(3, root, rules())
-
-
-def known(space: Workspace) -> dict[str, FileFacts]:
-    return {
-        path: FileFacts(f.st_size, f.st_mtime_ns, f.st_ctime_ns, f.st_ino)
-        for path in ("a.py", "src/b.py")
-        for f in [(space.root / path).stat()]
-    }
-
-
-def test_workspace_everything_is_new_where_nothing_is_known(space: Workspace) -> None:
-    found = space.compare({}, limit=10)
-    assert (sorted(found.changed), found.gone) == (["a.py", "src/b.py"], [])
-    assert space.counters.mtime_misses == 2
-
-
-def test_workspace_files_with_the_same_stat_are_not_read_again(
-    space: Workspace,
-) -> None:
-    found = space.compare(known(space), limit=10)
-    assert (found.changed, found.gone) == ([], [])
-    assert (space.counters.mtime_hits, space.counters.mtime_misses) == (2, 0)
-
-
-def test_workspace_reports_changed_and_removed_files(space: Workspace) -> None:
-    before = known(space)
-    (space.root / "a.py").write_text("longer")
-    (space.root / "src" / "b.py").unlink()
-    found = space.compare(before, limit=10)
-    assert (found.changed, found.gone) == (["a.py"], ["src/b.py"])
-
-
-def test_workspace_file_that_a_new_rule_ignores_is_removed(space: Workspace) -> None:
-    before = known(space)
-    (space.root / ".gitignore").touch()
-    space.rules = rules(gitignore="src/\n")
-    assert space.compare(before, limit=10).gone == ["src/b.py"]
-
-
-def test_workspace_file_limit(
-    space: Workspace,
-) -> None:
-    assert len(space.compare({}, limit=2).changed) == 2
-    with pytest.raises(TooManyFiles):
-        space.compare({}, limit=1)
-
-
-def test_workspace_scan_can_be_cancelled(space: Workspace) -> None:
-    space.stop()
-    with pytest.raises(Stopped):
-        space.compare({}, limit=10)
-
-
-def test_workspace_folder_that_is_gone_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(Unreadable):
-        Workspace(1, tmp_path / "none", rules()).compare({}, limit=10)
 
 
 def test_workspace_members_come_change_and_go(space: Workspace) -> None:
@@ -105,18 +51,6 @@ def test_workspace_members_come_change_and_go(space: Workspace) -> None:
     assert sorted(space.paths()) == ["a.py", "src/c.py"]
 
 
-def test_workspace_member_sets_have_names_of_their_own(space: Workspace) -> None:
-    names = [space.members()[0]]
-    space.load({"a": 1})
-    names.append(space.members()[0])
-    space.set_member("a", 2)
-    names.append(space.members()[0])
-    space.drop_members(["a"])
-    names.append(space.members()[0])
-    assert len(set(names)) == 4
-    assert space.members() == (names[-1], frozenset())
-
-
 def test_several_workspaces_are_one_view(tmp_path: Path) -> None:
     one, two = (Workspace(n, tmp_path, rules()) for n in (1, 2))
     one.load({"a": 1, "b": 2})
@@ -127,14 +61,6 @@ def test_several_workspaces_are_one_view(tmp_path: Path) -> None:
     assert both.key != total_view([one], 7).key
     assert total_view([one], 7).ids == {1, 2}
     assert total_view([], 7).ids == frozenset()
-
-
-def test_workspace_progress_has_files_and_share(space: Workspace) -> None:
-    space.load({"a.py": 1, "b.bin": None})
-    space.status.add_queued(2)
-    space.status.begin_indexing()
-    space.status.finish_one()
-    assert space.progress == Progress(str(space.root), Phase.INDEXING, 50.0, 2, 1)
 
 
 @pytest.mark.parametrize(
@@ -169,22 +95,88 @@ def test_workspace_ignores_events_of_ignored_files() -> None:
     assert not any(is_wanted(given, path) for path in unwanted)
 
 
-def test_workspace_counts_files_up_and_down(
-    space: Workspace,
+# The status of a workspace: phases, shares, and what users are told
+
+
+@pytest.fixture
+def status() -> WorkspaceStatus:
+    return WorkspaceStatus(Path("/project"))
+
+
+def test_workspace_status_note_says_everything_that_is_wrong(
+    status: WorkspaceStatus,
 ) -> None:
-    space.load({"a.py": 1, "picture.png": None})
-    assert space.file_count == 2
-    space.expect(["a.py", "b.py"])
-    assert space.file_count == 3
-    space.set_member("b.py", 5)
-    space.set_member("a.py", None)
-    assert (space.file_count, space.paths()) == (3, ["b.py"])
-    space.drop_members(["picture.png", "b.py"])
-    assert space.file_count == 1
+    assert status.note == ""
+    status.lose_folder()
+    status.report_watching("it is not watched")
+    assert "its folder is gone" in status.note
+    assert "it is not watched" in status.note
+    assert (status.phase, status.percentage) == (Phase.GONE, 0.0)
+    status.clear_trouble()
+    assert status.note == "it is not watched"
+    status.report_watching("")
+    status.report_failure(OSError("no"))
+    assert status.note == "could not be synchronised: no"
 
 
-def test_workspace_compares_only_some_folders(space: Workspace) -> None:
-    entered: list[str] = []
-    found = space.compare({}, limit=10, tops={"src"}, entering=entered.append)
-    assert found == (["src/b.py"], [])
-    assert entered == ["src"]
+# Files of workspaces are held when a client asks for them, if unchanged
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "root" / "src").mkdir(parents=True)
+    return tmp_path / "root"
+
+
+@pytest.fixture
+def store(tmp_path: Path, root: Path) -> Iterator[Store]:
+    store = open_store(tmp_path)
+    sql = "INSERT INTO workspace(id, root) VALUES(1, 'x'), (2, 'y')"
+    store.change(lambda db: db.execute(sql)).result()
+    yield store
+    store.close()
+
+
+def follow(store: Store, root: Path, path: str, content: str) -> int:
+    """Write a file and index it as one of workspace 1."""
+    (root / path).write_bytes(content.encode())
+    chunk = words(path, "word")
+    prepared = Prepared(
+        upload(path, content).name, 1, None, chunk.spans, chunk.documents, path
+    )
+    store.put([of_file(path, prepared)])
+    store.flush()
+    with store.reading() as db:
+        return find_known(db, [prepared.name])[prepared.name].id
+
+
+def test_adopted_file_is_held_if_it_did_not_change(store: Store, root: Path) -> None:
+    same = follow(store, root, "src/a.py", "content")
+    changed = follow(store, root, "src/b.py", "content")
+    gone = follow(store, root, "src/c.py", "content")
+    link = follow(store, root, "src/d.py", "content")
+    (root / "src/b.py").write_text("another")
+    (root / "src/c.py").unlink()
+    (root / "src/d.py").unlink()
+    (root / "src/d.py").symlink_to(root / "src/a.py")
+    assert adopt(store, {1: root}, [same, changed, gone, link, 99]) == {same}
+    assert store.content(same) == b"content"
+    assert store.content(changed) is None
+
+
+def test_adopted_blob_that_went_meanwhile_is_not_held(store: Store, root: Path) -> None:
+    class Dropping(Store):
+        """The file is dropped after it was looked for, before it is kept."""
+
+        def __init__(self) -> None:
+            self.__dict__ = store.__dict__
+
+        def change(self, work):  # type: ignore[no-untyped-def]
+            self.writing(self.batches.drop_files, 1, ["a.py"])
+            return super().change(work)
+
+    blob_id = follow(store, root, "a.py", "content")
+    assert adopt(Dropping(), {1: root}, [blob_id]) == set()
+    store.flush()
+    with store.reading() as db:
+        assert db.execute("SELECT count(*) FROM content").fetchone() == (0,)

@@ -4,19 +4,18 @@ import re
 import unicodedata
 from importlib import resources
 from pathlib import Path
-from zipfile import ZipFile
+from typing import NamedTuple
 
 import pytest
 
+from byok.search.index.parse.tokens import path_terms, stem, words
 from byok.search.retrieval.foreign.words import (
     LANGUAGES,
-    load_table,
     normalize,
     read_entries,
+    read_foreign,
     simplified_forms,
-    stemmer,
 )
-from tests.fakes.wheel import build_wheel
 
 _FOLDER = resources.files("byok.search.retrieval.foreign") / "term_tables"
 _TABLES = sorted(file.name for file in _FOLDER.iterdir() if file.name.endswith(".tsv"))
@@ -66,28 +65,9 @@ def test_table_has_enough_terms(name: str, least: int) -> None:
     assert sum(1 for line in _lines(name) if not line.endswith("\t")) >= least
 
 
-def test_tables_are_in_the_wheel(tmp_path: Path) -> None:
-    with ZipFile(build_wheel(tmp_path)) as wheel:
-        packed = {Path(name).name for name in wheel.namelist() if "term_tables" in name}
-    assert packed == {*_TABLES, "simplified.txt"}
-
-
-def test_entries_skip_comments_and_lines_without_a_tab() -> None:
-    text = "# a\tb\nroute\trouter\nbroken\n如何\t\n"
-    assert read_entries(text) == {"route": "router", "如何": ""}
-
-
-def test_table_of_an_unknown_language_is_empty() -> None:
-    assert load_table("xx").entries == {}
-
-
 def test_traditional_characters_become_simplified() -> None:
     assert "請求註冊資料庫連線".translate(simplified_forms()) == "请求注册资料库连线"
     assert "请求".translate(simplified_forms()) == "请求"
-
-
-def test_stems_join_forms_of_a_word() -> None:
-    assert stemmer("ru")("маршруты") == stemmer("ru")("маршрутов")
 
 
 @pytest.mark.parametrize(
@@ -102,3 +82,75 @@ def test_stems_join_forms_of_a_word() -> None:
 )
 def test_text_is_normalised_and_cut(text: str, expected: str) -> None:
     assert normalize(text, 4) == expected
+
+
+# The tables translate questions that developers ask
+
+
+_LANGUAGES = ("ja", "ko", "ru", "es", "pt", "de", "fr")
+
+
+_SPACED = ("ru", "es", "pt", "de", "fr")
+
+
+_QUESTIONS = Path(__file__).parent / "data" / "questions.tsv"
+
+
+def _rows(language: str) -> dict[str, str]:
+    return read_entries((_FOLDER / f"{language}.tsv").read_text("utf-8"))
+
+
+class _Question(NamedTuple):
+    language: str
+    repository: str
+    text: str
+    paths: str
+    english: str
+
+
+def _questions() -> list[_Question]:
+    lines = _QUESTIONS.read_text("utf-8").splitlines()
+    return [_Question(*line.split("\t")) for line in lines]
+
+
+@pytest.mark.parametrize("question", _questions(), ids=lambda given: given.text)
+def test_two_words_of_a_question_are_translated(question: _Question) -> None:
+    foreign = read_foreign(words(question.text))
+    found = {stem(word) for word in foreign.english}
+    wanted = {stem(word) for word in words(question.english.lower())}
+    for path in question.paths.split():
+        wanted.update(path_terms(path))
+    assert len(found & wanted) >= 2
+
+
+@pytest.mark.parametrize("language", _LANGUAGES)
+def test_every_language_is_asked_in(language: str) -> None:
+    asked = [given for given in _questions() if given.language == language]
+    assert len(asked) >= 10
+    assert len({given.repository for given in asked}) >= 3
+
+
+@pytest.mark.parametrize("language", _SPACED)
+def test_terms_are_words_as_questions_are_read(language: str) -> None:
+    terms = _rows(language)
+    assert [term for term in terms if " ".join(words(term)) != term] == []
+
+
+# German has such terms, for compounds: "Serverantwort" is an answer of a server.
+@pytest.mark.parametrize("language", sorted({*_LANGUAGES} - {"de"}))
+def test_no_term_is_its_own_translation(language: str) -> None:
+    terms = _rows(language)
+    assert [term for term in terms if term in terms[term].split()] == []
+
+
+@pytest.mark.parametrize(
+    ("word", "english"),
+    [
+        ("Logdateien", {"log", "file"}),
+        ("Serverantwort", {"server", "response"}),
+        ("Knotentyp", {"node", "type"}),
+        ("Verbindungsfehlermeldung", {"connection", "error", "message"}),
+    ],
+)
+def test_german_compounds_are_their_parts(word: str, english: set[str]) -> None:
+    assert english <= read_foreign(["wie", "wird", word]).english.keys()

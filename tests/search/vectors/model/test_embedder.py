@@ -12,6 +12,7 @@ from byok.core.errors import (
     ByokError,
     NotAllowed,
     NotReady,
+    RefusalKind,
     UpstreamError,
     UpstreamGarbled,
     UpstreamRefused,
@@ -21,8 +22,12 @@ from byok.core.errors import (
 from byok.core.redact import Redactor
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.search.vectors.consent import Consent
-from byok.search.vectors.model.embedder import PROBE, ModelEmbedder, Rest
-from byok.search.vectors.model.prefixes import Prefixes
+from byok.search.vectors.model.embedder import PROBE, ModelEmbedder, Priority, Rest
+from byok.search.vectors.model.prefixes import (
+    Prefixes,
+    dollars_per_million,
+    prefixes_of,
+)
 from byok.search.vectors.types import SpaceName
 from byok.upstream.client import HttpUpstream
 from byok.upstream.embeddings import EmbeddingModel
@@ -30,7 +35,7 @@ from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports
 from tests.fakes.asker import PATIENT, Key
 from tests.fakes.embedding_server import EmbeddingServer, vector_of
-from tests.fakes.upstream import dead_url
+from tests.fakes.patience import PATIENCE
 
 KEY = "sk-secret-of-the-test-0123456789"
 PREFIXES = Prefixes("doc: ", "ask: ")
@@ -132,35 +137,6 @@ async def test_code_and_questions_have_prefixes_of_their_own(
     assert server.texts == ["doc: " + PROBE, "doc: red fox", "doc: blue", "ask: where?"]
 
 
-async def test_vectors_have_the_length_one(
-    transports: Transports, server: EmbeddingServer
-) -> None:
-    async def ask(texts: Sequence[str]) -> list[list[float]]:
-        return [[3e38, -3e38, 0.0], [1e-38, 0.0, 0.0]][: len(texts)]
-
-    embedder = ModelEmbedder(
-        ask, host="", model="", recipe="", prefixes=Prefixes(),
-        may_send=allow, redact=str,
-    )  # fmt: skip
-    rows = await embedder.embed_documents(["a", "b"])
-    assert np.linalg.norm(rows, axis=1) == pytest.approx([1, 1])
-    assert np.linalg.norm(await embedder.embed_question("a")) == pytest.approx(1)
-
-
-async def test_no_texts_are_no_request_but_the_probe(
-    bench: Bench, server: EmbeddingServer
-) -> None:
-    assert (await bench.embedder.embed_documents([])).shape == (0, 8)
-    assert server.sizes == [1]
-
-
-async def test_batches_have_64_texts(bench: Bench, server: EmbeddingServer) -> None:
-    texts = many(150)
-    rows = await bench.embedder.embed_documents(texts)
-    assert server.sizes == [1, 64, 64, 22]
-    assert rows == wanted(["doc: " + text for text in texts])
-
-
 async def test_texts_with_halves_of_emoji_and_of_a_mebibyte_are_embedded(
     bench: Bench, server: EmbeddingServer
 ) -> None:
@@ -216,15 +192,6 @@ async def test_a_model_that_refuses_everything_is_not_asked_for_every_text(
         await bench.embedder.embed_question("where?")
 
 
-async def test_a_model_that_does_not_exist_is_told(
-    bench: Bench, server: EmbeddingServer
-) -> None:
-    server.model = "another"
-    with pytest.raises(UpstreamRefused, match="does not exist"):
-        await bench.embedder.embed_documents(many(64))
-    assert len(server.requests) == 1
-
-
 # What fails
 
 
@@ -273,25 +240,6 @@ async def test_faults_are_told_and_questions_are_not_sent_into_them(
     assert (await bench.embedder.embed_question("where?")).shape == (8,)
 
 
-async def test_a_wait_is_as_long_as_the_upstream_asks_for(
-    bench: Bench, server: EmbeddingServer
-) -> None:
-    server.faults = ["429 for a minute"]
-    with pytest.raises(UpstreamRefused):
-        await bench.embedder.embed_documents(many(3))
-    await bench.embedder.embed_documents(many(3))
-    assert bench.slept == [60]
-
-
-@pytest.mark.case("F47")
-async def test_a_server_that_is_down_is_told(transports: Transports) -> None:
-    bench = Bench(transports, dead_url())
-    with pytest.raises(UpstreamUnreachable):
-        await bench.embedder.probe()
-    with pytest.raises(NotReady, match="nothing answers"):
-        await bench.embedder.embed_question("where?")
-
-
 @pytest.mark.case("F47")
 async def test_a_slow_model_gets_fewer_texts_and_three_tries(
     transports: Transports, server: EmbeddingServer
@@ -331,21 +279,6 @@ async def test_a_model_that_was_replaced_is_noticed_by_its_dimensions(
     assert (await bench.embedder.embed_documents(many(2))).shape == (2, 16)
 
 
-async def test_a_cancelled_fill_leaves_room_for_the_next(
-    bench: Bench, server: EmbeddingServer
-) -> None:
-    await bench.embedder.probe()
-    server.gate.clear()
-    server.reached.clear()
-    filling = asyncio.ensure_future(bench.embedder.embed_documents(many(3)))
-    await server.reached.wait()
-    filling.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await filling
-    server.gate.set()
-    assert (await bench.embedder.embed_documents(many(3))).shape == (3, 8)
-
-
 # Who is first
 
 
@@ -366,22 +299,7 @@ async def test_a_question_overtakes_code(bench: Bench, server: EmbeddingServer) 
     assert server.sizes == [64, 1, 64, 64, 64]
 
 
-async def test_code_of_several_callers_is_sent_one_request_at_a_time(
-    bench: Bench, server: EmbeddingServer
-) -> None:
-    server.seconds = 0.01
-    await asyncio.gather(*(bench.embedder.embed_documents(many(70)) for _ in range(4)))
-    assert server.most_open == 1
-
-
 # What leaves
-
-
-async def test_no_half_of_a_secret_is_left_where_a_question_is_cut(
-    bench: Bench, server: EmbeddingServer
-) -> None:
-    await bench.embedder.embed_question("x" * 990 + KEY)
-    assert KEY[:8] not in server.texts[-1]
 
 
 @pytest.mark.case("B124")
@@ -413,24 +331,6 @@ async def test_without_consent_nobody_is_even_connected_to(
 
 
 @pytest.mark.case("B124")
-async def test_consent_that_is_withdrawn_stops_the_next_batch(
-    transports: Transports, server: EmbeddingServer
-) -> None:
-    left = 3  # requests
-
-    def may_send() -> None:
-        nonlocal left
-        if not left:
-            raise NotAllowed("No more.")
-        left -= 1
-
-    bench = Bench(transports, server.url, may_send=may_send)
-    with pytest.raises(NotAllowed):
-        await bench.embedder.embed_documents(many(640))
-    assert server.sizes == [1, 64, 64]
-
-
-@pytest.mark.case("B124")
 async def test_keys_are_in_no_text_no_error_and_no_log(
     bench: Bench, server: EmbeddingServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -457,3 +357,190 @@ async def test_keys_are_in_no_text_no_error_and_no_log(
     assert "Incorrect API key" in said
     assert KEY not in said
     assert KEY not in caplog.text
+
+
+# Questions come before code, and a model that failed is left alone for a while
+
+
+GONE = UpstreamUnreachable("it is gone.", upstream="box", hint="Start it.")
+
+
+NO_KEY = UpstreamRefused("no key.", kind=RefusalKind.AUTH)
+
+
+async def test_code_waits_for_questions_and_for_other_code() -> None:
+    priority, order = Priority(), list[str]()
+
+    async def fill(name: str) -> None:
+        async with priority.filling():
+            order.append(name)
+
+    async with priority.question():
+        first = asyncio.ensure_future(fill("first"))
+        second = asyncio.ensure_future(fill("second"))
+        await asyncio.sleep(0)
+        async with priority.question():
+            order.append("question")
+        await asyncio.sleep(0)
+        order.append("answered")
+    await asyncio.gather(first, second)
+    assert order == ["question", "answered", "first", "second"]
+
+
+async def test_endless_questions_do_not_stop_code() -> None:
+    priority = Priority(patience=0.01)
+    async with priority.question(), asyncio.timeout(PATIENCE), priority.filling():
+        pass
+
+
+class Clock:
+    """A clock that moves on when somebody sleeps."""
+
+    def __init__(self, luck: float = 1.0) -> None:
+        self.now = 100.0
+        self.luck = luck
+        self.rest = Rest(clock=lambda: self.now, sleep=self._sleep, luck=self._luck)
+
+    async def _sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def _luck(self) -> float:
+        return self.luck
+
+
+def lengths(rest: Rest, cause: UpstreamUnreachable | UpstreamRefused) -> list[float]:
+    found = []
+    for _ in range(9):
+        rest.begin(cause)
+        found.append(rest.seconds)
+    return found
+
+
+def test_rests_grow_to_a_minute() -> None:
+    assert lengths(Clock().rest, GONE) == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    assert lengths(Clock(luck=0).rest, GONE)[:3] == [0.5, 1, 2]
+
+
+def test_what_a_user_must_mend_is_tried_less_often() -> None:
+    assert lengths(Clock().rest, NO_KEY) == [10, 20, 40, 80, 160, 300, 300, 300, 300]
+
+
+@pytest.mark.parametrize(
+    ("asked", "rests"), [(None, 1), (0.1, 1), (60, 60), (9e9, 600)]
+)
+def test_a_rest_is_as_long_as_the_upstream_asks_for(
+    asked: float | None, rests: float
+) -> None:
+    rest = Clock().rest
+    rest.begin(
+        UpstreamRefused(
+            "no.", kind=RefusalKind.RATE_LIMIT, retry_after=asked, retryable=True
+        )
+    )
+    assert rest.seconds == rests
+
+
+async def test_a_rest_is_over_when_it_was_waited_for() -> None:
+    clock = Clock()
+    clock.rest.check()
+    clock.rest.begin(GONE)
+    with pytest.raises(NotReady, match="box: it is gone") as caught:
+        clock.rest.check()
+    assert caught.value.hint == "Start it."
+    await clock.rest.wait()
+    assert clock.now == 101
+    clock.rest.check()
+
+
+# What is put before texts, by the model's name
+
+
+NONE = Prefixes()
+
+
+@pytest.mark.parametrize(
+    ("model", "document", "query"),
+    [
+        ("nomic-embed-text", "search_document: ", "search_query: "),
+        ("nomic-embed-text:v1.5", "search_document: ", "search_query: "),
+        ("nomic-ai/nomic-embed-text-v2-moe", "search_document: ", "search_query: "),
+        ("text-embedding-nomic-embed-text-v1.5", "search_document: ", "search_query: "),
+        ("intfloat/multilingual-e5-large", "passage: ", "query: "),
+        ("e5-small-v2", "passage: ", "query: "),
+        (
+            "embeddinggemma:300m",
+            "title: none | text: ",
+            "task: code retrieval | query: ",
+        ),
+        ("snowflake-arctic-embed2", "", "query: "),
+        ("Snowflake/snowflake-arctic-embed-l-v2.0", "", "query: "),
+    ],
+)
+def test_models_get_what_their_makers_say(
+    model: str, document: str, query: str
+) -> None:
+    assert prefixes_of(model) == (document, query)
+
+
+@pytest.mark.parametrize(
+    ("model", "begin"),
+    [
+        ("BAAI/bge-small-en-v1.5", "Represent this sentence"),
+        ("bge-large", "Represent this sentence"),
+        ("BAAI/bge-large-zh-v1.5", "为这个句子"),
+        ("mxbai-embed-large", "Represent this sentence"),
+        ("snowflake-arctic-embed:110m", "Represent this sentence"),
+        ("nomic-embed-code", "Represent this query"),
+        ("Qwen/Qwen3-Embedding-0.6B", "Instruct: "),
+        ("qwen3-embedding:8b", "Instruct: "),
+        ("intfloat/multilingual-e5-large-instruct", "Instruct: "),
+        ("intfloat/e5-mistral-7b-instruct", "Instruct: "),
+    ],
+)
+def test_some_models_want_words_before_questions_only(model: str, begin: str) -> None:
+    document, query = prefixes_of(model)
+    assert document == ""
+    assert query.startswith(begin)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        *("text-embedding-3-small", "mistral-embed", "codestral-embed", "bge-m3"),
+        *(
+            "all-minilm:l6-v2",
+            "voyage-code-3",
+            "gte-large",
+            "jina-embeddings-v2-base-code",
+        ),
+        *("granite-embedding:278m", "", "the5-star"),
+    ],
+)
+def test_other_models_take_texts_as_they_are(model: str) -> None:
+    assert prefixes_of(model) == NONE
+
+
+def test_the_user_s_own_words_replace_those_that_are_known() -> None:
+    assert prefixes_of("nomic-embed-text", "", "q ") == ("", "q ")
+    assert prefixes_of("nomic-embed-text", None, "") == ("search_document: ", "")
+    assert prefixes_of("mine", "d ") == ("d ", "")
+
+
+# Prices belong to a vendor's own address
+
+
+@pytest.mark.parametrize(
+    ("host", "model", "dollars"),
+    [
+        ("api.openai.com:443", "text-embedding-3-small", 0.02),
+        ("api.openai.com", "text-embedding-3-large", 0.13),
+        ("generativelanguage.googleapis.com:443", "models/gemini-embedding-001", 0.15),
+        ("api.openai.com:443", "unknown", None),
+        ("gateway.example:443", "text-embedding-3-small", None),
+        ("", "", None),
+    ],
+)
+def test_prices_are_known_by_host_and_model(
+    host: str, model: str, dollars: float | None
+) -> None:
+    assert dollars_per_million(host, model) == dollars

@@ -117,25 +117,6 @@ def test_a_blob_that_is_another_one_now_is_listed_no_more(
         assert listings.count(db, "1", 1) == (0, 0)
 
 
-def test_blobs_that_are_not_indexed_yet_wait_for_that(
-    connection: VectorDatabase, rows: Rows
-) -> None:
-    rows.add("a.py")
-    rows.run(f"UPDATE blob SET state = {TO_INDEX}")
-    assert look(connection) == 0
-    rows.run("UPDATE blob SET state = 1")
-    assert look(connection) == 1
-
-
-def test_chunks_of_blobs_that_were_not_read_are_estimated(
-    connection: VectorDatabase, rows: Rows
-) -> None:
-    rows.add("a.py", "b.md", chunks=7)
-    look(connection)
-    with connection.reading() as db:
-        assert listings.count(db, "1", 1) == (7, 0)
-
-
 def test_blobs_without_chunks_are_looked_at_again(
     connection: VectorDatabase, rows: Rows
 ) -> None:
@@ -147,9 +128,3 @@ def test_blobs_without_chunks_are_looked_at_again(
     assert look(connection) == 1
     assert planned(connection) == [code]
     assert doc != code
-
-
-def test_progress_is_a_share() -> None:
-    assert listings.FillProgress(0, 0, 0).share == 1
-    assert listings.FillProgress(200, 90, 10).share == 0.5
-    assert listings.FillProgress(10, 20, 0).share == 1

@@ -8,9 +8,15 @@ import pytest
 
 from byok.search.index.store.chunk_index import ChunkScore, View
 from byok.search.vectors.store.matrix import Columns, Matrix
-from byok.search.vectors.store.quantise import quantise, restore
+from byok.search.vectors.store.quantise import (
+    cosine,
+    normalise,
+    quantise,
+    restore,
+)
 from byok.search.vectors.store.rows_file import BLOCK, RowsFile
 from tests.fakes.stores import view
+from tests.fakes.vectors import vectors
 
 COUNT = 2 * BLOCK + 700
 
@@ -75,13 +81,6 @@ def test_matrix_finds_what_a_plain_comparison_finds(
     check(matrix, reference, View("other", frozenset(range(1, 9)), 0), limit=3)
 
 
-def test_matrix_of_nothing_finds_nothing(reference: Reference) -> None:
-    matrix = Matrix()
-    assert matrix.near(reference.question, view(1), [1], 100) == ([], {})
-    matrix.load(reference.columns(), reference.file.blocks)
-    assert matrix.near(reference.question, view(10**12), [], 100) == ([], {})
-
-
 def test_matrix_grows_and_a_known_view_grows_with_it(reference: Reference) -> None:
     matrix = Matrix()
     everything = View("all", frozenset(reference.blob.tolist()), 0)
@@ -105,3 +104,30 @@ def test_matrix_forgets_blobs_and_takes_them_again(reference: Reference) -> None
     assert found.best == {}
     matrix.add(reference.columns(5, 10), reference.file.blocks)
     check(matrix, reference, some)
+
+
+# Vectors as 8-bit numbers keep their direction; what has none is told
+
+
+@pytest.mark.parametrize("length", [1.0, 1e-6, 1e6], ids=str)
+def test_a_vector_keeps_its_direction_whatever_its_length(length: float) -> None:
+    before = vectors([str(n) for n in range(50)], 384) * np.float32(length)
+    rows = quantise(before)
+    after = restore(rows.numbers, rows.scales)
+    assert rows.usable.all()
+    assert np.linalg.norm(after, axis=1) == pytest.approx(1, abs=1e-5)
+    for one, other in zip(before, after, strict=True):
+        assert cosine(one, other) > 0.999
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf], ids=str)
+def test_vectors_that_are_no_direction_are_told(bad: float) -> None:
+    rows = vectors(["a", "b", "c"])
+    rows[0] = 0
+    rows[1, 3] = bad
+    made = quantise(rows)
+    assert made.usable.tolist() == [False, False, True]
+    assert not made.numbers[:2].any()
+    assert np.isfinite(made.scales).all()
+    assert normalise(rows[0]) is None
+    assert normalise(rows[1]) is None

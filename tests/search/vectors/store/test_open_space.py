@@ -8,7 +8,7 @@ import pytest
 
 from byok.core.errors import IndexFailed
 from byok.search.vectors.recipe import is_embedded
-from byok.search.vectors.store.open_space import path_of, remove_files, size_of
+from byok.search.vectors.store.open_space import path_of, remove_files
 from byok.search.vectors.store.rows_file import BLOCK
 from byok.search.vectors.store.store import VectorStore
 from tests.fakes.stores import view
@@ -151,9 +151,3 @@ def test_only_files_of_spaces_that_are_gone_are_removed(tmp_path: Path) -> None:
     remove_files(tmp_path, [2])
     names = sorted(file.name for file in tmp_path.iterdir())
     assert names == ["other.rows", "space-2.rows", "space-3.rows"]
-
-
-def test_the_size_is_that_of_database_and_files(filled: Filled) -> None:
-    size = size_of(filled.path, filled.rows.parent)
-    assert size > len(TEXTS) * 16 * 2
-    assert size == filled.store.bytes

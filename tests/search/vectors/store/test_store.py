@@ -1,6 +1,5 @@
 """The store of vectors: what is put is found, and survives."""
 
-import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -12,8 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from byok.core.errors import ConfigError, DiskFull, IndexFailed
+from byok.core.errors import DiskFull, IndexFailed
 from byok.search.vectors.recipe import is_embedded
+from byok.search.vectors.store import spaces
+from byok.search.vectors.store.database import VectorDatabase
 from byok.search.vectors.store.spaces import Space
 from byok.search.vectors.store.store import VectorStore
 from tests.fakes.disk import fill as fill_disk
@@ -79,14 +80,6 @@ def test_chunks_that_share_a_text_share_a_vector(
     assert store.progress(space) == (3, 2, 0)
 
 
-def test_vectors_are_put_once(store: VectorStore, rows: Rows) -> None:
-    space, _ = fill(store, rows, "alpha")
-    assert store.put(space, keys("alpha"), vectors(["other"])) == []
-    found = store.vectors_of(space, keys("alpha"))[keys("alpha")[0]]
-    assert found == pytest.approx(vector("alpha"), abs=0.02)
-    assert store.progress(space).embedded == 1
-
-
 def test_a_vector_that_is_no_direction_counts_as_refused(
     store: VectorStore, rows: Rows
 ) -> None:
@@ -100,19 +93,6 @@ def test_a_vector_that_is_no_direction_counts_as_refused(
     assert store.put(space, texts, some) == [texts[0], texts[2]]
     assert store.progress(space) == (3, 1, 2)
     assert store.plan_missing(space) == []
-
-
-@pytest.mark.parametrize(
-    "question",
-    [np.zeros(16), np.full(16, np.nan), np.ones(8), np.ones((2, 16))],
-    ids=["zero", "nan", "short", "two"],
-)
-def test_a_question_without_direction_finds_nothing(
-    store: VectorStore, rows: Rows, question: np.ndarray
-) -> None:
-    space, ids = fill(store, rows, "alpha")
-    found = store.near(space, question.astype(np.float32), view(*ids), ids)
-    assert found == ([], {})
 
 
 @pytest.mark.case("B128")
@@ -131,15 +111,6 @@ def test_ids_of_a_replaced_index_find_nothing(tmp_path: Path, rows: Rows) -> Non
     found = store.near(space, vector("beta"), view(*ids))
     assert [hit.blob_id for hit in found.nearest] == [ids[0]]
     store.close()
-
-
-def test_a_blob_that_is_gone_is_found_no_more(store: VectorStore, rows: Rows) -> None:
-    space, ids = fill(store, rows, "alpha", "beta")
-    rows.run("DELETE FROM blob WHERE id = ?", ids[0])
-    store.look(SPACE.recipe, is_embedded)
-    found = store.near(space, vector("alpha"), view(*ids), ids)
-    assert found.best.keys() == {ids[1]}
-    assert store.progress(space) == (1, 1, 0)
 
 
 def test_the_newest_ready_space_answers(store: VectorStore, rows: Rows) -> None:
@@ -202,16 +173,6 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
         store.close()
 
 
-@pytest.mark.case("B128")
-@pytest.mark.skipif(os.name != "posix", reason="links of POSIX")
-def test_a_folder_that_is_a_link_is_refused(tmp_path: Path, rows: Rows) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "vectors").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(ConfigError, match="link"):
-        VectorStore(tmp_path / "vectors.db", rows.path)
-    assert list((tmp_path / "elsewhere").iterdir()) == []
-
-
 def test_searching_while_filling_sees_whole_batches(
     store: VectorStore, rows: Rows
 ) -> None:
@@ -259,14 +220,6 @@ def test_vectors_of_a_model_that_came_back_are_not_taken_for_anothers(
     assert store.vectors_of(space, keys("alpha", "beta")).keys() == {*keys("alpha")}
 
 
-def test_a_file_of_rows_that_is_closed_meanwhile_is_opened_again(
-    store: VectorStore, rows: Rows
-) -> None:
-    space, ids = fill(store, rows, "alpha", "beta")
-    store.open_space(space).close()  # as by a thread that drops vectors
-    assert len(store.near(space, vector("alpha"), view(*ids)).nearest) == 2
-
-
 @pytest.mark.parametrize(
     "harm",
     [
@@ -286,3 +239,66 @@ def test_rows_that_byok_never_wrote_are_an_error_of_byok(
         VectorStore(tmp_path / "vectors.db", rows.path).near(
             space, vector("alpha"), view(*ids)
         )
+
+
+# Spaces: a model is known by its name and by its vector of the probe text
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[VectorDatabase]:
+    made = VectorDatabase(tmp_path / "vectors.db", Rows(tmp_path / "data.db").path)
+    yield made
+    made.close()
+
+
+def test_a_space_is_found_by_name_and_probe(connection: VectorDatabase) -> None:
+    with connection.writing() as db:
+        made = spaces.make_space(db, SPACE, probe())
+        noisy = probe() + np.float32(0.002) * probe("other")
+        assert spaces.find_space(db, SPACE, noisy) == made
+        assert spaces.find_space(db, SPACE, probe("other")) is None
+        assert spaces.find_space(db, SPACE, probe() * np.nan) is None
+        assert spaces.find_space(db, replace(SPACE, recipe="2"), probe()) is None
+        assert np.allclose(spaces.all_spaces(db)[0].probe, probe())
+
+
+@pytest.mark.parametrize(
+    ("change", "answers"),
+    [
+        ({}, True),
+        ({"recipe": "2"}, True),
+        ({"document_prefix": "code: "}, True),
+        ({"query_prefix": "question: "}, False),
+        ({"dimensions": 8}, False),
+        ({"model": "other"}, False),
+    ],
+    ids=str,
+)
+def test_questions_of_another_recipe_can_be_compared(
+    change: dict[str, object], answers: bool
+) -> None:
+    space = spaces.Space(1, SPACE, probe(), is_ready=True)
+    name = replace(SPACE, **change)  # type: ignore[arg-type]
+    other = spaces.Space(2, name, probe(), is_ready=False)
+    assert other.answers(space) is answers
+
+
+def test_only_vectors_since_the_last_good_probe_are_dropped(
+    connection: VectorDatabase,
+) -> None:
+    def add(place: int, turn: int) -> None:
+        first = (space.id << 32) + place
+        values = (first, space.id, place, turn)
+        db.execute("INSERT INTO vector VALUES(?, ?, ?, ?, 1.0, 0, x'')", values)
+        db.execute("UPDATE space SET turn = ?", (turn,))
+
+    with connection.writing() as db:
+        space = spaces.make_space(db, SPACE, probe())
+        add(0, 1)
+        add(1, 2)
+        spaces.note_good_probe(db, space)
+        add(2, 3)
+        add(3, 4)
+        assert spaces.drop_unchecked(db, space) == 2
+        found = db.execute("SELECT turn FROM vector ORDER BY turn").fetchall()
+        assert found == [(1,), (2,)]

@@ -89,17 +89,3 @@ def test_a_refused_text_is_tried_again_after_a_month(
     assert count(connection, "refused") == 1
     tidy_all(connection, 131)
     assert count(connection, "refused") == 0
-
-
-def test_listings_of_an_old_recipe_go_with_its_space(
-    connection: VectorDatabase,
-) -> None:
-    fill(connection, 1)
-    with connection.writing() as db:
-        db.execute(
-            "INSERT INTO listing VALUES('0', 1, x'', 1, 1, 1), ('1', 1, x'', 1, 1, 1)"
-        )
-        db.execute("INSERT INTO chunk VALUES('0', 1, 0, 1), ('1', 1, 0, 1)")
-    tidy_all(connection, 1)
-    assert count(connection, "listing") == 1
-    assert count(connection, "chunk") == 1

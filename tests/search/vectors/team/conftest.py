@@ -1,8 +1,7 @@
-"""A server for members of a team: a fake one, the client's own, a real one."""
+"""A server for members of a team: a fake one, and a real one."""
 
 import os
 import secrets
-import warnings
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -32,25 +31,14 @@ async def team(server: QdrantServer) -> AsyncIterator[Team]:
     await made.close()
 
 
-@pytest.fixture(params=["fake", "memory", "real"])
+@pytest.fixture(params=["fake", "real"])
 async def any_team(request: pytest.FixtureRequest) -> AsyncIterator[Team]:
-    """A team on the fake server, on the client's own store, and on a real server."""
-    from qdrant_client import AsyncQdrantClient
-
+    """A team on the fake server, and on a real one."""
     if request.param == "fake":
         async with QdrantServer() as running:
             made = Team(running.url)
             yield made
             await made.close()
-        return
-    if request.param == "memory":
-        client = AsyncQdrantClient(location=":memory:")
-        made = Team("memory", client)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Payload indexes have no effect")
-            warnings.filterwarnings("ignore", "Local mode performs exact")
-            yield made
-        await made.close()
         return
     if not (url := os.environ.get("QDRANT_URL", "")):
         pytest.skip("no real Qdrant server: set QDRANT_URL to one that may be written")
@@ -58,6 +46,8 @@ async def any_team(request: pytest.FixtureRequest) -> AsyncIterator[Team]:
     made.name = f"test-{secrets.token_hex(4)}"
     yield made
     await made.close()
+    from qdrant_client import AsyncQdrantClient
+
     client = AsyncQdrantClient(url=url)
     for one in (await client.get_collections()).collections:
         if one.name.startswith(f"byok_{made.name}_"):

@@ -1,10 +1,27 @@
 """What is asked of the server, judged by Qdrant's own description of its API."""
 
+import hashlib
+import math
+import uuid
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from qdrant_client import AsyncQdrantClient
 
+from byok.core.errors import ConfigError
+from byok.search.vectors.team.collection import (
+    PROBE_ID,
+    TeamNames,
+    check_score,
+    check_vector,
+    collection_name,
+    from_uuid,
+    is_team_name,
+    to_uuid,
+)
+from byok.search.vectors.types import SpaceName
 from tests.fakes.qdrant_members import SPACE, Team, embed, key
 from tests.fakes.qdrant_server import QdrantServer
 
@@ -76,23 +93,6 @@ async def test_a_collection_is_made_for_searches_within_repositories(
     assert stored.indexes == {"repo": {"type": "keyword", "is_tenant": True}}
 
 
-async def test_a_point_holds_a_vector_and_hashed_repositories(
-    server: QdrantServer, team: Team
-) -> None:
-    await use_everything(team)
-    [stored] = server.collections.values()
-    probe = stored.points.pop("00000000-0000-0000-0000-000000000001")
-    assert probe[1].keys() == {"check"}
-    for vector, payload in stored.points.values():
-        assert len(vector) == SPACE.dimensions
-        assert payload.keys() == {"repo"}
-        assert all(len(bytes.fromhex(name)) == 16 for name in payload["repo"])
-    assert sorted(len(p["repo"]) for _, p in stored.points.values())[-10:] == [
-        1,
-        *[2] * 9,
-    ]
-
-
 async def test_requests_are_bounded(server: QdrantServer, team: Team) -> None:
     """At most 256 ids to look at, and as many numbers as take 3 ms to read."""
     from dataclasses import replace
@@ -131,3 +131,108 @@ async def test_writers_who_begin_together_make_one_collection(
     assert hidden == 0
     assert (first.status.note, second.status.note) == ("", "")
     assert len(await first.fetch(KEYS)) == 6
+
+
+UNIT = [0.6, 0.8, 0.0]
+
+
+def test_a_good_vector_has_length_one() -> None:
+    vector = check_vector([0.58, 0.8, 0.01], 3)
+    assert vector is not None
+    assert vector.dtype == np.float32
+    assert float(np.linalg.norm(vector)) == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "received",
+    [
+        None,
+        "0.6,0.8,0",
+        {"indices": [0], "values": [1.0]},
+        [],
+        [0.6, 0.8],
+        [0.6, 0.8, 0.0, 0.0],
+        [UNIT, UNIT, UNIT],
+        ["0.6", "0.8", "0"],
+        [0.6, 0.8, None],
+        [0.0, 0.0, 0.0],
+        [6e30, 8e30, 0.0],
+        [1e308, 1e308, 1e308],
+        [10**400, 0, 0],
+        [math.nan, 0.6, 0.8],
+        [math.inf, 0.0, 0.0],
+        [-math.inf, math.inf, 0.0],
+        [1e-30, 0.0, 0.0],
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_a_poisoned_vector_is_left_out(received: Any) -> None:
+    assert check_vector(received, 3) is None
+
+
+def test_scores_stay_within_those_of_cosines() -> None:
+    scores = (0.5, 1, 7.0, -1e9, math.inf, 10**400)
+    assert [check_score(score) for score in scores] == [0.5, 1, 1, -1, 1, 1]
+    assert [check_score(score) for score in (math.nan, None, "1", [1])] == [None] * 4
+
+
+NOMIC = SpaceName("nomic-embed-text", 768, "1", "search_document: ", "search_query: ")
+
+
+SALT = "correct horse battery staple"
+
+
+def test_a_collection_is_named_by_team_and_space() -> None:
+    name = collection_name("platform", NOMIC)
+    assert name.startswith("byok_platform_")
+    assert len(name.rpartition("_")[2]) == 16
+    assert name == collection_name("platform", replace(NOMIC))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(NOMIC, model="nomic-embed-code"),
+        replace(NOMIC, dimensions=256),
+        replace(NOMIC, recipe="2"),
+        replace(NOMIC, document_prefix=""),
+        replace(NOMIC, query_prefix=""),
+        replace(NOMIC, recipe="1s", document_prefix="earch_document: "),
+        replace(NOMIC, model="\ud800"),
+    ],
+)
+def test_another_space_is_another_collection(other: SpaceName) -> None:
+    assert collection_name("platform", other) != collection_name("platform", NOMIC)
+
+
+@pytest.mark.parametrize(
+    ("name", "good"),
+    [
+        *[("platform", True), ("a", True), ("team-1_x", True), ("x" * 32, True)],
+        *[("", False), ("x" * 33, False), ("../x", False), ("Team", False)],
+        *[("a b", False), ("-a", False), ("é", False), ("a\n", False)],
+    ],
+)
+def test_team_names(name: str, good: bool) -> None:
+    assert is_team_name(name) is good
+
+
+def test_without_the_salt_a_known_text_is_not_found() -> None:
+    key = hashlib.sha256(b"text").digest()
+    name = TeamNames(SALT).point(key)
+    assert name != key[:16]
+    assert name != TeamNames(SALT + "!").point(key)
+
+
+@pytest.mark.parametrize("salt", ["", "x" * 15])
+def test_a_salt_that_could_be_guessed_is_refused(salt: str) -> None:
+    with pytest.raises(ConfigError, match="fewer than 16") as caught:
+        TeamNames(salt)
+    assert "openssl" in caught.value.hint
+
+
+def test_ids_of_points_are_uuids() -> None:
+    name = TeamNames(SALT).point(b"key")
+    assert str(uuid.UUID(bytes=name)) == to_uuid(name)
+    assert from_uuid(to_uuid(name)) == name
+    assert from_uuid(uuid.UUID(PROBE_ID)) == uuid.UUID(PROBE_ID).bytes

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.core.errors import ByokError, ConfigError, NotReady
+from byok.core.errors import ConfigError, NotReady
 from byok.search.vectors.consent import Consent
 from byok.search.vectors.service import EmbeddingPlan, EmbeddingService
 from byok.search.vectors.team.team_index import TeamIndex
@@ -101,45 +101,3 @@ async def test_without_the_server_a_member_embeds_by_itself(
         server.fault = None
         team.clock.now += 700
         assert await service.push() == 2
-
-
-async def test_without_a_team_there_is_nothing_to_push_or_pull(
-    homes: list[Path],
-) -> None:
-    async with at_work(homes[0], InnerModel(), None) as service:
-        await until_complete(service)
-        for work in (service.push(), service.pull()):
-            with pytest.raises(ConfigError, match="no team"):
-                await work
-        assert (await service.status()).team is None
-
-
-async def test_a_transfer_ends_with_the_session_that_began_it(
-    homes: list[Path], team: Team
-) -> None:
-    async with at_work(homes[0], InnerModel(), team.member(writes=True)) as service:
-        await until_complete(service)
-        transfer = (await service._running()).transfer()
-        await service.disable()
-        for work in (transfer.push(), transfer.pull()):
-            with pytest.raises(NotReady, match="switched off"):
-                await work
-
-
-async def test_the_vectors_are_closed_although_the_team_cannot_be(
-    homes: list[Path], team: Team, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    member = team.member()
-
-    async def fail() -> None:
-        raise NotReady("It cannot be closed.")
-
-    async with at_work(homes[0], InnerModel(), member) as service:
-        await until_complete(service)
-        session = await service._running()
-        monkeypatch.setattr(member, "close", fail)
-        with pytest.raises(NotReady, match="cannot be closed"):
-            await session.close()
-        with pytest.raises(ByokError):
-            session._store.index_version()
-        monkeypatch.undo()

@@ -1,7 +1,6 @@
 """Questions of a machine without vectors, answered by those of its colleagues."""
 
 import asyncio
-import math
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -138,14 +137,6 @@ async def test_a_new_model_has_answers_at_once(tmp_path: Path, any_team: Team) -
         assert got.best[mine.blob_id] == mine
 
 
-async def test_who_does_not_search_sends_no_question(
-    tmp_path: Path, server: QdrantServer, team: Team
-) -> None:
-    _, got = await replaced(tmp_path, team, team.member(searches=False))
-    assert got == NOTHING
-    assert not [call for call in server.calls if call.endswith(QUERY)]
-
-
 async def test_who_has_vectors_sends_no_question(
     tmp_path: Path, server: QdrantServer, team: Team
 ) -> None:
@@ -247,52 +238,6 @@ def number(score: float) -> Callable[[Any], None]:
             point["score"] = score
 
     return change
-
-
-def stranger(points: Any) -> None:
-    points[0]["id"] = "01234567-89ab-cdef-0123-456789abcdef"
-
-
-@pytest.mark.case("B127")
-@pytest.mark.parametrize(
-    "poison",
-    [number(math.inf), number(-math.inf), number(math.nan), number(1e300), stranger],
-    ids=["inf", "-inf", "nan", "1e300", "stranger"],
-)
-async def test_planted_scores_and_ids_change_the_order_only(
-    machine: Machine,
-    server: QdrantServer,
-    team: Team,
-    poison: Callable[[Any], None],
-) -> None:
-    await offer(team, 200)
-    asker = Asker(machine, team.member(space=SPACE))
-
-    def touch(what: str, result: Any) -> Any:
-        if what == "POST query":
-            poison(result["points"])
-        return result
-
-    server.touch = touch
-    got = await asker.near(*range(50))
-    assert {hit.blob_id for hit in got.nearest} <= {*machine.ids[:200]}
-    assert got.best.keys() <= {*machine.ids[:50]}
-    for hit in (*got.nearest, *got.best.values()):
-        assert -1 <= hit.score <= 1
-        assert hit.ordinal == 0
-    assert len(got.nearest) >= 50 or asker.member.status.note
-
-
-async def test_a_question_of_another_length_is_not_asked(
-    machine: Machine, server: QdrantServer, team: Team
-) -> None:
-    await offer(team, 5)
-    asker = Asker(machine, team.member(space=SPACE))
-    for question in (vector("which?", 8), 0 * vector("which?"), vectors(["a", "b"])):
-        got = await asker.search.near(machine.space, question, asker.view, [])
-        assert got == NOTHING
-    assert not [call for call in server.calls if call.endswith(QUERY)]
-    assert asker.member.status.note == ""
 
 
 async def test_outside_of_repositories_nobody_is_asked(

@@ -1,6 +1,7 @@
 """Requests to the team's server, and what their failures are called."""
 
 import asyncio
+import logging
 import subprocess
 import sys
 
@@ -12,15 +13,14 @@ from byok.core.errors import (
     ByokError,
     ConfigError,
     ConnectFailed,
-    KeyMissing,
     UpstreamGarbled,
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from byok.search.vectors.team.server import TeamServer, connect_to
+from byok.search.vectors.team.server import Pause, TeamServer, connect_to
 from byok.upstream.transport import Route, Transports
 from tests.fakes.asker import Key
-from tests.fakes.qdrant_server import QdrantServer, hang
+from tests.fakes.qdrant_server import QdrantServer
 
 
 async def look(client: AsyncQdrantClient) -> bool:
@@ -60,18 +60,6 @@ async def test_failures_below_the_client(
     await server.close()
 
 
-async def test_a_server_that_hangs_is_given_up(server: QdrantServer) -> None:
-    server.fault = hang
-    transports = Transports()
-    team = TeamServer(connect_to(server.url, lambda: transports.by(Route())), Key())
-    with pytest.raises(UpstreamTimeout, match=r"0\.05 seconds"):
-        await team.ask(look, seconds=0.05)
-    server.fault = None
-    assert await team.ask(look) is False
-    await team.close()
-    await transports.close()
-
-
 async def test_an_answer_that_drips_is_given_up(server: QdrantServer) -> None:
     """The time limit is for the whole answer, not for each piece of it."""
     from aiohttp import web
@@ -88,41 +76,6 @@ async def test_an_answer_that_drips_is_given_up(server: QdrantServer) -> None:
     team = TeamServer(connect_to(server.url, lambda: transports.by(Route())), Key())
     with pytest.raises(UpstreamTimeout):
         await team.ask(look, seconds=0.1)
-    await team.close()
-    await transports.close()
-
-
-async def test_who_stops_waiting_is_not_told_of_a_failure(server: QdrantServer) -> None:
-    server.fault = hang
-    transports = Transports()
-    team = TeamServer(connect_to(server.url, lambda: transports.by(Route())), Key())
-    asking = asyncio.ensure_future(team.ask(look))
-    while not server.calls:
-        await asyncio.sleep(0)
-    asking.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await asking
-    await team.close()
-    await transports.close()
-
-
-async def test_a_closed_server_connects_again(server: QdrantServer) -> None:
-    transports = Transports()
-    team = TeamServer(connect_to(server.url, lambda: transports.by(Route())), Key())
-    for _ in range(2):
-        assert await team.ask(look) is False
-        await team.close()
-    await transports.close()
-
-
-async def test_without_its_key_nothing_is_asked(server: QdrantServer) -> None:
-    transports = Transports()
-    team = TeamServer(
-        connect_to(server.url, lambda: transports.by(Route())), Key("missing")
-    )
-    with pytest.raises(KeyMissing):
-        await team.ask(look)
-    assert server.calls == []
     await team.close()
     await transports.close()
 
@@ -161,15 +114,6 @@ def test_without_the_package_it_says_what_to_install(
     assert "--extra qdrant" in caught.value.hint
 
 
-async def test_a_package_that_cannot_be_loaded_is_a_note(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    server = TeamServer(connect_to("https://h", httpx.AsyncBaseTransport), Key())
-    monkeypatch.setitem(sys.modules, "qdrant_client", None)
-    with pytest.raises(ConfigError, match="not installed"):
-        await server.ask(look)
-
-
 @pytest.mark.slow
 def test_the_package_is_loaded_only_when_a_server_is_asked() -> None:
     code = (
@@ -182,3 +126,46 @@ def test_the_package_is_loaded_only_when_a_server_is_asked() -> None:
         "assert find_spec('qdrant_client') and find_spec('grpc')\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_each_failure_doubles_the_pause_up_to_ten_minutes() -> None:
+    clock = Clock()
+    pause = Pause(clock=clock, draw=lambda: 1.0)
+    lengths = []
+    for _ in range(9):
+        pause.begin("It is down.")
+        lengths.append(pause.seconds)
+        clock.now += pause.seconds
+        assert pause.seconds == 0
+    assert lengths == [5, 10, 20, 40, 80, 160, 320, 600, 600]
+
+
+def test_members_do_not_come_back_all_at_once() -> None:
+    early, late = (Pause(clock=Clock(), draw=lambda d=d: d) for d in (0.0, 1.0))  # type: ignore[misc]
+    early.begin("It is down.")
+    late.begin("It is down.")
+    assert early.seconds == late.seconds / 2
+
+
+def test_the_same_trouble_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "byok")
+    pause = Pause(clock=Clock())
+    for note in ("It is down.", "It is down.", "It refuses.", "It refuses."):
+        pause.begin(note)
+    pause.end()
+    pause.end()
+    pause.begin("It is down.")
+    assert [record.getMessage() for record in caplog.records] == [
+        "the team's index is not used: It is down.",
+        "the team's index is not used: It refuses.",
+        "the team's index is used again",
+        "the team's index is not used: It is down.",
+    ]

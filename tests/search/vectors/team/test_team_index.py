@@ -3,7 +3,7 @@
 import numpy as np
 
 from byok.search.vectors.types import TeamVectors
-from tests.fakes.qdrant_members import SPACE, Team, embed, key
+from tests.fakes.qdrant_members import Team, embed, key
 
 TEXTS = [f"def function_{number}(): ..." for number in range(600)]
 KEYS = [key(text) for text in TEXTS]
@@ -22,13 +22,6 @@ async def test_what_one_member_gives_another_gets(any_team: Team) -> None:
     assert all(row.dtype == np.float32 and row.shape == (8,) for row in got.values())
     assert (writer.status.pushed, reader.status.fetched) == (600, 600)
     assert (writer.status.note, reader.status.note) == ("", "")
-
-
-async def test_what_is_offered_twice_is_there_once(any_team: Team) -> None:
-    writer = any_team.member(writes=True)
-    for _ in range(2):
-        assert await writer.offer(KEYS[:9], embed(*TEXTS[:9]), repositories=HERE) == 9
-    assert writer.status.pushed == 9
 
 
 async def test_what_the_team_has_is_not_overwritten(any_team: Team) -> None:
@@ -63,25 +56,6 @@ async def test_the_nearest_of_a_repository(any_team: Team) -> None:
     assert other == {}
 
 
-async def test_the_first_question_compares_the_models(any_team: Team) -> None:
-    writer, question = any_team.member(writes=True), embed("q")
-    await writer.offer(KEYS[:9], embed(*TEXTS[:9]), repositories=HERE)
-    reader, other = any_team.member(), any_team.member(model="replaced")
-    got = await reader.nearest(question, repositories=HERE, keys=KEYS, limit=9)
-    assert got.keys() == {*KEYS[:9]}
-    got = await other.nearest(question, repositories=HERE, keys=KEYS, limit=9)
-    assert got == {}
-    assert "another model" in other.status.note
-
-
-async def test_without_keys_or_repositories_nobody_is_asked(any_team: Team) -> None:
-    reader, question = any_team.member(), embed("q")
-    assert await reader.fetch([]) == {}
-    assert await reader.nearest(question, repositories=HERE, keys=[], limit=9) == {}
-    assert await reader.nearest(question, repositories=[""], keys=KEYS, limit=9) == {}
-    assert reader.status.note == ""
-
-
 async def test_a_reader_creates_and_writes_nothing(any_team: Team) -> None:
     reader = any_team.member()
     assert await reader.offer(KEYS[:3], embed(*TEXTS[:3]), repositories=HERE) == 0
@@ -111,22 +85,6 @@ async def test_another_salt_is_refused(any_team: Team) -> None:
     other = any_team.member(writes=True, salt="the salt of another team")
     assert await other.fetch(KEYS[:3]) == {}
     assert "another salt" in other.status.note
-
-
-async def test_a_change_of_model_is_another_collection(any_team: Team) -> None:
-    from dataclasses import replace
-
-    writer = any_team.member(writes=True)
-    await writer.offer(KEYS[:3], embed(*TEXTS[:3]), repositories=HERE)
-    before = writer.status.collection
-    writer.use(replace(SPACE, dimensions=4), embed("probe", dimensions=4))
-    assert writer.status.collection != before
-    assert await writer.fetch(KEYS[:3]) == {}
-    rows = embed(*TEXTS[:3], dimensions=4)
-    assert await writer.offer(KEYS[:3], rows, repositories=HERE) == 3
-    assert {row.shape for row in (await writer.fetch(KEYS[:3])).values()} == {(4,)}
-    writer.use(SPACE, embed("probe"))
-    assert {row.shape for row in (await writer.fetch(KEYS[:3])).values()} == {(8,)}
 
 
 async def test_a_text_of_many_repositories_lists_some_of_them(any_team: Team) -> None:

@@ -1,14 +1,20 @@
 """All that one machine has reaches another one through the team."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
 import pytest
 
-from byok.core.errors import ConfigError, NotReady
+from byok.core.errors import NotReady
+from byok.search.vectors.team.repository import (
+    Repositories,
+    repository_name,
+    repository_names,
+)
+from tests.fakes.engines import complete, engine, project
 from tests.fakes.machines import Machine
 from tests.fakes.qdrant_members import Team
-from tests.fakes.qdrant_server import QdrantServer, answer
+from tests.fakes.qdrant_server import QdrantServer
 from tests.fakes.repository import git
 from tests.fakes.vectors import keys
 
@@ -49,42 +55,6 @@ async def test_what_one_machine_pushes_another_pulls(
     assert await two.transfer(team).pull() == 0
 
 
-async def test_who_only_reads_cannot_push(
-    machines: tuple[Machine, Machine], team: Team, server: QdrantServer
-) -> None:
-    with pytest.raises(ConfigError, match="only reads") as caught:
-        await machines[0].transfer(team).push()
-    assert "write = true" in caught.value.hint
-    assert server.calls == []
-
-
-async def test_a_server_that_refuses_is_told_to_the_user(
-    machines: tuple[Machine, Machine], team: Team, server: QdrantServer, tmp_path: Path
-) -> None:
-    one, two = machines
-    one.embed(*TEXTS)
-    root = tmp_path / "root"
-    root.mkdir()
-    git(root, "init", "-q")
-    git(root, "remote", "add", "origin", "https://host/a")
-    one.place(root, *one.ids)
-    server.fault = answer(status=500)
-    with pytest.raises(NotReady, match="status 500"):
-        await one.transfer(team, writes=True).push()
-    with pytest.raises(NotReady, match="status 500"):
-        await machines[1].transfer(team).pull()
-    assert two.store.vectors_of(two.space, keys(*TEXTS)) == {}
-
-
-async def test_a_machine_without_vectors_or_chunks(
-    machines: tuple[Machine, Machine], team: Team, tmp_path: Path
-) -> None:
-    empty = Machine(tmp_path / "three")
-    assert await empty.transfer(team, writes=True).push() == 0
-    assert await empty.transfer(team, writes=True).pull() == 0
-    empty.store.close()
-
-
 async def test_vectors_that_are_switched_off_meanwhile_end_it(
     machines: tuple[Machine, Machine],
     team: Team,
@@ -106,3 +76,85 @@ async def test_vectors_that_are_switched_off_meanwhile_end_it(
     with pytest.raises(NotReady, match="switched off"):
         await one.transfer(team, writes=True).push()
     assert next(one.goes_on, None) is None
+
+
+# Clones of one repository have one name, whatever their addresses look like
+
+
+SAME = "git.example/owner/name"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://git.example/owner/name",
+        "https://git.example/owner/name.git",
+        "https://user:token@git.example/Owner/Name.git/",
+        "http://git.example:8080/owner/name",
+        "ssh://git@git.example:2222/owner/name.git",
+        "git://git.example/owner/name",
+        "git@git.example:owner/name.git",
+        "git.example:/owner/name",
+        "GIT.example:owner/name\n",
+    ],
+)
+def test_one_repository_has_one_name(address: str) -> None:
+    assert repository_name(address) == SAME
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *[
+            "",
+            "/srv/git/name.git",
+            "../name",
+            "file:///srv/name",
+            r"C:\name",
+            "C:/name",
+        ],
+        *["https://", "https://git.example", "https://git.example/.git", "https://[x"],
+        *["ext::sh -c touch% /tmp/x", "git.example:", "x" * 501, "a@b:c\0d"],
+    ],
+)
+def test_what_is_no_address_has_no_name(address: str) -> None:
+    assert repository_name(address) == ""
+
+
+def test_folders_are_named_by_their_origin(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("a", "b", "c", "d")]
+    for folder in folders:
+        folder.mkdir()
+    for folder in folders[:3]:
+        git(folder, "init", "-q")
+    git(folders[0], "remote", "add", "origin", "git@git.example:owner/name.git")
+    git(folders[1], "remote", "add", "origin", "https://git.example/owner/name")
+    (folders[0] / "inner").mkdir()
+    assert repository_names([*folders, folders[0] / "inner"]) == [SAME]
+    assert repository_names([folders[2], folders[3], tmp_path / "none"]) == []
+
+
+async def test_a_blob_has_the_repositories_of_its_workspaces(tmp_path: Path) -> None:
+    zoo = project(tmp_path / "zoo", lion__py="lion", both__py="both")
+    farm = project(tmp_path / "farm", both__py="both")
+    asked: list[str] = []
+
+    def names_of(given: Iterable[Path]) -> list[str]:
+        roots = list(given)
+        asked.extend(root.name for root in roots)
+        return [f"host/{root.name}" for root in roots]
+
+    async with engine(tmp_path / "e", zoo, farm) as made:
+        await complete(made)
+        found = Repositories(made, names_of)
+        first, _ = made.workspaces
+        lion, both = (first.blob_of(path) for path in ("lion.py", "both.py"))
+        assert lion
+        assert both
+        assert found.of_blob(both) == []  # not asked yet
+        await found.look()
+        await found.look()
+        assert found.of_blob(both) == ["host/zoo", "host/farm"]
+        assert found.of_blob(lion) == ["host/zoo"]
+        assert found.of_blob(10**6) == []
+        assert asked == ["zoo", "farm"]

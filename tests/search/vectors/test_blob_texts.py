@@ -1,13 +1,12 @@
 """Blobs are read in groups; what cannot be read is told."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from byok.search.index.store.schema import pack_spans
 from byok.search.index.types import Span
-from byok.search.vectors.filling import group, quick_turns, read_texts
+from byok.search.vectors.filling import group, read_texts
 from byok.search.vectors.recipe import texts_of
 from byok.search.vectors.store.listings import ListedBlob
 from tests.fakes.engines import complete, engine, project
@@ -15,13 +14,6 @@ from tests.fakes.engines import complete, engine, project
 
 def blob(number: int, chunks: int) -> ListedBlob:
     return ListedBlob(number, "a.py", pack_spans([Span(0, 0, 1)] * chunks))
-
-
-def test_turns_are_quick_while_texts_are_made() -> None:
-    before = sys.getswitchinterval()
-    with quick_turns():
-        assert sys.getswitchinterval() == pytest.approx(0.001)
-    assert sys.getswitchinterval() == before
 
 
 @pytest.mark.parametrize(

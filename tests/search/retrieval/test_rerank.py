@@ -1,26 +1,34 @@
 """A model helps to order files; whatever it does, a search has its answer."""
 
 import logging
+import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from byok.core.errors import (
     ByokError,
     ConfigError,
-    IndexFailed,
     KeyMissing,
     UpstreamRefused,
 )
-from byok.core.prompts.prompt_set import PromptSet, shipped_prompts
-from byok.core.prompts.template import parse_template
+from byok.core.prompts.prompt_set import PromptSet
 from byok.search.index.types import Kind
 from byok.search.retrieval.query import parse_query
 from byok.search.retrieval.rank import RankedFile, Reasons
-from byok.search.retrieval.rerank import ModelRerank
+from byok.search.retrieval.rerank import (
+    MOST_NUMBERS,
+    Agreement,
+    ModelRerank,
+    merge,
+    read_numbers,
+    shuffle,
+    write_list,
+)
 from byok.upstream.base import Destination
-from byok.upstream.client import MAX_ANSWER_BYTES
 from byok.upstream.short_question import ShortQuestion
 from byok.upstream.transport import Transports
 from tests.fakes.asker import Asker
@@ -29,9 +37,7 @@ from tests.fakes.upstream import (
     FakeUpstream,
     Script,
     answer,
-    dead_url,
     delta,
-    event,
     refusal,
 )
 
@@ -111,38 +117,6 @@ async def test_model_orders_files_after_it_has_shown_judgement() -> None:
     assert len(rows(text)) == 20
 
 
-async def test_model_is_asked_once_for_the_same_list() -> None:
-    box = Asked()
-    first = [await box.order(f"question {n}") for n in range(5)]
-    again = [await box.order(f"question {n}") for n in range(5)]
-    assert len(box.asked) == 5
-    assert again[4] == first[4]
-    for n in range(5, 5 + 256):
-        await box.order(f"question {n}")
-    assert len(box.asked) == 261
-    await box.order("question 4")  # pushed out by then
-    assert len(box.asked) == 262
-
-
-async def test_answers_from_memory_are_no_further_evidence() -> None:
-    box = Asked()
-    for _ in range(9):
-        assert await box.order("the question") == paths(files())
-
-
-@pytest.mark.parametrize("count", [0, 1])
-async def test_model_is_not_asked_about_a_single_file(count: int) -> None:
-    box = Asked()
-    assert await box.order("the question", count) == paths(files(count))
-    assert box.asked == []
-
-
-async def test_model_is_not_asked_about_an_identifier() -> None:
-    box = Asked()
-    assert await box.order("CookieJar::store") == paths(files())
-    assert box.asked == []
-
-
 @pytest.mark.case("F48")
 async def test_model_without_judgement_is_left_alone_for_an_hour(
     caplog: pytest.LogCaptureFixture,
@@ -202,35 +176,6 @@ async def test_refusal_for_one_window_does_not_stop_the_others(
     assert len(caplog.records) == 1
     box.answer = judge
     assert (await box.order("unusual 0"))[1] == LOST
-
-
-async def test_model_that_keeps_failing_is_asked_less_and_less() -> None:
-    box = Asked(lambda text: "none")
-    asked = []
-    for minute in range(300):
-        box.now = 60.0 * minute
-        await box.order("the question")
-        asked.append(len(box.asked))
-    assert [asked.index(n) for n in range(1, 9)] == [0, 1, 3, 7, 15, 31, 63, 123]
-    box.answer, box.now = judge, 10**6
-    await box.order("the question")
-    box.answer = lambda text: "none"
-    await box.order("another one")
-    box.now += 61.0
-    asked_before = len(box.asked)
-    await box.order("another one")
-    assert len(box.asked) == asked_before + 1
-
-
-async def test_files_that_cannot_be_read_keep_their_order() -> None:
-    box = Asked()
-
-    def read(file: RankedFile) -> list[list[str]]:
-        raise IndexFailed("The database is gone.")
-
-    found = await box.rerank("a question", parse_query("a question"), files(), read)
-    assert paths(found) == paths(files())
-    assert box.asked == []
 
 
 @pytest.mark.case("B125")
@@ -300,13 +245,6 @@ def over_http(
     return ModelRerank(ShortQuestion(find), seconds=seconds), urls
 
 
-async def test_users_own_prompt_is_told() -> None:
-    own = {"rerank": parse_template("Name {{most}} numbers of the list.")}
-    asked = Asked(prompts=PromptSet(shipped_prompts().templates, own))
-    await asked.order("where is the cookie signed")
-    assert [told for told, _ in asked.asked] == ["Name 5 numbers of the list."]
-
-
 @pytest.mark.case("B125")
 async def test_model_is_asked_in_one_small_request(
     fake: FakeUpstream, transports: Transports
@@ -321,30 +259,15 @@ async def test_model_is_asked_in_one_small_request(
     assert "tools" not in body
 
 
-def megabytes() -> list[bytes]:
-    """An answer of 64 MiB of blanks, which shows nothing."""
-    blank = delta(content=" " * 2**16)
-    return [blank] * (MAX_ANSWER_BYTES // 2**16 + 1)
-
-
 @pytest.mark.case("F48")
 @pytest.mark.parametrize(
     ("script", "seconds"),
     [
-        pytest.param(refusal(401), 20.0, id="401"),
         pytest.param(refusal(429), 20.0, id="429"),
-        pytest.param(refusal(500), 20.0, id="500"),
         pytest.param(Script([delta(content="I")], end="reset"), 20.0, id="cut"),
-        pytest.param(Script(before_head=True), 20.0, id="cut at once"),
         pytest.param(Script([delta(content="1")], end="hang"), 0.3, id="hang"),
-        pytest.param(Script([], end="hang"), 0.3, id="silence"),
         pytest.param(Script([delta(finish="stop"), DONE]), 20.0, id="empty"),
-        pytest.param(Script([]), 20.0, id="nothing"),
-        pytest.param(
-            Script([event({"error": {"message": "Busy."}})]), 20.0, id="error in 200"
-        ),
         pytest.param(Script([b"<html>1 2 3</html>"]), 20.0, id="a page"),
-        pytest.param(Script(megabytes()), 20.0, id="64 MiB"),
         pytest.param(Script(answer("77 88")), 20.0, id="wrong numbers"),
     ],
 )
@@ -361,11 +284,240 @@ async def test_faults_of_an_upstream_keep_the_order(
     assert (await order(rerank, "question 0")) == paths(files())
 
 
-@pytest.mark.case("F48")
-async def test_upstream_that_is_down_keeps_the_order(
-    fake: FakeUpstream, transports: Transports
+# What a model is shown of the best files, and the numbers in its answer
+
+
+KEY = "sk-proj-" + "Ab3dEf6hIj9lMn2pQr5tUv8x" * 2
+
+
+def file(path: str, blob: int = 1) -> RankedFile:
+    return RankedFile(blob, path, Kind.CODE, 1.0, (), Reasons(0, 0, 0, 1, 0))
+
+
+def listed(
+    question: str, *files: tuple[str, list[list[str]]], path: str = ""
+) -> list[str]:
+    chunks = dict(files)
+    ranked = [file(path) for path in chunks]
+    text = write_list(question, parse_query(question), ranked, lambda f: chunks[f.path])
+    return text.split("\n")
+
+
+def test_list_shows_path_defined_names_and_the_line_closest_to_the_question() -> None:
+    body = [
+        "class Jar:",
+        "    def store_cookie(self, cookie):",
+        "        # cookies are written to the disk here",
+        "        local = 1",
+    ]
+    others = ["export const MAX_AGE = 3;", "function hidden() {"]
+    assert listed(
+        "where are cookies\nwritten to disk",
+        ("src/jar.py", [body, others]),
+        ("empty.py", []),
+    ) == [
+        "Question: where are cookies written to disk",
+        "",
+        "1 src/jar.py | Jar store_cookie MAX_AGE hidden | "
+        "# cookies are written to the disk here",
+        "2 empty.py |  | ",
+        "",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("def feed_lion():", "feed_lion"),
+        ("    async def feed_lion(self):", "feed_lion"),
+        ("export default async function feedLion() {", "feedLion"),
+        ("func (c *Cage) Feed(lion Lion) error {", "Feed"),
+        ("pub(crate) unsafe fn feed(lion: &Lion) {", "feed"),
+        ("    public static final class Cage<T> {", "Cage"),
+        ("export const LIONS = 3", "LIONS"),
+        ("    const local = 3", ""),
+        ("this class feeds lions of type Cat", ""),
+        ("# class names are", ""),
+        ("if (type in cage) {", ""),
+        ("x" * 500 + " def late():", ""),
+    ],
+)
+def test_list_names_what_is_defined(line: str, name: str) -> None:
+    rows = listed("cookie", ("a.py", [["", line]]))
+    assert rows[2].split(" | ")[1] == name
+
+
+@pytest.mark.case("B125")
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (f'api_key = "{KEY}"', 'api_key = "[redacted]"'),
+        (f"cookie {KEY} more", "cookie [redacted] more"),
+        ("cookie\x1b[31m\u202egood", r"cookie\x1b[31m\u202egood"),
+        ("cookie \ud800 \udc80", r"cookie \ud800 \x80"),
+        ("cookie | 2 | first", "cookie ¦ 2 ¦ first"),
+        ("cookie " * 200_000, ("cookie " * 20)[:80]),
+        ("x" * 2**20 + " cookie", "x" * 80),
+    ],
+    ids=[
+        "a key by its name",
+        "a key by its form",
+        "controls",
+        "surrogates",
+        "separators",
+        "a line of 1 MiB",
+        "one word of 1 MiB",
+    ],
+)
+def test_list_hides_keys_and_shows_what_nobody_would_see(line: str, shown: str) -> None:
+    from byok.search.retrieval.masking import mask_lines
+
+    rows = listed("cookie", ("a.py", [mask_lines([line], path="a.py")]))
+    assert rows[2] == f"1 a.py |  | {shown}"
+
+
+@pytest.mark.case("B125")
+def test_list_masks_and_cuts_paths_and_the_question() -> None:
+    long = "d/" * 200 + "cookies.py"
+    rows = listed(f"cookie {KEY}\n" * 99, (f"a\n7 {KEY}", []), (long, []))
+    assert KEY not in "".join(rows)
+    assert rows[0].startswith("Question: cookie [redacted] cookie [redacted]")
+    assert len(rows) == 5
+    assert rows[2].startswith(r"1 a\n7 [redacted] | ")
+    assert rows[3].startswith("2 ") and "/cookies.py | " in rows[3]
+    assert max(map(len, rows)) < 700
+
+
+@given(st.lists(st.text(), max_size=3))
+def test_list_has_a_line_for_each_file(lines: list[str]) -> None:
+    rows = listed("cookie", ("a.py", [lines]), ("b.py", [lines, lines]))
+    assert len(rows) == 5
+    assert [row[:7] for row in rows[2:4]] == ["1 a.py ", "2 b.py "]
+
+
+def test_order_of_the_list_depends_on_question_and_paths_alone() -> None:
+    files = [file(f"{n}.py") for n in range(20)]
+    order = shuffle("cookies", files)
+    assert sorted(order) == list(range(20))
+    assert order != list(range(20))
+    assert shuffle("cookies", [file(f"{n}.py", blob=7) for n in range(20)]) == order
+    assert shuffle("other", files) != order
+    assert shuffle("\ud800", [file("\udc80")]) == [0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "places"),
+    [
+        ("3 7 1", [2, 6, 0]),
+        ("3, 7 and 1.", [2, 6, 0]),
+        ("[3] (7) *1*\n", [2, 6, 0]),
+        ("3 3 7 3", [2, 6]),
+        ("0 21 99 100 3 -4", [2]),
+        ("1.5 v2 3px a-4 4-a 007 12345", []),
+        ("1 2 3 4 5 6 7", [0, 1, 2, 3, 4]),
+        ("I cannot say.", []),
+        ("", []),
+        ("٣ ３ ²", []),
+    ],
+)
+def test_numbers_of_the_list_are_read_and_nothing_else(
+    answer: str, places: list[int]
 ) -> None:
-    rerank, urls = over_http(transports, fake.url)
-    await trust(rerank)
-    urls.append(dead_url())
-    assert await order(rerank, "another one") == paths(files())
+    assert read_numbers(answer, 20) == places
+
+
+@given(st.text(), st.integers(0, 30))
+def test_numbers_are_always_places_of_the_list(answer: str, count: int) -> None:
+    places = read_numbers(answer, count)
+    assert len({*places}) == len(places) <= MOST_NUMBERS
+    assert all(0 <= place < count for place in places)
+
+
+# A model's choice is merged with the ranking, once it has shown that it judges
+
+
+WHY = Reasons(1.0, 0.5, 0.25, 1.0, 0.125)
+
+
+def ranked_files(count: int) -> list[RankedFile]:
+    return [
+        RankedFile(n, f"{n}.py", Kind.CODE, 100.0 - n, (), WHY) for n in range(count)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "order"),
+    [
+        ([], [0, 1, 2, 3, 4, 5, 6, 7]),
+        ([0], [0, 1, 2, 3, 4, 5, 6, 7]),
+        ([0, 1, 2, 3], [0, 1, 2, 3, 4, 5, 6, 7]),
+        ([4], [4, 0, 1, 2, 3, 5, 6, 7]),
+        ([5], [0, 5, 1, 2, 3, 4, 6, 7]),
+        ([2, 1], [2, 1, 0, 3, 4, 5, 6, 7]),
+        ([7, 0, 3], [0, 7, 3, 1, 2, 4, 5, 6]),
+    ],
+    ids=str,
+)
+def test_choices_move_up_and_the_others_keep_their_order(
+    chosen: list[int], order: list[int]
+) -> None:
+    assert [file.blob_id for file in merge(ranked_files(8), chosen)] == order
+
+
+def test_scores_stay_in_their_places_and_moved_files_say_from_where() -> None:
+    moved = merge(ranked_files(4), [2])
+    assert [(f.blob_id, f.score, f.place) for f in moved] == [
+        (2, 100.0, 3),
+        (0, 99.0, 1),
+        (1, 98.0, 2),
+        (3, 97.0, 0),
+    ]
+    assert {file.reasons for file in moved} == {WHY}
+
+
+@given(st.integers(1, 100), st.data())
+def test_no_file_is_lost_or_doubled(count: int, data: st.DataObject) -> None:
+    place = st.integers(0, min(count, 20) - 1)
+    chosen = data.draw(st.lists(place, unique=True, max_size=5))
+    before = ranked_files(count)
+    after = merge(before, chosen)
+    assert sorted(file.blob_id for file in after) == list(range(count))
+    assert [file.score for file in after] == [file.score for file in before]
+    others = [file.blob_id for file in after if file.blob_id not in chosen]
+    assert others == sorted(others)
+
+
+def test_a_judge_that_agrees_with_the_ranking_is_believed_after_four_choices() -> None:
+    seen = Agreement()
+    for _ in range(3):
+        seen.add([1, 0, 2], 20)
+        assert not seen.is_shown
+    seen.add([14, 3, 0, 19], 20)
+    assert seen.is_shown
+    assert not seen.is_hopeless
+    seen.forget()
+    assert not seen.is_shown
+
+
+def test_a_judge_that_loses_its_judgement_is_no_longer_believed() -> None:
+    seen = Agreement()
+    for _ in range(32):
+        seen.add([0, 1, 2], 20)
+    for _ in range(8):
+        assert seen.is_shown
+        seen.add([17, 18, 19], 20)
+    for _ in range(16):
+        seen.add([17, 18, 19], 20)
+    assert not seen.is_shown
+    assert seen.is_hopeless
+
+
+def test_chance_is_hardly_ever_believed() -> None:
+    dice = random.Random(1)
+    believed = 0
+    for _ in range(500):
+        seen = Agreement()
+        for _ in range(40):
+            seen.add(dice.sample(range(20), dice.randint(1, 5)), 20)
+            believed += seen.is_shown
+    assert believed / (500 * 40) < 0.01

@@ -6,8 +6,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 from byok.core.errors import UpstreamUnreachable
 from byok.search.index.engine import ContextEngine
 from byok.search.index.store.chunk_index import View
@@ -17,8 +15,6 @@ from byok.search.vectors.recipe import ChunkText, key_of
 from byok.search.vectors.store.store import VectorStore
 from byok.search.vectors.types import EmbeddingState
 from tests.fakes.engines import complete, engine, until, written
-from tests.fakes.patience import PATIENCE
-from tests.fakes.stores import upload, view
 from tests.fakes.vectors import FakeEmbedder, vector
 
 
@@ -184,19 +180,6 @@ async def test_texts_that_changed_without_their_file_are_embedded_once(
         assert run.nearest(again.asked[0])
 
 
-async def test_uploads_get_vectors_too(tmp_path: Path) -> None:
-    async with running(tmp_path) as run:
-        await run.complete()
-        (name,) = await run.engine.uploads.upload([upload("up.py", "uploaded = 1\n")])
-        await until(lambda: "uploaded = 1" in run.embedder.asked)
-        await run.complete()
-        known = run.engine.contents.find_entries([name])[name]
-        space = run.filling.status.space
-        assert space is not None
-        found = run.store.near(space, vector("uploaded = 1"), view(known.id))
-        assert [hit.blob_id for hit in found.nearest] == [known.id]
-
-
 async def test_a_pause_sends_nothing_more(tmp_path: Path) -> None:
     written(tmp_path / "root", files(300))
     async with running(tmp_path, start=False) as run:
@@ -209,17 +192,6 @@ async def test_a_pause_sends_nothing_more(tmp_path: Path) -> None:
         run.filling.resume()
         await run.complete()
         assert len(run.embedder.asked) == 300
-
-
-async def test_files_that_were_asked_about_come_first(tmp_path: Path) -> None:
-    written(tmp_path / "root", files(200))
-    async with running(tmp_path, start=False) as run:
-        (space,) = run.engine.workspaces
-        wanted = [space.blob_of(f"file{n}.py") for n in (7, 90)]
-        run.filling.note_asked([blob for blob in wanted if blob])
-        run.filling.start()
-        await run.complete()
-        assert run.embedder.asked[:2] == ["file = 7", "file = 90"]
 
 
 async def test_a_model_that_was_replaced_half_way_fills_another_space(
@@ -240,25 +212,6 @@ async def test_a_model_that_was_replaced_half_way_fills_another_space(
         assert run.filling.status.progress.share == 1
         assert run.nearest("file = 639") == "file639.py"
         assert len(embedder.asked) == 64 * 8 + 640
-
-
-async def test_vectors_that_the_old_model_made_survive_in_its_space(
-    tmp_path: Path,
-) -> None:
-    written(tmp_path / "root", files(64 * 9))
-    embedder = FakeEmbedder()
-
-    def replace(number: int) -> None:
-        if number == 5:
-            embedder.weights = "another"
-        if number == 9:
-            embedder.gate.clear()
-
-    embedder.on_batch = replace
-    async with running(tmp_path, embedder) as run:
-        await until(lambda: len(embedder.sizes) == 9)
-        old = run.store.spaces()[1]
-        assert run.store.progress(old).embedded == 64 * 4
 
 
 async def test_another_recipe_fills_beside_the_old_space_until_it_is_full(
@@ -283,98 +236,3 @@ async def test_another_recipe_fills_beside_the_old_space_until_it_is_full(
         found = run.store.space_for(new)
         assert found is not None
         assert found.id == new.id
-
-
-async def test_a_model_that_was_replaced_while_all_is_done_is_noticed_in_an_hour(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written(tmp_path / "root", files(5))
-    async with running(tmp_path) as run:
-        await run.complete()
-        old = run.filling.status.space
-        run.embedder.weights = "another"
-        run.filling.check_model()  # too early
-        await asyncio.sleep(0.05)
-        assert (run.embedder.probes, run.filling.status.space) == (1, old)
-        monkeypatch.setattr("byok.search.vectors.filling._PROBE_SECONDS", 0)
-        run.filling.check_model()
-        await until(lambda: len(run.embedder.asked) == 10)
-        await until(lambda: run.nearest("file = 4") == "file4.py")
-        assert run.filling.status.space != old
-        assert run.pauses.count(60) == 0
-
-
-async def test_filling_waits_for_the_words(tmp_path: Path) -> None:
-    written(tmp_path / "root", files(3))
-    async with running(tmp_path, start=False) as run:
-        tasks = iter([5, 1, 0, 0, 0, 0, 0, 0])
-        seen: list[int] = []
-
-        class Indexer:
-            @property
-            def open_tasks(self) -> int:
-                seen.append(next(tasks, 0))
-                return seen[-1]
-
-        class Engine:
-            indexer = Indexer()
-            contents = run.engine.contents
-
-        run.embedder.on_batch = lambda number: seen.append(-1)
-        run.filling._engine = Engine()  # type: ignore[assignment]
-        run.filling.start()
-        await run.complete()
-        assert seen[:3] == [5, 1, 0]
-        assert -1 in seen[3:]
-
-
-async def test_closing_ends_a_request_at_once(tmp_path: Path) -> None:
-    written(tmp_path / "root", files(3))
-    async with running(tmp_path, start=False) as run:
-        run.embedder.gate.clear()
-        run.filling.start()
-        await until(lambda: run.filling.status.state is EmbeddingState.FILLING)
-        async with asyncio.timeout(PATIENCE):
-            await run.filling.close()
-        assert run.embedder.asked == []
-
-
-@pytest.mark.parametrize("harm", ["wrong count", "wrong length"])
-async def test_an_answer_of_the_wrong_shape_is_refused(
-    tmp_path: Path, harm: str
-) -> None:
-    written(tmp_path / "root", files(3))
-
-    class Wrong(FakeEmbedder):
-        async def embed_documents(self, texts):  # type: ignore[no-untyped-def]
-            rows = await super().embed_documents(texts)
-            return rows[:-1] if harm == "wrong count" else rows[:, :-1]
-
-    async with running(tmp_path, Wrong()) as run:
-        await until(
-            lambda: (
-                "shape" in run.filling.status.error
-                and run.filling.status.state is EmbeddingState.WAITING
-            )
-        )
-        assert run.store.progress(run.store.spaces()[0]).embedded == 0
-
-
-async def test_a_model_that_answers_by_chance_is_asked_less_and_less(
-    tmp_path: Path,
-) -> None:
-    written(tmp_path / "root", files(64 * 5))
-    embedder = FakeEmbedder()
-
-    def replace(number: int) -> None:
-        embedder.weights = str(number)
-        if number == 40:
-            embedder.gate.clear()
-
-    embedder.on_batch = replace
-    async with running(tmp_path, embedder) as run:
-        await until(lambda: len(embedder.sizes) == 40)
-        long = [pause for pause in run.pauses if pause >= 60]
-        assert long[:4] == [60, 240, 960, 3600]
-        assert set(long[4:]) <= {3600}
-        assert "same text" in run.filling.status.error
