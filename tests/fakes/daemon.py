@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import aiohttp
 from byok.core.daemon.token import read_token
 from byok.core.observer import Observer
 from byok.core.platform.paths import Paths, find_paths
+from byok.core.record import Hop, RequestRecord, Tap
 from byok.core.redact import Redactor
 from byok.server.http.deadlines import Timing
 from byok.server.run import Daemon, OpenServices, listening
@@ -22,6 +24,26 @@ from tests.fakes.owner import owner_token
 from tests.fakes.upstream import FakeUpstream
 
 QUICK = Timing(beat=20, head_after=5, grace=0.3, last_words=0.4)
+
+
+class Watcher:
+    """Observer that keeps the records, and what passes on each hop."""
+
+    def __init__(self) -> None:
+        self.open: list[RequestRecord] = []
+        self.finished: list[RequestRecord] = []
+        self.bytes: dict[Hop, bytes] = defaultdict(bytes)
+
+    def request_started(self, record: RequestRecord, /) -> Tap:
+        self.open.append(record)
+        return self._tap
+
+    def request_finished(self, record: RequestRecord, /) -> None:
+        self.open.remove(record)
+        self.finished.append(record)
+
+    def _tap(self, hop: Hop, data: bytes, /) -> None:
+        self.bytes[hop] += data
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 from byok.core.chat import Json
 from byok.core.errors import BadRequest, ConfigError
 from byok.core.routing import Service
-from byok.search.index.types import IndexOptions, blob_name
+from byok.search.index.types import IndexOptions
 from byok.search.retrieval.code_context import CodeContext
 from byok.server.code_endpoints import CodeEndpoints
 from tests.fakes.engines import project, until
@@ -51,40 +51,6 @@ async def code(tmp_path: Path) -> AsyncIterator[Code]:
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return project(tmp_path / "zoo", lion__py="def feed_lion(): pass\n")
-
-
-async def test_upload_is_known_and_found(code: Code) -> None:
-    [name] = await code.upload(a__py="lion")
-    assert name == blob_name("a.py", b"lion").hex()
-    asked = {"blob_names": [name, "0" * 64]}
-    missing = await code.answer(Service.FIND_MISSING, asked)
-    assert missing["unknown_blob_names"] == ["0" * 64]
-    await code.indexed()
-    reply = await code.answer(
-        Service.RETRIEVAL, {"query": "lion", "blobs": {"added_blobs": [name]}}
-    )
-    assert "Path: a.py" in reply["formatted_retrieval"]
-
-
-async def test_upload_blob_name_of_the_client_stands_for_its_blob(code: Code) -> None:
-    blob = {"blob_name": "mine", "path": "a.py", "content": "lion"}
-    sent = await code.answer(Service.BATCH_UPLOAD, {"blobs": [blob]})
-    assert sent["blob_names"] == ["mine"]
-    await code.indexed()
-    asked = {"mem_object_names": ["mine", "theirs"]}
-    missing = await code.answer(Service.FIND_MISSING, asked)
-    assert missing["unknown_memory_names"] == ["theirs"]
-
-
-async def test_checkpoint_stands_for_its_blob_names(code: Code) -> None:
-    [name] = await code.upload(a__py="lion")
-    made = await code.answer(Service.CHECKPOINT, {"blobs": {"added_blobs": [name]}})
-    await code.indexed()
-    blobs = {"checkpoint_id": made["new_checkpoint_id"]}
-    reply = await code.answer(Service.RETRIEVAL, {"query": "lion", "blobs": blobs})
-    assert "Path: a.py" in reply["formatted_retrieval"]
-    with pytest.raises(BadRequest):
-        await code.answer(Service.CHECKPOINT, {"blobs": {"checkpoint_id": "lost"}})
 
 
 @pytest.mark.parametrize(
@@ -150,8 +116,3 @@ async def test_workspace_folders_are_declared_ones_only(code: Code, root: Path) 
     for path in (sibling / "a.py", Path("/etc/passwd"), root.parent):
         with pytest.raises(BadRequest):
             await code.answer(Service.INDEX_WHY, {"path": str(path)})
-
-
-def test_it_answers_for_code_and_for_nothing_else(code: Code) -> None:
-    assert Service.SEARCH in code.handlers
-    assert Service.STOP not in code.handlers

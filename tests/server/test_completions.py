@@ -3,23 +3,17 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from collections.abc import AsyncGenerator
 from typing import Any
 
-import aiohttp
 import pytest
 
-from byok.core.daemon.token import read_token
 from byok.core.events import StreamEvent
-from byok.server.run import listening
 from byok.upstream.base import Plan
 from byok.upstream.demo import DemoUpstream
-from byok.upstream.router import Router
-from byok.wiring.services import Services
-from tests.fakes.daemon import Answer, Editor, parts_of, running, settings_for
+from tests.fakes.daemon import Answer, Editor, running, settings_for
 from tests.fakes.patience import PATIENCE
+from tests.fakes.scripted_daemon import daemon_with
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta, event
 
 BODY = {"prompt": "def f():\n    ", "suffix": "\n", "path": "a.py"}
@@ -197,27 +191,14 @@ class Faulty(DemoUpstream):
 async def test_completion_internal_error_is_no_error_for_the_editor(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    settings, paths, redactor, open_services = parts_of(upstream="demo")
-
-    @asynccontextmanager
-    async def faulty_services() -> AsyncIterator[Services]:
-        async with open_services() as services:
-            router = Router({"demo": Faulty()}, services.catalog)
-            yield replace(services, router=router)
-
-    async with (
-        listening(settings, paths, redactor, faulty_services) as daemon,
-        aiohttp.ClientSession() as http,
-    ):
-        editor = Editor(daemon, daemon.services, read_token(paths.token), http)
+    async with daemon_with(Faulty()) as editor:
         reply = await complete(editor)
     assert (reply.status, reply.json["completion_items"]) == (200, [])
     assert "Traceback" in caplog.text
 
 
-async def test_without_a_model_there_are_no_completions() -> None:
-    async with running(upstream="demo") as editor:
-        reply = await complete(editor)
+async def test_without_a_model_there_are_no_completions(editor: Editor) -> None:
+    reply = await complete(editor)
     assert (reply.status, reply.json["completion_items"]) == (200, [])
 
 

@@ -2,7 +2,7 @@
 
 from byok.core.routing import Service
 from byok.protocols.augment.endpoints import ENDPOINTS, Local
-from tests.fakes.daemon import running
+from tests.fakes.daemon import Editor
 
 _NEEDS_A_NAME = {Service.KEY_TEST, Service.STOP}
 _NEEDS_A_PATH = {Service.INDEX_ADD, Service.INDEX_REMOVE, Service.INDEX_WHY}
@@ -15,10 +15,9 @@ _NEEDS_A_MODEL = {
 }
 
 
-async def test_composed_endpoints_answer_or_say_what_is_missing() -> None:
+async def test_composed_endpoints_answer_or_say_what_is_missing(editor: Editor) -> None:
     rows = [row for row in ENDPOINTS if isinstance(row, Local)]
-    async with running(upstream="demo") as editor:
-        statuses = {row.answer: (await editor.post(row.path)).status for row in rows}
+    statuses = {row.answer: (await editor.post(row.path)).status for row in rows}
     refused = {service for service, status in statuses.items() if status == 422}
     assert refused == _NEEDS_A_NAME | _NEEDS_A_PATH
     wrong = {service for service, status in statuses.items() if status == 400}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from byok.core.errors import BadRequest, ConfigError
-from byok.server.control import Control, Source, needs_restart
+from byok.server.control import Control, Source
 from byok.settings import Settings, load_settings
 from tests.fakes.patience import PATIENCE
 
@@ -66,16 +66,6 @@ async def following(
         yield
     finally:
         task.cancel()
-
-
-async def test_config_file_change_is_picked_up(
-    control: Control, used: Used, file: Path
-) -> None:
-    async with following(control):
-        write(file, "[server]\nport = 9001\n")
-        assert await used.next() == 9001
-        write(file, "[server]\nport = 9002\n")
-        assert await used.next() == 9002
 
 
 @pytest.mark.parametrize("end", ["deleted", "emptied"])
@@ -235,19 +225,6 @@ async def test_restart_is_refused_with_options_that_no_longer_fit(
     assert control.ending.is_set()
 
 
-async def test_restart_is_refused_with_settings_that_cannot_be_used(
-    control: Control, file: Path
-) -> None:
-    write(file, "[server\n")
-    with pytest.raises(ConfigError):
-        await control.stop("me", again=True)
-    assert not control.ending.is_set()
-    write(file, "")
-    await control.stop("me", again=True)
-    assert control.ending.is_set()
-    assert control.again
-
-
 async def test_settings_that_are_saved_count_once(
     control: Control, used: Used, file: Path
 ) -> None:
@@ -301,10 +278,3 @@ async def test_a_change_whose_reader_left_is_taken_by_the_watcher(
     control.on_change(used)
     async with following(control):
         assert await used.next() == 9001
-
-
-def test_what_is_read_at_the_start_only_needs_a_restart() -> None:
-    assert needs_restart(("server", "port"))
-    assert needs_restart(("retrieval", "mode"))
-    assert not needs_restart(("retrieval", "rerank"))
-    assert not needs_restart(("upstreams", "x", "model"))

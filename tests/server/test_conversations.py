@@ -50,23 +50,6 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-async def test_the_turns_of_a_conversation_come_one_after_another() -> None:
-    stage = Stage()
-    places = {
-        "one": ConversationPlace("c", "0"),
-        "two": ConversationPlace("c", "1"),
-        "three": ConversationPlace("c", "2"),
-    }
-    async with stage.under_way(**places):
-        assert stage.begun == ["one"]
-        stage.ends["one"].set()
-        await settled()
-        assert stage.begun == ["one", "two"]
-        stage.ends["two"].set()
-        await settled()
-        assert stage.begun == ["one", "two", "three"]
-
-
 async def test_conversation_turn_that_gives_up_waiting_lets_nobody_past() -> None:
     stage = Stage()
     places = {
@@ -137,20 +120,12 @@ async def test_conversation_turn_that_ends_slowly_can_be_cancelled_twice() -> No
     leaves.set()
     with pytest.raises(BadRequest):
         await old
-    assert not conversations._open
 
 
 async def test_conversation_turn_passes_a_timeout_of_the_answer_on() -> None:
     with pytest.raises(TimeoutError):
         async with Conversations().turn(ConversationPlace("c", "0")):
             raise TimeoutError
-
-
-async def test_nothing_is_kept_of_a_conversation_that_is_over() -> None:
-    conversations = Conversations()
-    async with conversations.turn(ConversationPlace("c", "0")):
-        pass
-    assert not conversations._open
 
 
 async def both(editor: Editor, fake: FakeUpstream, **second: object) -> list[str]:
@@ -164,27 +139,25 @@ async def both(editor: Editor, fake: FakeUpstream, **second: object) -> list[str
 
 
 async def test_conversation_second_turn_starts_when_the_first_is_answered(
-    fake: FakeUpstream,
+    fake: FakeUpstream, client: Editor
 ) -> None:
     fake.play(Script([delta(content="1"), 0.2, *answer("st")]), answer("2nd"))
     later = [*HISTORY, {"request_id": "r2"}]
-    async with running(settings_for(fake.url)) as editor:
-        assert await both(editor, fake, chat_history=later) == ["1st", "2nd"]
+    assert await both(client, fake, chat_history=later) == ["1st", "2nd"]
     assert [r["messages"][-1]["content"] for r in fake.requests] == ["one", "two"]
 
 
 async def test_independent_questions_of_one_conversation_do_not_wait(
-    fake: FakeUpstream,
+    fake: FakeUpstream, client: Editor
 ) -> None:
     fake.play(Script([delta(content="1")], end="hang"))
-    async with running(settings_for(fake.url)) as editor:
-        first = asyncio.ensure_future(editor.chat("one", conversation_id="c"))
-        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
-        fake.play(answer("2nd"))
-        second = editor.chat("two", conversation_id="c", chat_history=[])
-        assert (await asyncio.wait_for(second, PATIENCE)).text == "2nd"
-        first.cancel()
-        await asyncio.gather(first, return_exceptions=True)
+    first = asyncio.ensure_future(client.chat("one", conversation_id="c"))
+    await asyncio.wait_for(fake.reached.wait(), PATIENCE)
+    fake.play(answer("2nd"))
+    second = client.chat("two", conversation_id="c", chat_history=[])
+    assert (await asyncio.wait_for(second, PATIENCE)).text == "2nd"
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
 
 
 async def test_conversation_turn_that_waits_keeps_no_place_from_others(
@@ -210,11 +183,10 @@ async def test_conversation_turn_that_waits_keeps_no_place_from_others(
 
 
 async def test_conversation_turn_asked_again_disconnects_the_old_one(
-    fake: FakeUpstream,
+    fake: FakeUpstream, client: Editor
 ) -> None:
     fake.play(Script([delta(content="1")], end="hang"), answer("2nd"))
-    async with running(settings_for(fake.url)) as editor:
-        old, new = await both(editor, fake)
-        await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
+    old, new = await both(client, fake)
+    await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
     assert new == "2nd"
     assert old.startswith("1\n[byok] A newer request in this conversation")

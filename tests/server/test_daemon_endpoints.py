@@ -156,13 +156,3 @@ async def test_daemon_reload_answers_once_settings_and_keys_are_in_force(
     assert (reply.status, reply.json["restart"]) == (200, [])
     keys = [headers["Authorization"][7:] for headers in fake.headers]
     assert keys == ["first-key-of-all", "second-key-of-all"]
-
-
-async def test_stop_wants_the_name_of_this_very_daemon() -> None:
-    async with running(upstream="demo") as editor:
-        refused = await editor.post("/byok/stop", {"instance": "guessed"})
-        assert refused.status == 422
-        assert not editor.daemon.control.ending.is_set()
-        word = editor.daemon.instance
-        assert (await editor.post("/byok/stop", {"instance": word})).status == 200
-        assert editor.daemon.control.ending.is_set()

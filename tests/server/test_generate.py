@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from byok.core.events import Finish, FinishReason
-from tests.fakes.daemon import running, settings_for
+from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.raw import check_error
 from tests.fakes.upstream import FakeUpstream
 
@@ -13,39 +13,34 @@ FINISH = Finish(FinishReason.STOP)
 
 
 async def test_generate_without_a_question_is_an_empty_turn(
-    fake: FakeUpstream,
+    fake: FakeUpstream, client: Editor
 ) -> None:
-    async with running(settings_for(fake.url)) as editor:
-        stream = await editor.chat("")
-        whole = await editor.post("/chat", {})
+    stream = await client.chat("")
+    whole = await client.post("/chat", {})
     assert (stream.text, stream.last["stop_reason"]) == ("", 1)
     assert (whole.json["text"], whole.json["stop_reason"]) == ("", 1)
     assert fake.requests == []
 
 
 async def test_generate_reports_an_unknown_node_type_once(
-    fake: FakeUpstream, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture, client: Editor
 ) -> None:
     nodes = [{"id": 1, "type": 0, "text_node": {"content": "x"}}, {"id": 2, "type": 99}]
-    async with running(settings_for(fake.url)) as editor:
-        for _ in range(2):
-            assert (await editor.chat("", nodes=nodes)).text == "Hi."
+    for _ in range(2):
+        assert (await client.chat("", nodes=nodes)).text == "Hi."
     assert caplog.text.count("nodes of type 99") == 1
 
 
 async def test_generate_refuses_a_model_of_a_removed_upstream(
-    fake: FakeUpstream,
+    fake: FakeUpstream, client: Editor
 ) -> None:
     gone = "byok:gone:m"
-    async with running(settings_for(fake.url)) as editor:
-        chat = await editor.chat("Hi?", model=gone)
-        edit = await editor.post(
-            "/edit", {"model": gone, "instruction": "x", "selected_text": "y"}
-        )
-        completion = await editor.post("/completion", {"model": gone, "prompt": "x = "})
-        openai = await editor.post(
-            "/v1/chat/completions", {"model": gone, "messages": []}
-        )
+    chat = await client.chat("Hi?", model=gone)
+    edit = await client.post(
+        "/edit", {"model": gone, "instruction": "x", "selected_text": "y"}
+    )
+    completion = await client.post("/completion", {"model": gone, "prompt": "x = "})
+    openai = await client.post("/v1/chat/completions", {"model": gone, "messages": []})
     assert chat.status == 200
     assert chat.text.startswith("\n[byok] The chosen model belongs to")
     assert "byok models" in chat.text and chat.text.count("[byok]") == 1

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from byok.core.chat import ChatRequest, ContextPart, TextPart
+from byok.core.chat import ChatRequest, TextPart
 from byok.core.code_query import (
     BlobNames,
     CodeContextBlock,
     CodeQuestion,
-    FileChunk,
     UnknownBlobs,
 )
 from byok.core.errors import NotReady
@@ -23,7 +22,6 @@ from byok.settings.sections import ChatSettings
 from tests.fakes.jobs import PLAIN, STATE
 
 BODY = {"message": "Where?", "blobs": {"added_blobs": ["a" * 64]}}
-CHUNK = FileChunk("a" * 64, 0, 9)
 
 
 class Context(CodeContext):
@@ -59,55 +57,6 @@ async def grounded(
         context, ChatSettings(**settings), keeps_uploads=keeps_uploads
     )
     return await grounding.ground(job, body, "r", run)
-
-
-async def test_grounding_adds_code_to_the_chat_and_its_places_to_the_facts(
-    tmp_path: Path,
-) -> None:
-    context = Context(tmp_path, CodeContextBlock("code", (CHUNK,), ("u",), False))
-    chat, facts = await grounded(context, context_chars=1234)
-    assert chat.messages[-1].parts == (ContextPart("code"), TextPart("Where?"))
-    assert facts == ReplyFacts("r", ("u",), False, (CHUNK,))
-    assert context.asked == [("Where?", 1234)]
-
-
-@pytest.mark.parametrize(
-    ("fields", "settings"),
-    [
-        ({}, {"retrieval": False}),
-        ({"disable_retrieval": True}, {}),
-        ({"mode": "AGENT"}, {}),
-        ({"silent": True}, {}),
-    ],
-    ids=str,
-)
-async def test_grounding_without_code_only_reports_unknown_blobs(
-    tmp_path: Path, fields: dict[str, Any], settings: dict[str, Any]
-) -> None:
-    context = Context(tmp_path, CodeContextBlock("code"))
-    chat, facts = await grounded(context, {**BODY, **fields}, **settings)
-    assert chat.messages[-1].parts == (TextPart("Where?"),)
-    assert facts == ReplyFacts("r", ("b",), False)
-    assert context.asked == [BlobNames("", (bytes.fromhex("a" * 64),))]
-
-
-async def test_grounding_is_skipped_where_uploads_go_elsewhere(tmp_path: Path) -> None:
-    context = Context(tmp_path, CodeContextBlock("code", (CHUNK,), ("u",), False))
-    for body in (BODY, {**BODY, "mode": "AGENT"}):
-        chat, facts = await grounded(context, body, keeps_uploads=False)
-        assert chat.messages[-1].parts == (TextPart("Where?"),)
-        assert facts == ReplyFacts("r")
-    assert context.asked == []
-    elsewhere = Grounding(context, ChatSettings(), keeps_uploads=False)
-    assert await elsewhere.facts(BlobNames("c"), "r") == ReplyFacts("r")
-
-
-async def test_grounding_is_skipped_for_a_chat_without_blobs(tmp_path: Path) -> None:
-    context = Context(tmp_path, CodeContextBlock("code"))
-    chat, facts = await grounded(context, {"message": "Where?"})
-    assert chat.messages[-1].parts == (TextPart("Where?"),)
-    assert facts == ReplyFacts("r")
-    assert context.asked == []
 
 
 @pytest.mark.parametrize(

@@ -2,21 +2,19 @@
 
 import pytest
 
-from byok.core.record import RequestRecord
 from byok.core.routing import Service
 from byok.protocols.augment.endpoints import ENDPOINTS, Local
-from tests.fakes.daemon import running
+from tests.fakes.daemon import Editor, Watcher, running
 
 
-async def test_handlers_exist_for_every_kind_of_row() -> None:
-    async with running(upstream="demo") as editor:
-        chat = await editor.post("/chat", {"message": "Hi"})
-        completion = await editor.post("/completion", {"prompt": "x = "})
-        forwarded = await editor.post("/v1/embeddings", {"input": "x"})
-        local = await editor.post("/find-missing", {})
-        constant = await editor.post("/find-nothing", {})
-        stream = await editor.post("/remote-agents/list-stream", {})
-        refused = await editor.post("/remote-agents/create", {})
+async def test_handlers_exist_for_every_kind_of_row(editor: Editor) -> None:
+    chat = await editor.post("/chat", {"message": "Hi"})
+    completion = await editor.post("/completion", {"prompt": "x = "})
+    forwarded = await editor.post("/v1/embeddings", {"input": "x"})
+    local = await editor.post("/find-missing", {})
+    constant = await editor.post("/find-nothing", {})
+    stream = await editor.post("/remote-agents/list-stream", {})
+    refused = await editor.post("/remote-agents/create", {})
     assert chat.json["text"]
     assert "completion_items" in completion.json
     assert "error" in forwarded.json
@@ -39,25 +37,12 @@ async def test_handlers_search_the_folders_that_chats_named(
     assert "Traceback" not in caplog.text
 
 
-class Seen:
-    """Observer that keeps the records."""
-
-    def __init__(self) -> None:
-        self.records: list[RequestRecord] = []
-
-    def request_started(self, record: RequestRecord, /) -> None:
-        pass
-
-    def request_finished(self, record: RequestRecord, /) -> None:
-        self.records.append(record)
-
-
 SILENT = {"message": "Hi", "silent": True}
 OLLAMA = {"model": "m", "messages": [{"role": "user", "content": "Hi?"}]}
 
 
 async def test_requests_in_other_apis_get_a_404_and_are_no_chats() -> None:
-    seen = Seen()
+    seen = Watcher()
     async with running(upstream="demo", observers=[seen]) as editor:
         replies = [
             await editor.post("/api/chat", OLLAMA),
@@ -74,8 +59,8 @@ async def test_requests_in_other_apis_get_a_404_and_are_no_chats() -> None:
         assert (reply.status, reply.json["error"]["code"]) == (404, "not_found")
         assert "/v1" in reply.json["error"]["hint"]
     assert mine.json["text"]
-    assert [record.purpose for record in seen.records] == [*[""] * 4, "chat"]
-    assert [record.model for record in seen.records[:4]] == [""] * 4
+    assert [record.purpose for record in seen.finished] == [*[""] * 4, "chat"]
+    assert [record.model for record in seen.finished[:4]] == [""] * 4
 
 
 @pytest.mark.parametrize(
@@ -95,10 +80,10 @@ async def test_requests_in_other_apis_get_a_404_and_are_no_chats() -> None:
 async def test_handlers_note_what_a_client_asks_for(
     path: str, body: dict[str, object], purpose: str
 ) -> None:
-    seen = Seen()
+    seen = Watcher()
     async with running(upstream="demo", observers=[seen]) as editor:
         await editor.post(path, {**body, "model": "m" * 600})
-    noted = seen.records[0]
+    noted = seen.finished[0]
     assert noted.purpose == purpose
     assert noted.model_asked == ("" if path == "/find-missing" else "m" * 512)
 

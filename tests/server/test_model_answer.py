@@ -1,13 +1,104 @@
-"""An answer on its way: what of its tool calls is mended, and what is told of it."""
+"""An answer on its way: how it ends or fails, and what of its calls is mended."""
 
 import json
 import logging
+from collections.abc import AsyncGenerator
 
 import pytest
 
-from byok.core.record import RequestRecord
-from tests.fakes.daemon import running, settings_for
-from tests.fakes.upstream import DONE, FakeUpstream, delta, event, tool_answer
+from byok.core.errors import UpstreamGarbled
+from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta
+from byok.upstream.base import Plan
+from byok.upstream.demo import DemoUpstream
+from tests.fakes.daemon import Editor, Watcher, running, settings_for
+from tests.fakes.scripted_daemon import daemon_with
+from tests.fakes.upstream import (
+    DONE,
+    FakeUpstream,
+    Script,
+    answer,
+    delta,
+    event,
+    tool_answer,
+)
+
+STOP = Finish(FinishReason.STOP)
+
+
+async def test_a_whole_answer_is_one_object(fake: FakeUpstream, client: Editor) -> None:
+    fake.play(answer("One ", "two."))
+    reply = await client.post("/chat", {"message": "x"})
+    assert reply.status == 200
+    assert reply.headers["Content-Type"] == "application/json"
+    assert (reply.json["text"], reply.json["stop_reason"]) == ("One two.", 1)
+    assert "error" not in reply.json
+
+
+@pytest.mark.case("F02")
+async def test_a_whole_answer_that_fails_later_keeps_its_text(
+    fake: FakeUpstream, client: Editor
+) -> None:
+    fake.play(Script([delta(content="One")]))
+    reply = await client.post("/chat", {"message": "x"})
+    assert reply.status == 200
+    assert reply.json["text"].startswith("One\n[byok] fake: ")
+    assert reply.json["stop_reason"] == 0
+    assert reply.json["error"]["code"] == "upstream_cut"
+
+
+async def test_streamed_answer_that_fails_says_so_in_its_text_and_in_its_last_line(
+    fake: FakeUpstream, client: Editor
+) -> None:
+    fake.play(Script([delta(content="One"), event({"error": {"message": "broke"}})]))
+    reply = await client.chat()
+    assert reply.status == 200
+    assert reply.text.startswith("One\n[byok] fake: ")
+    assert reply.last["stop_reason"] == 0
+    assert set(reply.last["error"]) == {"code", "message", "request_id"}
+    assert reply.last["error"]["code"] == "upstream_failed"
+    assert "broke" in reply.last["error"]["message"]
+    assert [n["content"] for n in reply.nodes if n["type"] == 0] == ["One"]
+
+
+class Odd(DemoUpstream):
+    """Says two things, and ends in a way of its own."""
+
+    def __init__(self, *end: StreamEvent, error: Exception | None = None) -> None:
+        super().__init__("demo")
+        self._end = end
+        self._error = error
+
+    async def send(self, plan: Plan) -> AsyncGenerator[list[StreamEvent], None]:
+        yield [TextDelta("One ")]
+        yield [TextDelta("two."), *self._end]
+        if self._error is not None:
+            raise self._error
+
+
+NO_END = Odd()
+LATE_FAILURE = Odd(STOP, error=UpstreamGarbled("late"))
+LATE_FAULT = Odd(STOP, error=KeyError("late"))
+
+
+@pytest.mark.parametrize(
+    ("path", "upstream"),
+    [
+        pytest.param("/chat-stream", NO_END, id="streamed without a last word"),
+        pytest.param("/chat-stream", LATE_FAILURE, id="streamed with a late failure"),
+        pytest.param("/chat-stream", LATE_FAULT, id="streamed with a late fault"),
+        pytest.param("/chat", NO_END, id="whole without a last word"),
+        pytest.param("/chat", LATE_FAILURE, id="whole with a late failure"),
+    ],
+)
+async def test_an_answer_that_is_whole_ends_once_and_well(
+    path: str, upstream: Odd
+) -> None:
+    async with daemon_with(upstream) as editor:
+        reply = await editor.post(path, {"message": "x"})
+    assert reply.text == "One two."
+    assert [line["stop_reason"] for line in reply.lines if line["stop_reason"]] == [1]
+    assert "error" not in reply.last
+
 
 READ = {
     "name": "read",
@@ -23,12 +114,11 @@ READ = {
 
 
 async def test_tool_call_repair_is_logged_with_before_after_and_rule(
-    fake: FakeUpstream, caplog: pytest.LogCaptureFixture
+    fake: FakeUpstream, caplog: pytest.LogCaptureFixture, client: Editor
 ) -> None:
     caplog.set_level(logging.INFO, "byok.server.model_answer")
     fake.play(tool_answer("read", '{"path": "a.py", "line": "5"}'))
-    async with running(settings_for(fake.url)) as editor:
-        reply = await editor.chat(tool_definitions=[READ])
+    reply = await client.chat(tool_definitions=[READ])
     [use] = reply.tool_uses
     assert json.loads(use["input_json"]) == {"path": "a.py", "line": 5}
     [told] = [r.getMessage() for r in caplog.records if "repaired" in r.getMessage()]
@@ -38,31 +128,20 @@ async def test_tool_call_repair_is_logged_with_before_after_and_rule(
     assert ":5}" in after
 
 
-async def test_tool_call_without_repair_is_not_logged(
-    fake: FakeUpstream, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, "byok.server.model_answer")
-    fake.play(tool_answer("read", '{"path": "a.py"}'))
-    async with running(settings_for(fake.url)) as editor:
-        await editor.chat(tool_definitions=[READ])
-    assert "repaired" not in caplog.text
-
-
 async def test_tool_call_repair_log_shows_only_the_position(
-    fake: FakeUpstream, caplog: pytest.LogCaptureFixture
+    fake: FakeUpstream, caplog: pytest.LogCaptureFixture, client: Editor
 ) -> None:
     caplog.set_level(logging.INFO, "byok.server.model_answer")
     code = "SECRET-CODE " * 100
     arguments = json.dumps({"path": code, "line": "5"})
     fake.play(tool_answer("read", arguments))
-    async with running(settings_for(fake.url)) as editor:
-        await editor.chat(tool_definitions=[READ])
+    await client.chat(tool_definitions=[READ])
     assert "repaired" in caplog.text
     assert caplog.text.count("SECRET-CODE") < 20
 
 
 async def test_tool_call_retry_continues_an_agent_after_invalid_json(
-    fake: FakeUpstream, caplog: pytest.LogCaptureFixture
+    fake: FakeUpstream, caplog: pytest.LogCaptureFixture, client: Editor
 ) -> None:
     caplog.set_level(logging.INFO)
     broken, whole = r'{"path": "a\d"}', r'{"path": "a\\d"}'
@@ -71,8 +150,7 @@ async def test_tool_call_retry_continues_an_agent_after_invalid_json(
     )
     first = [delta(content="I read."), *tool_answer("read", broken)[:-1], usage, DONE]
     fake.play(first, [*tool_answer("read", whole)[:-1], usage, DONE])
-    async with running(settings_for(fake.url)) as editor:
-        reply = await editor.chat(tool_definitions=[READ])
+    reply = await client.chat(tool_definitions=[READ])
     assert reply.text == "I read."
     assert [use["input_json"] for use in reply.tool_uses] == [whole]
     assert reply.last["stop_reason"] == 3
@@ -87,7 +165,7 @@ async def test_tool_call_retry_continues_an_agent_after_invalid_json(
 
 
 async def test_what_a_turn_cost_is_told_though_its_second_answer_broke(
-    fake: FakeUpstream, caplog: pytest.LogCaptureFixture
+    fake: FakeUpstream, caplog: pytest.LogCaptureFixture, client: Editor
 ) -> None:
     caplog.set_level(logging.INFO)
     usage = event(
@@ -95,8 +173,7 @@ async def test_what_a_turn_cost_is_told_though_its_second_answer_broke(
     )
     broken = tool_answer("read", r'{"path": "a\d"}')
     fake.play([*broken[:-1], usage, DONE], [delta(content="I read.")])
-    async with running(settings_for(fake.url)) as editor:
-        reply = await editor.chat(tool_definitions=[READ])
+    reply = await client.chat(tool_definitions=[READ])
     assert reply.last["error"]["code"] == "upstream_cut"
     counts = [n["token_usage"] for n in reply.nodes if n["type"] == 10]
     assert [(c["input_tokens"], c["output_tokens"]) for c in counts] == [(5, 2)]
@@ -111,20 +188,6 @@ async def test_tool_call_retry_can_be_switched_off(fake: FakeUpstream) -> None:
     assert reply.tool_uses == []
     assert "[byok] The model's call of read was not passed on" in reply.text
     assert "not valid JSON" in reply.text
-
-
-class Finished:
-    """Observer that keeps the records of finished requests."""
-
-    def __init__(self) -> None:
-        self.records: list[RequestRecord] = []
-
-    def request_started(self, record: RequestRecord, /) -> None:
-        """Wait for the end."""
-
-    def request_finished(self, record: RequestRecord, /) -> None:
-        """Keep it."""
-        self.records.append(record)
 
 
 def calls(*names: str) -> list[bytes]:
@@ -152,24 +215,24 @@ WRITE = {**READ, "name": "write"}
 async def test_names_of_the_tools_that_were_passed_on_are_noted(
     fake: FakeUpstream, flags: dict[str, bool], names: list[str]
 ) -> None:
-    seen = Finished()
+    seen = Watcher()
     fake.play(calls("read", "read", "write"))
     async with running(settings_for(fake.url), observers=[seen]) as editor:
         reply = await editor.chat(
             tool_definitions=[READ, WRITE], feature_detection_flags=flags
         )
     assert [use["tool_name"] for use in reply.tool_uses] == names
-    assert [record.tool_calls for record in seen.records] == [names]
+    assert [record.tool_calls for record in seen.finished] == [names]
 
 
 async def test_names_of_tools_are_noted_for_other_clients_too(
     fake: FakeUpstream,
 ) -> None:
-    seen = Finished()
+    seen = Watcher()
     fake.play(tool_answer("read", '{"path": "a.py"}'))
     tool = {"type": "function", "name": "read", "parameters": {"type": "object"}}
     async with running(settings_for(fake.url), observers=[seen]) as editor:
         body = {"model": "m", "input": "Hi", "tools": [tool]}
         answer = await editor.post("/v1/responses", body)
     assert answer.status == 200
-    assert [record.tool_calls for record in seen.records] == [["read"]]
+    assert [record.tool_calls for record in seen.finished] == [["read"]]

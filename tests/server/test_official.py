@@ -4,14 +4,9 @@ import asyncio
 import gzip
 from typing import Any
 
-import aiohttp
 import pytest
 
-from byok.core.daemon.token import read_token
-from byok.core.platform.paths import find_paths
-from byok.core.record import RequestRecord
-from byok.server.run import listening
-from tests.fakes.daemon import Editor, parts_of, running
+from tests.fakes.daemon import Watcher, running
 from tests.fakes.official import ENVIRON, NDJSON, FakeOfficial, whole
 from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import Script
@@ -94,32 +89,17 @@ async def test_official_routes_are_logged_at_the_start_and_on_request(
 
 
 async def test_official_answer_is_seen_by_an_observer() -> None:
-    class Watcher:
-        def __init__(self) -> None:
-            self.records: list[RequestRecord] = []
-
-        def request_started(self, record: RequestRecord, /) -> None:
-            self.records.append(record)
-
-        def request_finished(self, record: RequestRecord, /) -> None:
-            pass
-
     watcher = Watcher()
     async with FakeOfficial() as official:
         official.expect("/chat-stream", b"{}", Script([b"{}\n"], headers=NDJSON))
         official.expect("/chat", b"{}", whole(b"{}"))
         settings = official.settings(chat="official")
-        parts = parts_of(settings, upstream="demo", environ=ENVIRON)
-        async with (
-            listening(*parts, observers=[watcher]) as daemon,
-            aiohttp.ClientSession() as http,
-        ):
-            token = read_token(find_paths().token)
-            editor = Editor(daemon, daemon.services, token, http)
-            await editor.post("/chat-stream")
-            await editor.post("/chat")
-            await editor.post("/edit")
-    told = [(r.endpoint, r.upstream, r.attempts) for r in watcher.records]
+        async with running(
+            settings, upstream="demo", environ=ENVIRON, observers=[watcher]
+        ) as editor:
+            for path in ("/chat-stream", "/chat", "/edit"):
+                await editor.post(path)
+    told = [(r.endpoint, r.upstream, r.attempts) for r in watcher.finished]
     assert told == [
         ("/chat-stream", "official", 1),
         ("/chat", "official", 1),

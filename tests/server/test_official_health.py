@@ -104,13 +104,6 @@ async def test_official_missing_token_is_reported_once_for_all_groups(
     assert levels(log) == [logging.WARNING]
 
 
-async def test_official_success_is_not_logged(
-    troubles: OfficialHealth, log: pytest.LogCaptureFixture
-) -> None:
-    troubles.over(EndpointGroup.CHAT, "/chat")
-    assert log.records == []
-
-
 async def test_official_group_that_timed_out_is_left_alone_for_a_while() -> None:
     clock = Clock()
     troubles = OfficialHealth(60.0, clock=clock)

@@ -7,7 +7,6 @@ import pytest
 from byok.core.errors import ConfigError
 from byok.core.purposes import Purpose
 from byok.server.generate import ModelChooser
-from byok.settings import Settings
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.upstream import FakeUpstream
 
@@ -61,12 +60,6 @@ async def test_a_chat_that_names_no_model_has_one_too(fake: FakeUpstream) -> Non
     assert silent.model == "fake-model"
 
 
-async def test_without_a_choice_the_clients_counts(fake: FakeUpstream) -> None:
-    async with running(settings_for(fake.url)) as editor:
-        found = await chooser(editor).choose(Purpose.EDIT, ASKED)
-    assert found.model == "asked"
-
-
 GPTS = ["gpt-3.5-turbo", "gpt-5.5", "gpt-5.4-mini", "gpt-4"]
 
 
@@ -116,12 +109,3 @@ async def test_a_model_of_no_upstream_is_told_at_the_start(fake: FakeUpstream) -
     with pytest.raises(ConfigError, match="edit model 'byok:none:x'"):
         async with running({**settings_for(fake.url), "routing": routing}):
             pass
-
-
-@pytest.mark.parametrize("purpose", Purpose)
-def test_every_purpose_has_a_setting(purpose: Purpose) -> None:
-    routing: Any = {"models": {"small": "s", purpose.value: "own"}}
-    assert Settings(routing=routing).routing.models.for_purpose(purpose) == "own"
-    small: Any = {"models": {"small": "s"}}
-    wanted = Settings(routing=small).routing.models.for_purpose(purpose)
-    assert wanted == ("s" if purpose.is_small else "")

@@ -4,10 +4,9 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-import aiohttp
 import orjson
 import pytest
 from aiohttp.test_utils import make_mocked_request
@@ -19,7 +18,6 @@ from byok.core.daemon.token import TokenCheck, read_token, rotate_token
 from byok.core.errors import BadRequest, NotReady, UpstreamRefused
 from byok.core.observer import Observers
 from byok.core.platform.paths import find_paths
-from byok.core.record import RequestRecord
 from byok.core.redact import Redactor
 from byok.core.routing import Service
 from byok.features.running import Features
@@ -35,11 +33,10 @@ from byok.server.dashboard.static_files import static_files
 from byok.server.endpoints import LocalHandler
 from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard
-from byok.server.run import listening
 from tests.fakes.cases import case_param
 from tests.fakes.clock import Clock
-from tests.fakes.daemon import QUICK, Editor, parts_of, running, settings_for
-from tests.fakes.dashboard import make_code, signed_in
+from tests.fakes.daemon import Editor, Watcher, running, settings_for
+from tests.fakes.dashboard import Page, make_code, signed_in
 from tests.fakes.patience import PATIENCE
 from tests.fakes.raw import RawAnswer, check_error, connected, filled, put, request
 from tests.fakes.upstream import FakeUpstream
@@ -92,165 +89,135 @@ async def get(
 # Files
 
 
-@pytest.mark.parametrize("target", ["/ui", "/ui/", "/ui/?x=/etc", "/ui/index.html"])
-async def test_the_page_needs_no_token(target: str) -> None:
-    async with running(upstream="demo") as editor:
+async def test_every_file_of_the_page_is_served_with_its_type_and_without_a_token(
+    editor: Editor,
+) -> None:
+    files = {f"/ui/{name}?v=1": file for name, file in static_files().items()}
+    starts = ("/ui", "/ui/", "/ui/?x=/etc", "/ui/index.html")
+    for target, file in {**files, **dict.fromkeys(starts, static_files()[""])}.items():
         answer = await get(editor, target)
-    assert (answer.status, answer.body) == (200, static_files()[""].content)
-    assert answer.header("content-type") == "text/html; charset=utf-8"
+        assert (answer.status, answer.body) == (200, file.content), target
+        assert answer.header("content-type") == file.kind
 
 
-async def test_the_address_alone_leads_a_browser_to_the_page() -> None:
-    async with running(upstream="demo") as editor:
-        page = {"Accept": "text/html,*/*;q=0.8"}
-        for headers, status in ((page, 302), ({"Accept": "*/*"}, 401)):
-            async with editor.http.get(
-                editor.daemon.url + "/", headers=headers, allow_redirects=False
-            ) as answer:
-                assert answer.status == status
-                assert answer.headers.get("Location") == (
-                    "/ui/" if status == 302 else None
-                )
-
-
-async def test_every_file_of_the_page_is_served_with_its_type() -> None:
-    async with running(upstream="demo") as editor:
-        for name, file in static_files().items():
-            answer = await get(editor, f"/ui/{name}?v=1")
-            assert (answer.status, answer.body) == (200, file.content)
-            assert answer.header("content-type") == file.kind
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "none.js", "app.js/", "/app.js", "./app.js", "panels", "panels/", "APP.JS",
-        "../ui/app.js", "../../pyproject.toml", "panels/../app.js", "..%2fapp.js",
-        "%2e%2e/app.js", "..\\app.js", "..%5capp.js", "app.js%00", "app.js;x",
-        "/etc/passwd", "//evil.example/app.js", "app%2ejs", "__init__.py", "api",
-        "sessions.py", "../sessions.py", "%e2%80%aeapp.js",
-    ],
-)  # fmt: skip
-async def test_what_is_no_file_of_the_page_is_404(name: str) -> None:
-    async with running(upstream="demo") as editor:
-        answer = await get(editor, f"/ui/{name}")
-    assert (answer.status, answer.code) == (404, "not_found")
-
-
-@pytest.mark.parametrize("target", ["/ui%2fapp.js", "/%75i/", "//ui/", "/UI/", "/uix"])
-async def test_other_spellings_of_the_path_are_not_the_dashboard(target: str) -> None:
-    async with running(upstream="demo") as editor:
-        data = request(method=b"GET", target=target.encode(), **BARE)
-        answer = await put(editor, data)
-    assert (answer.status, answer.code) == NO_TOKEN
-
-
-async def test_head_of_a_file_has_no_body() -> None:
-    size = len(static_files()["app.js"].content)
-    async with (
-        running(upstream="demo") as editor,
-        editor.http.head(f"{editor.daemon.url}/ui/app.js") as answer,
+async def test_the_address_alone_leads_a_browser_to_the_page(editor: Editor) -> None:
+    page = {"Accept": "text/html,*/*;q=0.8"}
+    for headers, status, place in (
+        (page, 302, "/ui/"),
+        ({"Accept": "*/*"}, 401, None),
     ):
-        assert (answer.status, await answer.read()) == (200, b"")
-        assert answer.headers["Content-Length"] == str(size)
+        async with editor.http.get(
+            editor.daemon.url + "/", headers=headers, allow_redirects=False
+        ) as answer:
+            assert (answer.status, answer.headers.get("Location")) == (status, place)
 
 
-@pytest.mark.parametrize("method", [b"POST", b"PUT", b"DELETE", b"PATCH", b"PROPFIND"])
-async def test_other_methods_of_a_file_are_405(method: bytes) -> None:
-    async with running(upstream="demo") as editor:
+NO_FILES = [
+    "none.js", "app.js/", "/app.js", "./app.js", "panels", "panels/", "APP.JS",
+    "../ui/app.js", "../../pyproject.toml", "panels/../app.js", "..%2fapp.js",
+    "%2e%2e/app.js", "..\\app.js", "..%5capp.js", "app.js%00", "app.js;x",
+    "/etc/passwd", "//evil.example/app.js", "app%2ejs", "__init__.py", "api",
+    "sessions.py", "../sessions.py", "%e2%80%aeapp.js",
+]  # fmt: skip
+
+
+async def test_what_is_no_file_of_the_page_is_404(editor: Editor) -> None:
+    for name in NO_FILES:
+        answer = await get(editor, f"/ui/{name}")
+        assert (answer.status, answer.code) == (404, "not_found"), name
+
+
+async def test_other_spellings_of_the_path_are_not_the_dashboard(
+    editor: Editor,
+) -> None:
+    for target in (b"/ui%2fapp.js", b"/%75i/", b"//ui/", b"/UI/", b"/uix"):
+        answer = await put(editor, request(method=b"GET", target=target, **BARE))
+        assert (answer.status, answer.code) == NO_TOKEN, target
+
+
+async def test_a_file_is_read_by_get_and_head(editor: Editor) -> None:
+    size = len(static_files()["app.js"].content)
+    async with editor.http.head(f"{editor.daemon.url}/ui/app.js") as head:
+        assert (head.status, await head.read()) == (200, b"")
+        assert head.headers["Content-Length"] == str(size)
+    for method in (b"POST", b"PUT", b"DELETE", b"PATCH", b"PROPFIND"):
         answer = await get(editor, "/ui/app.js", method=method)
-    assert (answer.status, answer.code) == (405, "method_not_allowed")
-    assert answer.header("allow") == "GET, HEAD"
+        assert (answer.status, answer.code) == (405, "method_not_allowed")
+        assert answer.header("allow") == "GET, HEAD"
 
 
 # Pages of others
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        [b"Origin: https://evil.example"],
-        [b"Origin: null"],
-        [b"Origin: "],
-        [b"Origin: http://127.0.0.1"],
-        [b"Origin: http://127.0.0.1:1"],
-        [b"Origin: https://127.0.0.1:PORT"],
-        [b"Origin: http://localhost:PORT"],
-        [b"Origin: http://[::1]:PORT"],
-        [b"Origin: http://127.0.0.1:PORT/"],
-        [b"Origin: http://127.0.0.1:PORT.evil.example"],
-        [b"Origin: http://x@127.0.0.1:PORT"],
-        [b"Sec-Fetch-Site: cross-site"],
-        [b"Sec-Fetch-Site: same-site"],
-        [b"Sec-Fetch-Site: "],
-        [b"Origin: http://127.0.0.1:PORT", b"Sec-Fetch-Site: cross-site"],
-        [b"Sec-Fetch-Site: cross-site", b"Sec-Fetch-Mode: navigate"],
-    ],
-    ids=lambda lines: b", ".join(lines).decode(),
-)
-@pytest.mark.parametrize("target", ["/ui/", "/ui/api/sign-in", "/ui/api/x"])
+FOREIGN_LINES = [
+    [b"Origin: https://evil.example"],
+    [b"Origin: null"],
+    [b"Origin: "],
+    [b"Origin: http://127.0.0.1"],
+    [b"Origin: http://127.0.0.1:1"],
+    [b"Origin: https://127.0.0.1:PORT"],
+    [b"Origin: http://localhost:PORT"],
+    [b"Origin: http://[::1]:PORT"],
+    [b"Origin: http://127.0.0.1:PORT/"],
+    [b"Origin: http://127.0.0.1:PORT.evil.example"],
+    [b"Origin: http://x@127.0.0.1:PORT"],
+    [b"Sec-Fetch-Site: cross-site"],
+    [b"Sec-Fetch-Site: same-site"],
+    [b"Sec-Fetch-Site: "],
+    [b"Origin: http://127.0.0.1:PORT", b"Sec-Fetch-Site: cross-site"],
+    [b"Sec-Fetch-Site: cross-site", b"Sec-Fetch-Mode: navigate"],
+]
+
+
 @pytest.mark.case("B80")
-async def test_a_foreign_page_is_refused(lines: list[bytes], target: str) -> None:
-    async with running(upstream="demo") as editor:
-        answer = await ask(editor, *lines, target=target.encode())
+async def test_a_foreign_page_is_refused(editor: Editor) -> None:
+    for lines in FOREIGN_LINES:
+        for target in ("/ui/", "/ui/api/sign-in", "/ui/api/x"):
+            asked = await ask(editor, *lines, target=target.encode())
+            navigated = await get(editor, target, *lines)
+            for answer in (asked, navigated):
+                assert (answer.status, answer.code) == FOREIGN, (lines, target)
+
+
+async def test_a_preflight_is_refused(editor: Editor) -> None:
+    lines = [
+        b"Origin: http://127.0.0.1:PORT",
+        b"Access-Control-Request-Method: POST",
+        b"Access-Control-Request-Headers: authorization",
+    ]
+    for target in ("/ui/", "/ui/api/daemon"):
+        answer = await get(editor, target, *lines, method=b"OPTIONS")
         assert (answer.status, answer.code) == FOREIGN
-        navigated = await get(editor, target, *lines)
-        assert (navigated.status, navigated.code) == FOREIGN
 
 
-async def test_two_origins_are_malformed() -> None:
-    async with running(upstream="demo") as editor:
-        own = b"Origin: http://127.0.0.1:PORT"
-        answer = await ask(editor, own, own, target=b"/ui/api/sign-in")
-    assert (answer.status, answer.code) == (400, "bad_http")
-
-
-async def test_a_preflight_is_refused() -> None:
-    async with running(upstream="demo") as editor:
-        lines = [
-            b"Origin: http://127.0.0.1:PORT",
-            b"Access-Control-Request-Method: POST",
-            b"Access-Control-Request-Headers: authorization",
-        ]
-        for target in ("/ui/", "/ui/api/daemon"):
-            answer = await get(editor, target, *lines, method=b"OPTIONS")
-            assert (answer.status, answer.code) == FOREIGN
-
-
-@pytest.mark.parametrize("host", ["evil.example:PORT", "127.0.0.1", "localhost.:PORT"])
 @pytest.mark.case("B01")
-async def test_a_foreign_host_is_refused(host: str) -> None:
-    async with running(upstream="demo") as editor:
-        line = b"Host: " + host.encode()
-        answer = await ask(editor, target=b"/ui/api/sign-in", host=line)
-    assert (answer.status, answer.code) == (421, "host_not_allowed")
+async def test_a_foreign_host_is_refused(editor: Editor) -> None:
+    for host in (b"evil.example:PORT", b"127.0.0.1", b"localhost.:PORT"):
+        answer = await ask(editor, target=b"/ui/api/sign-in", host=b"Host: " + host)
+        assert (answer.status, answer.code) == (421, "host_not_allowed")
 
 
-@pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "[::1]"])
-async def test_the_page_is_used_by_each_name_of_this_machine(name: str) -> None:
-    async with running(upstream="demo") as editor:
+async def test_the_page_is_used_by_each_name_of_this_machine(editor: Editor) -> None:
+    for name in (b"127.0.0.1", b"localhost", b"[::1]"):
         code = await make_code(editor)
-        own = f"http://{name}:PORT".encode()
         answer = await ask(
             editor,
-            b"Origin: " + own,
+            b"Origin: http://" + name + b":PORT",
             b"Sec-Fetch-Site: same-origin",
-            host=b"Host: " + own.removeprefix(b"http://"),
+            host=b"Host: " + name + b":PORT",
             target=b"/ui/api/sign-in",
             body=b'{"code":"%s"}' % code.encode(),
             token=b"",
         )
-    assert answer.status == 200
+        assert answer.status == 200, name
 
 
-@pytest.mark.parametrize("target", ["/chat", "/byok/daemon", "/health", "/uix", "/"])
 async def test_outside_of_ui_byoks_own_page_is_refused_as_any_other(
-    target: str,
+    editor: Editor,
 ) -> None:
-    async with running(upstream="demo") as editor:
+    for target in (b"/chat", b"/byok/daemon", b"/health", b"/uix", b"/"):
         origin = b"Origin: http://127.0.0.1:PORT"
-        answer = await put(editor, request(origin, target=target.encode()))
-    assert answer.status == 403
+        assert (await put(editor, request(origin, target=target))).status == 403
 
 
 # Who may ask
@@ -294,75 +261,61 @@ async def test_each_token_opens_its_own_door_and_no_other() -> None:
                 assert got == (None if kind in keys else refusal), (kind, target)
 
 
-@pytest.mark.parametrize(
-    "spell",
-    [
-        lambda token: [b"X-Api-Key: " + token],
-        lambda token: [b"Cookie: byok-session=" + token],
-        lambda token: [b"Authorization: Basic " + token],
-        lambda token: [b"Authorization: " + token],
-        lambda token: [b"Authorization: Bearer \xff\xfe"],
-        lambda token: [b"X-Authorization: Bearer " + token],
-    ],
-)
-async def test_a_session_is_shown_in_one_way(
-    spell: Callable[[bytes], list[bytes]],
-) -> None:
-    async with running(upstream="demo") as editor:
-        page = await signed_in(editor)
-        lines = spell(page.token.encode())
-        asked = f"/ui/api/daemon?token={page.token}".encode()
-        answer = await ask(editor, *lines, target=asked, token=b"")
-        assert (answer.status, answer.code) == NO_SESSION
-        assert (await page.call("daemon"))["model"] == "byok:demo:echo"
+async def test_a_session_is_shown_in_one_way(editor: Editor, page: Page) -> None:
+    token = page.token.encode()
+    for line in (
+        b"X-Api-Key: " + token,
+        b"Cookie: byok-session=" + token,
+        b"Authorization: Basic " + token,
+        b"Authorization: " + token,
+        b"Authorization: Bearer \xff\xfe",
+        b"X-Authorization: Bearer " + token,
+    ):
+        asked = b"/ui/api/daemon?token=" + token
+        answer = await ask(editor, line, target=asked, token=b"")
+        assert (answer.status, answer.code) == NO_SESSION, line
+    assert (await page.call("daemon"))["model"] == "byok:demo:echo"
 
 
-async def test_a_session_asks_until_it_signs_out() -> None:
-    async with running(upstream="demo") as editor:
-        page, other = await signed_in(editor), await signed_in(editor)
-        assert (await page.call("daemon"))["model"] == "byok:demo:echo"
-        assert await page.call("sign-out") == {}
-        assert await page.refused("daemon") == NO_SESSION
-        assert await page.refused("sign-out") == NO_SESSION
-        assert (await other.raw("daemon")).status == 200
+async def test_a_session_asks_until_it_signs_out(editor: Editor) -> None:
+    page, other = await signed_in(editor), await signed_in(editor)
+    assert (await page.call("daemon"))["model"] == "byok:demo:echo"
+    assert await page.call("sign-out") == {}
+    assert await page.refused("daemon") == NO_SESSION
+    assert await page.refused("sign-out") == NO_SESSION
+    assert (await other.raw("daemon")).status == 200
 
 
 @pytest.mark.case("B80")
-async def test_a_code_signs_in_once() -> None:
-    async with running(upstream="demo") as editor:
-        code = await make_code(editor)
-        page = await signed_in(editor)
-        page.token = (await page.call("sign-in", {"code": code}))["token"]
+async def test_a_code_signs_in_once(editor: Editor) -> None:
+    code = await make_code(editor)
+    page = await signed_in(editor)
+    page.token = (await page.call("sign-in", {"code": code}))["token"]
+    assert await page.refused("sign-in", {"code": code}) == WRONG_CODE
+    assert await page.refused("confirm", {"code": code}) == WRONG_CODE
+    assert (await page.raw("daemon")).status == 200
+
+
+async def test_a_wrong_code_of_any_type_is_401(page: Page) -> None:
+    codes: list[object] = [None, "", 0, True, [], {}, ["x"], "x" * 900, "é", "\ud800"]
+    for code in codes:
         assert await page.refused("sign-in", {"code": code}) == WRONG_CODE
-        assert await page.refused("confirm", {"code": code}) == WRONG_CODE
-        assert (await page.raw("daemon")).status == 200
 
 
-@pytest.mark.parametrize(
-    "code", [None, "", 0, True, [], {}, ["x"], "x" * 900, "é", "\ud800"], ids=ascii
-)
-async def test_a_wrong_code_of_any_type_is_401(code: object) -> None:
-    async with running(upstream="demo") as editor:
-        page = await signed_in(editor)
-        status, error = await page.refused("sign-in", {"code": code})
-    assert (status, error) == WRONG_CODE
-
-
-async def test_a_page_cannot_make_codes() -> None:
-    async with running(upstream="demo") as editor:
-        own = b"Origin: http://127.0.0.1:PORT"
-        target = b"/byok/dashboard-code"
-        answer = await put(
-            editor,
-            request(
-                own,
-                target=target,
-                token=b"Authorization: Bearer " + editor.owner_token.encode(),
-            ),
-        )
-        assert (answer.status, answer.code) == FOREIGN
-        page = await signed_in(editor)
-        assert await page.refused("dashboard-code") == (404, "not_found")
+async def test_a_page_cannot_make_codes(editor: Editor) -> None:
+    own = b"Origin: http://127.0.0.1:PORT"
+    target = b"/byok/dashboard-code"
+    answer = await put(
+        editor,
+        request(
+            own,
+            target=target,
+            token=b"Authorization: Bearer " + editor.owner_token.encode(),
+        ),
+    )
+    assert (answer.status, answer.code) == FOREIGN
+    page = await signed_in(editor)
+    assert await page.refused("dashboard-code") == (404, "not_found")
 
 
 CHANGES = ("settings-save", "key-set", "key-remove", "index-add", "index-remove")
@@ -398,10 +351,8 @@ async def test_a_change_needs_a_code_of_the_last_quarter_of_an_hour(
     assert await front.status("/ui/api/key-set") == 200
 
 
-async def test_a_change_is_confirmed_by_a_new_code() -> None:
-    async with running(upstream="demo") as editor:
-        page = await signed_in(editor)
-        assert await page.call("confirm", {"code": await make_code(editor)}) == {}
+async def test_a_change_is_confirmed_by_a_new_code(editor: Editor, page: Page) -> None:
+    assert await page.call("confirm", {"code": await make_code(editor)}) == {}
 
 
 async def test_each_start_makes_the_owners_secret_anew() -> None:
@@ -489,62 +440,28 @@ async def test_a_body_that_is_no_good_is_refused(
         assert (await page.raw("daemon")).status == 200
 
 
-async def test_a_stranger_sends_a_small_body_in_a_short_time() -> None:
-    async with running(upstream="demo") as editor:
-        for size, expected in (
-            (1024, (400, "bad_json")),
-            (1025, (413, "body_too_large")),
-        ):
-            answer = await ask(
-                editor, target=b"/ui/api/sign-in", token=b"", body=b"x" * size
-            )
-            assert (answer.status, answer.code) == expected
+async def test_a_stranger_sends_a_small_body_in_a_short_time(editor: Editor) -> None:
+    for size, expected in (
+        (1024, (400, "bad_json")),
+        (1025, (413, "body_too_large")),
+    ):
+        answer = await ask(
+            editor, target=b"/ui/api/sign-in", token=b"", body=b"x" * size
+        )
+        assert (answer.status, answer.code) == expected
 
 
-@pytest.mark.parametrize("method", [b"GET", b"HEAD", b"PUT", b"DELETE"])
-async def test_what_is_asked_for_is_asked_by_post(method: bytes) -> None:
-    async with running(upstream="demo") as editor:
-        page = await signed_in(editor)
-        doors = {"/ui/api/daemon": page.token, "/ui/api/sign-in": ""}
-        if method == b"HEAD":  # whose answer has no body
-            headers = {"Authorization": f"Bearer {page.token}"}
-            url = f"{editor.daemon.url}/ui/api/daemon"
-            async with editor.http.head(url, headers=headers) as head:
-                assert head.status == 405
-            return
-        for target, bearer in doors.items():
-            answer = await ask(
-                editor, target=target.encode(), bearer=bearer or "x", method=method
-            )
+async def test_what_is_asked_for_is_asked_by_post(editor: Editor, page: Page) -> None:
+    for method in (b"GET", b"PUT", b"DELETE"):
+        for name, bearer in (("daemon", page.token), ("sign-in", "x")):
+            target = f"/ui/api/{name}".encode()
+            answer = await ask(editor, target=target, bearer=bearer, method=method)
             assert (answer.status, answer.header("allow")) == (405, "POST")
 
 
-async def test_an_unknown_name_is_404_for_a_session() -> None:
-    async with running(upstream="demo") as editor:
-        page = await signed_in(editor)
-        for name in (
-            "none",
-            "",
-            "daemon/",
-            "Daemon",
-            "daemon%2f",
-            "a" * 900,
-        ):
-            assert await page.refused(name or "?x") == (404, "not_found")
-
-
-async def test_an_upgrade_to_websocket_is_not_made() -> None:
-    async with running(upstream="demo") as editor:
-        lines = [
-            b"Connection: Upgrade",
-            b"Upgrade: websocket",
-            b"Sec-WebSocket-Version: 13",
-            b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-        ]
-        answer = await get(editor, "/ui/", *lines)
-        assert answer.status == 200
-        foreign = await get(editor, "/ui/", *lines, b"Origin: http://evil.example")
-        assert (foreign.status, foreign.code) == FOREIGN
+async def test_an_unknown_name_is_404_for_a_session(page: Page) -> None:
+    for name in ("none", "?x", "daemon/", "Daemon", "daemon%2f", "a" * 900):
+        assert await page.refused(name) == (404, "not_found"), name
 
 
 # Every name
@@ -576,31 +493,27 @@ HOSTILE: list[dict[str, object]] = [
 ]
 
 
-@pytest.mark.parametrize("body", HOSTILE, ids=["empty", "names", "numbers", "long"])
 async def test_every_name_answers_hostile_fields_without_a_fault(
-    body: dict[str, object],
+    editor: Editor, page: Page
 ) -> None:
-    async with running(upstream="demo") as editor:
-        page = await signed_in(editor)
+    for body in HOSTILE:
         for name in all_names(editor):
             answer = await page.raw(name, body)
             assert answer.status in (200, 400, 404, 422), (name, answer.raw)
             assert answer.headers["Content-Security-Policy"] == CSP
             if answer.status != 200:
                 check_error(answer.json)
-        assert (await page.raw("daemon")).status == 200
+    assert (await page.raw("daemon")).status == 200
 
 
-async def test_a_stream_has_the_headers_of_the_page_too() -> None:
-    async with running(upstream="demo") as editor:
-        page = await signed_in(editor)
-        async with page.opened("live") as response:
-            assert response.status == 200
-            pairs = [(name.lower(), text) for name, text in response.headers.items()]
-            check_page(RawAnswer(response.status, pairs, b""))
-            await page.call("sign-out")
-            async with asyncio.timeout(PATIENCE):
-                assert b'"session"' in await response.read()
+async def test_a_stream_has_the_headers_of_the_page_too(page: Page) -> None:
+    async with page.opened("live") as response:
+        assert response.status == 200
+        pairs = [(name.lower(), text) for name, text in response.headers.items()]
+        check_page(RawAnswer(response.status, pairs, b""))
+        await page.call("sign-out")
+        async with asyncio.timeout(PATIENCE):
+            assert b'"session"' in await response.read()
 
 
 # The life of a daemon
@@ -769,25 +682,23 @@ async def test_sessions_end_with_the_daemon() -> None:
         assert await page.refused("daemon") == NO_SESSION
 
 
-async def test_sessions_outlive_a_reload_of_the_settings() -> None:
-    async with running(upstream="demo") as editor:
-        page = await signed_in(editor)
-        await editor.daemon.use(editor.services.settings)
-        assert (await page.raw("daemon")).status == 200
+async def test_sessions_outlive_a_reload_of_the_settings(
+    editor: Editor, page: Page
+) -> None:
+    await editor.daemon.use(editor.services.settings)
+    assert (await page.raw("daemon")).status == 200
 
 
-async def test_requests_while_the_daemon_stops() -> None:
-    async with running(upstream="demo") as editor:
-        page = await signed_in(editor)
-        port = editor.daemon.port
-        sent = b"Authorization: Bearer " + page.token.encode()
-        async with connected(port) as kept:
-            data = request(target=b"/ui/api/daemon", token=sent)
-            await kept.send(filled(data, port, ""))
-            assert (await kept.answer()).status == 200
-            await editor.daemon.stop()
-            await kept.send(filled(data, port, ""))
-            answer = await kept.answer()
+async def test_requests_while_the_daemon_stops(editor: Editor, page: Page) -> None:
+    port = editor.daemon.port
+    sent = b"Authorization: Bearer " + page.token.encode()
+    async with connected(port) as kept:
+        data = request(target=b"/ui/api/daemon", token=sent)
+        await kept.send(filled(data, port, ""))
+        assert (await kept.answer()).status == 200
+        await editor.daemon.stop()
+        await kept.send(filled(data, port, ""))
+        answer = await kept.answer()
     check_page(answer)
     assert answer.status in (200, 503)
 
@@ -824,12 +735,7 @@ async def test_neither_code_nor_token_is_written_down(
 async def test_the_page_is_no_client(fake: FakeUpstream) -> None:
     """Neither journal nor caps, spans and captures see it as one."""
     watcher = Watcher()
-    parts = parts_of(settings_for(fake.url))
-    async with (
-        listening(*parts, QUICK, observers=[watcher]) as daemon,
-        aiohttp.ClientSession() as http,
-    ):
-        editor = Editor(daemon, daemon.services, read_token(find_paths().token), http)
+    async with running(settings_for(fake.url), observers=[watcher]) as editor:
         page = await signed_in(editor)
         await page.call("daemon")
         await page.refused("none")
@@ -842,16 +748,3 @@ async def test_the_page_is_no_client(fake: FakeUpstream) -> None:
         *("/ui/", "/byok/dashboard-code"),
         *("/ui/api/sign-in", "/ui/api/daemon", "/ui/api/sign-out"),
     }  # fmt: skip
-
-
-class Watcher:
-    """Observer that keeps the records."""
-
-    def __init__(self) -> None:
-        self.finished: list[RequestRecord] = []
-
-    def request_started(self, record: RequestRecord, /) -> None:
-        """Wait for the end."""
-
-    def request_finished(self, record: RequestRecord, /) -> None:
-        self.finished.append(record)

@@ -10,12 +10,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from byok.features.live.requests import MOST_READERS
 from byok.server.dashboard import api
-from byok.server.dashboard.endpoint import PAGE_HEADERS
 from byok.server.http.deadlines import Timing
 from byok.server.http.stream import OpenStream
-from tests.fakes.daemon import running, settings_for
+from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.dashboard import Page, signed_in
 from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream, Script, delta
@@ -79,47 +77,16 @@ async def test_a_request_is_told_as_it_streams_and_when_it_ends(
             assert (ended["model"], ended["attempts"]) == ("fake-model", 1)
 
 
-async def test_the_stream_has_all_headers_of_the_page_and_a_request_id() -> None:
-    async with running(upstream="demo") as editor:
-        page = await signed_in(editor)
-        async with page.opened("live") as response:
-            sent = response.headers
-    wanted = {**PAGE_HEADERS, "Cache-Control": "no-store", "Server": "byok"}
-    assert {name: sent.get(name) for name in wanted} == wanted
-    assert sent["Content-Type"] == "application/x-ndjson; charset=utf-8"
-    assert sent["X-Content-Type-Options"] == "nosniff"
-    assert sent["X-Request-Id"]
-    assert "Set-Cookie" not in sent
-
-
-async def test_the_page_and_commands_are_not_told() -> None:
-    async with running(upstream="demo") as editor:
-        page = await signed_in(editor)
-        async with looking(page) as stream:
-            await page.call("daemon")
-            await editor.post("/byok/daemon")
-            asked = await editor.chat()
+async def test_the_page_and_commands_are_not_told(editor: Editor, page: Page) -> None:
+    async with looking(page) as stream:
+        await page.call("daemon")
+        await editor.post("/byok/daemon")
+        asked = await editor.chat()
+        row = await stream.until(lambda row: True)
+        while row.get("outcome") != "ok":
+            assert row.get("endpoint", "/chat-stream") == "/chat-stream"
             row = await stream.until(lambda row: True)
-            while row.get("outcome") != "ok":
-                assert row.get("endpoint", "/chat-stream") == "/chat-stream"
-                row = await stream.until(lambda row: True)
-            assert row["request_id"] == asked.headers["X-Request-Id"]
-
-
-async def test_without_a_session_there_is_no_stream() -> None:
-    async with running(upstream="demo") as editor:
-        assert await Page(editor, editor.token).refused("live") == (
-            401,
-            "dashboard_session",
-        )
-
-
-async def test_it_ends_with_the_session() -> None:
-    async with running(upstream="demo") as editor:
-        page = await signed_in(editor)
-        async with looking(page) as stream:
-            await page.call("sign-out")
-            assert await stream.line() == {"end": "session"}  # at once
+        assert row["request_id"] == asked.headers["X-Request-Id"]
 
 
 async def test_silence_has_a_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,25 +125,6 @@ async def test_a_page_takes_no_place_of_a_client() -> None:
             assert (await editor.chat()).status == 200
 
 
-async def test_of_too_many_streams_the_oldest_ends() -> None:
-    async with running(upstream="demo") as editor:
-        page = await signed_in(editor)
-        async with looking(page) as oldest, looking(page) as second:
-            rest = [asyncio.ensure_future(last_line(page)) for _ in range(7)]
-            assert MOST_READERS == 8
-            assert await oldest.last() == {"end": "replaced"}
-            await editor.chat()
-            assert await second.until(lambda row: row.get("outcome") == "ok")
-            await page.call("sign-out")
-            assert await asyncio.gather(*rest) == [{"end": "session"}] * 7
-
-
-async def last_line(page: Page) -> Any:
-    """Look until the end; return the last line."""
-    async with looking(page) as stream:
-        return await stream.last()
-
-
 class Deaf(OpenStream):
     """A stream to a page that reads nothing: writes wait until somebody hangs up."""
 
@@ -207,17 +155,5 @@ async def test_a_page_that_does_not_read_is_hung_up_on_when_the_daemon_stops(
         async with looking(page) as stream:
             await editor.chat()
             await asyncio.wait_for(editor.daemon.stop(), PATIENCE)
-            with pytest.raises(aiohttp.ClientError):
-                await stream.last()
-
-
-async def test_a_page_that_does_not_read_is_hung_up_on_after_a_while(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(api, "OpenStream", Deaf)
-    monkeypatch.setattr(api, "_PATIENCE", 0.05)
-    async with running(upstream="demo") as editor:
-        page = await signed_in(editor)
-        async with looking(page) as stream:
             with pytest.raises(aiohttp.ClientError):
                 await stream.last()

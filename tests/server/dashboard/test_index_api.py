@@ -6,8 +6,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.fakes.daemon import running
 from tests.fakes.dashboard import Page, signed_in
 from tests.fakes.engines import written
@@ -15,7 +13,6 @@ from tests.fakes.patience import PATIENCE
 from tests.fakes.project import make_project
 
 KEY = "sk-proj-Zk39fjQ0a8Zr1LmN7pQ2sT5uV8wX0yZ3"
-HOSTILE = "<script>alert(1)\u202egnp.py"
 
 
 @asynccontextmanager
@@ -86,44 +83,6 @@ async def test_the_text_of_an_agent_is_the_answer_of_its_tool(tmp_path: Path) ->
     assert shown["seconds"] >= 0
 
 
-@pytest.mark.parametrize(
-    ("name", "body"),
-    [
-        ("search", {"query": ""}),
-        ("search", {"query": "x" * 10_001}),
-        ("search", {"query": "x", "limit": 51}),
-        ("search", {"query": "x", "workspaces": "/"}),
-        ("retrieval", {"query": "x", "length": 0}),
-        ("retrieval", {"query": ["x"]}),
-        ("index-skipped", {"root": ""}),
-        ("index-skipped", {"root": "/", "reason": "because"}),
-        ("index-skipped", {"root": "/", "offset": -1}),
-        ("index-skipped", {"root": "/", "limit": 201}),
-        ("index-skipped", {"root": "/not-a-workspace"}),
-        ("index-why", {"path": "relative"}),
-        ("index-add", {"root": "../up"}),
-    ],
-)
-async def test_a_question_that_does_not_fit_is_refused(
-    name: str, body: dict[str, Any]
-) -> None:
-    async with running(upstream="demo") as editor:
-        page = await signed_in(editor)
-        status, _ = await page.refused(name, body)
-    assert status == 422
-
-
-async def test_hostile_names_and_questions_come_as_they_are(tmp_path: Path) -> None:
-    root = written(tmp_path / "project", {HOSTILE: "hostile = '\x1b[31m\u202e'\n"})
-    async with searching(root) as page:
-        roots = [str(root)]
-        found = await page.call("search", {"query": "hostile", "workspaces": roots})
-        for query in ("在哪里检查用户的令牌", "\0\x1b[2J", "x " * 1000):
-            await page.call("search", {"query": query, "workspaces": roots})
-    assert [hit["path"] for hit in found["hits"]] == [HOSTILE]
-    assert found["hits"][0]["lines"][0]["text"] == "hostile = '\x1b[31m\u202e'"
-
-
 async def test_skipped_files_come_with_their_reasons_and_pages(tmp_path: Path) -> None:
     logs = {f"{n}.log": "x" for n in range(3)}
     files = {**logs, ".gitignore": "*.log\n", "e.bin": "\0", "a.py": "x = 1\n"}
@@ -135,17 +94,3 @@ async def test_skipped_files_come_with_their_reasons_and_pages(tmp_path: Path) -
     assert counts == {"ignored": 3, "binary": 1}
     assert found["files"] == [{"path": "2.log", "reason": "ignored"}]
     assert found["whole"]
-
-
-async def test_a_folder_is_added_and_removed_as_a_command_does(tmp_path: Path) -> None:
-    root = make_project(tmp_path / "project")
-    async with running(upstream="demo") as editor:
-        page = await signed_in(editor)
-        added = await page.call("index-add", {"root": str(root)})
-        status = await page.call("index")
-        await page.call("index-remove", {"root": str(root)})
-        left = await page.call("index")
-    assert added["workspace"]["root"] == str(root)
-    assert [space["root"] for space in status["workspaces"]] == [str(root)]
-    assert left["workspaces"] == []
-    assert any(root.iterdir())

@@ -9,7 +9,7 @@ from byok.core.routing import Service
 from byok.server.dashboard.endpoint import PageRequest
 from byok.server.dashboard.overview_api import make_overview_handlers
 from byok.server.endpoints import LocalHandler
-from tests.fakes.daemon import running, settings_for
+from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.dashboard import Page, signed_in
 from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream
@@ -31,10 +31,8 @@ async def settled(page: Page, body: dict[str, Any] | None = None) -> dict[str, A
             await asyncio.sleep(0.02)
 
 
-async def test_the_state_tells_what_runs_and_since_when() -> None:
-    async with running(upstream="demo") as editor:
-        page = await signed_in(editor)
-        state = await page.call("state")
+async def test_the_state_tells_what_runs_and_since_when(page: Page) -> None:
+    state = await page.call("state")
     assert (state["model"], state["reason"]) == (
         "byok:demo:echo",
         "chosen by --upstream",
@@ -47,19 +45,18 @@ async def test_the_state_tells_what_runs_and_since_when() -> None:
 
 
 async def test_opening_the_overview_asks_no_upstream_and_a_button_does(
-    fake: FakeUpstream,
+    fake: FakeUpstream, client: Editor
 ) -> None:
     fake.models = ["one"]
-    async with running(settings_for(fake.url)) as editor:
-        page = await signed_in(editor)
-        before = await settled(page)
-        asked = len(fake.list_headers)
-        for name in ("upstreams", "catalog", "state"):
-            await page.call(name)
-        assert len(fake.list_headers) == asked
-        fake.models = ["one", "two"]
-        after = await settled(page, {"anew": True})
-        models = (await page.call("catalog"))["models"]
+    page = await signed_in(client)
+    before = await settled(page)
+    asked = len(fake.list_headers)
+    for name in ("upstreams", "catalog", "state"):
+        await page.call(name)
+    assert len(fake.list_headers) == asked
+    fake.models = ["one", "two"]
+    after = await settled(page, {"anew": True})
+    models = (await page.call("catalog"))["models"]
     assert (before["models"], after["models"]) == (1, 2)
     assert len(fake.list_headers) == asked + 1
     assert [model["id"] for model in models] == ["byok:fake:one", "byok:fake:two"]
@@ -94,20 +91,9 @@ async def test_an_upstream_that_is_left_alone_says_for_how_long() -> None:
     assert 0 < found["rest"] <= 30
 
 
-async def test_keys_are_set_or_not_and_never_shown(fake: FakeUpstream) -> None:
-    environ = {"BYOK_KEY_FAKE": KEY}
-    async with running(settings_for(fake.url), environ=environ) as editor:
-        page = await signed_in(editor)
-        both = await asyncio.gather(page.call("keys"), page.call("keys"))
-        raw = (await page.raw("keys")).raw
-    assert both[0] == both[1]
-    [row] = both[0]["keys"]
-    assert (row["upstream"], row["source"]) == ("fake", "BYOK_KEY_FAKE")
-    assert row["fingerprint"]
-    assert KEY.encode() not in raw
-
-
-async def test_a_keyring_that_waits_for_its_user_is_asked_by_one_at_a_time() -> None:
+async def test_a_keyring_that_waits_for_its_user_is_asked_by_one_at_a_time(
+    editor: Editor,
+) -> None:
     unlocked, looks = asyncio.Event(), 0
 
     async def look(body: Json) -> Json:
@@ -116,18 +102,17 @@ async def test_a_keyring_that_waits_for_its_user_is_asked_by_one_at_a_time() -> 
         await unlocked.wait()
         return {"keys": [], "unread": []}
 
-    async with running(upstream="demo") as editor:
-        local: dict[str, LocalHandler] = {Service.KEYS: look}
-        control = editor.daemon.control
-        find = make_overview_handlers(local, editor.services, control)["keys"]
-        asked = PageRequest(cast("HttpExchange", None), {}, bool, lambda end: end)
-        asking = [asyncio.ensure_future(find(asked)) for _ in range(5)]
-        await asyncio.sleep(0)
-        asking.pop().cancel()  # who leaves does not end it for the others
-        await asyncio.sleep(0)
-        unlocked.set()
-        found = await asyncio.gather(*asking)
-        assert looks == 1
-        await find(asked)
-        assert looks == 2
+    local: dict[str, LocalHandler] = {Service.KEYS: look}
+    control = editor.daemon.control
+    find = make_overview_handlers(local, editor.services, control)["keys"]
+    asked = PageRequest(cast("HttpExchange", None), {}, bool, lambda end: end)
+    asking = [asyncio.ensure_future(find(asked)) for _ in range(5)]
+    await asyncio.sleep(0)
+    asking.pop().cancel()  # who leaves does not end it for the others
+    await asyncio.sleep(0)
+    unlocked.set()
+    found = await asyncio.gather(*asking)
+    assert looks == 1
+    await find(asked)
+    assert looks == 2
     assert found == [{"keys": [], "unread": []}] * 4

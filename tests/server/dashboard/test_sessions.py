@@ -41,13 +41,6 @@ def is_refused(sessions: Sessions, authorization: str) -> bool:
     return False
 
 
-def test_a_code_opens_a_session(sessions: Sessions) -> None:
-    opened = sessions.sign_in(sessions.make_code())
-    assert (opened.idle, opened.longest) == (1800, 8 * 3600)
-    assert sessions.check(f"Bearer {opened.token}") == opened.token
-    assert sessions.is_open(opened.token)
-
-
 def test_codes_and_tokens_cannot_be_guessed(sessions: Sessions) -> None:
     codes = [sessions.make_code() for _ in range(3)]
     tokens = [sessions.sign_in(code).token for code in codes]
@@ -94,18 +87,6 @@ def test_a_code_is_for_five_minutes(
 
 
 @pytest.mark.case("B80")
-def test_a_code_is_for_one_use(sessions: Sessions) -> None:
-    other = open_session(sessions)
-    code = sessions.make_code()
-    token = sessions.sign_in(code).token
-    refuse(sessions, code)
-    with pytest.raises(NotAllowed):
-        sessions.confirm(other, code)
-    assert sessions.is_open(token)
-    assert sessions.is_open(other)
-
-
-@pytest.mark.case("B80")
 def test_a_hundred_wrong_codes_open_nothing_and_lock_nobody_out(
     sessions: Sessions,
 ) -> None:
@@ -125,32 +106,6 @@ def test_a_fourth_code_drops_the_oldest(sessions: Sessions) -> None:
     refuse(sessions, oldest)
     for code in others:
         assert sessions.sign_in(code).token
-
-
-@pytest.mark.case("B160")
-def test_a_change_is_confirmed_for_a_quarter_of_an_hour(
-    sessions: Sessions, clock: Clock
-) -> None:
-    def is_confirmed(token: str) -> bool:
-        try:
-            sessions.require_confirmation(token)
-        except NotAllowed as error:
-            assert (error.status, error.code) == (403, "dashboard_confirm")
-            return False
-        return True
-
-    token, other = open_session(sessions), open_session(sessions)
-    clock.now += 899
-    assert is_confirmed(token)
-    clock.now += 1
-    assert not is_confirmed(token)
-    with pytest.raises(NotAllowed):
-        sessions.confirm(token, "00000-00000")
-    assert not is_confirmed(token)
-    sessions.confirm(token, sessions.make_code())
-    assert is_confirmed(token)
-    assert not is_confirmed(other)
-    assert not is_confirmed("none")
 
 
 @pytest.mark.parametrize(
@@ -177,13 +132,6 @@ def test_a_token_that_is_nearly_right_is_refused(
     assert not is_refused(sessions, f"Bearer {token}")
 
 
-def test_a_code_is_no_token(sessions: Sessions) -> None:
-    code = sessions.make_code()
-    assert is_refused(sessions, f"Bearer {code}")
-    sessions.sign_in(code)
-    assert is_refused(sessions, f"Bearer {code}")
-
-
 def test_a_session_ends_after_half_an_hour_without_its_user(
     sessions: Sessions, clock: Clock
 ) -> None:
@@ -195,17 +143,6 @@ def test_a_session_ends_after_half_an_hour_without_its_user(
     assert is_refused(sessions, f"Bearer {token}")
 
 
-def test_what_the_page_asks_by_itself_does_not_prolong_a_session(
-    sessions: Sessions, clock: Clock
-) -> None:
-    token = open_session(sessions)
-    for _ in range(2):
-        clock.now += 899
-        assert sessions.check(f"Bearer {token}", by_user=False) == token
-    clock.now += 2
-    assert not sessions.is_open(token)
-
-
 def test_a_session_ends_after_eight_hours_of_use(
     sessions: Sessions, clock: Clock
 ) -> None:
@@ -215,16 +152,6 @@ def test_a_session_ends_after_eight_hours_of_use(
         assert not is_refused(sessions, f"Bearer {token}")
     clock.now += 600
     assert is_refused(sessions, f"Bearer {token}")
-
-
-def test_a_session_that_is_signed_out_is_over_and_others_are_not(
-    sessions: Sessions,
-) -> None:
-    token, other = open_session(sessions), open_session(sessions)
-    sessions.sign_out(token)
-    sessions.sign_out(token)
-    assert is_refused(sessions, f"Bearer {token}")
-    assert not is_refused(sessions, f"Bearer {other}")
 
 
 def test_there_are_at_most_sixteen_sessions_and_the_oldest_makes_room(

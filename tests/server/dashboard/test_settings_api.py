@@ -212,22 +212,6 @@ async def test_a_preview_shows_the_lines_and_no_neighbour(fake: FakeUpstream) ->
     assert {"sign": "-", "line": "…"} in removed.json["lines"]
 
 
-async def test_an_upstream_is_added_and_removed(fake: FakeUpstream) -> None:
-    file = write_settings(text_for(fake))
-    async with running_on_file() as editor:
-        page = await signed_in(editor)
-        await save(
-            page,
-            change(["upstreams", "groq"], {}),
-            change(["upstreams", "other", "base_url"], fake.url),
-        )
-        assert list(editor.daemon.services.upstreams) == ["fake", "groq", "other"]
-        for name in ("groq", "other"):
-            await save(page, {"path": ["upstreams", name], "remove": True})
-        assert list(editor.daemon.services.upstreams) == ["fake"]
-    assert file.read_text().rstrip() == text_for(fake).rstrip()
-
-
 async def test_a_file_is_made_where_there_is_none() -> None:
     async with running_on_file() as editor:
         page = await signed_in(editor)
@@ -327,18 +311,6 @@ async def test_an_unchanged_setting_writes_nothing(fake: FakeUpstream) -> None:
         page = await signed_in(editor)
         assert (await save(page, change(TEMPERATURE, 0.5)))["errors"] == []
     assert file.stat().st_ino == before.st_ino
-
-
-async def test_a_restart_is_said_and_done(fake: FakeUpstream) -> None:
-    write_settings(text_for(fake))
-    async with running_on_file() as editor:
-        page = await signed_in(editor)
-        answer = await save(page, change(["retrieval", "mode"], "ripgrep"))
-        assert answer["form"]["restart"] == ["retrieval.mode"]
-        assert not editor.daemon.control.ending.is_set()
-        assert (await page.call("restart")) == {"port": 0}
-        assert editor.daemon.control.ending.is_set()
-        assert editor.daemon.control.again
 
 
 @pytest.mark.parametrize(

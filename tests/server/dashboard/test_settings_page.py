@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from byok.clients.editor import MISSING
-from byok.core.errors import BadRequest
 from byok.core.platform.paths import find_paths
 from byok.server.dashboard.editable import Change, Tables
 from byok.server.dashboard.settings_page import SettingsPage
@@ -25,23 +24,6 @@ def page() -> SettingsPage:
     return SettingsPage(
         file, find_paths(), judge, {}, lambda path: False, str, lambda *_: []
     )
-
-
-def test_a_file_is_read_tried_and_written(page: SettingsPage) -> None:
-    assert page.read(Settings())["revision"] == ""
-    assert page.write("", [Change(TOP_P, 0.5)]) == []
-    form = page.read(Settings())
-    assert (form["exists"], form["blocked"], form["error"]) == (True, "", "")
-    told = page.preview([Change(TOP_P, 1)])
-    assert told["lines"] == [
-        {"sign": "-", "line": "top_p = 0.5"},
-        {"sign": "+", "line": "top_p = 1"},
-    ]
-    assert page.preview([Change(TOP_P, 7)])["lines"] == []
-    (fault,) = page.write(form["revision"], [Change(TOP_P, 7)])
-    assert fault.path == TOP_P
-    with pytest.raises(BadRequest, match="changed meanwhile"):
-        page.write("", [Change(TOP_P, 1)])
 
 
 def test_lines_that_go_away_show_nothing_that_is_for_the_file(
@@ -98,13 +80,3 @@ def test_words_of_a_prompt_are_shown(page: SettingsPage) -> None:
     text = "Answer the query. Mind headers."
     told = page.preview([Change(("chat", "system_prompt"), text)])
     assert told["lines"][-1]["line"] == f'system_prompt = "{text}"'
-
-
-def test_a_byte_order_mark_and_ends_of_lines_stay(page: SettingsPage) -> None:
-    """Editors of Windows write them."""
-    file = write_settings("")
-    file.write_bytes(b"\xef\xbb\xbf[chat]\r\ntop_p = 0.5\r\n")
-    form = page.read(Settings())
-    assert (form["blocked"], form["error"]) == ("", "")
-    assert page.write(form["revision"], [Change(TOP_P, 1)]) == []
-    assert file.read_bytes() == b"\xef\xbb\xbf[chat]\r\ntop_p = 1\r\n"

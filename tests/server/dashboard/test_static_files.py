@@ -10,13 +10,6 @@ from byok.server.dashboard.static_files import static_files
 from tests.fakes.wheel import build_wheel
 
 
-def test_the_start_page_has_no_name() -> None:
-    files = static_files()
-    assert files[""] == files["index.html"]
-    assert files[""].kind == "text/html; charset=utf-8"
-    assert files[""].content.startswith(b"<!doctype html>")
-
-
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
@@ -32,11 +25,6 @@ def test_a_file_has_its_type(name: str, kind: str) -> None:
     found = static_files()[name]
     assert found.kind == kind
     assert found.content
-
-
-def test_only_files_of_the_page_are_served() -> None:
-    assert not [name for name in static_files() if name.startswith(("/", "."))]
-    assert not [name for name in static_files() if ".." in name or name.endswith(".py")]
 
 
 @pytest.mark.slow

@@ -54,14 +54,6 @@ async def test_gate_refuses_one_more_than_the_limit() -> None:
         pass  # there is room again
 
 
-async def test_gate_without_a_queue_refuses_at_once() -> None:
-    gate = Gate(streams=1, waiting=5, seconds=60)
-    async with gate.enter(wait=False):
-        with pytest.raises(NotReady, match="Too many"):
-            async with asyncio.timeout(PATIENCE), gate.enter(wait=False):
-                pass
-
-
 async def test_gate_queue_is_served_in_order_and_is_limited() -> None:
     gate, seen = Gate(streams=1, waiting=2, seconds=5), list[str]()
     visitors = [Visitor(gate, name, seen) for name in "abcd"]
@@ -162,14 +154,6 @@ async def test_gate_stop_can_be_hurried() -> None:
     leaves.set()
     with pytest.raises(NotReady):
         await soon(answer)
-
-
-async def test_gate_stop_is_quick_without_requests() -> None:
-    gate = Gate(streams=1, waiting=0, seconds=5)
-    await asyncio.wait_for(gate.stop(grace=60), PATIENCE)
-    with pytest.raises(NotReady, match="shutting down"):
-        async with gate.enter():
-            pass
 
 
 async def test_gate_queue_is_refused_when_byok_stops() -> None:

@@ -65,18 +65,16 @@ async def test_stream_heartbeats_go_on_between_texts_and_hurt_none(
 
 
 async def test_stream_of_a_quick_answer_has_the_facts_once_and_no_heartbeat(
-    fake: FakeUpstream,
+    client: Editor,
 ) -> None:
-    async with running(settings_for(fake.url)) as editor:
-        reply = await editor.chat()
+    reply = await client.chat()
     assert [line == chunk() for line in reply.lines].count(True) == 1
     assert reply.lines[0] == chunk()
 
 
-async def test_a_static_stream_has_one_line_or_none() -> None:
-    async with running(upstream="demo") as editor:
-        one = await editor.post("/remote-agents/list-stream")
-        none = await editor.post("/remote-agents/agent-history-stream")
+async def test_a_static_stream_has_one_line_or_none(editor: Editor) -> None:
+    one = await editor.post("/remote-agents/list-stream")
+    none = await editor.post("/remote-agents/agent-history-stream")
     assert one.lines[0]["remote_agents"] == []
     assert (none.status, none.raw) == (200, b"")
     assert none.headers["Content-Type"].startswith("application/x-ndjson")
