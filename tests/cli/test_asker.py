@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from byok.cli.asker import NobodyAsker, PersonAsker, YesAsker, confirm, find_asker
+from byok.cli.asker import NobodyAsker, PersonAsker, YesAsker, confirm
 from byok.core.errors import ConfigError
 
 
@@ -14,15 +14,6 @@ class Terminal(io.StringIO):
 
     def isatty(self) -> bool:
         return True
-
-
-def test_a_person_answers_at_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", io.StringIO())
-    assert isinstance(find_asker("x", yes=False), NobodyAsker)
-    assert isinstance(find_asker("x", yes=True), YesAsker)
-    monkeypatch.setattr(sys, "stdin", Terminal())
-    assert isinstance(find_asker("x", yes=False), PersonAsker)
-    assert isinstance(find_asker("x", yes=True), YesAsker)
 
 
 def test_a_person_may_take_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,12 +53,3 @@ def test_confirm_asks_at_a_terminal(
 ) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal(typed))
     assert confirm("Sure?", "byok embed clear") is said
-
-
-def test_confirm_without_a_terminal_names_the_option(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
-    with pytest.raises(ConfigError, match="no terminal") as caught:
-        confirm("Sure?", "byok embed clear")
-    assert caught.value.hint == "In a script: byok embed clear --yes"

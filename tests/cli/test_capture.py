@@ -38,34 +38,25 @@ def test_capture_keeps_requests_while_it_is_on(cli: Cli) -> None:
     assert "no captures" in cli("capture", "list").err
 
 
-def test_capture_is_off_after_a_restart(cli: Cli) -> None:
-    with daemon_thread():
-        cli("capture", "on")
-    with daemon_thread():
-        assert cli("capture", "status").out.startswith("Capturing is off.")
-
-
-@pytest.mark.parametrize("command", [["on"], ["off"], ["status"]])
+@pytest.mark.parametrize("command", [["on"], ["status"]])
 def test_capture_without_a_daemon_says_so(cli: Cli, command: list[str]) -> None:
     done = cli("capture", *command)
     assert (done.code, "not running" in done.out) == (3, True)
 
 
-@pytest.mark.parametrize("wanted", ["../../etc/passwd", "..", "0123", "\u202e", "a/b"])
+@pytest.mark.parametrize("wanted", ["../../etc/passwd", "\u202e", "a/b"])
 def test_capture_show_takes_only_ids(cli: Cli, wanted: str) -> None:
     done = cli("capture", "show", wanted)
     assert done.code == 78
     assert "byok capture list" in done.err
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("30s", 30), ("10m", 600), ("2h", 7200), ("1d", 86_400)]
-)
+@pytest.mark.parametrize(("text", "seconds"), [("10m", 600), ("1d", 86_400)])
 def test_capture_times(text: str, seconds: int) -> None:
     assert parse_time(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "0", "2d", "-1m", "1.5h", "m", "9" * 50, "1w"])
+@pytest.mark.parametrize("text", ["", "2d", "-1m", "m", "1w"])
 def test_capture_times_that_are_none(text: str) -> None:
     with pytest.raises(ConfigError):
         parse_time(text)

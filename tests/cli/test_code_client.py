@@ -1,36 +1,12 @@
-"""What the commands share that ask about code."""
+"""What commands share: the user's own settings, and paths as they are typed."""
 
 from pathlib import Path
 
 import pytest
 
-from byok.cli.code_client import folders, whole, with_client
-from byok.cli.daemon_client.client import LocalClient
-from byok.core.errors import ConfigError
-from byok.core.routing import Service
-
-
-def test_ask_without_a_daemon_and_without_data_makes_nothing(
-    clean_environment: Path,
-) -> None:
-    async def work(client: LocalClient) -> object:
-        return (await client.ask(Service.INDEX_STATUS, {}))["workspaces"]
-
-    assert with_client(work) == ()
-    assert not (clean_environment / "data").exists()
-
-
-def test_ask_reads_settings_only_where_this_process_answers(tmp_path: Path) -> None:
-    async def nothing(client: LocalClient) -> int:
-        return 7
-
-    async def something(client: LocalClient) -> object:
-        return await client.ask(Service.INDEX_STATUS, {})
-
-    missing = tmp_path / "none.toml"
-    assert with_client(nothing, config=missing) == 7
-    with pytest.raises(ConfigError, match="does not exist"):
-        with_client(something, config=missing)
+from byok.cli.code_client import folders, whole
+from byok.cli.command_context import load
+from byok.core.platform.paths import find_paths
 
 
 def test_ask_path_is_absolute_and_only_its_last_name_may_be_a_symlink(
@@ -45,3 +21,22 @@ def test_ask_path_is_absolute_and_only_its_last_name_may_be_a_symlink(
     assert whole(Path("real/../link")) == tmp_path / "link"
     assert folders([Path("link"), Path()]) == [real, tmp_path]
     assert folders(None) == []
+
+
+def written(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o600)
+    return path
+
+
+def test_command_settings_come_from_the_users_own_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = tmp_path / "workspace"
+    for name in ("config.toml", "byok.toml", ".byok.toml", ".env"):
+        written(workspace / name, "[server]\nport = 9001\n")
+    monkeypatch.chdir(workspace)
+    assert load()[0].server.port == 8317
+    written(find_paths().config, "[server]\nport = 9002\n")
+    assert load()[0].server.port == 9002

@@ -1,6 +1,5 @@
 """byok connect: settings of clients, as commands show and make them."""
 
-import asyncio
 import json
 import shlex
 import socket
@@ -8,22 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from byok.cli.connect import (
-    Answer,
-    find_machine,
-    make_change,
-    open_connector,
-    write_command,
-)
-from byok.clients.connection import DaemonAddress
-from byok.clients.locations import ClientKind, RunPlace
 from byok.core.daemon.token import read_token
-from byok.core.errors import ConfigError
 from byok.core.platform.paths import find_paths
-from byok.core.redact import Redactor
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
-from tests.fakes.rows import daemon_rows
 
 CLIENTS = ("vscode", "jetbrains", "cli", "sdk")
 NAMES = {
@@ -67,24 +54,6 @@ def test_a_stranger_on_the_port_is_named_and_gets_no_token(cli: Cli, host: str) 
             assert token not in done.err
 
 
-async def test_connect_with_a_daemon_gives_its_port(cli: Cli) -> None:
-    async with daemon_rows() as rows:
-        for client in CLIENTS:
-            done = await asyncio.to_thread(cli, "connect", client, "--json")
-            told = json.loads(done.out)[NAMES[client][0]]
-            assert (told, done.err) == (f"http://127.0.0.1:{rows.port}", "")
-
-
-async def test_connect_refuses_what_does_not_prove_to_be_the_daemon(
-    cli: Cli,
-) -> None:
-    async with daemon_rows() as rows:
-        rows.honest = False
-        done = await asyncio.to_thread(cli, "connect", "cli")
-    assert (done.code, done.out) == (1, "")
-    assert "the daemon does not answer" in done.err
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:subprocess:ResourceWarning")  # it outlives byok
 def test_connect_starts_a_daemon_if_wanted(cli: Cli) -> None:
@@ -99,22 +68,6 @@ def test_connect_starts_a_daemon_if_wanted(cli: Cli) -> None:
     finally:
         stopped = cli("stop")
     assert "byok has ended" in stopped.out
-
-
-def test_connect_tells_that_the_port_for_a_new_daemon_is_taken(cli: Cli) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        write_settings(f"[upstreams.demo]\n[server]\nport = {port}\n")
-        done = cli("connect", "cli", "--start")
-    assert (done.code, done.out) == (69, "")
-    assert str(port) in done.err
-
-
-def test_connect_prints_the_same_for_editors_like_vscode(cli: Cli) -> None:
-    with daemon_thread():
-        shown = cli("connect", "vscode").out
-        for client in ("vscode-insiders", "vscodium", "cursor"):
-            assert cli("connect", client).out == shown
 
 
 MODEL_CLIENTS = ("codex", "opencode", "aider", "continue")
@@ -153,55 +106,11 @@ def test_connect_settings_are_json_with_a_remark_on_stderr(
     assert "settings" in done.err
 
 
-DAEMON = DaemonAddress("http://127.0.0.1:1", "token-of-byok-0123", Path("/t"))
-
-
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     return tmp_path
-
-
-def test_client_files_belong_to_the_home_of_the_user(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("REMOTE_CONTAINERS", "true")
-    machine = find_machine()
-    assert (machine.home, machine.place) == (home, RunPlace.CONTAINER)
-    assert open_connector().home == home
-
-
-@pytest.mark.parametrize("mode", ["yes", "dry_run", "ask"])
-def test_client_file_is_changed_only_after_an_answer(
-    home: Path, capsys: pytest.CaptureFixture[str], mode: str
-) -> None:
-    file = home / "settings.json"
-    file.write_text("{}")
-    connector, redactor = open_connector(), Redactor()
-    redactor.add(DAEMON.token)
-    change = connector.plan_connect(ClientKind.VSCODE, file, DAEMON)
-    answer = Answer(mode == "yes", mode == "dry_run", "byok connect vscode --write")
-    if mode == "ask":
-        with pytest.raises(ConfigError, match="no terminal"):
-            make_change(connector, change, redactor, answer)
-    else:
-        assert make_change(connector, change, redactor, answer) is (mode == "yes")
-    assert (file.read_text() == "{}") is (mode != "yes")
-    out, err = capsys.readouterr()
-    assert '+    "augment.advanced.completionURL": "http://127.0.0.1:1",' in out
-    assert DAEMON.token not in out + err
-    assert ("Nothing was written." in err) is (mode == "dry_run")
-
-
-def test_a_command_for_scripts_names_the_same_file() -> None:
-    options = {"file": Path("a b/it's"), "profile": "", "model": "m"}
-    command = write_command("byok", "connect", "vscode", **options)
-    assert shlex.split(command)[:4] == ["byok", "connect", "vscode", "--file"]
-    assert shlex.split(command)[4:] == [str(options["file"]), "--model", "m"]
-    assert write_command("byok", "disconnect", "cursor", file=None) == (
-        "byok disconnect cursor"
-    )
 
 
 @pytest.mark.parametrize("verb", ["connect", "disconnect"])

@@ -41,10 +41,14 @@ def sign_in(shown: "re.Match[str]") -> int:
             return error.code
 
 
-def test_the_code_opens_the_page_once(cli: Cli) -> None:
+def test_the_code_opens_the_page_once(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REMOTE_CONTAINERS", "true")  # the browser is outside
     with daemon_thread() as daemon:
         done = cli("dashboard", "--link")
         assert done.code == 0
+        assert f"if port {daemon.port} is forwarded" in done.err
         shown = SHOWN.fullmatch(done.out)
         assert shown
         assert shown[1] == f"{daemon.url}/ui/"
@@ -55,9 +59,7 @@ def test_the_code_opens_the_page_once(cli: Cli) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the browser is a script")
 @pytest.mark.case("B161")
-def test_the_browser_is_given_nothing_secret(
-    tmp_path: Path,
-) -> None:
+def test_the_browser_is_given_nothing_secret(tmp_path: Path) -> None:
     """Its arguments and environment can be read by others, as by /proc."""
     seen, browser = tmp_path / "seen", tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\nenv > {seen}; echo "$@" >> {seen}\n')
@@ -73,12 +75,6 @@ def test_the_browser_is_given_nothing_secret(
         assert shown[2] not in given
         assert shown[2].replace("-", "") not in given
         assert read_token(find_paths().owner_secret) not in given
-
-
-@pytest.mark.skipif(sys.platform in ("darwin", "win32"), reason="it would open")
-def test_without_a_display_the_address_is_shown(cli: Cli) -> None:
-    with daemon_thread():
-        assert SHOWN.fullmatch(cli("dashboard").out)
 
 
 @pytest.mark.parametrize(
@@ -97,38 +93,8 @@ def test_a_browser_elsewhere_is_told_how_to_get_here(
     assert said in lines if said else lines == ""
 
 
-def test_in_a_container_the_command_says_how_the_page_is_reached(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("REMOTE_CONTAINERS", "true")
-    with daemon_thread() as daemon:
-        done = cli("dashboard")
-    assert SHOWN.fullmatch(done.out)
-    assert f"if port {daemon.port} is forwarded" in done.err
-
-
-@pytest.mark.usefixtures("unused_port")
-def test_without_a_daemon_the_command_says_how_to_start_it(cli: Cli) -> None:
-    done = cli("dashboard", "--link")
-    assert (done.code, done.out) == (1, "")
-    assert "byok is not running.\n  Start it: byok serve\n" in done.err
-    assert not find_paths().owner_secret.exists()
-
-
-def test_a_secret_that_others_can_read_is_named(cli: Cli) -> None:
-    path = find_paths().owner_secret
-    with daemon_thread():
-        secret = read_token(path)
-        path.chmod(0o644)
-        done = cli("dashboard", "--link")
-        assert (done.code, done.out) == (78, "")
-        assert "chmod 600" in done.err
-        assert secret not in done.err
-
-
 URL = "http://127.0.0.1:1/ui/#code=c"
 DESKTOP = RunPlace.DESKTOP
-RUNDLL = "/mnt/c/Windows/System32/rundll32.exe"
 HANDLER = "url.dll,FileProtocolHandler"
 XDG = webbrowser.BackgroundBrowser("xdg-open")
 
@@ -161,23 +127,13 @@ def no_browser() -> webbrowser.BaseBrowser:
     raise webbrowser.Error("could not locate runnable browser")
 
 
-@pytest.mark.parametrize("place", [RunPlace.SSH, RunPlace.CONTAINER])
-def test_no_browser_is_started_where_no_user_sees_it(place: RunPlace) -> None:
-    run, display = Program(), {"DISPLAY": ":0", "BROWSER": "firefox"}
-    assert not open_browser(URL, place, display, get=lambda: XDG, run=run)
-    assert run.started == []
-
-
 @pytest.mark.parametrize(
     ("environ", "platform", "opens"),
     [
         ({}, "linux", False),
-        ({"DISPLAY": ""}, "linux", False),
         ({"DISPLAY": ":0"}, "linux", True),
         ({"WAYLAND_DISPLAY": "wayland-0"}, "linux", True),
-        ({}, "freebsd14", False),
         ({}, "darwin", True),
-        ({}, "win32", True),
     ],
 )
 def test_a_browser_needs_a_display(
@@ -199,8 +155,6 @@ def test_a_browser_needs_a_display(
             ["/opt/b/b", "--new", URL],
         ),
         (webbrowser.GenericBrowser("w3m"), None),
-        (webbrowser.GenericBrowser("/usr/bin/lynx"), None),
-        (webbrowser.GenericBrowser(["links", "%s"]), None),
         (webbrowser.BackgroundBrowser("www-browser"), None),
     ],
     ids=lambda value: getattr(value, "name", None),
@@ -228,7 +182,6 @@ def test_a_browser_that_fails_or_is_not_there_is_told() -> None:
     [
         (["wslview", "rundll32.exe"], True, [["/wslview", URL]]),
         (["rundll32.exe"], True, [["/rundll32.exe", HANDLER, URL]]),
-        ([RUNDLL], True, [["/" + RUNDLL, HANDLER, URL]]),
         (
             ["wslview", "rundll32.exe"],
             False,
@@ -262,7 +215,3 @@ def test_a_program_that_ends_with_an_error_did_not_open_it(
     noise = f"import sys; print('x'); print('y', file=sys.stderr); {code}"
     assert run_detached([sys.executable, "-c", noise]) is works
     assert capfd.readouterr() == ("", "")
-
-
-def test_a_program_that_is_not_there_did_not_open_it() -> None:
-    assert not run_detached(["/no/such/browser", URL])

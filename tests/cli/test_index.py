@@ -1,19 +1,22 @@
-"""byok index, with a daemon and without."""
+"""byok index: commands, waiting for the index, and the estimate of a build."""
 
-import asyncio
 import json
+import sys
 import time
 from pathlib import Path
 from typing import cast
 
 import pytest
 
+from byok.cli.build_progress import describe, is_settled, until_built, until_rebuilt
 from byok.cli.daemon_client.client import LocalClient
-from byok.cli.index import wait_for
+from byok.cli.estimate import estimate
 from byok.core.chat import Json
+from byok.core.errors import IndexFailed
 from byok.core.platform.paths import find_paths
 from byok.core.routing import Service
-from tests.fakes.build_states import space
+from byok.search.index.types import IndexOptions
+from tests.fakes.build_states import Client, client, space
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.patience import PATIENCE
@@ -33,8 +36,8 @@ def shown_with(cli: Cli, word: str, *command: str) -> str:
     return shown
 
 
-def check_index(cli: Cli, project: Path, *, daemon: bool) -> None:
-    """Add, tell, ask why, rebuild, remove."""
+def check_status(cli: Cli, project: Path, *, daemon: bool) -> None:
+    """Add a folder, and see what is told of it."""
     added = cli("index", "add", project)
     assert added.code == 0
     assert added.out.startswith(
@@ -50,6 +53,9 @@ def check_index(cli: Cli, project: Path, *, daemon: bool) -> None:
     assert told["totals"]["chunks"] >= 3
     assert str(project) in shown_with(cli, "complete", "index", "status")
 
+
+def check_reasons(cli: Cli, project: Path) -> None:
+    """Ask why, rebuild, remove."""
     for name, words in (
         ("bakery/oven.py", "oven.py: indexed"),
         (".env", "skipped (secret): its name"),
@@ -74,25 +80,18 @@ def check_index(cli: Cli, project: Path, *, daemon: bool) -> None:
 
 
 def test_without_a_daemon_this_process_indexes(cli: Cli, project: Path) -> None:
-    check_index(cli, project, daemon=False)
     rebuilt = cli("index", "rebuild")
-    assert "There is no workspace" in rebuilt.out
-    assert rebuilt.err == ""
+    assert ("There is no workspace" in rebuilt.out, rebuilt.err) == (True, "")
+    check_status(cli, project, daemon=False)
+    assert "Removed " in cli("index", "remove", project).out
 
 
 def test_with_a_daemon_it_indexes(cli: Cli, project: Path) -> None:
     with daemon_thread():
-        check_index(cli, project, daemon=True)
+        check_status(cli, project, daemon=True)
+        check_reasons(cli, project)
         quick = cli("index", "add", project, "--no-wait")
         assert "the daemon is indexing it" in quick.out
-
-
-def test_index_status_without_data_says_so_and_makes_nothing(cli: Cli) -> None:
-    done = cli("index", "status")
-    assert done.code == 0
-    assert "Nothing is indexed yet" in done.out
-    assert "byok is not running" in done.err
-    assert not find_paths().data_dir.exists()
 
 
 def test_index_add_refuses_an_unfit_folder_with_and_without_a_daemon(
@@ -107,15 +106,6 @@ def test_index_add_refuses_an_unfit_folder_with_and_without_a_daemon(
     assert {done.code for done in alone} == {78}
 
 
-def test_index_add_of_a_folder_that_is_too_large_says_what_answers_instead(
-    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BYOK_CONTEXT__MAX_FILES", "2")
-    done = cli("index", "add", project)
-    assert done.code == 0
-    assert "ripgrep answers instead" in done.out
-
-
 @pytest.mark.parametrize("form", [("estimate",), ("--estimate",)])
 def test_an_estimate_needs_neither_daemon_nor_index(
     cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch, form: tuple[str, ...]
@@ -128,21 +118,6 @@ def test_an_estimate_needs_neither_daemon_nor_index(
         assert "estimated" in done.out
     assert json.loads(cli("index", *form, "--json").out)["files"] == 4
     assert not find_paths().data_dir.exists()
-
-
-def test_index_command_does_not_touch_data_of_a_later_byok(
-    cli: Cli, project: Path
-) -> None:
-    import sqlite3
-
-    cli("index", "add", project)
-    database = find_paths().database
-    with sqlite3.connect(database) as db:
-        db.execute("PRAGMA user_version = 9999")
-    db.close()
-    done = cli("index", "status")
-    assert (done.code, done.out) == (76, "")
-    assert "later" in done.err or "newer" in done.err
 
 
 @pytest.mark.case("B117")
@@ -170,38 +145,99 @@ def test_index_commands_escape_names_for_the_terminal(cli: Cli, tmp_path: Path) 
         assert cli("index", "add", odd).out.startswith(f"{shown}: ")
 
 
-class Busy:
-    """Is indexing for ever, as a daemon or as this process."""
-
-    def __init__(self, *, daemon: bool) -> None:
-        self.asked = asyncio.Event()
-        self._daemon = daemon
-
-    async def daemon(self) -> object | None:
-        return self if self._daemon else None
-
-    async def ask(self, service: Service, body: Json) -> Json:
-        self.asked.set()
-        return {"state": "indexing", "error": "", "workspaces": [space("indexing")]}
+async def test_build_progress_waits_until_the_named_folders_are_complete() -> None:
+    other = space("indexing", "/other")
+    asks = client(
+        [space("scanning"), other],
+        [space("indexing"), other],
+        [space("complete"), other],
+    )
+    built = await until_built(asks, {"/w"})
+    assert [w["phase"] for w in built.workspaces] == ["complete"]
+    assert cast(Client, asks).asked == 3
 
 
 @pytest.mark.parametrize(
-    ("daemon", "told"),
+    ("phase", "note", "settled"),
     [
-        (True, "The daemon continues indexing (byok index status).\n"),
-        (False, "Indexing stops now; byok serve continues it.\n"),
+        ("indexing", "", False),
+        ("indexing", "it is watched by polling", False),
+        ("complete", "", True),
+        ("scanning", "could not be synchronised: no such folder", True),
     ],
 )
-async def test_index_wait_that_is_interrupted_says_what_goes_on(
-    capsys: pytest.CaptureFixture[str], daemon: bool, told: str
+def test_build_progress_ends_where_waiting_is_of_no_more_use(
+    phase: str, note: str, settled: bool
 ) -> None:
-    busy = Busy(daemon=daemon)
-    client = cast(LocalClient, busy)
-    waiting = asyncio.ensure_future(
-        wait_for(client, [space("indexing")], no_wait=False)
-    )
-    await asyncio.wait_for(busy.asked.wait(), PATIENCE)
-    waiting.cancel()  # as asyncio.run does at Ctrl-C
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
-    assert capsys.readouterr().err == told
+    assert is_settled(space(phase, note=note)) is settled
+
+
+def test_build_progress_describes_what_is_left_out() -> None:
+    counters = {"ignored": 12, "secret": 1, "too_large": 0, "walk_seconds": 0.5}
+    told = describe(space("complete", counters=counters))
+    assert told == ("/w: 1,234 files indexed; excluded: 12 ignored, 1 private")
+    assert describe(space("complete")) == "/w: 1,234 files indexed"
+
+
+def test_build_progress_of_a_workspace_that_is_too_large_says_what_to_do() -> None:
+    note = "more than 10 files: ripgrep answers instead"
+    told = describe(space("workspace-too-large", note=note))
+    assert "ripgrep answers instead" in told
+    assert "context.max_files" in told
+
+
+async def test_build_progress_in_a_terminal_is_a_bar_with_files_and_rate(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    await until_built(client([space("indexing")], [], [space("complete")]))
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "617 of 1,234 files" in err
+    assert "/s" in err
+
+
+async def test_build_progress_waits_for_a_rebuild() -> None:
+    waiting = [3, 1, 0]
+
+    class Rebuilding(Client):
+        async def ask(self, service: Service, body: Json) -> Json:
+            return {**await super().ask(service, body), "waiting": waiting.pop(0)}
+
+    asks = Rebuilding([[space("complete")]])
+    await until_rebuilt(cast(LocalClient, asks), 4)
+    assert waiting == []
+    with pytest.raises(IndexFailed, match="disk is full"):
+        await until_rebuilt(client([], error="The disk is full."), 4)
+
+
+def test_estimate_counts_files_bytes_time_and_disk_by_the_rules_of_the_index(
+    tmp_path: Path, clean_environment: Path
+) -> None:
+    root = tmp_path / "work"
+    (root / "node_modules").mkdir(parents=True)
+    (root / "node_modules" / "a.js").write_text("x" * 1000)
+    (root / ".gitignore").write_text("*.log\n")
+    (root / "a.log").write_text("x" * 1000)
+    (root / ".env").write_text("SECRET=1")
+    for number in range(10):
+        (root / f"{number}.py").write_bytes(b"x" * 900_000)
+    found = estimate(root, IndexOptions(max_files=100))
+    assert (found.files, found.bytes) == (11, 9_000_006)
+    assert found.left_out == 3
+    assert found.seconds == 1.0
+    assert found.disk_bytes == 1_800_001
+    assert not found.too_large
+    assert "estimated: 1 s" in found.text()
+    assert found.as_json()["files"] == 11
+    assert not clean_environment.exists()
+
+
+def test_estimate_reports_a_folder_that_is_too_large(tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / name).write_text("x")
+    found = estimate(tmp_path, IndexOptions(max_files=2))
+    assert found.too_large
+    assert "ripgrep would answer" in found.text()

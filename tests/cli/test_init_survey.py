@@ -1,19 +1,19 @@
-"""What byok init finds on this machine, and what is chosen of it."""
+"""What byok init finds on this machine, what is chosen, and the lines it adds."""
 
+import difflib
+import tomllib
 from collections.abc import Callable
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from byok.cli.init_plan import SettingsPlan, plan_settings
 from byok.cli.init_survey import (
-    Candidate,
+    ChosenModel,
     FoundBy,
-    best_candidate,
     choose_models,
-    find_source,
     list_models,
-    no_keys,
     one_key,
     survey,
 )
@@ -23,7 +23,6 @@ from byok.dialects.model_facts import ModelFacts
 from byok.dialects.presets import OPENAI_CHAT, PRESETS, Preset
 from byok.settings import Settings, UpstreamSettings, load_settings
 from byok.settings.keys import KeyLadder
-from byok.settings.keys.keyring_store import KeyringStore
 from tests.fakes.ollama_server import OllamaModel, OllamaServer
 from tests.fakes.ring import FakeRing, store_of
 from tests.fakes.upstream import FakeUpstream, dead_url
@@ -54,10 +53,6 @@ def local_at(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             monkeypatch.setitem(PRESETS, name, Preset({dialect: address}, local=True))
 
     return move
-
-
-async def test_nothing_is_found_where_nothing_is(local_at: Move) -> None:
-    assert await survey(settings(), ladder()) == []
 
 
 async def test_local_servers_are_found_with_their_models(
@@ -98,13 +93,6 @@ async def test_names_that_no_client_could_send_back_are_left_out(
     assert [model.id for model in found.models] == ["good"]
 
 
-async def test_a_list_has_a_limit(local_at: Move, fake: FakeUpstream) -> None:
-    fake.models = [f"m{number}" for number in range(2000)]
-    local_at(vllm=fake.url)
-    (found,) = await survey(settings(), ladder())
-    assert len(found.models) == 500
-
-
 async def test_a_server_that_lets_one_wait_is_not_waited_for(
     local_at: Move, fake: FakeUpstream
 ) -> None:
@@ -113,26 +101,15 @@ async def test_a_server_that_lets_one_wait_is_not_waited_for(
     assert await survey(settings(), ladder(), seconds=0.2) == []
 
 
-@pytest.mark.parametrize("body", ["<html>Hello</html>", "[[[", "{" * 5000])
-async def test_another_program_at_the_port_is_no_server(
-    local_at: Move, body: str
-) -> None:
+async def test_another_program_at_the_port_is_no_server(local_at: Move) -> None:
     async def answer(request: web.Request) -> web.Response:
-        return web.Response(text=body)
+        return web.Response(text="<html>Hello</html>")
 
     app = web.Application()
     app.router.add_get("/{path:.*}", answer)
     async with TestServer(app) as server:
         local_at(vllm=str(server.make_url("/v1")))
         assert await survey(settings(), ladder()) == []
-
-
-async def test_an_ollama_without_models_is_no_choice(local_at: Move) -> None:
-    async with OllamaServer() as server:
-        server.models = {}
-        local_at(ollama=server.url)
-        (found,) = await survey(settings(), ladder())
-    assert found.trouble == "it has no models yet"
 
 
 async def test_keys_are_named_and_never_shown(local_at: Move) -> None:
@@ -144,11 +121,6 @@ async def test_keys_are_named_and_never_shown(local_at: Move) -> None:
         ("huggingface", "key in HF_TOKEN", False),
     ]
     assert KEY not in repr(found)
-
-
-async def test_a_value_that_is_no_key_is_a_trouble(local_at: Move) -> None:
-    (found,) = await survey(settings(), ladder(OPENAI_API_KEY="sk-a b c\u00e9"))
-    assert (found.name, "OPENAI_API_KEY" in found.trouble) == ("openai", True)
 
 
 async def test_upstreams_of_the_settings_come_first_and_the_default_before_all(
@@ -179,14 +151,6 @@ async def test_upstreams_of_the_settings_come_first_and_the_default_before_all(
     ]
 
 
-async def test_models_are_listed_with_the_one_key(fake: FakeUpstream) -> None:
-    own = settings(far={"base_url": fake.url})
-    section = own.upstreams["far"]
-    (model,) = await list_models("far", section, own, one_key("far", KEY))
-    assert model.id == "fake-model"
-    assert fake.list_headers[-1]["Authorization"] == f"Bearer {KEY}"
-
-
 async def test_a_refusal_repeats_no_key(fake: FakeUpstream) -> None:
     fake.models_error = "not your key: {key}"
     own = settings(far={"base_url": fake.url})
@@ -196,60 +160,6 @@ async def test_a_refusal_repeats_no_key(fake: FakeUpstream) -> None:
     assert KEY not in f"{caught.value} {caught.value.sentence} {caught.value.hint}"
 
 
-async def test_a_vendor_without_a_key_is_not_asked() -> None:
-    own = settings(openai={})
-    with pytest.raises(ConfigError):
-        await list_models("openai", own.upstreams["openai"], own, no_keys())
-
-
-def test_the_source_of_a_key_is_found_or_why_there_is_none() -> None:
-    section = settings(openai={}).upstreams["openai"]
-    assert find_source("openai", section, ladder(OPENAI_API_KEY=KEY)) == (
-        "OPENAI_API_KEY",
-        "",
-    )
-    assert find_source("openai", section, ladder()) == ("", "no key was found")
-    assert isinstance(no_keys().keyring, KeyringStore)
-
-
-ONE = ModelFacts("m")
-
-
-def candidate(
-    name: str = "a",
-    models: tuple[ModelFacts, ...] = (),
-    key_source: str = "",
-    trouble: str = "",
-    is_offered: bool = True,
-) -> Candidate:
-    section = UpstreamSettings(type="ollama")
-    found = (FoundBy.SERVER, models, key_source, trouble, is_offered)
-    return Candidate(name, section, "http://127.0.0.1:1", *found)
-
-
-@pytest.mark.parametrize(
-    ("one", "detail"),
-    [
-        (candidate(), ""),
-        (candidate(models=(ONE,)), "1 model"),
-        (candidate(models=(ONE, ONE)), "2 models"),
-        (candidate(key_source="OPENAI_API_KEY"), "key in OPENAI_API_KEY"),
-        (candidate(models=(ONE,), key_source="vault"), "key in vault, 1 model"),
-        (candidate(models=(ONE,), trouble="it wants a key"), "it wants a key"),
-    ],
-)
-def test_a_candidate_says_what_counts(one: Candidate, detail: str) -> None:
-    assert one.detail == detail
-
-
-def test_the_best_is_the_first_without_trouble_that_is_offered() -> None:
-    broken, shy = candidate("b", trouble="no"), candidate("c", is_offered=False)
-    assert best_candidate([broken, shy, candidate("d"), candidate("e")]) == candidate(
-        "d"
-    )
-    assert best_candidate([broken, shy]) is None
-
-
 def named(*names: str) -> list[ModelFacts]:
     return [ModelFacts(name) for name in names]
 
@@ -257,7 +167,6 @@ def named(*names: str) -> list[ModelFacts]:
 @pytest.mark.parametrize(
     ("vendor", "names", "chosen"),
     [
-        ("ollama", [], {}),
         ("ollama", ["odd"], {"default": "odd", "completion": ""}),
         (
             "ollama",
@@ -275,17 +184,6 @@ def named(*names: str) -> list[ModelFacts]:
                 "completion": "claude-haiku-4-5",
             },
         ),
-        (
-            "mistral",
-            ["mistral-medium-latest", "mistral-small-latest", "codestral-latest"],
-            {
-                "default": "mistral-medium-latest",
-                "commit": "mistral-small-latest",
-                "title": "mistral-small-latest",
-                "rerank": "mistral-small-latest",
-                "completion": "codestral-latest",
-            },
-        ),
     ],
 )
 def test_models_are_chosen_by_purpose(
@@ -296,15 +194,120 @@ def test_models_are_chosen_by_purpose(
     assert all(one.reason for one in found)
 
 
-def test_the_reason_says_what_is_known() -> None:
-    facts = ModelFacts("qwen3-coder:30b", window=262_144, tools=True)
-    chat, completion = choose_models("ollama", [facts])
-    assert chat.reason == "the only one listed, takes tools, window of 262,144 tokens"
-    assert "FIM" in completion.reason
+OLLAMA = UpstreamSettings(type="ollama")
+MODELS = [
+    ChosenModel("default", "coder:30b", ""),
+    ChosenModel("commit", "tiny", ""),
+    ChosenModel("title", "tiny", ""),
+    ChosenModel("completion", "", "that of chats"),
+]
+ROUTING = {
+    "default": "byok:ollama:coder:30b",
+    "models": {"commit": "byok:ollama:tiny", "title": "byok:ollama:tiny"},
+}
+COMMENTED = b"""# My settings, with care.
+
+[server]   # where
+port = 9000  # mine
+
+# a comment that belongs to the next table
+[chat]
+temperature   =    0.5
+
+"quoted key".x = 1
+"""
 
 
-def test_a_completion_model_that_fills_gaps_is_told_from_a_quick_one() -> None:
-    filling = choose_models("ollama", named("qwen3:8b", "qwen2.5-coder:1.5b-base"))
-    quick = choose_models("anthropic", named("claude-haiku-4-5", "claude-sonnet-4-5"))
-    assert filling[-1].reason == "fills gaps (FIM)"
-    assert quick[-1].reason.startswith("quick")
+def plan(before: bytes | None, name: str = "ollama") -> SettingsPlan:
+    return plan_settings(before, name, OLLAMA, MODELS)
+
+
+def removed_lines(plan: SettingsPlan) -> list[bytes]:
+    old, new = (plan.before or b"").splitlines(True), plan.after.splitlines(True)
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    return [
+        line
+        for tag, begin, end, _, _ in matcher.get_opcodes()
+        if tag != "equal"
+        for line in old[begin:end]
+    ]
+
+
+def test_a_new_file_names_the_upstream_and_the_models() -> None:
+    made = plan(None)
+    assert tomllib.loads(made.after.decode()) == {
+        "upstreams": {"ollama": {"type": "ollama"}},
+        "routing": ROUTING,
+    }
+    assert made.after.startswith(b"# Made by byok init.")
+
+
+FILES = [
+    pytest.param(b"# only a comment", id="no last line end"),
+    pytest.param(COMMENTED.replace(b'"quoted key".x = 1\n', b""), id="comments"),
+    pytest.param(b"[server]\r\nport = 9001\r\n# x\r\n", id="crlf"),
+    pytest.param(b"[upstreams]\nopenai = { model = 'm' }\n", id="inline"),
+    pytest.param(b"routing.aliases.a = 'byok:ollama:x'\n", id="dotted"),
+]
+
+
+@pytest.mark.parametrize("before", FILES)
+def test_a_file_only_gets_lines_added(before: bytes) -> None:
+    made = plan(before)
+    # A last line without an end gets one.
+    assert removed_lines(made) == (
+        [] if before.endswith(b"\n") else [*before.splitlines()]
+    )
+    assert (b"\r\n" in made.after) is (b"\r\n" in before)
+    if b"\r\n" in before:
+        assert made.after.count(b"\r\n") == made.after.count(b"\n")
+    given = tomllib.loads(made.after.decode())
+    assert given["upstreams"]["ollama"] == {"type": "ollama"}
+    assert given["routing"]["default"] == ROUTING["default"]
+    assert given["routing"]["models"]["commit"] == "byok:ollama:tiny"
+
+
+@pytest.mark.parametrize("before", [None, *FILES])
+def test_the_second_time_changes_nothing(before: bytes | None) -> None:
+    once = plan(before)
+    assert once.is_needed
+    again = plan(once.after)
+    assert (again.is_needed, again.after, again.kept) == (False, once.after, ())
+
+
+def test_what_the_user_set_stays_and_is_named() -> None:
+    before = (
+        b"[upstreams.ollama]\nbase_url = 'http://127.0.0.1:9'\nmodel = 'x'\n"
+        b"[routing]\ndefault = 'byok:ollama:mine'\n"
+    )
+    made = plan(before)
+    assert not made.is_needed
+    assert made.kept == (("routing", "default"),)
+
+
+def test_models_do_not_join_a_default_of_another_upstream() -> None:
+    before = b"[upstreams.openai]\n[routing]\ndefault = 'byok:openai:gpt-5'\n"
+    given = tomllib.loads(plan(before).after.decode())
+    assert given["routing"] == {"default": "byok:openai:gpt-5"}
+    assert "ollama" in given["upstreams"]
+
+
+@pytest.mark.parametrize("model", ['a"b', "a\\b", "[x] port", 'x"""y'])
+def test_a_hostile_name_of_a_model_stays_a_value(model: str) -> None:
+    made = plan_settings(None, "ollama", OLLAMA, [ChosenModel("default", model, "")])
+    given = tomllib.loads(made.after.decode())
+    assert given["routing"] == {"default": f"byok:ollama:{model}"}
+    assert set(given) == {"upstreams", "routing"}
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param(b"not toml", id="no toml"),
+        pytest.param(b"routing = 3\n", id="no table"),
+        pytest.param(b"[nonsense]\nx = 1\n", id="unknown section"),
+    ],
+)
+def test_a_file_that_cannot_be_extended_is_refused(before: bytes) -> None:
+    with pytest.raises(ConfigError, match="Nothing was changed"):
+        plan(before)

@@ -86,16 +86,6 @@ def test_uninstall_keeps_settings_and_vault_where_asked(cli: Cli, home: Path) ->
     assert not paths.token.exists()
 
 
-def test_uninstall_keeps_its_files_while_an_editor_still_needs_them(
-    cli: Cli, home: Path
-) -> None:
-    connect(cli, home)
-    editor_settings(home).write_text("{ not JSON", "utf-8")
-    done = cli("uninstall", "--yes", "--keep-keys")
-    assert done.code != 0
-    assert any(find_paths().client_backups.rglob("*"))
-
-
 def test_upgrade_says_what_it_would_run(cli: Cli) -> None:
     done = cli("upgrade", "--dry-run")
     assert (done.code, "git" in done.out) == (0, True)

@@ -14,7 +14,7 @@ from byok.wiring.key_sources import make_ladder
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.official import TOKEN, FakeOfficial, whole
-from tests.fakes.upstream import FakeUpstream, Script
+from tests.fakes.upstream import FakeUpstream
 
 KEY = "sk-canary0123456789"
 
@@ -65,23 +65,12 @@ def test_the_key_and_the_salt_of_a_team_are_stored_for_its_server(
 
 
 @pytest.mark.usefixtures("vault")
-def test_a_key_of_the_vault_is_removed_without_naming_the_vault(cli: Cli) -> None:
-    cli("keys", "set", "openai", "--store", "vault", stdin=f"{KEY}\n")
-    done = cli("keys", "remove", "openai")
-    assert (done.code, done.err) == (0, "")
-    assert done.out == "Removed the key of openai from the vault.\n"
-
-
-@pytest.mark.usefixtures("vault")
-@pytest.mark.parametrize(
-    ("passphrase", "told"),
-    [("wrong", "the vault's passphrase is wrong"), ("", "the vault is locked")],
-)
 def test_a_vault_that_cannot_be_opened_is_no_lack_of_keys(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, passphrase: str, told: str
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    told = "the vault's passphrase is wrong"
     cli("keys", "set", "openai", "--store", "vault", stdin=f"{KEY}\n")
-    monkeypatch.setenv("BYOK_VAULT_PASSPHRASE", passphrase)
+    monkeypatch.setenv("BYOK_VAULT_PASSPHRASE", "wrong")
     done = cli("keys", "list")
     assert done.code == 0
     assert f"cannot read keys from the vault ({told})\n" in done.err
@@ -102,14 +91,6 @@ def test_what_was_not_read_of_a_key_to_remove_is_told(
     locked = cli("keys", "remove", "openai")
     assert (locked.code, "; the vault is locked." in locked.err) == (78, True)
     assert "Set BYOK_VAULT_PASSPHRASE" in locked.err
-
-
-def test_keys_ask_for_no_passphrase_without_a_terminal(cli: Cli) -> None:
-    done = cli("keys", "set", "openai", "--store", "vault", stdin=f"{KEY}\n")
-    assert (done.code, done.out) == (78, "")
-    message, cure, _ = done.err.splitlines()
-    assert message == "byok: the vault is locked"
-    assert "BYOK_VAULT_PASSPHRASE" in cure
 
 
 def test_a_machine_without_a_keyring_needs_no_passphrase_with_a_key_file(
@@ -175,15 +156,8 @@ async def test_the_running_daemon_is_asked_for_its_keys(
 
 @pytest.mark.parametrize(
     ("typed", "told"),
-    [
-        ("", "at least 8"),
-        ("\n", "at least 8"),
-        ("sk-1\n", "at least 8"),
-        (f"{KEY} {KEY}\n", "no space"),
-        (f"{KEY}é\n", "ASCII"),
-        (KEY * 40, "at most 512"),
-    ],
-    ids=["nothing", "empty line", "too short", "two words", "not ASCII", "too long"],
+    [("sk-1\n", "at least 8"), (f"{KEY} {KEY}\n", "no space")],
+    ids=["too short", "two words"],
 )
 @pytest.mark.usefixtures("vault")
 @pytest.mark.case("B98")
@@ -195,23 +169,6 @@ def test_what_is_no_key_is_not_stored_and_not_shown(
     assert told in done.err
     assert KEY not in done.err
     assert not find_paths().vault.exists()
-
-
-def test_without_a_keyring_the_message_names_other_ways(cli: Cli) -> None:
-    done = cli("keys", "set", "openai", stdin=f"{KEY}\n")
-    assert (done.code, done.out) == (78, "")
-    assert "no OS keyring" in done.err
-    assert "--store vault" in done.err
-    assert KEY not in done.err
-
-
-def test_no_keys_at_all_is_said_with_what_to_do(cli: Cli) -> None:
-    done = cli("keys", "list")
-    assert (done.code, done.out) == (
-        0,
-        "No keys were found. Store one: byok keys set NAME\n",
-    )
-    assert json.loads(cli("keys", "list", "--json").out) == []
 
 
 def test_each_upstream_is_listed_with_the_source_of_its_key(
@@ -241,30 +198,7 @@ def test_each_upstream_is_listed_with_the_source_of_its_key(
     assert "the key of bad cannot be used: TEAM_KEY: A key has" in table.err
 
 
-async def test_a_key_is_tried_at_the_upstream(
-    cli: Cli, fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BYOK_UPSTREAMS__FAKE__BASE_URL", fake.url)
-    monkeypatch.setenv("BYOK_KEY_FAKE", KEY)
-    done = await asyncio.to_thread(cli, "keys", "test", "fake")
-    assert done.code == 0
-    origin = fake.url.removesuffix("/v1")
-    assert done.out == f"fake ({origin}) listed 1 model(s) with this key.\n"
-    assert fake.list_headers[0]["Authorization"] == f"Bearer {KEY}"
-
-
-async def test_keys_test_takes_a_url_without_settings(
-    cli: Cli, fake: FakeUpstream
-) -> None:
-    fake.play(Script())
-    done = await asyncio.to_thread(cli, "keys", "test", fake.url)
-    assert done.code == 0
-    assert "listed 1 model(s)" in done.out
-
-
-@pytest.mark.parametrize(
-    "command", [("keys", "test", "fake"), ("models",), ("models", "--json")]
-)
+@pytest.mark.parametrize("command", [("keys", "test", "fake"), ("models", "--json")])
 async def test_a_key_that_an_upstream_repeats_is_not_printed(
     cli: Cli,
     fake: FakeUpstream,
@@ -306,9 +240,8 @@ def test_the_token_of_the_official_service_is_kept_like_a_key(
     assert json.loads(cli("keys", "list", "--json").out) == [none]
 
 
-@pytest.mark.parametrize("command", ["set", "test", "remove"])
-def test_keys_official_token_without_a_url_is_refused(cli: Cli, command: str) -> None:
-    done = cli("keys", command, "official", stdin=f"{KEY}\n")
+def test_keys_official_token_without_a_url_is_refused(cli: Cli) -> None:
+    done = cli("keys", "set", "official", stdin=f"{KEY}\n")
     assert (done.code, done.out) == (78, "")
     assert "[routing.official]" in done.err
 
@@ -318,7 +251,6 @@ def test_keys_official_token_without_a_url_is_refused(cli: Cli, command: str) ->
     [
         (TOKEN, 0, "The official service at http://127.0.0.1:"),
         (f"{TOKEN}x", 1, "official: it answered 401."),
-        ("", 78, "byok keys set official"),
     ],
 )
 async def test_keys_official_token_is_tested(
@@ -334,21 +266,6 @@ async def test_keys_official_token_is_tested(
     assert done.code == code
     assert told in done.out + done.err
     assert TOKEN not in done.out + done.err
-
-
-@pytest.mark.parametrize(
-    ("name", "code", "told"),
-    [
-        ("openai", 78, "byok keys set openai"),
-        ("http://127.0.0.1:9/v1", 1, "nothing answers"),
-    ],
-)
-def test_a_key_that_cannot_be_tried_says_why(
-    cli: Cli, name: str, code: int, told: str
-) -> None:
-    done = cli("keys", "test", name)
-    assert (done.code, done.out) == (code, "")
-    assert told in done.err
 
 
 @pytest.mark.usefixtures("vault")

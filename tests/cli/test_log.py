@@ -1,4 +1,4 @@
-"""byok log."""
+"""byok log, and requests as rows of its table."""
 
 import json
 import os
@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from byok.cli.journal_table import show_entries
 from byok.core.platform.paths import find_paths
+from byok.features.journal.entry import JournalEntry
+from byok.features.journal.reading import StoredEntry
 from tests.fakes.commands import Cli
 from tests.fakes.journal_entries import entry, write_journal
 from tests.fakes.patience import PATIENCE
@@ -40,15 +43,6 @@ def test_log_without_a_journal_says_so(cli: Cli, journal: Path) -> None:
     assert not journal.parent.exists()
 
 
-def test_log_shows_the_last_requests_without_a_daemon(cli: Cli, journal: Path) -> None:
-    write_journal(journal, CHATS)
-    done = cli("log")
-    assert (done.code, done.err) == (0, "")
-    assert len(done.out.splitlines()) == 4
-    assert "upstream_garbled" in done.out
-    assert len(cli("log", "-n", 1).out.splitlines()) == 2
-
-
 def test_log_chooses_requests_by_its_options(cli: Cli, journal: Path) -> None:
     write_journal(journal, CHATS)
     assert ids(cli("log", "--json").out) == ["a", "b", "c"]
@@ -57,12 +51,6 @@ def test_log_chooses_requests_by_its_options(cli: Cli, journal: Path) -> None:
     assert ids(cli("log", "--json", "-n", 2).out) == ["b", "c"]
     assert ids(cli("log", "--json", "--conversation", "c0f").out) == ["a", "b"]
     assert ids(cli("log", "--json", "--conversation", "\udcff").out) == ["c"]
-
-
-def test_log_as_json_has_every_column(cli: Cli, journal: Path) -> None:
-    write_journal(journal, [entry(cost=None)])
-    told = json.loads(cli("log", "--json").out)
-    assert told == [{"id": 1, **entry(cost=None)._asdict()}]
 
 
 def test_log_of_a_damaged_journal_is_an_error_with_a_cure(
@@ -108,22 +96,6 @@ def test_log_follows_until_it_is_interrupted(journal: Path) -> None:
     assert (process.returncode, out, err) == (0, "", "")
 
 
-def test_log_goes_on_in_the_columns_of_its_table(journal: Path) -> None:
-    write_journal(journal, CHATS[:1])
-    process = follow()
-    assert process.stdout is not None
-    try:
-        lines = [process.stdout.readline() for _ in range(2)]
-        write_journal(journal, CHATS[1:2])
-        lines.append(process.stdout.readline())
-    finally:
-        process.kill()
-        process.communicate()
-    assert lines[0].split()[0] == "time"
-    places = {line.index("$0.2500") for line in lines[1:]}
-    assert len(places) == 1
-
-
 def test_log_ends_when_nobody_reads(journal: Path) -> None:
     write_journal(journal, CHATS)
     process = follow("--json")
@@ -139,3 +111,89 @@ def test_log_ends_when_nobody_reads(journal: Path) -> None:
         process.kill()
         process.wait()
         process.stderr.close()
+
+
+def row(capsys: pytest.CaptureFixture[str], shown: JournalEntry) -> list[str]:
+    show_entries([StoredEntry(1, shown)])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert " ".join(lines[0].split()) == (
+        "time request model in cached out first took cost end chat tools"
+    )
+    return lines[1].split()[2:]  # behind day and time
+
+
+def test_a_chat_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = "chat one:m 1,200 1,000 30 0.40 s 2.50 s $0.2500 ok c0ffee-1"
+    assert row(capsys, entry()) == shown.split()
+
+
+def test_what_is_unknown_is_a_question_mark(capsys: pytest.CaptureFixture[str]) -> None:
+    broken = entry(
+        input_tokens=None,
+        output_tokens=None,
+        cache_read_tokens=None,
+        cost=None,
+        outcome="cancelled",
+        seconds=123.4,
+        conversation="",
+    )
+    shown = "chat one:m ? ? ? 0.40 s 123 s ? cancelled"
+    assert row(capsys, broken) == shown.split()
+
+
+def test_a_request_without_a_model_has_no_tokens(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    local = entry(
+        purpose="",
+        endpoint="/find-missing",
+        model="",
+        upstream="",
+        model_asked="",
+        attempts=0,
+        input_tokens=None,
+        output_tokens=None,
+        cache_read_tokens=None,
+        first_byte=None,
+        cost=0.0,
+        outcome="failed",
+        error="bad_body",
+        conversation="",
+    )
+    assert row(capsys, local) == ["find-missing", "2.50", "s", "bad_body"]
+
+
+@pytest.mark.case("B117")
+def test_hostile_names_are_shown_and_not_obeyed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    hostile = entry(
+        model="\x1b]0;owned\x07[red]m",
+        upstream="one",
+        conversation="\u202eabc\nx",
+        tool_calls="view\x1b[2J x3",
+    )
+    show_entries([StoredEntry(1, hostile)])
+    out = capsys.readouterr().out
+    assert "one:\\x1b]0;owned\\x07[red]m" in out
+    assert "\\u202eabc\\nx" in out
+    assert "view\\x1b[2J x3" in out
+    assert "\x1b" not in out
+    assert len(out.splitlines()) == 2
+
+
+@pytest.mark.parametrize(("columns", "wide"), [(165, False), (166, True)])
+def test_only_a_wide_terminal_shows_tools(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    columns: int,
+    *,
+    wide: bool,
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    show_entries([StoredEntry(1, entry(tool_calls="t" * 40))], goes_on=True)
+    header, line = capsys.readouterr().out.splitlines()
+    assert ("tools" in header) == wide
+    assert len(line) <= columns

@@ -1,7 +1,6 @@
 """byok models."""
 
 import asyncio
-import json
 import re
 from datetime import date
 from pathlib import Path
@@ -15,10 +14,7 @@ from byok.upstream.model_table import known_table
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.model_lists import GEM, models_dev
-from tests.fakes.program import run_byok
 from tests.fakes.upstream import FakeUpstream
-
-NOT_RUNNING = "byok is not running; this comes from the settings file.\n"
 
 
 def cells(out: str) -> list[str]:
@@ -53,21 +49,6 @@ async def test_models_are_those_of_the_running_daemon_and_not_of_the_settings(
 
     after, err = await asyncio.to_thread(both)
     assert (cells(after), err) == (["custom", "another", "default", *FREE], "")
-
-
-def test_the_demo_offers_its_one_model(cli: Cli) -> None:
-    done = cli("models", "--upstream", "demo", "--json")
-    assert (done.code, done.err) == (0, "")
-    told = json.loads(done.out)
-    assert told.pop("table")["source"]
-    assert told == {
-        "default": "byok:demo:echo",
-        "jobs": dict.fromkeys(("commit", "title", "completion"), "byok:demo:echo"),
-        "models": ["byok:demo:echo"],
-        "failures": {},
-        "substitutes": [],
-        "facts": {"byok:demo:echo": {"sources": {}}},
-    }
 
 
 def answer(**facts: Any) -> dict[str, Any]:
@@ -129,23 +110,25 @@ def test_an_old_table_offers_an_update_to_those_who_pay(
     assert ("byok models update" in capsys.readouterr().err) == offered
 
 
-def test_facts_are_updated_from_a_file_and_used_at_once(tmp_path: Path) -> None:
+def test_facts_are_updated_from_a_file_and_used_at_once(
+    cli: Cli, tmp_path: Path
+) -> None:
     listed = tmp_path / "api.json"
     listed.write_bytes(orjson.dumps(models_dev(gem=GEM)))
-    done = run_byok("models", "update", "--file", listed)
-    assert done.returncode == 0, done.stderr
-    assert "gemini/gem" in done.stdout
+    done = cli("models", "update", "--file", listed)
+    assert done.code == 0, done.err
+    assert "gemini/gem" in done.out
     assert known_table().facts("gemini", "gem").window == 900_000
     assert known_table().facts("openai", "gpt-4o").window  # what byok knew stays
     listed.write_text('{"google": {"models": {}}}')
-    assert run_byok("models", "update", "--file", listed).returncode == 78
+    assert cli("models", "update", "--file", listed).code == 78
     assert known_table().facts("gemini", "gem").window == 900_000
 
 
-def test_nothing_is_fetched_without_a_yes() -> None:
-    done = run_byok("models", "update")
-    assert (done.returncode, done.stdout) == (78, "")
-    assert "--yes" in done.stderr
+def test_nothing_is_fetched_without_a_yes(cli: Cli) -> None:
+    done = cli("models", "update")
+    assert (done.code, done.out) == (78, "")
+    assert "--yes" in done.err
 
 
 def test_unknown_models_stand_with_who_answers_and_the_line_to_write(
@@ -161,43 +144,3 @@ def test_unknown_models_stand_with_who_answers_and_the_line_to_write(
     assert line in err
     assert err.count("[routing.aliases]") == 1
     assert "\x1b" not in err
-
-
-async def test_the_models_of_an_upstream_are_listed(
-    cli: Cli, fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fake.models = ["one", "two/three:free", "x[/y]"]
-    monkeypatch.setenv("BYOK_UPSTREAMS__FAKE__BASE_URL", fake.url)
-    monkeypatch.setenv("BYOK_UPSTREAMS__FAKE__MODEL", "two/three:free")
-    done = await asyncio.to_thread(cli, "models")
-    assert (done.code, done.err) == (0, NOT_RUNNING)
-    rows = [line.split() for line in done.out.splitlines()[1:]]
-    assert sorted(rows) == [
-        ["fake", "one", *FREE],
-        ["fake", "two/three:free", "default", *FREE],
-        ["fake", "x[/y]", *FREE],
-    ]
-
-
-def test_models_of_an_upstream_that_does_not_answer_are_reported_once(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BYOK_UPSTREAMS__BOX__BASE_URL", "http://127.0.0.1:9")
-    monkeypatch.setenv("BYOK_UPSTREAMS__BOX__MODELS", '["listed"]')
-    monkeypatch.setenv("BYOK_UPSTREAMS__DEMO__TYPE", "demo")
-    done = cli("models")
-    assert done.code == 0
-    assert [line.split()[:2] for line in done.out.splitlines()[1:]] == [
-        ["box", "listed"],
-        ["demo", "echo"],
-    ]
-    assert done.err.count("nothing answers") == 1
-    report = json.loads(cli("models", "--json").out)
-    assert list(report["failures"]) == ["box"]
-    assert "byok:demo:echo" in report["models"]
-
-
-def test_models_without_a_key_report_it_with_a_hint(cli: Cli) -> None:
-    done = cli("models", "--upstream", "openai", "--json")
-    report = json.loads(done.out)
-    assert "byok keys set openai" in report["failures"]["openai"]

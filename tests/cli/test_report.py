@@ -56,17 +56,6 @@ def test_report_holds_no_secret_and_no_words_but_if_wanted(
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_report_replaces_no_file(cli: Cli, tmp_path: Path) -> None:
-    with daemon_thread() as daemon:
-        cli("capture", "on")
-        captured = ask_chat(daemon, "Hello.")
-        cli("capture", "off")
-    file = tmp_path / "mine.zip"
-    file.write_text("mine")
-    assert cli("report", captured, "--out", file).code == 78
-    assert file.read_text() == "mine"
-
-
-@pytest.mark.parametrize("wanted", ["../x", "ffff", ""])
+@pytest.mark.parametrize("wanted", ["../x", ""])
 def test_report_takes_only_ids(cli: Cli, wanted: str) -> None:
     assert cli("report", wanted).code == 78

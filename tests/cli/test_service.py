@@ -10,20 +10,21 @@ from pathlib import Path
 import pytest
 
 from byok.cli.daemon_client.daemon import find_daemon
+from byok.cli.service import LogReader, is_of
+from byok.clients.service.base import ServiceState
+from byok.core.daemon.instance import Instance
 from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.systemctl import FakeSystemd
-
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux", reason="the stand-in is one for systemd"
-)
 
 
 @pytest.fixture
 def systemd(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> Iterator[FakeSystemd]:
+    if sys.platform != "linux":
+        pytest.skip("the stand-in is one for systemd")
     folder = tmp_path / "programs"
     folder.mkdir()
     fake = FakeSystemd(folder)
@@ -101,41 +102,13 @@ def test_service_lives_from_install_to_uninstall(
     assert "Start it: byok serve\n" in cli("service", "status").out
 
 
-def test_ensure_starts_the_service_and_no_second_daemon(
-    systemd: FakeSystemd, port: int, cli: Cli
-) -> None:
-    assert cli("service", "install").code == 0
-    ended = cli("stop")
-    assert "service starts it again at the next request" in ended.err
-    done = cli("serve", "--ensure")
-    assert done.code == 0, done.err
-    assert done.out == f"byok is listening on http://127.0.0.1:{port}\n"
-    assert systemd.calls[-1] == "systemctl --user start byok.socket byok.service"
-    facts = json.loads(cli("service", "status", "--json").out)
-    assert (facts["answers"], facts["by_hand"]) == (True, False)
-
-
-@pytest.mark.parametrize("client", ["cli", "vscode"])
-def test_connect_starts_the_service(
-    systemd: FakeSystemd, port: int, cli: Cli, client: str
-) -> None:
+def test_connect_starts_the_service(systemd: FakeSystemd, port: int, cli: Cli) -> None:
     assert cli("service", "install").code == 0
     assert cli("service", "stop").code == 0
-    done = cli("connect", client)
+    done = cli("connect", "vscode")
     assert (done.code, f"http://127.0.0.1:{port}" in done.out) == (0, True)
     facts = json.loads(cli("service", "status", "--json").out)
     assert (facts["answers"], facts["by_hand"]) == (True, False)
-
-
-def test_serve_beside_the_service_names_it(
-    systemd: FakeSystemd, port: int, cli: Cli, tmp_path: Path
-) -> None:
-    assert cli("service", "install").code == 0
-    assert cli("service", "stop").code == 0
-    with closing(socket.create_server(("127.0.0.1", port))):
-        done = cli("serve")
-    assert done.code == 69
-    assert "byok service status" in done.err
 
 
 def test_dry_run_shows_the_units_and_writes_nothing(
@@ -147,15 +120,6 @@ def test_dry_run_shows_the_units_and_writes_nothing(
     assert "    PrivateUsers=yes" in done.out
     assert units() == []
     assert not any("enable" in call for call in systemd.calls)
-
-
-def test_units_have_no_sandbox_where_the_system_has_none(
-    systemd: FakeSystemd, port: int, cli: Cli
-) -> None:
-    systemd.fail("systemd-run")
-    done = cli("service", "install", "--dry-run")
-    assert "PrivateUsers" not in done.out
-    assert "    NoNewPrivileges=yes" in done.out
 
 
 def test_without_systemd_nothing_is_written_and_a_cure_is_named(
@@ -188,55 +152,60 @@ def test_daemon_that_was_started_by_hand_is_noticed(
     assert units() == []
 
 
-def test_taken_port_is_said_before_anything_is_written(
-    systemd: FakeSystemd, port: int, cli: Cli
-) -> None:
-    with closing(socket.create_server(("127.0.0.1", port))):
-        done = cli("service", "install")
-    assert done.code == 69
-    assert str(port) in done.err
-    assert units() == []
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "byok.log"
+    path.write_text("".join(f"line {n}\n" for n in range(100)))
+    return path
 
 
-def test_port_zero_is_none_for_a_service(systemd: FakeSystemd, cli: Cli) -> None:
-    config = find_paths().config
-    config.parent.mkdir(parents=True, exist_ok=True)
-    config.write_text("[server]\nport = 0\n")
-    done = cli("service", "install")
-    assert done.code == 78
-    assert "fixed port" in done.err
-    assert units() == []
+def add(log: Path, text: str) -> None:
+    with log.open("a") as file:
+        file.write(text)
 
 
-def test_unit_of_somebody_else_is_kept(
-    systemd: FakeSystemd, port: int, cli: Cli
-) -> None:
-    unit = find_units() / "byok.service"
-    unit.parent.mkdir(parents=True)
-    unit.write_text("[Service]\nExecStart=/bin/true\n")
-    for command in ("install", "uninstall", "start", "status"):
-        done = cli("service", command)
-        assert done.code == 78
-        assert "was not written by byok" in done.err
-    assert units() == ["byok.service"]
-    unit.unlink()
+def test_tail_is_the_last_lines(log: Path) -> None:
+    with LogReader(log) as reader:
+        assert reader.tail(2) == ["line 98", "line 99"]
+        assert reader.more() == []
+        add(log, "new\nhalf")
+        assert reader.more() == ["new"]
+        add(log, " whole\n")
+        assert reader.more() == ["half whole"]
 
 
-def test_own_lines_for_the_unit_are_named_at_the_end(
-    systemd: FakeSystemd, port: int, cli: Cli
-) -> None:
-    assert cli("service", "install").code == 0
-    own = find_units() / "byok.service.d"
-    own.mkdir()
-    assert str(own) in cli("service", "uninstall").err
-    assert own.is_dir()
+def test_next_file_is_read_after_the_end_of_this_one(log: Path) -> None:
+    with LogReader(log) as reader:
+        reader.tail(0)
+        add(log, "last\n")
+        log.rename(log.with_name("byok.log.1"))
+        assert reader.more() == ["last"]
+        log.write_text("first\n")
+        assert reader.more() == ["first"]
 
 
-@pytest.mark.parametrize("command", ["start", "stop", "restart"])
-def test_what_is_not_installed_is_not_controlled(
-    command: str, systemd: FakeSystemd, cli: Cli
-) -> None:
-    done = cli("service", command)
-    assert done.code == 1
-    assert "byok service install" in done.err
-    assert systemd.calls == []
+def test_command_shows_the_log_and_escapes_what_is_in_it(cli: Cli) -> None:
+    log = find_paths().log
+    assert "no log yet" in cli("service", "logs").err
+    log.parent.mkdir(parents=True)
+    log.write_bytes(b"one\ntwo \x1b[31m\n\xff\n")
+    done = cli("service", "logs", "-n", "2")
+    assert done.code == 0
+    assert done.out.splitlines()[0].startswith("two ")
+    assert "\x1b" not in done.out
+
+
+DAEMON = Instance(pid=7, port=1, instance="x", started=0.0)
+
+
+@pytest.mark.parametrize(
+    ("state", "is_so"),
+    [
+        (ServiceState(running=True, pid=7), True),
+        (ServiceState(running=True, pid=8), False),
+        (ServiceState(running=True), True),  # Windows tells no pid
+        (ServiceState(), False),
+    ],
+)
+def test_daemon_is_the_one_of_the_service(state: ServiceState, is_so: bool) -> None:
+    assert is_of(state, DAEMON) is is_so

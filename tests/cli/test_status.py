@@ -45,21 +45,6 @@ def test_status_shows_the_daemon_its_model_and_its_index(
     assert told["index"]["workspaces"][0]["phase"] == "complete"
 
 
-async def test_status_of_a_daemon_without_index_status_is_running(
-    cli: Cli,
-) -> None:
-    error = {"code": "corrupt_data", "message": "It is damaged.", "hint": "Do."}
-    answers = {
-        "/byok/daemon": DAEMON,
-        "/byok/official": {"base_url": ""},
-        "/byok/index/status": (422, {"error": error}),
-    }
-    async with daemon_rows(answers):
-        done = await asyncio.to_thread(cli, "status")
-    assert done.code == 0
-    assert "index: It is damaged. Do.\n" in done.out
-
-
 async def test_status_reports_settings_that_are_not_in_force(cli: Cli) -> None:
     answers: dict[str, Any] = {
         "/byok/daemon": DAEMON,
@@ -92,16 +77,6 @@ async def test_status_shows_what_features_tell_with_their_labels(cli: Cli) -> No
     assert "capture" not in done.out
 
 
-async def test_status_does_not_call_an_unproven_lock_holder_stopped(
-    cli: Cli,
-) -> None:
-    async with daemon_rows() as rows:
-        rows.honest = False
-        done = await asyncio.to_thread(cli, "status")
-    assert (done.code, done.out) == (1, "")
-    assert "the daemon does not answer" in done.err
-
-
 async def test_status_shows_the_official_service_and_its_failures(cli: Cli) -> None:
     told = {
         "base_url": "https://h.example",
@@ -132,13 +107,3 @@ def test_status_shows_the_last_five_requests(cli: Cli) -> None:
         *["r2", "r3", "r4", "r5", "r6"]
     ]
     assert done.out.partition("last requests (byok log):\n")[2].count("one:m") == 5
-
-
-def test_status_says_why_it_shows_no_requests(cli: Cli) -> None:
-    with daemon_thread():
-        find_paths().journal.write_bytes(b"no database at all" * 500)
-        done = cli("status")
-        told = json.loads(cli("status", "--json").out)
-    assert done.code == 0
-    assert "requests: The journal " in done.out
-    assert told["requests"] == []

@@ -1,4 +1,4 @@
-"""Where clients have their settings files."""
+"""Where clients have their settings files, and where byok runs beside them."""
 
 from pathlib import Path
 
@@ -9,7 +9,9 @@ from byok.clients.locations import (
     ClientMachine,
     FileLocation,
     RunPlace,
+    advise,
     find_location,
+    find_run_place,
     find_windows_files,
 )
 from byok.core.errors import ConfigError
@@ -21,12 +23,6 @@ VSCODE = ClientKind.VSCODE
     ("system", "client", "expected"),
     [
         ("linux", VSCODE, ".config/Code/User/settings.json"),
-        (
-            "linux",
-            ClientKind.VSCODE_INSIDERS,
-            ".config/Code - Insiders/User/settings.json",
-        ),
-        ("linux", ClientKind.VSCODIUM, ".config/VSCodium/User/settings.json"),
         ("linux", ClientKind.CURSOR, ".config/Cursor/User/settings.json"),
         ("darwin", VSCODE, "Library/Application Support/Code/User/settings.json"),
         ("win32", VSCODE, "AppData/Roaming/Code/User/settings.json"),
@@ -61,11 +57,6 @@ def test_location_follows_the_variables_of_the_clients(tmp_path: Path) -> None:
     assert find_location(ClientKind.OPENCODE, named).path == tmp_path / "o.json"
 
 
-def test_location_of_a_relative_variable_is_the_default(tmp_path: Path) -> None:
-    machine = ClientMachine("linux", {"CODEX_HOME": "here"}, tmp_path)
-    assert find_location(ClientKind.CODEX, machine).path.parent == tmp_path / ".codex"
-
-
 def test_location_of_opencode_is_the_file_that_there_is(tmp_path: Path) -> None:
     folder = tmp_path / ".config" / "opencode"
     folder.mkdir(parents=True)
@@ -76,12 +67,7 @@ def test_location_of_opencode_is_the_file_that_there_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("client", "server"),
-    [
-        (VSCODE, ".vscode-server"),
-        (ClientKind.VSCODE_INSIDERS, ".vscode-server-insiders"),
-        (ClientKind.VSCODIUM, ".vscodium-server"),
-        (ClientKind.CURSOR, ".cursor-server"),
-    ],
+    [(VSCODE, ".vscode-server"), (ClientKind.CURSOR, ".cursor-server")],
 )
 @pytest.mark.parametrize("place", ["wsl", "ssh", "container"])
 def test_location_on_a_remote_machine_is_its_own_file(
@@ -128,7 +114,68 @@ def test_location_of_a_profile(tmp_path: Path) -> None:
         find_location(ClientKind.CODEX, machine, "x")
 
 
-@pytest.mark.parametrize("client", ["jetbrains", "cli", "sdk"])
-def test_location_of_a_client_without_a_file(client: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no file of settings"):
-        find_location(ClientKind(client), ClientMachine("linux", {}, tmp_path))
+WSL_KERNEL = {"/proc/sys/kernel/osrelease": "5.15.153.1-Microsoft-standard-WSL2\n"}
+LINUX_KERNEL = {"/proc/sys/kernel/osrelease": "6.8.0-51-generic\n"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "files", "expected"),
+    [
+        ({}, {}, "desktop"),
+        ({"WSL_DISTRO_NAME": "Ubuntu"}, LINUX_KERNEL, "wsl"),
+        ({}, WSL_KERNEL, "wsl"),
+        ({"SSH_CONNECTION": "10.0.0.2 51000 10.0.0.1 22"}, LINUX_KERNEL, "ssh"),
+        ({"SSH_CONNECTION": ""}, LINUX_KERNEL, "desktop"),
+        ({}, {"/.dockerenv": ""}, "container"),
+        ({"container": "podman"}, {}, "container"),
+        ({"REMOTE_CONTAINERS": "true"}, WSL_KERNEL, "container"),
+        ({}, {**WSL_KERNEL, "/.dockerenv": ""}, "container"),
+    ],
+)
+def test_surroundings_are_found_by_their_documented_signs(
+    environ: dict[str, str], files: dict[str, str], expected: str
+) -> None:
+    assert find_run_place(environ, files.get) is RunPlace(expected)
+
+
+def said(client: ClientKind, place: RunPlace, *, is_remote: bool | None = False) -> str:
+    return " ".join(advise(client, place, 8317, is_remote_file=is_remote))
+
+
+@pytest.mark.parametrize(
+    ("place", "how"),
+    [
+        (RunPlace.WSL, "%APPDATA%"),
+        (RunPlace.SSH, "ssh -R 8317:127.0.0.1:8317"),
+        (RunPlace.CONTAINER, "--network=host"),
+    ],
+)
+def test_advice_names_the_side_of_the_file_and_the_way_to_byok(
+    place: RunPlace, how: str
+) -> None:
+    remote = said(ClientKind.CURSOR, place, is_remote=True)
+    assert "remote settings file of this machine" in remote
+    assert how in remote
+    assert "run this command again" in said(ClientKind.CURSOR, place)
+    named = said(ClientKind.CURSOR, place, is_remote=None)
+    assert how in named
+    assert "This " not in named
+
+
+def test_advice_in_wsl_names_the_files_on_windows() -> None:
+    file = Path("/mnt/c/Users/me/AppData/Roaming/Code/User/settings.json")
+
+    def last(place: RunPlace) -> str:
+        lines = advise(
+            ClientKind.VSCODE, place, 1, is_remote_file=True, windows_files=[file]
+        )
+        return lines[-1]
+
+    assert last(RunPlace.WSL) == f"On Windows that is: --file '{file}'"
+    assert str(file) not in last(RunPlace.SSH)
+
+
+def test_advice_for_programs_in_a_terminal_is_about_their_side() -> None:
+    assert "in WSL" in said(ClientKind.CODEX, RunPlace.WSL)
+    assert "same container" in said(ClientKind.AIDER, RunPlace.CONTAINER)
+    assert said(ClientKind.AIDER, RunPlace.SSH) == ""

@@ -130,7 +130,7 @@ NOT_RUN = {
     "byok log -f": "ends only when it is interrupted (tests/cli/test_log.py)",
     "byok search": "a question has to follow",
     "byok serve --upstream openrouter": "needs a key",
-    "byok prompts edit agent": "opens an editor (tests/cli/test_prompt_edit.py)",
+    "byok prompts edit agent": "opens an editor (tests/cli/test_prompts.py)",
     "byok connect vscode --write": "asks at a terminal (tests/cli/test_disconnect.py)",
     "byok connect codex --write": "asks at a terminal (tests/cli/test_disconnect.py)",
     "byok disconnect vscode": "asks at a terminal (tests/cli/test_disconnect.py)",

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from byok.cli.checks.examine import CHECKS, Check
 from byok.cli.checks.results import CheckResult, CheckRow
 from byok.cli.checks.surroundings import Machine, Surroundings
 from byok.core.platform.paths import find_paths, make_private
@@ -43,12 +42,6 @@ async def surroundings(
         yield around
     finally:
         await around.close()
-
-
-def check_named(name: str) -> Check:
-    """Return a check of the table."""
-    [found] = [check for check in CHECKS if check.name == name]
-    return found
 
 
 def result_in(rows: Sequence[CheckRow], check: str, about: str = "") -> CheckResult:

@@ -128,7 +128,7 @@ LATE = (
     "opentelemetry",
 )
 # What answers the page is not imported before somebody opens it.
-LATER = ("byok.server.dashboard.api", "byok.features.journal.usage")
+LATER = ("byok.server.dashboard.api", "byok.features.journal.usage", "mcp")
 IMPORTS = """
 import sys, byok.cli.daemon_main
 print(*sys.modules)

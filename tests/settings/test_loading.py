@@ -1,5 +1,6 @@
-"""From files, variables and flags to settings; every failure is a clear ConfigError."""
+"""From files, variables and flags to settings; what is wrong is a clear ConfigError."""
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byok.core.errors import ConfigError
-from byok.settings import Settings, foreign_variables, load_settings
-from tests.fakes.commands import Cli
+from byok.settings import (
+    Settings,
+    check_settings,
+    foreign_variables,
+    load_settings,
+    mask_settings,
+    upstream_named,
+)
+from byok.settings.faults import SettingFault, faults_of
+from byok.settings.loading import (
+    decode_settings,
+    environment_values,
+    make_settings,
+    variable_of,
+)
 from tools.fuzz import config as fuzzing
 
 CANARY = "sk-canary0123456789abcdef"
@@ -45,11 +59,7 @@ def failure(path: Path, overrides: dict[str, Any] | None = None) -> ConfigError:
 # --- where a setting comes from ---
 
 
-def test_config_missing_file_gives_the_defaults(tmp_path: Path) -> None:
-    assert load_settings(tmp_path / "config.toml") == Settings()
-
-
-@pytest.mark.parametrize("content", ["", "\n", "# nothing\r\n"])
+@pytest.mark.parametrize("content", ["", "# nothing\r\n"])
 @pytest.mark.case("B97")
 def test_config_empty_file_gives_the_defaults(write: Write, content: str) -> None:
     assert load_settings(write(content)) == Settings()
@@ -62,8 +72,6 @@ def test_config_empty_file_gives_the_defaults(write: Write, content: str) -> Non
         ("", "9002", "9003", 9002),
         ("", "", "9003", 9003),
         ("", "", "", 8317),
-        ("9001", "", "9003", 9001),
-        ("9001", "9002", "", 9001),
     ],
 )
 def test_config_precedence_is_flags_variables_file_defaults(
@@ -84,25 +92,11 @@ def test_config_precedence_is_flags_variables_file_defaults(
 BOX = '[upstreams.box]\nbase_url = "https://file.example/v1"\nmodel = "from-file"\n'
 
 
-def test_config_variable_replaces_one_key_and_keeps_its_neighbours(
-    write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BYOK_UPSTREAMS__BOX__MODEL", "from-variable")
-    box = load_settings(write(BOX)).upstreams["box"]
-    assert (box.base_url, box.model) == ("https://file.example/v1", "from-variable")
-
-
 @pytest.mark.parametrize(
     ("variable", "text", "key", "value"),
     [
-        ("BASE_URL", "https://host", "base_url", "https://host"),
         ("MODELS", '["a", "b"]', "models", ["a", "b"]),
         ("TIMEOUT", "9", "timeout", 9.0),
-        ("HEADERS", '{"X-Team": "7"}', "headers", {"X-Team": "7"}),
-        ("EXTRA_BODY", '{"seed": 1}', "extra_body", {"seed": 1}),
-        ("API_KEY_CMD", '["pass", "box"]', "api_key_cmd", ["pass", "box"]),
-        ("ALLOW_INSECURE_HTTP", "true", "allow_insecure_http", True),
-        ("MODEL", "123", "model", "123"),
         ("MODEL", "[x", "model", "[x"),
     ],
 )
@@ -128,11 +122,6 @@ def test_config_variables_alone_can_define_an_upstream(
     assert upstreams["my-box"].base_url == "https://host"
 
 
-@pytest.mark.case("B97")
-def test_config_file_may_have_windows_line_ends(write: Write) -> None:
-    assert load_settings(write("[server]\r\nport = 9000\r\n")).server.port == 9000
-
-
 # --- B97, B99: files that are wrong ---
 
 
@@ -140,19 +129,14 @@ def test_config_file_may_have_windows_line_ends(write: Write) -> None:
     ("content", "told"),
     [
         pytest.param(b"\0" * 10_000_000, "too large", id="10 MB of zeros"),
-        pytest.param(f"a = '{CANARY}\0'", "line 1", id="NUL in a string"),
         pytest.param(f"# {CANARY}\0", "line 1", id="NUL in a comment"),
-        pytest.param(f"[{'a.' * 100_000}a]", "too large", id="1e5 nested tables"),
         pytest.param(f"[{'a.' * 10_000}a]", "unknown key", id="1e4 nested tables"),
-        pytest.param(f"a = {'{a=' * 20_000}", "nested too deeply", id="inline tables"),
         pytest.param(f"a = {'[' * 60_000}", "nested too deeply", id="nested arrays"),
         pytest.param(f"a = {'9' * 5000}", "too long", id="endless number"),
         pytest.param(f'a = 1\na = "{CANARY}"\n', "line 2", id="duplicate key"),
-        pytest.param(f"{BOX}{BOX}# {CANARY}", "line 4", id="duplicate table"),
         pytest.param(
             f"\ufeff# {CANARY}\r\na = 1\r\n", "unknown key", id="CRLF and BOM"
         ),
-        pytest.param(f"port = {CANARY}", "line 1", id="no quotes"),
         pytest.param(f'port = "{CANARY}\n', "line 1", id="open string"),
         pytest.param(f"# {CANARY} \xe9".encode("latin-1"), "valid UTF-8", id="Latin-1"),
     ],
@@ -176,41 +160,24 @@ SECTION = '[upstreams.box]\nbase_url = "https://host"\n'
     [
         (f'[server]\nport = "{CANARY}"', "server.port", "valid integer"),
         ("[server]\nport = 80", "server.port", "from 1024 to 65535"),
-        ("[server]\nport = 65536", "server.port", "from 1024 to 65535"),
-        ('[server]\nport = "abc"', "server.port", "valid integer"),
         ('[server]\nhost = "0.0.0.0"', "server.host", "unknown key"),
-        ('[server]\nhost = "::"', "server.host", "unknown key"),
         (f'[server]\nprot = "{CANARY}"', "server.prot", "Did you mean port?"),
-        ("[routing.official]\nmodle = 1", "official.modle", "Did you mean models?"),
         (f'[routing.models]\nedti = "{CANARY}"', "models.edti", "Did you mean edit?"),
-        (f'[sever]\nport = "{CANARY}"', "sever", "Did you mean server?"),
         (f'server = "{CANARY}"', "server", "valid dictionary"),
-        (f'upstreams = "{CANARY}"', "upstreams", "valid dictionary"),
-        (f'[upstreams]\nbox = "{CANARY}"', "upstreams.box", "valid dictionary"),
         ("[upstreams.box]", "upstreams.box.base_url", "missing"),
         (
             f'{SECTION}api_key = "{CANARY}"',
             "upstreams.box.api_key",
             "Did you mean api_key_env?",
         ),
-        (f'{SECTION}modle = "{CANARY}"', "upstreams.box.modle", "Did you mean model?"),
-        (f'{SECTION}models = "{CANARY}"', "upstreams.box.models", "valid list"),
         (f'{SECTION}type = "{CANARY}"', "upstreams.box.type", "must be one of: "),
-        (f'{SECTION}dialect = "{CANARY}"', "upstreams.box.dialect", "must be one of: "),
         (
             f'[upstreams.box]\nbase_url = "https://me:{CANARY}@host"',
             "upstreams.box.base_url",
             "not contain a user, password",
         ),
-        (
-            f'[upstreams.box]\nbase_url = "http://{CANARY}.example"',
-            "upstreams.box.base_url",
-            "allow_insecure_http",
-        ),
         (f'[tools]\nrepair = "{CANARY}"', "tools.repair", "'lossless'"),
-        (f'[log]\nlevel = "{CANARY}"', "log.level", "debug|info|warning|error"),
         (f'[prompts]\nchatty = "{CANARY}"', "[prompts]", "chat-stream, chat"),
-        ("[prompts]\nchat = 1", "prompts.chat", "valid string"),
     ],
 )
 @pytest.mark.case("B97")
@@ -234,38 +201,13 @@ def test_config_errors_are_reported_together_up_to_a_limit(write: Write) -> None
 
 
 @pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
-@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666], ids=oct)
+@pytest.mark.parametrize("mode", [0o602, 0o666], ids=oct)
 def test_config_file_that_others_can_change_is_refused(write: Write, mode: int) -> None:
     path = write(f"# {CANARY}")
     path.chmod(mode)
     error = failure(path)
     assert str(path) in str(error)
     assert "chmod go-w" in error.hint
-
-
-@pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
-def test_config_file_that_others_can_read_is_accepted(write: Write) -> None:
-    path = write("[server]\nport = 9000\n")
-    path.chmod(0o644)
-    assert load_settings(path).server.port == 9000
-
-
-@pytest.mark.skipif(
-    os.name == "nt" or os.geteuid() == 0, reason="nothing is unreadable to root"
-)
-def test_config_file_that_is_unreadable_is_refused(write: Write) -> None:
-    path = write(f"# {CANARY}")
-    path.chmod(0)
-    assert "cannot be read" in str(failure(path))
-
-
-def test_config_file_below_a_plain_file_is_refused(write: Write) -> None:
-    path = write("") / "config.toml"
-    assert f"{path} cannot be read" in str(failure(path))
-
-
-def test_config_folder_instead_of_a_file_is_refused(tmp_path: Path) -> None:
-    assert f"{tmp_path} is not a file" in str(failure(tmp_path))
 
 
 def test_config_pipe_instead_of_a_file_is_refused_without_waiting(
@@ -301,13 +243,10 @@ def test_config_variable_with_an_unknown_key_is_refused(
 @pytest.mark.parametrize(
     ("name", "near"),
     [
-        ("BYOK_PORT", "BYOK_SERVER__PORT"),
         ("BYOK_SERVER_PORT", "BYOK_SERVER__PORT"),
         ("BYOK_HOMES", "BYOK_HOME"),
-        ("BYOK_KEY", "BYOK_KEY_<NAME>"),
         ("BYOK_BASE_URL", "BYOK_UPSTREAMS__<NAME>__BASE_URL"),
         ("BYOK_", None),
-        ("BYOK_OF_ANOTHER_PROGRAM", None),
     ],
 )
 def test_config_unknown_variable_gets_a_suggestion_and_a_warning_only(
@@ -320,18 +259,7 @@ def test_config_unknown_variable_gets_a_suggestion_and_a_warning_only(
     assert told.endswith(f"Did you mean {near}?" if near else f"variable {name}.")
 
 
-def test_config_own_variables_are_not_unknown() -> None:
-    names = ["BYOK_SERVER__PORT", "BYOK_UPSTREAMS", "BYOK_HOME", "BYOK_VENV", "HOME"]
-    assert foreign_variables(dict.fromkeys(names, "x")) == []
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("BYOK_HOME", "BYOK_SHARED", "BYOK_VENV"),
-        *("BYOK_KEY_OPENAI", "BYOK_VAULT_PASSPHRASE"),
-    ],
-)
+@pytest.mark.parametrize("name", [*("BYOK_KEY_OPENAI", "BYOK_VAULT_PASSPHRASE")])
 def test_config_other_environment_variables_are_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -344,9 +272,6 @@ def test_config_other_environment_variables_are_ignored(
     [
         ("BYOK_SERVER__PORT", "valid integer"),
         ("BYOK_SERVER__PROT", "Did you mean port?"),
-        ("BYOK_SERVER__HOST", "unknown key"),
-        ("BYOK_CHAT__TEMPERATURE", "valid number"),
-        ("BYOK_UPSTREAMS__BOX", "valid dictionary"),
         ("BYOK_UPSTREAMS__BOX__API_KEY", "unknown key"),
     ],
 )
@@ -361,9 +286,7 @@ def test_config_error_in_a_variable_does_not_blame_the_file(
     assert str(path) not in str(error)
 
 
-@pytest.mark.parametrize(
-    "name", ["BYOK_SERVER", "BYOK_UPSTREAMS", "BYOK_UPSTREAMS__BOX__MODELS"]
-)
+@pytest.mark.parametrize("name", ["BYOK_SERVER", "BYOK_UPSTREAMS__BOX__MODELS"])
 def test_config_variable_with_invalid_json_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -373,7 +296,7 @@ def test_config_variable_with_invalid_json_is_refused(
     assert "JSON" in error.hint
 
 
-@pytest.mark.parametrize("port", [CANARY, "80", "65536", "-1", "1.5"])
+@pytest.mark.parametrize("port", [CANARY, "1.5"])
 def test_config_error_in_a_flag_blames_the_command_line(
     write: Write, port: str
 ) -> None:
@@ -382,25 +305,6 @@ def test_config_error_in_a_flag_blames_the_command_line(
 
 
 # --- through the program ---
-
-
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [
-        pytest.param("[" + "a." * 100_000 + "a]", "too large", id="nested tables"),
-        pytest.param(f'[server]\nport = "{CANARY}"', "server.port", id="wrong type"),
-        pytest.param(f'a = 1\na = "{CANARY}"\n', "line 2", id="duplicate key"),
-        pytest.param('[server]\nhost = "0.0.0.0"', "server.host", id="host"),
-    ],
-)
-@pytest.mark.case("B97")
-def test_config_error_ends_the_program_with_exit_code_78(
-    cli: Cli, write: Write, content: str, told: str
-) -> None:
-    done = cli("config", "check", "--config", write(content))
-    assert (done.code, done.out) == (78, "")
-    assert told in done.err
-    assert CANARY not in done.err
 
 
 # --- properties ---
@@ -453,3 +357,188 @@ def test_config_any_settings_load_or_are_refused_without_their_values(
     fuzzing.check_settings(
         content, {k: v.replace("CANARY", CANARY) for k, v in variables.items()}
     )
+
+
+@pytest.mark.parametrize(
+    ("environ", "due"),
+    [
+        ({"BYOK_CHAT__TOP_P": "1"}, "BYOK_CHAT__TOP_P"),
+        ({"byok_chat__top_p": "1"}, "byok_chat__top_p"),
+        ({"BYOK_CHAT": "{}"}, "BYOK_CHAT"),
+        ({"BYOK_CHAT": "{}", "BYOK_CHAT__TOP_P": "1"}, "BYOK_CHAT__TOP_P"),
+        ({}, ""),
+    ],
+)
+def test_the_variable_of_a_setting(environ: dict[str, str], due: str) -> None:
+    assert variable_of(("chat", "top_p"), environ) == due
+
+
+def test_values_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BYOK_UPSTREAMS__GROQ__MODEL", "m")
+    monkeypatch.setenv("BYOK_TOOLS", '{"ask_again": 2}')
+    assert environment_values() == {
+        "upstreams": {"groq": {"model": "m"}},
+        "tools": {"ask_again": 2},
+    }
+
+
+HOSTED: dict[str, Any] = {"upstreams": {"box": {"base_url": "https://h/v1"}}}
+FINE: list[dict[str, Any]] = [
+    {"routing": {"default": "byok:ollama:m"}},
+    {**HOSTED, "embeddings": {"upstream": "box", "model": "m"}},
+    {
+        **HOSTED,
+        "routing": {
+            "aliases": {"fast": "byok:box:m"},
+            "default": "fast",
+            "fallback": {"chat": ["fast", "byok:box:n"]},
+        },
+    },
+]
+WRONG: list[tuple[dict[str, Any], str]] = [
+    (
+        {**HOSTED, "routing": {"default": "byok:ollama:m"}},
+        "default model 'byok:ollama:m'",
+    ),
+    (
+        {**HOSTED, "routing": {"models": {"title": "byok:a:b"}}},
+        "title model 'byok:a:b'",
+    ),
+    (
+        {**HOSTED, "routing": {"aliases": {"f": "byok:a:b"}}},
+        "f model 'byok:a:b'",
+    ),
+    (
+        {**HOSTED, "routing": {"fallback": {"chat": ["byok:a:b"]}}},
+        "chat fallback model 'byok:a:b' names",
+    ),
+    ({"routing": {"default": "byok:nobody:m"}}, "default model 'byok:nobody:m'"),
+    ({"network": {"ca_file": "/nowhere/ca.pem"}}, "network.ca_file"),
+    ({"upstreams": {"openai": {"ca_file": "/nowhere"}}}, "upstreams.openai.ca_file"),
+]
+
+
+@pytest.mark.parametrize("given", FINE, ids=str)
+def test_config_check_accepts_settings_that_can_be_served(
+    given: dict[str, Any],
+) -> None:
+    check_settings(Settings(**given))
+
+
+@pytest.mark.parametrize(("given", "told"), WRONG, ids=[told for _, told in WRONG])
+def test_config_check_finds_what_serve_would_refuse(
+    given: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(ConfigError, match=told):
+        check_settings(Settings(**given))
+
+
+def test_config_check_includes_the_options_of_serve(tmp_path: Path) -> None:
+    check_settings(Settings(**HOSTED), "demo", "byok:demo:echo")
+    check_settings(Settings(**HOSTED), "ollama", "m")
+    with pytest.raises(ConfigError, match="'byok:demo:echo'"):
+        check_settings(Settings(**HOSTED), "ollama", "byok:demo:echo")
+    with pytest.raises(ConfigError, match="Unknown upstream 'olama'"):
+        check_settings(Settings(), "olama")
+
+
+def test_masking_hides_secrets_and_shows_the_rest() -> None:
+    box = {
+        "base_url": "https://box.example",
+        "api_key_cmd": ["pass", "show", CANARY],
+        "headers": {"X-Team": CANARY},
+        "query": {"code": CANARY},
+        "extra_body": {"user": CANARY},
+        "proxy": f"http://{CANARY}@proxy.example:3128",
+    }
+    team = {"url": "https://q.example", "team": "a"}
+    team["proxy"] = f"http://me:p@/{CANARY}@proxy.example:2"
+    settings = Settings(
+        embeddings={"team": team},
+        prompts={"chat": f"see https://me:{CANARY}@docs.example/@a?b=c@d"},
+        network={"proxy": f"http://me:{CANARY}@proxy.example:1"},
+        chat={"headers": {"X-Everybody": CANARY}, "temperature": 0.5},
+        upstreams={"box": box},
+    )
+    shown = mask_settings(settings)
+    assert CANARY not in json.dumps(shown)
+    assert shown["chat"]["temperature"] == 0.5
+    assert shown["network"]["proxy"] == "http://proxy.example:1"
+    assert shown["upstreams"]["box"]["proxy"] == "http://proxy.example:3128"
+    assert shown["embeddings"]["team"]["proxy"] == "http://proxy.example:2"
+    assert shown["prompts"]["chat"] == "see https://docs.example/@a?b=c@d"
+    assert shown["upstreams"]["box"]["api_key_cmd"] == ["pass"]
+    assert shown["upstreams"]["box"]["headers"] == {"X-Team": "***"}
+
+
+OWN = {"base_url": "https://box.example/v1"}
+
+
+def test_upstream_azure_needs_a_base_url() -> None:
+    with pytest.raises(ConfigError, match="address of your resource"):
+        upstream_named("azure", Settings())
+
+
+@pytest.mark.parametrize("wanted", ["olama", "OLLAMA"])
+def test_an_unknown_upstream_is_told_with_those_that_are_known(wanted: str) -> None:
+    settings = Settings(upstreams={"box": OWN, "ollama": {}})
+    with pytest.raises(ConfigError, match="Unknown upstream") as caught:
+        upstream_named(wanted, settings)
+    names = caught.value.hint.removeprefix("Use one of ").partition(", or")[0]
+    known = names.split(", ")
+    assert known[:2] == ["box", "ollama"]
+    assert {"demo", "openai", "azure"} < set(known)
+    assert len(known) == len(set(known))
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("http://canary.example/v1", "is plain http to another machine"),
+        ("https://me:canary@host/v1", "must not contain a user"),
+        ("https://host/v1?key=canary", "must not contain a query: use query = "),
+    ],
+)
+def test_what_is_wrong_with_a_url_of_the_command_line_is_told(
+    url: str, why: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"The upstream's URL {why}") as caught:
+        upstream_named(url, Settings())
+    assert "canary" not in f"{caught.value.sentence} {caught.value.__cause__}"
+
+
+def test_an_address_without_http_is_shown_as_a_url() -> None:
+    wanted = "localhost:11434"
+    with pytest.raises(ConfigError, match="Unknown upstream") as caught:
+        upstream_named(wanted, Settings())
+    assert caught.value.hint.endswith(f"such as http://{wanted}")
+
+
+FILE = Path("config.toml")
+
+
+def error_of(text: str) -> ConfigError:
+    with pytest.raises(ConfigError) as caught:
+        make_settings(decode_settings(text.encode(), FILE), FILE)
+    return caught.value
+
+
+def test_an_error_of_the_settings_knows_its_settings() -> None:
+    error = error_of("[chat]\ntop_p = 2\n[server]\nport = 70000\n")
+    first, second = sorted(faults_of(error))
+    assert first.path == ("chat", "top_p")
+    assert "less than or equal to 1" in first.message
+    assert second == SettingFault(("server", "port"), second.message)
+    assert not second.message.startswith("Value error")
+
+
+def test_a_fault_of_all_settings_together_has_no_path() -> None:
+    (fault,) = faults_of(error_of('[upstreams.Bad]\nbase_url = "http://127.0.0.1"\n'))
+    assert fault.path == ()
+    assert "'Bad'" in fault.message
+
+
+def test_no_value_is_in_a_fault_nor_in_the_traceback() -> None:
+    error = error_of('[chat]\ntop_p = "sk-a-secret-of-somebody"\n')
+    assert faults_of(error)
+    assert "secret" not in f"{faults_of(error)} {error} {error.__cause__!r}"

@@ -1,11 +1,24 @@
-"""Each key has a description and a range."""
+"""What each section of the settings takes, and refuses."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from byok.settings import Settings, sections
+from byok.core.errors import ConfigError
+from byok.core.purposes import Purpose
+from byok.core.routing import EndpointGroup, ServedBy
+from byok.dialects.model_facts import FIELDS, ModelFacts, Price, Replay
+from byok.settings import Settings, load_settings, sections
+from byok.settings.section import SettingsSection
+from byok.settings.sections import (
+    EmbeddingSettings,
+    FactSettings,
+    FallbackSettings,
+    OfficialSettings,
+    TeamSettings,
+)
 
 
 def test_config_section_keys_have_descriptions() -> None:
@@ -23,28 +36,185 @@ def test_config_section_keys_have_descriptions() -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        {"chat": {"temperature": 2.1}},
-        {"chat": {"temperature": float("nan")}},
-        {"chat": {"top_p": 0}},
-        {"chat": {"max_tokens": 0}},
-        {"chat": {"context_chars": 999}},
-        {"chat": {"context_chars": 400_001}},
-        {"limits": {"streams": 0}},
-        {"limits": {"connections": 7}},
-        {"limits": {"waiting": -1}},
-        {"limits": {"wait_seconds": 61}},
-        {"log": {"level": "loud"}},
         {"tools": {"repair": "more"}},
         {"completion": {"way": "telepathy"}},
-        {"completion": {"timeout_ms": 99}},
-        {"completion": {"max_tokens": 0}},
         {"upstreams": {"demo": {"timeout": -1}}},
-        {"routing": {"official": {"chat": "elsewhere"}}},
         {"routing": {"official": {"models": "off"}}},
-        {"routing": {"official": {"token": "x"}}},
     ],
     ids=str,
 )
 def test_config_value_out_of_range_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Settings(**given)
+
+
+CANARY = "sk-canary-000"
+
+
+class Box(SettingsSection):
+    """A section with one key."""
+
+    size: int = 1
+
+
+def test_a_section_refuses_unknown_keys_without_showing_values() -> None:
+    for given in ({"color": CANARY}, {"size": CANARY}):
+        with pytest.raises(ValidationError) as caught:
+            Box.model_validate(given)
+        assert CANARY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"upstream": "ollama"},
+        {"upstream": "https://h/v1", "model": "m"},
+        {"upstream": "Ollama", "model": "m"},
+        {"upstream": "demo", "model": "m"},
+        {"upstream": "ollama", "model": "m\n"},
+        {"dimensions": -1},
+        {"document_prefix": "x" * 1001},
+    ],
+    ids=str,
+)
+def test_config_refuses_embeddings_that_cannot_work(given: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Settings(embeddings=EmbeddingSettings.model_validate(given))
+
+
+URL = "https://qdrant.example:6333"
+
+
+def test_nothing_is_shared_until_a_server_is_named() -> None:
+    assert not Settings().embeddings.team.on
+    assert not TeamSettings(team="platform", write=True).on
+    own = TeamSettings(url=f"{URL}/", team="platform")
+    assert (own.on, own.url, own.write, own.search) == (True, URL, False, False)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"url": URL}, "no team"),
+        ({"url": URL, "team": "Team"}, "a-z, 0-9"),
+        ({"url": "qdrant.example", "team": "a"}, "must look like https"),
+        ({"url": "http://qdrant.example", "team": "a"}, "plain http"),
+        ({"url": URL, "team": "a", "proxy": "socks5://h"}, "proxy"),
+    ],
+)
+def test_settings_that_are_refused(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValidationError, match=told):
+        TeamSettings(**given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"url": "http://127.0.0.1:6333", "team": "a"},
+        {"url": "http://h:6333", "team": "a", "allow_insecure_http": True},
+    ],
+)
+def test_plain_http_on_this_machine_and_where_it_is_allowed(
+    given: dict[str, Any],
+) -> None:
+    assert TeamSettings(**given).on
+
+
+@pytest.mark.parametrize("name", ["team-index", "team-index__salt"])
+def test_no_upstream_has_the_key_of_the_team(name: str) -> None:
+    upstreams = {name: {"base_url": "https://h/v1"}}
+    assert Settings(upstreams=upstreams)
+    with pytest.raises(ValidationError, match="would both be read from BYOK_KEY_TEAM"):
+        Settings(upstreams=upstreams, embeddings={"team": {"url": URL, "team": "a"}})
+
+
+def test_config_default_is_local_and_telemetry_is_off() -> None:
+    for official in (
+        OfficialSettings(),
+        OfficialSettings(base_url=URL),
+    ):
+        places = {group: official.where(group) for group in EndpointGroup}
+        assert places.pop(EndpointGroup.TELEMETRY) is ServedBy.OFF
+        assert set(places.values()) == {ServedBy.LOCAL}
+        assert official.groups == ()
+        assert not official.lacks_address
+
+
+@pytest.mark.parametrize("group", EndpointGroup)
+def test_config_section_exists_for_every_endpoint_group(group: EndpointGroup) -> None:
+    official = OfficialSettings.model_validate({"base_url": URL, group: "official"})
+    assert official.groups == (group,)
+    assert official.where(group) is ServedBy.OFFICIAL
+
+
+def test_config_without_an_official_url_sends_nothing_there() -> None:
+    official = OfficialSettings(chat=ServedBy.OFFICIAL, edit=ServedBy.OFF)
+    assert official.lacks_address
+    assert official.groups == ()
+    assert official.where(EndpointGroup.CHAT) is ServedBy.LOCAL
+    assert official.where(EndpointGroup.EDIT) is ServedBy.OFF
+
+
+A, B = "byok:a:m", "byok:b:m"
+
+
+def test_config_fallback_of_small_jobs_is_common_to_them() -> None:
+    fallback = FallbackSettings(chat=[A], title=[B], small=[A, B])
+    assert fallback.for_purpose(Purpose.CHAT) == [A]
+    assert fallback.for_purpose(Purpose.EDIT) == []
+    assert fallback.for_purpose(Purpose.TITLE) == [B]
+    assert fallback.for_purpose(Purpose.SUMMARY) == [A, B]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"fallback": {"chat": ["a model"]}},
+        {"aliases": {"fast": "slow"}},
+        {"aliases": {"byok:a:b": A}},
+    ],
+    ids=str,
+)
+def test_config_fallback_and_alias_name_whole_models(given: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Settings(routing=given)
+
+
+PASSING = {"id", "loaded_window", "token_memory", "price"}
+
+
+def test_facts_that_are_set_have_their_types() -> None:
+    given = FactSettings(
+        window=8000, images=False, efforts=("low",), replay="never", price_input=2
+    )
+    assert given.as_facts("m") == ModelFacts(
+        "m",
+        window=8000,
+        images=False,
+        efforts=("low",),
+        replay=Replay.NEVER,
+        price=Price(2.0),
+    )
+
+
+def test_every_fact_can_be_set() -> None:
+    prices = {f"price_{name}" for name in Price.__slots__}
+    settable = set(FactSettings.model_fields)
+    assert prices < settable
+    assert settable - prices == set(FIELDS) - PASSING
+
+
+@pytest.mark.parametrize("given", [{"efforts": ["odd"]}, {"dialect": "odd"}], ids=str)
+def test_a_fact_that_cannot_be_is_refused(given: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        FactSettings.model_validate(given)
+
+
+def test_facts_are_a_section_of_their_upstream(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('[upstreams.openai.facts."gpt-5.6-terra"]\nwindow = 400000\n')
+    settings: Settings = load_settings(file)
+    assert settings.upstreams["openai"].facts["gpt-5.6-terra"].window == 400_000
+    file.write_text("[upstreams.openai.facts.m]\nwindows = 400000\n")
+    with pytest.raises(ConfigError, match="Did you mean window"):
+        load_settings(file)

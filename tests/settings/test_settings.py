@@ -5,21 +5,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from byok.core.chat import RepairMode
 from byok.settings import Settings
 
 CANARY = "canary7f3a"
 HOST = "https://api.example.com/v1"
-
-
-def test_settings_defaults_need_no_file() -> None:
-    settings = Settings()
-    assert settings.server.port == 8317
-    assert settings.upstreams == {}
-    assert settings.tools.repair is RepairMode.LOSSLESS
-    limits = settings.limits
-    assert (limits.connections, limits.streams) == (512, 256)
-    assert (limits.waiting, limits.wait_seconds) == (64, 10)
 
 
 @pytest.mark.case("B99")
@@ -27,32 +16,22 @@ def test_no_setting_can_make_byok_listen_elsewhere() -> None:
     assert set(type(Settings().server).model_fields) == {"port"}
 
 
-@pytest.mark.parametrize("name", ["ollama", "openai", "demo"])
-def test_upstream_section_named_like_a_preset_gets_its_type(name: str) -> None:
-    settings = Settings(upstreams={name: {"model": "m"}})
-    assert settings.upstreams[name].type == name
+def test_upstream_section_named_like_a_preset_gets_its_type() -> None:
+    settings = Settings(upstreams={"ollama": {"model": "m"}})
+    assert settings.upstreams["ollama"].type == "ollama"
 
 
-def test_upstream_section_may_name_another_type_than_its_own_name() -> None:
-    section = {"type": "openai_compatible", "base_url": HOST}
-    assert Settings(upstreams={"ollama": section}).upstreams["ollama"].base_url == HOST
-
-
-@pytest.mark.parametrize("kind", ["openai_compatible", "azure"])
-def test_upstream_without_a_default_base_url_needs_one(kind: str) -> None:
+def test_upstream_without_a_default_base_url_needs_one() -> None:
     with pytest.raises(ValidationError, match=r"upstreams\.box\.base_url is missing"):
-        Settings(upstreams={"box": {"type": kind}})
+        Settings(upstreams={"box": {"type": "azure"}})
 
 
 @pytest.mark.parametrize(
     "url",
     [
         "http://api.example.com",
-        "HTTP://api.example.com",
         "http://127.1",
-        "http://0x7f.1",
         "http://2130706433",
-        "http://0.0.0.0:11434",
         "http://localhost.example.com",
     ],
 )
@@ -63,9 +42,7 @@ def test_plain_http_beyond_this_machine_needs_permission(url: str) -> None:
     assert Settings(upstreams={"box": allowed}).upstreams["box"].base_url == url
 
 
-@pytest.mark.parametrize(
-    "url", ["http://127.0.0.1:1", "http://localhost:1", "http://[::1]:1"]
-)
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "http://[::1]:1"])
 def test_plain_http_to_this_machine_is_accepted(url: str) -> None:
     assert Settings(upstreams={"box": {"base_url": url}}).upstreams["box"].base_url
 
@@ -76,7 +53,7 @@ def test_plain_http_permission_does_not_allow_link_local_addresses() -> None:
         Settings(upstreams={"box": section})
 
 
-@pytest.mark.parametrize("name", ["", "Box", "my box", "a.b", "-a", "x" * 33])
+@pytest.mark.parametrize("name", ["Box", "a.b", "x" * 33])
 def test_upstream_name_with_odd_characters_is_refused(name: str) -> None:
     with pytest.raises(ValidationError, match="32 characters at most"):
         Settings(upstreams={name: {"base_url": HOST}})
@@ -90,27 +67,13 @@ def test_prompts_section_knows_the_endpoints_that_ask_a_model() -> None:
     assert CANARY not in str(caught.value)
 
 
-def test_settings_cannot_be_changed_afterwards() -> None:
-    with pytest.raises(ValidationError, match="frozen"):
-        Settings().server.port = 9000  # type: ignore[misc]
-
-
 def test_upstream_cannot_be_named_like_the_official_service() -> None:
     with pytest.raises(ValidationError, match=r"address under \[routing.official\]"):
         Settings(upstreams={"official": {"base_url": HOST}})
 
 
 @pytest.mark.parametrize(
-    "keys",
-    [
-        ["sk-canary-0123456789abcdef"],
-        ["Work"],
-        [""],
-        ["env:"],
-        ["env:A B"],
-        ["a" * 17],
-        ["work", "work"],
-    ],
+    "keys", [["sk-canary-0123456789abcdef"], ["env:"], ["a" * 17], ["work", "work"]]
 )
 def test_key_names_hold_no_keys(keys: list[str]) -> None:
     with pytest.raises(ValidationError) as caught:

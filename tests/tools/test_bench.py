@@ -9,7 +9,6 @@ from tools.bench.__main__ import peer
 from tools.bench.answers import AUGMENT, OPENAI, Reading, understood
 from tools.bench.mock import Writes
 from tools.bench.records import PADDING, Damaged, check, record
-from tools.bench.report import BEGIN, END, page_with
 from tools.bench.spec import Spec
 
 SPEC = Spec("000000aa", chunks=5, calls=2, fragments=10)
@@ -117,36 +116,11 @@ def test_bench_sees_a_wrong_end(old: bytes, new: bytes) -> None:
         read(lines, AUGMENT, OTHER)
 
 
-def test_bench_sees_a_text_that_differs_from_its_deltas() -> None:
-    lines = augment_lines(OTHER)
-    changed(b"000003", b"000004", at=-2)(lines)
-    with pytest.raises(Damaged):
-        read(lines, AUGMENT, OTHER)
-
-
-def test_bench_counts_a_refusal_as_no_answer() -> None:
-    with pytest.raises(Damaged):
-        understood(Reading(status=503), AUGMENT)
-
-
 def test_bench_records_hold_the_time_when_they_were_sent() -> None:
     text = record("ab", 0, 17) + record("ab", 1, 18)
     assert check(text, "000000ab", 2) == [17, 18]
     with pytest.raises(Damaged):
         check(text.replace(PADDING, PADDING[::-1]), "000000ab", 2)
-
-
-def test_bench_spec_survives_its_way_through_a_request() -> None:
-    spec = Spec("000000ab", 7, 2, pause=0.25, fault="reset", at=3)
-    body = json.dumps({"messages": [Spec().message, spec.message]}).encode()
-    assert Spec.found_in(body) == spec
-
-
-def test_bench_page_keeps_the_text_around_the_table() -> None:
-    page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
-    assert page_with(page, "new") == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
-    with pytest.raises(ValueError, match="marker"):
-        page_with("nothing", "new")
 
 
 def test_bench_peer_is_a_name_and_an_address_with_or_without_more() -> None:

@@ -53,10 +53,3 @@ def test_the_path_ends_with_an_answer(tmp_path: Path) -> None:
     assert [step.seconds for step in steps] == [1, 1, 1, 1]
     assert steps[1].last_line.startswith(READY)
     assert "byok's demo" in steps[3].last_line
-
-
-def test_a_daemon_that_does_not_start_is_told(tmp_path: Path) -> None:
-    origin = repository(tmp_path, "exit 3\n")
-    with pytest.raises(subprocess.CalledProcessError) as caught:
-        list(walk(str(origin), tmp_path, environment(tmp_path)))
-    assert caught.value.returncode == 3

@@ -8,7 +8,6 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from byok.cli.checks.client_checks import (
-    VARIABLE,
     ClientFile,
     check_client,
     client_files,
@@ -23,7 +22,6 @@ from byok.clients.locations import ClientKind
 from byok.core.daemon.token import read_token
 from byok.core.platform.paths import find_paths
 from tests.fakes.doctors import surroundings, write_settings
-from tests.fakes.rows import daemon_rows
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="places of Linux")
 
@@ -50,10 +48,7 @@ def write_editor(home: Path, text: str) -> None:
 
 
 def settings_with(home: Path, url: str, token: str) -> None:
-    keys = {
-        "augment.advanced.completionURL": url,
-        "augment.advanced.apiToken": token,
-    }
+    keys = {"augment.advanced.completionURL": url, "augment.advanced.apiToken": token}
     write_editor(home, json.dumps(keys))
 
 
@@ -67,7 +62,6 @@ async def check_editor(around: Surroundings) -> CheckResult:
     ("url", "own_token", "state", "said"),
     [
         (OWN, True, CheckState.OK, "points at byok, port 9123"),
-        ("http://localhost:9123/", True, CheckState.OK, "points at byok"),
         (OWN, False, CheckState.FAILURE, "token is not the one"),
         (
             "http://127.0.0.1:8000",
@@ -97,14 +91,6 @@ async def test_where_an_editor_points_to(
     )
 
 
-async def test_the_port_is_that_of_the_running_daemon(tmp_path: Path) -> None:
-    async with daemon_rows() as rows:
-        token = read_token(find_paths().token)
-        settings_with(tmp_path, f"http://127.0.0.1:{rows.port}", token)
-        async with surroundings(Machine(home=tmp_path), {}) as around:
-            assert (await check_editor(around)).state is CheckState.OK
-
-
 async def test_without_a_token_nothing_is_created(tmp_path: Path) -> None:
     write_settings("[server]", "port = 9123")
     settings_with(tmp_path, OWN, "t")
@@ -114,65 +100,16 @@ async def test_without_a_token_nothing_is_created(tmp_path: Path) -> None:
     assert not find_paths().token.exists()
 
 
-@pytest.mark.parametrize(
-    ("text", "state", "said"),
-    [
-        ("{}", CheckState.NOT_CHECKED, "does not point"),
-        ("{", CheckState.WARNING, "line 1"),
-    ],
-)
-async def test_settings_without_byok_or_that_are_broken(
-    tmp_path: Path, text: str, state: CheckState, said: str
-) -> None:
-    write_editor(tmp_path, text)
-    async with surroundings(Machine(home=tmp_path), {}) as around:
-        result = await check_editor(around)
-    assert (result.state, said in result.found) == (state, True)
-
-
-@pytest.mark.parametrize(
-    ("url", "state"),
-    [
-        ("https://api.example/v1", CheckState.NOT_CHECKED),
-        ("http://127.0.0.1:9123/v1", CheckState.OK),
-        ("http://127.0.0.1:7/v1", CheckState.FAILURE),
-    ],
-)
-async def test_a_client_with_one_address_may_use_it_for_others(
-    tmp_path: Path, url: str, state: CheckState
-) -> None:
+async def test_a_client_with_one_address_may_use_it_for_others(tmp_path: Path) -> None:
     write_settings("[server]", "port = 9123")
     token = read_token(find_paths().token)
-    options = f"openai-api-base: {url}\nopenai-api-key: {token}\n"
+    options = f"openai-api-base: https://api.example/v1\nopenai-api-key: {token}\n"
     (tmp_path / ".aider.conf.yml").write_text(options)
     async with surroundings(Machine(home=tmp_path), {}) as around:
         [name] = await clients(around)
         result = await check_client(around, name)
-    assert result.state is state
-    assert result.cure == (
-        "" if state is CheckState.OK else "byok connect aider --write"
-    )
-
-
-async def test_the_cure_names_a_file_that_is_not_the_usual_one(tmp_path: Path) -> None:
-    file = tmp_path / ".cursor-server" / "data" / "Machine" / "settings.json"
-    file.parent.mkdir(parents=True)
-    file.write_text("{}")
-    async with surroundings(Machine(home=tmp_path), {}) as around:
-        result = await check_client(around, f"cursor {file}")
-    assert result.cure == f"byok connect cursor --write --file '{file}'"
-
-
-async def test_clients_are_editors_and_the_variable(tmp_path: Path) -> None:
-    machine = Machine(home=tmp_path)
-    async with surroundings(machine, environ={}) as around:
-        assert await clients(around) == []
-    environ = {VARIABLE: "https://t.api.example"}
-    async with surroundings(machine, environ=environ) as around:
-        assert await clients(around) == [VARIABLE]
-        result = await check_client(around, VARIABLE)
-    assert result.state is CheckState.WARNING
-    assert "byok connect cli" in result.cure
+    assert result.state is CheckState.NOT_CHECKED
+    assert result.cure == "byok connect aider --write"
 
 
 def editor_file(folder: Path, content: bytes) -> ClientFile:
@@ -185,13 +122,11 @@ def editor_file(folder: Path, content: bytes) -> ClientFile:
     "text",
     [
         f"{{{KEYS}}}",
-        f"\ufeff{{\r\n  // a comment, with a brace }}\r\n  {KEYS},\r\n}}\r\n",
-        f'{{"a": [1, 2, ], "b": "\\"}},", {KEYS}}}',
         f'{{"augment.advanced": {{{INNER}}}}}',
         f'{{"augment.advanced": {{"completionURL": "other"}}, {KEYS}}}',
         f'{{"augment.advanced.completionURL": "x", "augment.advanced": {{{INNER}}}}}',
     ],
-    ids=range(6),
+    ids=range(4),
 )
 def test_settings_of_an_editor_are_read(tmp_path: Path, text: str) -> None:
     assert read_target(editor_file(tmp_path, text.encode())) == (URL, TOKEN)
@@ -210,11 +145,7 @@ def test_settings_of_an_editor_without_byok(tmp_path: Path, text: str) -> None:
     assert read_target(editor_file(tmp_path, text.encode())) == ("", "")
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [b"{", b'{"a": "open}', b"{} x", b"\xff\xfe{", b" " * 5_000_001, b"[" * 100_000],
-    ids=range(6),
-)
+@pytest.mark.parametrize("raw", [b"{", b" " * 5_000_001, b"[" * 100_000], ids=range(3))
 def test_broken_settings_are_refused(tmp_path: Path, raw: bytes) -> None:
     with pytest.raises(ValueError, match=r"\S"):
         read_target(editor_file(tmp_path, raw))
@@ -231,28 +162,10 @@ def test_what_connect_writes_is_read(tmp_path: Path, client: ClientKind) -> None
     assert token == (None if client in elsewhere else TOKEN)
 
 
-@pytest.mark.parametrize(
-    ("client", "text"),
-    [
-        (ClientKind.CODEX, 'model = "o"\n'),
-        (ClientKind.OPENCODE, '{"provider": {"other": {}}}'),
-        (ClientKind.AIDER, "model: o\n"),
-        (ClientKind.CONTINUE, "models:\n  - name: other\n"),
-    ],
-)
-def test_other_clients_without_byok(
-    tmp_path: Path, client: ClientKind, text: str
-) -> None:
-    file = tmp_path / "settings"
-    file.write_text(text)
-    assert read_target(ClientFile(client, file)) == ("", None)
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="places of Linux")
-@pytest.mark.parametrize("moved", [True, False])
-def test_files_of_all_clients_are_found(tmp_path: Path, *, moved: bool) -> None:
-    settings = tmp_path / ("elsewhere" if moved else ".config")
-    environ = {"XDG_CONFIG_HOME": str(settings)} if moved else {}
+def test_files_of_all_clients_are_found(tmp_path: Path) -> None:
+    settings = tmp_path / "elsewhere"
+    environ = {"XDG_CONFIG_HOME": str(settings)}
     names = [
         settings / "Cursor" / "User" / "settings.json",
         settings / "Code" / "User" / "settings.json",

@@ -8,29 +8,25 @@ from typing import Any
 import pytest
 
 from byok.cli.checks import daemon_checks
+from byok.cli.checks import surroundings as module
 from byok.cli.checks.daemon_checks import (
     check_daemon,
     check_daemon_version,
     check_localhost,
-    check_official,
     check_port,
     check_service,
     check_settings_in_force,
     check_vectors,
     judge_service,
-    official_service,
-    vectors,
 )
-from byok.cli.checks.results import CannotCheck, CheckState
-from byok.clients.service.base import Command, CommandResult, ServiceSystem, mark_of
+from byok.cli.checks.results import CheckState
+from byok.clients.service.base import Command, CommandResult, ServiceSystem
 from byok.clients.service.base import ServiceState as State
 from byok.clients.service.control import UserService, make_launch, write_files
 from byok.clients.service.launchd import Launchd
 from byok.clients.service.systemd import Systemd
 from byok.clients.service.windows_tasks import WindowsTasks
 from byok.core.daemon.instance import Instance
-from byok.core.daemon.token import read_token
-from byok.core.errors import CannotStart
 from byok.core.platform.paths import Paths, find_paths
 from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.doctors import surroundings, write_settings
@@ -39,11 +35,6 @@ from tests.fakes.rows import daemon_rows
 DAEMON = Instance(42, 8317, "a", 0.0)
 
 OK, WARNING = CheckState.OK, CheckState.WARNING
-
-SETTINGS = (
-    *("[routing.official]", 'base_url = "https://t.example"'),
-    *("[embeddings]", 'upstream = "ollama"', 'model = "m"'),
-)
 
 
 async def test_a_daemon_that_runs_proves_itself_at_both_addresses() -> None:
@@ -57,12 +48,34 @@ async def test_a_daemon_that_runs_proves_itself_at_both_addresses() -> None:
     assert f"port {running.port} on 127.0.0.1 and ::1" in port.found
 
 
-async def test_a_daemon_that_does_not_run_is_a_warning() -> None:
-    async with surroundings() as around:
+@pytest.mark.parametrize(
+    ("answer", "state", "said", "cure"),
+    [
+        ({"version": "0.1.0"}, WARNING, "the daemon is byok 0.1.0", "byok restart"),
+        ((404, {"error": "?"}), CheckState.FAILURE, "another version", "byok stop"),
+    ],
+    ids=str,
+)
+async def test_a_daemon_of_another_version_is_named(
+    answer: Any, state: CheckState, said: str, cure: str
+) -> None:
+    async with daemon_rows({"/byok/daemon": answer}), surroundings() as around:
+        result = await check_daemon_version(around)
+    assert result.state is state
+    assert said in result.found
+    assert cure in result.cure
+
+
+@pytest.mark.case("B108")
+async def test_a_process_that_only_holds_the_lock_is_named_and_gets_no_token(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_PATIENCE", 0.1)
+    async with daemon_rows() as rows, surroundings() as around:
+        rows.honest = False
         result = await check_daemon(around)
-        with pytest.raises(CannotCheck):
-            await check_daemon_version(around)
-    assert (result.state, result.cure) == (CheckState.WARNING, "byok serve")
+    assert (result.state, "daemon.json" in result.cure) == (CheckState.FAILURE, True)
+    assert rows.tokens == []
 
 
 @pytest.mark.parametrize(
@@ -74,7 +87,6 @@ async def test_a_daemon_that_does_not_run_is_a_warning() -> None:
         (State(True, True, 42), DAEMON, True, WARNING, "another Python"),
         (State(False, True, 42), DAEMON, False, WARNING, "at login"),
         (State(True, True, 7), DAEMON, False, WARNING, "by hand"),
-        (State(True, False), DAEMON, False, WARNING, "by hand"),
         (State(True, False, 0, "failed (x)"), None, False, WARNING, "failed (x)"),
     ],
 )
@@ -106,43 +118,13 @@ def use(
     monkeypatch.setattr(daemon_checks, "UserService", Service)
 
 
-async def test_a_machine_without_the_service_is_well(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    use(monkeypatch, tmp_path, "")
-    async with surroundings() as around:
-        result = await check_service(around)
-    assert (result.state, "byok service install" in result.found) == (OK, True)
-
-
-@pytest.mark.parametrize("own", [True, False])
-async def test_units_are_read(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, own: bool
-) -> None:
-    facts = "UnitFileState=enabled\nActiveState=active\nSubState=running\nMainPID=7\n"
-    use(monkeypatch, tmp_path, facts)
-    mark = mark_of(find_paths().state_dir if own else tmp_path)
-    for unit in ("byok.socket", "byok.service"):
-        (tmp_path / unit).write_text(f"# {mark}\nExecStart=/old/python -m byok serve\n")
-    async with surroundings() as around:
-        result = await check_service(around)
-    if own:
-        assert (result.state, "another Python" in result.found) == (WARNING, True)
-    else:
-        assert (result.state, "other folders" in result.found) == (
-            CheckState.NOT_CHECKED,
-            True,
-        )
-
-
-@pytest.mark.parametrize(
-    "python", ["bin/python", '100%n/it\'s \\\\ & "one"/python.exe']
-)
 @pytest.mark.parametrize("kind", ["systemd", "launchd", "Windows"])
 async def test_the_service_of_this_python_is_known_in_every_spelling(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str, python: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str
 ) -> None:
-    monkeypatch.setattr(sys, "executable", str(tmp_path / python))
+    monkeypatch.setattr(
+        sys, "executable", str(tmp_path / '100%n/it\'s \\\\ & "one"/python.exe')
+    )
     systems: dict[str, ServiceSystem] = {
         "systemd": Systemd(tmp_path),
         "launchd": Launchd(tmp_path, 1000),
@@ -158,32 +140,9 @@ async def test_the_service_of_this_python_is_known_in_every_spelling(
         assert ("another Python" in result.found) is is_other
 
 
-async def test_a_system_without_services_is_not_checked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Nothing(UserService):
-        @classmethod
-        def of_this_machine(cls, paths: Paths) -> "Nothing":
-            raise CannotStart("byok knows no service manager of this system.")
-
-    monkeypatch.setattr(daemon_checks, "UserService", Nothing)
-    async with surroundings() as around:
-        assert (await check_service(around)).state is CheckState.NOT_CHECKED
-
-
-async def test_any_port_cannot_be_checked() -> None:
-    write_settings("[server]", "port = 0")
-    async with surroundings() as around:
-        assert (await check_port(around)).state is CheckState.NOT_CHECKED
-
-
 @pytest.mark.parametrize(
     ("addresses", "state"),
-    [
-        (["127.0.0.1", "::1"], CheckState.OK),
-        (["192.0.2.1"], CheckState.FAILURE),
-        ([], CheckState.WARNING),
-    ],
+    [(["127.0.0.1", "::1"], CheckState.OK), (["192.0.2.1"], CheckState.FAILURE)],
     ids=str,
 )
 async def test_localhost_must_be_this_machine(
@@ -201,55 +160,18 @@ async def test_localhost_must_be_this_machine(
     assert bool(result.cure) is (state is not CheckState.OK)
 
 
-async def test_what_is_not_set_is_not_checked() -> None:
-    async with surroundings() as around:
-        assert (*await official_service(around), *await vectors(around)) == ()
-    write_settings(*SETTINGS)
-    async with surroundings() as around:
-        assert (*await official_service(around), *await vectors(around)) == ("", "")
-        for check in (check_official, check_vectors):
-            with pytest.raises(CannotCheck, match="no daemon"):
-                await check(around)
-
-
-@pytest.mark.parametrize(
-    ("answer", "state", "said"),
-    [
-        (
-            {"groups": {"chat": "official", "edit": "off"}},
-            CheckState.OK,
-            "used for chat",
-        ),
-        ({"groups": {}}, CheckState.OK, "not used"),
-        ({"troubles": {"token": "refused"}}, CheckState.WARNING, "token: refused"),
-    ],
-    ids=str,
-)
-async def test_the_official_service(
-    answer: dict[str, Any], state: CheckState, said: str
-) -> None:
-    async with daemon_rows({"/byok/official": answer}):
-        read_token(find_paths().owner_secret)
-        async with surroundings() as around:
-            result = await check_official(around)
-    assert (result.state, result.found) == (state, said)
-
-
 @pytest.mark.parametrize(
     ("answer", "state", "said"),
     [
         ({"state": "filling", "chunks": 9, "embedded": 3}, CheckState.OK, "3 of 9"),
-        ({"state": "no_consent"}, CheckState.WARNING, "not enabled"),
         ({"state": "waiting", "error": "down"}, CheckState.WARNING, "down"),
         ({"state": "failed", "error": "no such model"}, CheckState.FAILURE, "no such"),
     ],
     ids=str,
 )
 async def test_vectors(answer: dict[str, Any], state: CheckState, said: str) -> None:
-    async with daemon_rows({"/byok/embed/status": answer}):
-        read_token(find_paths().owner_secret)
-        async with surroundings() as around:
-            result = await check_vectors(around)
+    async with daemon_rows({"/byok/embed/status": answer}), surroundings() as around:
+        result = await check_vectors(around)
     assert result.state is state
     assert said in result.found
     assert bool(result.cure) is (state is not CheckState.OK)
@@ -264,7 +186,6 @@ def told(settings: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("settings", "state", "said", "cure"),
     [
-        ({}, CheckState.OK, "as it is", ""),
         ({"error": "bad key"}, CheckState.FAILURE, "bad key", "byok config check"),
         ({"restart": ["server.port"]}, CheckState.WARNING, "server.port", "restart"),
         ({"file": "/x.toml"}, CheckState.WARNING, "/x.toml", "--config /x.toml"),
@@ -274,17 +195,15 @@ def told(settings: dict[str, Any]) -> dict[str, Any]:
 async def test_settings_that_are_not_in_force_are_named(
     settings: dict[str, Any], state: CheckState, said: str, cure: str
 ) -> None:
-    async with daemon_rows(told(settings)):
-        read_token(find_paths().owner_secret)
-        async with surroundings() as around:
-            result = await check_settings_in_force(around)
+    async with daemon_rows(told(settings)), surroundings() as around:
+        result = await check_settings_in_force(around)
     assert result.state is state
     assert said in result.found
     assert cure in result.cure
 
 
-@pytest.mark.parametrize("name", ["127.0.0.1", "::1"])
-async def test_a_port_that_another_program_has_is_named(name: str) -> None:
+async def test_a_port_that_another_program_has_is_named() -> None:
+    name = "::1"
     family = socket.AF_INET6 if ":" in name else socket.AF_INET
     with socket.socket(family) as stranger:
         stranger.bind((name, 0))
@@ -299,25 +218,8 @@ async def test_a_port_that_another_program_has_is_named(name: str) -> None:
 
 
 async def test_somebody_else_at_the_other_address_is_named() -> None:
-    async with daemon_rows():  # it listens on 127.0.0.1 alone
-        read_token(find_paths().owner_secret)
-        async with surroundings() as around:
-            result = await check_port(around)
+    async with daemon_rows(), surroundings() as around:  # it listens on 127.0.0.1 alone
+        result = await check_port(around)
     assert result.state is CheckState.FAILURE
     assert "on ::1 is taken" in result.found
     assert "byok token rotate" in result.cure
-
-
-async def test_systemd_may_listen_for_byok(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    facts = "UnitFileState=enabled\nActiveState=active\nSubState=listening\n"
-    use(monkeypatch, tmp_path, facts)
-    for unit in ("byok.socket", "byok.service"):
-        (tmp_path / unit).write_text(f"# {mark_of(find_paths().state_dir)}\n")
-    with socket.create_server(("127.0.0.1", 0)) as systemd:
-        write_settings("[server]", f"port = {systemd.getsockname()[1]}")
-        async with surroundings() as around:
-            result = await check_port(around)
-    assert result.state is CheckState.OK
-    assert "the first request starts byok" in result.found

@@ -9,9 +9,8 @@ import pytest
 from byok.cli.daemon_client.agent import Agent, check_project, workspace_of
 from byok.cli.daemon_client.client import asking
 from byok.core.chat import Json
-from byok.core.errors import ByokError, CannotStart, ConfigError, IndexInUse
+from byok.core.errors import ByokError, ConfigError, IndexInUse
 from byok.core.platform.paths import find_paths
-from byok.core.platform.programs import project_of
 from byok.core.routing import Service
 from byok.search.index.files.roots import OwnFolders
 
@@ -90,25 +89,6 @@ async def test_agent_without_folders_searches_the_workspace_around_its_folder(
     assert own.opened == [[]]
 
 
-async def test_agent_without_a_workspace_follows_the_project(tmp_path: Path) -> None:
-    here = folder(tmp_path / "project/a")
-    folder(tmp_path / "project/.git")
-    own = Own(tmp_path / "other")
-    async with agent(own, Text(), here) as asks:
-        await asks.look()
-        await answer(asks)
-        await answer(asks)
-    assert [body["workspaces"] for body in own.asked] == 2 * [[str(here.parent)]]
-    assert own.opened[-1] == [here.parent]
-
-
-async def test_agent_without_a_project_names_nothing(tmp_path: Path) -> None:
-    own = Own(tmp_path)
-    async with agent(own, Text(), Path("/")) as asks:
-        await answer(asks)
-    assert own.asked == [{**QUESTION, "workspaces": []}]
-
-
 @pytest.mark.parametrize("named", [True, False])
 async def test_agent_searches_text_while_another_process_has_the_index(
     tmp_path: Path, named: bool
@@ -126,21 +106,6 @@ async def test_agent_searches_text_while_another_process_has_the_index(
     assert own.asked == [{**QUESTION, "workspaces": [str(root)]}]
 
 
-async def test_agent_reports_what_no_text_search_can_mend(tmp_path: Path) -> None:
-    own, text = Own(), Text()
-    own.error = IndexInUse("No.")
-    async with agent(own, text, Path("/")) as asks:
-        with pytest.raises(ByokError) as raised:
-            await answer(asks)
-        assert raised.value.code == "index_in_use"
-        own.error = CannotStart("No.", code="corrupt_data")
-        for question in (asks.look(), answer(asks)):
-            with pytest.raises(ByokError) as raised:
-                await question
-            assert raised.value.code == "corrupt_data"
-    assert text.asked == []
-
-
 OWN = OwnFolders([])
 
 
@@ -152,17 +117,6 @@ def test_project_is_the_innermost_workspace_around_a_folder(tmp_path: Path) -> N
     assert workspace_of(outer / "a", known, OWN) == outer
 
 
-def test_else_it_is_the_project_of_the_folder(tmp_path: Path) -> None:
-    deep = folder(tmp_path / "project/a/b")
-    folder(tmp_path / "project/.git")
-    assert workspace_of(deep, [tmp_path / "other"], OWN) == tmp_path / "project"
-
-
-def test_project_of_a_folder_that_can_be_no_workspace_is_none() -> None:
-    with pytest.raises(ConfigError):
-        workspace_of(Path("/"), [], OWN)
-
-
 def test_a_folder_of_the_system_is_no_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,15 +125,3 @@ def test_a_folder_of_the_system_is_no_project(
     monkeypatch.setenv("SYSTEMROOT", str(tmp_path / "Windows"))
     with pytest.raises(ConfigError):
         check_project(inner, OWN)
-
-
-def test_the_project_of_a_folder_is_its_repository(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bakery = folder(tmp_path / "home/work/bakery")
-    folder(tmp_path / "home/work/.git")
-    assert project_of(bakery) == bakery.parent
-    alone = folder(tmp_path / "home/alone")
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    folder(tmp_path / "home/.git")
-    assert project_of(alone) == alone

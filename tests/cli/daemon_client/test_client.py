@@ -5,11 +5,9 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
-
 from byok.cli.daemon_client.client import LocalClient, asking
 from byok.core.chat import Json
-from byok.core.errors import ByokError, ConfigError, IndexInUse
+from byok.core.errors import IndexInUse
 from byok.core.platform.paths import find_paths
 from byok.core.routing import Service
 from tests.fakes.rows import daemon_rows
@@ -60,13 +58,6 @@ async def test_client_without_a_daemon_answers_in_this_process_and_closes(
         assert await client.daemon() is None
         assert (own.opened, own.closed) == ([[tmp_path]], 0)
     assert own.closed == 1
-
-
-async def test_client_opens_nothing_that_nobody_asks() -> None:
-    own = Own()
-    async with asking(find_paths(), own.open):
-        pass
-    assert own.opened == []
 
 
 async def test_client_with_a_daemon_sends_the_question_and_the_folders(
@@ -123,21 +114,6 @@ async def test_client_answer_is_not_interrupted_by_a_new_daemon() -> None:
             assert await state(client) == "indexed"
 
 
-async def test_client_answer_is_not_interrupted_by_a_look() -> None:
-    own = Own()
-    own.free.clear()
-    async with asking(find_paths(), own.open) as client, asyncio.TaskGroup() as group:
-        slow = group.create_task(state(client))
-        await own.busy.wait()
-        async with daemon_rows({STATUS: {"state": "indexed"}}):
-            await client.look()
-            assert own.closed == 0
-            own.free.set()
-            assert await slow == "own"
-            await client.look()
-            assert own.closed == 1
-
-
 async def test_client_waits_for_an_index_in_use() -> None:
     own = Own(failures=2)
     async with asking(find_paths(), own.open) as client:
@@ -145,58 +121,8 @@ async def test_client_waits_for_an_index_in_use() -> None:
     assert len(own.opened) == 3
 
 
-async def test_client_reports_an_index_that_stays_in_use() -> None:
-    own = Own(failures=99)
-    async with asking(find_paths(), own.open, patience=1.0) as client:
-        with pytest.raises(ByokError) as caught:
-            await state(client)
-    assert caught.value.code == "index_in_use"
-    assert len(own.opened) >= 2
-
-
 async def test_client_sends_more_folders_to_the_daemon(tmp_path: Path) -> None:
     answers = {STATUS: {"state": "indexed"}, ADD: {"workspace": {}}}
-    async with (
-        daemon_rows(answers) as rows,
-        asking(find_paths(), Own().open) as client,
-    ):
+    async with daemon_rows(answers) as rows, asking(find_paths(), Own().open) as client:
         await client.follow([tmp_path])
     assert rows.asked == [(ADD, {"root": str(tmp_path)})]
-
-
-async def test_client_reopens_its_own_index_with_more_folders(tmp_path: Path) -> None:
-    own = Own()
-    async with asking(find_paths(), own.open) as client:
-        await state(client)
-        await client.follow([tmp_path])
-        await state(client)
-    assert (own.opened, own.closed) == ([[], [tmp_path]], 2)
-
-
-@pytest.mark.parametrize("name", ["missing", "file"])
-async def test_client_reports_an_invalid_folder(tmp_path: Path, name: str) -> None:
-    (tmp_path / "file").write_text("x")
-    async with asking(find_paths(), Own().open, [tmp_path / name]) as client:
-        with pytest.raises(ConfigError):
-            await state(client)
-
-
-async def test_client_raises_an_error_unchanged() -> None:
-    error = {"code": "no_workspace", "message": "No.", "hint": ""}
-    async with (
-        daemon_rows({STATUS: (422, {"error": error})}) as rows,
-        asking(find_paths(), Own().open) as client,
-    ):
-        with pytest.raises(ByokError, match="No") as caught:
-            await state(client)
-        assert caught.value.code == "no_workspace"
-        assert len(rows.asked) == 1
-
-
-async def test_client_hands_over_at_a_look_without_a_question() -> None:
-    own = Own()
-    async with asking(find_paths(), own.open) as client:
-        await client.look()
-        async with daemon_rows() as rows:
-            await client.look()
-            assert (own.closed, rows.asked) == (1, [])

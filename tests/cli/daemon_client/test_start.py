@@ -48,25 +48,6 @@ def test_start_daemon_twice_waits_and_reports_how_the_first_ended(
     assert "exit 78" in caplog.text
 
 
-def test_one_that_still_runs_is_not_started_again(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", "import time; time.sleep(60)"]
-    starter = Starter(command, tmp_path, pause=0.0)
-    starter.start()
-    first = starter._process
-    starter.start()
-    assert first is starter._process
-    assert first is not None
-    first.kill()
-    assert ended(starter) < 0
-
-
-def test_start_daemon_that_cannot_be_run_is_reported(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    Starter([str(tmp_path / "none")], tmp_path).start()
-    assert "the daemon did not start" in caplog.text
-
-
 def test_start_daemon_with_the_same_settings_and_no_import_from_its_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""A whole exchange over two pipes, and the end of it."""
+"""A whole exchange over two pipes, its end, and what the tool answers."""
 
 import asyncio
 import json
@@ -8,9 +8,10 @@ import sys
 import time
 from typing import Any
 
+import mcp_types
 import pytest
 
-from byok.cli.mcp_server.server import serve
+from byok.cli.mcp_server.server import LONGEST, NAME, call, serve
 from byok.cli.mcp_server.stdio import Descriptors
 from byok.core.errors import ByokError
 from tests.fakes.patience import PATIENCE
@@ -119,13 +120,6 @@ async def test_mcp_server_answers_an_error_and_then_the_next_request() -> None:
         assert "result" in await client.asked("5", "ping")
 
 
-async def test_mcp_server_refuses_a_request_before_initialize() -> None:
-    async with Exchange() as client:
-        assert "error" in await client.asked(1, "tools/list")
-        await client.hello()
-        assert "result" in await client.asked(2, "tools/list")
-
-
 @pytest.mark.case("B83")
 def test_mcp_server_ends_in_spite_of_what_hangs() -> None:
     script = (
@@ -149,3 +143,67 @@ def test_mcp_server_ends_in_spite_of_what_hangs() -> None:
     )
     # The child has the pipe too, which is read to its end.
     assert time.monotonic() - began < 25
+
+
+class Answers:
+    def __init__(self, answer: str | Exception) -> None:
+        self.answer = answer
+        self.asked: list[str] = []
+
+    async def retrieve(self, question: str) -> str:
+        self.asked.append(question)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def text_of(result: mcp_types.CallToolResult) -> str:
+    [content] = result.content
+    assert isinstance(content, mcp_types.TextContent)
+    return content.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ({}, "must be a text"),
+        ({"information_request": " \n"}, "must be a text"),
+        ({"information_request": 5}, "must be a text"),
+        ({"information_request": "a", "path": "/etc/passwd"}, "'path'"),
+        ({"information_request": "a", "k" * 10_000: 1}, "Unknown argument"),
+        ({"information_request": "x" * 10**6}, f"{LONGEST:,} characters"),
+    ],
+    ids=lambda value: repr(value)[:50],
+)
+@pytest.mark.case("B84")
+async def test_mcp_tool_wrong_arguments_are_a_result_that_says_so(
+    arguments: dict[str, Any] | None, word: str
+) -> None:
+    asks = Answers("")
+    result = await call(asks, NAME, arguments)
+    assert result.is_error
+    assert word in text_of(result)
+    assert len(text_of(result)) < 300
+    assert asks.asked == []
+
+
+async def test_another_tool_is_unknown() -> None:
+    result = await call(Answers(""), "rm", {})
+    assert result.is_error
+    assert "Unknown tool 'rm'" in text_of(result)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ByokError("No.", hint="Do this."), "No. Do this."),
+        (ValueError("secret"), "Internal error"),
+        (OSError(30, "Read-only file system", "/a"), "/a: Read-only file system."),
+    ],
+    ids=repr,
+)
+async def test_mcp_tool_failure_is_a_result_too(error: Exception, words: str) -> None:
+    result = await call(Answers(error), NAME, {"information_request": "a"})
+    assert result.is_error
+    assert words in text_of(result)
+    assert "secret" not in text_of(result)

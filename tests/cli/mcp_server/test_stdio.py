@@ -1,4 +1,4 @@
-"""Two pipes as the streams of the SDK's server."""
+"""Two pipes as the streams of the SDK's server, and the lines on them."""
 
 import asyncio
 import json
@@ -7,12 +7,23 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest, JSONRPCResponse
 
-from byok.cli.mcp_server.stdio import Descriptors, Incoming, Outgoing, streams
+from byok.cli.mcp_server.stdio import (
+    Descriptors,
+    Incoming,
+    Lines,
+    Outgoing,
+    decode,
+    encode,
+    streams,
+)
 from tests.fakes.patience import PATIENCE
 from tests.fakes.program import ROOT
 
@@ -80,18 +91,6 @@ async def test_mcp_stdio_messages_go_in_and_out() -> None:
         assert await client.received() == told
 
 
-async def test_mcp_stdio_bad_line_is_answered_and_the_next_is_read() -> None:
-    async with connected() as (client, incoming, _):
-        client.send(b"nonsense\n" + PING % 3)
-        told = await client.received()
-        assert told == {
-            "jsonrpc": "2.0",
-            "id": None,
-            "error": {"code": -32700, "message": "Parse error"},
-        }
-        assert isinstance(await incoming.receive(), SessionMessage)
-
-
 @pytest.mark.case("B83")
 async def test_mcp_stdio_end_of_input_ends_even_within_a_message() -> None:
     async with connected() as (client, incoming, _):
@@ -130,3 +129,60 @@ def test_mcp_stdio_is_kept_from_prints_and_reads_of_other_code() -> None:
     assert done.stdout == b"message\n"
     assert b"printed" in done.stderr
     assert b"EOFError" in done.stderr
+
+
+@given(st.lists(st.binary(max_size=30)), st.integers(1, 9))
+def test_lines_come_out_whole_however_the_bytes_are_cut(
+    texts: list[bytes], step: int
+) -> None:
+    expected = [text.replace(b"\n", b" ") for text in texts]
+    data = b"".join(text + b"\n" for text in expected)
+    lines = Lines()
+    found = [
+        line
+        for start in range(0, len(data), step)
+        for line in lines.feed(data[start : start + step])
+    ]
+    assert found == expected
+
+
+@pytest.mark.parametrize("step", [1, 3])
+def test_of_a_line_that_is_too_long_only_that_is_told(step: int) -> None:
+    data = b"1234\n" + b"x" * 20 + b"\n56\n"
+    lines = Lines(max_line=10)
+    found = [
+        line
+        for start in range(0, len(data), step)
+        for line in lines.feed(data[start : start + step])
+    ]
+    assert found == [b"1234", None, b"56"]
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "id"),
+    [
+        (None, -32600, None),
+        (b"nonsense", -32700, None),
+        (b"\xff\xfe", -32700, None),
+        (b"[" * 100_000, -32700, None),
+        (b"[]", -32600, None),
+        (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', -32600, None),
+        (b'{"jsonrpc":"1.0","id":7,"method":"ping"}', -32600, 7),
+        (b'{"id":"a","method":"ping"}', -32600, "a"),
+        (b'{"jsonrpc":"2.0","id":1,"method":5}', -32600, 1),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', -32600, 1),
+        (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":true,"method":"ping"}', -32600, None),
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+@pytest.mark.case("B82")
+def test_a_bad_line_is_answered_with_its_error(
+    line: bytes | None, code: int, id: Any
+) -> None:
+    message, error = decode(line)
+    assert message is None
+    assert error is not None
+    told = json.loads(encode(error))
+    assert (told["jsonrpc"], told["id"], told["error"]["code"]) == ("2.0", id, code)

@@ -1,12 +1,23 @@
 """Install, remove and control a service, with a system that answers by a script."""
 
+import os
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
-from byok.clients.service.base import CommandResult, Launch
-from byok.clients.service.control import UserService, make_launch
+from byok.clients.service.base import CommandResult, Launch, ServiceFile, mark_of
+from byok.clients.service.control import (
+    UserService,
+    choose_system,
+    make_launch,
+    read_file,
+    read_mark,
+    remove_files,
+    write_files,
+)
+from byok.clients.service.launchd import Launchd
 from byok.clients.service.systemd import Systemd
 from byok.clients.service.windows_tasks import WindowsTasks
 from byok.core.errors import CannotStart, ConfigError, NotReady
@@ -81,7 +92,7 @@ def test_service_of_another_home_is_not_this_one(
     assert all(path.exists() for path in service.system.paths)
 
 
-@pytest.mark.parametrize("verb", ["start", "stop", "restart"])
+@pytest.mark.parametrize("verb", ["start", "restart"])
 def test_what_is_not_installed_is_not_controlled(verb: str, tmp_path: Path) -> None:
     service, run, launch = make_service(tmp_path)
     with pytest.raises(NotReady) as caught:
@@ -101,22 +112,6 @@ def test_system_that_does_not_run_is_said_with_a_cure(tmp_path: Path) -> None:
         assert cure in caught.value.hint
 
 
-def test_sandbox_is_left_out_where_it_does_not_work(tmp_path: Path) -> None:
-    service, _, launch = make_service(tmp_path)
-    assert service.fit(launch).sandbox
-    weak, _, _ = make_service(tmp_path, {"systemd-run": FAILS})
-    assert not weak.fit(launch).sandbox
-
-
-def test_state_is_what_the_system_says(tmp_path: Path) -> None:
-    script = {"systemctl --user show": CommandResult(0, "ActiveState=active\n")}
-    service, _, _ = make_service(tmp_path, script)
-    assert service.state().running
-    silent, _, _ = make_service(tmp_path, {"systemctl --user show": FAILS})
-    with pytest.raises(CannotStart, match="no bus"):
-        silent.state()
-
-
 @pytest.mark.parametrize("taken", [True, False])
 def test_task_of_somebody_else_is_not_replaced(taken: bool, tmp_path: Path) -> None:
     paths = find_paths()
@@ -131,3 +126,101 @@ def test_task_of_somebody_else_is_not_replaced(taken: bool, tmp_path: Path) -> N
     install(service, launch)
     install(service, launch)  # the second time the name is byok's
     assert service.is_installed()
+
+
+MARK = mark_of(Path("/state"))
+OURS = f"# {MARK}\n[Unit]\n"
+
+
+def test_files_are_written_replaced_and_removed(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "byok.service"
+    for content in (OURS, OURS + "Description=x\n"):
+        write_files([ServiceFile(path, content)])
+        assert (read_file(path), read_mark(path)) == (content, MARK)
+    if os.name == "posix":
+        assert path.stat().st_mode & 0o077 == 0
+    assert remove_files([path, tmp_path / "none"]) == [path]
+    assert list(path.parent.iterdir()) == []
+    assert remove_files([path]) == []
+
+
+def test_file_in_another_encoding_is_known_again(tmp_path: Path) -> None:
+    path = tmp_path / "task.xml"
+    write_files([ServiceFile(path, OURS, "utf-16")])
+    assert path.read_bytes()[:2] in (b"\xff\xfe", b"\xfe\xff")
+    assert read_mark(path) == MARK
+
+
+@pytest.mark.parametrize("content", ["[Unit]\n", "x" * 70_000 + OURS])
+def test_file_of_somebody_else_stays_and_so_does_the_rest(
+    content: str, tmp_path: Path
+) -> None:
+    own, foreign = tmp_path / "byok.socket", tmp_path / "byok.service"
+    own.write_text(OURS)
+    foreign.write_text(content)
+    with pytest.raises(ConfigError, match=r"byok\.service was not written by byok"):
+        write_files([ServiceFile(own, "new"), ServiceFile(foreign, "new")])
+    with pytest.raises(ConfigError):
+        remove_files([own, foreign])
+    assert (own.read_text(), foreign.read_text()) == (OURS, content)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links and FIFOs")
+@pytest.mark.parametrize("kind", ["link", "FIFO"])
+def test_what_is_no_plain_file_stays(kind: str, tmp_path: Path) -> None:
+    path, target = tmp_path / "byok.service", tmp_path / "target"
+    match kind:
+        case "link":
+            target.write_text(OURS)
+            path.symlink_to(target)
+        case "dangling":
+            path.symlink_to(target)
+        case "FIFO":
+            os.mkfifo(path)
+        case _:
+            path.mkdir()
+    with pytest.raises(ConfigError, match="was not written by byok"):
+        write_files([ServiceFile(path, "new")])
+    with pytest.raises(ConfigError):
+        remove_files([path])
+    assert os.path.lexists(path)
+    assert not target.exists() or target.read_text() == OURS
+
+
+def test_each_operating_system_has_its_own() -> None:
+    paths = find_paths()
+    linux = choose_system(paths, "linux", {"XDG_CONFIG_HOME": "/etc/x"})
+    assert linux == Systemd(Path("/etc/x/systemd/user"))
+    bare = choose_system(paths, "linux", {"XDG_CONFIG_HOME": "relative"})
+    assert bare == Systemd(Path.home() / ".config/systemd/user")
+    assert isinstance(choose_system(paths, "darwin", {}), Launchd)
+    named = {"USERDOMAIN": "PC", "USERNAME": "u"}
+    windows = choose_system(paths, "win32", named)
+    assert windows == WindowsTasks(paths.state_dir, "PC\\u")
+    with pytest.raises(CannotStart, match="sunos5"):
+        choose_system(paths, "sunos5", {})
+
+
+def test_launch_is_this_interpreter_on_the_folders_of_now() -> None:
+    paths = find_paths()
+    launch = make_launch(paths, 8317, platform="linux")
+    assert launch.python == sys.executable
+    assert launch.environment["BYOK_HOME"] == str(paths.config_dir)
+    assert launch.folders == (paths.config_dir,)  # the others are below it
+    assert launch.mark == mark_of(paths.state_dir)
+
+
+def test_launch_has_no_key_and_no_foreign_variable() -> None:
+    environ = {
+        "OPENAI_API_KEY": "sk-1",
+        "BYOK_KEY_X": "sk-2",
+        "BYOK_VAULT_PASSPHRASE": "sk-3",
+        "XDG_DATA_HOME": "/d",
+        "XDG_STATE_HOME": "relative",
+        "VIRTUAL_ENV": "/project/.venv",
+        "PATH": os.pathsep.join(
+            ["/project/.venv/bin", "/usr/bin", "relative", "/usr/bin", "/a\nb"]
+        ),
+    }
+    launch = make_launch(find_paths(), 1, environ=environ, platform="linux")
+    assert launch.environment == {"XDG_DATA_HOME": "/d", "PATH": "/usr/bin"}

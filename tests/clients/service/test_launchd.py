@@ -74,7 +74,6 @@ LOADED = "gui/501/byok.daemon = {\n\tstate = not running\n\tlast exit code = 78\
         ("", 113, "", ServiceState(True)),
         ("", 113, f'\t"{LABEL}" => disabled\n', ServiceState(False)),
         (RUNS, 0, f'\t"{LABEL}" => true\n', ServiceState(False, True, 4711, "running")),
-        (RUNS, 0, f'\t"{LABEL}" => false\n', ServiceState(True, True, 4711, "running")),
     ],
 )
 def test_state_is_read(

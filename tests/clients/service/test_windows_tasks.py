@@ -103,8 +103,3 @@ def test_state_is_read_whatever_the_language(
 ) -> None:
     results = [CommandResult(0, row), CommandResult(0, XML.format(enabled))]
     assert SYSTEM.read_state(results)[:2] == state[:2]
-
-
-def test_missing_task_has_no_state() -> None:
-    results = [CommandResult(1, "", "ERROR"), CommandResult(1, "")]
-    assert SYSTEM.read_state(results) == ServiceState()

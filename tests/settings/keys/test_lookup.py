@@ -1,4 +1,4 @@
-"""A key is looked up once, kept out of logs, and looked up anew when refused."""
+"""A key is looked up once and kept out of logs; one of several rests if refused."""
 
 from pathlib import Path
 
@@ -8,8 +8,9 @@ from byok.core.errors import KeyMissing
 from byok.core.redact import Redactor
 from byok.settings.keys import vault as vault_module
 from byok.settings.keys.ladder import KeyLadder, KeyWanted
-from byok.settings.keys.lookup import UpstreamKey
+from byok.settings.keys.lookup import KeyPool, UpstreamKey
 from byok.settings.keys.vault import Vault
+from tests.fakes.clock import Clock
 from tests.fakes.ring import FakeRing, store_of
 
 KEY = "key-0123456789abcdef"
@@ -31,15 +32,6 @@ async def test_key_lookup_finds_a_key_once_and_keeps_it_out_of_logs() -> None:
     environ["BYOK_KEY_BOX"] = "another-0123456789"
     assert await key.get() == KEY
     assert KEY not in redactor(f"refused {KEY}")
-
-
-async def test_key_lookup_is_repeated_after_a_refused_key() -> None:
-    environ = {"BYOK_KEY_BOX": KEY}
-    key = lookup(environ, KeyWanted("box", URL))
-    await key.get()
-    environ["BYOK_KEY_BOX"] = "another-0123456789"
-    key.forget()
-    assert await key.get() == "another-0123456789"
 
 
 @pytest.mark.parametrize("preset_env", ["OPENAI_API_KEY", ""])
@@ -68,13 +60,8 @@ async def test_a_key_stored_in_the_encrypted_file_later_is_found_without_a_resta
         key.forget()
 
 
-async def test_key_lookup_is_optional_for_an_upstream_without_keys() -> None:
-    assert await lookup({}, KeyWanted("box", URL)).get() == ""
-
-
-@pytest.mark.parametrize("field", ["preset_env", "named_env"])
-async def test_key_lookup_reports_a_missing_key(field: str) -> None:
-    wanted = KeyWanted("box", URL, **{field: "BOX_API_KEY"})  # type: ignore[arg-type]
+async def test_key_lookup_reports_a_missing_key() -> None:
+    wanted = KeyWanted("box", URL, preset_env="BOX_API_KEY")
     with pytest.raises(KeyMissing, match="BOX_API_KEY"):
         await lookup({}, wanted).get()
 
@@ -96,19 +83,71 @@ async def test_key_lookup_for_a_local_server_opens_the_keyring_after_a_refusal()
     assert ring.calls > asked
 
 
-async def test_key_lookup_reads_cheap_sources_for_a_local_server_at_once() -> None:
-    wanted = KeyWanted("box", "http://127.0.0.1:9/v1")
-    ladder = KeyLadder(environ={"BYOK_KEY_BOX": KEY}, keyring=store_of(FakeRing()))
-    assert await UpstreamKey(ladder, wanted, Redactor(), local=True).get() == KEY
+WORK, HOME = "key-work-0123456789", "key-home-0123456789"
+BOTH = {"BYOK_KEY_BOX__WORK": WORK, "BYOK_KEY_BOX__HOME": HOME}
 
 
-async def test_key_lookup_of_one_of_several_keys_reports_a_missing_one() -> None:
-    with pytest.raises(KeyMissing, match="box/work"):
-        await lookup({}, KeyWanted("box", URL, label="work")).get()
+class Box:
+    """A pool with the keys `work` and `home`, a clock, and what is not logged."""
+
+    def __init__(self, environ: dict[str, str] | None = None) -> None:
+        self.environ = {**BOTH} if environ is None else environ
+        self.clock = Clock()
+        self.redactor = Redactor()
+        ladder = KeyLadder(environ=self.environ, keyring=store_of(FakeRing()))
+        keys = [
+            UpstreamKey(ladder, KeyWanted("box", URL, label=label), self.redactor)
+            for label in ("work", "home")
+        ]
+        self.pool = KeyPool(keys, clock=self.clock)
 
 
-async def test_key_lookup_of_an_only_key_has_no_other_one() -> None:
-    key = lookup({"BYOK_KEY_BOX": KEY}, KeyWanted("box", URL))
-    assert key.begin("c-1") is key
-    assert key.replace(60) is False
-    assert await key.get() == KEY
+async def test_key_pool_replaces_a_key_until_its_rest_is_over() -> None:
+    box = Box()
+    key = box.pool.begin()
+    assert await key.get() == WORK
+    assert key.replace(60)
+    assert await key.get() == HOME
+    assert not key.replace(30)
+    assert await key.get() == HOME
+    assert await box.pool.get() == HOME  # it rests shorter
+    box.clock.now += 60
+    assert await box.pool.get() == WORK
+
+
+async def test_key_pool_keeps_the_key_of_a_conversation() -> None:
+    box = Box()
+    key = box.pool.begin("c-1")
+    key.replace(60)
+    assert await key.get() == HOME
+    box.clock.now += 3600
+    assert await box.pool.begin("c-1").get() == HOME
+    assert await box.pool.begin("c-2").get() == WORK
+    assert await box.pool.begin().get() == WORK
+
+
+async def test_key_pool_goes_on_without_a_key_that_is_missing() -> None:
+    box = Box({"BYOK_KEY_BOX__HOME": HOME})
+    assert await box.pool.get() == HOME
+    with pytest.raises(KeyMissing, match="box/home"):
+        await Box({}).pool.get()
+
+
+async def test_key_pool_forgets_everything_on_a_reload() -> None:
+    box = Box({"BYOK_KEY_BOX__HOME": HOME})
+    assert await box.pool.get() == HOME
+    box.environ |= BOTH
+    box.pool.forget(everywhere=False)
+    assert await box.pool.get() == WORK
+
+
+async def test_key_pool_looks_only_the_refused_key_up_again() -> None:
+    box = Box()
+    key = box.pool.begin()
+    await key.get()
+    await box.pool.keys[1].get()
+    box.environ |= {name: f"{value}-new" for name, value in BOTH.items()}
+    key.forget()
+    assert await key.get() == f"{WORK}-new"
+    key.replace(60)
+    assert await key.get() == HOME

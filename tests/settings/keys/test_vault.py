@@ -81,40 +81,9 @@ def test_vault_file_is_aes_gcm_under_an_expensive_scrypt(
     assert json.loads(plain) == {ENTRY: KEY}
 
 
-def test_vault_without_a_file_is_empty_and_needs_no_passphrase(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "vault.json", {})
-    assert vault.get(ENTRY) is None
-    assert vault.remove(ENTRY) is False
-
-
 def test_vault_passphrase_that_is_wrong_is_reported(path: Path) -> None:
     vault = Vault(path, {"BYOK_VAULT_PASSPHRASE": "wrong"})
     assert "passphrase is wrong" in str(refusal(vault))
-
-
-def test_without_a_passphrase_the_vault_is_locked(path: Path) -> None:
-    error = refusal(Vault(path, {}))
-    assert "locked" in str(error)
-    assert "BYOK_VAULT_PASSPHRASE" in error.hint
-
-
-def test_vault_passphrase_is_asked_for_once(tmp_path: Path) -> None:
-    asked: list[str] = []
-
-    def ask() -> str:
-        asked.append("")
-        return "typed"
-
-    path = tmp_path / "vault.json"
-    vault = Vault(path, {}, ask)
-    vault.set(ENTRY, KEY)
-    vault.set(ENTRY, OTHER)
-    assert len(asked) == 1
-    assert Vault(path, {"BYOK_VAULT_PASSPHRASE": "typed"}).get(ENTRY) == OTHER
-
-
-def test_vault_passphrase_that_nobody_types_leaves_it_locked(path: Path) -> None:
-    assert "locked" in str(refusal(Vault(path, {}, lambda: "")))
 
 
 # --- the key file ---
@@ -132,19 +101,12 @@ def test_vault_passphrase_may_come_from_a_key_file(path: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
-    [(b"", "empty"), (b" \n", "empty"), (b"\xff\xfe", "cannot be read")],
-    ids=repr,
+    ("content", "told"), [(b"", "empty"), (b"\xff\xfe", "cannot be read")], ids=repr
 )
 def test_vault_key_file_without_a_passphrase_is_refused(
     path: Path, tmp_path: Path, content: bytes, told: str
 ) -> None:
     assert told in str(refusal(Vault(path, key_file(tmp_path, content))))
-
-
-def test_vault_key_file_that_is_missing_is_reported(path: Path, tmp_path: Path) -> None:
-    environ = {"BYOK_VAULT_KEY_FILE": str(tmp_path / "none")}
-    assert "cannot be read" in str(refusal(Vault(path, environ)))
 
 
 @needs_modes
@@ -159,23 +121,14 @@ def test_vault_key_file_that_others_can_read_is_refused(
 
 
 @needs_modes
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660], ids=oct)
-def test_a_vault_that_others_can_read_is_refused(path: Path, mode: int) -> None:
-    path.chmod(mode)
+def test_a_vault_that_others_can_read_is_refused(path: Path) -> None:
+    path.chmod(0o640)
     for vault in (Vault(path, PHRASE), Vault(path, {})):
         assert "chmod 600" in refusal(vault).hint
 
 
-def test_a_link_instead_of_a_vault_is_refused(path: Path) -> None:
-    link = path.with_name("link.json")
-    link.symlink_to(path)
-    assert "plain file" in str(refusal(Vault(link, PHRASE)))
-
-
 @pytest.mark.parametrize(
-    "content",
-    ["", "{", "[]", "null", "{}", '{"salt": 1, "nonce": 2, "data": 3}', "\0" * 100],
-    ids=repr,
+    "content", ["", "[]", '{"salt": 1, "nonce": 2, "data": 3}', "\0" * 100], ids=repr
 )
 def test_what_is_no_vault_is_called_damaged(path: Path, content: str) -> None:
     path.write_text(content)
@@ -184,11 +137,7 @@ def test_what_is_no_vault_is_called_damaged(path: Path, content: str) -> None:
 
 @pytest.mark.parametrize(
     ("part", "value", "told"),
-    [
-        ("nonce", "", "is damaged"),
-        ("nonce", "AAAAAAAAAAAAAAAA", "passphrase is wrong"),
-        ("data", "", "passphrase is wrong"),
-    ],
+    [("nonce", "", "is damaged"), ("nonce", "AAAAAAAAAAAAAAAA", "passphrase is wrong")],
 )
 def test_a_changed_vault_is_not_opened(
     path: Path, part: str, value: str, told: str
