@@ -1,7 +1,5 @@
 """What is kept stays small, and what was used last stays."""
 
-import threading
-
 import pytest
 
 from byok.core.bounded import BoundedMap, SaidOnce
@@ -38,27 +36,6 @@ def test_a_map_is_limited_by_the_weight_of_its_entries(again: bool) -> None:
     kept.pop(5)
     kept[6], kept[7] = bytes(5), bytes(5)
     assert list(kept) == [6, 7]
-
-
-def test_several_threads_may_use_a_map() -> None:
-    kept = BoundedMap[int, int](20)
-    failures = list[BaseException]()
-
-    def use() -> None:
-        try:
-            for number in range(5000):
-                kept[number % 40] = number
-                kept.get(number % 7)
-                kept.pop(number % 11)
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=use) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
 
 
 def test_a_sentence_is_new_once_and_only_so_many_are() -> None:

@@ -64,10 +64,9 @@ def _written(value: ast.expr, constants: dict[str, object]) -> str | None:
 def used() -> dict[str, set[str | None]]:
     """The codes of each file below byok/."""
     return {
-        path.relative_to(SOURCES).as_posix(): {
-            *codes_of(ast.parse(path.read_text("utf-8")))
-        }
+        path.relative_to(SOURCES).as_posix(): {*codes_of(ast.parse(text))}
         for path in sorted(SOURCES.rglob("*.py"))
+        if "code=" in (text := path.read_text("utf-8"))
     }
 
 
@@ -87,20 +86,6 @@ def test_every_code_is_written_out_where_an_error_is_made(
     assert {name for name, found in used.items() if None in found} == PASSED_ON
 
 
-@pytest.mark.parametrize(
-    ("text", "codes"),
-    [
-        ("raise BadRequest('x', code='odd')", ["odd"]),
-        ("_CODE = 'odd'\nraise BadRequest('x', code=_CODE)", ["odd"]),
-        ("raise BadRequest('x', code=NO_UPSTREAM)", ["no_upstream"]),
-        ("raise _TYPES.get(code, ByokError)('x', code=code)", [None]),
-        ("Unfenced(code=True)", []),
-    ],
-)
-def test_a_code_of_the_sources_is_found(text: str, codes: list[str | None]) -> None:
-    assert [*codes_of(ast.parse(text))] == codes
-
-
 @pytest.mark.parametrize("row", error_rows().values(), ids=lambda row: row.code)
 def test_a_row_says_what_happened_why_and_what_to_do(row: ErrorRow) -> None:
     assert row.group in GROUPS
@@ -112,12 +97,3 @@ def test_a_row_says_what_happened_why_and_what_to_do(row: ErrorRow) -> None:
         assert sentence[-1] == ".", sentence
     for phrase in row.causes:
         assert not phrase.endswith("."), phrase
-
-
-def test_no_group_is_empty() -> None:
-    assert {row.group for row in error_rows().values()} == set(GROUPS)
-
-
-def test_rows_cannot_be_changed() -> None:
-    with pytest.raises(TypeError):
-        error_rows()["port"] = error_rows()["files"]  # type: ignore[index]

@@ -90,10 +90,6 @@ def test_json_has_escapes_of_json_and_keeps_its_line_ends() -> None:
     assert shown == '{\n "a": "\\u001b\\udb40\\udc41\xe9"}'
 
 
-def test_a_tag_character_of_two_units_has_an_escape_of_its_own() -> None:
-    assert escape("a\U000e0041b\x07") == "a\\U000e0041b\\x07"
-
-
 @given(st.text())
 def test_escape_twice_changes_nothing_more(text: str) -> None:
     shown = escape(text)
@@ -120,7 +116,3 @@ def test_a_word_for_a_shell_is_one_word_and_in_quotes(text: str) -> None:
 @pytest.mark.parametrize("piece", ["\u200d", "\u0645\u200c", "\ufe0f", "\xe9"])
 def test_escape_takes_linear_time(piece: str) -> None:
     check_linear(lambda size: escape(piece * size), 20_000)
-
-
-def test_a_path_is_one_word_of_a_shell() -> None:
-    assert shell_word("it's $HOME") == "'it'\\''s $HOME'"

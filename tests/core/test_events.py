@@ -5,8 +5,6 @@ import pytest
 from byok.core.chat import NO_ORIGIN, ProviderData, ToolCall
 from byok.core.events import (
     Citation,
-    Finish,
-    FinishReason,
     Notice,
     StreamEvent,
     TextDelta,
@@ -28,11 +26,6 @@ def test_usage_of_two_answers_adds_up() -> None:
     assert total == Usage(110, 22, 44, 11)
 
 
-def test_usage_without_another_stays_as_it_is() -> None:
-    usage = Usage(10, 2)
-    assert usage.plus(None) is usage
-
-
 @pytest.mark.parametrize("event", PARTS, ids=repr)
 def test_an_answer_is_shown_by_each_of_its_parts(event: StreamEvent) -> None:
     assert shows_answer([Usage(1), event])
@@ -47,10 +40,3 @@ def test_an_answer_has_not_begun_with_what_byok_says_or_counts(
 ) -> None:
     assert not shows_answer([event])
     assert not begins_answer([event])
-
-
-def test_an_answer_without_parts_begins_with_its_end() -> None:
-    end = Finish(FinishReason.STOP)
-    assert begins_answer([Usage(1), end])
-    assert not shows_answer([end])
-    assert not begins_answer([])

@@ -34,8 +34,3 @@ def test_an_alias_has_an_id_of_its_own() -> None:
     listed = ListedModel("local", "qwen3:8b", "fast")
     assert (listed.id, listed.label) == ("byok:fast", "fast")
     assert split_id(listed.id) is None
-
-
-def test_a_listed_model_has_an_id_that_splits_again() -> None:
-    listed = ListedModel("local", "qwen3:8b")
-    assert split_id(listed.id) == (listed.upstream, listed.model)

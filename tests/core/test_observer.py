@@ -51,12 +51,6 @@ def test_an_observer_sees_start_bytes_and_end() -> None:
     assert record.tap is None
 
 
-def test_without_any_tap_there_is_nothing_to_call() -> None:
-    record = RequestRecord()
-    Observers([Watcher(wants_bytes=False)]).start(record)
-    assert record.tap is None
-
-
 @pytest.mark.parametrize("where", ["start", "tap", "finish"])
 def test_an_observer_that_fails_is_logged_and_hinders_no_other(
     where: str, caplog: pytest.LogCaptureFixture

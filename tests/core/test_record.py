@@ -4,69 +4,13 @@ import asyncio
 
 import pytest
 
-from byok.core.errors import UpstreamGarbled
 from byok.core.events import Usage
 from byok.core.record import (
-    Hop,
-    RequestOutcome,
     RequestRecord,
     begin_record,
     current_record,
     no_record,
 )
-from tests.fakes.clock import Clock
-
-
-def test_record_first_byte_is_that_of_the_first_answer() -> None:
-    record = RequestRecord(clock=(clock := Clock()))
-    clock.now += 0.25
-    record.note_first_byte()
-    clock.now += 1
-    record.note_first_byte()
-    assert record.first_byte == 0.25
-
-
-def test_record_duration_stops_at_the_end() -> None:
-    record = RequestRecord(clock=(clock := Clock()))
-    clock.now += 1
-    assert record.seconds == 1
-    record.finish(200)
-    clock.now += 1
-    assert record.seconds == 1
-
-
-def test_record_outcome_follows_error_and_status() -> None:
-    record = RequestRecord()
-    outcomes = [record.outcome]
-    record.finish(200)
-    outcomes.append(record.outcome)
-    record.note_error(UpstreamGarbled("no JSON"))
-    outcomes.append(record.outcome)
-    record.finish(499)
-    outcomes.append(record.outcome)
-    told = [
-        RequestOutcome.OPEN,
-        RequestOutcome.OK,
-        RequestOutcome.FAILED,
-        RequestOutcome.CANCELLED,
-    ]
-    assert outcomes == told
-    assert record.error == UpstreamGarbled("").code
-    assert record.error_class == "UpstreamGarbled"
-
-
-def test_record_model_has_an_id_where_one_was_requested() -> None:
-    assert RequestRecord().model_id == ""
-    assert RequestRecord(upstream="one", model="m").model_id == "byok:one:m"
-
-
-def test_record_counts_and_observes_each_attempt() -> None:
-    record, seen = RequestRecord(), list[tuple[Hop, bytes]]()
-    record.note_attempt(b"one")
-    record.tap = lambda hop, data: seen.append((hop, data))
-    record.note_attempt(b"two")
-    assert record.attempts == 2
-    assert seen == [(Hop.TO_UPSTREAM, b"two")]
 
 
 async def test_a_record_belongs_to_the_task_that_answers() -> None:
@@ -81,11 +25,6 @@ async def test_a_record_belongs_to_the_task_that_answers() -> None:
 
     told = await asyncio.gather(answer("a"), answer("b"))
     assert [*told] == ["a 1", "b 1"]
-
-
-def test_record_notes_outside_of_a_request_are_dropped() -> None:
-    current_record().attempts += 1
-    assert current_record().attempts == 0
 
 
 def test_what_is_done_apart_is_in_no_record() -> None:

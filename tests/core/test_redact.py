@@ -20,23 +20,17 @@ A40 = "Ab3" * 13 + "x"
 @pytest.mark.parametrize(
     "secret",
     [
-        pytest.param(f"sk-{A40}", id="OpenAI"),
         pytest.param(f"sk-proj-{A40}_-{A40}", id="OpenAI project"),
         pytest.param(f"sk-ant-api03-{A40}", id="Anthropic"),
         pytest.param(f"sk-or-v1-{A40}", id="OpenRouter"),
         pytest.param(f"AIza{A40[:35]}", id="Google"),
-        pytest.param(f"ghp_{A40}", id="GitHub"),
         pytest.param(f"github_pat_{A40}_{A40}", id="GitHub fine-grained"),
         pytest.param(f"hf_{A40}", id="Hugging Face"),
-        pytest.param(f"gsk_{A40}", id="Groq"),
-        pytest.param(f"xai-{A40}", id="xAI"),
         pytest.param("xoxb-123456789012-abcDEF", id="Slack"),
         pytest.param(f"byok_ui_{A40}", id="byok's dashboard"),
         pytest.param("AKIAIOSFODNN7EXAMPLE", id="AWS"),
         pytest.param("eyJhbGciOiJI.eyJzdWIiOiIx.SflKxwRJSMeK", id="JWT"),
-        pytest.param(
-            f"-----BEGIN PRIVATE KEY-----\n{A40}\n-----END PRIVATE KEY-----", id="PEM"
-        ),
+        f"-----BEGIN PRIVATE KEY-----\n{A40}\n-----END PRIVATE KEY-----",  # PEM
     ],
 )
 @pytest.mark.parametrize("frame", ["{}", "before {} after", '"{}",', "<{}>", "({})"])
@@ -125,21 +119,6 @@ def test_redact_removes_live_secrets_in_their_usual_encodings(form: str) -> None
     assert redactor(f"<{form}>").rstrip(">").rstrip("=") == f"<{MARK}"
 
 
-def test_redact_removes_the_longest_of_several_live_secrets_first() -> None:
-    redactor = Redactor()
-    for secret in ("abcdefgh", "abcdefgh-and-more", "other-secret"):
-        redactor.add(secret)
-    text = "abcdefgh-and-more abcdefgh other-secret"
-    assert redactor(text) == f"{MARK} {MARK} {MARK}"
-
-
-@pytest.mark.parametrize("short", ["", "a", "seven77"])
-def test_redact_ignores_a_value_too_short_for_a_secret(short: str) -> None:
-    redactor = Redactor()
-    redactor.add(short)
-    assert redactor("a text with seven77 words") == "a text with seven77 words"
-
-
 KEYS = st.text(string.ascii_letters + string.digits + "-_.~+/=\\\"'&%", min_size=8)
 
 
@@ -201,3 +180,10 @@ def test_secrets_are_found_where_they_stand(text: str, hidden: list[str]) -> Non
     redactor.add("my-live-secret")
     spans = sorted(set(redactor.find_spans(text)))
     assert [text[begin:end] for begin, end in spans] == hidden
+
+
+@pytest.mark.parametrize("short", ["", "a", "seven77"])
+def test_redact_ignores_a_value_too_short_for_a_secret(short: str) -> None:
+    redactor = Redactor()
+    redactor.add(short)
+    assert redactor("a text with seven77 words") == "a text with seven77 words"

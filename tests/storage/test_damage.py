@@ -1,11 +1,10 @@
 import logging
 import os
-import sqlite3
 from pathlib import Path
 
 import pytest
 
-from byok.storage.damage import is_damage, is_plain, remove_set_aside, set_aside
+from byok.storage.damage import is_plain, remove_set_aside, set_aside
 
 
 @pytest.fixture
@@ -21,19 +20,6 @@ def fill(path: Path, *endings: str) -> None:
 
 def names(path: Path) -> list[str]:
     return sorted(file.name for file in path.parent.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("error", "expected"),
-    [
-        (sqlite3.DatabaseError("malformed"), True),
-        (sqlite3.OperationalError("disk is full"), False),
-        (sqlite3.ProgrammingError("closed"), False),
-        (OSError("gone"), False),
-    ],
-)
-def test_damage_is_told_from_other_failures(error: Exception, expected: bool) -> None:
-    assert is_damage(error) is expected
 
 
 def test_all_files_of_a_database_get_the_same_new_name(
@@ -63,14 +49,6 @@ def test_nothing_that_was_set_aside_before_is_replaced(path: Path) -> None:
         set_aside(path, "it is malformed", most=2)
     assert path.read_text() == "content"
     assert len(names(path)) == 3
-
-
-def test_without_a_file_there_is_nothing_to_do(
-    path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    set_aside(path, "it is malformed")
-    assert not path.parent.exists()
-    assert not caplog.records
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links of POSIX")
@@ -107,9 +85,3 @@ def test_only_what_was_set_aside_is_removed(path: Path) -> None:
         [*(f"a.db{end}" for end in kept), "a.db.damaged-2", "a.db.damaged-2-wal"]
     )
     assert target.read_text() == "mine"
-
-
-def test_a_file_without_others_beside_it_is_set_aside_alone(path: Path) -> None:
-    fill(path, "", "-wal")
-    set_aside(path, "it has no mark", endings=("",))
-    assert names(path) == ["a.db-wal", "a.db.damaged-1"]

@@ -47,15 +47,6 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
-def test_database_keeps_what_was_committed(path: Path) -> None:
-    filled(path, 3)
-    database = Database(path, INDEX)
-    assert database.was_clean
-    assert database.one("SELECT count(*) FROM blob") == 3
-    database.close()
-    assert [file.name for file in path.parent.iterdir()] == ["data.db"]
-
-
 def test_a_database_that_was_not_closed_says_so(path: Path) -> None:
     database = Database(path, INDEX)
     assert database.was_clean
@@ -68,19 +59,6 @@ def test_a_database_that_was_not_closed_says_so(path: Path) -> None:
     database.close()
     database = Database(path, INDEX)
     assert database.was_clean
-    database.close()
-
-
-def test_database_connections_have_their_settings(path: Path) -> None:
-    database = Database(path, INDEX)
-    wanted: dict[str, object] = {
-        "journal_mode": "wal",
-        "synchronous": 2,
-        "foreign_keys": 1,
-        "trusted_schema": 0,
-        "cell_size_check": 1,
-    }
-    assert {name: database.one(f"PRAGMA {name}") for name in wanted} == wanted
     database.close()
 
 
@@ -119,59 +97,12 @@ def test_database_transaction_that_cannot_end_does_not_block_the_next(
     database.close()
 
 
-def test_database_reader_sees_no_half_transaction_and_cannot_write(path: Path) -> None:
-    database = Database(path, INDEX)
-    with closing(open_second(path, INDEX.pragmas)) as reader:
-        with database.writing() as db:
-            insert(db, b"1")
-            assert reader.execute("SELECT count(*) FROM blob").fetchone() == (0,)
-        assert reader.execute("SELECT count(*) FROM blob").fetchone() == (1,)
-        with pytest.raises(sqlite3.OperationalError, match="readonly"):
-            insert(reader, b"2")
-    database.close()
-
-
-def test_database_ids_are_never_reused(path: Path) -> None:
-    database = Database(path, INDEX)
-    with database.writing() as db:
-        insert(db, b"1")
-        db.execute("DELETE FROM blob")
-        insert(db, b"2")
-    assert database.one("SELECT id FROM blob") == 2
-    database.close()
-
-
 @pytest.mark.parametrize("count", [0, 1, 500, 501, 1700])
 def test_database_lookup_takes_any_number_of_values(path: Path, count: int) -> None:
     filled(path, 600)
     with closing(open_second(path, INDEX.pragmas)) as db:
         rows = list(select_in(db, "SELECT id FROM blob WHERE id IN (?)", range(count)))
     assert [row[0] for row in rows] == list(range(1, min(count, 601)))
-
-
-@pytest.mark.case("F35")
-@pytest.mark.parametrize("killed", [False, True])
-def test_database_of_a_later_byok_is_not_touched(path: Path, killed: bool) -> None:
-    filled(path)
-    later = sqlite3.connect(path, isolation_level=None)
-    later.execute(f"PRAGMA user_version = {INDEX.version + 1}")
-    if killed:  # its log is still there, with the version in it
-        held = sqlite3.connect(path)
-        held.execute("SELECT * FROM meta").fetchall()
-        later.execute("INSERT INTO meta VALUES('later', 1)")
-    else:
-        later.close()
-    before = bytes_of(path.parent)
-    with pytest.raises(CannotStart, match="later version"):
-        Database(path, INDEX)
-    after = bytes_of(path.parent)
-    assert (after["data.db"], after.get("data.db-wal")) == (
-        before["data.db"], before.get("data.db-wal")
-    )  # fmt: skip
-    assert killed or after == before
-    if killed:
-        held.close()
-    later.close()
 
 
 def _foreign(path: Path) -> None:
@@ -348,12 +279,6 @@ def test_the_log_of_a_database_that_was_moved_away_is_kept_and_not_played(
     assert database.one("PRAGMA quick_check") == "ok"
     assert path.with_name("data.db.damaged-1-wal").read_bytes() == log
     database.close()
-
-
-def test_a_start_that_broke_off_while_it_made_the_database(path: Path) -> None:
-    path.with_name("data.db.new").write_bytes(b"half")
-    Database(path, INDEX).close()
-    assert [file.name for file in path.parent.iterdir()] == ["data.db"]
 
 
 @pytest.mark.parametrize("name", ["a b.db", "100%.db", "a?b#c.db", "ä.db"])

@@ -34,14 +34,6 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
 
 
-def test_the_file_is_opened_when_it_is_needed(
-    path: Path, connection: HelpDatabase
-) -> None:
-    assert not path.exists()
-    assert connection.use(count) == 0
-    assert path.exists()
-
-
 @pytest.mark.case("F60")
 def test_a_journal_that_was_deleted_is_begun_anew(
     path: Path, connection: HelpDatabase

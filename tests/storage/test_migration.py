@@ -69,10 +69,6 @@ def form(db: sqlite3.Connection) -> dict[str, list[object]]:
     }
 
 
-def test_migration_has_one_step_for_each_version() -> None:
-    assert [step.to for step in INDEX.steps] == list(range(2, INDEX.version + 1))
-
-
 def test_migration_leads_to_the_schema_of_a_new_database(
     old: sqlite3.Connection, path: Path
 ) -> None:
@@ -83,14 +79,6 @@ def test_migration_leads_to_the_schema_of_a_new_database(
         assert form(old) == form(new)
     assert old.execute("PRAGMA user_version").fetchone() == (INDEX.version,)
     assert old.execute("PRAGMA foreign_keys").fetchone() == (1,)
-
-
-def test_migration_keeps_versions_that_crashed_the_parser(
-    old: sqlite3.Connection, path: Path
-) -> None:
-    old.execute("INSERT INTO killer VALUES(x'0102')")
-    migrate(old, path, INDEX)
-    assert old.execute("SELECT name FROM parser_crasher").fetchall() == [(b"\1\2",)]
 
 
 @pytest.mark.parametrize(
@@ -106,21 +94,6 @@ def test_migration_refuses_a_database_that_lacks_something(
 ) -> None:
     old.execute(damage)
     assert not rehearse(old, INDEX)
-
-
-def test_migration_rehearsal_changes_nothing(old: sqlite3.Connection) -> None:
-    before = form(old)
-    assert rehearse(old, INDEX)
-    assert form(old) == before
-
-
-def test_a_row_that_referred_to_nothing_before_does_not_stop_it(
-    old: sqlite3.Connection, path: Path
-) -> None:
-    old.execute("PRAGMA foreign_keys = OFF")
-    old.execute("INSERT INTO content VALUES(99, x'', 0)")
-    migrate(old, path, INDEX)
-    assert old.execute("PRAGMA user_version").fetchone() == (INDEX.version,)
 
 
 def _break(db: sqlite3.Connection) -> None:
@@ -157,9 +130,8 @@ def test_migration_step_that_fails_rolls_all_steps_back(
 @pytest.mark.parametrize(
     "kills",
     [
-        "moments 40",
-        pytest.param("moments 6", marks=pytest.mark.slow),
-        pytest.param("random 8 20", marks=pytest.mark.slow),
+        "moments 20",
+        pytest.param("random 6 8", marks=pytest.mark.slow),
     ],
 )
 def test_a_migration_that_is_killed_loses_nothing(kills: str) -> None:
@@ -169,18 +141,6 @@ def test_a_migration_that_is_killed_loses_nothing(kills: str) -> None:
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     assert "nothing lost" in ran.stdout
-
-
-def test_migration_of_version_1_answers_the_same_without_new_work(
-    tmp_path: Path,
-) -> None:
-    write_version_1(tmp_path, count=5)
-    store = open_store(tmp_path)
-    with store.reading() as db:
-        assert (
-            db.execute("SELECT count(*) FROM blob WHERE state = 0").fetchone()[0] == 0
-        )
-    store.close()
 
 
 def rows(copy: Path) -> dict[str, str]:
@@ -212,15 +172,6 @@ def test_the_copy_is_whole_private_and_alone(
     assert copy.name.startswith("data.db.v1-")
     assert os.name != "posix" or stat.S_IMODE(copy.stat().st_mode) == 0o600
     assert names(path.parent) == {copy.name}
-
-
-def test_a_copy_that_was_begun_before_is_replaced(
-    old: sqlite3.Connection, path: Path
-) -> None:
-    copy = copy_of(old, path)
-    copy.write_bytes(b"half of")
-    assert copy_of(old, path) == copy
-    assert rows(copy)["some"] == "thing"
 
 
 def test_a_copy_is_removed_once_and_nothing_else(

@@ -17,13 +17,11 @@ from byok.core.chat import (
     TextPart,
     ToolCall,
     ToolDefinition,
-    ToolResult,
 )
 from byok.core.errors import (
     ByokError,
     RefusalKind,
     UpstreamRefused,
-    UpstreamUnreachable,
 )
 from byok.core.events import (
     Finish,
@@ -39,7 +37,7 @@ from byok.core.record import RequestRecord, begin_record
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.upstream.ask import ask
-from byok.upstream.base import Destination, Plan
+from byok.upstream.base import Destination
 from byok.upstream.client import HttpUpstream
 from byok.upstream.context_window import ShorterConversation
 from byok.upstream.fallback import AnotherModel, FallbackMemory
@@ -258,40 +256,6 @@ async def test_an_answer_that_must_be_whole_is_held_back_until_its_end(
             pytest.fail(f"half of it was shown: {batch}")
 
 
-async def test_an_answer_to_tool_results_may_be_empty(
-    fake: FakeUpstream, asked: Two
-) -> None:
-    fake.play([delta(content=""), delta(finish="stop"), DONE])
-    called = Message(Role.ASSISTANT, (ToolCall("c", "view", "{}"),))
-    result = Message(Role.TOOL, (ToolResult("c", "view", "x"),))
-    for more, requests in (((called, result), 1), ((), 3)):
-        chat = ChatRequest((*HI.messages, *more))
-        assert await collect(asked.alone, chat) == [STOP]
-        assert len(fake.requests) == requests
-
-
-async def test_an_empty_answer_for_which_nobody_waits_is_passed_on(
-    fake: FakeUpstream, asked: Two
-) -> None:
-    fake.play([delta(content=""), delta(finish="stop"), DONE])
-    hasty = asked.http("one", fake, Key(), patience=0.0)
-    assert await events_of(hasty, HI) == [STOP]
-    assert len(fake.requests) == 1
-
-
-async def test_what_was_held_back_is_told_if_no_attempt_follows() -> None:
-    class Breaking(Scripted):
-        async def send(self, plan: Plan) -> Any:
-            yield [Notice("n"), Usage(3)]
-            raise UpstreamUnreachable("It is gone.")
-
-    events: list[StreamEvent] = []
-    with pytest.raises(UpstreamUnreachable):
-        async for batch in ask(Destination(Breaking(), "m"), HI):
-            events += batch
-    assert events == [Notice("n"), Usage(3)]
-
-
 IN_TEXT = '<tool_call>{"name": "view", "arguments": {}}</tool_call>'
 
 
@@ -339,8 +303,9 @@ class Large(TextPart):
     __slots__ = ("__weakref__",)
 
 
-@pytest.mark.parametrize("failures", [0, 1])
-@pytest.mark.parametrize(("corrections", "freed"), [(0, True), (1, False)])
+@pytest.mark.parametrize(
+    ("corrections", "freed", "failures"), [(0, True, 1), (1, False, 0)]
+)
 async def test_messages_are_released_when_nobody_can_send_them_again(
     corrections: int, freed: bool, failures: int
 ) -> None:

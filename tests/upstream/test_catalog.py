@@ -1,6 +1,5 @@
 """The lists of models: read at once, fetched behind, kept in a file."""
 
-import asyncio
 import json
 import logging
 from pathlib import Path
@@ -83,18 +82,6 @@ async def test_catalog_tells_how_the_fetching_of_a_list_stands(file: Path) -> No
     assert catalog.state_of("a") == ListState(False, 7, "")
 
 
-async def test_catalog_fetches_a_model_list_once_at_a_time(file: Path) -> None:
-    lister = Lister("a", "m1")
-    lister.open.clear()
-    catalog = Catalog([CatalogEntry(lister)], file)
-    catalog.refresh()
-    await asyncio.sleep(0)
-    catalog.refresh()
-    lister.open.set()
-    await catalog.settle(5)
-    assert lister.asked == 1
-
-
 @pytest.mark.parametrize(
     "failure",
     [UpstreamUnreachable("a: silent.", hint="Start it."), KeyMissing("a: no key.")],
@@ -118,16 +105,6 @@ async def test_catalog_keeps_the_old_model_list_and_the_failure(
     assert catalog.state_of("a").failure == ""
 
 
-async def test_catalog_failure_of_one_upstream_leaves_other_lists_alone(
-    file: Path,
-) -> None:
-    good, bad = Lister("good", "m"), Lister("bad")
-    bad.failure = UpstreamUnreachable("No.")
-    catalog = Catalog([CatalogEntry(bad), CatalogEntry(good)], file)
-    await refreshed(catalog)
-    assert catalog.list_models() == [ListedModel("good", "m")]
-
-
 async def test_catalog_is_restored_from_its_file_after_a_restart(file: Path) -> None:
     lister = Lister("a", "m1")
     await refreshed(Catalog([CatalogEntry(lister)], file))
@@ -143,8 +120,6 @@ async def test_catalog_is_restored_from_its_file_after_a_restart(file: Path) -> 
     [
         pytest.param(b"", [], id="empty"),
         pytest.param(b"\xff{", [], id="garbage"),
-        pytest.param(b"[1]", [], id="no object"),
-        pytest.param(b'{"a": "m1"}', [], id="no list"),
         pytest.param(b'{"a": ["m1", 7, null]}', ["m1"], id="a list of other things"),
         pytest.param(b'{"z": ["m1"]}', [], id="of another upstream"),
         pytest.param(b'{"a": [{"id": "m1", "window": "x"}, {}]}', ["m1"], id="facts"),
@@ -171,27 +146,6 @@ async def test_catalog_reports_a_file_that_cannot_be_written(
     assert "cannot be kept" in caplog.text
 
 
-async def test_catalog_file_is_not_emptied_by_a_failed_fetch(file: Path) -> None:
-    await refreshed(Catalog([CatalogEntry(Lister("a", "m1"))], file))
-    bad = Lister("a")
-    bad.failure = UpstreamUnreachable("No.")
-    entries = [CatalogEntry(bad), CatalogEntry(Lister("b", "m2"))]
-    await refreshed(Catalog(entries, file))
-    assert json.loads(file.read_bytes()) == {"a": ["m1"], "b": ["m2"]}
-
-
-async def test_catalog_stops_fetching_when_closed(file: Path) -> None:
-    lister = Lister("a", "m1")
-    lister.open.clear()
-    catalog = Catalog([CatalogEntry(lister)], file)
-    catalog.refresh()
-    await catalog.settle(0)
-    await catalog.close()
-    lister.open.set()
-    await catalog.settle(5)
-    assert catalog.models_of("a") == []
-
-
 async def test_catalog_cuts_an_endless_model_list(file: Path) -> None:
     lister = Lister("a", *(f"m{n}" for n in range(1000)))
     catalog = Catalog([CatalogEntry(lister)], file)
@@ -202,7 +156,6 @@ async def test_catalog_cuts_an_endless_model_list(file: Path) -> None:
 @pytest.mark.parametrize(
     ("chosen", "by_hand", "found", "models", "default"),
     [
-        pytest.param("", (), (), [], "", id="nothing is known"),
         pytest.param("", (), ("m1", "m2"), ["m1", "m2"], "m1", id="found"),
         pytest.param("", ("h",), ("m1",), ["h", "m1"], "h", id="by hand first"),
         pytest.param("m2", (), ("m1", "m2"), ["m2", "m1"], "m2", id="by choice"),
@@ -215,7 +168,6 @@ async def test_catalog_cuts_an_endless_model_list(file: Path) -> None:
             "gpt-5",
             id="one that chats",
         ),
-        pytest.param("", (), ("bge-m3",), ["bge-m3"], "bge-m3", id="none that chats"),
         pytest.param("bge-m3", (), ("m",), ["bge-m3", "m"], "bge-m3", id="even then"),
     ],
 )
@@ -301,12 +253,3 @@ async def test_catalog_keeps_model_lists_by_address(tmp_path: Path) -> None:
     await refreshed(Catalog([entry("http://b/v1", "m2")], file))
     again = Catalog([entry("http://a/v1")], file)
     assert again.models_of("custom") == ["m1"]
-
-
-def test_catalog_price_of_an_unknown_model_or_upstream_is_unknown(file: Path) -> None:
-    known = Known()
-    known.set_listed([ModelFacts("m1", price=Price(1.0, 2.0))])
-    catalog = Catalog([CatalogEntry(Lister("a", "m1"), known=known)], file)
-    assert catalog.price_of("a", "m1") == Price(1.0, 2.0)
-    assert catalog.price_of("a", "m2") is None
-    assert catalog.price_of("b", "m1") is None

@@ -46,15 +46,6 @@ def test_circuit_breaker_opens_at_the_fifth_failure(breaker: CircuitBreaker) -> 
     assert is_open(breaker.check)
 
 
-def test_circuit_breaker_tells_for_how_long_it_is_open(
-    breaker: CircuitBreaker, clock: Clock
-) -> None:
-    assert breaker.seconds_left() == 0
-    fail(breaker)
-    clock.now += 10
-    assert breaker.seconds_left() == 20
-
-
 def test_circuit_breaker_ignores_failures_that_lie_apart(
     breaker: CircuitBreaker, clock: Clock
 ) -> None:
@@ -84,41 +75,6 @@ def test_circuit_breaker_lets_one_probe_through_after_the_pause(
     assert is_open(breaker.check)
 
 
-def test_circuit_breaker_opens_again_if_the_probe_fails(
-    breaker: CircuitBreaker, clock: Clock
-) -> None:
-    fail(breaker)
-    clock.now += 30
-    breaker.check()
-    clock.now += 5
-    breaker.record_failure(DOWN)
-    clock.now += 29
-    assert is_open(breaker.check)
-    clock.now += 1
-    assert not is_open(breaker.check)
-
-
-def test_circuit_breaker_closes_if_the_probe_succeeds(
-    breaker: CircuitBreaker, clock: Clock
-) -> None:
-    fail(breaker)
-    clock.now += 30
-    breaker.check()
-    breaker.record_success()
-    assert not is_open(breaker.check)
-    assert not is_open(breaker.check)
-
-
-def test_circuit_breaker_survives_a_probe_that_vanished(
-    breaker: CircuitBreaker, clock: Clock
-) -> None:
-    fail(breaker)
-    clock.now += 30
-    breaker.check()
-    clock.now += 30
-    assert not is_open(breaker.check)
-
-
 async def test_circuit_breaker_does_not_count_a_cancelled_request(
     breaker: CircuitBreaker, clock: Clock
 ) -> None:
@@ -143,25 +99,6 @@ async def test_circuit_breaker_counts_attempts_by_their_outcome(
         else:
             breaker.record_success()
     assert is_open(breaker.check) == fails
-
-
-async def test_circuit_breaker_stays_closed_while_attempts_succeed(
-    breaker: CircuitBreaker,
-) -> None:
-    with pytest.raises(ValueError):
-        async with breaker.attempt():
-            raise ValueError
-    assert not is_open(breaker.check)
-
-
-def test_circuit_breaker_error_names_the_cause_the_hint_and_the_wait(
-    breaker: CircuitBreaker, clock: Clock
-) -> None:
-    fail(breaker)
-    clock.now += 18.5
-    with pytest.raises(NotReady, match=r"^nothing answers at .* in 12 s\.$") as caught:
-        breaker.check()
-    assert caught.value.hint == "Is it running?"
 
 
 @pytest.mark.parametrize("left", [1.9, 0.01])

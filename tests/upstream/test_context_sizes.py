@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.core.chat import ChatRequest, FimRequest, Sampling, ToolDefinition
-from byok.core.errors import ContextLengthExceeded, UpstreamRefused
+from byok.core.chat import ChatRequest, ToolDefinition
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import ModelFacts
 from byok.upstream.remedies import ContextSizes
@@ -63,12 +62,6 @@ def test_the_users_size_is_used_for_everything() -> None:
     assert not sizes.follow(facts(), 12_000, NO_MEMORY)
 
 
-def test_agents_begin_with_more_room_than_chats() -> None:
-    assert ContextSizes().choose(chat(), facts()) == 8 * K
-    assert ContextSizes().choose(chat(tools=True), facts()) == 32 * K
-    assert ContextSizes().choose(chat(tools=True), facts(window=16 * K)) == 16 * K
-
-
 def test_a_size_grows_in_large_steps_and_never_shrinks() -> None:
     sizes = ContextSizes()
     grown = [
@@ -77,19 +70,6 @@ def test_a_size_grows_in_large_steps_and_never_shrinks() -> None:
     ]
     assert grown == [32 * K, 32 * K, 64 * K, 64 * K, 64 * K, 64 * K]
     assert sizes.choose(chat(), facts()) == 64 * K
-
-
-def test_a_longer_answer_needs_a_larger_window() -> None:
-    asked = chat(sampling=Sampling(max_tokens=10_000))
-    assert ContextSizes().choose(asked, facts()) == 16 * K
-
-
-def test_a_gap_in_code_keeps_the_window_of_chats() -> None:
-    sizes = ContextSizes()
-    gap = ChatRequest((), fim=FimRequest("x" * 9000, "y" * 9000))
-    assert sizes.choose(gap, facts()) == 16 * K
-    sizes.choose(chat(tools=True), facts())
-    assert sizes.choose(gap, facts()) == 32 * K
 
 
 def test_a_loaded_window_is_kept_where_it_is_large_enough() -> None:
@@ -114,40 +94,3 @@ def test_a_model_of_which_nothing_is_known_gets_64k_at_most() -> None:
     error = too_long()
     assert not sizes.follow(ModelFacts("m"), 64 * K, error)
     assert error.window is None, "the server may have lowered it"
-
-
-def test_a_refused_prompt_is_tried_with_more_until_the_limit() -> None:
-    sizes = ContextSizes()
-    sent = sizes.choose(chat(), facts())
-    tried = [sent]
-    error: UpstreamRefused = too_long()
-    while sizes.follow(facts(), sent, error):
-        tried.append(sent := sizes.choose(chat(), facts()))
-    assert tried == [8 * K, 32 * K, 64 * K]
-    assert isinstance(error, ContextLengthExceeded)
-    assert error.window == 64 * K
-
-
-def test_a_refusal_that_counts_leads_to_the_right_size_at_once() -> None:
-    sizes = ContextSizes()
-    words = "request (50000 tokens) exceeds the available context size (8192 tokens)"
-    assert sizes.follow(facts(), 8 * K, too_long(words))
-    assert sizes.choose(chat(), facts()) == 64 * K
-
-
-def test_a_window_that_does_not_fit_into_memory_is_halved() -> None:
-    sizes = ContextSizes()
-    sent = sizes.choose(chat(90_000, tools=True), facts())
-    while sizes.follow(facts(), sent, NO_MEMORY):
-        assert sizes.choose(chat(90_000, tools=True), facts()) == sent // 2
-        assert sizes.limit(facts()) == sent // 2
-        sent //= 2
-    assert sent == 4 * K
-    assert not sizes.follow(facts(), 64 * K, refusal_of({"error": "No."}, 400))
-
-
-def test_sizes_of_many_models_do_not_grow_for_ever() -> None:
-    sizes = ContextSizes()
-    for number in range(1002):
-        known = ModelFacts(f"m{number}", window=8 * K, token_memory=1)
-        assert sizes.choose(chat(), known) == 8 * K

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import threading
 from collections.abc import Sequence
-from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
@@ -31,14 +30,13 @@ from byok.core.errors import (
     UpstreamRefused,
 )
 from byok.core.events import Finish, FinishReason, Notice, StreamEvent, TextDelta, Usage
-from byok.upstream.ask import ask
 from byok.upstream.base import Destination
 from byok.upstream.context_window import ShorterConversation, WindowSource
 from byok.upstream.summaries import Summariser
 from byok.upstream.window.compaction import CompactionPlan, plan
 from byok.upstream.window.estimate import weigh, weigh_tools
 from byok.upstream.window.transcript import summary_of
-from tests.fakes.histories import PNG, agent, results, rules_broken_by, step, user
+from tests.fakes.histories import agent, results, rules_broken_by, step, user
 from tests.fakes.patience import PATIENCE
 from tests.fakes.scripted import Answer, Scripted, events_of, said, too_long
 
@@ -106,27 +104,6 @@ def begins_with(longer: ChatRequest, shorter: ChatRequest) -> bool:
 # --- what fits ---
 
 
-async def test_without_a_known_window_everything_passes() -> None:
-    bench = Bench(Scripted())
-    request = chat(300)
-    assert await bench.ask(request) == [
-        TextDelta("Fine."), Finish(FinishReason.STOP),
-    ]  # fmt: skip
-    assert bench.model.chats[0] is request
-    assert bench.model.asked[0][1] == "m"
-
-
-async def test_context_window_passes_on_what_fits_unchanged() -> None:
-    bench = Bench(Scripted(), WindowSource(32 * K))
-    for steps in (0, 1, 40):
-        request = chat(steps)
-        await bench.ask(request)
-        assert bench.model.chats[-1] is request
-    nothing = ChatRequest(())
-    await bench.ask(nothing)
-    assert bench.model.chats[-1] is nothing
-
-
 async def test_nobody_is_asked_for_a_window_that_is_not_needed() -> None:
     async def asked(model: str) -> int:
         pytest.fail("was asked")
@@ -165,10 +142,12 @@ async def test_context_window_planning_does_not_block_other_requests(
 async def test_a_window_that_is_known_is_never_exceeded(window: WindowSource) -> None:
     model = Model(8 * K)
     bench = Bench(model, window)
+    moved = 0  # turns in which the beginning of the prompt changed
     for steps in range(100, 160):
         request = chat(steps)
         await bench.ask(request)
-        sent = model.taken[-1]
+        *_, before, sent = None, *model.taken
+        moved += bool(before) and not begins_with(sent, before)
         assert sent.messages[0] is SYSTEM
         assert sent.messages[-2:] == request.messages[-2:]
         assert (sent.tools, sent.own_words) == (request.tools, "Port it.")
@@ -176,17 +155,9 @@ async def test_a_window_that_is_known_is_never_exceeded(window: WindowSource) ->
         texts = [p for m in sent.messages for p in m.parts if isinstance(p, TextPart)]
         assert TextPart("Port it.") in texts
     assert model.refused == 0
-
-
-async def test_context_window_keeps_the_prefix_stable_from_turn_to_turn() -> None:
-    model = Model(8 * K)
-    bench = Bench(model, WindowSource(8 * K))
-    for steps in range(100, 160):
-        await bench.ask(chat(steps))
-    pairs = zip(model.taken, model.taken[1:], strict=False)
-    kept = [begins_with(after, before) for before, after in pairs]
-    assert 1 <= kept.count(False) <= 20
-    assert len(bench.dropped) <= 1 + kept.count(False)
+    assert 1 <= moved <= 20
+    assert 2 <= len(bench.dropped) <= 1 + moved
+    assert summary_of(bench.dropped[1][0]) == "Summary 1."
 
 
 def saving(number: int) -> tuple[Message, ...]:
@@ -211,23 +182,6 @@ async def test_context_window_never_restores_what_was_shortened(reading: bool) -
         before = now
     assert model.refused == 0
     assert bench.dropped, "the steps were not only shortened"
-
-
-async def test_context_window_summarises_the_first_summary_again() -> None:
-    bench = Bench(Model(8 * K), WindowSource(8 * K))
-    for steps in range(100, 160):
-        await bench.ask(chat(steps))
-    assert len(bench.dropped) >= 2
-    assert summary_of(bench.dropped[1][0]) == "Summary 1."
-
-
-async def test_context_window_reuses_the_plan_of_the_same_request() -> None:
-    model = Model(8 * K)
-    bench = Bench(model, WindowSource(8 * K))
-    await bench.ask(chat(100))
-    await bench.ask(chat(100))
-    assert model.taken[0].messages == model.taken[1].messages
-    assert len(bench.dropped) == 1
 
 
 def asking(steps: int, code: int) -> ChatRequest:
@@ -303,25 +257,6 @@ async def test_context_window_learning_does_not_move_a_compaction() -> None:
     assert model.chats[-1].messages == fresh.messages, "all of that fits by now"
 
 
-async def test_context_window_counts_tool_definitions() -> None:
-    model = Model(8 * K)
-    bench = Bench(model, WindowSource(8 * K))
-    big = ToolDefinition("big", "x" * 10 * K, {"type": "object"})
-    request = ChatRequest((SYSTEM, *agent(9, 1500)), (big,))
-    assert weight(request) < 3.5 * 8 * K
-    await bench.ask(request)
-    assert weight(model.taken[-1]) < weight(request)
-
-
-async def test_context_window_reserves_room_for_a_longer_answer() -> None:
-    model = Model(8 * K)
-    bench = Bench(model, WindowSource(8 * K))
-    await bench.ask(chat(9, sampling=Sampling(max_tokens=500)))
-    assert model.chats[-1].messages == chat(9).messages
-    await bench.ask(chat(9, sampling=Sampling(max_tokens=4000)))
-    assert model.chats[-1].messages != chat(9).messages
-
-
 async def test_context_window_counts_thinking_only_where_it_is_sent() -> None:
     messages = tuple(
         Message(m.role, (ThinkingPart("Hm. " * 400), *m.parts))
@@ -358,14 +293,6 @@ async def test_context_window_unknown_sends_less_with_each_refusal() -> None:
     for steps in range(91, 120):
         await bench.ask(chat(steps))
     assert model.refused < 6
-
-
-async def test_a_refusal_in_spite_of_the_users_window_is_believed() -> None:
-    model = Model(8 * K)
-    bench = Bench(model, WindowSource(32 * K))
-    await bench.ask(chat(40))
-    await bench.ask(chat(41))
-    assert model.refused == 1
 
 
 async def test_context_window_passes_on_a_refusal_that_repeats_itself() -> None:
@@ -420,17 +347,6 @@ async def test_context_window_cuts_instructions_that_leave_no_room(
     assert "left out their middle" in str(events)
 
 
-async def test_a_last_result_larger_than_the_window_is_cut() -> None:
-    model = Model(8 * K)
-    bench = Bench(model)
-    messages = (SYSTEM, *agent(3, 900), *step(99, "begins " + "x" * 200 * K + " ends"))
-    await bench.ask(ChatRequest(messages, TOOLS))
-    last = results(model.taken[-1].messages)["call_99"]
-    assert last.startswith("begins x")
-    assert last.endswith("x ends")
-    assert model.refused == 1
-
-
 @pytest.mark.parametrize("kind", [RefusalKind.RATE_LIMIT, RefusalKind.UNKNOWN])
 async def test_context_window_ignores_other_refusals(kind: RefusalKind) -> None:
     refusal = UpstreamRefused("No.", kind=kind)
@@ -457,22 +373,6 @@ async def test_context_window_treats_an_empty_answer_as_a_possible_overflow(
     with pytest.raises(UpstreamGarbled) as caught:
         await bench.ask(chat(steps))
     assert ("context_window" in caught.value.sentence) is told
-    assert len(bench.model.chats) == 1
-
-
-async def test_context_window_never_retries_after_output_was_seen() -> None:
-    class Breaking(Scripted):
-        async def send(self, plan):  # type: ignore[no-untyped-def]
-            self.asked.append((plan.outgoing, plan.model))
-            yield [TextDelta("Fi")]
-            raise too_long(8 * K)
-
-    bench = Bench(Breaking())
-    seen: list[StreamEvent] = []
-    with pytest.raises(UpstreamRefused):
-        async for batch in ask(Destination(bench.model, "m"), chat(100)):
-            seen += batch
-    assert seen == [TextDelta("Fi")]
     assert len(bench.model.chats) == 1
 
 
@@ -538,19 +438,6 @@ async def test_context_window_guess_is_reported_in_the_answer() -> None:
     assert notices(await bench.ask(chat(101))) == []
 
 
-async def test_context_window_cut_by_the_upstreams_numbers_is_not_reported() -> None:
-    bench = Bench(Model(8 * K))
-    assert notices(await bench.ask(chat(100))) == []
-    assert bench.model.chats[-1].messages != chat(100).messages
-
-
-async def test_context_window_notice_does_not_hide_an_overflow() -> None:
-    answer: Answer = [[Notice("So."), Usage(8 * K), Finish(FinishReason.LENGTH)]]
-    bench = Bench(Scripted(lambda request: answer))
-    with pytest.raises(UpstreamRefused, match="no room"):
-        await bench.ask(chat(100))
-
-
 # --- counts ---
 
 
@@ -561,16 +448,6 @@ async def test_context_window_learns_from_token_counts() -> None:
     for steps in range(3, 60):
         await bench.ask(chat(steps, 500))
     assert max(weight(request) for request in model.chats) / 2 < 8 * K
-
-
-async def test_context_window_learns_nothing_from_images() -> None:
-    model = Scripted(lambda request: said(tokens=60 * K))
-    bench = Bench(model, WindowSource(64 * K))
-    picture = Message(Role.USER, (TextPart("Look."), PNG))
-    await bench.ask(ChatRequest((SYSTEM, picture)))
-    request = chat(40)
-    await bench.ask(request)
-    assert model.chats[-1] is request
 
 
 async def test_context_window_learns_nothing_from_fim(
@@ -606,14 +483,6 @@ async def test_a_silent_cut_is_told_in_the_first_turn_and_once(
     assert "2048" in record.getMessage()
 
 
-async def test_a_silent_cut_is_told_in_each_conversation() -> None:
-    bench = Bench(Scripted(lambda request: said(tokens=2048)))
-    for name in ("a", "b"):
-        assert len(notices(await bench.ask(chat(50, conversation=name)))) == 1
-        assert notices(await bench.ask(chat(51, conversation=name))) == []
-    assert notices(await bench.ask(chat(50, conversation="c", silent=True))) == []
-
-
 async def test_a_server_that_tells_its_window_late_is_asked_after_the_answer() -> None:
     """The count alone would pass for that of a lighter tokenizer."""
     loaded: list[int] = []
@@ -630,13 +499,6 @@ async def test_a_server_that_tells_its_window_late_is_asked_after_the_answer() -
     assert "8,000" in told
     assert notices(await bench.ask(chat(21))) == []
     assert weight(bench.model.chats[-1]) < 8 * K * 3.5, "the next turn fits"
-
-
-async def test_a_server_that_cannot_cut_is_not_suspected() -> None:
-    """Old ones do not count what they had cached."""
-    window = WindowSource(may_cut=False)
-    bench = Bench(Scripted(lambda request: said(tokens=600)), window)
-    assert notices(await bench.ask(chat(50))) == []
 
 
 async def test_tools_that_fill_the_window_are_told_with_a_cure() -> None:
@@ -663,35 +525,6 @@ async def test_a_refusal_for_too_many_tools_names_the_setting_that_helps() -> No
 
 
 # --- its behaviour as an upstream ---
-
-
-async def test_context_window_disconnects_when_closed() -> None:
-    bench = Bench(Scripted())
-    async with aclosing(ask(Destination(bench.model, "m"), chat(1))) as batches:
-        async for _ in batches:
-            break
-    assert bench.model.closed == 1
-
-
-async def test_context_window_frees_a_large_request_once_the_answer_begins() -> None:
-    import gc
-    import weakref
-
-    class Large(TextPart):
-        __slots__ = ("__weakref__",)
-
-    bench = Bench(Model(64 * K))
-    part = Large("x" * 9000)
-    seen = weakref.ref(part)
-    request = ChatRequest((SYSTEM, Message(Role.USER, (part,)), *agent(4, 900)[1:]))
-    async with aclosing(ask(Destination(bench.model, "m"), request)) as batches:
-        del part, request
-        await anext(batches)
-        bench.model.asked.clear()
-        assert isinstance(bench.model, Model)
-        bench.model.taken.clear()
-        gc.collect()
-        assert seen() is None
 
 
 async def test_context_window_summariser_does_not_recurse() -> None:

@@ -1,8 +1,6 @@
 """One request for vectors over real sockets: faults, retries, limits."""
 
 import asyncio
-import gzip
-import json
 from collections.abc import AsyncIterator
 
 import pytest
@@ -25,9 +23,8 @@ from byok.upstream.embeddings import EmbeddingModel
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports
 from tests.fakes.asker import PATIENT, Key
-from tests.fakes.embedding_server import JSON, EmbeddingServer, vector_of
+from tests.fakes.embedding_server import EmbeddingServer, vector_of
 from tests.fakes.patience import PATIENCE
-from tests.fakes.upstream import Script, dead_url
 
 TEXTS = ["red fox", "blue fish"]
 
@@ -109,22 +106,6 @@ async def test_a_fault_that_stays_is_tried_three_times(
     assert caught.value.retryable
 
 
-async def test_waits_between_tries_grow(asker: Asker, server: EmbeddingServer) -> None:
-    server.always = "NaN"
-    with pytest.raises(UpstreamGarbled):
-        await asker.ask(TEXTS)
-    first, second = asker.slept
-    assert 0.5 <= first <= 1 <= second <= 2
-
-
-async def test_an_answer_out_of_order_is_put_in_order(
-    asker: Asker, server: EmbeddingServer
-) -> None:
-    right = await asker.ask(TEXTS)
-    server.faults = ["out of order"]
-    assert await asker.ask(TEXTS) == right
-
-
 async def test_an_error_inside_200_is_told(
     asker: Asker, server: EmbeddingServer
 ) -> None:
@@ -141,22 +122,6 @@ async def test_64_mib_are_not_read(asker: Asker, server: EmbeddingServer) -> Non
     assert len(server.requests) == 1
 
 
-async def test_a_small_answer_that_unpacks_to_a_large_one_is_not_read(
-    asker: Asker, server: EmbeddingServer
-) -> None:
-    packed = gzip.compress(b" " * 2**21)
-    server.always = Script([packed], headers={**JSON, "Content-Encoding": "gzip"})
-    with pytest.raises(UpstreamGarbled, match=r"larger than|too large"):
-        await asker.ask(TEXTS)
-
-
-async def test_a_packed_answer_is_read(asker: Asker, server: EmbeddingServer) -> None:
-    items = [{"index": i, "embedding": [1.0, i]} for i in range(2)]
-    packed = gzip.compress(json.dumps({"data": items}).encode())
-    server.always = Script([packed], headers={**JSON, "Content-Encoding": "gzip"})
-    assert [list(vector) for vector in await asker.ask(TEXTS)] == [[1, 0], [1, 1]]
-
-
 @pytest.mark.case("F47")
 @pytest.mark.parametrize("fault", ["hang", "hang in the body"])
 async def test_a_hanging_server_is_left_after_a_while(
@@ -167,11 +132,6 @@ async def test_a_hanging_server_is_left_after_a_while(
     with pytest.raises(UpstreamTimeout, match="did not make 2 vectors"):
         await asker.ask(TEXTS)
     assert len(server.requests) == 1
-
-
-async def test_a_server_that_is_down_is_told(transports: Transports) -> None:
-    with pytest.raises(UpstreamUnreachable, match="nothing answers"):
-        await Asker(transports, dead_url()).ask(TEXTS)
 
 
 async def test_a_refused_key_is_told_and_looked_up_again(
@@ -218,16 +178,6 @@ async def test_a_refusal_that_is_not_about_base64_is_told_as_it_is(
     with pytest.raises(UpstreamRefused, match="an input is too long"):
         await asker.ask(TEXTS)
     assert len(server.requests) == asked + 1
-
-
-async def test_dimensions_are_asked_for_where_set(
-    transports: Transports, server: EmbeddingServer
-) -> None:
-    spec = UpstreamSpec("fake", (Api(OpenAIChat(), server.url),), timeouts=PATIENT)
-    upstream = HttpUpstream(spec, transports, Key())
-    [vector] = await EmbeddingModel(upstream, "tiny-embed", dimensions=4)(["a"])
-    assert len(vector) == 4
-    assert server.requests[-1]["dimensions"] == 4
 
 
 async def test_the_compatible_api_of_an_upstream_with_one_of_its_own_is_asked(

@@ -37,11 +37,6 @@ def test_the_user_counts_more_than_a_probe_and_a_probe_more_than_a_name(
     assert known.sources["replay"] is FactSource.FAMILY
 
 
-def test_without_profiles_the_other_sources_remain() -> None:
-    sources = [source for source, _ in fact_sources(SPEC, None)]
-    assert sources == [FactSource.USER, FactSource.FAMILY, FactSource.TABLE]
-
-
 def test_a_model_on_this_machine_is_free_unless_somebody_names_a_price() -> None:
     named = ModelFacts("paid", price=Price(1.0, 2.0))
     listed = (FactSource.SERVER, named)

@@ -12,7 +12,7 @@ from yarl import URL as Address
 
 from byok.core.errors import UpstreamUnreachable
 from byok.dialects.error_bodies import refusal_of
-from byok.upstream.failures import is_refused, missing_path_hint, translate_errors
+from byok.upstream.failures import missing_path_hint, translate_errors
 
 URL = "http://127.0.0.1:9/v1"
 REQUEST = RequestInfo(
@@ -29,12 +29,6 @@ def caused(error: httpx.HTTPError, cause: BaseException) -> httpx.HTTPError:
     ("error", "code", "retryable"),
     [
         pytest.param(
-            caused(httpx.ConnectTimeout("x"), aiohttp.ConnectionTimeoutError()),
-            "upstream_connect",
-            True,
-            id="no answer to the connection",
-        ),
-        pytest.param(
             caused(httpx.ConnectTimeout("x"), aiohttp.ServerDisconnectedError()),
             "upstream_cut",
             True,
@@ -48,10 +42,7 @@ def caused(error: httpx.HTTPError, cause: BaseException) -> httpx.HTTPError:
         ),
         pytest.param(httpx.ReadTimeout("x"), "upstream_timeout", True, id="silence"),
         pytest.param(httpx.ReadError("x"), "upstream_cut", True, id="reset"),
-        pytest.param(httpx.ProxyError("x"), "upstream_connect", True, id="no proxy"),
-        pytest.param(
-            aiohttp.ClientPayloadError("x"), "upstream_cut", True, id="half a body"
-        ),
+        (aiohttp.ClientPayloadError("x"), "upstream_cut", True),  # half a body
     ],
 )
 @pytest.mark.case("F01")
@@ -84,18 +75,10 @@ def ssl_error(reason: str) -> ssl.SSLError:
 @pytest.mark.parametrize(
     ("cause", "sentence", "cure"),
     [
-        pytest.param(
-            connector(errno.ECONNREFUSED),
-            f"nothing answers at {HOST}.",
-            "Is it running",
-            id="refused",
-        ),
-        pytest.param(
-            no_name(KEY),
-            "the name api.model.test has no address here.",
-            "online",
-            id="no name",
-        ),
+        # refused
+        (connector(errno.ECONNREFUSED), f"nothing answers at {HOST}.", "Is it running"),
+        # no name
+        (no_name(KEY), "the name api.model.test has no address here.", "online"),
         pytest.param(
             connector(errno.ENETUNREACH),
             "the network of this machine does not reach api.model.test.",
@@ -113,12 +96,6 @@ def ssl_error(reason: str) -> ssl.SSLError:
             "the proxy cannot be reached.",
             "network.proxy",
             id="no proxy",
-        ),
-        pytest.param(
-            no_name(OTHER),
-            "the proxy cannot be reached.",
-            "network.proxy",
-            id="no name of the proxy",
         ),
         pytest.param(
             caused(
@@ -140,18 +117,6 @@ def ssl_error(reason: str) -> ssl.SSLError:
             f"no TLS connection to {HOST} came about (WRONG_VERSION_NUMBER).",
             "http://",
             id="no TLS",
-        ),
-        pytest.param(
-            ssl_error("SSLV3_ALERT_HANDSHAKE_FAILURE"),
-            "SSLV3_ALERT_HANDSHAKE_FAILURE",
-            "firewall",
-            id="another TLS",
-        ),
-        pytest.param(
-            connector(errno.EADDRNOTAVAIL),
-            "nothing answers",
-            "Is it running",
-            id="no free port",
         ),
         pytest.param(
             aiohttp.ClientConnectorDNSError(KEY, OSError(errno.EADDRNOTAVAIL, "x")),
@@ -209,27 +174,12 @@ def test_a_connection_failure_keeps_a_host_name_beyond_ascii() -> None:
         raise error
 
 
-@pytest.mark.parametrize(
-    ("cause", "refused"),
-    [(connector(errno.ECONNREFUSED), True), (no_name(KEY), False)],
-)
-def test_only_a_refused_connection_is_called_refused(
-    cause: Exception, *, refused: bool
-) -> None:
-    assert is_refused(caused(httpx.ConnectTimeout("x"), cause)) is refused
-
-
 def test_an_invalid_url_is_reported() -> None:
     with (
         pytest.raises(UpstreamUnreachable, match="not a valid address"),
         translate_errors(URL),
     ):
         raise httpx.InvalidURL("x")
-
-
-def test_an_error_outside_the_transport_is_not_translated() -> None:
-    with pytest.raises(KeyError), translate_errors(URL):
-        raise KeyError("bug")
 
 
 @pytest.mark.parametrize(
@@ -252,7 +202,3 @@ def test_a_missing_path_404_is_told_from_a_missing_model_404(
     hint = missing_path_hint(error, path)
     assert hint.startswith(f"This upstream has no /{path}: choose one") is missing
     assert bool(hint) is missing
-
-
-def test_a_connection_failure_is_no_missing_path() -> None:
-    assert missing_path_hint(UpstreamUnreachable("nothing answers"), "responses") == ""

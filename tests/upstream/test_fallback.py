@@ -1,7 +1,6 @@
 """Another model answers: for which failures, when, and what is told of it."""
 
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 
@@ -28,7 +27,6 @@ from byok.core.events import (
     StreamEvent,
     TextDelta,
     ThinkingDelta,
-    Usage,
 )
 from byok.core.purposes import Purpose
 from byok.core.record import RequestRecord, begin_record
@@ -234,24 +232,6 @@ async def test_fallback_comes_back_when_the_other_fails_too() -> None:
     assert (await chain.ask(chat=RESULTS))[:2] == [back, TextDelta("Back.")]
     assert await chain.ask() == [TextDelta("Back."), STOP]
     assert chain.asked == {"a": 3, "b": 2}
-
-
-async def test_fallback_never_follows_a_part_of_the_answer() -> None:
-    chain = Chain(a=[said()], b=[said()])
-    chain.upstreams["a"] = Broken("a", [Usage(3)], [TextDelta("One")])
-    events: list[StreamEvent] = []
-    with pytest.raises(UpstreamRefused):
-        async with aclosing(ask(chain.destination(), CHAT)) as batches:
-            async for batch in batches:
-                events += batch
-    assert events == [TextDelta("One"), Usage(3)]
-    assert chain.asked == {"a": 1, "b": 0}
-
-
-async def test_fallback_counts_what_the_first_attempt_cost() -> None:
-    chain = Chain(a=[BUSY], b=[said()])
-    chain.upstreams["a"] = Broken("a", [Usage(3), Notice("It is said in vain.")])
-    assert await chain.ask() == [HERE, TextDelta("Fine."), Usage(3), STOP]
 
 
 async def test_fallback_goes_on_after_any_failure_of_another_model() -> None:

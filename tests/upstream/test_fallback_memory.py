@@ -31,18 +31,3 @@ def test_fallback_of_requests_without_a_conversation_stays_for_a_minute() -> Non
     assert memory.find(ALONE) == ""
     memory.keep(ALONE, "byok:b:m")
     assert memory.find(ALONE) == "byok:b:m"
-
-
-def test_fallback_to_the_chosen_model_forgets_the_other() -> None:
-    memory = FallbackMemory(Clock())
-    memory.keep(TALK, "byok:b:m")
-    memory.keep(TALK, "")
-    assert memory.find(TALK) == ""
-
-
-def test_fallback_remembers_a_thousand_conversations() -> None:
-    memory = FallbackMemory(Clock())
-    topics = [(Purpose.CHAT, f"c-{n}", "byok:a:m") for n in range(1001)]
-    for topic in topics:
-        memory.keep(topic, "byok:b:m")
-    assert [memory.find(topic) for topic in topics[:2]] == ["", "byok:b:m"]

@@ -63,12 +63,6 @@ class Asked:
         return "".join(e.text for e in events if isinstance(e, TextDelta))
 
 
-async def test_fim_takes_the_best_dialect(fake: FakeUpstream) -> None:
-    fake.play(infilled("x"))
-    assert await Asked(fake).ask() == "x"
-    assert fake.paths == ["/infill"]
-
-
 async def test_fim_leaves_chat_requests_alone(fake: FakeUpstream) -> None:
     assert await Asked(fake).ask(chat=ChatRequest(CHAT.messages)) == "Hi."
     assert fake.paths == ["chat/completions"]
@@ -91,15 +85,10 @@ async def test_fim_tries_the_next_dialect_when_one_is_missing(
     ("status", "message"),
     [
         pytest.param(501, NO_FIM, id="llama.cpp"),
-        pytest.param(
-            400,
-            "registry.ollama.ai/library/llama3.2 does not support insert",
-            id="ollama",
-        ),
+        (400, "registry.ollama.ai/library/llama3.2 does not support insert"),  # ollama
         pytest.param(400, "suffix is not currently supported", id="vllm"),
         pytest.param(400, "Invalid model: mistral-large-latest", id="mistral"),
         pytest.param(404, "404 page not found", id="a path that is not there"),
-        pytest.param(405, "Method Not Allowed", id="a path for something else"),
     ],
 )
 async def test_fim_recognises_a_missing_dialect_by_the_servers_words(
@@ -132,15 +121,10 @@ async def test_fim_dialect_that_is_gone_is_searched_again(fake: FakeUpstream) ->
     [
         pytest.param(refusal(401), id="the key"),
         pytest.param(refusal(429), id="a rate limit"),
-        pytest.param(refusal(500), id="a fault"),
-        pytest.param(refusal(400, "maximum context length is 10"), id="too long"),
-        pytest.param(refusal(400, "insufficient_quota"), id="no money"),
         pytest.param(Script([]), id="nothing"),
         pytest.param(Script([event({"content": "x"})]), id="cut"),
-        pytest.param(
-            Script([event({"content": "x"}), event({"error": {"code": 400}})]),
-            id="an error after text",
-        ),
+        # an error after text
+        Script([event({"content": "x"}), event({"error": {"code": 400}})]),
     ],
 )
 async def test_fim_passes_on_any_other_failure(
@@ -149,12 +133,6 @@ async def test_fim_passes_on_any_other_failure(
     fake.play(script)
     with pytest.raises(UpstreamError, match="fake: "):
         await Asked(fake).ask()
-    assert fake.paths == ["/infill"]
-
-
-async def test_fim_accepts_an_empty_answer(fake: FakeUpstream) -> None:
-    fake.play(infilled(""))
-    assert await Asked(fake).ask() == ""
     assert fake.paths == ["/infill"]
 
 
@@ -167,14 +145,6 @@ async def test_fim_with_one_configured_dialect_tries_no_other(
     with pytest.raises(UpstreamError, match="fake: no template is known for m"):
         await Asked(fake, FimMode.TEMPLATE).ask()
     assert fake.paths == ["/infill"]
-
-
-async def test_fim_drops_a_refused_field(fake: FakeUpstream) -> None:
-    fake.play(refusal(400, "temperature is unknown"), infilled("x"))
-    asked = Asked(fake, extra_body={"temperature": 1})
-    assert await asked.ask() == "x"
-    assert fake.paths == ["/infill", "/infill"]
-    assert ["temperature" in sent for sent in fake.requests] == [True, False]
 
 
 async def test_fim_reports_a_missing_capability_once(

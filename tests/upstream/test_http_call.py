@@ -1,7 +1,5 @@
 """Calling a server: its key, the deadline for the head, redirects, the breaker."""
 
-import asyncio
-
 import httpx
 import pytest
 
@@ -13,12 +11,10 @@ from byok.upstream.http_call import (
     CircuitBreaker,
     Timeouts,
     hang_up,
-    redirect_error,
 )
 from byok.upstream.transport import Route, Transports
 from tests.fakes.asker import Key
 from tests.fakes.clock import Clock
-from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream, Script, dead_url
 
 
@@ -71,21 +67,6 @@ async def test_http_call_with_content_is_a_post(
     assert len(fake.list_headers) == 1
 
 
-@pytest.mark.parametrize("status", [201, 302, 404, 500])
-async def test_http_call_returns_any_status(
-    fake: FakeUpstream, transports: Transports, status: int
-) -> None:
-    fake.play(Script([], status, {"Location": f"{fake.url}/elsewhere"}))
-    assert await Line(transports, fake.url).call() == status
-    assert fake.paths == ["x"], "no redirect is followed"
-
-
-def test_http_call_redirect_is_an_error() -> None:
-    error = redirect_error(307)
-    assert (error.code, error.upstream_status) == ("upstream_redirect", 307)
-    assert error.hint
-
-
 @pytest.mark.case("F05")
 async def test_http_call_times_out_without_a_response_head(
     fake: FakeUpstream, transports: Transports
@@ -94,13 +75,6 @@ async def test_http_call_times_out_without_a_response_head(
     with pytest.raises(UpstreamUnreachable, match="begin to answer") as caught:
         await Line(transports, fake.url).call("models", None)
     assert caught.value.code == "upstream_timeout"
-
-
-async def test_http_call_may_have_timeouts_of_its_own(
-    fake: FakeUpstream, transports: Transports
-) -> None:
-    fake.models_delay = 0.5
-    assert await Line(transports, fake.url).call("models", None, Timeouts()) == 200
 
 
 async def test_http_call_circuit_breaker_opens_and_lets_a_probe_through(
@@ -154,19 +128,3 @@ async def test_http_call_tries_a_changed_api_key_at_once(
     sent = [headers["Authorization"] for headers in fake.headers]
     assert sent == ["Bearer sk-1", "Bearer sk-2"]
     assert key.forgotten == 1
-
-
-async def test_http_call_does_not_try_the_same_api_key_twice(
-    fake: FakeUpstream, transports: Transports
-) -> None:
-    fake.play(Script([b"{}"], status=401))
-    assert await Line(transports, fake.url).call() == 401
-    assert len(fake.requests) == 1
-
-
-async def test_http_call_disconnects_when_left(
-    fake: FakeUpstream, transports: Transports
-) -> None:
-    fake.play(Script([b"data: x\n\n"], end="hang"))
-    assert await Line(transports, fake.url).call() == 200
-    await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)

@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from byok.core.errors import ContextLengthExceeded, UpstreamEmpty
+from byok.core.errors import ContextLengthExceeded
 from byok.dialects.model_facts import FactSource, ModelFacts
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.dialects.openai_chat.quirks import QUIRKS
@@ -69,12 +69,6 @@ async def test_a_server_without_model_windows_is_not_asked_each_time(
     assert len(server.asked) == 1
 
 
-async def test_others_are_not_asked_for_loaded_models() -> None:
-    transport = Canned(lambda request: pytest.fail("was asked"))
-    upstream = Asker(transport, "http://fake.test/v1", quirks=QUIRKS["openai"]).upstream
-    assert await upstream.known.window("a") == 0
-
-
 async def test_facts_are_those_of_the_list_with_the_window_of_the_loaded_model() -> (
     None
 ):
@@ -114,14 +108,6 @@ def test_what_a_refusal_teaches_counts_more_than_the_list() -> None:
     }
 
 
-def test_an_error_without_a_window_teaches_nothing() -> None:
-    models = known_models()
-    models.learn_from(ContextLengthExceeded("too long"), "m")
-    models.learn_from(UpstreamEmpty("nothing"), "m")
-    models.learn(ModelFacts("m"))
-    assert models.facts("m") == ModelFacts("m")
-
-
 def test_a_refusal_of_a_local_server_is_one_of_the_window_it_has_now() -> None:
     models = known_models(quirks="llamacpp")
     models.learn_from(OVERFLOW, "m")
@@ -142,25 +128,6 @@ def test_facts_are_kept_for_a_minute_so_that_each_request_has_them_at_once() -> 
     assert models.facts("m").window == 2000
     models.set_listed([])
     assert models.facts("m").window == 3000
-
-
-def test_the_models_of_which_something_is_kept_are_limited() -> None:
-    models = known_models()
-    for number in range(3000):
-        models.learn(ModelFacts(f"m{number}", tools=False))
-        models.facts(f"m{number}")
-    assert models.facts("m0").tools is None
-    assert models.facts("m2999").tools is False
-
-
-def test_facts_may_be_assumed_for_a_trial() -> None:
-    transport = Canned(lambda request: httpx.Response(404))
-    known = Asker(transport, "http://fake.test/v1").upstream.known
-    known.set_listed([ModelFacts("m", window=9000, images=True)])
-    known.assume(images=None, tools=True)
-    assert known.facts("m") == ModelFacts("m", window=9000, tools=True)
-    known.assume()
-    assert known.facts("m") == ModelFacts("m", window=9000, images=True)
 
 
 def test_a_name_does_not_prove_what_a_model_cannot_do() -> None:

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from importlib import resources
 
 import orjson
 import pytest
@@ -25,30 +24,12 @@ from byok.upstream.transport import Route, Transports
 from tests.fakes.model_lists import GEM, models_dev
 
 
-def test_the_packed_table_knows_the_models_of_the_vendors() -> None:
-    table = packed_table()
-    assert table is packed_table()
-    assert table.source
-    assert (resources.files("byok.dialects") / "known_models.json").is_file()
-
-
 @pytest.mark.parametrize("content", [b"", b"\xff", b"[]", b'{"vendors": 1}'])
 def test_a_damaged_table_is_reported_and_counts_as_empty(
     content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert load_table(lambda: content) is EMPTY_TABLE
     assert "the table of known models is not used" in caplog.text
-
-
-def test_a_missing_table_counts_as_empty() -> None:
-    def missing() -> bytes:
-        raise FileNotFoundError("no table")
-
-    assert load_table(missing) is EMPTY_TABLE
-
-
-def test_without_an_update_the_table_in_use_is_that_of_the_package() -> None:
-    assert known_table() is packed_table()
 
 
 @pytest.mark.parametrize(("days", "is_used"), [(-1, False), (0, True), (1, True)])

@@ -27,13 +27,6 @@ def test_a_profile_that_was_written_is_found_by_upstream_and_model(file: Path) -
     assert file.stat().st_mode & 0o077 == 0
 
 
-def test_without_a_file_there_are_no_profiles(
-    file: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert Profiles(file).facts("box", "m") == ModelFacts("m")
-    assert caplog.text == ""
-
-
 def test_profiles_that_another_process_wrote_are_read(file: Path) -> None:
     daemon, probe = Profiles(file), Profiles(file)
     assert daemon.models_of("box") == []
@@ -85,13 +78,6 @@ def test_a_damaged_profile_counts_as_none(file: Path, rows: object) -> None:
     assert found.facts("box", "n").window == 8000
 
 
-def test_profiles_do_not_grow_for_ever(file: Path) -> None:
-    found = Profiles(file, most=3)
-    for name in "abcde":
-        found.write("box", name, Profile(FACTS))
-    assert found.models_of("box") == ["c", "d", "e"]
-
-
 SYSTEM, IDS = Remedy("system"), Remedy("ids", "9", "exact")
 
 
@@ -140,17 +126,6 @@ def test_remedies_are_not_written_over_a_damaged_file(file: Path) -> None:
     profiles.close()
     assert file.read_bytes() == b"{"
     assert [remedy for remedy, _ in profiles.remedies("box", "m", "ollama")] == [SYSTEM]
-
-
-@pytest.mark.parametrize(
-    "rows", [7, [7], [["system"]], [["system", "", "", "now"]], {"a": 1}], ids=str
-)
-def test_damaged_remedies_count_as_none(file: Path, rows: object) -> None:
-    file.parent.mkdir()
-    model = {"remedies": {"ollama": rows}}
-    content = {"version": 1, "profiles": {"box": {"m": model}}}
-    file.write_text(json.dumps(content))
-    assert Profiles(file).remedies("box", "m", "ollama") == []
 
 
 def test_remedies_that_cannot_be_written_are_known_all_the_same(

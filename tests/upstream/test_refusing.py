@@ -13,14 +13,6 @@ def test_unconfigured_upstream_hides_an_invalid_name(name: str) -> None:
     assert unconfigured_upstream(name).name == "unknown"
 
 
-async def test_unconfigured_upstream_has_no_models() -> None:
-    assert await unconfigured_upstream("gone").models() == []
-
-
-def test_unconfigured_upstream_takes_what_it_refuses() -> None:
-    assert unconfigured_upstream("gone").serves("messages", "m")
-
-
 @pytest.mark.parametrize(
     ("vendor", "cure"), [("ollama", "ollama pull"), ("vllm", "[upstreams.box]")]
 )

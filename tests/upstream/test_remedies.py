@@ -53,9 +53,6 @@ def asker(fake: FakeUpstream, transports: Transports) -> Asker:
     return Asker(transports, fake.url)
 
 
-NO_TOOLS = refusal(400, "gemma does not support tools")
-
-
 async def test_remedy_for_a_refused_tool_is_reported_once_and_remembered(
     fake: FakeUpstream, asker: Asker
 ) -> None:
@@ -77,26 +74,6 @@ async def test_remedy_that_did_not_help_is_undone(
         await asker.ask(agent("a", "b"))
     await asker.ask(agent("a", "b"))
     assert offered(fake) == [["a", "b"], ["b"], ["a", "b"]]
-
-
-async def test_remedy_for_a_model_without_tools(
-    fake: FakeUpstream, asker: Asker
-) -> None:
-    fake.play(NO_TOOLS, OK)
-    notice, *rest = await asker.ask(agent("a"))
-    assert isinstance(notice, Notice) and "without tools" in notice.text
-    assert not notice.code
-    assert rest == HI
-    assert offered(fake) == [["a"], []]
-    assert asker.upstream.known.facts("m").tools is False
-
-
-async def test_remedy_for_llama_cpp_without_jinja(
-    fake: FakeUpstream, asker: Asker
-) -> None:
-    fake.play(refusal(500, "tools param requires --jinja flag"), OK)
-    notice, *_ = await asker.ask(agent("a"))
-    assert isinstance(notice, Notice) and "Start llama-server" in notice.text
 
 
 async def test_remedy_for_a_text_model_that_gets_an_image(
@@ -205,17 +182,6 @@ async def test_another_dialect_has_remedies_of_its_own(
         assert HI[0] in await two.ask(warm)
     options = [request.get("options", {}) for request in other.requests]
     assert options == [{"temperature": 0.5}, {}, {}]
-
-
-async def test_another_dialect_that_fails_too_is_not_remembered(
-    fake: FakeUpstream, other: TrialServer, two: Asker
-) -> None:
-    other.key = "another"
-    fake.play(refusal(404, RESPONSES))
-    for _ in range(2):
-        with pytest.raises(UpstreamRefused, match="Who are you"):
-            await two.ask()
-    assert len(fake.requests) == 2
 
 
 async def test_an_upstream_of_one_dialect_is_refused_as_before(

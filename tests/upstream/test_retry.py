@@ -15,7 +15,7 @@ from byok.core.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from byok.upstream.retry import Patience, passes, patience_of, rest_of_key
+from byok.upstream.retry import Patience, patience_of, rest_of_key
 
 MANY = 9  # of the tries of a test: as often as the patience allows
 
@@ -71,26 +71,19 @@ def refused(
         pytest.param(refused(429, retryable=False), 0, id="429 for want of money"),
         pytest.param(refused(500), 1, id="500 once"),
         pytest.param(refused(502), MANY, id="502"),
-        pytest.param(refused(503), MANY, id="503"),
-        pytest.param(refused(504), MANY, id="504"),
         pytest.param(refused(529), MANY, id="529"),
         pytest.param(refused(501), 0, id="501"),
         pytest.param(refused(400, retryable=False), 0, id="400"),
-        pytest.param(refused(401, retryable=False), 0, id="401"),
-        pytest.param(refused(408), 0, id="408"),
         pytest.param(refused(520), MANY, id="520"),
         pytest.param(refused(0), 1, id="an error inside a stream"),
         pytest.param(refused(0, retryable=False), 0, id="a bad request in a stream"),
-        pytest.param(
-            refused(0, kind=RefusalKind.OVERLOADED), MANY, id="overload in it"
-        ),
+        (refused(0, kind=RefusalKind.OVERLOADED), MANY),  # overload in it
         pytest.param(refused(0, kind=RefusalKind.RATE_LIMIT), MANY, id="a limit in it"),
         pytest.param(refused(400, kind=RefusalKind.LOADING), MANY, id="a model loads"),
         pytest.param(refused(400, kind=RefusalKind.TOOL_FAILED), 1, id="a bad call"),
         pytest.param(UpstreamGarbled("No.", retryable=True), 1, id="a cut answer"),
         pytest.param(UpstreamEmpty("No.", retryable=True), 1, id="an empty answer"),
         pytest.param(UpstreamGarbled("No."), 0, id="no answer of a model"),
-        pytest.param(UpstreamError("No.", retryable=True), 0, id="anything else"),
     ],
 )
 @pytest.mark.case("F09")
@@ -164,15 +157,3 @@ def test_few_notices_cover_a_long_wait() -> None:
     assert "5 min" in waiter.patience.explain(refused(503), waiter.now).hint
     broken = refused(500)
     assert waiter.patience.explain(broken, waiter.now) is broken
-
-
-def test_a_notice_names_the_time_that_the_upstream_asks_for() -> None:
-    for asked, told in ((35.0, ["groq: it answered 429, waiting 35 s."]), (2.0, [])):
-        waiter = Waiter()
-        waiter.waits(refused(429, asked), 1)
-        assert waiter.notices == told
-
-
-def test_load_and_limits_pass_and_other_failures_do_not() -> None:
-    assert passes(refused(429))
-    assert not any(map(passes, (refused(400), UpstreamTimeout("No."), ValueError())))

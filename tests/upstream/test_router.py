@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from byok.core.chat import ChatRequest
-from byok.core.errors import MODEL_NOT_FOUND, BadRequest, UpstreamUnreachable
+from byok.core.errors import MODEL_NOT_FOUND, BadRequest
 from byok.core.model_ids import ListedModel
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination
@@ -52,21 +52,11 @@ class House:
         pytest.param("byok:two:m2", ("two", "m2"), id="listed"),
         pytest.param("byok:two:never-heard", ("two", "never-heard"), id="not listed"),
         pytest.param("byok:two:qwen:7b/x", ("two", "qwen:7b/x"), id="with a colon"),
-        pytest.param("byok:two:" + "m" * 504, ("one", "top"), id="too long"),
         pytest.param("byok:two:m ü", ("two", "m ü"), id="verbatim"),
-        pytest.param("", ("one", "top"), id="empty"),
         pytest.param("claude-sonnet-4", ("one", "top"), id="no prefix"),
         pytest.param("m2", ("one", "top"), id="a bare name, though listed"),
         pytest.param("byok:three:m1", ("three", "m1"), id="unknown upstream"),
-        pytest.param("byok:two:", ("one", "top"), id="no model"),
-        pytest.param("byok:two", ("one", "top"), id="no second colon"),
-        pytest.param("BYOK:two:m2", ("one", "top"), id="another prefix"),
         pytest.param("byok:two:a\r\nX: y", ("one", "top"), id="control characters"),
-        pytest.param("byok:two:\x00", ("one", "top"), id="NUL"),
-        pytest.param("byok:two:" + "m" * 504, ("one", "top"), id="513 characters"),
-        pytest.param(
-            "byok:two:" + "m" * 503, ("two", "m" * 503), id="just 512 characters"
-        ),
         pytest.param("http://evil/x", ("one", "top"), id="an address"),
     ],
 )
@@ -148,26 +138,11 @@ async def test_router_finds_the_default_model(
     assert house.router.default() == ListedModel(*expected)
 
 
-async def test_router_default_is_the_first_listed_model(tmp_path: Path) -> None:
-    house = House(tmp_path)
-    house.catalog.refresh()
-    await house.catalog.settle(5)
-    assert house.router.default() == ListedModel("one", "m1")
-
-
 async def test_router_resolves_a_placeholder_model(tmp_path: Path) -> None:
     house = House(tmp_path)
     assert await house.choose("") == ("one", "m1")
     assert await house.choose(f"byok:one:{PLACEHOLDER}") == ("one", "m1")
     assert house.first.asked == 1
-
-
-async def test_router_keeps_a_placeholder_without_a_model_list(
-    tmp_path: Path,
-) -> None:
-    house = House(tmp_path)
-    house.first.failure = UpstreamUnreachable("No.")
-    assert await house.choose("") == ("one", PLACEHOLDER)
 
 
 async def test_router_invents_no_model_for_a_server_that_has_none(
@@ -180,27 +155,6 @@ async def test_router_invents_no_model_for_a_server_that_has_none(
     house.first.listed = ["pulled"]
     house.catalog.refresh(anew=True)
     assert await house.choose("") == ("one", "pulled")
-
-
-async def test_router_accepts_a_model_with_a_placeholders_name(tmp_path: Path) -> None:
-    house = House(tmp_path)
-    house.first.listed = ["other", PLACEHOLDER]
-    house.catalog.refresh()
-    await house.catalog.settle(5)
-    assert await house.choose(f"byok:one:{PLACEHOLDER}") == ("one", PLACEHOLDER)
-
-
-async def test_router_reports_an_unknown_model_id_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    house = House(tmp_path, model="top")
-    with caplog.at_level(logging.INFO, "byok"):
-        for model_id in ("gone\n1", "gone\n1", "other", "", "byok:two:m2"):
-            await house.choose(model_id)
-    told = [record.getMessage() for record in caplog.records]
-    assert len(told) == 2
-    assert "gone" in told[0]
-    assert "\n" not in told[0]
 
 
 async def test_router_waits_for_model_lists_to_place_a_bare_default(

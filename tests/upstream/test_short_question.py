@@ -8,12 +8,11 @@ import pytest
 from byok.core.chat import ChatRequest, Role, TextPart
 from byok.core.errors import (
     ByokError,
-    ConfigError,
     UpstreamEmpty,
     UpstreamRefused,
     UpstreamTimeout,
 )
-from byok.core.events import StreamEvent, TextDelta, ThinkingDelta, Usage
+from byok.core.events import StreamEvent, TextDelta, ThinkingDelta
 from byok.core.record import RequestRecord, begin_record
 from byok.upstream.base import Destination, Plan
 from byok.upstream.short_question import ShortQuestion
@@ -74,29 +73,6 @@ async def test_short_question_ends_in_time_and_closes_the_stream() -> None:
         await question(box)("i", "t", seconds=0.01, longest=7)
     assert box.closed == 1
     assert (record.own_usage, record.uncounted) == (None, [("box", "tiny")])
-
-
-async def test_short_question_is_noted_in_the_record_of_its_request() -> None:
-    async def two_questions() -> RequestRecord:
-        record = begin_record(RequestRecord())
-        for _ in range(2):
-            await question(Scripted(lambda chat: said("1", 700)))(
-                "i", "t", seconds=9, longest=7
-            )
-        return record
-
-    record = await asyncio.ensure_future(two_questions())
-    assert record.model_id == "byok:box:tiny"
-    assert record.own_usage == {("box", "tiny"): Usage(1400, 4)}
-    assert (record.usage, record.uncounted) == (None, [])
-
-
-async def test_short_question_passes_on_that_nobody_may_be_asked() -> None:
-    async def find() -> Destination:
-        raise ConfigError("No chat goes there.")
-
-    with pytest.raises(ConfigError):
-        await ShortQuestion(find)("i", "t", seconds=9, longest=7)
 
 
 def _refuse(chat: ChatRequest) -> Answer:

@@ -109,17 +109,6 @@ async def test_summary_model_with_a_smaller_window_gets_less() -> None:
     assert sizes[1] <= 2 * 4_096
 
 
-async def test_summary_without_window_numbers_is_halved_and_given_up() -> None:
-    def answer(chat: ChatRequest) -> Answer:
-        raise too_long()
-
-    bench = Bench(answer)
-    assert "The user said" in await bench.ask(room=20_000, steps=100)
-    sizes = [len(words(chat)) for chat in bench.own.chats]
-    assert len(sizes) == 3
-    assert sizes[2] < sizes[1] < sizes[0]
-
-
 def refused(chat: ChatRequest) -> Answer:
     raise UpstreamRefused("Sorry, Port it.", upstream_status=400)
 
@@ -159,18 +148,6 @@ async def test_summary_model_is_not_asked_again_soon_after_a_failure(
     assert await bench.ask(steps=7) == "Back.", "a list is no summary to be kept"
     bench.own.answer = refused
     assert await bench.ask(steps=7) == "Back."
-
-
-async def test_summary_failure_of_one_model_does_not_affect_others(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    bench = Bench(refused)
-    await bench.ask()
-    bench.own.answer = lambda chat: said("By another.")
-    other = Destination(bench.own, "other")
-    assert await bench.make(other, DROPPED, ROOM, LONGEST) == "By another."
-    [record] = caplog.records
-    assert f"not asking byok:{bench.own.name}:large" in record.getMessage()
 
 
 async def test_summary_that_takes_too_long_is_cancelled() -> None:

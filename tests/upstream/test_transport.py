@@ -21,12 +21,6 @@ async def get(transports: Transports, route: Route, url: str) -> httpx.Response:
     return response
 
 
-async def test_a_route_keeps_its_transport(transports: Transports) -> None:
-    plain = transports.by(Route())
-    assert transports.by(Route()) is plain
-    assert transports.by(Route(proxy="http://127.0.0.1:1")) is not plain
-
-
 async def test_closing_transports_closes_every_connection(fake: FakeUpstream) -> None:
     transports = Transports()
     await get(transports, Route(), f"{fake.url}/models")
@@ -66,14 +60,6 @@ async def test_proxies_of_the_environment_are_ignored(
     assert response.status_code == 200
 
 
-async def test_an_explicit_proxy_is_used(
-    fake: FakeUpstream, transports: Transports
-) -> None:
-    route = Route(proxy=dead_url().removesuffix("/v1"))
-    with pytest.raises(httpx.HTTPError):
-        await get(transports, route, f"{fake.url}/models")
-
-
 @pytest.mark.case("B62")
 async def test_a_redirect_is_not_followed_and_a_cookie_not_kept(
     fake: FakeUpstream, transports: Transports
@@ -87,19 +73,6 @@ async def test_a_redirect_is_not_followed_and_a_cookie_not_kept(
         assert response.status_code == 302
     assert "Cookie" not in fake.headers[1]
     assert fake.list_headers == []
-
-
-async def test_an_aborted_body_fails_its_reader(
-    fake: FakeUpstream, transports: Transports
-) -> None:
-    fake.play(Script([b"first"], end="hang"))
-    request = httpx.Request("POST", f"{fake.url}/chat/completions", json={})
-    response = await transports.by(Route()).handle_async_request(request)
-    body = body_of(response)
-    assert await body.read() == b"first"
-    body.abort()
-    with pytest.raises(aiohttp.ClientConnectionError):
-        await body.read()
 
 
 async def test_an_aborted_body_leaves_nothing_in_the_library(

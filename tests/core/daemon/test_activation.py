@@ -158,8 +158,3 @@ def test_variables_for_another_process_are_dropped(
     environ = {"LISTEN_PID": of_another(), "LISTEN_FDS": "2", "PATH": "/bin"}
     assert take_activation(environ).sockets == ()
     assert environ == {"PATH": "/bin"}
-
-
-def test_without_a_service_manager_nothing_is_given_or_passed_on() -> None:
-    activation = take_activation({})
-    assert (activation.sockets, activation.variables) == ((), {})

@@ -50,17 +50,6 @@ async def test_challenge_is_answered_at_both_loopback_addresses() -> None:
         assert not await asyncio.to_thread(verify_daemon, own, "guess", "::1")
 
 
-async def test_challenge_covers_every_part_of_the_answer() -> None:
-    whole = compute_proof("token", NONCE, 1, "a")
-    others = [
-        compute_proof("other", NONCE, 1, "a"),
-        compute_proof("token", NONCE + "0", 1, "a"),
-        compute_proof("token", NONCE, 2, "a"),
-        compute_proof("token", NONCE, 1, "b"),
-    ]
-    assert len({whole, *others}) == 5
-
-
 @pytest.mark.case("B108")
 async def test_challenge_with_another_token_or_instance_fails() -> None:
     async with running(upstream="demo") as editor:
@@ -94,14 +83,6 @@ def squatter() -> Iterator[socket.socket]:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
         yield listening
-
-
-@pytest.mark.case("B108")
-def test_challenge_fails_at_a_closed_port() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    assert not verify_daemon(Instance(1, port, "a", 0.0), "token")
 
 
 @pytest.mark.case("B108")

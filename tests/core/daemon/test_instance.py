@@ -49,10 +49,6 @@ def holder(paths: Paths) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def test_instance_is_absent_in_a_fresh_home(paths: Paths) -> None:
-    assert find_instance(paths) is None
-
-
 def test_instance_lock_error_describes_the_running_daemon(
     paths: Paths, holder: subprocess.Popen[str]
 ) -> None:
@@ -103,14 +99,6 @@ def test_instance_start_removes_old_temporary_files_of_killed_commands(
         assert [file.exists() for file in (*old, busy)] == [False, False, True]
 
 
-def test_instance_facts_of_another_process_are_not_removed(paths: Paths) -> None:
-    paths.daemon.parent.mkdir(parents=True)
-    paths.daemon.write_bytes(b"somebody else's")
-    with only_instance(paths):
-        pass
-    assert paths.daemon.read_bytes() == b"somebody else's"
-
-
 @pytest.mark.parametrize("facts", [b"", b"{", b"[]", b'{"pid": 1}', b"\xff"])
 def test_instance_facts_that_are_damaged_only_shorten_the_message(
     paths: Paths, holder: subprocess.Popen[str], facts: bytes
@@ -122,9 +110,3 @@ def test_instance_facts_that_are_damaged_only_shorten_the_message(
         only_instance(paths),
     ):
         pass
-
-
-def test_instance_lock_is_private(paths: Paths) -> None:
-    with only_instance(paths):
-        assert paths.lock.stat().st_mode & 0o777 == 0o600
-        assert paths.state_dir.stat().st_mode & 0o777 == 0o700

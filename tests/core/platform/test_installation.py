@@ -12,13 +12,10 @@ from byok.cli import app
 from byok.core.platform.installation import (
     Installation,
     Installer,
-    find_installation,
-    list_extras,
     make_pasteable,
 )
 
 AWAY = Path("/home/me/my tools")
-CLONE = "file:///home/me/byok"
 PYTHON = sys.executable
 ROOT = Path(__file__).parents[3]
 
@@ -45,21 +42,6 @@ def test_every_command_is_written_as_it_is_run_here() -> None:
 )
 def test_what_is_no_command_stays_as_it_is(text: str) -> None:
     assert make_pasteable(text, "/opt/x/byok") == text
-
-
-def test_no_package_is_named_that_did_not_come_from_a_registry() -> None:
-    """Whoever registered the name could run code where such a line is pasted."""
-    wrong = []
-    for installer in Installer:
-        one = installed(
-            installer, "/home/me/byok" if installer == "checkout" else CLONE
-        )
-        lines = [*one.upgrade_commands(), *one.extra_commands("otel")]
-        for words in lines:
-            named = [word for word in words if "byokd" in word]
-            if any("@ file://" not in word for word in named):
-                wrong.append(words)
-    assert wrong == []
 
 
 @pytest.mark.parametrize(
@@ -95,18 +77,6 @@ def test_each_installer_has_its_own_commands(
     assert one.upgrade_commands() == upgrade
     assert one.extra_commands("otel") == extra
     assert one.removal_commands() == remove
-
-
-def test_a_clone_is_never_removed() -> None:
-    assert installed(Installer.CHECKOUT, "/home/me/byok").removal_commands() == []
-
-
-def test_the_program_that_is_named_exists() -> None:
-    """Tests run in a clone."""
-    one = find_installation()
-    assert one.installer is Installer.CHECKOUT
-    assert one.program() == "byok" or Path(one.program().strip("'")).is_file()
-    assert {"otel", "qdrant"} <= {*list_extras()}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a script for sh")

@@ -7,11 +7,6 @@ from byok.core.prompts.own_files import check_name, read_prompt
 from byok.core.prompts.template import Template
 
 
-@pytest.mark.parametrize("name", ["agent", "agent.small", "chat.short", "commit"])
-def test_names_of_prompts_are_known(name: str) -> None:
-    assert check_name(name) is None
-
-
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -59,12 +54,6 @@ def test_a_wrong_prompt_is_told_with_its_line_and_a_cure(
     problems = read_prompt(name, text)
     assert isinstance(problems, list)
     assert [str(problem)[: len(said)] for problem in problems] == [said]
-
-
-def test_every_wrong_name_of_a_text_is_told() -> None:
-    problems = read_prompt("chat.small", "{{a}}\n{{b}}\n{{#c}}{{/}}")
-    assert isinstance(problems, list)
-    assert [problem.line for problem in problems] == [1, 2, 3]
 
 
 def test_every_prompt_may_add_to_the_shipped_one() -> None:

@@ -17,18 +17,6 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def test_without_a_folder_the_shipped_prompts_are_used(tmp_path: Path) -> None:
-    assert load_prompts(tmp_path / "none").version == shipped_prompts().version
-
-
-def test_a_file_takes_the_place_of_the_shipped_text(folder: Path) -> None:
-    (folder / "title.md").write_text("Name it.")
-    found = load_prompts(folder)
-    assert found.render("title").text == "Name it."
-    assert found.render("commit") == shipped_prompts().render("commit")
-    assert found.version != shipped_prompts().version
-
-
 def test_a_file_may_add_to_the_shipped_text(folder: Path) -> None:
     (folder / "agent.md").write_text(
         "{{shipped}}\n\nUse `make`{{#tool:view}} now{{/}}."

@@ -57,15 +57,6 @@ def test_a_conversation_keeps_what_suited_its_first_turn() -> None:
     assert memory.recall("c", "another", known.pop) == ModelFit(("reasoning",), 9000)
 
 
-def test_the_memory_of_conversations_is_limited() -> None:
-    memory = FitMemory()
-    for number in range(1001):
-        memory.recall(str(number), "m", ModelFit)
-    later = ModelFit(("gpt",))
-    assert memory.recall("1", "m", lambda: later) == ModelFit()
-    assert memory.recall("0", "m", lambda: later) == later
-
-
 @pytest.mark.parametrize(
     ("conversation", "model"), [("", "m"), ("c" * 1000, "m"), ("c", "m" * 1000)]
 )

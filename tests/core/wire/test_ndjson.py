@@ -40,11 +40,8 @@ def test_ndjson_object_is_one_line_and_reads_back_equal(value: dict[str, Any]) -
         pytest.param({}, b"{}\n", id="nothing"),
         pytest.param({"a": "é"}, '{"a":"é"}\n'.encode(), id="UTF-8 stays"),
         pytest.param({"a": "\r\n"}, b'{"a":"\\r\\n"}\n', id="CR and LF"),
-        pytest.param(
-            {"\u2028": "x\u2029y\u0085"},
-            b'{"\\u2028":"x\\u2029y\\u0085"}\n',
-            id="what Python takes for a line end",
-        ),
+        # what Python takes for a line end
+        ({"\u2028": "x\u2029y\u0085"}, b'{"\\u2028":"x\\u2029y\\u0085"}\n'),
         pytest.param(
             {"a": "x\ud83d", "b": ["\ude00"]},
             '{"a":"x\ufffd","b":["\ufffd"]}\n'.encode(),
@@ -59,9 +56,3 @@ def test_ndjson_object_is_one_line_and_reads_back_equal(value: dict[str, Any]) -
 )
 def test_ndjson_line_of_a_value(value: dict[str, Any], line: bytes) -> None:
     assert encode_line(value) == line
-
-
-@given(st.text(st.characters(codec=None) | st.characters(categories=["Cs"])))
-def test_ndjson_refuses_no_text(text: str) -> None:
-    back = json.loads(encode_line({"text": text}))["text"]
-    assert back == text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

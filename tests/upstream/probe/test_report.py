@@ -42,19 +42,6 @@ def test_a_report_may_be_any_json(value: Any, case: Any) -> None:
             assert result.requests >= 0
 
 
-def test_a_damaged_report_keeps_what_is_valid() -> None:
-    case = {"case": "a", "outcome": "yes", "requests": -1, "seconds": "x", "detail": 5}
-    assert read_results({"cases": [case, {"case": 1}, {"case": "b"}]}) == [
-        ProbeResult("a", ProbeOutcome.YES)
-    ]
-    assert read_results({}) == []
-
-
-def test_all_cases_together_show_the_facts() -> None:
-    tool = ProbeResult("tool", ProbeOutcome.YES, facts={"tools": True})
-    assert facts_of("m", [SEEN, NO, tool]) == ModelFacts("m", images=True, tools=True)
-
-
 @pytest.mark.parametrize(
     ("source", "dialect"),
     [(FactSource.REFUSAL, "openai_responses"), (FactSource.FAMILY, "")],

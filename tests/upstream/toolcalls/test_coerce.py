@@ -25,10 +25,8 @@ SAME: Any = object()
         ("integer", 5.5, SAME),
         ("integer", 1e16, SAME),
         ("integer", "5.0", SAME),
-        ("integer", "5 files", SAME),
         ("integer", "007", SAME),
         ("integer", "0x1F", SAME),
-        ("integer", "", SAME),
         ("integer", True, SAME),
         ("integer", None, SAME),
         ("number", "5", 5),
@@ -41,29 +39,23 @@ SAME: Any = object()
         ("boolean", "False", False),
         ("boolean", "yes", SAME),
         ("boolean", 1, SAME),
-        ("boolean", "1", SAME),
         ("string", 5, "5"),
         ("string", 5.5, SAME),
-        ("string", True, SAME),
-        ("string", None, SAME),
         ("string", ["a"], SAME),
         ("string", {"a": 1}, SAME),
         ("array", '["a", 1]', ["a", 1]),
         ("array", "['a']", SAME),
         ("array", '{"a": 1}', SAME),
         ("array", "a, b", SAME),
-        ("array", "a", SAME),
         ("object", '{"a": 1}', {"a": 1}),
         ("object", '{"a": 1', SAME),
         ("object", "[1]", SAME),
         ("null", "null", SAME),
-        ("null", "", SAME),
         ("nonsense", "5", SAME),
         (None, "5", SAME),
         (["integer", "null"], "5", 5),
         (["null", "integer"], "5", 5),
         (["integer", "string"], "5", SAME),
-        (["integer", "boolean"], "true", True),
         (["integer", "number"], "5", SAME),
         ([], "5", SAME),
         ([{"type": "integer"}], "5", SAME),
@@ -81,13 +73,6 @@ def test_an_argument_is_coerced_to_its_type(kind: Any, value: Any, wanted: Any) 
     ("schema", "value", "result", "rules"),
     [
         pytest.param(
-            {"properties": {"a": {"properties": {"b": {"type": "integer"}}}}},
-            {"a": {"b": "5", "c": "5"}},
-            {"a": {"b": 5, "c": "5"}},
-            ["a.b: type made integer"],
-            id="inside an object",
-        ),
-        pytest.param(
             {"properties": {"a": {"items": {"type": "boolean"}}}},
             {"a": ["true", False, "no"]},
             {"a": [True, False, "no"]},
@@ -102,20 +87,6 @@ def test_an_argument_is_coerced_to_its_type(kind: Any, value: Any, wanted: Any) 
             id="inside what was a string",
         ),
         pytest.param(
-            {"properties": {"a": {"type": ["null", "integer"]}}},
-            {"a": "5"},
-            {"a": 5},
-            ["a: type made integer"],
-            id="the rule names the type that was taken",
-        ),
-        pytest.param(
-            {"properties": {"a": {"type": "integer", "enum": [1, 2]}}},
-            {"a": "2"},
-            {"a": 2},
-            ["a: type made integer"],
-            id="a choice",
-        ),
-        pytest.param(
             {"properties": {"a": {"type": "integer", "enum": [1, 2]}}},
             {"a": "3"},
             {"a": "3"},
@@ -123,9 +94,7 @@ def test_an_argument_is_coerced_to_its_type(kind: Any, value: Any, wanted: Any) 
             id="no choice of the enum",
         ),
         pytest.param({"properties": 5}, {"a": "5"}, {"a": "5"}, [], id="no properties"),
-        pytest.param(
-            {"properties": {"a": True}}, {"a": "5"}, {"a": "5"}, [], id="no schema"
-        ),
+        ({"properties": {"a": True}}, {"a": "5"}, {"a": "5"}, []),  # no schema
         pytest.param(
             {"properties": {"a": {"$ref": "#"}}},
             {"a": {"a": "5"}},
@@ -166,14 +135,8 @@ FIELDS: Json = {
     ("value", "invent", "added"),
     [
         pytest.param({}, False, {"declared": "d"}, id="only defaults"),
-        pytest.param(
-            {}, True, {"declared": "d", "plain": "", "list": []}, id="inventing"
-        ),
-        pytest.param({"declared": None}, False, {}, id="null is present"),
-        pytest.param({"declared": ""}, False, {}, id="empty is present"),
-        pytest.param(
-            {"plain": "x", "list": 1, "z": 2}, True, {"declared": "d"}, id="the rest"
-        ),
+        ({}, True, {"declared": "d", "plain": "", "list": []}),  # inventing
+        ({"plain": "x", "list": 1, "z": 2}, True, {"declared": "d"}),  # the rest
     ],
 )
 def test_coercion_adds_missing_defaults(
@@ -182,16 +145,6 @@ def test_coercion_adds_missing_defaults(
     rules: list[str] = []
     assert fill_missing(value, FIELDS, rules, invent=invent) == {**value, **added}
     assert len(rules) == len(added)
-
-
-def test_a_default_is_copied() -> None:
-    schema = {"properties": {"a": {"default": [1]}}, "required": ["a"]}
-    fill_missing({}, schema, [])["a"].append(2)
-    assert fill_missing({}, schema, []) == {"a": [1]}
-
-
-def test_an_optional_default_is_not_added() -> None:
-    assert fill_missing({}, {"properties": {"a": {"default": 1}}}, []) == {}
 
 
 @pytest.mark.parametrize("required", [None, "path", 5, {"path": True}, [], [5, None]])

@@ -49,19 +49,6 @@ def test_correction_returns_the_tool_call_without_arguments_and_its_error() -> N
     assert (chat.tools, chat.own_words) == (CHAT.tools, CHAT.own_words)
 
 
-def test_correction_answers_each_broken_tool_call_after_the_thinking() -> None:
-    second = BrokenCall(ToolCall("c2", "grep", "[1]", SIGNED), "no object", 0)
-    chat = correction_request(CHAT, [ThinkingPart("Hm.")], [BROKEN, second])
-    assert chat is not None
-    assert chat.messages[1].parts == (
-        ThinkingPart("Hm."),
-        ToolCall("c1", "grep", "{}"),
-        ToolCall("c2", "grep", "{}", SIGNED),
-    )
-    results = [p for m in chat.messages[2:] for p in m.parts]
-    assert [r.call_id for r in results if isinstance(r, ToolResult)] == ["c1", "c2"]
-
-
 def test_correction_quotes_only_the_position_in_long_arguments() -> None:
     raw = json.dumps({"content": "x" * 5000})[:-1] + r", \d" + "y" * 5000
     broken = BrokenCall(ToolCall("c", "grep", raw), "no", raw.index("\\"))
@@ -77,25 +64,17 @@ def test_correction_quotes_only_the_position_in_long_arguments() -> None:
 @pytest.mark.parametrize(
     ("pieces", "parts"),
     [
-        pytest.param([], [], id="nothing"),
         pytest.param(
             [ThinkingDelta("H"), ThinkingDelta("m."), "I ", "look."],
             [ThinkingPart("Hm."), TextPart("I look.")],
             id="joined",
         ),
         pytest.param(
-            ["One.", ThinkingDelta("Hm."), "Two."],
-            [TextPart("One."), ThinkingPart("Hm."), TextPart("Two.")],
-            id="in their order",
-        ),
-        pytest.param(
             [ThinkingDelta("a"), ThinkingDelta("", SIGNED), ThinkingDelta("b")],
             [ThinkingPart("a", SIGNED), ThinkingPart("b")],
             id="provider data ends a block",
         ),
-        pytest.param(
-            [ThinkingDelta("", SIGNED)], [ThinkingPart("", SIGNED)], id="encrypted"
-        ),
+        ([ThinkingDelta("", SIGNED)], [ThinkingPart("", SIGNED)]),  # encrypted
         pytest.param([" \n", ThinkingDelta("")], [], id="blank"),
     ],
 )

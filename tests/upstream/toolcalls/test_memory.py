@@ -46,21 +46,13 @@ def test_a_memory_content_is_all_of_it_and_when_to_use_it(name: str) -> None:
     assert "when" in when.lower()
 
 
-@pytest.mark.parametrize("name", ["context", "scenario"])
-def test_a_memory_context_holds_the_users_words(name: str) -> None:
-    assert FLAT[:80] in memory_supply(SAID)({}, requiring(name))[name]
-
-
 @pytest.mark.parametrize(
     ("arguments", "schema"),
     [
         pytest.param({}, requiring("path", "file_content", "Title"), id="other names"),
         pytest.param({"title": "x"}, requiring("title"), id="present"),
-        pytest.param(
-            {"title": None},
-            requiring("title", title=["string", "null"]),
-            id="null where the schema allows it",
-        ),
+        # null where the schema allows it
+        ({"title": None}, requiring("title", title=["string", "null"])),
         pytest.param({}, {**requiring("title"), "required": []}, id="not required"),
         pytest.param({}, requiring("text", text="array"), id="no text field"),
         pytest.param({}, requiring("text", text=["object", "null"]), id="no text type"),
@@ -70,21 +62,6 @@ def test_other_tools_get_no_memory_fields(
     arguments: dict[str, Any], schema: Json
 ) -> None:
     assert memory_supply(SAID)(arguments, schema) == {}
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        pytest.param(requiring("title", title=["string", "null"]), id="of two types"),
-        pytest.param({"required": ["title"]}, id="undeclared"),
-        pytest.param(
-            {"properties": {"title": {}}, "required": ["title"]}, id="untyped"
-        ),
-        pytest.param({"properties": [], "required": ["title"]}, id="odd properties"),
-    ],
-)
-def test_a_memory_field_that_may_be_text_is_supplied(schema: Json) -> None:
-    assert memory_supply("Hi")({}, schema) == {"title": "Hi"}
 
 
 def test_a_memory_field_without_a_usable_text_is_supplied() -> None:
@@ -131,7 +108,3 @@ def test_memory_sentences_are_in_the_language_of_the_user() -> None:
         if not re.search(f"[{script}]", added) or re.search("[A-Za-z]", added):
             wrong.append(repr(filled))
     assert not wrong
-
-
-def test_an_empty_message_supplies_no_memory() -> None:
-    assert memory_supply(" \n")({}, requiring("title", "content")) == {}

@@ -22,9 +22,7 @@ from byok.core.chat import (
 from byok.core.events import StreamEvent, TextDelta, ThinkingDelta, ToolCallPlace
 from byok.upstream.toolcalls.provider_data import (
     LONGEST_ENTRY,
-    CallData,
     CallDataCollector,
-    has_calls,
     keys_of,
     read_call_data,
     restore_call_data,
@@ -101,18 +99,6 @@ def test_what_a_client_reordered_comes_back_in_its_order(parts: list[Part]) -> N
     assert found == [THOUGHT, SIGNED, SECOND, OTHER]
 
 
-def test_a_call_of_which_nothing_is_known_comes_last() -> None:
-    kept = collect(*thinking(THOUGHT), CALL)
-    unknown = ToolCall("c0", "read", "{}")
-    assert restore(chat(unknown, CALL), kept) == (THOUGHT, CALL, unknown)
-
-
-def test_reasoning_behind_the_last_call_stays_there() -> None:
-    kept = collect(*thinking(THOUGHT), ToolCallPlace("c1"), *thinking(SECOND), CALL)
-    assert restore(chat(THOUGHT, CALL, SECOND), kept) == (THOUGHT, CALL, SECOND)
-    assert restore(chat(CALL, SECOND), kept) == (THOUGHT, CALL, SECOND)
-
-
 @pytest.mark.parametrize(
     "asked",
     [
@@ -157,10 +143,6 @@ def test_a_conversation_without_an_id_is_what_was_said_before() -> None:
         assert part.provider_data == data
 
 
-def test_calls_without_any_data_are_not_kept() -> None:
-    assert collect(ThinkingDelta("Hm."), CALL, TextDelta("x")) == {}
-
-
 def test_an_entry_that_is_too_long_is_not_kept() -> None:
     huge = ProviderData(HERE, {"signature": "s" * LONGEST_ENTRY})
     assert collect(replace(CALL, provider_data=huge)) == {}
@@ -181,14 +163,3 @@ def test_an_entry_that_is_too_long_is_not_kept() -> None:
 )  # fmt: skip
 def test_a_damaged_entry_is_none(raw: bytes) -> None:
     assert read_call_data(raw) is None
-
-
-def test_an_entry_survives_writing_and_reading() -> None:
-    data = CallData(3, (THOUGHT, SECOND), SIGNED.provider_data)
-    assert read_call_data(data.write()) == data
-
-
-def test_calls_are_found_anywhere_in_a_conversation() -> None:
-    assert has_calls(chat(TextPart("x"), CALL))
-    assert not has_calls(chat(TextPart("x")))
-    assert len(keys_of(chat(CALL, OTHER), HERE)) == 2

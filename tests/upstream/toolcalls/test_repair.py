@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from byok.core.chat import Json, RepairMode
 from byok.upstream.toolcalls.repair import Unrepairable, repair_arguments
-from tests.fakes.lossless import lossless
 from tests.fakes.schemas import OBJECTS, SCHEMAS
 from tools.fuzz.toolcalls import check_repair
 
@@ -40,11 +39,9 @@ VIEW: Json = {
     "raw",
     [
         pytest.param("{}", id="nothing in it"),
-        pytest.param('{"path": "a.py"}', id="plain"),
         pytest.param('\n { "path" : "\\u0061" , "n":1.0e2 } \t', id="odd spelling"),
         pytest.param('{"a": 1, "a": 2}', id="duplicate keys"),
         pytest.param('{"a": "```\\n{}\\n```"}', id="a fence inside a string"),
-        pytest.param('{"a": "\\ud83d"}', id="half an emoji"),
         pytest.param('{"a": 123456789012345678901234567890}', id="a long integer"),
         pytest.param('{"a": "None", "b": "it\'s, }"}', id="words that need no repair"),
         pytest.param('{"a": 1e400, "b": [-1E+999]}', id="a number no float holds"),
@@ -62,34 +59,17 @@ def test_repair_keeps_valid_arguments_as_the_model_wrote_them(
     ("raw", "repaired", "rules"),
     [
         pytest.param("", "{}", [EMPTY], id="nothing"),
-        pytest.param(" \n", "{}", [EMPTY], id="blanks"),
         pytest.param('""', "{}", [DOUBLE, EMPTY], id="an empty string"),
         pytest.param("null", "{}", ["null arguments"], id="null"),
         pytest.param('"null"', "{}", [DOUBLE, "null arguments"], id="null as a string"),
-        pytest.param(
-            "None", "{}", ["python literal", "null arguments"], id="Python's None"
-        ),
+        ("None", "{}", ["python literal", "null arguments"]),  # Python's None
         pytest.param('```json\n{"a": 1}\n```', '{"a":1}', [FENCE], id="a fence"),
-        pytest.param("```\n{}```", "{}", [FENCE], id="a bare fence"),
-        pytest.param(
-            'Sure:\n```json\r\n{"a": 1}\r\n```\nDone.',
-            '{"a":1}',
-            [FENCE],
-            id="a fence amid words",
-        ),
+        # a fence amid words
+        ('Sure:\n```json\r\n{"a": 1}\r\n```\nDone.', '{"a":1}', [FENCE]),
         pytest.param('```json\n{"a": 1}\n', '{"a":1}', [STRAY], id="a fence left open"),
         pytest.param('I call it: {"a": 1}.', '{"a":1}', [STRAY], id="stray words"),
-        pytest.param(
-            '```\n{"a": "x```"}\n```', '{"a":"x```"}', [STRAY], id="a fence in a fence"
-        ),
+        ('```\n{"a": "x```"}\n```', '{"a":"x```"}', [STRAY]),  # a fence in a fence
         pytest.param('"{\\"a\\": 1}"', '{"a":1}', [DOUBLE], id="encoded twice"),
-        pytest.param(
-            json.dumps(json.dumps('{"a": 1}')),
-            '{"a":1}',
-            [DOUBLE, DOUBLE],
-            id="encoded three times",
-        ),
-        pytest.param('{"a": 1,}', '{"a":1}', ["trailing comma"], id="trailing comma"),
         pytest.param(
             "{'a': None, 'b': True}",
             '{"a":null,"b":true}',
@@ -97,37 +77,18 @@ def test_repair_keeps_valid_arguments_as_the_model_wrote_them(
             id="Python",
         ),
         pytest.param(
-            '{"a": "x\ny"}',
-            '{"a":"x\\ny"}',
-            ["raw control character in a string"],
-            id="a raw line end",
-        ),
-        pytest.param(
-            '{"a": [1, {"b": 2]}',
-            '{"a":[1,{"b":2}]}',
-            ["missing closing bracket"],
-            id="a bracket missing inside",
-        ),
-        pytest.param(
             "{'a': 123456789012345678901234567890}",
             '{"a": 123456789012345678901234567890}',
             ["single quotes"],
             id="a long integer keeps its digits",
         ),
-        pytest.param('\xa0{"a": 1}', '{"a":1}', ["odd white space"], id="white space"),
         pytest.param('{"a": 1}}', '{"a":1}', [SURPLUS], id="a brace too many"),
-        pytest.param('{"a": [1]}\n]}', '{"a":[1]}', [SURPLUS], id="two brackets more"),
         pytest.param('{}{"a": 1}', '{"a":1}', [BESIDE], id="nothing, then an object"),
         pytest.param('{"a": 1}\n{}', '{"a":1}', [BESIDE], id="an object, then nothing"),
         pytest.param('{"a": 1}{"a": 1}', '{"a":1}', [REPEATED], id="the same twice"),
-        pytest.param("{}null", "{}", [REPEATED], id="nothing in two spellings"),
         pytest.param("{}{}{}", "{}", [REPEATED], id="nothing three times"),
-        pytest.param(
-            '{}{"a": 1} {"a":1}}', '{"a":1}', [SURPLUS, BESIDE], id="all of that"
-        ),
-        pytest.param(
-            '```json\n{}{"a": 1}\n```', '{"a":1}', [FENCE, BESIDE], id="in a fence"
-        ),
+        ('{}{"a": 1} {"a":1}}', '{"a":1}', [SURPLUS, BESIDE]),  # all of that
+        ('```json\n{}{"a": 1}\n```', '{"a":1}', [FENCE, BESIDE]),  # in a fence
     ],
 )
 def test_syntax_is_repaired_and_the_rule_named(
@@ -140,44 +101,29 @@ def test_syntax_is_repaired_and_the_rule_named(
     "raw",
     [
         pytest.param('{"path": "a.py"', id="the last brace is missing"),
-        pytest.param('{"path": "a.p', id="a string left open"),
         pytest.param('{"line": 12', id="a number that may go on"),
-        pytest.param('{"pa', id="a key left open"),
-        pytest.param('{"path": "a\\', id="an escape left open"),
-        pytest.param('{"path": ', id="a value missing"),
         pytest.param('{"a": {"b": 1}', id="only the inner object is whole"),
-        pytest.param('{"a": {"b": 1}, ', id="cut after a comma"),
         pytest.param('```json\n{"a": 1\n```', id="cut in a fence"),
         pytest.param('"{\\"a\\": 1"', id="cut and encoded"),
         pytest.param('"{\\"a\\": 1}', id="encoded and cut"),
         pytest.param("{'command': 'rm -rf {tmp}", id="a brace inside an open string"),
         pytest.param("[]", id="an array"),
         pytest.param("7", id="a number"),
-        pytest.param('"hello"', id="a string"),
         pytest.param("rm -rf /", id="no JSON at all"),
         pytest.param('{"a": 1}{"a": 2}', id="two objects"),
-        pytest.param('{}{"a": 1}{"b": 2}', id="nothing and two objects"),
-        pytest.param(
-            '{"a": 1}{"a": 1.0}', id="two objects that Python takes for equal"
-        ),
-        pytest.param('{"a": 1}{"a": true}', id="a number and a truth"),
+        '{"a": 1}{"a": 1.0}',  # two objects that Python takes for equal
         pytest.param('{"a": 1}{"a": 1', id="the second is cut"),
         pytest.param('{}{"a": "rm -rf ', id="nothing and one that is cut"),
-        pytest.param('{"a": 1}{"a": 1}]{', id="brackets that open again"),
         pytest.param('{"a": [1}]}', id="brackets that do not match"),
         pytest.param('"{}""{}"', id="two strings"),
         pytest.param(r'{"a": "class\s+\w+\("}', id="a regular expression"),
         pytest.param(r"""{"a": "echo 'it'\''s here'"}""", id="a shell's apostrophe"),
-        pytest.param(r"""{"a": "RED = '\x1b[31m'"}""", id="an escape of the code"),
         pytest.param(r'{"a": "C:\Users\me"}', id="a path of Windows"),
-        pytest.param(r'{"a": "\U0001F600"}', id="an escape of Python"),
         pytest.param("{'a': 1e400}", id="a number no float holds, in need of repair"),
         pytest.param('{"a": 1} and {"b": 2}', id="two objects amid words"),
         pytest.param('```\n{}\n```\n```\n{"a": 1}\n```', id="two fences"),
-        pytest.param('"a": 1}', id="the first brace is missing"),
         pytest.param("[" * 5000, id="brackets without end"),
         pytest.param('{"a":' * 5000 + "1" + "}" * 5000, id="too deep"),
-        pytest.param('{"a": ' + "9" * 5000 + "}", id="a number of 5,000 digits"),
     ],
 )
 @pytest.mark.parametrize("mode", list(RepairMode))
@@ -192,52 +138,29 @@ def test_repair_refuses_truncated_arguments_and_non_objects(
     ("raw", "repaired", "rules"),
     [
         pytest.param(
-            '{"path": "a", "mode": "b"}', '{"path": "a", "mode": "b"}', [], id="nothing"
-        ),
-        pytest.param(
             '{"path": "a", "mode": "b", "line": "5"}',
             '{"path":"a","mode":"b","line":5}',
             ["line: type made integer"],
             id="a type",
         ),
-        pytest.param(
-            '{"path": "a"}',
-            '{"path":"a","mode":"text"}',
-            ["mode: schema default"],
-            id="a declared default",
-        ),
-        pytest.param(
-            '{"mode": "b"}', '{"mode": "b"}', [], id="a value without default stays out"
-        ),
-        pytest.param(
-            '{"path": null, "mode": null}',
-            '{"path": null, "mode": null}',
-            [],
-            id="null is not absent",
-        ),
+        # a declared default
+        ('{"path": "a"}', '{"path":"a","mode":"text"}', ["mode: schema default"]),
+        ('{"mode": "b"}', '{"mode": "b"}', []),  # a value without default stays out
+        # null is not absent
+        ('{"path": null, "mode": null}', '{"path": null, "mode": null}', []),
         pytest.param(
             '{"path": "a", "mode": "b", "no": 12345678901234567890123, "line": "5"}',
             '{"path": "a", "mode": "b", "no": 12345678901234567890123, "line": 5}',
             ["line: type made integer"],
             id="a long integer beside a repair",
         ),
-        pytest.param(
-            "",
-            '{"mode":"text"}',
-            [EMPTY, "mode: schema default"],
-            id="no arguments at all",
-        ),
+        ("", '{"mode":"text"}', [EMPTY, "mode: schema default"]),  # no arguments at all
     ],
 )
 def test_the_schema_repairs_types_and_defaults(
     raw: str, repaired: str, rules: list[str]
 ) -> None:
     assert repair_arguments(raw, VIEW) == (repaired, rules)
-
-
-def test_repair_passes_on_without_defaults_what_cannot_be_serialised() -> None:
-    raw = '{"path": "a", "line": 1e400}'
-    assert repair_arguments(raw, VIEW) == (raw, [])
 
 
 @pytest.mark.parametrize(
@@ -259,13 +182,6 @@ def test_repair_tells_truncated_arguments_from_broken_ones(raw: str, cut: bool) 
         with pytest.raises(Unrepairable) as caught:
             repair_arguments(raw, VIEW, mode=mode)
         assert caught.value.cut is cut
-
-
-def test_repair_coerces_a_default_to_its_type() -> None:
-    schema = {**VIEW, "required": ["depth"]}
-    fixed, rules = repair_arguments("{}", schema)
-    assert fixed == '{"depth":5}'
-    assert rules == ["depth: schema default", "depth: type made integer"]
 
 
 def test_repair_mode_fill_adds_empty_values_of_required_fields_only() -> None:
@@ -315,37 +231,6 @@ WRITTEN = st.sampled_from(
 def uncertain(write: Any, text: str) -> bool:
     """Tell Python's escapes in its double quotes, which JSON does not have."""
     return write is repr and bool(re.search(r'"[^"]*\\[xU\']', text))
-
-
-@settings(max_examples=150)
-@given(OBJECTS, SCHEMAS)
-def test_repair_only_coerces_types_and_adds_defaults(
-    value: dict[str, Any], schema: dict[str, Any]
-) -> None:
-    text = json.dumps(value)
-    fixed, rules = repair_arguments(text, schema)
-    if not rules:
-        assert fixed == text
-        return
-    result = json.loads(fixed)
-    added = {key: result.pop(key) for key in list(result) if key not in value}
-    assert lossless(value, result)
-    for key, filled in added.items():
-        assert key in schema["required"]
-        assert lossless(schema["properties"][key]["default"], filled)
-
-
-@settings(max_examples=100)
-@given(OBJECTS, SCHEMAS, WRITTEN, st.sampled_from(RepairMode))
-def test_repairing_the_result_changes_nothing(
-    value: dict[str, Any], schema: dict[str, Any], write: Any, mode: RepairMode
-) -> None:
-    try:
-        fixed, _ = repair_arguments(write(value), schema, mode=mode)
-    except Unrepairable:
-        assert mode is RepairMode.OFF or uncertain(write, write(value))
-        return
-    assert repair_arguments(fixed, schema, mode=mode) == (fixed, [])
 
 
 @settings(max_examples=150)

@@ -41,17 +41,6 @@ def outlined(content: str, given: ToolCall | None = None, **fields: object) -> s
     return part.content
 
 
-def test_the_ends_of_a_result_are_kept_first() -> None:
-    content = "begins " + "line\n" * 2000 + "reference id: 77"
-    message = Message(Role.TOOL, (ToolResult("c", "view", content),))
-    [cut] = keep_ends_of_results(message, {}).parts
-    assert isinstance(cut, ToolResult)
-    assert (cut.call_id, cut.name) == ("c", "view")
-    assert cut.content.startswith("begins ")
-    assert cut.content.endswith("reference id: 77")
-    assert 2000 < len(cut.content) < 2100
-
-
 _LINES = "x = 1\n" * 120
 _RAN = f"<return-code>\n2\n</return-code>\n{_LINES}"
 
@@ -103,13 +92,6 @@ def test_shortening_twice_is_shortening_once() -> None:
                 assert shorten(once, {"c": call(path="a" * 90)}) is once
 
 
-def test_old_images_are_replaced_by_a_line() -> None:
-    message = Message(Role.USER, (TextPart("Look:"), PNG, PNG))
-    for shorten in LEVELS:
-        now = shorten(message, {}).parts
-        assert now == (TextPart("Look:"), NO_IMAGE, NO_IMAGE)
-
-
 def test_old_images_of_results_are_replaced_by_a_line() -> None:
     shown = ToolResult("c", "view", "Opened.", is_error=True, images=(PNG, PNG))
     content = f"Opened.\n{NO_IMAGE.text}"
@@ -158,6 +140,20 @@ def test_added_code_is_shortened_at_its_end_by_whole_lines(
         assert len(part.text.encode()) >= 1000
 
 
+def test_system_messages_are_cut_in_their_middles() -> None:
+    picture = ImagePart("image/png", "aGk=")
+    long = Message(Role.SYSTEM, (TextPart("a" + "x" * 9000 + "z"), picture))
+    short = Message(Role.SYSTEM, (TextPart("Be kind."),))
+    cut, same = shorter_system((long, short), 3000)
+    assert same == short and cut.parts[1] is picture
+    text = cut.parts[0]
+    assert isinstance(text, TextPart)
+    assert text.text.startswith("ax") and text.text.endswith("xz")
+    assert 1500 < len(text.text) < 2100  # a power of two
+    assert shorter_system((long, short), 2500) == (cut, same)
+    assert shorter_system((long,), 100_000) == (long,)
+
+
 def test_without_added_code_nothing_is_shortened() -> None:
     plain = (user("Hi"),)
     assert without_context(plain) == less_context(plain, 10) == plain
@@ -172,17 +168,3 @@ def test_added_code_that_is_still_long_enough_is_kept_in_part() -> None:
     assert isinstance(part, ContextPart)
     assert question == QUESTION
     assert 2900 < len(part.text) <= len(code) - 2000
-
-
-def test_system_messages_are_cut_in_their_middles() -> None:
-    picture = ImagePart("image/png", "aGk=")
-    long = Message(Role.SYSTEM, (TextPart("a" + "x" * 9000 + "z"), picture))
-    short = Message(Role.SYSTEM, (TextPart("Be kind."),))
-    cut, same = shorter_system((long, short), 3000)
-    assert same == short and cut.parts[1] is picture
-    text = cut.parts[0]
-    assert isinstance(text, TextPart)
-    assert text.text.startswith("ax") and text.text.endswith("xz")
-    assert 1500 < len(text.text) < 2100  # a power of two
-    assert shorter_system((long, short), 2500) == (cut, same)
-    assert shorter_system((long,), 100_000) == (long,)

@@ -9,10 +9,9 @@ from byok.core.purposes import SUMMARY_HOLDS
 from byok.upstream.window.transcript import (
     instruction,
     outline,
-    summary_message,
     transcript,
 )
-from tests.fakes.histories import PNG, agent, histories, step, user
+from tests.fakes.histories import PNG, agent, histories, step
 
 TALK = (
     Message(Role.USER, (TextPart("Fix it."), PNG)),
@@ -35,21 +34,6 @@ def test_transcript_names_who_said_and_did_what() -> None:
     ]
 
 
-def test_transcript_marks_an_earlier_summary() -> None:
-    message = summary_message("The lexer is done.", (TextPart("Port it."),))
-    assert transcript([message], 5000).splitlines() == [
-        "Summary of what was before: The lexer is done.",
-        "User: Port it.",
-    ]
-
-
-def test_transcript_shows_the_ends_of_a_result() -> None:
-    shown = transcript(step(1, "begins " + "x" * 90_000 + " ends"), 50_000)
-    assert "begins" in shown
-    assert shown.endswith(" ends")
-    assert len(shown) < 2000
-
-
 @settings(max_examples=150)
 @given(histories(), st.integers(2000, 20_000))
 def test_transcript_is_about_as_long_as_requested(
@@ -67,12 +51,6 @@ def test_transcript_mentions_errors_and_images_of_results() -> None:
         "Error of view: No.",
         "Result of open (with a picture): Opened.",
     ]
-
-
-def test_transcript_keeps_small_entries_whole() -> None:
-    shown = transcript((user("w" * 3000), *agent(9, 1100)[1:], user("Why?")), 6000)
-    assert shown.endswith("User: Why?")
-    assert len(shown) <= 6000
 
 
 def test_transcript_of_too_many_steps_keeps_the_first_and_most_of_the_last() -> None:
@@ -96,19 +74,3 @@ def test_outline_without_a_model_lists_words_and_tools() -> None:
         "The user said:\n- Port it now.\n- Fix it.\n\n"
         "The assistant called these tools: view (5)."
     )
-
-
-def test_outline_keeps_the_summary_before_it() -> None:
-    message = summary_message("The lexer is done.", (TextPart("Port it."),))
-    shown = outline([message, *step(1, "r")], 5000)
-    assert shown.startswith("The lexer is done.\n\nThe user said:\n- Port it.")
-
-
-def test_outline_of_long_words_is_short() -> None:
-    said = [user("Please " + "do " * 900 + "it.") for _ in range(200)]
-    assert len(outline(said, 5000)) <= 5000
-    assert len(outline(said[:1], 5000)) < 400
-
-
-def test_transcript_of_nothing_is_empty() -> None:
-    assert transcript([], 100) == outline([], 100) == ""
