@@ -227,8 +227,3 @@ async def axe(page: Page) -> str:
     """Return what axe finds serious or critical, as text; "" is nothing."""
     await page.evaluate(_AXE)
     return "\n".join(await page.evaluate(_AXE_RUN))
-
-
-async def screenshot(page: Page, path: Path) -> None:
-    """Write a picture of the whole page, without a blinking caret."""
-    await page.screenshot(path=path, full_page=True, animations="disabled")

@@ -28,10 +28,11 @@ async def add(page: Page, root: Path) -> None:
     await expect(page.get_by_text("complete")).to_be_visible(timeout=30_000)
 
 
-async def test_skipped_files_are_counted_and_listed_page_by_page(
+async def test_a_folder_is_explained_and_removed_after_a_second_click(
     page: Page, tmp_path: Path
 ) -> None:
-    await add(page, written(tmp_path / "project", FILES))
+    root = written(tmp_path / "project", FILES)
+    await add(page, root)
     await page.locator("summary").first.click()
     await page.get_by_role("button", name="Find skipped files").click()
     table = page.get_by_role("region", name="Skipped files")
@@ -44,10 +45,6 @@ async def test_skipped_files_are_counted_and_listed_page_by_page(
     await page.get_by_role("button", name="Next").click()
     await expect(page.locator(".paths li")).to_have_count(21)
     await expect(page.get_by_role("button", name="Next")).to_be_disabled()
-
-
-async def test_a_path_is_explained(page: Page, tmp_path: Path) -> None:
-    await add(page, written(tmp_path / "project", FILES))
     field = page.get_by_label("Path", exact=True)
     for path, answer in (
         ("a.py", "indexed"),
@@ -58,18 +55,11 @@ async def test_a_path_is_explained(page: Page, tmp_path: Path) -> None:
         await field.press("Enter")
         told = page.get_by_role("status").filter(has_text=path)
         await expect(told).to_contain_text(answer)
-
-
-async def test_a_folder_is_removed_only_after_a_second_click(
-    page: Page, tmp_path: Path
-) -> None:
-    root = written(tmp_path / "project", FILES)
-    await add(page, root)
     heading = page.get_by_role("heading", name=str(root))
-    await page.get_by_role("button", name="Remove from the index").click()
+    ask = page.get_by_role("button", name="Remove from the index …")
+    await ask.click()
     await page.get_by_role("button", name="Cancel").click()
     await expect(heading).to_be_visible()
-    ask = page.get_by_role("button", name="Remove from the index …")
     await expect(ask).to_be_focused()
     await ask.click()
     await page.get_by_role("button", name="Remove from the index").click()
@@ -78,24 +68,18 @@ async def test_a_folder_is_removed_only_after_a_second_click(
     assert (root / "a.py").exists()
 
 
-async def test_a_folder_that_cannot_be_indexed_is_refused_with_a_reason(
+async def test_what_cannot_be_done_is_said_with_a_reason(
     page: Page, watch: Watch
 ) -> None:
-    watch.allow("400 /ui/api/index-add", "422 /ui/api/index-add")
+    watch.allow("/ui/api/index")
     await open_panel(page, "index")
     field = page.get_by_label("Folder to index")
-    for typed, reason in (
-        ("relative", "absolute"),
-        ("/", "a whole disk"),
-    ):
+    for typed, reason in (("relative", "absolute"), ("/", "a whole disk")):
         await field.fill(typed)
         await field.press("Enter")
         await expect(page.get_by_role("alert")).to_contain_text(reason)
-
-
-async def test_a_daemon_that_is_away_is_told_first(page: Page, watch: Watch) -> None:
-    watch.allow("/ui/api/index")
     await page.route("**/ui/api/index*", lambda route: route.abort())
+    await open_panel(page, "search")
     await open_panel(page, "index")
     first = page.locator(".panel > section").first
     await expect(first.get_by_role("alert")).to_contain_text("byok does not answer.")

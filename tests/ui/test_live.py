@@ -63,7 +63,7 @@ async def test_details_are_read_by_keyboard_and_give_the_focus_back(
     await expect(facts).to_be_hidden()
 
 
-async def test_the_table_is_filtered_and_stands_still_while_paused(
+async def test_the_table_is_filtered_cut_and_stands_still_while_paused(
     page: Page, editor: Editor, fake: FakeUpstream
 ) -> None:
     await open_panel(page, "live")
@@ -83,33 +83,36 @@ async def test_the_table_is_filtered_and_stands_still_while_paused(
     await expect(rows).to_contain_text("failed")
     await page.get_by_label("Show").select_option("open")
     await expect(page.get_by_text("No request matches the filter.")).to_be_visible()
-
-
-async def test_a_daemon_that_stops_is_said(
-    page: Page, editor: Editor, watch: Watch
-) -> None:
-    watch.allow("/ui/api/live", "Failed to load resource")
-    state = page.locator("#connection")
-    await expect(state).to_have_text("Connected")
-    await editor.daemon.stop()
-    await expect(state).to_have_text("Connection lost, trying again")
-    assert await axe(page) == ""
+    await page.get_by_label("Show").select_option("failed")
+    for number in range(54):
+        await editor.chat(conversation_id=f"talk {number}")
+    await expect(rows).to_have_count(50)
+    await page.get_by_role("button", name="Show 5 older requests").click()
+    await expect(rows).to_have_count(55)
+    await expect(page.get_by_role("region", name="Requests")).to_be_focused()
+    await rows.first.get_by_role("button").click()
+    await expect(page.locator(".facts")).to_contain_text("talk 53")
 
 
 async def test_nothing_is_asked_for_while_nobody_sees_the_page(
     page: Page, editor: Editor, watch: Watch
 ) -> None:
-    await expect(page.locator("#connection")).to_have_text("Connected")
+    state = page.locator("#connection")
+    await expect(state).to_have_text("Connected")
     await hide(page, hidden=True)
-    await expect(page.locator("#connection")).to_have_text("")
+    await expect(state).to_have_text("")
     await editor.chat()
     asked = len(watch.requests)
     await page.wait_for_timeout(600)
     assert watch.requests[asked:] == []
     await hide(page, hidden=False)
-    await expect(page.locator("#connection")).to_have_text("Connected")
+    await expect(state).to_have_text("Connected")
     await open_panel(page, "live")
     await expect(page.locator("tbody tr")).to_have_count(1)
+    watch.allow("/ui/api/live", "Failed to load resource")
+    await editor.daemon.stop()
+    await expect(state).to_have_text("Connection lost, trying again")
+    assert await axe(page) == ""
 
 
 async def hide(page: Page, *, hidden: bool) -> None:
@@ -122,18 +125,3 @@ async def hide(page: Page, *, hidden: bool) -> None:
         }""",
         hidden,
     )
-
-
-async def test_the_table_shows_the_newest_and_all_on_demand(
-    page: Page, editor: Editor
-) -> None:
-    for number in range(55):
-        await editor.chat(conversation_id=f"talk {number}")
-    await open_panel(page, "live")
-    rows = page.locator("tbody tr")
-    await expect(rows).to_have_count(50)
-    await page.get_by_role("button", name="Show 5 older requests").click()
-    await expect(rows).to_have_count(55)
-    await expect(page.get_by_role("region", name="Requests")).to_be_focused()
-    await rows.first.get_by_role("button").click()
-    await expect(page.locator(".facts")).to_contain_text("talk 54")

@@ -42,7 +42,9 @@ def daemon_settings(fake: FakeUpstream, silent: str) -> dict[str, Any]:
     }
 
 
-async def test_a_silent_upstream_holds_up_nothing(page: Page) -> None:
+async def test_a_silent_upstream_holds_up_nothing(
+    page: Page, fake: FakeUpstream
+) -> None:
     await expect(
         page.get_by_text("127.0.0.1:1/v1/models. Is it running")
     ).to_be_visible()
@@ -51,23 +53,15 @@ async def test_a_silent_upstream_holds_up_nothing(page: Page) -> None:
     await expect(rows.nth(2)).to_contain_text("checking")
     for text in ("byok:fake:one", "0 of 100", "not set", "Latest requests"):
         await expect(page.locator(".panel")).to_contain_text(text)
-
-
-async def test_a_request_that_ends_is_shown_and_leads_to_its_error(
-    page: Page, editor: Editor, fake: FakeUpstream
-) -> None:
-    await expect(page.get_by_text("No requests yet")).to_be_visible()
-    fake.play(refusal(401, "no"))
-    await editor.chat()
-    await page.get_by_role("link", name="upstream_auth").click()
-    await expect(page.get_by_role("heading", name="upstream_auth")).to_be_focused()
-
-
-async def test_upstreams_are_asked_when_the_user_says_so(
-    page: Page, fake: FakeUpstream
-) -> None:
-    rows = page.get_by_role("region", name="Upstreams").locator("tbody tr")
-    await expect(rows.nth(0)).to_contain_text("available")
+    models = page.get_by_role("region", name="Models")
+    await expect(models.locator("tbody tr")).to_have_count(2)
+    search = page.get_by_label("Find a model")
+    await search.fill("SCRIPT")
+    await expect(models.locator("tbody tr")).to_have_count(1)
+    await expect(models).to_contain_text("<script>alert(1)</script>\\u202egnp")
+    await search.fill("nothing like it")
+    await expect(page.get_by_text("0 of 0 models")).to_be_visible()
+    await search.fill("")
     asked = len(fake.list_headers)
     await open_panel(page, "search")
     await open_panel(page, "overview")
@@ -80,25 +74,21 @@ async def test_upstreams_are_asked_when_the_user_says_so(
     assert len(fake.list_headers) == asked + 1
 
 
+async def test_a_request_that_ends_is_shown_and_leads_to_its_error(
+    page: Page, editor: Editor, fake: FakeUpstream
+) -> None:
+    await expect(page.get_by_text("No requests yet")).to_be_visible()
+    fake.play(refusal(401, "no"))
+    await editor.chat()
+    await page.get_by_role("link", name="upstream_auth").click()
+    await expect(page.get_by_role("heading", name="upstream_auth")).to_be_focused()
+
+
 async def test_keys_are_looked_for_once_and_again_on_demand(
     page: Page, watch: Watch
 ) -> None:
     keys = page.get_by_role("region", name="Keys")
     await expect(keys).to_contain_text("byok keys set fake")
-    await open_panel(page, "search")
-    await open_panel(page, "overview")
-    await expect(keys).to_contain_text("byok keys set fake")
-    assert watch.requests.count("POST /ui/api/keys") == 1
-    await page.get_by_role("button", name="Look again").click()
-    await expect(page.locator("#status")).to_contain_text("looked up again")
-    assert watch.requests.count("POST /ui/api/keys") == 2
-
-
-async def test_a_key_that_is_set_in_the_settings_is_known_to_the_overview(
-    page: Page, watch: Watch
-) -> None:
-    rows = page.get_by_role("region", name="Keys").locator("tbody tr")
-    await expect(rows.nth(0)).to_contain_text("not set")
     told = {"keys": [{"upstream": "fake", "source": "vault", "fingerprint": "1a2b"}]}
     await page.evaluate(
         "(detail) => dispatchEvent(new CustomEvent('byok-keys', { detail }))",
@@ -106,15 +96,9 @@ async def test_a_key_that_is_set_in_the_settings_is_known_to_the_overview(
     )
     await open_panel(page, "search")
     await open_panel(page, "overview")
-    await expect(rows.nth(0)).to_contain_text("1a2b")
+    await expect(keys.locator("tbody tr").nth(0)).to_contain_text("1a2b")
     assert watch.requests.count("POST /ui/api/keys") == 1
-
-
-async def test_models_are_found_by_a_part_of_their_names(page: Page) -> None:
-    models = page.get_by_role("region", name="Models")
-    await expect(models.locator("tbody tr")).to_have_count(2)
-    await page.get_by_label("Find a model").fill("SCRIPT")
-    await expect(models.locator("tbody tr")).to_have_count(1)
-    await expect(models).to_contain_text("<script>alert(1)</script>\\u202egnp")
-    await page.get_by_label("Find a model").fill("nothing like it")
-    await expect(page.get_by_text("0 of 0 models")).to_be_visible()
+    await page.get_by_role("button", name="Look again").click()
+    await expect(page.locator("#status")).to_contain_text("looked up again")
+    await expect(keys).to_contain_text("byok keys set fake")
+    assert watch.requests.count("POST /ui/api/keys") == 2

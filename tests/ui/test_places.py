@@ -37,6 +37,10 @@ async def test_back_leads_to_the_place_in_a_list(page: Page) -> None:
     await page.reload()
     await page.go_back()  # what was noted is gone with the page, the panel is not
     await expect(link).to_be_visible()
+    await open_panel(page, "problems/upstream_auth")  # which is not there
+    await expect(page.locator("h1")).to_be_focused()
+    await open_panel(page, "live/nobody")
+    await expect(page.get_by_text("No requests yet.")).to_be_visible()
 
 
 async def test_a_live_request_leads_to_its_error_and_conversation_and_back(
@@ -63,15 +67,6 @@ async def test_a_live_request_leads_to_its_error_and_conversation_and_back(
     await expect(talk).to_be_focused()
     await page.get_by_role("button", name="Close").press("Enter")
     assert page.url.endswith("#/live")
-
-
-async def test_the_address_of_an_error_that_is_not_there_leads_to_the_panel(
-    page: Page,
-) -> None:
-    await open_panel(page, "problems/upstream_auth")
-    await expect(page.locator("h1")).to_be_focused()
-    await open_panel(page, "live/nobody")
-    await expect(page.get_by_text("No requests yet.")).to_be_visible()
 
 
 async def test_names_are_not_cut_in_the_table_of_live_requests(

@@ -45,8 +45,8 @@ async def ask(page: Page, question: str) -> None:
     await expect(page.get_by_text("Files by score")).to_be_visible()
 
 
-async def test_files_come_with_scores_and_lines_and_the_address_keeps_none_of_it(
-    page: Page,
+async def test_any_question_is_answered_with_files_and_what_an_agent_gets(
+    page: Page, editor: Editor
 ) -> None:
     await ask(page, "where is the oven preheated")
     first = page.locator(".hits > li").first
@@ -54,14 +54,9 @@ async def test_files_come_with_scores_and_lines_and_the_address_keeps_none_of_it
     await expect(first).to_contain_text("= words")
     matching = first.locator(".line.match")
     await expect(matching.first).to_contain_text("▸ 4 def preheat_oven(degrees):")
-    assert page.url.endswith("#/search")
+    assert page.url.endswith("#/search")  # which keeps no question
     await page.get_by_text("Search words").click()
     await expect(page.locator(".terms")).to_contain_text("oven")
-
-
-async def test_the_text_of_an_agent_is_shown_as_its_tool_gives_it(
-    page: Page, editor: Editor
-) -> None:
     question = "preheat oven"
     await ask(page, question)
     await page.get_by_role("button", name="Show").click()
@@ -72,17 +67,10 @@ async def test_the_text_of_an_agent_is_shown_as_its_tool_gives_it(
     text = tool.json["formatted_retrieval"]
     assert await shown.inner_text() == text
     await expect(page.get_by_text(f"{len(text):,} characters")).to_be_visible()
-
-
-async def test_hostile_names_and_contents_are_text(page: Page) -> None:
     await ask(page, "hostile")
-    first = page.locator(".hits > li").first
     await expect(first.locator("h3")).to_contain_text("<img src=x onerror=alert(1)>")
     await expect(first.locator("h3")).to_contain_text("\\u202egnp.py")
     await expect(first).to_contain_text("<script>alert(1)</script>\\x1b[31m\\u202e")
-
-
-async def test_any_question_is_answered(page: Page) -> None:
     await ask(page, "在哪里检查用户的令牌")
     await expect(page.locator(".hits h3").first).to_have_text("1. 登录.py")
     await ask(page, "endless line " * 154)

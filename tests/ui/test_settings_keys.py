@@ -8,7 +8,7 @@ import pytest_asyncio
 from playwright.async_api import Page, expect
 
 from tests.fakes.daemon import Editor
-from tests.fakes.pages import Watch, open_panel
+from tests.fakes.pages import open_panel
 from tests.fakes.ring import FakeRing, store_of
 from tests.fakes.settings_daemon import running_on_file, write_settings
 from tests.fakes.settings_panel import control, field, text_for
@@ -56,16 +56,6 @@ async def test_a_key_is_set_used_and_removed(
     assert ring.kept == {}
 
 
-async def test_another_address_needs_its_key_again(page: Page) -> None:
-    await open_panel(page, "settings")
-    address = control(page, "upstreams.fake.base_url")
-    note = field(page, "upstreams.fake.base_url").locator(".note")
-    await address.fill("https://other.example/v1")
-    await expect(note).to_contain_text("Set it again")
-    await address.fill("")
-    await expect(note).to_be_empty()
-
-
 async def test_no_key_is_taken_while_another_address_is_shown(
     page: Page, ring: FakeRing
 ) -> None:
@@ -73,12 +63,15 @@ async def test_no_key_is_taken_while_another_address_is_shown(
     await open_panel(page, "settings")
     key = page.locator('[data-key="fake"]')
     address = control(page, "upstreams.fake.base_url")
+    note = field(page, "upstreams.fake.base_url").locator(".note")
     usual = await address.input_value()
     await address.fill("https://other.example/v1")
+    await expect(note).to_contain_text("Set it again")
     await key.get_by_role("button", name="Set key").click()
     await expect(key.get_by_role("alert")).to_contain_text("Save it first")
     await expect(page.get_by_label("Key for fake")).to_have_count(0)
     await address.fill(usual)
+    await expect(note).to_be_empty()
     await key.get_by_role("button", name="Set key").click()
     entry = page.get_by_label("Key for fake")
     await address.fill("https://other.example/v1")
@@ -87,20 +80,3 @@ async def test_no_key_is_taken_while_another_address_is_shown(
     await expect(key.get_by_role("alert")).to_contain_text("Save it first")
     assert ring.kept == {}
     await page.get_by_role("button", name="Discard").click()
-
-
-async def test_no_key_is_stored_for_an_address_of_an_editor(
-    page: Page, watch: Watch, fake: FakeUpstream, editor: Editor, ring: FakeRing
-) -> None:
-    """R7: the page does not show it yet."""
-    watch.allow("409 ")
-    await open_panel(page, "settings")
-    write_settings(text_for(fake).replace(fake.url, "https://other.example/v1"))
-    await editor.daemon.control.reload()
-    key = page.locator('[data-key="fake"]')
-    await key.get_by_role("button", name="Set key").click()
-    entry = page.get_by_label("Key for fake")
-    await entry.fill(KEY)
-    await entry.press("Enter")
-    await expect(key.get_by_role("alert")).to_contain_text("no key was stored")
-    assert ring.kept == {}

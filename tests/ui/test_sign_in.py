@@ -3,10 +3,9 @@
 import asyncio
 from typing import Any
 
-from playwright.async_api import Browser, BrowserContext, Page, Route, expect
+from playwright.async_api import Browser, Page, Route, expect
 
 from tests.fakes.daemon import Editor, running
-from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.dashboard import Page as Dashboard
 from tests.fakes.pages import (
     Watch,
@@ -19,7 +18,6 @@ from tests.fakes.pages import (
     type_code,
     visiting,
 )
-from tests.fakes.program import run_byok
 
 
 async def addresses(page: Page) -> list[str]:
@@ -41,22 +39,6 @@ async def is_out(page: Page, words: str = "") -> None:
         await expect(page.get_by_role("alert")).to_contain_text(words)
 
 
-async def test_the_code_of_the_command_signs_in(browser: Browser) -> None:
-    with daemon_thread() as daemon:
-        done = await asyncio.to_thread(run_byok, "dashboard", "--link")
-        address, code = (line.split()[-1] for line in done.stdout.splitlines())
-        assert address == f"{daemon.url}/ui/", done
-        async with visiting(browser, daemon.url) as (context, _):
-            page = await context.new_page()
-            await page.goto(address)
-            await is_out(page)
-            assert await page.get_by_role("alert").count() == 0
-            await type_code(page, code)
-            await is_in(page)
-            assert page.url == address
-            assert [url for url in await addresses(page) if code in url] == []
-
-
 async def test_a_wrong_code_is_refused_in_words(
     browser: Browser, editor: Editor
 ) -> None:
@@ -64,15 +46,17 @@ async def test_a_wrong_code_is_refused_in_words(
     async with visiting(browser, url) as (context, watch):
         watch.allow("401 /ui/api/sign-in")
         page = await context.new_page()
-        await page.goto(
-            f"{url}/ui/#code={await make_code(url)}"
-        )  # an address is no key
+        code = await make_code(url)
+        await page.goto(f"{url}/ui/#code={code}")  # an address is no key
         await is_out(page)
+        assert await page.get_by_role("alert").count() == 0
         for wrong in ("wrong", "<img src=x onerror=alert(1)>"):
             await type_code(page, wrong)
             await is_out(page, "dashboard_code")
-        await type_code(page, await make_code(url))
+        code = await make_code(url)
+        await type_code(page, code)
         await is_in(page)
+        assert [one for one in await addresses(page) if code in one] == []
 
 
 async def test_a_session_that_is_ended_elsewhere_asks_for_a_code(
@@ -131,33 +115,24 @@ async def test_a_change_long_after_the_sign_in_asks_for_a_new_code(
     await expect(dialog).to_have_count(0)
 
 
-async def test_a_reload_keeps_the_session(page: Page) -> None:
+async def test_each_tab_has_a_session_of_its_own_and_the_browser_keeps_none(
+    page: Page, editor: Editor, watch: Watch
+) -> None:
+    """No cookie, which other ports would get, and nothing for the next session."""
     await page.reload()
     await is_in(page)
-
-
-async def test_a_new_tab_has_no_session(page: Page, watch: Watch) -> None:
     other = await page.context.new_page()
     await other.goto(page.url)
     await is_out(other)
-    await page.bring_to_front()
-    await page.reload()
-    await is_in(page)
-
-
-async def test_two_tabs_have_a_session_each(page: Page, editor: Editor) -> None:
-    other = await page.context.new_page()
     await sign_in(other, editor.daemon.url)
-    await page.locator("#sign-out").click()
-    await is_out(page)
-    await open_panel(other, "overview")
-    await other.reload()
-    await is_in(other)
-
-
-async def test_signing_out_ends_the_session(page: Page, watch: Watch) -> None:
+    assert await page.context.cookies() == []
+    kept = await page.evaluate("Object.keys(localStorage)")
+    assert sorted(kept) == ["byok-language", "byok-theme"]
+    databases = await page.evaluate("indexedDB.databases()")
+    assert (databases, await page.evaluate("caches.keys()")) == ([], [])
     token = await page.evaluate("sessionStorage.getItem('byok-session')")
     assert len(token) >= 43
+    await page.bring_to_front()
     await page.locator("#sign-out").click()
     await is_out(page)
     assert await page.get_by_role("alert").count() == 0
@@ -165,24 +140,13 @@ async def test_signing_out_ends_the_session(page: Page, watch: Watch) -> None:
     await page.go_back()
     await page.go_forward()
     await is_out(page)
-    watch.allow("401 /ui/api/daemon")
-    status = await page.evaluate(
-        """async (token) => (await fetch("/ui/api/daemon", {method: "POST", body: "{}",
-        headers: {"Content-Type": "application/json", Authorization: `Bearer ${token}`}
-        })).status""",
-        token,
+    assert await Dashboard(editor, token).refused("daemon") == (
+        401,
+        "dashboard_session",
     )
-    assert status == 401
-
-
-async def test_the_browser_stores_nothing_else(page: Page, editor: Editor) -> None:
-    """No cookie, which other ports would get, and nothing for the next session."""
-    context: BrowserContext = page.context
-    assert await context.cookies() == []
-    kept = await page.evaluate("Object.keys(localStorage)")
-    assert sorted(kept) == ["byok-language", "byok-theme"]
-    databases = await page.evaluate("indexedDB.databases()")
-    assert (databases, await page.evaluate("caches.keys()")) == ([], [])
+    await open_panel(other, "overview")
+    await other.reload()
+    await is_in(other)
 
 
 async def test_a_daemon_that_is_started_anew_asks_to_sign_in(browser: Browser) -> None:
