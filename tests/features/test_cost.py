@@ -12,7 +12,7 @@ from byok.core.errors import (
 from byok.core.events import Usage
 from byok.core.record import CLIENT_GONE, RequestRecord
 from byok.dialects.model_facts import FREE, Price
-from byok.features.cost import cost_of, price_tokens, write_cost, write_dollars
+from byok.features.cost import cost_of, price_tokens, write_cost
 
 MILLION = 1_000_000
 PRICE = Price(3.0, 15.0, 0.3, 3.75)
@@ -119,14 +119,6 @@ def test_a_sum_never_calls_unknown_costs_nothing() -> None:
         if write_cost(dollars, unpriced) != text:
             wrong.append(f"{write_cost(dollars, unpriced)!r} is not {text!r}")
     assert not wrong
-
-
-@pytest.mark.parametrize(
-    ("dollars", "text"),
-    [(0.0, "$0"), (0.00012, "$0.0001"), (0.5, "$0.5000"), (1234.5, "$1,234.50")],
-)
-def test_dollars_have_the_digits_that_matter(dollars: float, text: str) -> None:
-    assert write_dollars(dollars) == text
 
 
 def test_one_unknown_price_makes_the_cost_unknown() -> None:

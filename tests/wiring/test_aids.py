@@ -1,7 +1,5 @@
 """The models that add to code search are those of the settings in force."""
 
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -150,28 +148,3 @@ async def test_small_model_translates_where_chats_go(
         await services.renew(settings_of(fake))
         assert services.context.aids.translate is None
         assert len(fake.requests) == 1
-
-
-def test_search_without_a_model_imports_nothing_for_it() -> None:
-    code = (
-        "import asyncio, sys\n"
-        "from byok.settings import Settings\n"
-        "from byok.settings.keys import KeyLadder\n"
-        "from byok.core.platform.paths import find_paths\n"
-        "from byok.wiring.services import open_services\n"
-        "async def main():\n"
-        "    async with open_services(Settings(), find_paths(), upstream='demo',\n"
-        "            ladder=KeyLadder(environ={})) as services:\n"
-        "        await services.context.search('lion', 5, [])\n"
-        "asyncio.run(main())\n"
-        "print(*sys.modules)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    loaded = set(done.stdout.split())
-    assert "byok.search.retrieval.ranker" in loaded
-    assert not {
-        name for name in loaded if name.startswith("byok.search.retrieval.rerank")
-    }
-    assert "byok.search.retrieval.translation" not in loaded

@@ -4,11 +4,9 @@ from typing import Any
 
 import pytest
 
-from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.dialects.presets import PRESETS, Preset
 from byok.dialects.registry import DIALECTS
 from byok.settings import UpstreamSettings
-from byok.upstream.spec import Api
 from byok.wiring.apis import addresses_of, apis_of, base_url_of, local_upstreams
 from tests.fakes.trial_dialect.dialect import TrialDialect
 
@@ -120,13 +118,3 @@ def test_local_upstreams_are_those_on_this_machine() -> None:
         "demo": UpstreamSettings(type="demo"),
     }
     assert local_upstreams(sections) == {"near", "ollama", "demo"}
-
-
-def test_the_demo_is_nowhere() -> None:
-    assert base_url_of(UpstreamSettings(type="demo")) == ""
-
-
-def test_an_api_is_made_for_its_vendor() -> None:
-    settings = UpstreamSettings(base_url="https://api.mistral.ai/v1")
-    mistral = Api(OpenAIChat.of("mistral"), "https://api.mistral.ai/v1")
-    assert apis_of(settings) == (mistral,)

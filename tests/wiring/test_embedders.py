@@ -1,21 +1,38 @@
-"""From the settings to the model that makes vectors."""
+"""Settings become the model that makes vectors, and a member of a team."""
 
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from byok.core.errors import ConfigError, NotAllowed
+from byok.core.errors import ByokError, ConfigError, NotAllowed
+from byok.core.platform.paths import find_paths
 from byok.core.redact import Redactor
 from byok.search.vectors.consent import Consent
-from byok.settings import Settings
+from byok.search.vectors.service import EmbeddingPlan
+from byok.settings import Settings, UpstreamSettings, load_settings
+from byok.settings.keys import KeyLadder
 from byok.upstream.client import HttpUpstream
+from byok.upstream.profiles import Profiles
+from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.transport import Transports
-from byok.wiring.embedders import embedding_section, embedding_target, make_embedder
-from byok.wiring.upstreams import make_spec
+from byok.wiring.embedders import (
+    embedding_section,
+    embedding_target,
+    make_embedder,
+    make_plan,
+    make_team_index,
+    with_embedder,
+)
+from byok.wiring.upstreams import UpstreamPool, make_spec
 from tests.fakes.asker import Key
 from tests.fakes.embedding_server import EmbeddingServer
+from tests.fakes.prompts import NONE
+from tests.fakes.qdrant_members import SPACE, embed, key
+from tests.fakes.qdrant_server import QdrantServer
+from tests.fakes.ring import FakeRing, store_of
 
 
 def settings(upstream: str, model: str = "m", **more: Any) -> Settings:
@@ -145,3 +162,173 @@ async def test_a_remote_model_gets_nothing_before_consent_and_then_all(
         with pytest.raises(Exception, match="proxy refused"):
             await embedder.embed_question("where?")
         assert server.asked > 0
+
+
+def loaded(**sections: Any) -> Settings:
+    return load_settings(find_paths().config, sections)
+
+
+NEAR = {"near": {"base_url": "http://127.0.0.1:1/v1"}}
+KEY = "correct-horse-battery-staple"
+OWN = {"upstream": "near", "model": "small"}
+
+
+@pytest.mark.parametrize(
+    ("sections", "built"),
+    [
+        ({"upstreams": NEAR, "embeddings": OWN}, ["near"]),
+        (
+            {"upstreams": NEAR, "embeddings": {"upstream": "ollama", "model": "m"}},
+            ["near", "ollama"],
+        ),
+        ({"embeddings": {"upstream": "ollama", "model": "m"}}, ["ollama"]),
+    ],
+)
+def test_the_upstream_of_embeddings_is_built_too(
+    sections: dict[str, Any], built: list[str]
+) -> None:
+    settings = loaded(**sections)
+    assert sorted(with_embedder(settings.upstreams, settings)) == built
+
+
+def test_consent_to_one_upstream_is_not_used_for_another_of_its_name() -> None:
+    """Chats keep an upstream whose section was removed; a preset has its name."""
+    kept = UpstreamSettings(base_url="https://far.example/v1")
+    settings = loaded(embeddings={"upstream": "ollama", "model": "m"})
+    with pytest.raises(ConfigError, match="another 'ollama'"):
+        with_embedder({"ollama": kept}, settings)
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> UpstreamPool:
+    return UpstreamPool(
+        Transports(),
+        KeyLadder(environ={}),
+        Redactor(),
+        ProviderDataStore(tmp_path / "kept.db"),
+        Profiles(tmp_path / "profiles.json"),
+    )
+
+
+def plan(pool: UpstreamPool, consent: Consent, **sections: Any) -> EmbeddingPlan | None:
+    settings = loaded(upstreams=NEAR, **sections)
+    built = settings.upstreams
+    if settings.embeddings.on:
+        built = dict(with_embedder(built, settings))
+    redactor = Redactor()
+    redactor.add(KEY)
+    return make_plan(
+        settings,
+        pool.build(settings, built, NONE),
+        consent=consent,
+        transports=Transports(),
+        ladder=KeyLadder(environ={}),
+        redactor=redactor,
+    )
+
+
+async def test_a_plan_is_equal_while_nothing_it_depends_on_changes(
+    tmp_path: Path, pool: UpstreamPool
+) -> None:
+    consent = Consent(tmp_path / "consent.json")
+    assert plan(pool, consent) is None
+    first = plan(pool, consent, embeddings=OWN)
+    again = plan(pool, consent, embeddings=OWN, log={"level": "debug"})
+    other = plan(pool, consent, embeddings={**OWN, "dimensions": 8})
+    assert first
+    assert again
+    assert other
+    assert first.target.host == "127.0.0.1:1"
+    assert first.built_from == again.built_from != other.built_from
+    assert first.make_embedder().model == "small"
+    assert first.make_team() is None
+    assert first.redact(f"a = {KEY}") == "a = [redacted]"
+
+
+async def test_an_upstream_that_is_not_there_is_named(
+    tmp_path: Path, pool: UpstreamPool
+) -> None:
+    with pytest.raises(ByokError, match="nobody"):
+        plan(
+            pool,
+            Consent(tmp_path / "consent.json"),
+            embeddings={"upstream": "nobody", "model": "small"},
+        )
+
+
+KEYS = {"BYOK_KEY_TEAM_INDEX": "key-of-qdrant", "BYOK_KEY_TEAM_INDEX__SALT": "salt" * 9}
+
+
+def settings_of(url: str, **more: Any) -> Settings:
+    return Settings(embeddings={"team": {"url": url, "team": "platform", **more}})
+
+
+async def test_without_a_server_there_is_no_team() -> None:
+    ladder = KeyLadder(environ={})
+    assert make_team_index(Settings(), Transports(), ladder, Redactor()) is None
+
+
+@pytest.mark.parametrize("write", [False, True])
+async def test_a_member_uses_the_ladder(write: bool) -> None:
+    transports, redactor = Transports(), Redactor()
+    async with QdrantServer() as server:
+        server.keys = {"key-of-qdrant": "rw"}
+        settings = settings_of(server.url, write=write, search=write)
+        ring = store_of(FakeRing())
+        ladder = KeyLadder(environ=KEYS, keyring=ring)
+        member = make_team_index(settings, transports, ladder, redactor)
+        assert member is not None
+        member.use(SPACE, embed("probe"))
+        stored = await member.offer([key("a")], embed("a"), repositories=["h/a"])
+        assert stored == int(write)
+        assert len(await member.fetch([key("a")])) == int(write)
+        assert member.status.url == server.url
+        assert member.status.writes is write
+        near = await member.nearest(
+            embed("a"), repositories=["h/a"], keys=[key("a")], limit=1
+        )
+        assert len(near) == int(write)
+        assert any(call.endswith("/query") for call in server.calls) is write
+        await member.close()
+    await transports.close()
+    assert redactor("key-of-qdrant") != "key-of-qdrant"
+
+
+async def test_without_a_salt_nobody_is_asked() -> None:
+    transports = Transports()
+    async with QdrantServer() as server:
+        ladder = KeyLadder(environ={}, keyring=store_of(FakeRing()))
+        member = make_team_index(
+            settings_of(server.url), transports, ladder, Redactor()
+        )
+        assert member is not None
+        member.use(SPACE, embed("probe"))
+        assert await member.fetch([key("a")]) == {}
+        assert "byok keys set team-index/salt" in member.status.note
+        assert server.calls == []
+        await member.close()
+    await transports.close()
+
+
+async def test_a_short_salt_is_refused() -> None:
+    transports = Transports()
+    environ = {"BYOK_KEY_TEAM_INDEX__SALT": "short"}
+    ladder = KeyLadder(environ=environ, keyring=store_of(FakeRing()))
+    member = make_team_index(
+        settings_of("http://127.0.0.1:1"), transports, ladder, Redactor()
+    )
+    assert member is not None
+    member.use(SPACE, embed("probe"))
+    assert await member.fetch([key("a")]) == {}
+    assert "fewer than 16" in member.status.note
+    await transports.close()
+
+
+async def test_without_the_package_the_settings_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "qdrant_client", None)
+    transports, ladder = Transports(), KeyLadder(environ={})
+    with pytest.raises(ConfigError, match="qdrant-client"):
+        make_team_index(settings_of("https://h"), transports, ladder, Redactor())
+    await transports.close()

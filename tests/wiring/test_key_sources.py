@@ -1,21 +1,21 @@
-"""Where keys are looked for: per upstream, bound to its address, named in the list."""
+"""Where keys are looked for, what their names mean, and what stays at its address."""
+
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from byok.core.errors import ConfigError, KeyMissing
+from byok.core.errors import ConfigError
 from byok.core.platform.paths import Paths, find_paths
-from byok.core.redact import Redactor
-from byok.settings import Settings
-from byok.settings.keys import KeyLadder, KeyWanted
-from byok.settings.keys.lookup import UpstreamKey
-from byok.settings.keys.vault import Vault
+from byok.settings import Settings, make_settings
+from byok.settings.keys import KeyLadder
 from byok.wiring.key_sources import (
     find_key,
+    key_named,
     key_wanted,
     keys_wanted,
     list_keys,
-    make_ladder,
-    official_wanted,
+    moved_secrets,
 )
 from tests.fakes.ring import FakeRing, store_of
 
@@ -34,53 +34,6 @@ def test_for_whom_a_key_is_looked_for() -> None:
     assert wanted.entry == "openai@https://api.openai.com"
     assert wanted.preset_env == "OPENAI_API_KEY"
     assert (wanted.named_env, wanted.command) == ("TEAM", ("pass", "x"))
-
-
-@pytest.mark.slow
-def test_key_sources_include_a_vault_that_is_made_later(paths: Paths) -> None:
-    environ = {"BYOK_VAULT_PASSPHRASE": "open sesame"}
-    ladder = make_ladder(paths, environ)
-    wanted = KeyWanted("box", "https://h/v1")
-    with pytest.raises(KeyMissing):
-        ladder.find(wanted)
-    Vault(paths.vault, environ).set(wanted.entry, "sk-of-the-vault")
-    found = ladder.find(wanted)
-    assert (found.value, found.source) == ("sk-of-the-vault", "vault")
-
-
-def upstream_key(environ: dict[str, str], redactor: Redactor, name: str) -> UpstreamKey:
-    section = Settings(upstreams={"box": BOX, "openai": {}}).upstreams[name]
-    ladder = KeyLadder(environ=environ, keyring=store_of(FakeRing()))
-    return UpstreamKey(ladder, key_wanted(name, section), redactor)
-
-
-async def test_a_key_is_looked_up_once_and_again_after_it_was_refused() -> None:
-    environ = {"OPENAI_API_KEY": "first-key"}
-    key = upstream_key(environ, Redactor(), "openai")
-    assert await key.get() == "first-key"
-    environ["OPENAI_API_KEY"] = "second-key"
-    assert await key.get() == "first-key"
-    key.forget()
-    assert await key.get() == "second-key"
-
-
-async def test_a_key_in_use_is_known_to_the_redactor() -> None:
-    redactor = Redactor()
-    await upstream_key({"OPENAI_API_KEY": "first-key"}, redactor, "openai").get()
-    assert redactor("my first-key here") == "my [redacted] here"
-
-
-async def test_only_an_upstream_that_needs_no_key_works_without() -> None:
-    assert await upstream_key({}, Redactor(), "box").get() == ""
-    with pytest.raises(KeyMissing, match="OPENAI_API_KEY"):
-        await upstream_key({}, Redactor(), "openai").get()
-
-
-def test_key_source_of_the_official_token_belongs_to_its_url() -> None:
-    official = {"base_url": "https://h.example:8443/base/"}
-    wanted = official_wanted(Settings(routing={"official": official}))
-    assert wanted.entry == "official@https://h.example:8443"
-    assert wanted.own_env == "BYOK_KEY_OFFICIAL"
 
 
 def listed(
@@ -162,3 +115,125 @@ def test_key_sources_find_the_key_that_is_named() -> None:
     with pytest.raises(ConfigError) as caught:
         find_key("one", "work", one)
     assert "key_names" in caught.value.hint
+
+
+SETTINGS = Settings(
+    upstreams={
+        "mine": {"base_url": "https://a.example/v1"},
+        "two": {"base_url": "https://b.example/v1", "key_names": ["work", "home"]},
+        "demo": {},
+    },
+    routing={"official": {"base_url": "https://o.example"}},
+    embeddings={
+        "upstream": "mine",
+        "model": "m",
+        "team": {"url": "https://q.example", "team": "t"},
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "entry"),
+    [
+        ("mine", "mine@https://a.example"),
+        ("two/home", "two/home@https://b.example"),
+        ("groq", "groq@https://api.groq.com"),
+        ("official", "official@https://o.example"),
+        ("team-index", "team-index@https://q.example"),
+        ("team-index/salt", "team-index/salt@https://q.example"),
+    ],
+)
+def test_a_key_is_stored_for_one_origin(name: str, entry: str) -> None:
+    assert key_named(name, SETTINGS).entry == entry
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("nobody", "Unknown upstream"),
+        ("two", "several keys"),
+        ("two/other", "several keys"),
+        ("mine/x", "no key 'x'"),
+        ("demo", "needs no key"),
+    ],
+)
+def test_a_name_without_a_key_is_refused(name: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        key_named(name, SETTINGS)
+
+
+def test_the_official_service_needs_an_address() -> None:
+    with pytest.raises(ConfigError, match="is not set"):
+        key_named("official", Settings())
+
+
+OLD, NEW = "https://old.example/v1", "https://new.example/v1"
+ENVIRON = {"BYOK_KEY_BOUND": "sk-canary0123456789", "MINE": "sk-canary0123456789"}
+
+
+def read(given: dict[str, Any]) -> Settings:
+    return make_settings(given, Path("config.toml"))
+
+
+def settings(name: str, base_url: str, **fields: Any) -> Settings:
+    section = {"base_url": base_url, "model": "m", **fields}
+    return read({"upstreams": {name: section}})
+
+
+def told(before: Settings, after: Settings, **environ: str) -> list[str]:
+    ladder = KeyLadder(environ={**ENVIRON, **environ})
+    faults = moved_secrets((Settings(), before), after, ladder)
+    assert all("must be changed in the file" in fault.message for fault in faults)
+    return [".".join(fault.path) for fault in faults]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"headers": {"X-Team": "t"}},
+        {"query": {"k": "v"}},
+        {"extra_body": {"user": "me"}},
+        {"api_key_cmd": ["pass", "x"]},
+        {"api_key_env": "MINE"},
+        {"key_names": ["env:MINE", "work"]},
+    ],
+    ids=lambda fields: next(iter(fields)),
+)
+def test_what_the_file_gives_stays_at_its_address(fields: dict[str, Any]) -> None:
+    before = settings("own", OLD, **fields)
+    assert told(before, settings("own", NEW, **fields)) == ["upstreams.own.base_url"]
+    assert told(before, settings("own", OLD + "/more", **fields)) == []
+
+
+def test_a_variable_of_byok_stays_at_its_address() -> None:
+    after = settings("bound", NEW)
+    assert told(settings("bound", OLD), after) == ["upstreams.bound.base_url"]
+    assert told(Settings(), after) == ["upstreams.bound.base_url"]
+    assert told(settings("free", OLD), settings("free", NEW)) == []
+
+
+def test_a_preset_may_be_added_at_its_own_address() -> None:
+    variable = {"BYOK_KEY_OPENAI": "sk-canary0123456789"}
+    own = settings("openai", "", type="openai")
+    assert told(Settings(), own, **variable) == []
+    other = settings("openai", NEW, type="openai")
+    assert told(Settings(), other, **variable) == ["upstreams.openai.base_url"]
+
+
+def test_a_credential_of_systemd_stays_at_its_address(tmp_path: Path) -> None:
+    (tmp_path / "byok.own").write_text("sk-canary0123456789")
+    found = told(
+        settings("own", OLD), settings("own", NEW), CREDENTIALS_DIRECTORY=str(tmp_path)
+    )
+    assert found == ["upstreams.own.base_url"]
+
+
+def test_the_official_token_stays_at_its_address() -> None:
+    def official(url: str) -> Settings:
+        return read({"routing": {"official": {"base_url": url}}})
+
+    old, new = official("https://old.example"), official("https://new.example")
+    assert told(old, new) == []
+    variable = {"BYOK_KEY_OFFICIAL": "sk-canary0123456789"}
+    assert told(old, new, **variable) == ["routing.official.base_url"]
+    assert told(old, old, **variable) == []

@@ -7,9 +7,11 @@ import pytest
 
 from byok.core.errors import ConfigError
 from byok.core.platform.paths import find_paths
-from byok.settings import Settings
+from byok.protocols.augment.reply_job import Defaults
+from byok.settings import Settings, load_settings
 from byok.settings.keys import KeyLadder
-from byok.wiring.services import open_services
+from byok.upstream.base import Destination
+from byok.wiring.services import open_context, open_services
 from tests.fakes.ring import FakeRing, store_of
 
 
@@ -100,3 +102,63 @@ async def test_services_can_use_prompts_of_another_folder(tmp_path: Path) -> Non
         renewed = await services.renew(Settings(upstreams=two_upstreams(model="n")))
         for one in (services, renewed):
             assert one.defaults.prompts.render("agent").text == "Only this."
+
+
+async def test_open_context_follows_workspaces_of_settings_and_command_line(
+    tmp_path: Path,
+) -> None:
+    paths = find_paths()
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    one, two = str(tmp_path / "one"), tmp_path / "two"
+    settings = load_settings(paths.config, {"context": {"workspaces": [one]}})
+    async with open_context(settings, paths, [two]) as context:
+        status = await context.status()
+    assert [space.root for space in status.workspaces] == [one, str(two)]
+
+
+async def test_open_context_without_workspaces_makes_no_file(tmp_path: Path) -> None:
+    del tmp_path
+    paths = find_paths()
+    async with open_context(load_settings(paths.config, {}), paths) as context:
+        status = await context.status()
+    assert status.state == "standby"
+    assert not paths.database.exists()
+
+
+FACTS = {"of-a-small-window": {"window": 4096}, "a-family": {"family": "glm"}}
+BOX = {"base_url": "http://127.0.0.1:9/v1", "model": "m", "facts": FACTS}
+
+
+async def defaults_of(model: str, **chat: Any) -> Defaults:
+    settings = Settings.model_validate({"upstreams": {"box": BOX}, "chat": chat})
+    ladder = KeyLadder(environ={})
+    async with open_services(settings, find_paths(), ladder=ladder) as services:
+        asked = Destination(services.upstreams["box"], model)
+        return services.defaults("/chat", asked, "c")
+
+
+@pytest.mark.parametrize(
+    ("model", "variants"),
+    [
+        ("of-a-small-window", ("short",)),
+        ("a-family", ("glm",)),
+        ("qwen3:8b", ("small", "qwen")),
+        ("google/gemini-3-pro", ("gemini", "reasoning")),
+        ("anthropic/claude-3-5-haiku", ("claude",)),
+        ("anything", ()),
+    ],
+)
+async def test_prompts_suit_the_model(model: str, variants: tuple[str, ...]) -> None:
+    assert (await defaults_of(model)).fit.variants == variants
+
+
+@pytest.mark.parametrize(
+    ("model", "wanted", "compact"),
+    [("qwen3:8b", True, True), ("qwen3:8b", False, False), ("gpt-5", True, False)],
+)
+async def test_tools_are_described_briefly_to_small_models_on_request(
+    model: str, wanted: bool, compact: bool
+) -> None:
+    found = await defaults_of(model, compact_tools=wanted)
+    assert found.compact_tools is compact

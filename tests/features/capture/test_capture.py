@@ -32,15 +32,6 @@ def test_a_capture_survives_its_file() -> None:
     assert decode_capture(raw) == CAPTURE
 
 
-def test_a_capture_tells_what_passed_on_a_hop() -> None:
-    assert CAPTURE.id == "0123456789abcdef"
-    assert CAPTURE.text(Hop.TO_UPSTREAM, 2) == "two"
-    assert CAPTURE.head(Hop.TO_CLIENT) == Head("200")
-    assert CAPTURE.head(Hop.FROM_UPSTREAM, 1) is None
-    assert CAPTURE.attempts == [1, 2]
-    assert CAPTURE.is_cut
-
-
 @pytest.mark.parametrize(
     "raw",
     [

@@ -1,6 +1,9 @@
 """Pieces lose their secrets before they are written."""
 
 import gzip
+import json
+import re
+import tracemalloc
 from itertools import pairwise
 
 import pytest
@@ -9,7 +12,17 @@ from hypothesis import strategies as st
 
 from byok.core.record import Head, Hop
 from byok.core.redact import MARK, Redactor
-from byok.features.capture.scrub import RawPiece, scrub
+from byok.features.capture.capture import Capture, Piece
+from byok.features.capture.scrub import (
+    LONGEST_BASE64,
+    RawPiece,
+    find_spans,
+    find_strings,
+    hide_content,
+    hide_text,
+    scrub,
+)
+from tests.fakes.linear import check_linear
 from tests.fakes.secret_forms import forms
 
 KEY = "canary/key+0123456789-ABC_def.ghi="
@@ -114,3 +127,186 @@ def test_the_beginning_of_a_secret_before_a_gap_is_removed(size: int) -> None:
     shown = texts(b"x " * 5000 + KEY[:size].encode(), 1000)
     assert KEY[:3] not in "".join(shown)
     assert shown[0].startswith("x x ")
+
+
+def hide(text: str, *, fragments: bool = False) -> str:
+    shown, at = [], 0
+    for span in find_spans(text, redactor().find_spans, fragments=fragments):
+        assert at <= span.start < span.end
+        shown += [text[at : span.start], span.shown]
+        at = span.end
+    return "".join(shown) + text[at:]
+
+
+@given(st.integers(0, 400_000), st.sampled_from([KEY, "sk-" + "a1B2" * 8]))
+def test_a_secret_is_found_wherever_it_stands(before: int, secret: str) -> None:
+    text = "x " * (before // 2) + secret + " y" * 50_000
+    assert hide(text) == text.replace(secret, MARK)
+
+
+@given(st.lists(st.integers(1, len(KEY) - 1), max_size=6, unique=True))
+def test_a_secret_in_fragments_of_one_field_is_found(cuts: list[int]) -> None:
+    edges = [0, *sorted(cuts), len(KEY)]
+    parts = [KEY[a:b] for a, b in pairwise(edges)]
+    lines = [
+        "data: " + json.dumps({"id": "c", "choices": [{"delta": {"content": part}}]})
+        for part in ("Your key ", *parts, " is it.")
+    ]
+    shown = hide("\n\n".join(lines), fragments=True)
+    values = [
+        json.loads(line[6:])["choices"][0]["delta"]["content"]
+        for line in shown.split("\n\n")
+    ]
+    assert "".join(values) == f"Your key {MARK * len(parts)} is it."
+
+
+def test_long_base64_is_counted_and_short_base64_stays() -> None:
+    long, short = "QUJD" * 100_000, "QUJD" * (LONGEST_BASE64 // 4 - 1)
+    text = json.dumps({"image": long, "hash": short})
+    expected = json.dumps({"image": "[base64 of 400000 characters]", "hash": short})
+    assert hide(text) == expected
+
+
+@pytest.mark.parametrize("size", range(8, len(KEY)))
+def test_a_secret_that_the_end_cuts_is_found(size: int) -> None:
+    assert hide(f"it is {KEY[:size]}") == f"it is {MARK}"
+
+
+def test_a_text_without_secrets_stays() -> None:
+    text = json.dumps({"text": "def f(key): return key"}) * 5000
+    assert hide(text, fragments=True) == text
+
+
+@pytest.mark.parametrize("unit", ["a" * 1000 + " ", "key=", "sk-", "eyJ.", "://"])
+def test_the_search_takes_time_in_proportion(unit: str) -> None:
+    text = unit * (200_000 // len(unit))
+    find = redactor().find_spans
+    check_linear(lambda n: find_spans(text * n, find, fragments=False), 1)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+def leaves(value: object) -> list[str]:
+    match value:
+        case str():
+            return [value]
+        case list():
+            return [leaf for item in value for leaf in leaves(item)]
+        case dict():
+            return [leaf for k, v in value.items() for leaf in (k, *leaves(v))]
+        case _:
+            return []
+
+
+@given(JSON, st.sampled_from([None, 2]))
+def test_every_string_is_found_where_it_stands(value: object, indent: int) -> None:
+    text = json.dumps(value, indent=indent)
+    found = [json.loads(f'"{text[s.start : s.end]}"') for s in find_strings(text)]
+    assert found == leaves(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"a": {"b": "x"}}', [(("a", "b"), "x")]),
+        ('{"a": [{"b": "x"}, "y"]}', [(("a", "b"), "x"), (("a",), "y")]),
+        ('{"a":"x"}\n{"b":"y"}\n', [(("a",), "x"), (("b",), "y")]),
+        ('data: {"a":"x"}\n\ndata: {"b":"y"}', [(("a",), "x"), (("b",), "y")]),
+        ('data: {"a":["x\ndata: {"b":"y"}', [(("a",), "x"), (("b",), "y")]),
+        ('{"a":"x\\"y"}', [(("a",), 'x\\"y')]),
+        ("no JSON", []),
+        ("]}]}:,,{", []),
+    ],
+)
+def test_strings_have_the_keys_above_them(
+    text: str, expected: list[tuple[tuple[str, ...], str]]
+) -> None:
+    found = [
+        (s.path, text[s.start : s.end]) for s in find_strings(text) if not s.is_key
+    ]
+    assert found == expected
+
+
+@given(st.text(alphabet='{}[]":,\\a\n'))
+def test_broken_json_ends_and_stays_within_the_text(text: str) -> None:
+    for string in find_strings(text):
+        assert 0 <= string.start <= string.end <= len(text)
+
+
+@pytest.mark.parametrize("unit", ["{", '["', '"\\', '{"a":', "\n", ' "a" '])
+def test_the_time_grows_with_the_length(unit: str) -> None:
+    check_linear(lambda size: list(find_strings(unit * size)), 20_000)
+
+
+@pytest.mark.parametrize("letter", ["B", "\\\\"])
+def test_a_long_string_takes_no_memory_for_each_letter(letter: str) -> None:
+    text = '{"a":"' + letter * 300_000 + '"}'
+    tracemalloc.start()
+    try:
+        found = [string.end - string.start for string in find_strings(text)]
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
+    assert found == [1, len(letter) * 300_000]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"message": "Hi, \\"Bob\\"!\\n"}', '{"message": "xx, \\"xxx\\"x\\n"}'),
+        ('{"role": "user", "n": 42}', '{"role": "user", "n": 11}'),
+        ('{"input_tokens": 42, "ok": true}', '{"input_tokens": 42, "ok": true}'),
+        ('{"src/my file": 1}', '{"xxxxxx xxxx": 1}'),
+        ('{"input": {"type": "Bob"}, "type": "x"}', None),
+        ('data: {"type": "ping"}\n\ndata: [DONE]\n', None),
+        ("event: message_stop\ndata: {}\n", None),
+        ("Bob's number is 555", "xxxxx xxxxxx xx 111"),
+        ('{"a": "\\u00e4\\\\x"}', '{"a": "xxxxxx\\\\x"}'),
+        ('{"arguments": "{\\"path\\": \\"a.py\\"}"}', None),
+        ('{"text": "[redacted]"}', '{"text": "[redacted]"}'),
+        ('{"cut": "in the mid', '{"cut": "xx xxx xxx'),
+        (": comment of Bob", ": xxxxxxx xx xxx"),
+    ],
+)
+def test_hidden_texts(text: str, expected: str | None) -> None:
+    kept = {
+        '{"input": {"type": "Bob"}, "type": "x"}': (
+            '{"input": {"xxxx": "xxx"}, "type": "x"}'
+        ),
+        '{"arguments": "{\\"path\\": \\"a.py\\"}"}': (
+            '{"arguments": "{\\"xxxx\\": \\"xxxx\\"}"}'
+        ),
+    }
+    assert hide_text(text) == (expected or kept.get(text, text))
+
+
+@given(st.text())
+def test_any_text_keeps_its_length(text: str) -> None:
+    assert len(hide_text(text)) == len(text)
+
+
+@given(st.recursive(st.text() | st.integers(), st.lists, max_leaves=9))
+def test_json_stays_json_and_loses_its_words(value: object) -> None:
+    shown = hide_text(json.dumps({"text": value}))
+    json.loads(shown)
+    rest = re.sub(r"\\.", "", shown.removeprefix('{"text": '))
+    assert set(re.findall(r"[a-zA-Z02-9]", rest)) <= {"x"}
+
+
+def test_pieces_are_cut_where_they_were() -> None:
+    pieces = (
+        Piece(0, Hop.TO_CLIENT, head=Head("200", (("A", "b"),))),
+        Piece(1, Hop.TO_CLIENT, text='{"text": "se'),
+        Piece(2, Hop.FROM_CLIENT, text="other"),
+        Piece(3, Hop.TO_CLIENT, text='cret"}'),
+    )
+    shown = hide_content(Capture({"id": "x"}, pieces))
+    assert shown.facts == {"id": "x"}
+    expected = ["", '{"text": "xx', "xxxxx", 'xxxx"}']
+    assert [piece.text for piece in shown.pieces] == expected
+    assert shown.pieces[0] == pieces[0]

@@ -53,24 +53,6 @@ def test_writer_deletes_what_is_old_when_it_starts(tmp_path: Path) -> None:
     assert [stored.id for stored in folder.contents()] == ["b" * 16]
 
 
-def test_writer_keeps_the_newest_within_the_limit(tmp_path: Path) -> None:
-    writer = writer_of(tmp_path / "capture", most_bytes=1000)
-    for number in range(30):
-        writer.add(raw(number))
-    assert writer.wait(PATIENCE)
-    writer.close()
-    stored = writer.folder.contents()
-    assert stored[-1].id == f"{29:016x}"
-    assert sum(one.size for one in stored) <= 1000
-
-
-def test_writer_that_is_closed_takes_nothing(tmp_path: Path) -> None:
-    writer = writer_of(tmp_path / "capture")
-    writer.close()
-    writer.add(raw(1))
-    assert (writer.refused, writer.released) == (1, 10)
-
-
 def test_a_folder_that_cannot_be_used_is_said_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

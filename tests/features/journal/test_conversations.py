@@ -84,10 +84,3 @@ def test_the_latest_conversations_come_first_in_pages(path: Path) -> None:
     whole = latest_conversations(path, 10)
     assert [c.conversation for c in whole.conversations] == ["d", "a", "b"]
     assert whole.before is None
-
-
-def test_without_a_journal_there_are_no_conversations(tmp_path: Path) -> None:
-    path = tmp_path / "journal.db"
-    assert latest_conversations(path, 5) == ([], None)
-    assert sum_requests(path, "a") is None
-    assert not path.exists()

@@ -50,67 +50,6 @@ def test_a_journal_is_for_its_owner_only(path: Path) -> None:
     assert mode(path) == 0o600
 
 
-@posix
-def test_a_link_is_not_followed(path: Path, tmp_path: Path) -> None:
-    target = tmp_path / "mine.db"
-    target.write_bytes(b"")
-    path.parent.mkdir()
-    path.symlink_to(target)
-    with pytest.raises(OSError, match=r"journal\.db"):
-        open_and_close(path)
-    assert target.read_bytes() == b""
-
-
-@posix
-@pytest.mark.parametrize("kind", ["folder", "pipe"])
-def test_what_is_no_file_is_left_alone(path: Path, kind: str) -> None:
-    path.parent.mkdir()
-    path.mkdir() if kind == "folder" else os.mkfifo(path)
-    with pytest.raises(OSError, match=r"directory|plain file"):
-        open_and_close(path)
-    assert list(path.parent.iterdir()) == [path]
-
-
-def foreign(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("CREATE TABLE request (a)")
-        db.execute("INSERT INTO request VALUES ('precious')")
-        db.commit()
-
-
-def without_a_column(path: Path) -> None:
-    write_journal(path, [entry()])
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("ALTER TABLE request DROP COLUMN cost")
-        db.commit()
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda path: path.write_bytes(b"no database at all" * 500),
-        lambda path: path.write_bytes(b"SQLite format 3\0"),
-        lambda path: path.write_bytes(b""),
-        foreign,
-        without_a_column,
-    ],
-    ids=["text", "header only", "empty", "another program's", "without a column"],
-)
-@pytest.mark.case("F60")
-def test_an_unusable_file_is_put_aside_whole(
-    path: Path, spoil: object, caplog: pytest.LogCaptureFixture
-) -> None:
-    path.parent.mkdir()
-    assert callable(spoil)
-    spoil(path)
-    before = path.read_bytes()
-    open_and_close(path)
-    write_journal(path, [entry()])
-    assert len(rows_of(path)) == 1
-    assert path.with_name("journal.db.damaged-1").read_bytes() == before
-    assert caplog.text.count("cannot be used") == 1
-
-
 def test_what_is_planted_in_the_file_cannot_call_functions(path: Path) -> None:
     called = list[int]()
     with opened_journal(path) as db:
@@ -122,33 +61,6 @@ def test_what_is_planted_in_the_file_cannot_call_functions(path: Path) -> None:
         with pytest.raises(sqlite3.OperationalError, match="unsafe use of spy"):
             db.execute("DELETE FROM request")
     assert not called
-
-
-def test_files_put_aside_replace_no_others(path: Path) -> None:
-    path.parent.mkdir()
-    for number in range(9):
-        path.write_text(f"{number}" * 1000)
-        open_and_close(path)
-    kept = [path.with_name(f"journal.db.damaged-{n}") for n in range(1, 10)]
-    assert [file.read_text()[0] for file in kept] == list("012345678")
-    path.write_text("x" * 1000)
-    with pytest.raises(OSError, match="9 damaged ones lie beside it"):
-        open_and_close(path)
-    assert path.read_text() == "x" * 1000
-
-
-def test_the_log_of_a_deleted_journal_is_not_played_into_a_new_one(
-    path: Path,
-) -> None:
-    with opened_journal(path) as db:
-        db.execute("DELETE FROM request")
-        log = path.with_name("journal.db-wal").read_bytes()
-        assert log
-    path.unlink()
-    path.with_name("journal.db-wal").write_bytes(log)
-    open_and_close(path)
-    assert rows_of(path) == []
-    assert path.with_name("journal.db.damaged-1-wal").read_bytes() == log
 
 
 @pytest.mark.case("F60")
@@ -199,12 +111,6 @@ def test_reading_makes_no_file(path: Path) -> None:
     with pytest.raises(CannotStart, match="readonly"):
         read_journal(path, lambda db: db.execute("DELETE FROM request"), None)
     assert [file.name for file in path.parent.iterdir()] == ["journal.db"]
-
-
-def test_reading_sees_what_a_running_writer_has_written(path: Path) -> None:
-    with opened_journal(path) as writer:
-        writer.execute("CREATE TABLE other (a)")
-        assert count(path, "other") == 0
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from byok.features.journal.reading import MendedModel, Problems, find_problems
-from tests.fakes.journal_entries import NOW, entry, write_journal, write_version_1
+from byok.features.journal.reading import MendedModel, find_problems
+from tests.fakes.journal_entries import NOW, entry, write_journal
 
 
 def failed(error: str, **fields: Any) -> dict[str, Any]:
@@ -57,14 +57,3 @@ def test_only_what_began_since_then_counts(path: Path) -> None:
     found = find_problems(path, NOW + 14)
     assert (found.requests, found.errors) == (2, [])
     assert [m.mended for m in found.models] == [1]
-
-
-def test_without_a_journal_nothing_went_wrong(tmp_path: Path) -> None:
-    assert find_problems(tmp_path / "journal.db", 0) == Problems(0, [], [], [])
-
-
-def test_an_older_versions_file_is_counted_too(tmp_path: Path) -> None:
-    path = write_version_1(tmp_path / "journal.db", ENTRIES)
-    found = find_problems(path, NOW)
-    assert sum(e.requests for e in found.errors) == 10
-    assert [m.loops for m in found.models] == [0]

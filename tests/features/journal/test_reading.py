@@ -89,10 +89,6 @@ def test_requests_come_in_pages_the_latest_first(
     assert seen == pages
 
 
-def test_nothing_came_before_a_request_that_is_gone(path: Path) -> None:
-    assert entries_before(path, 99, 5) == []
-
-
 def test_an_entry_is_read_as_it_was_written(tmp_path: Path) -> None:
     given = entry(cost=None, first_byte=None, input_tokens=None, model="漢字")
     path = write_journal(tmp_path / "journal.db", [given])

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from byok.core.errors import CannotStart
 from byok.features.journal.entry import JournalEntry
 from byok.features.journal.usage import (
     MOST_PARTS,
@@ -143,7 +142,7 @@ def test_percentiles_are_values_that_were_measured(
 def test_percentiles_of_many_requests_are_those_of_a_fair_sample(
     tmp_path: Path,
 ) -> None:
-    entries = (at(0.5, first_byte=n % 1000 / 1000) for n in range(20_000))
+    entries = (at(0.5, first_byte=n % 1000 / 1000) for n in range(6000))
     [bucket] = sum_series(
         write(tmp_path, *entries), SINCE, SINCE + HOUR, Step.HOUR
     ).buckets
@@ -194,23 +193,3 @@ def test_without_a_journal_all_buckets_are_zeros(tmp_path: Path) -> None:
     assert [bucket.total.requests for bucket in series.buckets] == [0, 0]
     assert (series.names, series.others) == ([], False)
     assert not path.exists()
-
-
-def test_a_damaged_journal_is_an_error_that_says_so(tmp_path: Path) -> None:
-    path = tmp_path / "journal.db"
-    path.write_bytes(b"no database" * 1000)
-    with pytest.raises(CannotStart) as caught:
-        sum_series(path, SINCE, NOW, Step.HOUR)
-    assert caught.value.code == "corrupt_data"
-
-
-def test_a_request_with_values_of_other_types_is_left_out(tmp_path: Path) -> None:
-    path = write(tmp_path, at(0.5), at(0.6))
-    with closing(sqlite3.connect(path)) as db, db:
-        db.execute(
-            "UPDATE request SET first_byte = 'soon', input_tokens = 'many', "
-            "client = x'ff00' WHERE id = 1"
-        )
-    [bucket, _] = sum_series(path, SINCE, NOW, Step.HOUR, "purpose").buckets
-    assert bucket.total.input_tokens == 100
-    assert bucket.first_byte == Percentiles(0.4, 0.4)

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from byok.core.errors import CannotStart
 from byok.features.caps.feature import Spent, spending_of
 from byok.features.journal.usage import JournalSums, sum_conversation, sum_period
 from tests.fakes.journal_entries import NOW, entry, write_journal
@@ -51,11 +50,3 @@ def test_the_journal_counts_as_memory_does(path: Path) -> None:
     for one in ENTRIES:
         in_memory = in_memory.plus(spending_of(one))
     assert Spent(*sum_period(path, 0, NOW * 2)) == in_memory
-
-
-def test_a_journal_that_is_not_there_or_no_journal(tmp_path: Path) -> None:
-    assert sum_period(tmp_path / "none.db", 0, NOW) == JournalSums()
-    damaged = tmp_path / "damaged.db"
-    damaged.write_bytes(b"what somebody left here" * 500)
-    with pytest.raises(CannotStart):
-        sum_period(damaged, 0, NOW)

@@ -106,18 +106,7 @@ def test_groups_with_the_highest_cost_come_first(path: Path) -> None:
     ]
 
 
-def test_huge_numbers_can_be_added(tmp_path: Path) -> None:
-    huge = entry(input_tokens=10**12, output_tokens=10**12, cost=1e12)
-    path = write_journal(tmp_path / "journal.db", [huge] * 100)
-    assert sum_usage(path, "model", 0)[0].input_tokens == 100 * 10**12
-
-
 def test_the_total_is_that_of_rows_that_are_not_kept_too(path: Path) -> None:
     found = top_usage(path, "model", 0, 1)
     assert [row.key for row in found.rows] == ["byok:one:m"]
     assert (found.more, found.total) == (1, add_rows(sum_usage(path, "model", 0)))
-
-
-def test_without_a_journal_there_is_nothing_to_add(tmp_path: Path) -> None:
-    assert sum_usage(tmp_path / "none.db", "day", 0) == []
-    assert add_rows([]) == UsageRow("total")

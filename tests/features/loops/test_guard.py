@@ -173,11 +173,3 @@ async def test_a_silent_job_about_a_loop_is_not_ended() -> None:
     for _ in range(7):
         turn.step()
     assert (await turn.ask(silent=True)).fact == ("ended-failing-7", False)
-
-
-async def test_switched_off_nothing_is_noted() -> None:
-    turn = Turn()
-    for _ in range(7):
-        turn.step()
-    judged = await turn.ask(on=False)
-    assert (judged.fact, any(judged.notes)) == (("", False), False)

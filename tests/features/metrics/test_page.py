@@ -1,5 +1,6 @@
 """The page of all metrics, as Prometheus' own parser reads it."""
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from byok import __version__
@@ -8,7 +9,7 @@ from byok.core.events import Usage
 from byok.core.record import RequestRecord
 from byok.features.base import Number
 from byok.features.metrics.counts import LAG_SECONDS, Histogram, RequestMetrics
-from byok.features.metrics.page import Moment, write_page
+from byok.features.metrics.page import Exposition, Moment, write_page
 
 LOST = Number("byok_journal_lost_total", "counter", "Lost requests.", 4)
 INDEX = IndexStatus("ready", "", 7, SearchMode.AUTO, (), {"blobs": 5, "bytes_held": 99})
@@ -75,3 +76,48 @@ def test_an_index_that_does_not_answer_is_said_to_be_down() -> None:
     found = samples_of(RequestMetrics(), None)
     assert found["byok_index_up{}"] == 0
     assert not any(key.startswith("byok_index_b") for key in found)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param("plain", id="plain"),
+        pytest.param('"} 1\nbyok_forged 7', id="forged sample"),
+        pytest.param("back\\slash\\", id="backslash at the end"),
+        pytest.param("\\n", id="backslash and n"),
+        pytest.param("{a=\"b\",c='d'}", id="brackets"),
+        pytest.param("模型 🦙", id="other scripts"),
+        pytest.param("", id="empty"),
+    ],
+)
+def test_a_label_comes_back_as_it_was(value: str) -> None:
+    page = Exposition()
+    page.add("byok_a_total", "counter", "Some.", ("m", "n"), [((value, "x"), 3)])
+    [family] = text_string_to_metric_families(page.encode().decode())
+    [sample] = family.samples
+    assert (sample.name, sample.labels, sample.value) == (
+        "byok_a_total", {"m": value, "n": "x"}, 3,
+    )  # fmt: skip
+
+
+def test_a_histogram_is_cumulative_with_sum_and_count() -> None:
+    histogram = Histogram((0.5, 1))
+    for value in (0.25, 0.75, 4):
+        histogram.add(value)
+    page = Exposition()
+    page.add_histogram("byok_s", "Times.", ("m",), [(("a",), histogram)])
+    [family] = text_string_to_metric_families(page.encode().decode())
+    assert family.type == "histogram"
+    assert [(s.name, s.labels.get("le"), s.value) for s in family.samples] == [
+        ("byok_s_bucket", "0.5", 1),
+        ("byok_s_bucket", "1", 2),
+        ("byok_s_bucket", "+Inf", 3),
+        ("byok_s_sum", None, 5),
+        ("byok_s_count", None, 3),
+    ]
+
+
+def test_large_numbers_are_exact() -> None:
+    page = Exposition()
+    page.add_one("byok_big_total", "counter", "Large.", 10**15 + 1)
+    assert page.encode().endswith(b"byok_big_total 1000000000000001\n")

@@ -2,18 +2,32 @@
 
 import asyncio
 import logging
+from datetime import date
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from byok.core.events import Usage
 from byok.core.platform.paths import find_paths
 from byok.core.record import RequestRecord
 from byok.dialects.model_facts import Price
 from byok.features.base import PASS, Asking, Verdict
-from byok.features.caps.feature import CapKeeper, bounds_of, day_of
+from byok.features.caps.feature import (
+    Cap,
+    CapKeeper,
+    Ledger,
+    Period,
+    Spent,
+    Unit,
+    bounds_of,
+    day_of,
+    list_caps,
+    spending_of,
+)
+from byok.features.caps.settings import CapSettings
 from byok.features.status import Meter, StatusLine
 from byok.settings import Settings
 from tests.fakes.clock import Clock
@@ -104,30 +118,6 @@ async def test_requests_are_capped_exactly(path: Path, clock: Clock) -> None:
     assert await caps.report() == {"requests_per_day": 3}
 
 
-async def test_requests_side_by_side_are_capped_exactly(
-    path: Path, clock: Clock
-) -> None:
-    caps = Caps(clock, requests_per_day=10)
-    begun = await asyncio.gather(*(caps.begin() for _ in range(32)))
-    assert sum(admitted.refusal is None for _, admitted in begun) == 10
-    for record, admitted in begun:
-        if admitted.refusal is None:
-            caps.end(record, Usage(1, 1))
-    assert await caps.report() == {"requests_per_day": 10}
-
-
-async def test_tokens_are_exceeded_by_what_runs_side_by_side(
-    path: Path, clock: Clock
-) -> None:
-    caps = Caps(clock, tokens_per_day=100)
-    begun = await asyncio.gather(*(caps.begin() for _ in range(32)))
-    assert all(admitted.refusal is None for _, admitted in begun)
-    for record, _ in begun:
-        caps.end(record, Usage(90, 10))
-    assert await caps.report() == {"tokens_per_day": 3200}
-    assert (await caps.ask()).refusal is not None
-
-
 async def test_a_request_that_asked_no_model_gives_its_place_back(
     path: Path, clock: Clock
 ) -> None:
@@ -145,16 +135,6 @@ async def test_cancelled_answers_count_as_far_as_they_are_known(
     record, _ = await caps.begin()
     caps.end(record)
     assert await caps.report() == {"requests_per_day": 1, "tokens_per_day": 0}
-
-
-async def test_a_conversation_has_caps_of_its_own(path: Path, clock: Clock) -> None:
-    caps = Caps(clock, tokens_per_conversation=100)
-    assert (await caps.ask("one")).refusal is None
-    refusal = (await caps.ask("one")).refusal
-    assert refusal and "begin a new conversation" in refusal.hint
-    assert (await caps.ask("two")).refusal is None
-    for _ in range(3):  # names no conversation
-        assert (await caps.ask("")).refusal is None
 
 
 async def test_dollars_count_where_prices_are_known(path: Path, clock: Clock) -> None:
@@ -199,14 +179,6 @@ async def test_an_answer_over_midnight_counts_for_the_day_of_its_begin(
     assert await caps.report() == {"tokens_per_day": 0}
     clock.now = midnight - 1
     assert await caps.report() == {"tokens_per_day": 500}
-
-
-async def test_earlier_runs_count(path: Path, clock: Clock) -> None:
-    write_journal(path, [entry(conversation="one"), entry(conversation="two")])
-    caps = Caps(clock, requests_per_day=3, requests_per_conversation=1)
-    assert (await caps.ask("one")).refusal is not None
-    assert (await caps.ask("three")).refusal is None
-    assert (await caps.ask("four")).refusal is not None
 
 
 @pytest.mark.parametrize(
@@ -283,3 +255,175 @@ async def test_a_request_is_admitted_once(path: Path, clock: Clock) -> None:
     assert await caps.report() == {"requests_per_day": 1}
     caps.end(record, Usage(1, 1))
     assert not caps.keeper._begun_in
+
+
+ONE = Spent(1, 110, 0.25)
+BEFORE = entry(input_tokens=100, output_tokens=10, conversation="one")
+DAY = day_of(NOW)
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    return tmp_path / "journal.db"
+
+
+async def test_earlier_runs_count_and_so_does_this_one(journal: Path) -> None:
+    write_journal(journal, [BEFORE, BEFORE._replace(conversation="two")])
+    ledger = Ledger(journal)
+    await ledger.look_up(DAY, "one")
+    ledger.add(DAY, "one", ONE)
+    assert ledger.of_day(DAY) == Spent(3, 330, 0.75)
+    assert ledger.of_conversation("one") == Spent(2, 220, 0.5)
+    await ledger.look_up(DAY, "two")
+    assert ledger.of_conversation("two") == ONE
+    assert ledger.of_conversation("") == Spent()
+
+
+async def test_what_this_run_writes_does_not_count_twice(journal: Path) -> None:
+    write_journal(journal, [BEFORE])
+    ledger = Ledger(journal)
+    await ledger.look_up(DAY, "one")
+    ledger.add(DAY, "one", ONE)
+    ledger.add(DAY, "late", ONE)
+    write_journal(journal, [BEFORE, BEFORE._replace(conversation="late")])
+    await asyncio.gather(*(ledger.look_up(DAY, "late") for _ in range(8)))
+    assert ledger.of_day(DAY) == Spent(3, 330, 0.75)
+    assert ledger.of_conversation("late") == ONE
+    assert ledger.of_conversation("one") == Spent(2, 220, 0.5)
+
+
+async def test_a_request_that_ends_before_it_is_in_the_journal_counts(
+    journal: Path,
+) -> None:
+    write_journal(journal, [BEFORE])
+    ledger = Ledger(journal)
+    ledger.begin()
+    ledger.add(DAY, "one", ONE)
+    await ledger.look_up(DAY, "one")
+    assert ledger.of_day(DAY) == Spent(2, 220, 0.5)
+
+
+async def test_before_the_first_look_the_journal_counts_alone(journal: Path) -> None:
+    ledger = Ledger(journal)
+    ledger.add(DAY, "one", ONE)
+    write_journal(journal, [BEFORE])
+    await ledger.look_up(DAY, "one")
+    assert ledger.of_day(DAY) == ONE
+
+
+async def test_each_day_has_its_own_sum_also_if_the_clock_goes_back(
+    journal: Path,
+) -> None:
+    write_journal(journal, [BEFORE])
+    ledger = Ledger(journal)
+    tomorrow = day_of(NOW + 86_400)
+    await ledger.look_up(DAY, "")
+    ledger.add(DAY, "", ONE)
+    await ledger.look_up(tomorrow, "")
+    assert ledger.of_day(tomorrow) == Spent()
+    ledger.add(tomorrow, "", ONE)
+    assert (ledger.of_day(DAY), ledger.of_day(tomorrow)) == (ONE.plus(ONE), ONE)
+
+
+async def test_a_conversation_that_was_forgotten_is_found_in_the_journal(
+    journal: Path,
+) -> None:
+    ledger = Ledger(journal, most=2)
+    for name in ("one", "two", "three"):
+        await ledger.look_up(DAY, name)
+        ledger.add(DAY, name, ONE)
+    write_journal(journal, [BEFORE])
+    ledger.add(DAY, "one", ONE)  # it began before, so the journal will have it
+    await ledger.look_up(DAY, "one")
+    assert ledger.of_conversation("one") == ONE
+
+
+async def test_many_days_are_not_kept(journal: Path) -> None:
+    ledger = Ledger(journal)
+    for n in range(100):
+        await ledger.look_up(day_of(NOW + n * 86_400), "")
+    assert len(ledger._days) <= 32
+
+
+async def test_a_journal_that_cannot_be_read_is_told_once(
+    journal: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    journal.write_bytes(b"what somebody left here" * 500)
+    ledger = Ledger(journal)
+    await ledger.look_up(DAY, "one")
+    ledger.add(DAY, "one", ONE)
+    assert ledger.of_day(DAY) == ONE
+    told = [r for r in caplog.records if r.levelno == logging.WARNING]
+    assert ["caps count from now on" in r.getMessage() for r in told] == [True]
+
+
+def test_a_day_ends_at_midnight_of_this_machine() -> None:
+    begin, end = bounds_of(date(2026, 1, 1))
+    assert day_of(begin) == day_of(end - 1) == date(2026, 1, 1)
+    assert day_of(begin - 1) == date(2025, 12, 31)
+    assert day_of(end) == date(2026, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("fields", "spent"),
+    [
+        ({}, Spent(1, 1230, 0.25)),
+        ({"cost": None}, Spent(1, 1230, 0.0, 1)),
+        ({"input_tokens": None, "output_tokens": None}, Spent(1, 0, 0.25)),
+        ({"model": ""}, Spent(0, 1230, 0.25)),  # byok's own question
+        ({"model": "", "cost": None}, Spent(0, 1230, 0.0)),
+        ({"attempts": 0, "input_tokens": 0, "output_tokens": 0}, Spent(0, 0, 0.25)),
+        ({"outcome": "failed"}, Spent(1, 1230, 0.25)),
+    ],
+)
+def test_unknown_costs_are_counted_apart(fields: dict[str, Any], spent: Spent) -> None:
+    assert spending_of(entry(**fields)) == spent
+
+
+def test_sums_add_every_field() -> None:
+    assert Spent(1, 2, 3.0, 4).plus(Spent(10, 20, 30.0, 40)) == Spent(11, 22, 33.0, 44)
+
+
+SPENT = Spent(8, 5000, 1.5)
+
+
+def test_every_setting_is_a_cap() -> None:
+    every = CapSettings.model_validate(dict.fromkeys(CapSettings.model_fields, 1))
+    assert {cap.name for cap in list_caps(every)} == set(CapSettings.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("cap", "used", "told"),
+    [
+        (Cap(Unit.REQUESTS, Period.DAY, 10), 9, "9 of 10 requests today"),
+        (Cap(Unit.TOKENS, Period.DAY, 6000), 5000, "5,000 of 6,000 tokens today"),
+        (
+            Cap(Unit.DOLLARS, Period.CONVERSATION, 2),
+            1.5,
+            "$1.50 of $2.00 in this conversation",
+        ),
+    ],
+)
+def test_a_cap_says_what_is_used_and_what_to_do(
+    cap: Cap, used: float, told: str
+) -> None:
+    assert cap.measure(SPENT, begun=1) == used
+    assert told in cap.warning(used)
+    error = cap.error(used)
+    assert told in str(error)
+    assert (error.code, error.status, error.retryable) == ("cap_reached", 402, False)
+    assert f"Raise {cap.name} under [caps]" in error.hint
+
+
+def test_a_cap_in_dollars_says_what_is_not_known() -> None:
+    cap = Cap(Unit.DOLLARS, Period.DAY, 5)
+    told = "$1.20 + 61 requests of unknown price, of $5.00 today"
+    assert told in cap.warning(1.2, 61)
+    assert told in str(cap.error(1.2, 61))
+    assert "$0" not in cap.warning(0.0, 61)
+
+
+@pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), "much"])
+def test_a_cap_is_a_number_from_0(value: object) -> None:
+    with pytest.raises(ValidationError):
+        CapSettings.model_validate({"usd_per_day": value})
