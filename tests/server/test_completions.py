@@ -156,18 +156,6 @@ async def test_a_completion_does_not_queue(fake: FakeUpstream) -> None:
     assert len(fake.requests) == 1
 
 
-async def test_completion_ends_with_an_answer_when_the_daemon_stops(
-    fake: FakeUpstream,
-) -> None:
-    fake.play(ENDLESS)
-    async with running(settings(fake, timeout_ms=60_000)) as editor:
-        task = asked_at(editor, fake)
-        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
-        await editor.daemon.hurry()
-        reply = await asyncio.wait_for(task, PATIENCE)
-    assert (reply.status, reply.json["completion_items"]) == (200, [])
-
-
 async def test_completion_failure_is_logged_once(
     fake: FakeUpstream, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -195,11 +183,6 @@ async def test_completion_internal_error_is_no_error_for_the_editor(
         reply = await complete(editor)
     assert (reply.status, reply.json["completion_items"]) == (200, [])
     assert "Traceback" in caplog.text
-
-
-async def test_without_a_model_there_are_no_completions(editor: Editor) -> None:
-    reply = await complete(editor)
-    assert (reply.status, reply.json["completion_items"]) == (200, [])
 
 
 async def test_completion_probe_reports_facts_without_a_request(
@@ -243,14 +226,6 @@ async def test_completion_settings_count(fake: FakeUpstream) -> None:
         0.2,
     )
     assert sent["messages"][0]["content"].endswith("ADDED")
-
-
-async def test_completion_max_tokens_of_the_upstream_counts_if_shorter(
-    fake: FakeUpstream,
-) -> None:
-    async with running(settings_for(fake.url, max_tokens=16)) as editor:
-        await complete(editor)
-    assert fake.requests[0]["max_tokens"] == 16
 
 
 async def test_completion_uses_fim_where_the_upstream_has_it(

@@ -242,24 +242,6 @@ async def test_settings_that_are_saved_count_once(
     assert used.ports.empty()
 
 
-async def test_settings_that_cannot_be_used_are_told_after_they_are_saved(
-    control: Control, file: Path
-) -> None:
-    def save() -> bool:
-        write(file, "[server]\nport = 9999\n")
-        return True
-
-    await control.save(save)
-    assert control.status()["error"] == "Not this one."
-
-
-async def test_settings_are_not_read_where_nothing_was_saved(
-    control: Control, used: Used
-) -> None:
-    await control.save(lambda: False)
-    assert used.ports.empty()
-
-
 async def test_a_change_whose_reader_left_is_taken_by_the_watcher(
     control: Control, used: Used, file: Path
 ) -> None:

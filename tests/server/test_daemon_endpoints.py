@@ -55,21 +55,6 @@ async def test_daemon_status_shows_settings_without_secrets(
         assert reply.json["upstreams"]["fake"]["timeout"] == 7
 
 
-async def test_daemon_status_shows_current_models_and_failures(
-    fake: FakeUpstream,
-) -> None:
-    fake.models_error = "no"
-    async with running(settings_for(fake.url, models=["m"])) as editor:
-        told = (await editor.post("/byok/catalog")).json
-        assert [m["id"] for m in told["models"]] == ["byok:fake:m"]
-        assert list(told["failures"]) == ["fake"]
-        fake.models_error = ""
-        fake.models = ["found"]
-        told = (await editor.post("/byok/catalog")).json
-    assert [m["model"] for m in told["models"]] == ["m", "found"]
-    assert (told["default"], told["failures"]) == ("byok:fake:m", {})
-
-
 async def test_keys_are_those_that_the_daemon_finds(fake: FakeUpstream) -> None:
     environ = {"BYOK_KEY_FAKE": KEY, "GROQ_API_KEY": KEY}
     async with running(settings_for(fake.url), environ=environ) as editor:
@@ -82,17 +67,6 @@ async def test_keys_are_those_that_the_daemon_finds(fake: FakeUpstream) -> None:
     assert tried == {"origin": fake.url.removesuffix("/v1"), "models": 1}
     assert fake.list_headers[-1]["Authorization"] == f"Bearer {KEY}"
     assert unknown.json["error"]["code"] == "no_upstream"
-
-
-async def test_daemon_status_reports_a_refused_key_without_showing_it(
-    fake: FakeUpstream,
-) -> None:
-    fake.models_error = "bad one {key} for you"
-    environ = {"BYOK_KEY_FAKE": KEY}
-    async with running(settings_for(fake.url), environ=environ) as editor:
-        reply = await editor.post("/byok/keys/test", {"upstream": "fake"})
-    assert (reply.status, "bad one" in reply.json["message"]) == (422, True)
-    assert KEY.encode() not in reply.raw
 
 
 @pytest.mark.parametrize("path", ["/chat-stream", "/v1/chat/completions"])

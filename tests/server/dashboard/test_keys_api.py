@@ -1,6 +1,7 @@
 """Keys are stored and removed on the page, and never shown."""
 
 import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from byok.core.platform.paths import find_paths
 from byok.settings.keys import fingerprint
-from tests.fakes.dashboard import signed_in
+from tests.fakes.dashboard import Page, signed_in
 from tests.fakes.ring import FakeRing, store_of
 from tests.fakes.settings_daemon import running_on_file, write_settings
 from tests.fakes.upstream import FakeUpstream
@@ -21,6 +22,20 @@ def write(fake: FakeUpstream) -> None:
         f'[upstreams.fake]\nbase_url = "{fake.url}"\nmodel = "m"\n'
         f'[upstreams.two]\nbase_url = "{fake.url}"\nkey_names = ["work"]\n'
     )
+
+
+@pytest.fixture
+def ring() -> FakeRing:
+    """The keyring of the daemon."""
+    return FakeRing()
+
+
+@pytest.fixture
+async def page(fake: FakeUpstream, ring: FakeRing) -> AsyncIterator[Page]:
+    """A session of a daemon with two upstreams and a keyring."""
+    write(fake)
+    async with running_on_file(keyring=store_of(ring)) as editor:
+        yield await signed_in(editor)
 
 
 def entry(name: str, address: str) -> dict[str, str]:
@@ -130,32 +145,27 @@ async def test_a_keyring_that_hangs_is_given_up(fake: FakeUpstream) -> None:
     assert "did not answer" in answer.json["error"]["message"]
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        {},
-        {"name": "fake"},
-        {"name": "fake", "key": "short"},
-        {"name": "fake", "key": "with a space in it"},
-        {"name": "fake", "key": "x" * 513},
-        {"name": "fake", "key": ["x" * 20]},
-        {"name": "", "key": KEY},
-        {"name": "nobody", "key": KEY},
-        {"name": "fake", "key": KEY, "address": ["https://x"]},
-        {"name": "https://evil.example/v1", "key": KEY},
-        {"name": "x" * 81, "key": KEY},
-        {"name": 7, "key": KEY},
-    ],
-)
-async def test_what_is_no_key_or_no_name_is_refused(
-    fake: FakeUpstream, body: dict[str, Any]
-) -> None:
-    write(fake)
-    ring = FakeRing()
-    async with running_on_file(keyring=store_of(ring)) as editor:
-        answer = await (await signed_in(editor)).raw("key-set", body)
-    assert answer.status in (400, 422)
-    assert KEY.encode() not in answer.raw
+WRONG: list[dict[str, Any]] = [
+    {},
+    {"name": "fake"},
+    {"name": "fake", "key": "short"},
+    {"name": "fake", "key": "with a space in it"},
+    {"name": "fake", "key": "x" * 513},
+    {"name": "fake", "key": ["x" * 20]},
+    {"name": "", "key": KEY},
+    {"name": "nobody", "key": KEY},
+    {"name": "fake", "key": KEY, "address": ["https://x"]},
+    {"name": "https://evil.example/v1", "key": KEY},
+    {"name": "x" * 81, "key": KEY},
+    {"name": 7, "key": KEY},
+]
+
+
+async def test_what_is_no_key_or_no_name_is_refused(page: Page, ring: FakeRing) -> None:
+    for body in WRONG:
+        answer = await page.raw("key-set", body)
+        assert answer.status in (400, 422), body
+        assert KEY.encode() not in answer.raw
     assert ring.kept == {}
 
 
@@ -177,42 +187,34 @@ async def test_a_key_is_nowhere_on_disk(fake: FakeUpstream) -> None:
     assert any("capture" in str(path) for path in files)
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [("fake", "x" * 200_000), ("fake", "a whole file"), ("nobody", "function")],
-    ids=["long", "words", "name"],
-)
-async def test_what_is_stored_nowhere_is_not_remembered(
-    fake: FakeUpstream, name: str, text: str
-) -> None:
-    write(fake)
-    async with running_on_file(keyring=store_of(FakeRing())) as editor:
-        page = await signed_in(editor)
+async def test_what_is_stored_nowhere_is_not_remembered(page: Page) -> None:
+    for name, text in (
+        ("fake", "x" * 200_000),
+        ("fake", "a whole file"),
+        ("nobody", "function"),
+    ):
         await page.refused("key-set", {"name": name, "key": text})
-        assert editor.services.redactor(text) == text
+        assert page.editor.services.redactor(text) == text
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "",
-        "https://other.example/v1",
-        "http://127.0.0.1:9/v1",
-        "http://[::1",
-        "{origin}.evil.example/v1",
-        "{origin}@evil.example/v1",
-    ],
+ADDRESSES = (
+    "",
+    "https://other.example/v1",
+    "http://127.0.0.1:9/v1",
+    "http://[::1",
+    "{origin}.evil.example/v1",
+    "{origin}@evil.example/v1",
 )
+
+
 async def test_a_key_for_another_address_than_the_one_shown_is_not_stored(
-    fake: FakeUpstream, address: str
+    fake: FakeUpstream, page: Page, ring: FakeRing
 ) -> None:
     """R7: the settings may have changed since the page read them."""
-    write(fake)
-    ring = FakeRing()
-    async with running_on_file(keyring=store_of(ring)) as editor:
-        page = await signed_in(editor)
+    for address in ADDRESSES:
         shown = address.replace("{origin}", origin(fake))
         answer = await page.raw("key-set", entry("fake", shown))
-    assert (answer.status, answer.json["error"]["code"]) == (409, "settings_changed")
-    assert fake.url in answer.json["error"]["message"]
+        error = answer.json["error"]
+        assert (answer.status, error["code"]) == (409, "settings_changed"), address
+        assert fake.url in error["message"]
     assert ring.kept == {}

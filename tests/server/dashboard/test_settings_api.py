@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,19 @@ def field(form: dict[str, Any], path: list[str]) -> dict[str, Any]:
     return found
 
 
+@pytest.fixture
+def file(fake: FakeUpstream) -> Path:
+    """The settings file of the daemon."""
+    return write_settings(text_for(fake))
+
+
+@pytest.fixture
+async def page(file: Path) -> AsyncIterator[Page]:
+    """A session of a daemon that has a settings file."""
+    async with running_on_file() as editor:
+        yield await signed_in(editor)
+
+
 async def save(page: Page, *changes: dict[str, Any]) -> Any:
     form = await page.call("settings")
     body = {"revision": form["revision"], "changes": list(changes)}
@@ -65,11 +79,11 @@ async def test_a_form_says_what_the_file_says_and_what_counts(
     assert (form["blocked"], form["error"], form["restart"]) == ("", "", [])
 
 
+@pytest.mark.usefixtures("file")
 async def test_a_variable_of_the_environment_is_named(
-    fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("BYOK_CHAT__TEMPERATURE", "1.5")
-    write_settings(text_for(fake))
     async with running_on_file() as editor:
         form = await (await signed_in(editor)).call("settings")
     found = field(form, TEMPERATURE)
@@ -81,13 +95,10 @@ async def test_a_variable_of_the_environment_is_named(
 
 
 async def test_a_saved_setting_is_in_force_for_the_next_chat(
-    fake: FakeUpstream,
+    fake: FakeUpstream, file: Path, page: Page
 ) -> None:
-    file = write_settings(text_for(fake))
-    async with running_on_file() as editor:
-        page = await signed_in(editor)
-        answer = await save(page, change(TEMPERATURE, 0.25))
-        await editor.chat()
+    answer = await save(page, change(TEMPERATURE, 0.25))
+    await page.editor.chat()
     assert fake.requests[-1]["temperature"] == 0.25
     assert field(answer["form"], TEMPERATURE)["value"] == 0.25
     due = text_for(fake).replace("0.5 # not", "0.25 # not")
@@ -96,20 +107,19 @@ async def test_a_saved_setting_is_in_force_for_the_next_chat(
     assert [path.read_text() for path in backups] == [text_for(fake)]
 
 
-async def test_a_change_by_an_editor_is_kept_and_said(fake: FakeUpstream) -> None:
-    file = write_settings(text_for(fake))
-    async with running_on_file() as editor:
-        page = await signed_in(editor)
-        revision = (await page.call("settings"))["revision"]
-        body = {"revision": revision, "changes": [change(TEMPERATURE, 1)]}
-        file.write_text(text_for(fake) + "# by an editor\n")
-        refused = await page.refused("settings-save", body)
-        assert refused == (409, "settings_changed")
-        assert file.read_text().endswith("# by an editor\n")
-        body["revision"] = (await page.call("settings"))["revision"]
-        assert (await page.call("settings-save", body))["errors"] == []
+async def test_a_change_by_an_editor_is_kept_and_said(
+    fake: FakeUpstream, file: Path, page: Page
+) -> None:
+    revision = (await page.call("settings"))["revision"]
+    body = {"revision": revision, "changes": [change(TEMPERATURE, 1)]}
+    file.write_text(text_for(fake) + "# by an page.editor\n")
+    refused = await page.refused("settings-save", body)
+    assert refused == (409, "settings_changed")
+    assert file.read_text().endswith("# by an page.editor\n")
+    body["revision"] = (await page.call("settings"))["revision"]
+    assert (await page.call("settings-save", body))["errors"] == []
     assert "temperature = 1 # not" in file.read_text()
-    assert file.read_text().endswith("# by an editor\n")
+    assert file.read_text().endswith("# by an page.editor\n")
 
 
 async def test_of_two_pages_that_save_at_once_one_is_told(fake: FakeUpstream) -> None:
@@ -129,70 +139,65 @@ async def test_of_two_pages_that_save_at_once_one_is_told(fake: FakeUpstream) ->
     assert sorted(answer.status for answer in answers) == [200, 409, 409]
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "told"),
-    [
-        (TEMPERATURE, 3, "less than or equal to 2"),
-        (TEMPERATURE, "warm", "must be a number"),
-        (["chat", "effort"], "much", "must be one of"),
-        (["server", "port"], 80, "1024"),
-        (["upstreams", "fake", "base_url"], "ftp://x", "http"),
-        (["upstreams", "fake", "base_url"], "http://example.com", "plain http"),
-        (["routing", "default"], "byok:nobody:x", "not configured"),
-        (["routing", "models", "commit"], "byok:nobody:x", "not configured"),
-        (["routing", "fallback", "chat"], ["x y"], "must be models"),
-        (["loops", "failing_end"], 2, "must be more than"),
-        (["routing", "official", "models"], "off", "must be local or official"),
-        (["upstreams", "New One"], {}, "must be a-z"),
-        (["upstreams", "new"], {}, "base_url is missing"),
-        (["chat", "system_prompt"], "a\0b", "control characters"),
-    ],
-)
+FAULTS: list[tuple[list[str], Any, str]] = [
+    (TEMPERATURE, 3, "less than or equal to 2"),
+    (TEMPERATURE, "warm", "must be a number"),
+    (["chat", "effort"], "much", "must be one of"),
+    (["server", "port"], 80, "1024"),
+    (["upstreams", "fake", "base_url"], "http://example.com", "plain http"),
+    (["routing", "default"], "byok:nobody:x", "not configured"),
+    (["routing", "models", "commit"], "byok:nobody:x", "not configured"),
+    (["routing", "fallback", "chat"], ["x y"], "must be models"),
+    (["loops", "failing_end"], 2, "must be more than"),
+    (["upstreams", "New One"], {}, "must be a-z"),
+    (["upstreams", "new"], {}, "base_url is missing"),
+    (["chat", "system_prompt"], "a\0b", "control characters"),
+]
+
+
 async def test_a_fault_is_told_at_its_setting(
-    fake: FakeUpstream, path: list[str], value: Any, told: str
+    fake: FakeUpstream, file: Path, page: Page
 ) -> None:
-    file = write_settings(text_for(fake))
-    async with running_on_file() as editor:
-        page = await signed_in(editor)
-        good = change(["chat", "max_tokens"], 99)
+    good = change(["chat", "max_tokens"], 99)
+    for path, value, told in FAULTS:
         body = {"changes": [good, change(path, value)]}
         checked = (await page.call("settings-check", body))["errors"]
-        saved = (await save(page, good, change(path, value)))["errors"]
-    assert checked == saved
-    assert path in [row["path"][: len(path)] for row in checked]
-    assert told in checked[0]["message"]
+        assert checked == (await save(page, good, change(path, value)))["errors"]
+        assert path in [row["path"][: len(path)] for row in checked], path
+        assert told in checked[0]["message"]
     assert file.read_text() == text_for(fake)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        ["upstreams", "fake", "api_key_cmd"],
-        ["upstreams", "fake", "headers"],
-        ["upstreams", "fake", "extra_body"],
-        ["upstreams", "fake", "query"],
-        ["upstreams", "fake", "proxy"],
-        ["upstreams", "fake", "allow_insecure_http"],
-        ["upstreams", "fake", "facts", "x"],
-        ["otel", "headers"],
-        ["network", "proxy"],
-        ["context", "allow_secret"],
-        ["nothing", "here"],
-        ["chat"],
-        ["chat", 1],
-        "chat.temperature",
-        None,
-    ],
-)
-async def test_what_is_for_the_file_alone_is_refused(
-    fake: FakeUpstream, path: Any
+REFUSED: list[Any] = [
+    ["upstreams", "fake", "api_key_cmd"],
+    ["upstreams", "fake", "headers"],
+    ["upstreams", "fake", "extra_body"],
+    ["upstreams", "fake", "query"],
+    ["upstreams", "fake", "proxy"],
+    ["upstreams", "fake", "allow_insecure_http"],
+    ["upstreams", "fake", "facts", "x"],
+    ["otel", "headers"],
+    ["network", "proxy"],
+    ["context", "allow_secret"],
+    ["nothing", "here"],
+    ["chat"],
+    ["chat", 1],
+    "chat.temperature",
+    None,
+]
+MALFORMED: list[Any] = [
+    *(None, {}, "x", [[]], [{"path": []}], [{}] * 201, [{"path": ["a"] * 9}])
+]
+
+
+async def test_what_is_for_the_file_alone_or_malformed_is_refused(
+    fake: FakeUpstream, file: Path, page: Page
 ) -> None:
-    file = write_settings(text_for(fake))
-    async with running_on_file() as editor:
-        page = await signed_in(editor)
+    bodies = [[{"path": path, "value": "x"}] for path in REFUSED]
+    for changes in [*bodies, *MALFORMED]:
         for name in ("settings-check", "settings-save"):
-            body = {"revision": "", "changes": [{"path": path, "value": "x"}]}
-            assert await page.refused(name, body) == (422, "bad_field")
+            body = {"revision": "", "changes": changes}
+            assert await page.refused(name, body) == (422, "bad_field"), changes
     assert file.read_text() == text_for(fake)
 
 
@@ -227,14 +232,11 @@ async def test_a_file_is_made_where_there_is_none() -> None:
         assert file.stat().st_mode & 0o777 == 0o600
 
 
-async def test_a_file_that_is_lost_is_not_made_anew(fake: FakeUpstream) -> None:
+async def test_a_file_that_is_lost_is_not_made_anew(file: Path, page: Page) -> None:
     """Its proxy and headers would be dropped without a word."""
-    file = write_settings(text_for(fake))
-    async with running_on_file() as editor:
-        page = await signed_in(editor)
-        file.unlink()
-        body = {"revision": "", "changes": [change(TEMPERATURE, 1)]}
-        assert await page.refused("settings-save", body) == (400, "config")
+    file.unlink()
+    body = {"revision": "", "changes": [change(TEMPERATURE, 1)]}
+    assert await page.refused("settings-save", body) == (400, "config")
     assert not file.exists()
 
 
@@ -251,77 +253,56 @@ def large(fake: FakeUpstream) -> bytes:
     ],
 )
 async def test_a_file_that_cannot_be_used_is_left_alone(
-    fake: FakeUpstream, make: Any, told: str
+    fake: FakeUpstream, make: Any, told: str, file: Path, page: Page
 ) -> None:
-    file = write_settings(text_for(fake))
-    async with running_on_file() as editor:
-        page = await signed_in(editor)
-        file.write_bytes(make(fake))
-        form = await page.call("settings")
-        assert told in form["blocked"]
-        assert field(form, TEMPERATURE)["value"] == 0.5
-        body = {"revision": form["revision"], "changes": [change(TEMPERATURE, 1)]}
-        answer = await page.raw("settings-save", body)
-        assert answer.status == 400 or answer.json["errors"]
+    file.write_bytes(make(fake))
+    form = await page.call("settings")
+    assert told in form["blocked"]
+    assert field(form, TEMPERATURE)["value"] == 0.5
+    body = {"revision": form["revision"], "changes": [change(TEMPERATURE, 1)]}
+    answer = await page.raw("settings-save", body)
+    assert answer.status == 400 or answer.json["errors"]
     assert file.read_bytes() == make(fake)
 
 
-async def test_a_wrong_setting_in_the_file_can_be_mended(fake: FakeUpstream) -> None:
-    file = write_settings(text_for(fake))
-    async with running_on_file() as editor:
-        page = await signed_in(editor)
-        file.write_text(text_for(fake).replace("0.5", '"<img src=x>"'))
-        form = await page.call("settings")
-        assert form["blocked"] == ""
-        assert form["faults"][0]["path"] == TEMPERATURE
-        assert field(form, TEMPERATURE)["given"] == "<img src=x>"
-        other = await save(page, change(["chat", "max_tokens"], 9))
-        assert other["errors"][0]["path"] == TEMPERATURE
-        assert (await save(page, change(TEMPERATURE, 1)))["errors"] == []
+async def test_a_wrong_setting_in_the_file_can_be_mended(
+    fake: FakeUpstream, file: Path, page: Page
+) -> None:
+    file.write_text(text_for(fake).replace("0.5", '"<img src=x>"'))
+    form = await page.call("settings")
+    assert form["blocked"] == ""
+    assert form["faults"][0]["path"] == TEMPERATURE
+    assert field(form, TEMPERATURE)["given"] == "<img src=x>"
+    other = await save(page, change(["chat", "max_tokens"], 9))
+    assert other["errors"][0]["path"] == TEMPERATURE
+    assert (await save(page, change(TEMPERATURE, 1)))["errors"] == []
     assert "temperature = 1 # not" in file.read_text()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes and links")
 @pytest.mark.parametrize("kind", ["link", "read-only", "folder"])
 async def test_a_file_that_is_not_to_be_replaced_stays(
-    fake: FakeUpstream, tmp_path: Path, kind: str
+    fake: FakeUpstream, tmp_path: Path, kind: str, file: Path, page: Page
 ) -> None:
-    file = write_settings(text_for(fake))
-    async with running_on_file() as editor:
-        page = await signed_in(editor)
-        revision = (await page.call("settings"))["revision"]
-        if kind == "link":
-            file.rename(file.with_name("other.toml"))
-            file.symlink_to(file.with_name("other.toml"))
-        elif kind == "read-only":
-            file.chmod(0o400)
-        else:
-            file.unlink()
-            file.mkdir()
-        assert (await page.call("settings"))["blocked"]
-        body = {"revision": revision, "changes": [change(TEMPERATURE, 1)]}
-        assert await page.refused("settings-save", body) == (400, "config")
+    revision = (await page.call("settings"))["revision"]
+    if kind == "link":
+        file.rename(file.with_name("other.toml"))
+        file.symlink_to(file.with_name("other.toml"))
+    elif kind == "read-only":
+        file.chmod(0o400)
+    else:
+        file.unlink()
+        file.mkdir()
+    assert (await page.call("settings"))["blocked"]
+    body = {"revision": revision, "changes": [change(TEMPERATURE, 1)]}
+    assert await page.refused("settings-save", body) == (400, "config")
     assert file.is_dir() or file.read_text() == text_for(fake)
 
 
-async def test_an_unchanged_setting_writes_nothing(fake: FakeUpstream) -> None:
-    file = write_settings(text_for(fake))
+async def test_an_unchanged_setting_writes_nothing(file: Path, page: Page) -> None:
     before = file.stat()
-    async with running_on_file() as editor:
-        page = await signed_in(editor)
-        assert (await save(page, change(TEMPERATURE, 0.5)))["errors"] == []
+    assert (await save(page, change(TEMPERATURE, 0.5)))["errors"] == []
     assert file.stat().st_ino == before.st_ino
-
-
-@pytest.mark.parametrize(
-    "changes", [None, {}, "x", [[]], [{"path": []}], [{}] * 201, [{"path": ["a"] * 9}]]
-)
-async def test_malformed_changes_are_refused(fake: FakeUpstream, changes: Any) -> None:
-    write_settings(text_for(fake))
-    async with running_on_file() as editor:
-        page = await signed_in(editor)
-        refused = await page.refused("settings-check", {"changes": changes})
-    assert refused == (422, "bad_field")
 
 
 async def test_a_file_of_an_option_is_changed_where_it_is(
@@ -338,43 +319,35 @@ async def test_a_file_of_an_option_is_changed_where_it_is(
 
 
 async def test_a_full_disk_leaves_the_file_as_it_was(
-    fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
+    fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch, file: Path, page: Page
 ) -> None:
-    file = write_settings(text_for(fake))
-    async with running_on_file() as editor:
-        page = await signed_in(editor)
-        form = await page.call("settings")
-        body = {"revision": form["revision"], "changes": [change(TEMPERATURE, 1)]}
+    form = await page.call("settings")
+    body = {"revision": form["revision"], "changes": [change(TEMPERATURE, 1)]}
 
-        def fail(handle: int) -> None:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    def fail(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "fsync", fail)
-            answer = await page.raw("settings-save", body)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        answer = await page.raw("settings-save", body)
     assert (answer.status, answer.json["error"]["code"]) == (400, "config")
     assert "No space left" in answer.json["message"]
     assert file.read_text() == text_for(fake)
 
 
-async def test_a_second_name_of_the_file_is_refused(fake: FakeUpstream) -> None:
+async def test_a_second_name_of_the_file_is_refused(file: Path, page: Page) -> None:
     """Replacing it would leave the old text under the other name."""
-    file = write_settings(text_for(fake))
-    async with running_on_file() as editor:
-        page = await signed_in(editor)
-        file.with_name("other.toml").hardlink_to(file)
-        assert "hard link" in (await page.call("settings"))["blocked"]
+    file.with_name("other.toml").hardlink_to(file)
+    assert "hard link" in (await page.call("settings"))["blocked"]
 
 
-async def test_a_session_is_needed(fake: FakeUpstream) -> None:
+async def test_a_session_is_needed(page: Page) -> None:
     """The clients' token does not open it."""
-    write_settings(text_for(fake))
     names = ("settings", "settings-check", "settings-save", "restart")
-    async with running_on_file() as editor:
-        for name in (*names, "key-set", "key-remove"):
-            answer = await editor.post(f"/ui/api/{name}", {})
-            assert answer.status == 401, name
-        assert not editor.daemon.control.ending.is_set()
+    for name in (*names, "key-set", "key-remove"):
+        answer = await page.editor.post(f"/ui/api/{name}", {})
+        assert answer.status == 401, name
+    assert not page.editor.daemon.control.ending.is_set()
 
 
 @pytest.mark.parametrize("also", [(), (change(TEMPERATURE, 0.25),)], ids=["alone", "+"])

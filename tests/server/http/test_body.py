@@ -1,7 +1,6 @@
 """Reading a request's body within its limit."""
 
 import asyncio
-from typing import Any
 
 import pytest
 from aiohttp import ClientPayloadError, StreamReader
@@ -27,26 +26,6 @@ def posted(
     elif ends:
         content.feed_eof()
     return make_mocked_request("POST", "/chat", payload=content)
-
-
-@pytest.mark.parametrize(
-    ("pieces", "body"),
-    [
-        ([b'{"a": 1}'], {"a": 1}),
-        ([b'{"a', b'": "', b"\xc3", b'\xa9"}'], {"a": "\u00e9"}),
-        ([], {}),
-        ([b" \r\n"], {}),
-    ],
-    ids=["whole", "in pieces", "empty", "blank"],
-)
-async def test_the_pieces_of_a_body_are_one_object(
-    pieces: list[bytes], body: dict[str, Any]
-) -> None:
-    assert parse_request(await read_body(posted(*pieces), 100)) == body
-
-
-async def test_a_body_of_just_the_limit_is_read() -> None:
-    assert await read_body(posted(b"{}", b" " * 8), 10) == b"{}" + b" " * 8
 
 
 async def test_body_reading_stops_at_the_size_limit() -> None:

@@ -106,15 +106,6 @@ async def test_gate_client_that_leaves_the_queue_frees_the_place() -> None:
     await soon(asyncio.gather(first.task, third.task))
 
 
-async def test_gate_frees_the_place_after_a_failure() -> None:
-    gate = Gate(streams=1, waiting=0, seconds=5)
-    with pytest.raises(ZeroDivisionError):
-        async with gate.enter(), gate.raise_on_stop():
-            raise ZeroDivisionError
-    async with gate.enter():
-        pass
-
-
 async def test_gate_does_not_mistake_a_timeout_of_the_answer_for_its_own() -> None:
     gate = Gate(streams=1, waiting=0, seconds=5)
     with pytest.raises(TimeoutError):
@@ -136,26 +127,6 @@ async def test_gate_stop_waits_for_answers_and_then_ends_them() -> None:
     assert caught.value.code == "shutting_down"
 
 
-async def test_gate_stop_can_be_hurried() -> None:
-    gate, leaves = Gate(streams=1, waiting=0, seconds=5), asyncio.Event()
-
-    async def slow() -> None:
-        async with gate.enter(), gate.raise_on_stop():
-            try:
-                await asyncio.Event().wait()
-            finally:
-                await asyncio.wait_for(leaves.wait(), PATIENCE)
-
-    answer = asyncio.ensure_future(slow())
-    await turns()
-    for _ in range(2):
-        await soon(gate.stop(grace=0))
-        await turns()
-    leaves.set()
-    with pytest.raises(NotReady):
-        await soon(answer)
-
-
 async def test_gate_queue_is_refused_when_byok_stops() -> None:
     gate, seen = Gate(streams=1, waiting=1, seconds=5), list[str]()
     first = Visitor(gate, "first", seen)
@@ -167,18 +138,6 @@ async def test_gate_queue_is_refused_when_byok_stops() -> None:
             await soon(visitor.task)
         assert caught.value.code == "shutting_down"
     assert seen == ["first"]
-
-
-async def test_gate_tells_how_many_are_in_and_how_many_wait() -> None:
-    gate = Gate(1, 2, 5)
-    async with gate.enter():
-        second = asyncio.ensure_future(gate.enter().__aenter__())
-        await asyncio.sleep(0)
-        assert (gate.open, gate.waiting) == (1, 1)
-        second.cancel()
-        await asyncio.gather(second, return_exceptions=True)
-        assert (gate.open, gate.waiting) == (1, 0)
-    assert (gate.open, gate.waiting) == (0, 0)
 
 
 async def test_gate_tells_that_byok_stops_before_it_waits_for_answers() -> None:

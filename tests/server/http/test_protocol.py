@@ -8,7 +8,6 @@ import pytest
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
 from byok.server.http.protocol import HttpServer, note_token
-from tests.fakes.patience import PATIENCE
 from tests.fakes.raw import ask, check_answer, connected
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -75,32 +74,6 @@ async def test_http_protocol_neither_echoes_nor_logs_invalid_http(
     assert "a-canary" not in caplog.text
 
 
-async def test_http_protocol_reports_an_unhandled_error_without_its_words() -> None:
-    async with serving(Handler(ValueError("a-canary"))) as port:
-        answer = await ask(port, GET)
-    assert (answer.status, answer.code) == (500, "internal")
-    check_answer(answer)
-    assert b"a-canary" not in answer.body
-
-
-async def test_http_protocol_serves_one_request_after_another() -> None:
-    async with serving(Handler()) as port, connected(port) as connection:
-        await connection.send(GET * 3)
-        for _ in range(3):
-            assert (await connection.answer()).body == b"/"
-
-
-@pytest.mark.case("F15")
-async def test_http_protocol_cancels_the_handler_when_the_client_leaves() -> None:
-    handler = Handler(waits=True)
-    async with serving(handler) as port:
-        async with connected(port) as connection:
-            await connection.send(GET)
-            await asyncio.wait_for(handler.begun.wait(), PATIENCE)
-            connection.abort()
-        await asyncio.wait_for(handler.cancelled.wait(), PATIENCE)
-
-
 @pytest.mark.case("F17")
 async def test_connection_limit_refuses_one_more_where_all_are_authenticated(
     caplog: pytest.LogCaptureFixture,
@@ -116,22 +89,6 @@ async def test_connection_limit_refuses_one_more_where_all_are_authenticated(
         assert caplog.text.count("connections are open") == 1
         async with connected(port) as again:
             assert (await (await again.send(KNOWN)).answer()).status == 200
-
-
-@pytest.mark.case("F17")
-async def test_connection_limit_closes_idle_connections_first() -> None:
-    async with (
-        serving(Handler(), 3) as port,
-        connected(port) as used,
-        connected(port) as oldest,
-        connected(port) as younger,
-    ):
-        await (await used.send(KNOWN)).answer()
-        async with connected(port) as asking:
-            assert (await (await asking.send(KNOWN)).answer()).status == 200
-        assert await oldest.rest() == b""
-        for connection in (younger, used):
-            assert (await (await connection.send(KNOWN)).answer()).status == 200
 
 
 @pytest.mark.case("B111")
@@ -158,10 +115,3 @@ async def test_connection_limit_closes_clients_that_read_no_answer() -> None:
     async with serving(Handler(), 1) as port, connected(port) as deaf:
         await deaf.send(GET * 20)
         assert (await ask(port, GET)).status == 200
-
-
-@pytest.mark.case("B28", "B29", "F17")
-async def test_connection_limits_reach_the_connection() -> None:
-    connection = HttpServer(Handler(), 8)()
-    assert connection.keepalive_timeout == 75
-    assert (connection.max_line_size, connection.max_headers) == (8190, 64)
