@@ -6,6 +6,7 @@ from pathlib import Path
 from scripts import (
     endpoints_page,
     glossary_page,
+    preset_lists,
     security_page,
     settings_example,
     troubleshooting_page,
@@ -17,6 +18,7 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGES = {
     "ENDPOINTS.md": endpoints_page.page,
     "GLOSSARY.md": glossary_page.page,
+    "MODELS.md": preset_lists.models_page,
     "SECURITY.md": security_page.page,
     "TROUBLESHOOTING.md": troubleshooting_page.page,
     "../config.example.toml": settings_example.page,

@@ -1,4 +1,4 @@
-"""The comments of config.example.toml: above each setting stands its description."""
+"""The comments of config.example.toml: the presets, and what each setting means."""
 
 import re
 import textwrap
@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from byok.settings import Settings
+from scripts.preset_lists import with_presets
 
 EXAMPLE = Path(__file__).parent.parent / "config.example.toml"
 _HEAD = re.compile(r"#\[(.+)\]")
@@ -18,7 +19,7 @@ _COLUMNS = 92
 def page() -> str:
     """Return the file with fresh comments; all other lines are as they are."""
     lines, section = list[str](), ""
-    for line in EXAMPLE.read_text("utf-8").splitlines():
+    for line in with_presets(EXAMPLE.read_text("utf-8")).splitlines():
         if head := _HEAD.fullmatch(line):
             section = head[1]
         setting = _SETTING.match(line)

@@ -9,7 +9,6 @@ import pytest
 
 from byok import __version__
 from byok.cli.checks.examine import CHECKS
-from byok.dialects.presets import PRESETS
 from byok.features.journal.entry import JournalEntry
 from scripts import glossary_page
 from scripts.doc_names import FOREIGN, unknown_names
@@ -23,11 +22,6 @@ DOCUMENTS = [
 
 def page(name: str) -> str:
     return (ROOT / name).read_text("utf-8")
-
-
-def test_the_page_about_models_names_every_preset() -> None:
-    text = page("docs/MODELS.md")
-    assert [name for name in PRESETS if f"`{name}`" not in text] == []
 
 
 def first_cells(name: str) -> set[str]:

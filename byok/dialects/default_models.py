@@ -7,7 +7,6 @@ answers an agent well and is not the dearest; one for small jobs is quick and ch
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import dropwhile, takewhile, zip_longest
 from typing import NamedTuple, Self
@@ -16,10 +15,14 @@ from byok.core.purposes import Purpose
 from byok.dialects.families import FAMILIES, family_name
 from byok.dialects.fim.templates import FimMode, fim_profile_of, template_of
 from byok.dialects.model_facts import ModelFacts
-from byok.dialects.presets import PRESETS
-
-_V = r"(\d[\d.]*)"  # a version; of several models the highest one counts
-_CLAUDE_V = r"(\d[\d.-]*?)(?:-20\d{6})?"
+from byok.dialects.presets import (
+    ANY_MODELS,
+    HOST_MODELS,
+    LOCAL_MODELS,
+    PRESETS,
+    DefaultModels,
+    preset_of,
+)
 
 # Names of models that do not chat, or not about code.
 _NO_CHAT = re.compile(
@@ -35,123 +38,13 @@ _NO_FAMILY = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DefaultModels:
-    """Patterns of whole names as `family_name` gives them; the best ones first.
-
-    `small` is for commit messages, titles and completions, `completion` for models
-    that fill gaps.
-    """
-
-    chat: tuple[str, ...] = ()
-    small: tuple[str, ...] = ()
-    completion: tuple[str, ...] = ()
-
-
-_CLAUDE = DefaultModels(
-    (f"claude-sonnet-{_CLAUDE_V}", f"claude-opus-{_CLAUDE_V}", "claude-.*sonnet.*"),
-    (f"claude-haiku-{_CLAUDE_V}", "claude-.*haiku.*"),
-)
-_GPT = DefaultModels(
-    (f"gpt-{_V}(?:-sol)?", f"gpt-{_V}-terra", "gpt-4o", "gpt-3.5-turbo"),
-    (f"gpt-{_V}-(?:luna|mini)", f"gpt-{_V}-nano", "gpt-4o-mini"),
-)
-_GEMINI = DefaultModels(
-    (f"gemini-{_V}-flash(?:-preview)?", f"gemini-{_V}-pro.*", "gemini-flash-latest"),
-    (f"gemini-{_V}-flash-lite(?:-preview)?", f"gemini-{_V}-flash(?:-preview)?"),
-)
-_OPEN = DefaultModels(
-    (
-        rf"glm-{_V}(?:-fp8|-tee)?",
-        rf"kimi-k{_V}(?:-instruct|-code)?(?:-tee|-0905)?",
-        rf"deepseek[.-]v{_V}(?:-pro)?(?:-\d+)?(?:-tee)?",
-        rf"minimax-m{_V}(?:-tee)?",
-        rf"qwen{_V}-(?:397b|coder-480b|235b|max|plus).*",
-        r"gpt-oss-120b",
-        rf"qwen{_V}-(?!.*(?:vl|guard)).*",
-        r"(?:meta-)?llama-?3[.-]3-70b.*",
-    ),
-    (
-        rf"glm-{_V}-(?:flash|air).*",
-        rf"deepseek-v{_V}-flash.*",
-        r"gpt-oss-20b",
-        rf"gemma-{_V}-(?:31b|27b|26b).*",
-        r"(?:meta-)?llama-?3[.-]1-8b.*",
-    ),
-)
-# On this machine several models may not fit into memory at once: small jobs stay with
-# the model of the chat.
-_LOCAL = DefaultModels(
-    (
-        r"(?:qwen-?3.*-coder|gpt-oss|devstral|glm-[4-9]|qwen-?3\.\d|qwen-?3[:-]|gemma-?4"
-        r"|kimi|minimax|deepseek-v|mistral-small|magistral|ministral|granite-?[4-9]).*",
-        r"(?:qwen-?2\.5|llama-?3\.[1-9]|mistral|granite|gemma-?3|phi-?4).*",
-    )
-)
-
-_MISTRAL = DefaultModels(
-    (r"mistral-medium-latest", r"devstral-(?:medium-)?latest", r"mistral-large-.*"),
-    (r"mistral-small-latest", r"ministral-.*"),
-    (r"codestral-latest", r"codestral-\d+"),
-)
-_ROWS: dict[str, DefaultModels] = {
-    "anthropic": _CLAUDE,
-    "openai": _GPT,
-    "azure": _GPT,
-    "gemini": _GEMINI,
-    "openrouter": DefaultModels(
-        (*_CLAUDE.chat, *_GPT.chat, *_GEMINI.chat, *_OPEN.chat),
-        (*_CLAUDE.small, *_GPT.small, *_GEMINI.small, *_OPEN.small),
-    ),
-    "deepseek": DefaultModels(
-        (rf"deepseek-v{_V}-pro", rf"deepseek-v{_V}.*", r"deepseek-(?:chat|reasoner)"),
-        (rf"deepseek-v{_V}-flash", r"deepseek-chat"),
-        (rf"deepseek-v{_V}-flash", r"deepseek-chat"),
-    ),
-    "groq": DefaultModels(
-        (r"kimi-k.*", r"gpt-oss-120b", rf"qwen{_V}-.*", r"llama-3\.3-70b.*"),
-        (r"gpt-oss-20b", r"llama-3\.1-8b-instant"),
-    ),
-    "mistral": _MISTRAL,
-    # 4.20 is older than 4.3
-    "xai": DefaultModels(
-        (r"grok-(\d\.\d)(?:-latest)?", r"grok-code.*", r"grok-\d.*"),
-        (r"grok-code-fast.*", r"grok-\d.*-fast-non-reasoning"),
-    ),
-    "moonshot": DefaultModels(
-        (rf"kimi-k{_V}", rf"kimi-k{_V}-(?:code|pro|turbo-preview|\d+-preview)"),
-        (rf"kimi-k2\.{_V}", r"moonshot-v1-auto"),
-    ),
-    "dashscope": DefaultModels(
-        (rf"qwen{_V}-plus", rf"qwen{_V}-max", r"qwen3-coder-plus", r"qwen-plus.*"),
-        (rf"qwen{_V}-flash", r"qwen-(?:flash|turbo)(?:-latest)?"),
-    ),
-    "minimax": DefaultModels((rf"minimax-m{_V}",), (rf"minimax-m{_V}-highspeed",)),
-    "mimo": DefaultModels((rf"mimo-v{_V}-pro",), (rf"mimo-v{_V}-flash",)),
-    "stepfun": DefaultModels((rf"step-{_V}.*",)),
-    "perplexity": DefaultModels(
-        (*_CLAUDE.chat, *_GPT.chat), (*_CLAUDE.small, *_GPT.small)
-    ),
-    "vercel": DefaultModels(
-        (*_CLAUDE.chat, *_GPT.chat, *_OPEN.chat), (*_CLAUDE.small, *_GPT.small)
-    ),
-}
-# A gateway may have any of them.
-_ANY = DefaultModels(
-    (*_CLAUDE.chat, *_GPT.chat, *_GEMINI.chat, *_OPEN.chat, *_LOCAL.chat),
-    (*_CLAUDE.small, *_GPT.small, *_GEMINI.small),
-)
-_HOST = DefaultModels(_OPEN.chat + _GPT.chat, _OPEN.small)
-
-
 def patterns_of(vendor: str) -> DefaultModels:
     """Return the patterns of a preset, by its name."""
     preset = PRESETS.get(vendor)
-    if row := _ROWS.get(vendor) or (_ROWS.get(preset.vendor) if preset else None):
-        return row
     if preset is None:
-        return _ANY
-    return _LOCAL if preset.local else _HOST
+        return ANY_MODELS
+    own = preset.models or preset_of(preset.vendor).models
+    return own or (LOCAL_MODELS if preset.local else HOST_MODELS)
 
 
 def choose_chat_model(vendor: str, models: Sequence[ModelFacts]) -> str:

@@ -20,7 +20,7 @@ from byok.dialects.model_facts import (
     read_output,
     read_window,
 )
-from byok.dialects.presets import OPENAI_RESPONSES, preset_of
+from byok.dialects.presets import OPENAI_RESPONSES, PRESETS, preset_of
 
 # A capital letter means yes, a small one no; a missing letter means unknown.
 FLAGS = {
@@ -32,10 +32,7 @@ FLAGS = {
 }
 RESPONSES_ONLY = "E"
 # Those who make models: what they say of them holds on other hosts.
-MAKERS = (
-    *("openai", "anthropic", "gemini", "deepseek", "moonshot", "zai", "minimax"),
-    *("mistral", "xai", "dashscope"),
-)
+MAKERS = tuple(name for name, preset in PRESETS.items() if preset.makes_models)
 _STALE_DAYS = 90
 _DATE = re.compile(r"-(?:20\d\d-?[01]\d-?[0-3]\d|latest)$|:free$")
 

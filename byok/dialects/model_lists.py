@@ -29,44 +29,18 @@ from byok.dialects.model_facts import (
     read_output,
     read_window,
 )
+from byok.dialects.presets import PRESETS
 
 Row: TypeAlias = list[Any]
 Rows: TypeAlias = dict[
     str, dict[str, Row]
 ]  # by vendor, as presets are named, and model
 
-_SAME = (
-    *("openai", "azure", "anthropic", "deepseek", "mistral", "zai", "minimax", "xai"),
-    *("groq", "cerebras", "nebius", "perplexity", "deepinfra"),
-)
 # Presets by the names that the lists have for vendors.
-_LITELLM_VENDORS = {
-    **dict(zip(_SAME, _SAME, strict=True)),
-    "gemini": "gemini",
-    "moonshot": "moonshot",
-    "dashscope": "dashscope",
-    "novita": "novita",
-    "sambanova": "sambanova",
-    "volcengine": "volcengine",
-    "bigmodel": "bigmodel",
-    "together_ai": "together",
-    "fireworks_ai": "fireworks",
-    "bedrock_mantle": "bedrock",
-    "vercel_ai_gateway": "vercel",
-    "xiaomi_mimo": "mimo",
-}
-_MODELS_DEV_VENDORS = {
-    **dict(zip(_SAME, _SAME, strict=True)),
-    "google": "gemini",
-    "moonshotai": "moonshot",
-    "alibaba": "dashscope",
-    "novita-ai": "novita",
-    "zhipuai": "bigmodel",
-    "togetherai": "together",
-    "fireworks-ai": "fireworks",
-    "vercel": "vercel",
-    "xiaomi": "mimo",
-}
+_LITELLM_VENDORS, _MODELS_DEV_VENDORS = (
+    {preset.lists[n]: name for name, preset in PRESETS.items() if preset.lists[n]}
+    for n in range(2)
+)
 _NAME = re.compile(r"[\w.:/@+-]{1,128}", re.ASCII)
 _CHATS = ("chat", "responses")
 _FACTS = {

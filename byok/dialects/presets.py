@@ -1,9 +1,21 @@
-"""Presets of well-known upstreams: base URLs, and the variable with the API key."""
+"""Vendors: one row each says where its models are and how they differ from others'.
+
+Sources: the vendors' public API references and the issue threads of other bridges.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlsplit
+
+from byok.dialects.model_facts import Replay
+from byok.dialects.quirks import (
+    DEFAULT,
+    CacheForm,
+    EffortForm,
+    JsonForm,
+    Quirks,
+)
+from byok.dialects.safe_names import IdRule
 
 OPENAI_CHAT = "openai_chat"
 OPENAI_RESPONSES = "openai_responses"
@@ -26,6 +38,19 @@ DEMO = "demo"
 
 
 @dataclass(frozen=True, slots=True)
+class DefaultModels:
+    """Patterns of whole names as `family_name` gives them; the best ones first.
+
+    `small` is for commit messages, titles and completions, `completion` for models
+    that fill gaps.
+    """
+
+    chat: tuple[str, ...] = ()
+    small: tuple[str, ...] = ()
+    completion: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Preset:
     """A well-known upstream, usable without a section in the settings.
 
@@ -39,6 +64,17 @@ class Preset:
             and its models, "" if there is none.
         only_by_name: byok does not choose it by itself where it finds its key, because
             the key serves other purposes too.
+        quirks: how its Chat Completions differ from OpenAI's.
+        models: the good ones of those that it lists; None for those of any host.
+        fim: the FIM modes that its servers have beside a chat, the best first. Raw
+            prompts (`template`) reach the model as they are. The mode `suffix` is left
+            out where a server is not known to have it: several ignore the field
+            without a word.
+        suffix_path: where the mode `suffix` is served.
+        window_cure: what its user can do about a window that is too small.
+        makes_models: what it says of its models holds on other hosts.
+        lists: its name in LiteLLM's list of models and in that of models.dev.
+        otel: its name in the conventions of OpenTelemetry, where that is another one.
     """
 
     addresses: Mapping[str, str]
@@ -47,6 +83,14 @@ class Preset:
     hosts: str = ""
     vendor: str = ""
     only_by_name: bool = False
+    quirks: Quirks = DEFAULT
+    models: DefaultModels | None = None
+    fim: tuple[str, ...] = ()
+    suffix_path: str = "completions"
+    window_cure: str = ""
+    makes_models: bool = False
+    lists: tuple[str, str] = ("", "")
+    otel: str = ""
 
     @property
     def dialect(self) -> str:
@@ -68,31 +112,113 @@ class Preset:
         return (given.scheme, given.netloc) == (own.scheme, own.netloc)
 
 
-def _compatible(base_url: str, key_env: str = "", **more: Any) -> Preset:
-    return Preset({OPENAI_CHAT: base_url}, key_env, **more)
-
-
-def _other(vendor: str, base_url: str, key_env: str) -> Preset:
-    """Return the preset of another address of a vendor: a region, or a plan."""
-    return _compatible(base_url, key_env, vendor=vendor, only_by_name=True)
-
-
-def _with_responses(base_url: str, key_env: str, *, hosts: str = "") -> Preset:
-    """Return a preset of a vendor whose better API is Responses."""
-    addresses = {OPENAI_RESPONSES: base_url, OPENAI_CHAT: base_url}
-    return Preset(addresses, key_env, hosts=hosts)
-
+_V = r"(\d[\d.]*)"  # a version; of several models the highest one counts
+_CLAUDE_V = r"(\d[\d.-]*?)(?:-20\d{6})?"
+_CLAUDE = DefaultModels(
+    (f"claude-sonnet-{_CLAUDE_V}", f"claude-opus-{_CLAUDE_V}", "claude-.*sonnet.*"),
+    (f"claude-haiku-{_CLAUDE_V}", "claude-.*haiku.*"),
+)
+_GPT = DefaultModels(
+    (f"gpt-{_V}(?:-sol)?", f"gpt-{_V}-terra", "gpt-4o", "gpt-3.5-turbo"),
+    (f"gpt-{_V}-(?:luna|mini)", f"gpt-{_V}-nano", "gpt-4o-mini"),
+)
+_GEMINI = DefaultModels(
+    (f"gemini-{_V}-flash(?:-preview)?", f"gemini-{_V}-pro.*", "gemini-flash-latest"),
+    (f"gemini-{_V}-flash-lite(?:-preview)?", f"gemini-{_V}-flash(?:-preview)?"),
+)
+_OPEN = DefaultModels(
+    (
+        rf"glm-{_V}(?:-fp8|-tee)?",
+        rf"kimi-k{_V}(?:-instruct|-code)?(?:-tee|-0905)?",
+        rf"deepseek[.-]v{_V}(?:-pro)?(?:-\d+)?(?:-tee)?",
+        rf"minimax-m{_V}(?:-tee)?",
+        rf"qwen{_V}-(?:397b|coder-480b|235b|max|plus).*",
+        r"gpt-oss-120b",
+        rf"qwen{_V}-(?!.*(?:vl|guard)).*",
+        r"(?:meta-)?llama-?3[.-]3-70b.*",
+    ),
+    (
+        rf"glm-{_V}-(?:flash|air).*",
+        rf"deepseek-v{_V}-flash.*",
+        r"gpt-oss-20b",
+        rf"gemma-{_V}-(?:31b|27b|26b).*",
+        r"(?:meta-)?llama-?3[.-]1-8b.*",
+    ),
+)
+# On this machine several models may not fit into memory at once: small jobs stay with
+# the model of the chat.
+LOCAL_MODELS = DefaultModels(
+    (
+        r"(?:qwen-?3.*-coder|gpt-oss|devstral|glm-[4-9]|qwen-?3\.\d|qwen-?3[:-]|gemma-?4"
+        r"|kimi|minimax|deepseek-v|mistral-small|magistral|ministral|granite-?[4-9]).*",
+        r"(?:qwen-?2\.5|llama-?3\.[1-9]|mistral|granite|gemma-?3|phi-?4).*",
+    )
+)
+# A gateway may have any of them.
+ANY_MODELS = DefaultModels(
+    (*_CLAUDE.chat, *_GPT.chat, *_GEMINI.chat, *_OPEN.chat, *LOCAL_MODELS.chat),
+    (*_CLAUDE.small, *_GPT.small, *_GEMINI.small),
+)
+HOST_MODELS = DefaultModels(_OPEN.chat + _GPT.chat, _OPEN.small)
+_IN_TEMPLATE = "chat_template_kwargs.preserve_thinking"
 
 PRESETS: dict[str, Preset] = {
     # local servers, in the order in which they are looked for
     "ollama": Preset(
         {OLLAMA: "http://127.0.0.1:11434", OPENAI_CHAT: "http://127.0.0.1:11434/v1"},
         local=True,
+        quirks=Quirks(
+            stands_in=True,
+            tool_choice=False,
+            forced_tools=False,
+            parallel_tool_calls=False,
+            loaded=("/api/ps",),
+        ),
+        fim=("suffix",),
+        window_cure=(
+            'Set type = "ollama" and no dialect for this upstream, so that byok '
+            "chooses the window, or start Ollama with OLLAMA_CONTEXT_LENGTH=32768."
+        ),
     ),
-    "lmstudio": _compatible("http://127.0.0.1:1234/v1", local=True),
-    "llamacpp": _compatible("http://127.0.0.1:8080/v1", local=True),
-    "vllm": _compatible("http://127.0.0.1:8000/v1", local=True),
-    "sglang": _compatible("http://127.0.0.1:30000/v1", local=True),
+    "lmstudio": Preset(
+        {OPENAI_CHAT: "http://127.0.0.1:1234/v1"},
+        local=True,
+        quirks=Quirks(
+            null_content=False,
+            preserve_thinking=_IN_TEMPLATE,
+            loaded=("/api/v1/models", "/api/v0/models"),
+        ),
+        fim=("template",),
+        window_cure="Load the model with a longer context length in LM Studio.",
+    ),
+    # llama-cpp-python, whose server is its relative, answers nothing to `auto`.
+    "llamacpp": Preset(
+        {OPENAI_CHAT: "http://127.0.0.1:8080/v1"},
+        local=True,
+        quirks=Quirks(
+            null_content=False,
+            tool_choice=False,
+            effort=EffortForm.TEMPLATE,
+            preserve_thinking=_IN_TEMPLATE,
+            loaded=("/props",),
+        ),
+        fim=("infill", "template"),
+        window_cure="Start llama-server with a larger --ctx-size.",
+    ),
+    "vllm": Preset(
+        {OPENAI_CHAT: "http://127.0.0.1:8000/v1"},
+        local=True,
+        quirks=Quirks(effort=EffortForm.TEMPLATE, preserve_thinking=_IN_TEMPLATE),
+        fim=("template",),
+        window_cure="Start vLLM with a larger --max-model-len.",
+    ),
+    "sglang": Preset(
+        {OPENAI_CHAT: "http://127.0.0.1:30000/v1"},
+        local=True,
+        quirks=Quirks(effort=EffortForm.TEMPLATE, preserve_thinking=_IN_TEMPLATE),
+        fim=("template",),
+        window_cure="Start SGLang with a larger --context-length.",
+    ),
     # hosted APIs
     "anthropic": Preset(
         {
@@ -100,59 +226,307 @@ PRESETS: dict[str, Preset] = {
             OPENAI_CHAT: "https://api.anthropic.com/v1",
         },
         "ANTHROPIC_API_KEY",
+        quirks=Quirks(
+            stands_in=True,
+            parallel_tool_calls=False,
+            tool_ids=IdRule(64, is_plain=True),
+            plain_keys=True,
+            effort=EffortForm.NONE,
+            json_answer=JsonForm.NONE,
+        ),
+        models=_CLAUDE,
+        makes_models=True,
+        lists=("anthropic", "anthropic"),
     ),
-    "openai": _with_responses("https://api.openai.com/v1", "OPENAI_API_KEY"),
-    "openrouter": _compatible("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    "openai": Preset(
+        {
+            OPENAI_RESPONSES: "https://api.openai.com/v1",
+            OPENAI_CHAT: "https://api.openai.com/v1",
+        },
+        "OPENAI_API_KEY",
+        quirks=Quirks(
+            output_cap="max_completion_tokens",
+            tool_ids=IdRule(40),
+            most_tools=128,
+            tools_without_effort=True,
+            cache_key="prompt_cache_key",
+        ),
+        models=_GPT,
+        makes_models=True,
+        lists=("openai", "openai"),
+    ),
+    "openrouter": Preset(
+        {OPENAI_CHAT: "https://openrouter.ai/api/v1"},
+        "OPENROUTER_API_KEY",
+        quirks=Quirks(
+            reasoning_field="reasoning",
+            details=True,
+            effort=EffortForm.OBJECT,
+            cache=CacheForm.CLAUDE,
+        ),
+        models=DefaultModels(
+            (*_CLAUDE.chat, *_GPT.chat, *_GEMINI.chat, *_OPEN.chat),
+            (*_CLAUDE.small, *_GPT.small, *_GEMINI.small, *_OPEN.small),
+        ),
+    ),
     "gemini": Preset(
         {
             GEMINI: "https://generativelanguage.googleapis.com/v1beta",
             OPENAI_CHAT: "https://generativelanguage.googleapis.com/v1beta/openai",
         },
         "GEMINI_API_KEY",
+        quirks=Quirks(
+            stands_in=True,
+            parallel_tool_calls=False,
+            most_tools=512,
+            narrow_schemas=True,
+        ),
+        models=_GEMINI,
+        makes_models=True,
+        lists=("gemini", "google"),
+        otel="gcp.gemini",
     ),
-    "deepseek": _compatible("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
-    "groq": _compatible("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
-    "mistral": _compatible("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
-    "together": _compatible("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
-    "xai": _with_responses("https://api.x.ai/v1", "XAI_API_KEY"),
-    "moonshot": _compatible("https://api.moonshot.ai/v1", "MOONSHOT_API_KEY"),
-    "zai": _compatible("https://api.z.ai/api/paas/v4", "ZAI_API_KEY"),
-    "dashscope": _compatible(
-        "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY"
+    "deepseek": Preset(
+        {OPENAI_CHAT: "https://api.deepseek.com/v1"},
+        "DEEPSEEK_API_KEY",
+        quirks=Quirks(
+            null_content=False,
+            forced_tools=False,
+            most_tools=128,
+            replay=Replay.EVERY_TURN,
+            empty_reasoning=True,
+            effort=EffortForm.SWITCH,
+            json_answer=JsonForm.OBJECT,
+        ),
+        models=DefaultModels(
+            (
+                rf"deepseek-v{_V}-pro",
+                rf"deepseek-v{_V}.*",
+                r"deepseek-(?:chat|reasoner)",
+            ),
+            (rf"deepseek-v{_V}-flash", r"deepseek-chat"),
+            (rf"deepseek-v{_V}-flash", r"deepseek-chat"),
+        ),
+        fim=("suffix",),
+        suffix_path="/beta/completions",
+        makes_models=True,
+        lists=("deepseek", "deepseek"),
     ),
-    "cerebras": _compatible("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
-    "fireworks": _compatible(
-        "https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"
+    "groq": Preset(
+        {OPENAI_CHAT: "https://api.groq.com/openai/v1"},
+        "GROQ_API_KEY",
+        quirks=Quirks(output_cap="max_completion_tokens", most_tools=128),
+        models=DefaultModels(
+            (r"kimi-k.*", r"gpt-oss-120b", rf"qwen{_V}-.*", r"llama-3\.3-70b.*"),
+            (r"gpt-oss-20b", r"llama-3\.1-8b-instant"),
+        ),
+        lists=("groq", "groq"),
     ),
-    "deepinfra": _compatible(
-        "https://api.deepinfra.com/v1/openai", "DEEPINFRA_API_KEY"
+    "mistral": Preset(
+        {OPENAI_CHAT: "https://api.mistral.ai/v1"},
+        "MISTRAL_API_KEY",
+        quirks=Quirks(
+            stream_options=False,  # it counts unasked
+            tool_ids=IdRule(9, is_exact=True),
+            strict_roles=True,
+        ),
+        models=DefaultModels(
+            (
+                "mistral-medium-latest",
+                "devstral-(?:medium-)?latest",
+                "mistral-large-.*",
+            ),
+            ("mistral-small-latest", "ministral-.*"),
+            ("codestral-latest", r"codestral-\d+"),
+        ),
+        fim=("fim",),
+        makes_models=True,
+        lists=("mistral", "mistral"),
+        otel="mistral_ai",
     ),
-    "nebius": _compatible("https://api.tokenfactory.nebius.com/v1", "NEBIUS_API_KEY"),
-    "novita": _compatible("https://api.novita.ai/openai/v1", "NOVITA_API_KEY"),
-    "sambanova": _compatible("https://api.sambanova.ai/v1", "SAMBANOVA_API_KEY"),
-    "siliconflow": _compatible("https://api.siliconflow.com/v1", "SILICONFLOW_API_KEY"),
-    "chutes": _compatible("https://llm.chutes.ai/v1", "CHUTES_API_KEY"),
-    "nvidia": _compatible("https://integrate.api.nvidia.com/v1", "NVIDIA_API_KEY"),
-    "vercel": _compatible("https://ai-gateway.vercel.sh/v1", "AI_GATEWAY_API_KEY"),
+    "together": Preset(
+        {OPENAI_CHAT: "https://api.together.xyz/v1"},
+        "TOGETHER_API_KEY",
+        fim=("template",),
+        lists=("together_ai", "togetherai"),
+    ),
+    "xai": Preset(
+        {OPENAI_RESPONSES: "https://api.x.ai/v1", OPENAI_CHAT: "https://api.x.ai/v1"},
+        "XAI_API_KEY",
+        quirks=Quirks(
+            output_cap="max_completion_tokens",
+            most_tools=200,
+            cache_header="x-grok-conv-id",
+        ),
+        models=DefaultModels(
+            (r"grok-(\d\.\d)(?:-latest)?", r"grok-code.*", r"grok-\d.*"),
+            (r"grok-code-fast.*", r"grok-\d.*-fast-non-reasoning"),
+        ),
+        makes_models=True,
+        lists=("xai", "xai"),
+        otel="x_ai",
+    ),
+    "moonshot": Preset(
+        {OPENAI_CHAT: "https://api.moonshot.ai/v1"},
+        "MOONSHOT_API_KEY",
+        quirks=Quirks(
+            forced_tools=False,
+            replay=Replay.TOOL_TURNS,
+            empty_reasoning=True,
+            effort=EffortForm.SWITCH,
+            cache_key="prompt_cache_key",
+        ),
+        models=DefaultModels(
+            (rf"kimi-k{_V}", rf"kimi-k{_V}-(?:code|pro|turbo-preview|\d+-preview)"),
+            (rf"kimi-k2\.{_V}", r"moonshot-v1-auto"),
+        ),
+        makes_models=True,
+        lists=("moonshot", "moonshotai"),
+    ),
+    "zai": Preset(
+        {OPENAI_CHAT: "https://api.z.ai/api/paas/v4"},
+        "ZAI_API_KEY",
+        quirks=Quirks(
+            null_content=False,
+            tool_choice=False,
+            forced_tools=False,
+            parallel_tool_calls=False,
+            replay=Replay.TOOL_TURNS,
+            effort=EffortForm.SWITCH,
+            json_answer=JsonForm.OBJECT,
+            # reasoning of earlier turns is kept
+            with_tools={
+                "tool_stream": True,
+                "thinking": {"type": "enabled", "clear_thinking": False},
+            },
+        ),
+        makes_models=True,
+        lists=("zai", "zai"),
+    ),
+    "dashscope": Preset(
+        {OPENAI_CHAT: "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"},
+        "DASHSCOPE_API_KEY",
+        quirks=Quirks(
+            null_content=False,
+            forced_tools=False,
+            effort=EffortForm.BUDGET,
+            json_answer=JsonForm.OBJECT,
+            cache=CacheForm.PARTS,
+            preserve_thinking="preserve_thinking",
+        ),
+        models=DefaultModels(
+            (rf"qwen{_V}-plus", rf"qwen{_V}-max", r"qwen3-coder-plus", r"qwen-plus.*"),
+            (rf"qwen{_V}-flash", r"qwen-(?:flash|turbo)(?:-latest)?"),
+        ),
+        makes_models=True,
+        lists=("dashscope", "alibaba"),
+    ),
+    "cerebras": Preset(
+        {OPENAI_CHAT: "https://api.cerebras.ai/v1"},
+        "CEREBRAS_API_KEY",
+        quirks=Quirks(parallel_tool_calls=False),
+        lists=("cerebras", "cerebras"),
+    ),
+    "fireworks": Preset(
+        {OPENAI_CHAT: "https://api.fireworks.ai/inference/v1"},
+        "FIREWORKS_API_KEY",
+        lists=("fireworks_ai", "fireworks-ai"),
+    ),
+    "deepinfra": Preset(
+        {OPENAI_CHAT: "https://api.deepinfra.com/v1/openai"},
+        "DEEPINFRA_API_KEY",
+        lists=("deepinfra", "deepinfra"),
+    ),
+    "nebius": Preset(
+        {OPENAI_CHAT: "https://api.tokenfactory.nebius.com/v1"},
+        "NEBIUS_API_KEY",
+        lists=("nebius", "nebius"),
+    ),
+    "novita": Preset(
+        {OPENAI_CHAT: "https://api.novita.ai/openai/v1"},
+        "NOVITA_API_KEY",
+        lists=("novita", "novita-ai"),
+    ),
+    "sambanova": Preset(
+        {OPENAI_CHAT: "https://api.sambanova.ai/v1"},
+        "SAMBANOVA_API_KEY",
+        lists=("sambanova", ""),
+    ),
+    "siliconflow": Preset(
+        {OPENAI_CHAT: "https://api.siliconflow.com/v1"},
+        "SILICONFLOW_API_KEY",
+        quirks=Quirks(null_content=False, effort=EffortForm.BUDGET),
+    ),
+    "chutes": Preset({OPENAI_CHAT: "https://llm.chutes.ai/v1"}, "CHUTES_API_KEY"),
+    "nvidia": Preset(
+        {OPENAI_CHAT: "https://integrate.api.nvidia.com/v1"}, "NVIDIA_API_KEY"
+    ),
+    "vercel": Preset(
+        {OPENAI_CHAT: "https://ai-gateway.vercel.sh/v1"},
+        "AI_GATEWAY_API_KEY",
+        quirks=Quirks(
+            reasoning_field="reasoning", details=True, effort=EffortForm.OBJECT
+        ),
+        models=DefaultModels(
+            (*_CLAUDE.chat, *_GPT.chat, *_OPEN.chat), (*_CLAUDE.small, *_GPT.small)
+        ),
+        lists=("vercel_ai_gateway", "vercel"),
+    ),
     "perplexity": Preset(
-        {OPENAI_RESPONSES: "https://api.perplexity.ai/v1"}, "PERPLEXITY_API_KEY"
+        {OPENAI_RESPONSES: "https://api.perplexity.ai/v1"},
+        "PERPLEXITY_API_KEY",
+        models=DefaultModels(
+            (*_CLAUDE.chat, *_GPT.chat), (*_CLAUDE.small, *_GPT.small)
+        ),
+        lists=("perplexity", "perplexity"),
     ),
-    "minimax": _compatible("https://api.minimax.io/v1", "MINIMAX_API_KEY"),
-    "mimo": _compatible("https://api.xiaomimimo.com/v1", "MIMO_API_KEY"),
-    "stepfun": _compatible("https://api.stepfun.com/v1", "STEPFUN_API_KEY"),
-    "volcengine": _compatible(
-        "https://ark.cn-beijing.volces.com/api/v3", "ARK_API_KEY"
+    "minimax": Preset(
+        {OPENAI_CHAT: "https://api.minimax.io/v1"},
+        "MINIMAX_API_KEY",
+        quirks=Quirks(
+            output_cap="max_completion_tokens",
+            tool_choice=False,
+            forced_tools=False,
+            parallel_tool_calls=False,
+            effort=EffortForm.NONE,
+            json_answer=JsonForm.NONE,
+        ),
+        models=DefaultModels((rf"minimax-m{_V}",), (rf"minimax-m{_V}-highspeed",)),
+        makes_models=True,
+        lists=("minimax", "minimax"),
     ),
-    "bigmodel": _compatible(
-        "https://open.bigmodel.cn/api/paas/v4", "ZHIPU_API_KEY", vendor="zai"
+    "mimo": Preset(
+        {OPENAI_CHAT: "https://api.xiaomimimo.com/v1"},
+        "MIMO_API_KEY",
+        models=DefaultModels((rf"mimo-v{_V}-pro",), (rf"mimo-v{_V}-flash",)),
+        lists=("xiaomi_mimo", "xiaomi"),
+    ),
+    "stepfun": Preset(
+        {OPENAI_CHAT: "https://api.stepfun.com/v1"},
+        "STEPFUN_API_KEY",
+        models=DefaultModels((rf"step-{_V}.*",)),
+    ),
+    "volcengine": Preset(
+        {OPENAI_CHAT: "https://ark.cn-beijing.volces.com/api/v3"},
+        "ARK_API_KEY",
+        quirks=Quirks(effort=EffortForm.SWITCH),
+        lists=("volcengine", ""),
+    ),
+    "bigmodel": Preset(
+        {OPENAI_CHAT: "https://open.bigmodel.cn/api/paas/v4"},
+        "ZHIPU_API_KEY",
+        vendor="zai",
+        lists=("bigmodel", "zhipuai"),
     ),
     "ollama_cloud": Preset(
         {OPENAI_CHAT: "https://ollama.com/v1", OLLAMA: "https://ollama.com"},
         "OLLAMA_API_KEY",
     ),
     # used only by name
-    "huggingface": _compatible(
-        "https://router.huggingface.co/v1", "HF_TOKEN", only_by_name=True
+    "huggingface": Preset(
+        {OPENAI_CHAT: "https://router.huggingface.co/v1"},
+        "HF_TOKEN",
+        only_by_name=True,
     ),
     "bedrock": Preset(
         {
@@ -160,21 +534,52 @@ PRESETS: dict[str, Preset] = {
             ANTHROPIC: "https://bedrock-mantle.us-east-1.api.aws/anthropic/v1",
         },
         "AWS_BEARER_TOKEN_BEDROCK",
-        hosts=".api.aws",
         only_by_name=True,
+        hosts=".api.aws",
+        lists=("bedrock_mantle", ""),
+        otel="aws.bedrock",
     ),
-    "zai_coding": _other("zai", "https://api.z.ai/api/coding/paas/v4", "ZAI_API_KEY"),
-    "bigmodel_coding": _other(
-        "zai", "https://open.bigmodel.cn/api/coding/paas/v4", "ZHIPU_API_KEY"
+    "zai_coding": Preset(
+        {OPENAI_CHAT: "https://api.z.ai/api/coding/paas/v4"},
+        "ZAI_API_KEY",
+        only_by_name=True,
+        vendor="zai",
     ),
-    "moonshot_cn": _other("moonshot", "https://api.moonshot.cn/v1", "MOONSHOT_API_KEY"),
-    "dashscope_cn": _other(
-        "dashscope",
-        "https://dashscope.aliyuncs.com/compatible-mode/v1",
+    "bigmodel_coding": Preset(
+        {OPENAI_CHAT: "https://open.bigmodel.cn/api/coding/paas/v4"},
+        "ZHIPU_API_KEY",
+        only_by_name=True,
+        vendor="zai",
+    ),
+    "moonshot_cn": Preset(
+        {OPENAI_CHAT: "https://api.moonshot.cn/v1"},
+        "MOONSHOT_API_KEY",
+        only_by_name=True,
+        vendor="moonshot",
+    ),
+    "dashscope_cn": Preset(
+        {OPENAI_CHAT: "https://dashscope.aliyuncs.com/compatible-mode/v1"},
         "DASHSCOPE_API_KEY",
+        only_by_name=True,
+        vendor="dashscope",
     ),
     # has no common address: base_url is the user's own resource
-    "azure": _with_responses("", "AZURE_OPENAI_API_KEY", hosts=".azure.com"),
+    "azure": Preset(
+        {OPENAI_RESPONSES: "", OPENAI_CHAT: ""},
+        "AZURE_OPENAI_API_KEY",
+        hosts=".azure.com",
+        quirks=Quirks(
+            output_cap="max_completion_tokens",
+            tool_ids=IdRule(40),
+            most_tools=128,
+            auth_header="api-key",
+            tools_without_effort=True,
+            cache_key="prompt_cache_key",
+        ),
+        models=_GPT,
+        lists=("azure", "azure"),
+        otel="azure.ai.openai",
+    ),
 }
 # Some models behind such a URL can be asked by Responses only.
 _COMPATIBLE = Preset({OPENAI_CHAT: "", OPENAI_RESPONSES: ""})
@@ -208,6 +613,12 @@ def vendor_of(kind: str, base_url: str) -> str:
     """Return the name of the vendor's preset, which says how its API behaves."""
     name = find_preset(kind, base_url)
     return preset_of(name).vendor or name
+
+
+def quirks_of(vendor: str) -> Quirks:
+    """Return a vendor's quirks, by the name of its preset."""
+    preset = preset_of(vendor)
+    return preset_of(preset.vendor or vendor).quirks
 
 
 # The end of a base URL's path, where several APIs of a server are side by side.

@@ -18,8 +18,8 @@ from byok.core.chat import (
     ToolResult,
 )
 from byok.dialects.base import Target
-from byok.dialects.openai_chat.quirks import QUIRKS
 from byok.dialects.openai_chat.request import encode_request
+from byok.dialects.presets import quirks_of
 from tests.fakes.strict import broken_rules
 
 PNG = ImagePart(
@@ -62,7 +62,7 @@ def results(messages: Sequence[Message]) -> dict[str, str]:
 def rules_broken_by(messages: Sequence[Message]) -> list[str]:
     """Return what a strict upstream has against a conversation."""
     chat = ChatRequest(tuple(messages))
-    return broken_rules(encode_request(chat, Target("m"), QUIRKS["openai"]).body)
+    return broken_rules(encode_request(chat, Target("m"), quirks_of("openai")).body)
 
 
 @st.composite

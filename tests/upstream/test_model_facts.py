@@ -6,7 +6,7 @@ import pytest
 from byok.core.errors import ContextLengthExceeded
 from byok.dialects.model_facts import FactSource, ModelFacts
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.dialects.openai_chat.quirks import QUIRKS
+from byok.dialects.presets import quirks_of
 from byok.upstream.http_sender import Sender
 from byok.upstream.model_facts import KnownModels, Lookup
 from byok.upstream.spec import Api, UpstreamSpec
@@ -22,7 +22,7 @@ class Loaded:
         self.answers = list(answers)
         self.asked: list[str] = []
         self.upstream = Asker(
-            Canned(self._answered), "http://fake.test/v1", quirks=QUIRKS["ollama"]
+            Canned(self._answered), "http://fake.test/v1", quirks=quirks_of("ollama")
         ).upstream
 
     def _answered(self, request: httpx.Request) -> httpx.Response:
@@ -88,7 +88,7 @@ OVERFLOW = ContextLengthExceeded("too long", window=8000)
 def known_models(
     *sources: Lookup, clock: Clock | None = None, quirks: str = "openai"
 ) -> KnownModels:
-    api = Api(OpenAIChat(QUIRKS[quirks]), "http://fake.test/v1")
+    api = Api(OpenAIChat(quirks_of(quirks)), "http://fake.test/v1")
     transports = Canned(lambda request: httpx.Response(404))
     sender = Sender(UpstreamSpec("fake", (api,)), transports, Key())
     return KnownModels(sender, api, sources, clock=clock or Clock(0.0))

@@ -21,7 +21,7 @@ from byok.core.events import Notice
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.dialects.openai_chat.quirks import QUIRKS
+from byok.dialects.presets import quirks_of
 from byok.upstream.profiles import Profiles
 from byok.upstream.remedies import Remedies
 from byok.upstream.spec import Api, UpstreamSpec
@@ -91,7 +91,7 @@ async def test_remedy_for_a_text_model_that_gets_an_image(
 async def test_remedy_for_too_many_tools_is_applied_before_the_first_request(
     fake: FakeUpstream, transports: Transports
 ) -> None:
-    asker = Asker(transports, fake.url, quirks=QUIRKS["openai"])
+    asker = Asker(transports, fake.url, quirks=quirks_of("openai"))
     notice, *_ = await asker.ask(agent(*(f"t{n}" for n in range(150))))
     assert isinstance(notice, Notice) and "128 tools" in notice.text
     assert [len(names) for names in offered(fake)] == [128]

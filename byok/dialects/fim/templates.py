@@ -1,4 +1,4 @@
-"""FIM as data: modes, the vendors that have them, templates of model families.
+"""FIM as data: modes, and the templates of model families.
 
 The special tokens are those that the makers publish: the model cards and tokenizers of
 Qwen2.5-Coder, CodeLlama, StarCoder, DeepSeek-Coder, Codestral, Granite Code, CodeGemma.
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
-from byok.dialects.presets import OPENAI_COMPATIBLE
+from byok.dialects.presets import OPENAI_COMPATIBLE, preset_of
 
 _FIM = ("<fim_prefix>", "<fim_suffix>", "<fim_middle>")
 _BARRED = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
@@ -107,11 +107,6 @@ class FimMode(StrEnum):
     CHAT = "chat"
 
 
-# Which FIM modes each vendor's servers have, as data.
-#
-# Sources: the vendors' public API references and the issue threads of other bridges.
-
-
 @dataclass(frozen=True, slots=True)
 class FimProfile:
     """The modes of one vendor, the best first.
@@ -125,25 +120,10 @@ class FimProfile:
 
 # of Ollama's own API
 OLLAMA_MODES: tuple[FimMode, ...] = (FimMode.SUFFIX, FimMode.TEMPLATE, FimMode.CHAT)
-# Raw prompts reach the model as they are. The mode `suffix` is left out where a server
-# is not known to have it: several ignore the field without a word.
-_RAW = FimProfile((FimMode.TEMPLATE, FimMode.CHAT))
-_DEFAULT = FimProfile()
-
-PROFILES: dict[str, FimProfile] = {
-    "mistral": FimProfile((FimMode.FIM, FimMode.CHAT)),
-    "deepseek": FimProfile((FimMode.SUFFIX, FimMode.CHAT), "/beta/completions"),
-    # it puts a raw prompt into the chat template, but knows the marks of its models
-    "ollama": FimProfile((FimMode.SUFFIX, FimMode.CHAT)),
-    "llamacpp": FimProfile((FimMode.INFILL, FimMode.TEMPLATE, FimMode.CHAT)),
-    "vllm": _RAW,
-    "sglang": _RAW,
-    "lmstudio": _RAW,
-    "together": _RAW,
-    OPENAI_COMPATIBLE: _RAW,
-}
 
 
 def fim_profile_of(vendor: str) -> FimProfile:
     """Return a vendor's profile; others complete code by a chat."""
-    return PROFILES.get(vendor, _DEFAULT)
+    preset = preset_of(vendor)
+    own = ("template",) if vendor == OPENAI_COMPATIBLE else preset.fim
+    return FimProfile((*map(FimMode, own), FimMode.CHAT), preset.suffix_path)

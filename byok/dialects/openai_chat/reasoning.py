@@ -20,7 +20,7 @@ from byok.core.chat import Json, Message, ThinkingPart
 from byok.dialects.base import Target
 from byok.dialects.model_facts import Replay
 from byok.dialects.openai_chat.chunks import DETAILS, REASONING_FIELDS
-from byok.dialects.openai_chat.quirks import Quirks
+from byok.dialects.quirks import Quirks
 from byok.dialects.safe_names import NOT_CHECKED, wants_signatures
 from byok.dialects.think_tags import tags_of
 

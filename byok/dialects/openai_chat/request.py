@@ -26,13 +26,13 @@ from byok.core.wire.json_body import write_json
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.efforts import nearest_effort, unsent_effort
 from byok.dialects.model_facts import ModelFacts, Replay
-from byok.dialects.openai_chat.quirks import CacheForm, EffortForm, JsonForm, Quirks
 from byok.dialects.openai_chat.reasoning import (
     add_reasoning,
     bypass_signature,
     replay_of,
 )
 from byok.dialects.presets import OPENAI_CHAT
+from byok.dialects.quirks import CacheForm, EffortForm, JsonForm, Quirks
 from byok.dialects.remedies import set_parameter
 from byok.dialects.safe_names import (
     Aliases,

@@ -20,11 +20,10 @@ from byok.dialects.chat_changes import presumed_remedies
 from byok.dialects.error_bodies import refusal_of_response
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.dialect import read_models
-from byok.dialects.openai_chat.quirks import quirks_of
 from byok.dialects.openai_responses.answer import ResponsesAnswer
 from byok.dialects.openai_responses.remedies import REMEDIES
 from byok.dialects.openai_responses.request import encode_request
-from byok.dialects.presets import OPENAI_RESPONSES
+from byok.dialects.presets import OPENAI_RESPONSES, quirks_of
 from byok.dialects.remedies import Remedy, RemedyTable
 from byok.dialects.safe_names import openai_headers
 

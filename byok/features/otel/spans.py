@@ -13,6 +13,7 @@ from byok.core.escapes import escape
 from byok.core.events import Usage
 from byok.core.platform.memory import explain_import
 from byok.core.record import RequestOutcome, RequestRecord
+from byok.dialects.presets import preset_of
 from byok.features.base import Feature, Site, Supplies
 from byok.features.cost import PriceOf, cost_of
 from byok.features.otel.settings import OtelSettings
@@ -31,14 +32,6 @@ _OPERATIONS = {
     "/v1/embeddings": "embeddings",
     "/v1/completions": "text_completion",
     "/completion": "text_completion",
-}
-# By the preset of an upstream, where the conventions have another name for it.
-_PROVIDERS = {
-    "azure": "azure.ai.openai",
-    "bedrock": "aws.bedrock",
-    "gemini": "gcp.gemini",
-    "mistral": "mistral_ai",
-    "xai": "x_ai",
 }
 
 
@@ -141,7 +134,7 @@ def attributes_of(
     preset = presets.get(record.upstream, record.upstream)
     found: Attributes = {
         "gen_ai.operation.name": _operation(record),
-        "gen_ai.provider.name": _PROVIDERS.get(preset, preset),
+        "gen_ai.provider.name": preset_of(preset).otel or preset,
         "gen_ai.request.model": record.model,
         "gen_ai.conversation.id": record.conversation,
         "byok.upstream": record.upstream,

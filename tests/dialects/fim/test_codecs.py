@@ -15,7 +15,6 @@ from byok.core.wire.sse import ServerSentEvent
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.fim.codecs import FimAnswer, codecs_of, modes_for
 from byok.dialects.fim.templates import (
-    PROFILES,
     TEMPLATES,
     FimMode,
     FimProfile,
@@ -58,7 +57,7 @@ def test_fim_suffix_is_sent_beside_the_prompt() -> None:
     body = {"model": CODER, "prompt": "def f(", "suffix": ")\n", **COMMON}
     assert written(FimMode.SUFFIX) == UpstreamRequest("completions", body)
     assert written(FimMode.FIM) == UpstreamRequest("fim/completions", body)
-    beta = written(FimMode.SUFFIX, PROFILES["deepseek"])
+    beta = written(FimMode.SUFFIX, fim_profile_of("deepseek"))
     assert beta == UpstreamRequest("/beta/completions", body)
 
 

@@ -19,8 +19,9 @@ from byok.dialects.base import Target, UpstreamRequest, write_request
 from byok.dialects.families import family_facts
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.dialects.openai_chat.quirks import DEFAULT, QUIRKS, Quirks
 from byok.dialects.openai_chat.request import encode_request
+from byok.dialects.presets import quirks_of
+from byok.dialects.quirks import DEFAULT, Quirks
 
 ASK = Message(Role.USER, (TextPart("Hi?"),))
 TOLD = Message(Role.ASSISTANT, (TextPart("Yes."),))
@@ -56,11 +57,11 @@ def test_tool_choice_of_the_client_is_sent() -> None:
 @pytest.mark.parametrize("vendor", ["zai", "ollama", "deepseek", "moonshot"])
 def test_tool_choice_that_is_refused_is_a_notice(vendor: str) -> None:
     request = sent(
-        QUIRKS[vendor], tools=TOOLS, tool_choice=ToolChoice(ToolUse.REQUIRED)
+        quirks_of(vendor), tools=TOOLS, tool_choice=ToolChoice(ToolUse.REQUIRED)
     )
     assert request.body.get("tool_choice") in (None, "auto")
     assert "told to call a tool" in request.notices[0]
-    none = sent(QUIRKS[vendor], tools=TOOLS, tool_choice=ToolChoice(ToolUse.NONE))
+    none = sent(quirks_of(vendor), tools=TOOLS, tool_choice=ToolChoice(ToolUse.NONE))
     assert not none.body.keys() & {"tools", "tool_choice", "parallel_tool_calls"}
     assert none.notices == ()
 
@@ -95,7 +96,7 @@ def test_effort_of_a_model_of_another_api_is_none_with_tools(
 ) -> None:
     facts = {"dialect": "openai_responses", "efforts": ("none", "low", "high")}
     request = sent(
-        QUIRKS[vendor], model=facts, tools=tools, sampling=Sampling(effort="high")
+        quirks_of(vendor), model=facts, tools=tools, sampling=Sampling(effort="high")
     )
     assert request.body.get("reasoning_effort") == effort
     assert bool(request.notices) is (effort == "none")
@@ -103,7 +104,7 @@ def test_effort_of_a_model_of_another_api_is_none_with_tools(
 
 def test_reasoning_of_earlier_turns_is_kept_by_zai() -> None:
     kept = {"type": "enabled", "clear_thinking": False}
-    zai, off = QUIRKS["zai"], Sampling(effort="none")
+    zai, off = quirks_of("zai"), Sampling(effort="none")
     thinks = {"thinking": True}
     request = sent(zai, model=thinks, tools=TOOLS)
     assert request.body["thinking"] == kept
@@ -127,9 +128,9 @@ def test_reasoning_of_earlier_turns_is_kept_by_zai() -> None:
             },
             0,
         ),
-        (QUIRKS["deepseek"], JsonAnswer(SCHEMA), {"type": "json_object"}, 1),
-        (QUIRKS["deepseek"], JsonAnswer(), {"type": "json_object"}, 0),
-        (QUIRKS["anthropic"], JsonAnswer(), None, 1),
+        (quirks_of("deepseek"), JsonAnswer(SCHEMA), {"type": "json_object"}, 1),
+        (quirks_of("deepseek"), JsonAnswer(), {"type": "json_object"}, 0),
+        (quirks_of("anthropic"), JsonAnswer(), None, 1),
     ],
 )
 def test_json_answer_is_asked_for_as_far_as_the_vendor_knows(
@@ -141,7 +142,7 @@ def test_json_answer_is_asked_for_as_far_as_the_vendor_knows(
 
 
 def test_facts_cap_tools_and_refuse_pictures() -> None:
-    request = sent(QUIRKS["openai"], model={"most_tools": 1}, tools=TOOLS)
+    request = sent(quirks_of("openai"), model={"most_tools": 1}, tools=TOOLS)
     assert len(request.body["tools"]) == 1
     assert "takes 1 tools" in request.notices[0]
     bare = sent(model={"tools": False}, tools=TOOLS, agent=True)
@@ -166,7 +167,7 @@ def test_qwen_keeps_the_reasoning_of_earlier_turns(
 ) -> None:
     target = Target(model, facts=family_facts(model))
     chat = ChatRequest((ASK,), TOOLS, sampling=Sampling(effort="high"))
-    body = encode_request(chat, target, QUIRKS[vendor]).body
+    body = encode_request(chat, target, quirks_of(vendor)).body
     flag = body.get("chat_template_kwargs", {}).get("preserve_thinking")
     assert (flag is True) == (path == "chat_template_kwargs")
     assert (body.get("preserve_thinking") is True) == (path == "preserve_thinking")

@@ -18,8 +18,9 @@ from byok.core.chat import (
 )
 from byok.dialects.base import Target
 from byok.dialects.model_facts import ModelFacts, Replay
-from byok.dialects.openai_chat.quirks import DEFAULT, QUIRKS, Quirks
 from byok.dialects.openai_chat.request import encode_request
+from byok.dialects.presets import quirks_of
+from byok.dialects.quirks import DEFAULT, Quirks
 
 HERE = Origin("openai_chat", "box", "m")
 CALL = ToolCall("call_1", "view", "{}")
@@ -155,8 +156,8 @@ def test_reasoning_in_several_blocks_is_one_text() -> None:
     ("quirks", "empty", "field"),
     [
         (DEFAULT, True, "reasoning_content"),
-        (QUIRKS["openrouter"], True, "reasoning"),
-        (QUIRKS["zai"], None, "reasoning_content"),
+        (quirks_of("openrouter"), True, "reasoning"),
+        (quirks_of("zai"), None, "reasoning_content"),
         (DEFAULT, None, ""),
     ],
     ids=["Kimi anywhere", "Kimi on OpenRouter", "Z.ai", "Claude anywhere"],
@@ -175,13 +176,13 @@ def test_empty_reasoning_is_sent_on_the_turns_that_want_some() -> None:
     assert sent(SAID, CALL, replay=TOOL_TURNS, empty=True) == empty
     assert sent(SAID, replay=TOOL_TURNS, empty=True) == {"content": "Yes."}
     assert sent(SAID, replay=EVERY_TURN, empty=True) == empty
-    deepseek = QUIRKS["deepseek"]
+    deepseek = quirks_of("deepseek")
     assert sent(SAID, quirks=deepseek) == empty
     assert sent(SAID, quirks=deepseek, replay=NEVER) == {"content": "Yes."}
 
 
 def test_gemini_behind_a_router_gets_the_documented_bypass() -> None:
-    router = QUIRKS["openrouter"]
+    router = quirks_of("openrouter")
     found = sent(CALL, quirks=router, model="google/gemini-3-pro")
     (entry,) = found["reasoning_details"]
     assert entry["data"] == "skip_thought_signature_validator"

@@ -27,8 +27,9 @@ from byok.core.chat import (
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.families import family_facts
 from byok.dialects.model_facts import ModelFacts
-from byok.dialects.openai_chat.quirks import DEFAULT, QUIRKS, EffortForm, Quirks
 from byok.dialects.openai_chat.request import add_caching, effort_fields, encode_request
+from byok.dialects.presets import quirks_of
+from byok.dialects.quirks import DEFAULT, EffortForm, Quirks
 
 HERE = Origin("openai_chat", "box", "m")
 CALL = ToolCall("call_1", "view", '{"path": "a"}')
@@ -337,7 +338,7 @@ IDS = st.lists(
 @settings(max_examples=60)
 @given(ids=IDS)
 def test_tool_call_ids_stay_distinct(vendor: str, ids: list[str]) -> None:
-    quirks = QUIRKS.get(vendor, DEFAULT)
+    quirks = quirks_of(vendor)
     calls = [ToolCall(call_id, "view", "{}") for call_id in ids]
     turn = [assistant(*calls), *(result(call) for call in calls)]
     asked, *told = messages(*turn, quirks=quirks)
@@ -465,7 +466,7 @@ def test_effort_without_a_setting_is_a_notice(
 def test_no_effort_switches_thinking_off(
     model: str, vendor: str, fields: dict[str, Any]
 ) -> None:
-    form = QUIRKS[vendor].effort
+    form = quirks_of(vendor).effort
     assert effort_fields("none", family_facts(model), form) == (fields, "")
 
 
@@ -492,7 +493,7 @@ def points(sent: dict[str, Any]) -> list[int]:
 def test_cache_control_of_claude_is_at_the_top_and_behind_the_system() -> None:
     sent = body("system", "user", "assistant", "user")
     target = Target("anthropic/claude-opus-5")
-    assert add_caching(sent, ChatRequest(()), target, QUIRKS["openrouter"]) == {}
+    assert add_caching(sent, ChatRequest(()), target, quirks_of("openrouter")) == {}
     assert sent["cache_control"] == POINT
     assert points(sent) == [0]
 
@@ -500,17 +501,17 @@ def test_cache_control_of_claude_is_at_the_top_and_behind_the_system() -> None:
 def test_a_long_cache_is_asked_for_in_each_vendors_words() -> None:
     sent = body("system", "user")
     claude = Target("anthropic/claude-opus-5", long_cache=True)
-    add_caching(sent, ChatRequest(()), claude, QUIRKS["openrouter"])
+    add_caching(sent, ChatRequest(()), claude, quirks_of("openrouter"))
     assert sent["cache_control"] == {**POINT, "ttl": "1h"}
     sent = body("user")
     chat = ChatRequest((), conversation="c")
-    add_caching(sent, chat, Target("gpt-5.6", long_cache=True), QUIRKS["openai"])
+    add_caching(sent, chat, Target("gpt-5.6", long_cache=True), quirks_of("openai"))
     assert sent["prompt_cache_retention"] == "24h"
 
 
 def test_cache_control_of_dashscope_is_behind_the_system_and_at_the_end() -> None:
     sent = body("system", "user", "assistant", "user")
-    add_caching(sent, ChatRequest(()), Target("qwen3-max"), QUIRKS["dashscope"])
+    add_caching(sent, ChatRequest(()), Target("qwen3-max"), quirks_of("dashscope"))
     assert "cache_control" not in sent
     assert points(sent) == [0, 3]
 
@@ -518,7 +519,7 @@ def test_cache_control_of_dashscope_is_behind_the_system_and_at_the_end() -> Non
 def test_cache_point_keeps_the_parts_of_a_message() -> None:
     parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     sent = {"messages": [{"role": "user", "content": parts}]}
-    add_caching(sent, ChatRequest(()), Target("q"), QUIRKS["dashscope"])
+    add_caching(sent, ChatRequest(()), Target("q"), quirks_of("dashscope"))
     assert sent["messages"][0]["content"] == [
         parts[0],
         {**parts[1], "cache_control": POINT},
@@ -528,7 +529,7 @@ def test_cache_point_keeps_the_parts_of_a_message() -> None:
 @pytest.mark.parametrize("content", ["", None, []])
 def test_cache_point_needs_content(content: Any) -> None:
     sent = {"messages": [{"role": "assistant", "content": content}]}
-    add_caching(sent, ChatRequest(()), Target("q"), QUIRKS["dashscope"])
+    add_caching(sent, ChatRequest(()), Target("q"), quirks_of("dashscope"))
     assert sent == {"messages": [{"role": "assistant", "content": content}]}
 
 
@@ -536,16 +537,16 @@ def test_cache_point_needs_content(content: Any) -> None:
 def test_caching_is_not_asked_for_where_the_user_wants_none(vendor: str) -> None:
     sent = body("system", "user")
     chat, target = ChatRequest((), conversation="c-1"), Target("claude", cache=False)
-    assert add_caching(sent, chat, target, QUIRKS[vendor]) == {}
+    assert add_caching(sent, chat, target, quirks_of(vendor)) == {}
     assert sent == body("system", "user")
 
 
 def test_cache_key_is_a_field_or_a_header() -> None:
     chat = ChatRequest((), conversation="c-1")
     keyed, headed, plain = body("user"), body("user"), body("user")
-    assert add_caching(keyed, chat, Target("m"), QUIRKS["openai"]) == {}
+    assert add_caching(keyed, chat, Target("m"), quirks_of("openai")) == {}
     assert keyed["prompt_cache_key"]
-    headers = add_caching(headed, chat, Target("m"), QUIRKS["xai"])
+    headers = add_caching(headed, chat, Target("m"), quirks_of("xai"))
     assert headers == {"x-grok-conv-id": keyed["prompt_cache_key"]}
     assert add_caching(plain, chat, Target("m"), DEFAULT) == {}
     assert headed == plain == body("user")

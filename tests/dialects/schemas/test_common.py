@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from byok.core.chat import ChatRequest, Json, Message, Role, TextPart
 from byok.dialects.base import Target, write_request
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.dialects.openai_chat.quirks import QUIRKS
+from byok.dialects.presets import quirks_of
 from byok.dialects.schemas import parts as schema_shapes
 from byok.dialects.schemas.common import write_schema
 from byok.dialects.schemas.parts import shape, unite
@@ -49,7 +49,7 @@ def definitions(tools: Tools) -> list[dict[str, Any]]:
 def sent(vendor: str, tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the tools of the request that a vendor gets."""
     chat = ChatRequest((QUESTION,), read_tools({"tool_definitions": tools}))
-    quirks = QUIRKS[vendor]
+    quirks = quirks_of(vendor)
     offered: list[dict[str, Any]]
     offered = write_request(OpenAIChat(quirks), chat, Target("m"))[1].body["tools"]
     return offered
