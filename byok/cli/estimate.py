@@ -7,8 +7,9 @@ from typing import Any
 from byok.cli.output import count_noun
 from byok.core.errors import ConfigError
 from byok.core.escapes import escape
+from byok.search.index.files.ignore import rules_of
 from byok.search.index.files.reading import Unreadable
-from byok.search.index.files.roots import OwnFolders, check_root, rules_of
+from byok.search.index.files.roots import OwnFolders, check_root
 from byok.search.index.files.scan import Counters, walk
 from byok.search.index.types import FoundFile, IndexOptions
 

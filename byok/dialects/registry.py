@@ -2,12 +2,8 @@
 
 from collections.abc import Callable
 
-from byok.dialects.anthropic.dialect import AnthropicMessages
+from byok.core.late import late_function
 from byok.dialects.base import Dialect
-from byok.dialects.gemini.dialect import Gemini
-from byok.dialects.ollama.dialect import Ollama
-from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.dialects.openai_responses.dialect import OpenAIResponses
 from byok.dialects.presets import (
     ANTHROPIC,
     GEMINI,
@@ -16,11 +12,14 @@ from byok.dialects.presets import (
     OPENAI_RESPONSES,
 )
 
-# Each is made for a vendor: the name of a preset, or openai_compatible.
+# Each is made for a vendor: the name of a preset, or openai_compatible. Its module is
+# loaded then.
 DIALECTS: dict[str, Callable[[str], Dialect]] = {
-    OPENAI_CHAT: OpenAIChat.of,
-    GEMINI: Gemini.of,
-    OLLAMA: Ollama.of,
-    ANTHROPIC: AnthropicMessages.of,
-    OPENAI_RESPONSES: OpenAIResponses.of,
+    OPENAI_CHAT: late_function("byok.dialects.openai_chat.dialect:OpenAIChat.of"),
+    GEMINI: late_function("byok.dialects.gemini.dialect:Gemini.of"),
+    OLLAMA: late_function("byok.dialects.ollama.dialect:Ollama.of"),
+    ANTHROPIC: late_function("byok.dialects.anthropic.dialect:AnthropicMessages.of"),
+    OPENAI_RESPONSES: late_function(
+        "byok.dialects.openai_responses.dialect:OpenAIResponses.of"
+    ),
 }

@@ -15,6 +15,7 @@ from aiohttp.web import BaseRequest, Response, StreamResponse
 from byok.core.daemon import challenge
 from byok.core.errors import ByokError
 from byok.core.observer import Observers
+from byok.core.platform.process import give_back_free_memory
 from byok.core.record import CLIENT_GONE, Head, Hop, RequestRecord, begin_record
 from byok.core.redact import Redactor
 from byok.server.dashboard.endpoint import (
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger(__name__)
+_REST_SECONDS = 5.0  # after the last request, before memory is given back
 _HEALTH = frozenset({"/health", "/healthz"})
 
 
@@ -80,6 +82,7 @@ class App:
         self._settled = asyncio.Event()
         self.requests = 0  # in progress
         self._idle = asyncio.Event()
+        self._giving_back: asyncio.TimerHandle | None = None
 
     def open(self, endpoints: Handler) -> None:
         """Set the handler; requests that waited for it go on."""
@@ -126,7 +129,20 @@ class App:
             self._observers.finish(record)
             self.requests -= 1
             if not self.requests:
-                self._idle.set()
+                self._rest()
+
+    def _rest(self) -> None:
+        self._idle.set()
+        if self._giving_back is None:
+            loop = asyncio.get_running_loop()
+            self._giving_back = loop.call_later(_REST_SECONDS, self._give_back)
+
+    def _give_back(self) -> None:
+        """Give memory back where still nobody waits; else after the next requests."""
+        self._giving_back = None
+        if not self.requests:
+            loop = asyncio.get_running_loop()
+            loop.run_in_executor(None, give_back_free_memory)
 
     async def _answer_or_fail(self, exchange: HttpExchange) -> StreamResponse:
         try:

@@ -12,14 +12,12 @@ from urllib.parse import unquote
 
 from byok.core.chat import Json
 from byok.core.errors import MODEL_NOT_FOUND, BadRequest
+from byok.core.late import late_function
 from byok.core.wire.sse import encode_data, encode_named
-from byok.protocols.v1.block_reply import Question
-from byok.protocols.v1.chat_completions import decode_completion
-from byok.protocols.v1.messages import decode_message
-from byok.protocols.v1.responses import decode_response
 
 if TYPE_CHECKING:
     from byok.core.model_ids import ListedModel
+    from byok.protocols.v1.block_reply import Question
 
 PREFIX = "/v1/"
 _MESSAGES = "/v1/messages"
@@ -48,7 +46,7 @@ class Ask(Forward):
     """
 
     _: KW_ONLY
-    decode: Callable[[Json], Question]
+    decode: Callable[[Json], "Question"]
     encode: Callable[[Json], bytes] = encode_named
 
 
@@ -57,7 +55,7 @@ class CountTokens(Forward):
     """Pass on a question about the length of a prompt, or estimate it."""
 
     _: KW_ONLY
-    decode: Callable[[Json], Question]
+    decode: Callable[[Json], "Question"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +69,15 @@ class ListModels:
 
 OpenAIRoute: TypeAlias = Forward | Ask | CountTokens | ListModels
 
+# Most daemons are never asked in these protocols.
+_READ_COMPLETION = late_function("byok.protocols.v1.chat_completions:decode_completion")
+_READ_RESPONSE = late_function("byok.protocols.v1.responses:decode_response")
+_READ_MESSAGE = late_function("byok.protocols.v1.messages:decode_message")
 ROUTES: tuple[OpenAIRoute, ...] = (
-    Ask("/v1/chat/completions", decode=decode_completion, encode=encode_data),
-    Ask("/v1/responses", decode=decode_response),
-    Ask("/v1/messages", decode=decode_message),
-    CountTokens("/v1/messages/count_tokens", decode=decode_message),
+    Ask("/v1/chat/completions", decode=_READ_COMPLETION, encode=encode_data),
+    Ask("/v1/responses", decode=_READ_RESPONSE),
+    Ask("/v1/messages", decode=_READ_MESSAGE),
+    CountTokens("/v1/messages/count_tokens", decode=_READ_MESSAGE),
     Forward("/v1/completions"),
     Forward("/v1/embeddings"),
     ListModels("/v1/models"),

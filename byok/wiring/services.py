@@ -137,7 +137,7 @@ def text_search(
 ) -> "TextSearch":
     """Return a search with ripgrep, for when another process has the index open."""
     from byok.core.platform.programs import find_program
-    from byok.search.index.files.roots import rules_of
+    from byok.search.index.files.ignore import rules_of
     from byok.search.retrieval.ripgrep import Ripgrep, TextSearch
 
     options = index_options(settings, paths, roots)

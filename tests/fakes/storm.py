@@ -13,7 +13,7 @@ from pathlib import Path
 from subprocess import CalledProcessError
 
 from byok.search.index.engine import ContextEngine
-from byok.search.index.files.roots import rules_of
+from byok.search.index.files.ignore import rules_of
 from byok.search.index.files.scan import Counters, walk
 from byok.search.index.store.schema import INDEXED
 from byok.search.index.types import FoundFile, IndexOptions, blob_name

@@ -107,8 +107,16 @@ LATE = (
     "byok.features.otel.spans",
     "opentelemetry",
 )
-# What answers the page is not imported before somebody opens it.
-LATER = ("byok.server.dashboard.api", "byok.features.journal.usage", "mcp")
+# Nor is what many daemons never need: the page, ignore files, other APIs, agents.
+LATER = (
+    "byok.server.dashboard.api",
+    "byok.features.journal.usage",
+    "byok.protocols.v1.messages",
+    "byok.dialects.gemini",
+    "byok.dialects.anthropic",
+    "pathspec",
+    "mcp",
+)
 IMPORTS = """
 import sys, byok.cli.daemon_main
 print(*sys.modules)

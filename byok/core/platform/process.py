@@ -37,6 +37,17 @@ def give_back_large_memory() -> None:
             allocator.mallopt(_M_MMAP_THRESHOLD, _LARGE)
 
 
+def give_back_free_memory() -> None:
+    """Let the system have what is free now, also between blocks in use (glibc).
+
+    It takes milliseconds, in which other threads wait for memory: for moments of rest.
+    """
+    if sys.platform == "linux":
+        allocator = ctypes.CDLL(None)
+        if hasattr(allocator, "malloc_trim"):
+            allocator.malloc_trim(0)
+
+
 def adopt_orphans() -> None:
     """Let processes whose parent ends become children of this one (Linux only)."""
     if sys.platform == "linux":

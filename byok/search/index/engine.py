@@ -10,7 +10,8 @@ from pathlib import Path
 
 from byok.core.errors import ConfigError, NotReady
 from byok.search.index.contents import Contents
-from byok.search.index.files.roots import OwnFolders, check_root, rules_of
+from byok.search.index.files.ignore import rules_of
+from byok.search.index.files.roots import OwnFolders, check_root
 from byok.search.index.files.secret_names import is_secret
 from byok.search.index.indexer import Indexer, Workers
 from byok.search.index.parse.worker_pool import Pool

@@ -53,6 +53,22 @@ def test_large_blocks_go_back_to_the_system() -> None:
     assert told == "True True\n"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only glibc keeps them")
+def test_what_is_free_between_blocks_in_use_goes_back_to_the_system() -> None:
+    told = run(
+        "def resident():\n"
+        "    pages = int(open('/proc/self/statm').read().split()[1])\n"
+        "    return pages * os.sysconf('SC_PAGE_SIZE')\n"
+        "mixed = [b'x' * 20_000 for _ in range(4_000)]\n"
+        "kept = mixed[::100]\n"
+        "mixed.clear()\n"
+        "before = resident()\n"
+        "give_back_free_memory()\n"
+        "print(before - resident() > 50_000_000, len(kept))"
+    )
+    assert told == "True 40\n"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux does so")
 def test_a_process_whose_parent_is_gone_already_ends() -> None:
     assert run(f"end_with({os.getpid()})\nprint('lives')") == "lives\n"

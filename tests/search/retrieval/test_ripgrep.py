@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from byok.core.code_query import DEFAULT_LENGTH
 from byok.core.platform.programs import find_program
-from byok.search.index.files.roots import rules_of
+from byok.search.index.files.ignore import rules_of
 from byok.search.index.types import IndexOptions, Kind, Span
 from byok.search.retrieval.rank import RankedFile
 from byok.search.retrieval.ripgrep import (

@@ -9,15 +9,18 @@ What is below an ignored folder stays ignored.
 import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from byok.core.bounded import SaidOnce
 from byok.core.platform.programs import clean_environment, find_program, run_program
 from byok.search.index.files.gitignore import Patterns, pattern_lines
+from byok.search.index.files.reading import Folder, Unreadable
 from byok.search.index.files.repository import load, repository_of
+from byok.search.index.files.roots import OwnFolders
 from byok.search.index.files.secret_names import is_private, is_secret
-from byok.search.index.types import SkipReason
+from byok.search.index.types import IndexOptions, SkipReason
 
 # Ignore rules that apply to a workspace and are stored outside of it.
 #
@@ -350,3 +353,24 @@ def _bounded_lines(content: bytes) -> tuple[list[str], bool]:
     lines = pattern_lines(kept)
     short = [line for line in lines[:_MAX_LINES] if len(line) <= _MAX_LINE]
     return short, len(kept) == len(content) and len(short) == len(lines)
+
+
+def rules_of(root: Path, options: IndexOptions) -> Rules:
+    """Return the ignore rules of a workspace; byok's own folders are left out."""
+    own = OwnFolders(options.own_folders)
+    return Rules(
+        partial(_ignore_file, root),
+        outside=partial(rules_outside, root, IGNORE_FILES),
+        allow_secret=options.allow_secret,
+        extensions=options.extensions,
+        is_own=lambda path: own.include(root / path),
+    )
+
+
+def _ignore_file(root: Path, path: str) -> bytes | None:
+    """Read an ignore file of a workspace, if there is one."""
+    try:
+        with Folder(root) as folder:
+            return folder.load(path)
+    except Unreadable:
+        return None

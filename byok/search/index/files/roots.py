@@ -1,15 +1,11 @@
-"""Which folders may be workspaces, and the ignore rules of a workspace."""
+"""Which folders may be workspaces."""
 
 import os
 from collections.abc import Iterable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
 from byok.core.errors import ConfigError
-from byok.search.index.files.ignore import IGNORE_FILES, Rules, rules_outside
-from byok.search.index.files.reading import Folder, Unreadable
-from byok.search.index.types import IndexOptions
 
 _Identity: TypeAlias = tuple[int, int]
 
@@ -51,27 +47,6 @@ def _identity(place: Path) -> _Identity:
     except (OSError, ValueError):
         return 0, 0
     return facts.st_dev, facts.st_ino
-
-
-def rules_of(root: Path, options: IndexOptions) -> Rules:
-    """Return the ignore rules of a workspace; byok's own folders are left out."""
-    own = OwnFolders(options.own_folders)
-    return Rules(
-        partial(_ignore_file, root),
-        outside=partial(rules_outside, root, IGNORE_FILES),
-        allow_secret=options.allow_secret,
-        extensions=options.extensions,
-        is_own=lambda path: own.include(root / path),
-    )
-
-
-def _ignore_file(root: Path, path: str) -> bytes | None:
-    """Read an ignore file of a workspace, if there is one."""
-    try:
-        with Folder(root) as folder:
-            return folder.load(path)
-    except Unreadable:
-        return None
 
 
 def check_root(root: Path, own: OwnFolders) -> Path:

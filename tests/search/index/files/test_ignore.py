@@ -13,8 +13,13 @@ import pytest
 from hypothesis import given, settings
 
 from byok.search.index.files.gitignore import Patterns, pattern_lines
-from byok.search.index.files.ignore import IGNORE_FILES, Outside, Rules, rules_outside
-from byok.search.index.files.roots import rules_of
+from byok.search.index.files.ignore import (
+    IGNORE_FILES,
+    Outside,
+    Rules,
+    rules_of,
+    rules_outside,
+)
 from byok.search.index.types import IndexOptions, SkipReason
 from tests.fakes.ignore_files import FILES, PATHS
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from byok.core.errors import ConfigError
-from byok.search.index.files.roots import OwnFolders, check_root, rules_of
+from byok.search.index.files.ignore import rules_of
+from byok.search.index.files.roots import OwnFolders, check_root
 from byok.search.index.files.scan import Counters, walk
 from byok.search.index.types import FoundFile, IndexOptions, SkipReason
 from tests.fakes.patience import START

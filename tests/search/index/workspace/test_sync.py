@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from byok.search.index.files.ignore import Rules
+from byok.search.index.files.ignore import Rules, rules_of
 from byok.search.index.files.reading import Unreadable
-from byok.search.index.files.roots import rules_of
 from byok.search.index.indexer import Indexer
 from byok.search.index.store.store import Store
 from byok.search.index.types import MAX_BYTES, IndexOptions, Phase
