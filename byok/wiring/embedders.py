@@ -11,8 +11,7 @@ from byok.core.platform.paths import Paths
 from byok.core.redact import Redactor
 from byok.core.urls import is_loopback
 from byok.search.vectors.consent import Consent
-from byok.search.vectors.model.prefixes import dollars_per_million, prefixes_of
-from byok.search.vectors.recipe import RECIPE
+from byok.search.vectors.recipe import RECIPE, dollars_per_million, prefixes_of
 from byok.search.vectors.service import EmbeddingPlan, EmbeddingService
 from byok.search.vectors.types import Embedder, EmbeddingTarget
 from byok.settings import Settings, UpstreamSettings, upstream_named
@@ -25,7 +24,7 @@ from byok.wiring.key_sources import team_keys_wanted
 from byok.wiring.upstreams import PooledUpstream, make_spec
 
 if TYPE_CHECKING:
-    from byok.search.vectors.model.embedder import ModelEmbedder
+    from byok.search.vectors.embedder import ModelEmbedder
     from byok.search.vectors.types import TeamVectors
 
 
@@ -83,7 +82,7 @@ def make_embedder(
     if not has_room(_NUMPY_MIB):
         raise memory_is_short("embeddings")
     try:
-        from byok.search.vectors.model.embedder import ModelEmbedder
+        from byok.search.vectors.embedder import ModelEmbedder
     except ImportError as error:
         raise explain_import(
             error,

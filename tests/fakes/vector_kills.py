@@ -21,7 +21,7 @@ from byok.search.index.store.chunk_index import View
 from byok.search.index.types import Span
 from byok.search.vectors.filling import Filling
 from byok.search.vectors.recipe import ChunkText, key_of
-from byok.search.vectors.store.spaces import Space
+from byok.search.vectors.store.database import Space
 from byok.search.vectors.store.store import VectorStore
 from byok.search.vectors.types import EmbeddingState, Key
 from tests.fakes.kills import kill_one

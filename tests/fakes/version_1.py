@@ -16,8 +16,8 @@ from pathlib import Path
 from random import Random
 
 from byok.search.index.parse.prepare import prepare
+from byok.search.index.store.batches import INDEX_VERSION
 from byok.search.index.store.chunk_index import LexicalIndex, View
-from byok.search.index.store.recovery import INDEX_VERSION
 from byok.search.index.store.tantivy_index import TantivyIndex
 
 SQL = Path(__file__).parents[1] / "search" / "index" / "store" / "version_1.sql"

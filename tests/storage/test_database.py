@@ -13,7 +13,7 @@ import pytest
 from byok.core.errors import CannotStart
 from byok.features.journal.schema import JOURNAL
 from byok.search.index.store.schema import INDEX
-from byok.search.vectors.store.spaces import VECTORS
+from byok.search.vectors.store.database import VECTORS
 from byok.storage.damage import is_damage
 from byok.storage.database import Database, open_or_begin_anew, open_second, select_in
 from byok.storage.kind import DatabaseKind, MigrationStep

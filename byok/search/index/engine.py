@@ -16,10 +16,9 @@ from byok.search.index.files.secret_names import is_secret
 from byok.search.index.indexer import Indexer, Workers
 from byok.search.index.parse.worker_pool import Pool
 from byok.search.index.store import workspaces
-from byok.search.index.store.batches import Written
+from byok.search.index.store.batches import Written, find_outdated, note_index_version
+from byok.search.index.store.checkpoints import tidy
 from byok.search.index.store.chunk_index import LexicalIndex
-from byok.search.index.store.eviction import tidy
-from byok.search.index.store.recovery import find_outdated, note_index_version
 from byok.search.index.store.schema import INDEXED
 from byok.search.index.store.store import Store
 from byok.search.index.store.tantivy_index import TantivyIndex

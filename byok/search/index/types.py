@@ -93,7 +93,7 @@ class Span(NamedTuple):
 class Document(NamedTuple):
     """The terms of one chunk, joined by spaces: of its text and of its symbols.
 
-    `marks` stand for the exact names that it defines (`parse/names.py`).
+    `marks` stand for the exact names that it defines (`parse/prepare.py`).
     """
 
     body: str

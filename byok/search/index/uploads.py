@@ -16,8 +16,8 @@ from byok.core.errors import NotReady
 from byok.search.index.indexer import Indexer
 from byok.search.index.store import blobs, checkpoints
 from byok.search.index.store.blobs import Known
+from byok.search.index.store.checkpoints import count_bytes, evict
 from byok.search.index.store.chunk_index import View
-from byok.search.index.store.eviction import count_bytes, evict
 from byok.search.index.store.schema import NAMED, TO_INDEX
 from byok.search.index.store.store import Store
 from byok.search.index.types import MAX_BYTES, SkipReason, UploadTask, is_path

@@ -21,8 +21,7 @@ from byok.search.index.types import Commit, Phase
 from byok.search.index.workspace.workspace import Workspace
 from byok.search.retrieval import excerpts
 from byok.search.retrieval import query as queries
-from byok.search.retrieval.current_files import CurrentFiles
-from byok.search.retrieval.excerpts import find_terms
+from byok.search.retrieval.excerpts import CurrentFiles, find_terms
 from byok.search.retrieval.masking import mask_lines
 from byok.search.retrieval.model_aids import ModelAids
 from byok.search.retrieval.pack import MOST_FILES, Packed, pack

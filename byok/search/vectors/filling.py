@@ -30,11 +30,10 @@ from byok.core.bounded import BoundedMap
 from byok.core.errors import ByokError
 from byok.search.index.contents import Contents
 from byok.search.index.types import Span
-from byok.search.vectors.numeric import np
+from byok.search.vectors.numeric import check_shape, np
 from byok.search.vectors.recipe import ChunkText, is_embedded, texts_of
+from byok.search.vectors.store.database import Space
 from byok.search.vectors.store.listings import FillProgress, FillStatus, ListedBlob
-from byok.search.vectors.store.quantise import check_shape
-from byok.search.vectors.store.spaces import Space
 from byok.search.vectors.store.store import VectorStore
 from byok.search.vectors.types import Embedder, EmbeddingState, Key, TeamVectors
 from byok.storage.database import today

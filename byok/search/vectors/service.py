@@ -203,7 +203,7 @@ class EmbeddingService:
         """See EmbeddingControl.estimate."""
         target = self._target()
         await self._open_anyway()
-        from byok.search.vectors.estimate import count_chunks, tokens_of
+        from byok.search.vectors.recipe import count_chunks, tokens_of
 
         engine = self._engine
         chunks = await asyncio.to_thread(count_chunks, engine.store) if engine else 0

@@ -17,8 +17,8 @@ from byok.core.errors import ConfigError, IndexInUse, NotReady
 from byok.search.index.engine import ContextEngine, open_engine
 from byok.search.index.parse.prepare import prepare
 from byok.search.index.report import totals
+from byok.search.index.store.batches import INDEX_VERSION
 from byok.search.index.store.chunk_index import View
-from byok.search.index.store.recovery import INDEX_VERSION
 from byok.search.index.store.store import Store
 from byok.search.index.types import (
     IndexOptions,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byok.core.errors import UpstreamTimeout
-from byok.search.vectors.questions import QuestionVectors
+from byok.search.vectors.session import QuestionVectors
 from byok.search.vectors.types import SpaceName
 from tests.fakes.engines import until
 

@@ -15,7 +15,7 @@ from byok.core.errors import ConfigError
 from byok.search.index.engine import ContextEngine
 from byok.search.retrieval.scope import Scope, select_scope
 from byok.search.vectors.consent import Consent
-from byok.search.vectors.estimate import count_chunks
+from byok.search.vectors.recipe import count_chunks
 from byok.search.vectors.service import EmbeddingPlan, EmbeddingService
 from byok.search.vectors.types import EmbeddingState, EmbeddingTarget
 from byok.upstream.transport import Route, Transports

@@ -1,6 +1,6 @@
 """The tables of the database, as the newest version has them, and steps to it.
 
-The lexical index has a version of its own (`recovery.INDEX_VERSION`) and needs no
+The lexical index has a version of its own (`batches.INDEX_VERSION`) and needs no
 steps: each blob notes the version that indexed it, and older ones are indexed again.
 """
 

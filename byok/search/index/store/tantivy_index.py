@@ -17,7 +17,7 @@ What was learned the hard way:
   field, and no error says so: old chunks would be found for ever.
 - Ids are read from fast fields, in a fifteenth of the time of stored documents.
 - A commit that is killed leaves files whose names the next commit wants, so leftovers
-  are removed as soon as the writer's lock is held (`segments.py`).
+  are removed as soon as the writer's lock is held (`remove_leftovers`).
 - tantivy checks no checksum and panics on some damage. Checksums are compared when the
   index is opened; a damaged one is set aside, and filled again from the database.
 """

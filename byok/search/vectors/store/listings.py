@@ -15,7 +15,7 @@ from byok.search.vectors.types import EmbeddingState, Key
 from byok.storage.database import select_in
 
 if TYPE_CHECKING:
-    from byok.search.vectors.store.spaces import Space
+    from byok.search.vectors.store.database import Space
 
 _MOST_ASKED = 500
 _SPAN_BYTES = 12

@@ -14,12 +14,17 @@ from byok.core.errors import ConfigError
 from byok.core.platform.paths import make_private
 from byok.search.index.store.chunk_index import View
 from byok.search.retrieval.model_aids import NearChunks
-from byok.search.vectors.store import listings, spaces, vector_rows
-from byok.search.vectors.store.database import VectorDatabase
+from byok.search.vectors.numeric import normalise, quantise, take
+from byok.search.vectors.store import database, listings
+from byok.search.vectors.store.database import LEFT, Space, VectorDatabase, first_id
 from byok.search.vectors.store.listings import FillProgress, ListedBlob
-from byok.search.vectors.store.open_space import OpenSpace, remove_files, size_of
-from byok.search.vectors.store.quantise import normalise, quantise, take
-from byok.search.vectors.store.spaces import LEFT, Space, first_id
+from byok.search.vectors.store.open_space import (
+    OpenSpace,
+    ids_of_keys,
+    remove_files,
+    size_of,
+    vectors_of,
+)
 from byok.search.vectors.types import Key, SpaceName
 
 if TYPE_CHECKING:
@@ -240,23 +245,23 @@ class VectorStore:
         the old one that no good probe confirmed since are deleted.
         """
         with self._database.writing() as db:
-            found = spaces.find_space(db, name, probe)
-            for other in spaces.all_spaces(db):
+            found = database.find_space(db, name, probe)
+            for other in database.all_spaces(db):
                 if other.name == name and other != found:
                     self._drop_unchecked(db, other)
             if found is not None:
-                spaces.note_good_probe(db, found)
+                database.note_good_probe(db, found)
                 return found
-            made = spaces.make_space(db, name, probe)
+            made = database.make_space(db, name, probe)
         self._read_spaces()
         return made
 
     def _read_spaces(self) -> None:
         with self._database.reading() as db:
-            self._spaces = tuple(spaces.all_spaces(db))
+            self._spaces = tuple(database.all_spaces(db))
 
     def _drop_unchecked(self, db: sqlite3.Connection, space: Space) -> None:
-        dropped = spaces.drop_unchecked(db, space)
+        dropped = database.drop_unchecked(db, space)
         if dropped:
             _log.warning("the model was replaced: %d vectors are dropped", dropped)
             if opened := self._open.pop(space.id, None):
@@ -282,8 +287,8 @@ class VectorStore:
         if progress.share < READY_SHARE or (space.is_ready and not others):
             return space.is_ready
         with self._database.writing() as db:
-            spaces.set_ready(db, space)
-            spaces.leave(db, others)
+            database.set_ready(db, space)
+            database.leave(db, others)
         self._forget(others)
         return True
 
@@ -291,7 +296,7 @@ class VectorStore:
         """Have all vectors of all spaces removed; `tidy` does it step by step."""
         every = self._spaces
         with self._database.writing() as db:
-            spaces.leave(db, every)
+            database.leave(db, every)
         self._forget(every)
 
     def _forget(self, some: Iterable[Space]) -> None:
@@ -362,11 +367,11 @@ class VectorStore:
         rows = quantise(vectors)
         opened = self.open_space(space)
         with self._database.writing() as db:
-            ids = vector_rows.ids_of_keys(db, listings.absent_keys(db, space.id, keys))
+            ids = ids_of_keys(db, listings.absent_keys(db, space.id, keys))
             at = {key: place for place, key in enumerate(keys)}
             good = {key: i for key, i in ids.items() if rows.usable[at[key]]}
             bad = [key for key in ids if key not in good]
-            spaces.refuse(db, space, [ids[key] for key in bad])
+            database.refuse(db, space, [ids[key] for key in bad])
             order = [at[key] for key in good]
             if good:
                 opened.store(good, take(rows, order))
@@ -387,7 +392,7 @@ class VectorStore:
     def vectors_of(self, space: Space, keys: Iterable[Key]) -> dict[Key, "Vectors"]:
         """Return the vectors of those keys that have one, each (dimensions,)."""
         with self._database.reading() as db:
-            return vector_rows.vectors_of(db, space.id, space.name.dimensions, keys)
+            return vectors_of(db, space.id, space.name.dimensions, keys)
 
     # Telling
 

@@ -1,13 +1,12 @@
 """One collection of a team: what is asked of the server about it, in bounded pieces.
 
-A point is one text: its id comes from the text's key (`names.py`), its payload lists
+A point is one text: its id comes from the text's key (`to_uuid`), its payload lists
 the hashed repositories that contain the text, and nothing else. Points are inserted,
 never overwritten, so members who push the same text do not disturb each other.
 """
 
 import hashlib
 import hmac
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -32,12 +31,6 @@ if TYPE_CHECKING:
 PROBE_ID = "00000000-0000-0000-0000-000000000001"  # no HMAC comes out like this
 SHORTEST_SALT = 16
 _ID_BYTES = 16
-_TEAM = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
-
-
-def is_team_name(name: str) -> bool:
-    """Whether a team can be called so: it is a part of collections' names."""
-    return _TEAM.fullmatch(name) is not None
 
 
 def collection_name(team: str, space: SpaceName) -> str:

@@ -29,8 +29,8 @@ from byok.core.errors import (
 )
 from byok.search.index.store.chunk_index import ChunkScore, View
 from byok.search.retrieval.model_aids import NearChunks
-from byok.search.vectors.store.quantise import normalise
-from byok.search.vectors.store.spaces import Space
+from byok.search.vectors.numeric import normalise
+from byok.search.vectors.store.database import Space
 from byok.search.vectors.team.collection import (
     LOOKS,
     SAME_MODEL,

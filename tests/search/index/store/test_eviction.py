@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from byok.search.index.store import blobs, checkpoints
-from byok.search.index.store.eviction import count_bytes, evict, tidy
+from byok.search.index.store.checkpoints import count_bytes, evict, tidy
 from tests.fakes.stores import Opened, of_upload, upload, words
 
 TODAY = 1000

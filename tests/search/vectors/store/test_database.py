@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from byok.core.errors import CannotStart, ConfigError, IndexFailed, NotReady
-from byok.search.vectors.store.database import VectorDatabase, translate_errors
-from byok.search.vectors.store.spaces import VECTORS
+from byok.search.vectors.store.database import VECTORS, VectorDatabase, translate_errors
 from tests.fakes.vectors import Rows
 
 

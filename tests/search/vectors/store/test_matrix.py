@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 
 from byok.search.index.store.chunk_index import ChunkScore, View
-from byok.search.vectors.store.matrix import Columns, Matrix
-from byok.search.vectors.store.quantise import (
+from byok.search.vectors.numeric import (
     cosine,
     normalise,
     quantise,
     restore,
 )
-from byok.search.vectors.store.rows_file import BLOCK, RowsFile
+from byok.search.vectors.store.matrix import BLOCK, Columns, Matrix, RowsFile
 from tests.fakes.stores import view
 from tests.fakes.vectors import vectors
 

@@ -8,8 +8,8 @@ import pytest
 
 from byok.core.errors import IndexFailed
 from byok.search.vectors.recipe import is_embedded
+from byok.search.vectors.store.matrix import BLOCK
 from byok.search.vectors.store.open_space import path_of, remove_files
-from byok.search.vectors.store.rows_file import BLOCK
 from byok.search.vectors.store.store import VectorStore
 from tests.fakes.stores import view
 from tests.fakes.vectors import SPACE, Rows, keys, probe, vector, vectors

@@ -13,9 +13,8 @@ import pytest
 
 from byok.core.errors import DiskFull, IndexFailed
 from byok.search.vectors.recipe import is_embedded
-from byok.search.vectors.store import spaces
-from byok.search.vectors.store.database import VectorDatabase
-from byok.search.vectors.store.spaces import Space
+from byok.search.vectors.store import database
+from byok.search.vectors.store.database import Space, VectorDatabase
 from byok.search.vectors.store.store import VectorStore
 from tests.fakes.disk import fill as fill_disk
 from tests.fakes.disk import mounted
@@ -253,13 +252,13 @@ def connection(tmp_path: Path) -> Iterator[VectorDatabase]:
 
 def test_a_space_is_found_by_name_and_probe(connection: VectorDatabase) -> None:
     with connection.writing() as db:
-        made = spaces.make_space(db, SPACE, probe())
+        made = database.make_space(db, SPACE, probe())
         noisy = probe() + np.float32(0.002) * probe("other")
-        assert spaces.find_space(db, SPACE, noisy) == made
-        assert spaces.find_space(db, SPACE, probe("other")) is None
-        assert spaces.find_space(db, SPACE, probe() * np.nan) is None
-        assert spaces.find_space(db, replace(SPACE, recipe="2"), probe()) is None
-        assert np.allclose(spaces.all_spaces(db)[0].probe, probe())
+        assert database.find_space(db, SPACE, noisy) == made
+        assert database.find_space(db, SPACE, probe("other")) is None
+        assert database.find_space(db, SPACE, probe() * np.nan) is None
+        assert database.find_space(db, replace(SPACE, recipe="2"), probe()) is None
+        assert np.allclose(database.all_spaces(db)[0].probe, probe())
 
 
 @pytest.mark.parametrize(
@@ -277,9 +276,9 @@ def test_a_space_is_found_by_name_and_probe(connection: VectorDatabase) -> None:
 def test_questions_of_another_recipe_can_be_compared(
     change: dict[str, object], answers: bool
 ) -> None:
-    space = spaces.Space(1, SPACE, probe(), is_ready=True)
+    space = database.Space(1, SPACE, probe(), is_ready=True)
     name = replace(SPACE, **change)  # type: ignore[arg-type]
-    other = spaces.Space(2, name, probe(), is_ready=False)
+    other = database.Space(2, name, probe(), is_ready=False)
     assert other.answers(space) is answers
 
 
@@ -293,12 +292,12 @@ def test_only_vectors_since_the_last_good_probe_are_dropped(
         db.execute("UPDATE space SET turn = ?", (turn,))
 
     with connection.writing() as db:
-        space = spaces.make_space(db, SPACE, probe())
+        space = database.make_space(db, SPACE, probe())
         add(0, 1)
         add(1, 2)
-        spaces.note_good_probe(db, space)
+        database.note_good_probe(db, space)
         add(2, 3)
         add(3, 4)
-        assert spaces.drop_unchecked(db, space) == 2
+        assert database.drop_unchecked(db, space) == 2
         found = db.execute("SELECT turn FROM vector ORDER BY turn").fetchall()
         assert found == [(1,), (2,)]

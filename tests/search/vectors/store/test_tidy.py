@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from byok.search.vectors.store import spaces, store, vector_rows
-from byok.search.vectors.store.database import VectorDatabase
-from byok.search.vectors.store.quantise import quantise
-from byok.search.vectors.store.spaces import Space
+from byok.search.vectors.numeric import quantise
+from byok.search.vectors.store import database, store
+from byok.search.vectors.store.database import Space, VectorDatabase
+from byok.search.vectors.store.open_space import ids_of_keys, insert_vectors
 from tests.fakes.vectors import SPACE, Rows, keys, probe, vectors
 
 
@@ -22,13 +22,13 @@ def connection(tmp_path: Path) -> Iterator[VectorDatabase]:
 def fill(connection: VectorDatabase, count: int) -> Space:
     texts = [str(number) for number in range(count)]
     with connection.writing() as db:
-        space = spaces.make_space(db, SPACE, probe())
+        space = database.make_space(db, SPACE, probe())
         db.executemany(
             "INSERT OR IGNORE INTO key(name) VALUES(?)", [(k,) for k in keys(*texts)]
         )
-        ids = list(vector_rows.ids_of_keys(db, keys(*texts)).values())
+        ids = list(ids_of_keys(db, keys(*texts)).values())
         rows = quantise(vectors(texts))
-        vector_rows.insert(db, space.id, range(count), ids, rows)
+        insert_vectors(db, space.id, range(count), ids, rows)
     return space
 
 
@@ -48,12 +48,12 @@ def tidy_all(connection: VectorDatabase, day: int) -> int:
 def test_a_space_that_is_left_goes_in_several_steps(connection: VectorDatabase) -> None:
     old, new = fill(connection, 4500), fill(connection, 3)
     with connection.writing() as db:
-        spaces.leave(db, [old])
+        database.leave(db, [old])
     assert tidy_all(connection, 1) >= 3
     assert count(connection, "vector") == 3
     assert count(connection, "space") == 1
     with connection.reading() as db:
-        assert spaces.all_spaces(db) == [new]
+        assert database.all_spaces(db) == [new]
         assert not store.give_back(db)
         assert db.execute("PRAGMA main.freelist_count").fetchone() == (0,)
 

@@ -18,7 +18,6 @@ from byok.search.vectors.team.collection import (
     check_vector,
     collection_name,
     from_uuid,
-    is_team_name,
     to_uuid,
 )
 from byok.search.vectors.types import SpaceName
@@ -203,18 +202,6 @@ def test_a_collection_is_named_by_team_and_space() -> None:
 )
 def test_another_space_is_another_collection(other: SpaceName) -> None:
     assert collection_name("platform", other) != collection_name("platform", NOMIC)
-
-
-@pytest.mark.parametrize(
-    ("name", "good"),
-    [
-        *[("platform", True), ("a", True), ("team-1_x", True), ("x" * 32, True)],
-        *[("", False), ("x" * 33, False), ("../x", False), ("Team", False)],
-        *[("a b", False), ("-a", False), ("é", False), ("a\n", False)],
-    ],
-)
-def test_team_names(name: str, good: bool) -> None:
-    assert is_team_name(name) is good
 
 
 def test_without_the_salt_a_known_text_is_not_found() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from byok.core.errors import NotReady
-from byok.search.vectors.team.repository import (
+from byok.search.vectors.team.transfer import (
     Repositories,
     repository_name,
     repository_names,

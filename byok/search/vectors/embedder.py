@@ -22,8 +22,8 @@ from byok.core.errors import (
     UpstreamRefused,
     UpstreamTimeout,
 )
-from byok.search.vectors.model.prefixes import Prefixes
 from byok.search.vectors.numeric import np
+from byok.search.vectors.recipe import Prefixes
 from byok.search.vectors.types import SpaceName
 
 if TYPE_CHECKING:

@@ -1,1 +1,0 @@
-"""The user's model that makes vectors: batches, waits, prefixes, prices."""
