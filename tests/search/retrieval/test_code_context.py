@@ -82,9 +82,12 @@ async def test_damage_in_use_is_one_refusal_and_then_all_is_built_anew(
 
 
 @pytest.mark.case("F36")
-async def test_a_damaged_index_is_no_reason_not_to_start(tmp_path: Path) -> None:
+@pytest.mark.parametrize("left", ["data.db", "data.db-wal"])
+async def test_a_damaged_index_is_no_reason_not_to_start(
+    tmp_path: Path, left: str
+) -> None:
     (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "data.db").write_text("no database" * 99)
+    (tmp_path / "data" / left).write_text("no database" * 99)
     for number in range(1, 10):  # so it cannot be set aside
         (tmp_path / "data" / f"data.db.damaged-{number}").write_text("older")
     context = Context(tmp_path / "data")

@@ -90,7 +90,10 @@ class Store:
 
     def _open_database(self, path: Path) -> None:
         with ExitStack() as opened:
-            self.database = Database(path, INDEX)
+            try:
+                self.database = Database(path, INDEX)
+            except FileExistsError as error:  # only a log, and no name is left for it
+                raise _cannot_set_aside(path, error) from error
             opened.callback(self.database.close, clean=False)
             self.batches = Batches(self.database, self.index)
             self.batches.recover()
@@ -107,10 +110,7 @@ class Store:
         try:
             aside = set_aside(path, why)
         except OSError as error:
-            raise DataDamaged(
-                f"The database {path} is damaged, and cannot be set aside: {error}.",
-                hint=f"Move {path.name} and what was set aside before away.",
-            ) from error
+            raise _cannot_set_aside(path, error) from error
         if aside is not None:
             self.story = (
                 f"The code index was damaged, set aside as {aside.name}, and is being "
@@ -299,6 +299,13 @@ def _damaged() -> NotReady:
         "The code index was found damaged and is being opened again.",
         code="corrupt_data",
         hint="Try again; clients upload their files once more.",
+    )
+
+
+def _cannot_set_aside(path: Path, error: OSError) -> DataDamaged:
+    return DataDamaged(
+        f"The database {path} is damaged, and cannot be set aside: {error}.",
+        hint=f"Move {path.name} and what was set aside before away.",
     )
 
 
