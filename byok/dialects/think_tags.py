@@ -20,6 +20,7 @@ _PAIRS = (
     ("<thought>", "</thought>"),  # Gemini's thoughts in its OpenAI-compatible API
 )
 _MARKS = tuple(mark for pair in _PAIRS for mark in pair)
+_FIRST = {mark[0] for mark in _MARKS}
 _TAGS = "tags"
 
 
@@ -79,6 +80,10 @@ class ThinkTags:
 
     def _before(self, text: str) -> Iterator[StreamEvent]:
         start = text.lstrip()
+        if start and start[0] not in _FIRST:  # as nearly always
+            self._held = None
+            yield TextDelta(text)
+            return
         for opener, closer in _PAIRS:
             if start.startswith((opener, closer)):
                 self._closer = closer

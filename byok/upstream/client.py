@@ -113,8 +113,9 @@ class AnotherRemedy(Recovery):
         """Use these remedies from now on, and note where the prompt changed."""
         if plan.remedies is None or plan.written is None:
             return
-        plan.remedies.remember()
-        self._known.learn(plan.remedies.learned_facts())
+        if plan.remedies.made or plan.remedies.before:
+            plan.remedies.remember()
+            self._known.learn(plan.remedies.learned_facts())
         if conversation := plan.request.conversation:
             key = (conversation, plan.written.head.origin)
             change = self._prompts.note(key, plan.written.content)

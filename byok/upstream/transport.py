@@ -46,9 +46,9 @@ class Transports:
         Raises:
             ConfigError: the proxy or the CA file cannot be used.
         """
-        if route not in self._made:
-            self._made[route] = _make(route)
-        return self._made[route]
+        if (transport := self._made.get(route)) is None:
+            transport = self._made[route] = _make(route)
+        return transport
 
     async def close(self) -> None:
         """Close every connection."""

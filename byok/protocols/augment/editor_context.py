@@ -142,7 +142,9 @@ def _passing(turn: UserTurn, body: Json, window: int) -> dict[str, str]:
 
 def memories_note(body: Json, window: int) -> str:
     """Say for the log that memories do not fit into their part of a window, else ""."""
-    length, room = len(_memories_text(body).strip()), _memories_room(window)
+    if not (length := len(_memories_text(body).strip())):
+        return ""
+    room = _memories_room(window)
     fits = length <= room
     return "" if fits else f"memories have {length:,} characters, of which {room:,} fit"
 
@@ -152,13 +154,16 @@ def _memories_room(window: int) -> int:
 
 
 def _memories(body: Json, window: int) -> str:
-    return frame("memories", _memories_text(body), longest=_memories_room(window))
+    if not (remembered := _memories_text(body)):
+        return ""
+    return frame("memories", remembered, longest=_memories_room(window))
 
 
 def _memories_text(body: Json) -> str:
     remembered = text(body, "agent_memories")
     if not remembered:
-        info = mapping(body, "memories_info")
+        if not (info := mapping(body, "memories_info")):
+            return ""
         names = ("agent_memories", "memories", "text", "content")
         remembered = first_text(info, *names) or "\n".join(
             item if isinstance(item, str) else first_text(item, "text", "content")

@@ -139,6 +139,8 @@ def read_guides(body: Json, window: int = 0) -> Guides:
     """
     room = room_of(window)
     guides = [guide for guide in _read(body) if guide.text.strip()]
+    if not guides:
+        return Guides()
     costs = [min(len(guide.text), _LEAST) + guide.around for guide in guides]
     kept = sum(total <= room for total in accumulate(costs))
     frames, cut = _fit(guides[:kept], room)
