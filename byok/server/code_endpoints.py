@@ -46,14 +46,6 @@ class CodeEndpoints:
             Service.INDEX_WHY: self._why,
         }
 
-    async def answer(self, service: Service, body: Json) -> Json:
-        """Answer a request.
-
-        Raises:
-            ByokError: the request is wrong, or the index cannot be used.
-        """
-        return await self.handlers[service](body)
-
     # What clients ask
 
     async def _find_missing(self, body: Json) -> Json:

@@ -11,7 +11,7 @@ from byok.server.admission import Admission, Conversations
 from byok.server.code_endpoints import CodeEndpoints
 from byok.server.completions import Completer
 from byok.server.control import Control
-from byok.server.daemon_endpoints import DaemonEndpoints, EmbedEndpoints, ModelLists
+from byok.server.daemon_endpoints import DaemonEndpoints, ModelLists, embed_handlers
 from byok.server.dashboard.endpoint import MakeHandlers, PageHandler
 from byok.server.endpoints import Endpoints, Handlers, LocalHandler
 from byok.server.forward import Forwarder
@@ -63,18 +63,48 @@ def make_endpoints(services: Services, frame: Frame) -> EndpointSet:
         services.context, settings.chat, keeps_uploads=services.keeps_uploads
     )
     admission = Admission(gate, frame.conversations)
+    chooser = ModelChooser(settings.routing.models, services.router, services.fallbacks)
+    tools = AnswerTools(settings.tools, services.provider_data, services.redactor)
+    admit = frame.features.admit
     own = DaemonEndpoints(services, frame.control, frame.features, frame.make_code)
     local: dict[str, LocalHandler] = {
         Service.MODELS: models.for_editor,
         Service.OFFICIAL: relay.status,
         **CodeEndpoints(services.context).handlers,
-        **EmbedEndpoints(services.embeddings).handlers,
+        **embed_handlers(services.embeddings),
         **own.handlers,
     }
     handlers = Handlers(
-        _make_generator(services, grounding, admission, frame),
-        _make_completer(services, grounding, frame),
-        _make_translator(services, admission, frame),
+        Generator(
+            chooser,
+            services.defaults,
+            services.context,
+            grounding,
+            tools,
+            admission,
+            _stream_opener(timing, LINES),
+            services.shown,
+            services.chat_places,
+            admit,
+        ),
+        Completer(
+            chooser,
+            services.defaults,
+            services.context,
+            grounding,
+            tools,
+            gate,
+            settings.completion,
+            admit,
+        ),
+        Translator(
+            services.router,
+            Forwarder(services.redactor, gate, patience=timing.patience),
+            tools,
+            admission,
+            _stream_opener(timing, EVENTS),
+            admit,
+        ),
         models,
         local,
         services.chat_places,
@@ -92,36 +122,6 @@ def make_endpoints(services: Services, frame: Frame) -> EndpointSet:
     return EndpointSet(endpoints, make_page)
 
 
-def _make_generator(
-    services: Services, grounding: Grounding, admission: Admission, frame: Frame
-) -> Generator:
-    return Generator(
-        _make_chooser(services),
-        services.defaults,
-        services.context,
-        grounding,
-        _make_tools(services),
-        admission,
-        _stream_opener(frame.timing, LINES),
-        services.shown,
-        services.chat_places,
-        frame.features.admit,
-    )
-
-
-def _make_translator(
-    services: Services, admission: Admission, frame: Frame
-) -> Translator:
-    return Translator(
-        services.router,
-        Forwarder(services.redactor, frame.gate, patience=frame.timing.patience),
-        _make_tools(services),
-        admission,
-        _stream_opener(frame.timing, EVENTS),
-        frame.features.admit,
-    )
-
-
 def _stream_opener(
     timing: Timing, headers: Mapping[str, str]
 ) -> Callable[[HttpExchange], LineStream]:
@@ -132,31 +132,4 @@ def _stream_opener(
         head_after=timing.head_after,
         late_head_after=timing.late_head_after,
         patience=timing.patience,
-    )
-
-
-def _make_completer(
-    services: Services, grounding: Grounding, frame: Frame
-) -> Completer:
-    return Completer(
-        _make_chooser(services),
-        services.defaults,
-        services.context,
-        grounding,
-        _make_tools(services),
-        frame.gate,
-        services.settings.completion,
-        frame.features.admit,
-    )
-
-
-def _make_chooser(services: Services) -> ModelChooser:
-    return ModelChooser(
-        services.settings.routing.models, services.router, services.fallbacks
-    )
-
-
-def _make_tools(services: Services) -> AnswerTools:
-    return AnswerTools(
-        services.settings.tools, services.provider_data, services.redactor
     )

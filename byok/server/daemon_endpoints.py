@@ -203,59 +203,46 @@ async def try_key(services: Services, name: str) -> Json:
 # The endpoints of `byok embed`: what vectors there are, and who may make them.
 
 
-class EmbedEndpoints:
-    """Answers the endpoints about vectors; each answer has the status afterwards."""
+def embed_handlers(
+    control: EmbeddingControl,
+) -> Mapping[str, Callable[[Json], Awaitable[Json]]]:
+    """Return what answers about vectors; each answer has the status afterwards."""
 
-    def __init__(self, control: EmbeddingControl) -> None:
-        self._control = control
-        self.handlers: Mapping[str, Callable[[Json], Awaitable[Json]]] = {
-            Service.EMBED_STATUS: self._status,
-            Service.EMBED_ESTIMATE: self._estimate,
-            Service.EMBED_ENABLE: self._enable,
-            Service.EMBED_DISABLE: self._disable,
-            Service.EMBED_PAUSE: self._pause,
-            Service.EMBED_RESUME: self._resume,
-            Service.EMBED_CLEAR: self._clear,
-            Service.EMBED_PUSH: self._push,
-            Service.EMBED_PULL: self._pull,
-        }
-
-    async def _status(self, body: Json) -> Json:
+    async def status(body: Json) -> Json:
         del body
-        return asdict(await self._control.status())
+        return asdict(await control.status())
 
-    async def _estimate(self, body: Json) -> Json:
+    async def estimate(body: Json) -> Json:
         del body
-        return asdict(await self._control.estimate())
+        return asdict(await control.estimate())
 
-    async def _enable(self, body: Json) -> Json:
+    async def enable(body: Json) -> Json:
         """Consent to what the user was shown, which the body repeats."""
-        await self._control.enable(first_text(body, "host"), first_text(body, "model"))
-        return await self._status(body)
+        await control.enable(first_text(body, "host"), first_text(body, "model"))
+        return await status(body)
 
-    async def _disable(self, body: Json) -> Json:
-        await self._control.disable()
-        return await self._status(body)
+    def after(
+        act: Callable[[], Awaitable[object]], count: str = ""
+    ) -> Callable[[Json], Awaitable[Json]]:
+        """Tell the status after an act, and with `count` how many it was done to."""
 
-    async def _pause(self, body: Json) -> Json:
-        await self._control.pause()
-        return await self._status(body)
+        async def answer(body: Json) -> Json:
+            done = await act()
+            return {**({count: done} if count else {}), **await status(body)}
 
-    async def _resume(self, body: Json) -> Json:
-        await self._control.resume()
-        return await self._status(body)
+        return answer
 
-    async def _clear(self, body: Json) -> Json:
-        removed = await self._control.clear()
-        return {"removed": removed, **await self._status(body)}
-
-    async def _push(self, body: Json) -> Json:
-        count = await self._control.push()
-        return {"pushed": count, **await self._status(body)}
-
-    async def _pull(self, body: Json) -> Json:
-        count = await self._control.pull()
-        return {"pulled": count, **await self._status(body)}
+    return {
+        Service.EMBED_STATUS: status,
+        Service.EMBED_ESTIMATE: estimate,
+        Service.EMBED_ENABLE: enable,
+        Service.EMBED_DISABLE: after(control.disable),
+        Service.EMBED_PAUSE: after(control.pause),
+        Service.EMBED_RESUME: after(control.resume),
+        Service.EMBED_CLEAR: after(control.clear, "removed"),
+        Service.EMBED_PUSH: after(control.push, "pushed"),
+        Service.EMBED_PULL: after(control.pull, "pulled"),
+    }
 
 
 # The lists of models: for the editor's clients, and for OpenAI's.

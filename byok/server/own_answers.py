@@ -10,7 +10,7 @@ from byok.core.routing import Service
 from byok.search.retrieval.code_context import CodeContext
 from byok.search.vectors.types import EmbeddingControl
 from byok.server.code_endpoints import CodeEndpoints
-from byok.server.daemon_endpoints import EmbedEndpoints
+from byok.server.daemon_endpoints import embed_handlers
 from byok.settings import Settings
 from byok.wiring.embedders import make_idle_plan, make_idle_service
 from byok.wiring.services import open_context
@@ -22,7 +22,7 @@ class OwnAnswers:
     def __init__(self, context: CodeContext, vectors: EmbeddingControl) -> None:
         self._handlers = {
             **CodeEndpoints(context).handlers,
-            **EmbedEndpoints(vectors).handlers,
+            **embed_handlers(vectors),
         }
 
     async def answer(self, service: Service, body: Json) -> Json:

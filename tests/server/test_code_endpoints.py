@@ -23,6 +23,9 @@ class Code(CodeEndpoints):
         self.context = CodeContext(folder / "data.db", folder / "index", options)
         super().__init__(self.context)
 
+    async def answer(self, service: Service, body: Json) -> Json:
+        return await self.handlers[service](body)
+
     async def upload(self, **files: str) -> list[str]:
         blobs = [
             {"path": name.replace("__", "."), "content": text}

@@ -8,7 +8,7 @@ import pytest
 
 from byok.core.routing import Service
 from byok.search.vectors.types import EmbeddingEstimate, EmbeddingState, EmbeddingStatus
-from byok.server.daemon_endpoints import EmbedEndpoints
+from byok.server.daemon_endpoints import embed_handlers
 
 
 class Control:
@@ -58,7 +58,7 @@ async def test_every_command_answers_with_the_status(
     counted: dict[str, int],
 ) -> None:
     control: Any = Control()
-    answer = await EmbedEndpoints(control).handlers[service](body)
+    answer = await embed_handlers(control)[service](body)
     sent = orjson.loads(orjson.dumps(answer))
     assert control.told == told
     assert (sent["state"], sent["model"]) == ("filling", "embed-1")

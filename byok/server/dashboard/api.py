@@ -14,14 +14,16 @@ from byok.features.feed import Feed, FeedEnd, FeedReader
 from byok.features.running import Features
 from byok.server.control import Control
 from byok.server.dashboard.endpoint import PAGE_HEADERS, PageHandler, PageRequest
-from byok.server.dashboard.journal_api import make_journal_handlers
+from byok.server.dashboard.journal_api import (
+    make_journal_handlers,
+    make_usage_handlers,
+)
 from byok.server.dashboard.overview_api import (
     make_index_handlers,
     make_key_handlers,
     make_overview_handlers,
 )
-from byok.server.dashboard.settings_api import make_settings_handlers
-from byok.server.dashboard.usage_api import make_usage_handlers
+from byok.server.dashboard.settings_page import make_settings_handlers
 from byok.server.endpoints import LocalHandler
 from byok.server.http.stream import LINES, OpenStream
 from byok.wiring.services import Services

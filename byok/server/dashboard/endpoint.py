@@ -260,11 +260,7 @@ _LATEST = 1e11  # seconds since 1970
 
 
 def read_count(body: Mapping[str, Any], name: str, default: int, *, most: int) -> int:
-    """Return how many of something are wanted, from 1 to `most`.
-
-    Raises:
-        BadRequest: it is another number, or none.
-    """
+    """Return how many of something are wanted, from 1 to `most`."""
     value = body.get(name, default)
     if type(value) is not int or not 1 <= value <= most:
         raise bad_field(name, f"a whole number from 1 to {most}")
@@ -272,11 +268,7 @@ def read_count(body: Mapping[str, Any], name: str, default: int, *, most: int) -
 
 
 def read_number(body: Mapping[str, Any], name: str) -> int | None:
-    """Return the number of an entry, None if the field is missing.
-
-    Raises:
-        BadRequest: it is no such number.
-    """
+    """Return the number of an entry, None if the field is missing."""
     value = body.get(name)
     if value is not None and (type(value) is not int or not 0 <= value <= _MOST):
         raise bad_field(name, "a whole number")
@@ -284,11 +276,7 @@ def read_number(body: Mapping[str, Any], name: str) -> int | None:
 
 
 def read_time(body: Mapping[str, Any], name: str) -> float | None:
-    """Return a time in seconds since 1970, None if the field is missing.
-
-    Raises:
-        BadRequest: it is no time.
-    """
+    """Return a time in seconds since 1970, None if the field is missing."""
     value = body.get(name)
     if value is None:
         return None
@@ -298,11 +286,7 @@ def read_time(body: Mapping[str, Any], name: str) -> float | None:
 
 
 def read_flag(body: Mapping[str, Any], name: str) -> bool:
-    """Return whether a field is true; it is false if it is missing.
-
-    Raises:
-        BadRequest: it is neither true nor false.
-    """
+    """Return whether a field is true; it is false if it is missing."""
     value = body.get(name, False)
     if type(value) is not bool:
         raise bad_field(name, "true or false")
@@ -310,11 +294,7 @@ def read_flag(body: Mapping[str, Any], name: str) -> bool:
 
 
 def read_text(body: Mapping[str, Any], name: str, *, longest: int) -> str:
-    """Return a text that can be stored, "" if the field is missing.
-
-    Raises:
-        BadRequest: it is no text, or longer than `longest` characters.
-    """
+    """Return a text that can be stored, "" if the field is missing."""
     value = body.get(name, "")
     if not isinstance(value, str) or len(value) > longest:
         raise bad_field(name, f"a text of at most {longest} characters")
@@ -324,11 +304,7 @@ def read_text(body: Mapping[str, Any], name: str, *, longest: int) -> str:
 def read_texts(
     body: Mapping[str, Any], name: str, *, most: int, longest: int
 ) -> list[str]:
-    """Return a list of at most `most` texts, empty if the field is missing.
-
-    Raises:
-        BadRequest: it is no such list, or a text is longer than `longest` characters.
-    """
+    """Return a list of at most `most` texts, empty if the field is missing."""
     value = body.get(name, [])
     if not isinstance(value, list) or len(value) > most:
         raise bad_field(name, f"a list of at most {most}")
@@ -336,11 +312,7 @@ def read_texts(
 
 
 def refuse_empty(name: str, value: str) -> str:
-    """Return a text that says something.
-
-    Raises:
-        BadRequest: it is empty, or nothing but spaces.
-    """
+    """Return a text that says something."""
     if not value.strip():
         raise bad_field(name, "a text that is not empty")
     return value
@@ -352,11 +324,7 @@ def read_choice(
     allowed: Collection[str],
     default: str | None = None,
 ) -> str:
-    """Return one of the `allowed` words; `default`, if any, where the field is missing.
-
-    Raises:
-        BadRequest: it is none of them.
-    """
+    """Return one of the `allowed` words; `default`, if any, for a missing field."""
     value = body.get(name)
     if value is None and default is not None:
         return default

@@ -1,5 +1,7 @@
-"""The settings file as the page sees it: a form, previews of changes, a new text."""
+"""The settings on the page: a form, previews of changes, a new text; a restart."""
 
+import asyncio
+import contextlib
 import difflib
 import os
 import tomllib
@@ -14,6 +16,7 @@ from byok.core.chat import Json
 from byok.core.errors import BadRequest, ConfigError
 from byok.core.platform.paths import Paths
 from byok.dialects.presets import PRESETS
+from byok.server.control import Control, needs_restart
 from byok.server.dashboard.editable import (
     UPSTREAMS,
     Change,
@@ -24,12 +27,16 @@ from byok.server.dashboard.editable import (
     editable_settings,
     find_editable,
     plain_value,
+    read_changes,
     upstream_settings,
 )
+from byok.server.dashboard.endpoint import PageHandler, PageRequest, read_text
 from byok.settings import Settings
 from byok.settings.faults import SettingFault, faults_of
 from byok.settings.loading import decode_settings, environment_values, variable_of
 from byok.settings.own_file import read_own_settings, write_own_settings
+from byok.wiring.key_sources import moved_secrets
+from byok.wiring.services import Services
 
 # The settings as a form: what may be changed, what the file says, what applies.
 
@@ -60,7 +67,6 @@ class SettingsState(NamedTuple):
     given: Mapping[str, Any]
     environment: Mapping[str, Any]
     options: Mapping[str, str]
-    needs_restart: Callable[[SettingPath], bool]
     redact: Callable[[str], str]
 
 
@@ -117,7 +123,7 @@ def _field(state: SettingsState, above: SettingPath, row: Editable) -> dict[str,
         **_describe(row),
         "path": list(path),
         "value": _value(state, path, row),
-        "restart": state.needs_restart(path),
+        "restart": needs_restart(path),
     }
     if (given := find_value(state.given, path)) is not MISSING:
         field |= _show(given, state.redact)
@@ -268,7 +274,6 @@ class SettingsPage(NamedTuple):
     paths: Paths
     judge: Callable[[Tables], Settings]
     options: Mapping[str, str]
-    needs_restart: Callable[[SettingPath], bool]
     redact: Callable[[str], str]
     find_moves: Callable[[Tables, Tables], list[SettingFault]]
 
@@ -292,7 +297,6 @@ class SettingsPage(NamedTuple):
             given,
             environment_values(),
             self.options,
-            self.needs_restart,
             self.redact,
         )
         return {
@@ -353,7 +357,7 @@ class SettingsPage(NamedTuple):
 
     def _restart(self, changes: Sequence[Change]) -> list[str]:
         paths = (change.path for change in changes)
-        return [".".join(path) for path in paths if self.needs_restart(path)]
+        return [".".join(path) for path in paths if needs_restart(path)]
 
 
 def write_faults(faults: Sequence[SettingFault]) -> list[Json]:
@@ -373,3 +377,95 @@ def changed_error() -> BadRequest:
 
 def _revision(raw: bytes | None) -> str:
     return "" if raw is None else bytes_digest(raw)
+
+
+# What the panel asks for: read, tried, saved and put in force; a restart.
+
+
+_LONGEST_REVISION = 100
+
+
+def make_settings_handlers(
+    services: Services, control: Control
+) -> Mapping[str, PageHandler]:
+    """Return what answers the settings panel."""
+    answers = _SettingsApi(services, control)
+    return {
+        "settings": answers.read,
+        "settings-check": answers.check,
+        "settings-save": answers.save,
+        "restart": answers.restart,
+    }
+
+
+class _SettingsApi:
+    def __init__(self, services: Services, control: Control) -> None:
+        self._services = services
+        self._control = control
+
+    async def read(self, asked: PageRequest) -> Json:
+        """Return the form, and what of the settings needs a restart."""
+        del asked
+        return await self._read()
+
+    async def check(self, asked: PageRequest) -> Json:
+        """Say what is wrong with changes, and which lines they would change."""
+        changes, faults = read_changes(asked.body)
+        told = await asyncio.to_thread(self._page().preview, changes)
+        told["errors"] = [*write_faults(faults), *told["errors"]]
+        return told if not faults else {**told, "lines": [], "more_lines": 0}
+
+    async def save(self, asked: PageRequest) -> Json:
+        """Write changes, use them at once, and return the form as it is then."""
+        changes, faults = read_changes(asked.body)
+        if not faults:
+            revision = read_text(asked.body, "revision", longest=_LONGEST_REVISION)
+            faults = await self._write(revision, changes)
+        if faults:
+            return {"errors": write_faults(faults)}
+        return {"errors": [], "form": await self._read()}
+
+    async def restart(self, asked: PageRequest) -> Json:
+        """Start byok again, as `byok restart` does."""
+        del asked
+        await self._control.stop(self._control.instance, again=True)
+        return {"port": self._control.settings.server.port}
+
+    async def _write(self, revision: str, changes: Any) -> list[SettingFault]:
+        found: list[SettingFault] = []
+        page = self._page()
+
+        def write() -> bool:
+            found.extend(page.write(revision, changes))
+            return not found
+
+        await self._control.save(write)
+        return found
+
+    async def _read(self) -> dict[str, Any]:
+        form = await asyncio.to_thread(self._page().read, self._control.settings)
+        status = self._control.status()
+        return {
+            **form,
+            "error": form["error"] or status["error"],
+            "restart": status["restart"],
+        }
+
+    def _page(self) -> SettingsPage:
+        source = self._control.source
+        return SettingsPage(
+            source.file,
+            self._services.paths,
+            source.judge,
+            source.options,
+            self._services.redactor.remove_known,
+            self._find_moves,
+        )
+
+    def _find_moves(self, before: Tables, after: Tables) -> list[SettingFault]:
+        """Return which addresses are new to what is sent there."""
+        judge = self._control.source.judge
+        former = [self._control.settings]
+        with contextlib.suppress(ConfigError):  # those in force are left
+            former.append(judge(before))
+        return moved_secrets(tuple(former), judge(after), self._services.ladder)

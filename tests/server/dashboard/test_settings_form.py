@@ -17,7 +17,6 @@ def form_of(given: Mapping[str, Any], **settings: Any) -> dict[str, Any]:
         given,
         {"tools": {"ask_again": 2}},
         {"server.port": "--port"},
-        lambda path: path[0] == "server",
         lambda text: text.replace(KEY, "[redacted]"),
     )
     return make_form(state)

@@ -21,9 +21,7 @@ def page() -> SettingsPage:
     def judge(given: Tables) -> Settings:
         return make_settings(given, file, environ={})
 
-    return SettingsPage(
-        file, find_paths(), judge, {}, lambda path: False, str, lambda *_: []
-    )
+    return SettingsPage(file, find_paths(), judge, {}, str, lambda *_: [])
 
 
 def test_lines_that_go_away_show_nothing_that_is_for_the_file(
