@@ -40,7 +40,6 @@ Upstreams and services
 
 byok itself
     daemon           a daemon inside the test, and an editor that asks it
-    scripted_daemon  a daemon whose only upstream is in memory
     own_settings     settings files of byok as people have them
     settings_daemon  a daemon that takes its settings from a file
     feature_supplies where a feature stands, and what it is configured with

@@ -5,7 +5,7 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import aiohttp
@@ -19,6 +19,8 @@ from byok.server.http.deadlines import Timing
 from byok.server.run import Daemon, OpenServices, listening
 from byok.settings import Settings, load_settings
 from byok.settings.keys import KeyLadder
+from byok.upstream.base import Upstream
+from byok.upstream.router import Router
 from byok.wiring.services import Services, open_services
 from tests.fakes.owner import owner_token
 from tests.fakes.upstream import FakeUpstream
@@ -181,3 +183,23 @@ async def check_alive(editor: Editor, fake: FakeUpstream) -> None:
     reply = await editor.chat("Still there?")
     assert (reply.text, reply.last["stop_reason"]) == ("Hi.", 1)
     assert len(fake.requests) == 1
+
+
+@asynccontextmanager
+async def daemon_with(
+    upstream: Upstream, timing: Timing = QUICK
+) -> AsyncIterator[Editor]:
+    """Start a daemon that asks this upstream, whatever model is named."""
+    settings, paths, redactor, open_services = parts_of(upstream="demo")
+
+    @asynccontextmanager
+    async def services_with() -> AsyncIterator[Services]:
+        async with open_services() as services:
+            router = Router({"demo": upstream}, services.catalog)
+            yield replace(services, router=router)
+
+    async with (
+        listening(settings, paths, redactor, services_with, timing) as daemon,
+        aiohttp.ClientSession() as http,
+    ):
+        yield Editor(daemon, daemon.services, read_token(paths.token), http)

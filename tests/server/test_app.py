@@ -266,14 +266,3 @@ async def test_observer_reads_how_a_request_failed(fake: FakeUpstream) -> None:
     assert by_status[(400, RequestOutcome.FAILED)].error == bad.json["error"]["code"]
     broken = by_status[(200, RequestOutcome.FAILED)]
     assert (broken.error, broken.error_class) == ("upstream_cut", "UpstreamGarbled")
-
-
-async def test_the_error_of_a_forwarded_request_is_in_the_access_log(
-    fake: FakeUpstream, caplog: pytest.LogCaptureFixture, client: Editor
-) -> None:
-    caplog.set_level(logging.INFO, "byok.access")
-    fake.play(Script([b"{}"], 400))
-    reply = await client.post("/v1/chat/completions", {"model": "fake-model"})
-    [line] = accesses(caplog)
-    assert reply.status == 400
-    assert line.endswith(" byok:fake:fake-model error=upstream_refused")

@@ -10,8 +10,7 @@ from byok.core.errors import UpstreamGarbled
 from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta
 from byok.upstream.base import Plan
 from byok.upstream.demo import DemoUpstream
-from tests.fakes.daemon import Editor, Watcher, running, settings_for
-from tests.fakes.scripted_daemon import daemon_with
+from tests.fakes.daemon import Editor, Watcher, daemon_with, running, settings_for
 from tests.fakes.upstream import (
     DONE,
     FakeUpstream,

@@ -21,9 +21,8 @@ from byok.protocols.v1.messages import decode_message
 from byok.server.http.deadlines import Timing
 from byok.server.translate import estimate_tokens
 from byok.upstream.base import Plan
-from tests.fakes.daemon import Answer, Editor
+from tests.fakes.daemon import Answer, Editor, daemon_with
 from tests.fakes.scripted import Scripted
-from tests.fakes.scripted_daemon import daemon_with
 
 HI = [{"role": "user", "content": "Hi?"}]
 ASKS: dict[str, dict[str, Any]] = {

@@ -256,42 +256,8 @@ async def test_an_upstream_that_is_not_there_is_named(
         )
 
 
-KEYS = {"BYOK_KEY_TEAM_INDEX": "key-of-qdrant", "BYOK_KEY_TEAM_INDEX__SALT": "salt" * 9}
-
-
 def settings_of(url: str, **more: Any) -> Settings:
     return Settings(embeddings={"team": {"url": url, "team": "platform", **more}})
-
-
-async def test_without_a_server_there_is_no_team() -> None:
-    ladder = KeyLadder(environ={})
-    assert make_team_index(Settings(), Transports(), ladder, Redactor()) is None
-
-
-@pytest.mark.parametrize("write", [False, True])
-async def test_a_member_uses_the_ladder(write: bool) -> None:
-    transports, redactor = Transports(), Redactor()
-    async with QdrantServer() as server:
-        server.keys = {"key-of-qdrant": "rw"}
-        settings = settings_of(server.url, write=write, search=write)
-        ring = store_of(FakeRing())
-        ladder = KeyLadder(environ=KEYS, keyring=ring)
-        member = make_team_index(settings, transports, ladder, redactor)
-        assert member is not None
-        member.use(SPACE, embed("probe"))
-        stored = await member.offer([key("a")], embed("a"), repositories=["h/a"])
-        assert stored == int(write)
-        assert len(await member.fetch([key("a")])) == int(write)
-        assert member.status.url == server.url
-        assert member.status.writes is write
-        near = await member.nearest(
-            embed("a"), repositories=["h/a"], keys=[key("a")], limit=1
-        )
-        assert len(near) == int(write)
-        assert any(call.endswith("/query") for call in server.calls) is write
-        await member.close()
-    await transports.close()
-    assert redactor("key-of-qdrant") != "key-of-qdrant"
 
 
 async def test_without_a_salt_nobody_is_asked() -> None:
@@ -307,20 +273,6 @@ async def test_without_a_salt_nobody_is_asked() -> None:
         assert "byok keys set team-index/salt" in member.status.note
         assert server.calls == []
         await member.close()
-    await transports.close()
-
-
-async def test_a_short_salt_is_refused() -> None:
-    transports = Transports()
-    environ = {"BYOK_KEY_TEAM_INDEX__SALT": "short"}
-    ladder = KeyLadder(environ=environ, keyring=store_of(FakeRing()))
-    member = make_team_index(
-        settings_of("http://127.0.0.1:1"), transports, ladder, Redactor()
-    )
-    assert member is not None
-    member.use(SPACE, embed("probe"))
-    assert await member.fetch([key("a")]) == {}
-    assert "fewer than 16" in member.status.note
     await transports.close()
 
 

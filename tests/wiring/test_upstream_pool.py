@@ -69,28 +69,6 @@ def test_an_upstream_is_kept_while_what_it_depends_on_stays_equal(
     assert build(pool, **changed)["box"] is after
 
 
-async def test_upstream_pool_writes_summaries_by_the_router_in_force(
-    pool: UpstreamPool,
-) -> None:
-    asked: list[str] = []
-
-    class Found(Router):
-        def __init__(self) -> None:
-            pass
-
-        async def choose_listed(self, model: str) -> Destination:
-            asked.append(model)
-            raise TimeoutError
-
-    upstream = build(pool, routing={"models": {"summary": "byok:box:small"}})["box"]
-    pool.router = Found()
-    *_, summariser = upstream.built_from
-    dropped = [Message(Role.USER, (TextPart("Hello."),))]
-    own = Destination(upstream.upstream, "m")
-    assert "Hello." in await summariser(own, dropped, 9999, 999)
-    assert asked == ["byok:box:small"]
-
-
 async def test_upstream_pool_lets_others_write_summaries_if_the_user_named_them(
     pool: UpstreamPool, tmp_path: Path
 ) -> None:

@@ -70,14 +70,6 @@ async def test_the_upstream_of_the_command_line_comes_before_those_of_the_settin
     assert transports.requests == []
 
 
-async def test_upstream_selection_prefers_a_url_to_a_section_called_custom() -> None:
-    settings = Settings(upstreams={"custom": BOX})
-    choice = await select_upstreams(
-        settings, "https://other.example/v1", answering(), keys()
-    )
-    assert choice.upstreams["custom"].base_url == "https://other.example/v1"
-
-
 # --- nobody chose ---
 
 

@@ -111,13 +111,6 @@ async def test_without_caps_the_journal_is_not_read(path: Path, clock: Clock) ->
     assert await caps.report() == {}
 
 
-async def test_requests_are_capped_exactly(path: Path, clock: Clock) -> None:
-    caps = Caps(clock, requests_per_day=3)
-    answers = [await caps.ask() for _ in range(5)]
-    assert [a.refusal is None for a in answers] == [True, True, True, False, False]
-    assert await caps.report() == {"requests_per_day": 3}
-
-
 async def test_a_request_that_asked_no_model_gives_its_place_back(
     path: Path, clock: Clock
 ) -> None:
@@ -126,15 +119,6 @@ async def test_a_request_that_asked_no_model_gives_its_place_back(
     record.model, record.attempts = "", 0
     caps.end(record)
     assert (await caps.ask()).refusal is None
-
-
-async def test_cancelled_answers_count_as_far_as_they_are_known(
-    path: Path, clock: Clock
-) -> None:
-    caps = Caps(clock, requests_per_day=9, tokens_per_day=999)
-    record, _ = await caps.begin()
-    caps.end(record)
-    assert await caps.report() == {"requests_per_day": 1, "tokens_per_day": 0}
 
 
 async def test_dollars_count_where_prices_are_known(path: Path, clock: Clock) -> None:
@@ -248,15 +232,6 @@ async def test_what_has_no_token_does_not_count(path: Path, clock: Clock) -> Non
     assert await caps.report() == {"requests_per_day": 0}
 
 
-async def test_a_request_is_admitted_once(path: Path, clock: Clock) -> None:
-    caps = Caps(clock, requests_per_day=2)
-    record, _ = await caps.begin()
-    await caps.keeper.admit(Asking(record, "fake", "priced"))
-    assert await caps.report() == {"requests_per_day": 1}
-    caps.end(record, Usage(1, 1))
-    assert not caps.keeper._begun_in
-
-
 ONE = Spent(1, 110, 0.25)
 BEFORE = entry(input_tokens=100, output_tokens=10, conversation="one")
 DAY = day_of(NOW)
@@ -265,18 +240,6 @@ DAY = day_of(NOW)
 @pytest.fixture
 def journal(tmp_path: Path) -> Path:
     return tmp_path / "journal.db"
-
-
-async def test_earlier_runs_count_and_so_does_this_one(journal: Path) -> None:
-    write_journal(journal, [BEFORE, BEFORE._replace(conversation="two")])
-    ledger = Ledger(journal)
-    await ledger.look_up(DAY, "one")
-    ledger.add(DAY, "one", ONE)
-    assert ledger.of_day(DAY) == Spent(3, 330, 0.75)
-    assert ledger.of_conversation("one") == Spent(2, 220, 0.5)
-    await ledger.look_up(DAY, "two")
-    assert ledger.of_conversation("two") == ONE
-    assert ledger.of_conversation("") == Spent()
 
 
 async def test_what_this_run_writes_does_not_count_twice(journal: Path) -> None:
@@ -292,39 +255,6 @@ async def test_what_this_run_writes_does_not_count_twice(journal: Path) -> None:
     assert ledger.of_conversation("one") == Spent(2, 220, 0.5)
 
 
-async def test_a_request_that_ends_before_it_is_in_the_journal_counts(
-    journal: Path,
-) -> None:
-    write_journal(journal, [BEFORE])
-    ledger = Ledger(journal)
-    ledger.begin()
-    ledger.add(DAY, "one", ONE)
-    await ledger.look_up(DAY, "one")
-    assert ledger.of_day(DAY) == Spent(2, 220, 0.5)
-
-
-async def test_before_the_first_look_the_journal_counts_alone(journal: Path) -> None:
-    ledger = Ledger(journal)
-    ledger.add(DAY, "one", ONE)
-    write_journal(journal, [BEFORE])
-    await ledger.look_up(DAY, "one")
-    assert ledger.of_day(DAY) == ONE
-
-
-async def test_each_day_has_its_own_sum_also_if_the_clock_goes_back(
-    journal: Path,
-) -> None:
-    write_journal(journal, [BEFORE])
-    ledger = Ledger(journal)
-    tomorrow = day_of(NOW + 86_400)
-    await ledger.look_up(DAY, "")
-    ledger.add(DAY, "", ONE)
-    await ledger.look_up(tomorrow, "")
-    assert ledger.of_day(tomorrow) == Spent()
-    ledger.add(tomorrow, "", ONE)
-    assert (ledger.of_day(DAY), ledger.of_day(tomorrow)) == (ONE.plus(ONE), ONE)
-
-
 async def test_a_conversation_that_was_forgotten_is_found_in_the_journal(
     journal: Path,
 ) -> None:
@@ -336,13 +266,6 @@ async def test_a_conversation_that_was_forgotten_is_found_in_the_journal(
     ledger.add(DAY, "one", ONE)  # it began before, so the journal will have it
     await ledger.look_up(DAY, "one")
     assert ledger.of_conversation("one") == ONE
-
-
-async def test_many_days_are_not_kept(journal: Path) -> None:
-    ledger = Ledger(journal)
-    for n in range(100):
-        await ledger.look_up(day_of(NOW + n * 86_400), "")
-    assert len(ledger._days) <= 32
 
 
 async def test_a_journal_that_cannot_be_read_is_told_once(

@@ -3,8 +3,6 @@
 import os
 import sqlite3
 import stat
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -123,25 +121,6 @@ def test_a_damaged_journal_cannot_be_read_and_stays(path: Path, content: bytes) 
         count(path)
     assert caught.value.code == "corrupt_data"
     assert path.read_bytes() == content
-
-
-def test_reading_beside_writers_that_come_and_go(path: Path) -> None:
-    stop = threading.Event()
-
-    def write() -> None:
-        write_journal(path, [entry()])
-        while not stop.is_set():
-            write_journal(path, [entry()])
-
-    with ThreadPoolExecutor(1) as pool:
-        written = pool.submit(write)
-        try:
-            seen = [count(path) or 0 for _ in range(300)]
-        finally:
-            stop.set()
-        written.result()
-    assert seen == sorted(seen)
-    assert count(path) == len(rows_of(path)) != 0
 
 
 def count(path: Path, table: str = "request") -> int | None:

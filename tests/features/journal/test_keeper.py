@@ -74,18 +74,6 @@ def test_prices_are_those_of_the_newest_settings(
     assert rows_of(path, "cost") == [(2.0,), (4.0,), (None,)]
 
 
-def test_zero_days_switch_it_off_and_on_again(
-    path: Path, journal: JournalKeeper
-) -> None:
-    use(journal, 0, lambda upstream, model: None)
-    finish(journal, "/off")
-    assert not path.exists()
-    use(journal, 1, lambda upstream, model: None)
-    finish(journal, "/on")
-    journal.close()
-    assert rows_of(path, "endpoint") == [("/on",)]
-
-
 def test_a_journal_keeps_nothing_before_it_is_configured(path: Path) -> None:
     with closing(JournalKeeper(make_site(), QUICK)) as journal:
         finish(journal)

@@ -222,15 +222,6 @@ def quiet() -> Pulse:
     return Pulse(lambda: None, 60)
 
 
-def test_a_counter_counts_what_reaches_the_client_and_comes_from_upstreams() -> None:
-    counter = Counter(record_of(), quiet())
-    for hop in Hop:
-        counter(hop, b"four")
-    counter(Hop.TO_CLIENT, b"")
-    assert (counter.sent, counter.pieces) == (4, 2)
-    assert (counter.received, counter.reads) == (4, 1)
-
-
 def test_an_open_row_tells_facts_then_counts_then_nothing() -> None:
     record = record_of(model="m", upstream="u")
     counter = Counter(record, quiet())
@@ -315,23 +306,3 @@ def opened(record: RequestRecord) -> Any:
     row = OpenRow(record, None)
     row.refresh(1)
     return row.tell(0, 5000.0, Redactor())
-
-
-async def test_waiting_ends_with_news_once() -> None:
-    reader = FeedReader()
-    reader.wake()
-    reader.wake()
-    assert await reader.wait(PATIENCE)
-    assert not await reader.wait(0.001)
-
-
-async def test_the_first_reason_ends_it_and_is_told_once() -> None:
-    told = list[FeedEnd | None]()
-    reader = FeedReader()
-    reader.on_end = lambda: told.append(reader.end)
-    waiting = asyncio.ensure_future(reader.wait(60))
-    await asyncio.sleep(0)
-    reader.finish(FeedEnd.REPLACED)
-    reader.finish(FeedEnd.STOPPING)
-    assert await waiting
-    assert told == [FeedEnd.REPLACED]

@@ -38,7 +38,7 @@ from tests.fakes.clock import Clock
 from tests.fakes.daemon import Editor, Watcher, running, settings_for
 from tests.fakes.dashboard import Page, make_code, signed_in
 from tests.fakes.patience import PATIENCE
-from tests.fakes.raw import RawAnswer, check_error, connected, filled, put, request
+from tests.fakes.raw import RawAnswer, check_error, put, request
 from tests.fakes.upstream import FakeUpstream
 
 CSP = (
@@ -349,10 +349,6 @@ async def test_a_change_needs_a_code_of_the_last_quarter_of_an_hour(
     assert await front.status("/ui/api/key-set") == 403
     front.sessions.confirm(front.token, front.sessions.make_code())
     assert await front.status("/ui/api/key-set") == 200
-
-
-async def test_a_change_is_confirmed_by_a_new_code(editor: Editor, page: Page) -> None:
-    assert await page.call("confirm", {"code": await make_code(editor)}) == {}
 
 
 async def test_each_start_makes_the_owners_secret_anew() -> None:
@@ -674,33 +670,11 @@ async def test_a_session_that_ends_is_over_for_what_still_runs(tmp_path: Path) -
     assert orjson.loads(body) == {"open": False}
 
 
-async def test_sessions_end_with_the_daemon() -> None:
-    async with running(upstream="demo") as editor:
-        page = await signed_in(editor)
-    async with running(upstream="demo") as editor:
-        page.editor = editor
-        assert await page.refused("daemon") == NO_SESSION
-
-
 async def test_sessions_outlive_a_reload_of_the_settings(
     editor: Editor, page: Page
 ) -> None:
     await editor.daemon.use(editor.services.settings)
     assert (await page.raw("daemon")).status == 200
-
-
-async def test_requests_while_the_daemon_stops(editor: Editor, page: Page) -> None:
-    port = editor.daemon.port
-    sent = b"Authorization: Bearer " + page.token.encode()
-    async with connected(port) as kept:
-        data = request(target=b"/ui/api/daemon", token=sent)
-        await kept.send(filled(data, port, ""))
-        assert (await kept.answer()).status == 200
-        await editor.daemon.stop()
-        await kept.send(filled(data, port, ""))
-        answer = await kept.answer()
-    check_page(answer)
-    assert answer.status in (200, 503)
 
 
 # What is written down

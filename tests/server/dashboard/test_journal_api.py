@@ -44,12 +44,13 @@ async def test_requests_come_in_pages_with_all_their_columns() -> None:
         rest = await page.call("requests", {"before": first["requests"][-1]["number"]})
         everything = await page.call("requests", {"everything": True})
         errors = await page.call("requests", {"errors": True})
+        whole = await page.call("requests", {"count": 4})
         chat = await page.call("requests", {"conversation": "c0ffee-1"})
     assert [row["request_id"] for row in first["requests"]] == ["e", "c"]
     assert first["more"] is True
     assert first["requests"][0] == {"number": 5, **ENTRIES[4]._asdict()}
     assert [row["request_id"] for row in rest["requests"]] == ["b", "a"]
-    assert rest["more"] is False
+    assert rest["more"] is whole["more"] is False
     assert [row["request_id"] for row in everything["requests"]] == [*"edcba"]
     assert [row["request_id"] for row in errors["requests"]] == ["e", "b"]
     assert [row["request_id"] for row in chat["requests"]] == ["b", "a"]

@@ -60,6 +60,7 @@ async def test_a_key_is_stored_used_and_removed(fake: FakeUpstream) -> None:
             "fingerprint": fingerprint(KEY),
         }
         assert KEY.encode() not in stored.raw
+        assert KEY not in editor.services.redactor(f"a {KEY}")
         assert ring.kept == {("byok", f"fake@{origin(fake)}"): KEY}
         await editor.chat()
         assert fake.headers[-1]["Authorization"] == f"Bearer {KEY}"
