@@ -21,8 +21,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from byok.core.prompts.kinds import FAMILIES, KINDS, TOOL
-from byok.core.prompts.prompt_set import Situation, count_tokens, shipped_prompts
+from byok.core.prompts.prompt_set import (
+    FAMILIES,
+    KINDS,
+    TOOL,
+    Situation,
+    count_tokens,
+    shipped_prompts,
+)
 from byok.core.prompts.template import Choice, Template
 from byok.core.purposes import SUMMARY_HOLDS
 

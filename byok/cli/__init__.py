@@ -19,8 +19,7 @@ import typer
 
 from byok.cli.commands import Program
 from byok.cli.output import fail
-from byok.core.errors import ByokError, ConfigError
-from byok.core.platform.file_errors import of_system
+from byok.core.errors import ByokError, ConfigError, of_system
 from byok.core.platform.memory import fit_into_limit, lacks_memory, memory_is_short
 from byok.core.platform.paths import find_paths
 from byok.core.platform.programs import distrust

@@ -19,7 +19,6 @@ from byok.cli.control import start_service
 from byok.cli.daemon_client.daemon import find_daemon
 from byok.cli.output import say, tell
 from byok.core.chat import Json
-from byok.core.daemon.activation import take_activation
 from byok.core.daemon.instance import (
     Instance,
     Predecessor,
@@ -28,6 +27,7 @@ from byok.core.daemon.instance import (
     write_record,
 )
 from byok.core.daemon.logs import set_up_logging
+from byok.core.daemon.sockets import take_activation
 from byok.core.platform.paths import Paths
 from byok.core.platform.process import give_back_large_memory, keep_secrets_in_memory
 from byok.core.redact import Redactor

@@ -24,8 +24,7 @@ from byok.core.platform.installation import (
     list_extras,
     quote,
 )
-from byok.core.platform.own_files import list_own_files, remove_own_files
-from byok.core.platform.paths import Paths, find_paths
+from byok.core.platform.paths import Paths, find_paths, list_own_files, remove_own_files
 from byok.core.platform.programs import find_program
 from byok.settings import load_settings
 from byok.settings.keys.keyring_store import KeyringStore

@@ -18,8 +18,7 @@ from byok.cli.command_context import (
     with_services,
 )
 from byok.cli.output import count_noun, say, say_json, say_table, tell
-from byok.core.errors import ByokError, ConfigError
-from byok.core.platform.file_errors import of_system
+from byok.core.errors import ByokError, ConfigError, of_system
 from byok.core.routing import Service
 from byok.dialects.model_facts import FactSource
 

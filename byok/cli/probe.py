@@ -136,8 +136,8 @@ class _Run:
         self, upstream: "HttpUpstream"
     ) -> "tuple[list[ProbeResult], ModelFacts]":
         from byok.upstream.probe.asking import Prober
+        from byok.upstream.probe.cases import run_probe
         from byok.upstream.probe.report import facts_of, write_report
-        from byok.upstream.probe.run import run_probe
         from byok.upstream.profiles import Profile, Profiles
         from byok.wiring.upstreams import choose_model
 
@@ -167,7 +167,7 @@ class _Run:
 
     def _ask_permission(self, prober: "Prober", cases: "tuple[ProbeCase, ...]") -> None:
         """Say what the probe costs, and ask whether to go on."""
-        from byok.upstream.probe.run import estimate_cost
+        from byok.upstream.probe.cases import estimate_cost
 
         cost = estimate_cost(cases, prober.facts.facts.price)
         if cost.dollars is None:

@@ -19,7 +19,6 @@ from byok.core.errors import BadRequest, ByokError, ConfigError
 from byok.core.escapes import escape
 from byok.core.platform.paths import find_paths
 from byok.core.platform.programs import find_program
-from byok.core.prompts.kinds import FAMILIES, FAMILY, KINDS, TOOL, VARIANTS, PromptKind
 from byok.core.prompts.own_files import (
     PromptProblem,
     check_folder,
@@ -29,6 +28,12 @@ from byok.core.prompts.own_files import (
 )
 from byok.core.prompts.prompt_set import (
     END,
+    FAMILIES,
+    FAMILY,
+    KINDS,
+    TOOL,
+    VARIANTS,
+    PromptKind,
     PromptSet,
     Situation,
     count_tokens,

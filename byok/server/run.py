@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, TypeAlias
 import orjson
 from aiohttp.web import SockSite
 
-from byok.core.daemon.activation import Activation, Notifier
 from byok.core.daemon.challenge import answer_challenge, derive_owner_token
 from byok.core.daemon.instance import (
     CAN_HAND_OVER,
@@ -25,7 +24,7 @@ from byok.core.daemon.instance import (
     start_successor,
 )
 from byok.core.daemon.logs import set_level
-from byok.core.daemon.sockets import listen, max_connections
+from byok.core.daemon.sockets import Activation, Notifier, listen, max_connections
 from byok.core.daemon.token import TokenCheck, renew_token
 from byok.core.errors import ByokError
 from byok.core.observer import Observer, Observers

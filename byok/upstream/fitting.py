@@ -19,10 +19,15 @@ from typing import TypeAlias
 from byok.core.chat import ChatRequest, Message, Role
 from byok.core.events import Notice
 from byok.core.threads import Runner, inline
-from byok.upstream.window.compaction import LOW_WATER, plan
+from byok.upstream.window.compaction import (
+    LOW_WATER,
+    less_context,
+    plan,
+    shorter_system,
+    without_context,
+)
 from byok.upstream.window.estimate import Weigh, weigh_tools
 from byok.upstream.window.memory import Compaction, Compactions, digests
-from byok.upstream.window.shorten import less_context, shorter_system, without_context
 
 _log = logging.getLogger(__name__)
 _MANY_MESSAGES, _LARGE = 500, 500_000  # bytes

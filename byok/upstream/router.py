@@ -187,7 +187,7 @@ class Router:
 
 # Which upstreams the chats of each window of an editor went to.
 #
-# byok's own questions about code go nowhere else (`question_routes.py`): who chooses a
+# byok's own questions about code go nowhere else (`short_question.py`): who chooses a
 # model on this machine in one window wants the code of that window to stay here,
 # whatever the default model is.
 

@@ -42,8 +42,8 @@ from byok.upstream.fallback import FallbackMemory, Fallbacks
 from byok.upstream.official import OfficialService
 from byok.upstream.profiles import Profiles
 from byok.upstream.provider_data_store import ProviderDataStore
-from byok.upstream.question_routes import QuestionRoutes
 from byok.upstream.router import ChatPlaces, Router
+from byok.upstream.short_question import QuestionRoutes
 from byok.upstream.transport import Transports
 from byok.wiring.apis import base_url_of, local_upstreams
 from byok.wiring.key_sources import make_ladder, official_wanted

@@ -1,7 +1,6 @@
 """Prompts for tests: all empty, or a few of one line."""
 
-from byok.core.prompts.kinds import KINDS
-from byok.core.prompts.prompt_set import PromptSet
+from byok.core.prompts.prompt_set import KINDS, PromptSet
 from byok.core.prompts.template import parse_template
 from byok.protocols.augment.reply_job import Defaults
 

@@ -35,9 +35,9 @@ from byok.upstream.client import HttpUpstream
 from byok.upstream.discover import find_answering
 from byok.upstream.model_table import known_table
 from byok.upstream.probe.asking import ProbeAnswer, Prober, ProbeState
+from byok.upstream.probe.cases import try_tool
 from byok.upstream.probe.questions import count_to_thirty
 from byok.upstream.probe.report import ProbeOutcome
-from byok.upstream.probe.tool_cases import try_tool
 from byok.upstream.profiles import Profiles
 from byok.upstream.router import PLACEHOLDER
 from byok.upstream.transport import Transports

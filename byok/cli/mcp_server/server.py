@@ -16,8 +16,7 @@ from mcp.server.lowlevel.server import Server
 
 from byok import __version__
 from byok.cli.mcp_server.stdio import Descriptors, streams
-from byok.core.errors import ByokError
-from byok.core.platform.file_errors import of_system
+from byok.core.errors import ByokError, of_system
 
 # The only tool, `codebase-retrieval`: description, arguments, result.
 

@@ -15,7 +15,7 @@ from socket import socket
 import orjson
 from filelock import FileLock, Timeout
 
-from byok.core.daemon.activation import adopt_sockets
+from byok.core.daemon.sockets import adopt_sockets
 from byok.core.errors import CannotStart
 from byok.core.platform.paths import (
     LONGEST_WRITE,

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from byok.core.errors import ConfigError
 from byok.core.escapes import escape, shell_word
-from byok.core.prompts.kinds import (
+from byok.core.prompts.prompt_set import (
+    END,
     FAMILIES,
     FAMILY,
     KINDS,
@@ -24,8 +25,9 @@ from byok.core.prompts.kinds import (
     TOOL,
     VARIANTS,
     PromptKind,
+    PromptSet,
+    shipped_prompts,
 )
-from byok.core.prompts.prompt_set import END, PromptSet, shipped_prompts
 from byok.core.prompts.template import (
     Choice,
     Slot,

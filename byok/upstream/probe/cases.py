@@ -1,15 +1,17 @@
-"""The cases of the probe: what each asks, and what its answer shows.
+"""The cases of the probe, what each asks and its answer shows, and a run of them.
 
 A case differs from the first one in one thing. So where a request of it is refused,
 that thing is refused, although byok may have found a way around it.
 """
 
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
+from byok.core.chat import Part, ThinkingPart, ToolCall, ToolUse
 from byok.core.errors import ContextLengthExceeded, RefusalKind
 from byok.dialects.efforts import EFFORTS
-from byok.dialects.model_facts import FactSource
+from byok.dialects.model_facts import FactSource, Price, Replay
 from byok.upstream.probe import questions
 from byok.upstream.probe.asking import (
     Finding,
@@ -20,17 +22,88 @@ from byok.upstream.probe.asking import (
     failure,
 )
 from byok.upstream.probe.report import ProbeOutcome, ProbeResult
-from byok.upstream.probe.tool_cases import (
-    try_results,
-    try_tool,
-    try_tools,
-    try_without_reasoning,
-)
 
-YES, NO = ProbeOutcome.YES, ProbeOutcome.NO
+YES, NO, SKIPPED = ProbeOutcome.YES, ProbeOutcome.NO, ProbeOutcome.SKIPPED
 REFUSED, FAILED = ProbeOutcome.REFUSED, ProbeOutcome.FAILED
-SKIPPED = ProbeOutcome.SKIPPED
 _CACHED = 0.5  # of the second prompt, at least
+
+
+async def try_tool(prober: Prober, state: ProbeState) -> Finding:
+    """Try one tool call; where none comes by itself, one that must come."""
+    unknown = {"tools": None, "most_tools": 0}
+    first = await prober.ask(questions.call_tool(), **unknown)
+    if first.refusal or first.error:
+        return failure(first, {"tools": False} if _names_tools(first) else {})
+    if first.calls:
+        return _call_finding(state, first, "by itself", (first,))
+    forced = await prober.ask(questions.call_tool(ToolUse.REQUIRED), **unknown)
+    both = (first, forced)
+    if forced.calls and not forced.refusal:
+        return _call_finding(state, forced, "only when it must", both)
+    detail = "it answers without a call"
+    if error := forced.refusal or forced.error:
+        detail += f"; that it must is refused: {describe(error)}"
+    return Finding(NO, detail, {}, both)
+
+
+def _names_tools(answer: ProbeAnswer) -> bool:
+    error = answer.refusal
+    return error is not None and error.kind is RefusalKind.NO_TOOLS
+
+
+def _call_finding(
+    state: ProbeState, answer: ProbeAnswer, how: str, answers: tuple[ProbeAnswer, ...]
+) -> Finding:
+    state.called = answer.parts
+    state.thinks = state.thinks or answer.thinks
+    return Finding(YES, how, {"tools": True}, answers)
+
+
+async def try_tools(prober: Prober, state: ProbeState) -> Finding:
+    """Try two calls in one answer."""
+    if not state.called:
+        return Finding(SKIPPED, "no tool was called")
+    answer = await prober.ask(questions.call_tools(), tools=None)
+    if answer.refusal or answer.error:
+        return failure(answer)
+    count = len(answer.calls)
+    return Finding(YES if count > 1 else NO, f"{count} in one answer", {}, (answer,))
+
+
+async def try_results(prober: Prober, state: ProbeState) -> Finding:
+    """Try the turn after a tool call, with the reasoning as it came."""
+    if not state.called:
+        return Finding(SKIPPED, "no tool was called")
+    chat = questions.go_on(state.called)
+    answer = await prober.ask(chat, replay=Replay.EVERY_TURN)
+    if answer.refusal or answer.error:
+        return failure(answer)
+    reasoned = any(isinstance(part, ThinkingPart) for part in state.called)
+    told = "with its reasoning" if reasoned else "there was no reasoning"
+    return Finding(YES, told, {}, (answer,))
+
+
+async def try_without_reasoning(prober: Prober, state: ProbeState) -> Finding:
+    """Try the same turn without reasoning, as after a client that dropped it."""
+    reasoned = any(isinstance(part, ThinkingPart) for part in state.called)
+    if not reasoned:
+        return Finding(SKIPPED, "no reasoning came with a call")
+    bare = tuple(_bare(part) for part in state.called if not _is_thought(part))
+    chat = questions.go_on(bare)
+    answer = await prober.ask(chat, replay=Replay.NEVER, empty_reasoning=False)
+    if answer.refusal or answer.error:
+        return failure(answer, {"replay": Replay.TOOL_TURNS})
+    return Finding(YES, "not needed", {}, (answer,))
+
+
+def _is_thought(part: Part) -> bool:
+    return isinstance(part, ThinkingPart)
+
+
+def _bare(part: Part) -> Part:
+    if isinstance(part, ToolCall):
+        return ToolCall(part.id, part.name, part.arguments)
+    return part
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,3 +289,61 @@ def result_of(case: ProbeCase, finding: Finding) -> ProbeResult:
         sum(answer.seconds for answer in finding.answers),
         finding.facts,
     )
+
+
+_MOST_SECONDS = 900.0
+_MOST_REQUESTS = 60  # with those that byok repeats
+_MILLION = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeCost:
+    """What a probe costs at most; `dollars` is None where no price is known."""
+
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    dollars: float | None = None
+
+
+def estimate_cost(cases: Iterable[ProbeCase], price: Price | None) -> ProbeCost:
+    """Return what these cases cost at most."""
+    cases = tuple(cases)
+    given = sum(case.input_tokens for case in cases)
+    taken = sum(case.output_tokens for case in cases)
+    requests = sum(case.requests for case in cases)
+    if price is None or price.input is None or price.output is None:
+        return ProbeCost(requests, given, taken)
+    dollars = (given * price.input + taken * price.output) / _MILLION
+    return ProbeCost(requests, given, taken, dollars)
+
+
+async def run_probe(
+    prober: Prober,
+    cases: Iterable[ProbeCase],
+    on_result: Callable[[ProbeResult], None],
+    *,
+    most_seconds: float = _MOST_SECONDS,
+    most_requests: int = _MOST_REQUESTS,
+    clock: Callable[[], float] = time.monotonic,
+) -> list[ProbeResult]:
+    """Run the cases; beyond the limits no further one is tried.
+
+    Raises:
+        ByokError: the model does not answer the first question.
+    """
+    state, results = ProbeState(), list[ProbeResult]()
+    ends, spent = clock() + most_seconds, 0
+    for case in cases:
+        if clock() >= ends or spent >= most_requests:
+            finding = Finding(ProbeOutcome.SKIPPED, "the probe took too long")
+        else:
+            finding = await case.run(prober, state)
+        error = next((answer.error for answer in finding.answers), None)
+        if not results and error is not None:
+            raise error
+        result = result_of(case, finding)
+        spent += result.requests
+        results.append(result)
+        on_result(result)
+    return results

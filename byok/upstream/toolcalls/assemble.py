@@ -40,11 +40,12 @@ from byok.core.events import (
     ToolCallPlace,
 )
 from byok.core.wire.json_body import is_object, join_surrogates, parse_json
-from byok.upstream.toolcalls.memory import memory_supply, memory_tools
 from byok.upstream.toolcalls.names import ToolNames
 from byok.upstream.toolcalls.repair import (
     Repair,
     Unrepairable,
+    memory_supply,
+    memory_tools,
     repair_arguments,
 )
 

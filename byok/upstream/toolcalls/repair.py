@@ -18,21 +18,191 @@ escaping, and each wants another reading. Earlier versions read Python escapes i
 quotes as well; that changed shell commands and files. The model is asked again instead
 (`correction.py`).
 
+Of a schema only `type`, `properties`, `items`, `required`, `default` and `enum` are
+read, and `additionalProperties` by `is_valid`. References are not followed and patterns
+are not executed, so a hostile schema costs no more than one walk over the value.
+
+The usual required fields of a memory tool (title, content, context) repeat what the
+user just said, so the user's own words fill them where they are absent, blank, or
+shorter than the tool's schema allows: no client stores such a memory. No other field is
+ever filled in.
+
 What breaks if this changes: a wider repair acts on text that the model did not write. A
 narrower one drops calls that agents need, since local models often send fences and
 Python literals. Integers beyond 64 bits must not pass through orjson, which rounds
 them. The parser with its own rules is `core/wire/lenient_json.py`.
 """
 
+import copy
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from byok.core.chat import Json, RepairMode
+from byok.core.chat import Json, RepairMode, ToolDefinition
 from byok.core.wire.json_body import is_object, parse_json, write_json
 from byok.core.wire.lenient_json import BrokenJson, parse_lenient, parse_run
-from byok.upstream.toolcalls.coerce import coerce, fill_missing
+
+_MAX_DEPTH = 32
+_EMPTY: dict[str, Any] = {
+    "string": "", "integer": 0, "number": 0, "boolean": False, "array": [],
+    "object": {}, "null": None,
+}  # fmt: skip
+_LARGEST_EXACT = 2**53
+
+
+def coerce(
+    value: Any, schema: Json, rules: list[str], *, path: str = "", depth: int = 0
+) -> Any:
+    """Return the value with lossless conversions; each adds a line to `rules`."""
+    if depth > _MAX_DEPTH or not isinstance(schema, Mapping):
+        return value
+    wanted = _types(schema)
+    if wanted and not any(_IS[kind](value) for kind in wanted):
+        found = [(kind, new) for kind in wanted for new in _TO[kind](value)]
+        if len(found) == 1 and _is_allowed(found[0][1], schema):
+            kind, value = found[0]
+            rules.append(f"{path or 'arguments'}: type made {kind}")
+    if isinstance(value, dict):
+        properties = _mapping(schema.get("properties"))
+        return {
+            key: coerce(
+                item,
+                _mapping(properties.get(key)),
+                rules,
+                path=f"{path}.{key}" if path else key,
+                depth=depth + 1,
+            )
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        items = _mapping(schema.get("items"))
+        return [
+            coerce(item, items, rules, path=f"{path}[]", depth=depth + 1)
+            for item in value
+        ]
+    return value
+
+
+def is_valid(value: Any, schema: Json, depth: int = 0) -> bool:
+    """Tell whether a schema allows a value, as far as the keywords read here say."""
+    if depth > _MAX_DEPTH or not isinstance(schema, Mapping):
+        return True
+    wanted = _types(schema)
+    if wanted and not any(_IS[kind](value) for kind in wanted):
+        return False
+    if not _is_allowed(value, schema):
+        return False
+    if isinstance(value, dict):
+        properties = _mapping(schema.get("properties"))
+        closed = schema.get("additionalProperties") is False
+        if missing_required(value, schema) or (closed and value.keys() - properties):
+            return False
+        inner = ((item, _mapping(properties.get(key))) for key, item in value.items())
+        return all(is_valid(item, known, depth + 1) for item, known in inner)
+    if isinstance(value, list):
+        items = _mapping(schema.get("items"))
+        return all(is_valid(item, items, depth + 1) for item in value)
+    return True
+
+
+def fill_missing(
+    value: dict[str, Any], schema: Json, rules: list[str], *, invent: bool = False
+) -> dict[str, Any]:
+    """Add the declared defaults of required properties that are missing.
+
+    With `invent`, a required property without a default gets the empty value of its
+    type.
+    """
+    properties = _mapping(schema.get("properties"))
+    added: dict[str, Any] = {}
+    for name in missing_required(value, schema):
+        declared = _mapping(properties.get(name))
+        kinds = _types(declared)
+        if "default" in declared:
+            added[name] = copy.deepcopy(declared["default"])
+            rules.append(f"{name}: schema default")
+        elif invent and kinds:
+            added[name] = copy.deepcopy(_EMPTY[kinds[0]])
+            rules.append(f"{name}: filled with an empty {kinds[0]}")
+    return {**value, **added} if added else value
+
+
+def missing_required(value: Mapping[str, Any], schema: Json) -> list[str]:
+    """List the required properties that the value lacks."""
+    required = schema.get("required")
+    names = required if isinstance(required, list) else []
+    return [n for n in names if isinstance(n, str) and n not in value]
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _types(schema: Json) -> list[str]:
+    declared = schema.get("type")
+    kinds = declared if isinstance(declared, list) else [declared]
+    return [kind for kind in kinds if isinstance(kind, str) and kind in _IS]
+
+
+def _is_allowed(value: Any, schema: Json) -> bool:
+    choices = schema.get("enum")
+    return not isinstance(choices, list) or value in choices
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_IS: dict[str, Callable[[Any], bool]] = {
+    "string": lambda v: isinstance(v, str),
+    "integer": _is_integer,
+    "number": lambda v: _is_integer(v) or isinstance(v, float),
+    "boolean": lambda v: isinstance(v, bool),
+    "array": lambda v: isinstance(v, list),
+    "object": lambda v: isinstance(v, dict),
+    "null": lambda v: v is None,
+}
+
+
+def _from_text(kind: str) -> Callable[[Any], list[Any]]:
+    """Read a string that holds the JSON of the wanted type, and nothing else."""
+
+    def read(value: Any) -> list[Any]:
+        if not isinstance(value, str):
+            return []
+        try:
+            parsed, liberties = parse_lenient(value)  # it keeps every digit
+        except ValueError:
+            return []
+        return [parsed] if _IS[kind](parsed) and not liberties else []
+
+    return read
+
+
+def _to_integer(value: Any) -> list[Any]:
+    if isinstance(value, float):
+        exact = value.is_integer() and abs(value) < _LARGEST_EXACT
+        return [int(value)] if exact else []
+    return _from_text("integer")(value)
+
+
+def _to_boolean(value: Any) -> list[Any]:
+    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+        return [value.strip().lower() == "true"]
+    return []
+
+
+_TO: dict[str, Callable[[Any], list[Any]]] = {
+    "string": lambda v: [str(v)] if _is_integer(v) else [],
+    "integer": _to_integer,
+    "number": _from_text("number"),
+    "boolean": _to_boolean,
+    "array": _from_text("array"),
+    "object": _from_text("object"),
+    "null": lambda v: [],
+}
+
 
 _FENCE = "```"
 _FENCE_LABEL = re.compile(r"[A-Za-z0-9_-]*[ \t\r]*\Z")
@@ -206,3 +376,95 @@ def _has_json(text: str) -> bool:
 
 def _write(value: Any) -> str:
     return write_json(value).decode()
+
+
+_TITLE = frozenset({"title", "name", "summary"})
+_CONTENT = frozenset({"memory", "content", "text"})
+_CONTEXT = frozenset({"context", "scenario"})
+_TITLE_LENGTH = 80
+# A description of storing, so not "shows memory usage" or "searches memories".
+_STORES = re.compile(
+    r"\b(?:remembers?|memori[sz]es?)\b"
+    r"|\b(?:saves?|stores?|adds?|creates?|records?|writes?|keeps?)\b[^.\n]{0,40}"
+    r"\bmemor(?:y|ies)\b"
+    r"|(?:保存|存储|添加|创建|写入|记录)[^。\n]{0,20}记忆|记住",
+    re.IGNORECASE,
+)
+# By the script of the user's words: when to use the memory, and whose words these are.
+_SENTENCES = (
+    (
+        re.compile(r"[\u3040-\u30ff]"),
+        ("同じ質問がまた出たときに使う。", "ユーザーの発言："),
+    ),
+    (
+        re.compile(r"[\uac00-\ud7af]"),
+        ("같은 질문이 다시 나오면 사용한다.", "사용자의 말: "),
+    ),
+    (re.compile(r"[\u4e00-\u9fff]"), ("再次遇到同样的问题时使用。", "用户说：")),
+)
+_ENGLISH = "Use this when the same question comes up again.", "The user said: "
+_SHARE = 0.2  # of the characters, from which on they are of a language
+
+
+def is_memory_tool(name: str, description: str = "") -> bool:
+    """Tell by its name or its description whether a tool stores memories."""
+    lowered = name.lower()
+    named = "memory" in lowered or "remember" in lowered
+    return named or _STORES.search(description) is not None
+
+
+def memory_tools(tools: Iterable[ToolDefinition]) -> frozenset[str]:
+    """Return the names of the tools that store memories."""
+    return frozenset(t.name for t in tools if is_memory_tool(t.name, t.description))
+
+
+def memory_supply(user_text: str) -> Supply:
+    """Return a `Supply` for the calls of memory tools.
+
+    It fills missing required text fields with `user_text`, the user's last message.
+    """
+    said = " ".join(user_text.split())
+
+    def supply(arguments: Mapping[str, Any], schema: Json) -> Mapping[str, Any]:
+        required = schema.get("required")
+        names = required if said and isinstance(required, list) else []
+        return {
+            name: derived
+            for name in names
+            if isinstance(name, str)
+            and (derived := _derive(name, said))
+            and _lacks(name, arguments, schema)
+        }
+
+    return supply
+
+
+def _lacks(name: str, arguments: Mapping[str, Any], schema: Json) -> bool:
+    """Tell whether a field that may be text has none that a client would store."""
+    properties = schema.get("properties")
+    declared = properties.get(name) if isinstance(properties, Mapping) else None
+    declared = declared if isinstance(declared, Mapping) else {}
+    kind = declared.get("type", "string")
+    kinds = kind if isinstance(kind, list) else [kind]
+    if "string" not in kinds:
+        return False
+    value, least = arguments.get(name), declared.get("minLength")
+    if not isinstance(value, str):
+        return name not in arguments or (value is None and "null" not in kinds)
+    return not value.strip() or (isinstance(least, int) and len(value) < least)
+
+
+def _derive(name: str, said: str) -> str:
+    written = (
+        words
+        for script, words in _SENTENCES
+        if len(script.findall(said)) >= _SHARE * len(said)
+    )
+    use, intro = next(written, _ENGLISH)
+    if name in _TITLE:
+        return said[:_TITLE_LENGTH]
+    if name in _CONTENT:
+        return f"{said}\n{use}"
+    if name in _CONTEXT:
+        return f"{intro}{said[:_TITLE_LENGTH]}"
+    return ""

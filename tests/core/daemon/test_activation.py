@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from byok.core.daemon.activation import take_activation
+from byok.core.daemon.sockets import take_activation
 from byok.core.errors import CannotStart
 from tests.fakes.patience import START
 from tests.fakes.service_manager import launch, loopback_sockets, passing
@@ -18,7 +18,7 @@ from tests.fakes.service_manager import launch, loopback_sockets, passing
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="systemd is Linux only")
 TAKE = """
 import os, sys
-from byok.core.daemon.activation import take_activation
+from byok.core.daemon.sockets import take_activation
 from byok.core.errors import ByokError
 try:
     taken = take_activation()

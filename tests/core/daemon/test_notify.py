@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from byok.core.daemon.activation import Notifier
+from byok.core.daemon.sockets import Notifier
 from tests.fakes.service_manager import ServiceManager
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="systemd is Linux only")

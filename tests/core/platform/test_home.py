@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from byok.core.errors import ConfigError
-from byok.core.platform.home import check_home, check_owner
-from byok.core.platform.paths import find_paths
+from byok.core.platform.paths import check_home, check_owner, find_paths
 
 MODELS = json.dumps({"ollama http://127.0.0.1:11434/v1": ["llama3"]})
 

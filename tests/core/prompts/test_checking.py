@@ -2,8 +2,8 @@
 
 import pytest
 
-from byok.core.prompts.kinds import KINDS, VARIANTS
 from byok.core.prompts.own_files import check_name, read_prompt
+from byok.core.prompts.prompt_set import KINDS, VARIANTS
 from byok.core.prompts.template import Template
 
 

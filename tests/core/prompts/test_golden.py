@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from byok.core.platform.paths import find_paths
-from byok.core.prompts.kinds import FAMILIES
+from byok.core.prompts.prompt_set import FAMILIES
 from byok.settings import Settings
 from byok.settings.keys import KeyLadder
 from byok.upstream.base import Destination

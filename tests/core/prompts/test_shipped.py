@@ -11,9 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from byok.core.prompts.kinds import FAMILIES, KINDS, REASONING, SHORT, SMALL
 from byok.core.prompts.own_files import check_name, read_prompt
 from byok.core.prompts.prompt_set import (
+    FAMILIES,
+    KINDS,
+    REASONING,
+    SHORT,
+    SMALL,
     SMALL_WINDOW,
     Situation,
     count_tokens,

@@ -12,9 +12,14 @@ from byok.dialects.registry import DIALECTS
 from byok.upstream.client import HttpUpstream
 from byok.upstream.probe import questions
 from byok.upstream.probe.asking import LatenessWatch, ProbeAnswer, Prober
-from byok.upstream.probe.cases import CASES, overflow_case
+from byok.upstream.probe.cases import (
+    CASES,
+    ProbeCost,
+    estimate_cost,
+    overflow_case,
+    run_probe,
+)
 from byok.upstream.probe.report import ProbeOutcome, ProbeResult, facts_of
-from byok.upstream.probe.run import ProbeCost, estimate_cost, run_probe
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports
 from tests.fakes.asker import PATIENT, Key

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from byok.core.chat import Json
-from byok.upstream.toolcalls.coerce import (
+from byok.upstream.toolcalls.repair import (
     coerce,
     fill_missing,
     is_valid,

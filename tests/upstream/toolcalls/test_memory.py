@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from byok.core.chat import Json
-from byok.upstream.toolcalls.memory import is_memory_tool, memory_supply
+from byok.upstream.toolcalls.repair import is_memory_tool, memory_supply
 
 SAID = "Always run   the tests\nwith pytest -q before you commit anything, " + "x" * 60
 FLAT = " ".join(SAID.split())

@@ -2,10 +2,10 @@
 
 from byok.core.chat import Message, Part, Role, TextPart
 from byok.upstream.window.compaction import (
+    NO_IMAGE,
     task_of,
 )
 from byok.upstream.window.estimate import IMAGE_WEIGHT
-from byok.upstream.window.shorten import NO_IMAGE
 from tests.fakes.histories import PNG, step, user
 from tests.fakes.linear import check_linear
 

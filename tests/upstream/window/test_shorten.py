@@ -15,7 +15,7 @@ from byok.core.chat import (
     ToolCall,
     ToolResult,
 )
-from byok.upstream.window.shorten import (
+from byok.upstream.window.compaction import (
     LEVELS,
     NO_IMAGE,
     keep_ends_of_results,
