@@ -15,7 +15,6 @@ from byok.dialects.remedies import (
     drop_row,
     find_remedy,
     lower_row,
-    rename_parameter,
     rename_row,
     set_parameter,
 )
@@ -56,13 +55,6 @@ def test_a_dropped_parameter_takes_an_empty_object_with_it(
     assert BODY.keys() - drop_parameter(BODY, path).keys() == gone
 
 
-def test_a_renamed_parameter_keeps_its_value_and_its_place() -> None:
-    assert next(iter(rename_parameter(BODY, "seed", "salt").items())) == ("salt", 7)
-    moved = rename_parameter(BODY, "seed", "options.seed")
-    assert "seed" not in moved and moved["options"]["seed"] == 7
-    assert rename_parameter(BODY, "missing", "x") == BODY
-
-
 @pytest.mark.parametrize(
     ("message", "remedy"),
     [
@@ -81,14 +73,6 @@ def test_a_renamed_parameter_keeps_its_value_and_its_place() -> None:
 )
 def test_the_row_that_helps_is_found(message: str, remedy: Remedy | None) -> None:
     assert refused(BODY, message) == remedy
-
-
-def test_a_parameter_that_was_not_sent_is_not_at_fault() -> None:
-    assert refused({"seed": 7}, "Unknown option num_ctx") is None
-
-
-def test_a_parameter_is_named_only_by_a_refusal_of_the_request() -> None:
-    assert refused(BODY, "seed failed", status=500) is None
 
 
 def test_fields_of_the_user_may_be_dropped_at_any_depth() -> None:

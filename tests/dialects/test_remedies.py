@@ -43,21 +43,11 @@ def refused(message: str, *known: Remedy, **fields: Any) -> RefusedRequest:
     return RefusedRequest(BODY, error, known=known, **fields)
 
 
-def test_the_first_row_that_helps_counts() -> None:
-    assert find_remedy(TABLE, refused("no 'b'")) == Remedy("first", "b")
-
-
 def test_a_remedy_that_was_made_is_found_no_more() -> None:
     made = Remedy("first", "b")
     assert find_remedy(TABLE, refused("no 'b'", made)) == Remedy("second", "b")
     assert find_remedy({"first": ROW}, refused("no 'b'", made)) is None
     assert find_remedy(TABLE, refused("no 'z'")) is None
-
-
-def test_remedies_are_made_in_turn_and_leave_the_body_as_it_was() -> None:
-    remedies = [Remedy("first", "a"), Remedy("second", "c"), Remedy("unknown", "b")]
-    assert change_body(TABLE, BODY, remedies) == ({"words": "b"}, ())
-    assert BODY == {"words": "a b c"}
 
 
 def test_new_remedies_are_told_in_one_sentence() -> None:
@@ -97,9 +87,6 @@ def test_a_remedy_that_would_not_change_the_conversation_is_none() -> None:
         replace(asked, question="a"),
         (),
     )
-
-
-SWITCH = switch_row({"responses api": "responses", "v1/messages": "messages"})
 
 
 # The nearest effort after a refusal that names the accepted ones

@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.core.errors import RefusalKind, UpstreamError, UpstreamRefused
+from byok.core.errors import (
+    RefusalKind,
+    UpstreamError,
+    UpstreamGarbled,
+    UpstreamRefused,
+)
 from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
 from byok.core.stage import drain
 from byok.dialects.base import UpstreamRequest
@@ -89,6 +94,7 @@ BODIES = {
     "several lines": json.dumps({"error": BROKEN}, indent=2).encode() + b"\n\n",
     "a list": b"\n" + json.dumps([{"error": BROKEN}], indent=1).encode(),
     "bare": json.dumps(BROKEN).encode() + b"\r\n",
+    "an event": sse({"error": BROKEN}),
 }
 
 
@@ -119,6 +125,14 @@ def test_an_error_that_is_no_event_ends_the_answer_as_an_error() -> None:
                     if error != RefusalKind.RATE_LIMIT or "".join(said) != "Hi":
                         wrong.append((name, body_name, len(pieces), events, error))
     assert not wrong
+
+
+@pytest.mark.parametrize("name", sorted(STREAMS.keys() - {"openai_chat"}))
+def test_a_chat_completion_in_another_dialect_is_named(name: str) -> None:
+    reader = DIALECTS[name]("").reader(UpstreamRequest("", {}))
+    with pytest.raises(UpstreamGarbled) as caught:
+        [*drain(reader, [STREAMS["openai_chat"][0]])]
+    assert caught.value.code == "upstream_protocol"
 
 
 def test_other_bytes_between_events_are_passed_over() -> None:

@@ -325,23 +325,3 @@ ANNOUNCEMENTS: tuple[str, ...] = (
     "现在运行测试，我先看一下文件。",
     "好的，让我搜索一下相关代码。",
 )
-
-# What agents say of what they found, before they call a tool with the marks of a form.
-STATEMENTS: tuple[str, ...] = (
-    "Okay.",
-    "Well.",
-    "Found it.",
-    "The import is missing.",
-    "The tests fail because the file does not exist.",
-    "Step 3: join_labels.",
-    "That explains the error. The value is read from the settings.",
-    "The function is defined in `reader.py`, so the change belongs there.",
-    "All tests pass now. The README is still out of date.",
-    "## Plan\n\n1. Read the file\n2. Change it\n\nThe file comes first.",
-    "The handler returns 500 because the token has expired.",
-    "好的。",
-    "这个文件不存在。",
-    "すみません、また間違えました。正しく実行します。",
-    "Die Datei fehlt noch.",
-    "The port is taken.\n\ncount",
-)

@@ -62,15 +62,6 @@ def asked(effort: str = "high", *history: Message, facts: Any = BUDGET) -> Any:
     return encode(*history, facts=facts, sampling=Sampling(effort=effort))
 
 
-def test_max_tokens_falls_to_the_limit_that_is_named() -> None:
-    text = (
-        "max_tokens: 100000 > 64000, which is the maximum allowed number of output "
-        "tokens for claude-sonnet-4-5"
-    )
-    sent = encode(user("?"), sampling=Sampling(max_tokens=100_000))
-    assert after(sent, text)[0]["max_tokens"] == 64_000
-
-
 def test_max_tokens_falls_to_the_room_that_the_prompt_leaves() -> None:
     text = (
         "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, "

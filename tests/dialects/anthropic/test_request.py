@@ -98,30 +98,6 @@ def test_the_choice_of_tools_is_sent(choice: ToolChoice, sent: dict[str, Any]) -
     assert "tool_choice" not in encode(user("?"), tool_choice=choice).body
 
 
-def test_stop_sequences_are_sent_without_blank_ones() -> None:
-    body = encode(user("?"), sampling=Sampling(stop=("END", " "))).body
-    assert body["stop_sequences"] == ["END"]
-    assert "stop_sequences" not in encode(user("?")).body
-
-
-def test_a_schema_holds_the_answer_beside_the_effort() -> None:
-    facts = ModelFacts("m", thinking=True, adaptive_thinking=True, efforts=("low",))
-    wanted = JsonAnswer({"type": "object", "properties": {}})
-    sampling = Sampling(effort="low")
-    body = encode(user("?"), facts=facts, json_answer=wanted, sampling=sampling).body
-    assert body["output_config"]["effort"] == "low"
-    assert body["output_config"]["format"]["schema"]["additionalProperties"] is False
-
-
-def test_the_cache_is_asked_for_at_the_end_and_behind_the_system_prompt() -> None:
-    system = said(Role.SYSTEM, "Be brief.")
-    body = encode(system, user("?"), tools=TOOLS, cache=True).body
-    assert body["cache_control"] == {"type": "ephemeral"}
-    assert body["system"][-1]["cache_control"] == {"type": "ephemeral"}
-    assert "cache_control" not in body["tools"][-1]
-    assert "cache_control" not in encode(system, user("?")).body
-
-
 def test_the_users_fields_replace_any_other() -> None:
     body = encode(user("?"), extra={"max_tokens": 7, "top_k": 3}).body
     assert (body["max_tokens"], body["top_k"]) == (7, 3)
@@ -262,11 +238,6 @@ def test_pictures_of_results_stay_in_the_results() -> None:
     assert picture == {"type": "image", "source": source}
 
 
-def test_pictures_in_other_formats_become_a_sentence() -> None:
-    ((only,),) = (m["content"] for m in messages(user(ImagePart("image/bmp", "AAAA"))))
-    assert only["text"].startswith("[a picture stood here, in a format")
-
-
 def test_thinking_comes_back_as_it_was_and_where_it_was() -> None:
     _, turn, _ = messages(
         user("?"),
@@ -328,11 +299,6 @@ def test_messages_of_one_role_are_merged_and_empty_ones_left_out() -> None:
 
 def test_a_conversation_without_words_has_a_message() -> None:
     assert messages(user(" "))[0]["content"] == [{"type": "text", "text": "(no text)"}]
-
-
-def test_an_answer_that_was_begun_ends_without_white_space() -> None:
-    assert messages(user("?"), assistant("So: \n"))[-1]["content"][0]["text"] == "So:"
-    assert messages(user("?"), assistant(CALL))[-1]["content"][0]["type"] == "tool_use"
 
 
 def test_names_and_ids_that_the_api_refuses_get_aliases() -> None:
@@ -423,3 +389,13 @@ def test_the_judge_agrees_with_the_api(shared: Path, kind: str) -> None:
         judged += 1
         assert bool(broken_rules(body)) == (status == 400), row["id"]
     assert judged >= (123 if kind == "anthropic_stream" else 5)
+
+
+def test_pictures_in_other_formats_become_a_sentence() -> None:
+    ((only,),) = (m["content"] for m in messages(user(ImagePart("image/bmp", "AAAA"))))
+    assert only["text"].startswith("[a picture stood here, in a format")
+
+
+def test_an_answer_that_was_begun_ends_without_white_space() -> None:
+    assert messages(user("?"), assistant("So: \n"))[-1]["content"][0]["text"] == "So:"
+    assert messages(user("?"), assistant(CALL))[-1]["content"][0]["type"] == "tool_use"

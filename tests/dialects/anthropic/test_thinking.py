@@ -12,7 +12,6 @@ from byok.core.chat import (
     ToolDefinition,
     ToolUse,
 )
-from byok.dialects.anthropic.request import without_thinking
 from byok.dialects.base import UpstreamRequest
 from byok.dialects.model_facts import ModelFacts
 from tests.fakes.messages_api import (
@@ -114,12 +113,6 @@ def test_older_models_get_a_budget_where_an_effort_is_wanted() -> None:
     }
 
 
-def test_a_budget_needs_room_beside_the_answer() -> None:
-    sent = asked(BUDGET, "high", max_tokens=1200)
-    assert thinking(sent) is None
-    assert "leaves no room" in sent.notices[0]
-
-
 def test_a_turn_of_calls_needs_its_own_thinking_at_its_beginning() -> None:
     signed = (user("?"), assistant(thought(), CALL), result())
     assert thinking(asked(BUDGET, "low", *signed)) == "enabled"
@@ -167,9 +160,3 @@ def test_one_of_both_sampling_parameters_is_sent_and_at_most_1() -> None:
     assert "top_p" not in sent.body
     assert len(sent.notices) == 2
     assert encode(user("?"), sampling=Sampling(top_p=0.9)).body["top_p"] == 0.9
-
-
-def test_a_message_of_thinking_alone_goes_with_it() -> None:
-    kept = {"role": "user", "content": [{"type": "text", "text": "?"}]}
-    gone = {"role": "assistant", "content": [{"type": "thinking"}]}
-    assert without_thinking([kept, gone]) == [kept]

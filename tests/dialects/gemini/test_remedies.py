@@ -142,17 +142,6 @@ def test_gemini_json_is_asked_for_in_words_only() -> None:
     assert len(notices) == 1
 
 
-def test_gemini_answer_is_not_made_longer() -> None:
-    lower = Remedy("lower", "generationConfig.maxOutputTokens", "65536")
-    short = {**BODY, "generationConfig": {"maxOutputTokens": 5}}
-    assert change_body(REMEDIES, short, [lower])[0] == short
-
-
-@pytest.mark.parametrize("status", [403, 500])
-def test_gemini_other_statuses_name_no_parameter(status: int) -> None:
-    assert remedy_for("top_p thinking", status=status) is None
-
-
 # Changes to a body of Gemini
 
 
@@ -219,3 +208,8 @@ def test_signatures_are_dropped_in_one_conversation() -> None:
     ]
     assert len(after["contents"]) == 3
     assert remedies.without_signatures(before, "another") == before
+
+
+@pytest.mark.parametrize("status", [403, 500])
+def test_gemini_other_statuses_name_no_parameter(status: int) -> None:
+    assert remedy_for("top_p thinking", status=status) is None

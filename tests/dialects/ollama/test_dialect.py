@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from byok.dialects.base import ModelPage, Probe
+from byok.dialects.base import ErrorResponse, ModelPage, Probe
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.ollama.dialect import THINK_ROW, Ollama, read_models, read_probe
@@ -25,6 +25,12 @@ def test_a_base_url_may_be_that_of_other_clients(base: str) -> None:
 def test_only_the_cloud_needs_a_key() -> None:
     assert Ollama().headers("k")["Authorization"] == "Bearer k"
     assert "Authorization" not in Ollama().headers("")
+
+
+def test_a_model_that_is_not_there_can_be_pulled() -> None:
+    text = 'model "qwen9" not found, try pulling it first'
+    error = Ollama().refusal(ErrorResponse(404, {"error": text}))
+    assert "ollama pull qwen9" in error.hint
 
 
 def test_the_list_has_one_page_and_a_model_is_asked_for_twice() -> None:

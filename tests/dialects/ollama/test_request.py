@@ -59,17 +59,6 @@ def test_a_prompt_is_never_cut_and_an_answer_ends_with_the_window() -> None:
     }
 
 
-def test_sampling_becomes_options() -> None:
-    sampling = Sampling(0.2, 0.9, 64, stop=("END",))
-    assert encode(sampling=sampling).body["options"] == {
-        "num_ctx": 8192,
-        "num_predict": 64,
-        "temperature": 0.2,
-        "top_p": 0.9,
-        "stop": ["END"],
-    }
-
-
 def test_options_of_the_user_are_added_to_those_of_byok() -> None:
     extra = {"options": {"num_gpu": 1, "num_ctx": 99}, "keep_alive": "1h"}
     target = Target("m", extra, num_ctx=8192)

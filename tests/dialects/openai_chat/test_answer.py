@@ -167,6 +167,10 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
         [delta(reasoning_content="hm"), delta(content="Hi."), DONE],
         [ThinkingDelta("hm"), end(field="reasoning_content"), TextDelta("Hi."), STOP],
     ),
+    "reasoning beside text": (
+        [delta(reasoning_content="hm", content="Hi."), DONE],
+        [ThinkingDelta("hm"), end(field="reasoning_content"), TextDelta("Hi."), STOP],
+    ),
     "reasoning in every field counts once": (
         [
             delta(
@@ -423,15 +427,6 @@ def test_openai_chat_arguments_object_beyond_orjson_is_serialised(
     found, _ = decode(delta(tool_calls=[call(arguments=arguments)]), DONE)
     assert isinstance(found, ToolCallDelta)
     assert json.loads(found.arguments) == arguments
-
-
-def test_openai_chat_legacy_function_call_is_read() -> None:
-    events = decode(
-        delta(function_call={"name": "f", "arguments": '{"a"'}),
-        delta(function_call={"arguments": ":1}"}),
-        delta(finish="function_call"),
-    )
-    assert events == [D(0, "", "f", '{"a"'), D(0, "", "", ":1}"), TOOLS]
 
 
 @pytest.mark.parametrize(
@@ -881,3 +876,12 @@ def test_details_that_are_encrypted_and_come_twice_are_kept_once() -> None:
 @pytest.mark.parametrize("entries", [None, "x", {}, [None, 5, "x", {}, {"type": 5}]])
 def test_details_that_are_damaged_are_left_out(entries: Any) -> None:
     assert join_details([entries]) == []
+
+
+def test_openai_chat_legacy_function_call_is_read() -> None:
+    events = decode(
+        delta(function_call={"name": "f", "arguments": '{"a"'}),
+        delta(function_call={"arguments": ":1}"}),
+        delta(finish="function_call"),
+    )
+    assert events == [D(0, "", "f", '{"a"'), D(0, "", "", ":1}"), TOOLS]

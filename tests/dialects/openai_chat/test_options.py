@@ -78,11 +78,6 @@ def test_sampling_that_is_refused_is_a_notice_in_the_first_turn() -> None:
     assert sent(model=facts, sampling=Sampling()).notices == ()
 
 
-def test_max_tokens_are_within_what_the_model_writes() -> None:
-    request = sent(model={"max_output": 100}, sampling=Sampling(max_tokens=900))
-    assert request.body["max_tokens"] == 100
-
-
 @pytest.mark.parametrize(
     ("vendor", "tools", "effort"),
     [
@@ -139,15 +134,6 @@ def test_json_answer_is_asked_for_as_far_as_the_vendor_knows(
     request = sent(quirks, json_answer=answer)
     assert request.body.get("response_format") == form
     assert len(request.notices) == notices
-
-
-def test_facts_cap_tools_and_refuse_pictures() -> None:
-    request = sent(quirks_of("openai"), model={"most_tools": 1}, tools=TOOLS)
-    assert len(request.body["tools"]) == 1
-    assert "takes 1 tools" in request.notices[0]
-    bare = sent(model={"tools": False}, tools=TOOLS, agent=True)
-    assert "tools" not in bare.body
-    assert "without tools" in bare.notices[0]
 
 
 @pytest.mark.parametrize(

@@ -80,44 +80,38 @@ def test_quirks_default_is_openais_own_way() -> None:
     assert roles == ["user", "assistant", "tool", "assistant", "tool", "user"]
 
 
-def test_quirk_output_cap_max_completion_tokens() -> None:
-    newer = those(lambda name: "max_completion_tokens" in body_for(name))
-    assert newer == {"openai", "azure", "xai", "groq", "minimax"}
-    assert (
-        those(lambda name: "max_tokens" in body_for(name))
-        == PRESETS.keys() - ALSO - newer
-    )
-
-
-def test_quirk_stream_options_are_left_out_where_usage_comes_anyway() -> None:
-    assert those(lambda name: "stream_options" not in body_for(name)) == {"mistral"}
-
-
-def test_tool_choice_auto_is_not_sent_where_it_helps_nobody() -> None:
-    silent = those(lambda name: "tool_choice" not in body_for(name))
-    assert silent == {"ollama", "llamacpp", "zai", "minimax"}
-
-
-def test_quirk_parallel_tool_calls_is_left_out_where_unknown() -> None:
-    silent = those(lambda name: "parallel_tool_calls" not in body_for(name))
-    others = {"minimax", "cerebras"}
-    assert silent == {"ollama", "zai", "anthropic", "gemini"} | others
-
-
-def test_quirk_null_content_becomes_a_string_where_refused() -> None:
-    string = those(lambda name: calls_for(name)[0]["content"] == "")
-    others = {"dashscope", "siliconflow", "lmstudio"}
-    assert string == {"deepseek", "zai", "llamacpp"} | others
-
-
-def test_quirk_thinking_is_sent_back_where_wanted() -> None:
-    told = those(lambda n: calls_for(n)[1].get("reasoning_content") == "hm")
-    assert told == {"deepseek", "zai", "moonshot"}
-
-
-def test_quirk_empty_thinking_is_sent_where_nothing_is_refused() -> None:
-    empty = those(lambda n: calls_for(n)[0].get("reasoning_content") == "")
-    assert empty == {"deepseek", "moonshot"}
+@pytest.mark.parametrize(
+    ("accepted", "vendors"),
+    [
+        (
+            lambda name: "max_completion_tokens" in body_for(name),
+            "openai azure xai groq minimax",
+        ),
+        (lambda name: "stream_options" not in body_for(name), "mistral"),
+        (
+            lambda name: "tool_choice" not in body_for(name),
+            "ollama llamacpp zai minimax",
+        ),
+        (
+            lambda name: "parallel_tool_calls" not in body_for(name),
+            "ollama zai anthropic gemini minimax cerebras",
+        ),
+        (
+            lambda name: calls_for(name)[0]["content"] == "",
+            "dashscope siliconflow lmstudio deepseek zai llamacpp",
+        ),
+        (
+            lambda name: calls_for(name)[1].get("reasoning_content") == "hm",
+            "deepseek zai moonshot",
+        ),
+        (
+            lambda name: calls_for(name)[0].get("reasoning_content") == "",
+            "deepseek moonshot",
+        ),
+    ],
+)
+def test_quirk_is_that_of_some_vendors_alone(accepted: Any, vendors: str) -> None:
+    assert those(accepted) == {*vendors.split()}
 
 
 @pytest.mark.parametrize(

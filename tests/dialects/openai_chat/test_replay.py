@@ -107,11 +107,6 @@ def test_reasoning_of_another_origin_never_goes_back(form: str, origin: Origin) 
     assert empty == {"content": "Yes.", "reasoning_content": ""}
 
 
-def test_reasoning_of_plain_turns_goes_back_only_on_every_turn() -> None:
-    part = thought("hm", field="reasoning_content")
-    assert sent(part, SAID, replay=TOOL_TURNS) == {"content": "Yes."}
-
-
 def test_details_go_back_where_nothing_is_known_of_the_model() -> None:
     part = thought("hm", field="reasoning", details=DETAILS)
     assert sent(part, SAID) == {"content": "Yes.", "reasoning_details": DETAILS}
@@ -144,12 +139,6 @@ def test_details_of_several_blocks_are_one_list() -> None:
         {**text, "text": "hm", "signature": "S"},
         *DETAILS,
     ]
-
-
-def test_reasoning_in_several_blocks_is_one_text() -> None:
-    part = thought("hm", field="reasoning_content")
-    found = sent(part, SAID, part, CALL, replay=TOOL_TURNS)
-    assert found["reasoning_content"] == "hmhm"
 
 
 @pytest.mark.parametrize(

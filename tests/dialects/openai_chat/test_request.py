@@ -199,22 +199,6 @@ def test_provider_data_is_sent_back_to_its_origin_only() -> None:
         assert asked["tool_calls"] == [{**written(CALL), **own}]
 
 
-@pytest.mark.parametrize(
-    ("sampling", "fields"),
-    [
-        (Sampling(), {}),
-        (Sampling(temperature=0.0), {"temperature": 0.0}),
-        (Sampling(top_p=0.5, max_tokens=0), {"top_p": 0.5, "max_tokens": 0}),
-    ],
-    ids=["nothing", "zero", "two"],
-)
-def test_sampling_sends_only_given_parameters(
-    sampling: Sampling, fields: dict[str, Any]
-) -> None:
-    plain = encode(user("x")).body
-    assert encode(user("x"), sampling=sampling).body == {**plain, **fields}
-
-
 def test_extra_body_wins() -> None:
     extra = {"temperature": 1, "seed": 7}
     body = encode(sampling=Sampling(temperature=0.1), extra=extra).body
@@ -373,62 +357,6 @@ def fields(form: EffortForm, wanted: str, *efforts: str) -> dict[str, Any]:
     found, notice = effort_fields(wanted, ModelFacts("m", efforts=efforts), form)
     assert bool(found) or notice
     return found
-
-
-def test_effort_of_a_model_that_can_only_be_switched_off_is_not_sent() -> None:
-    found, notice = effort_fields("high", ModelFacts("m", efforts=("none",)), FIELD)
-    assert found == {}
-    assert "high" in notice
-
-
-@pytest.mark.parametrize(
-    ("form", "wanted", "efforts", "sent"),
-    [
-        (OBJECT, "max", (), {"reasoning": {"effort": "max"}}),
-        (OBJECT, "none", (), {"reasoning": {"effort": "none"}}),
-        (OBJECT, "none", ("low", "high"), {"reasoning": {"effort": "low"}}),
-        (SWITCH, "none", (), {"thinking": {"type": "disabled"}}),
-        (SWITCH, "low", (), {"thinking": {"type": "enabled"}}),
-        (
-            SWITCH,
-            "medium",
-            ("low", "high", "max"),
-            {"thinking": {"type": "enabled"}, "reasoning_effort": "low"},
-        ),
-        (
-            SWITCH,
-            "none",
-            ("low", "high", "max"),
-            {"thinking": {"type": "enabled"}, "reasoning_effort": "low"},
-        ),
-        (BUDGET, "none", (), {"enable_thinking": False}),
-        (BUDGET, "low", (), {"enable_thinking": True, "thinking_budget": 4096}),
-        (BUDGET, "max", (), {"enable_thinking": True}),
-        (
-            TEMPLATE,
-            "none",
-            (),
-            {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}},
-        ),
-        (
-            TEMPLATE,
-            "high",
-            ("low", "high"),
-            {
-                "chat_template_kwargs": {
-                    "enable_thinking": True,
-                    "thinking": True,
-                    "reasoning_effort": "high",
-                },
-                "reasoning_effort": "high",
-            },
-        ),
-    ],
-)
-def test_effort_has_the_form_of_the_vendor(
-    form: EffortForm, wanted: str, efforts: tuple[str, ...], sent: dict[str, Any]
-) -> None:
-    assert fields(form, wanted, *efforts) == sent
 
 
 @pytest.mark.parametrize(

@@ -132,10 +132,3 @@ def test_reasoning_goes_where_no_model_seals_it() -> None:
     assert first
     assert first.change == "reasoning"
     assert after({**body, "input": [USER]}, text)["reasoning"] == BODY["reasoning"]
-
-
-@pytest.mark.parametrize("status", [404, 405])
-def test_a_server_without_responses_is_asked_by_chat_completions(status: int) -> None:
-    remedy = found(BODY, "Not Found", status, ("openai_chat",))
-    assert remedy == Remedy("path", "openai_chat")
-    assert found(BODY, "Not Found", status) is None

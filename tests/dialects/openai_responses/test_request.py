@@ -163,23 +163,12 @@ def test_answers_in_json(answer: JsonAnswer, sent: Any) -> None:
     assert found == sent
 
 
-def test_the_system_prompt_says_json_where_it_must() -> None:
-    body = body_of(replace(ASKED, json_answer=JsonAnswer()))
-    assert body["input"][0]["content"] == "Be exact."
-    assert "instructions" not in body
-
-
 def test_a_conversation_has_a_key_for_the_cache() -> None:
     chat = replace(ASKED, conversation="c1")
     assert body_of(chat)["prompt_cache_key"]
     assert "prompt_cache_retention" not in body_of(chat)
     assert body_of(chat, long_cache=True)["prompt_cache_retention"] == "24h"
     assert "prompt_cache_key" not in body_of(chat, cache=False)
-
-
-def test_fields_of_the_user_win() -> None:
-    body = body_of(ASKED, extra_body={"store": True, "seed": 1})
-    assert (body["store"], body["seed"]) == (True, 1)
 
 
 def test_results_are_texts_or_have_their_pictures() -> None:

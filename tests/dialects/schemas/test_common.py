@@ -248,6 +248,18 @@ def test_tool_schema_never_forbids_a_value_that_fits_the_original(
             id="an enum of another type",
         ),
         pytest.param(
+            {
+                "type": ["boolean", "number", "array", "object"],
+                "enum": [True, 1.5, "a", [], {}],
+            },
+            {
+                "type": ["boolean", "number", "array", "object"],
+                "items": {},
+                "enum": [True, 1.5, [], {}],
+            },
+            id="an enum of several types",
+        ),
+        pytest.param(
             {"type": "integer", "const": "1"},
             {"type": "integer", "description": 'one of: ["1"]'},
             id="a const of another type",

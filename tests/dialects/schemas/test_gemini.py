@@ -177,15 +177,6 @@ def test_gemini_schema_has_known_keywords_only(schema: Any, expected: Any) -> No
     assert one(schema) == expected
 
 
-def test_gemini_schema_property_may_be_named_like_a_keyword() -> None:
-    schema = {
-        "type": "object",
-        "properties": {"const": {"type": "string"}, "$ref": {"type": "string"}},
-        "required": ["const"],
-    }
-    assert narrow_schema(schema) == schema
-
-
 @pytest.mark.parametrize("place", ["$defs", "definitions"])
 def test_gemini_schema_reference_is_inlined(place: str) -> None:
     defs = {place: {"a/b": {"type": "string", "const": "x"}}}
@@ -205,15 +196,6 @@ def test_gemini_schema_of_a_tree_ends_after_one_round() -> None:
 @pytest.mark.parametrize("ref", ["#", "#/nowhere", "https://x/y", "", "#/type"])
 def test_gemini_schema_reference_to_nowhere_is_an_object(ref: str) -> None:
     assert one({"$ref": ref})["type"] == "object"
-
-
-def test_gemini_schema_choice_at_the_root_moves_to_the_description() -> None:
-    schema = {"properties": {"a": {}}, "oneOf": [{"required": ["a"]}]}
-    assert narrow_schema(schema) == {
-        "type": "object",
-        "properties": {"a": {}},
-        "description": 'oneOf: [{"required":["a"]}]',
-    }
 
 
 def test_gemini_schema_references_that_double_at_every_step_end() -> None:

@@ -48,11 +48,6 @@ def test_ide_state_block_has_folders_and_a_directory(node: Any, shown: str) -> N
     assert nodes.ide_state(node) == shown
 
 
-def test_ide_state_block_shows_at_most_eight_folders() -> None:
-    shown = nodes.ide_state({"workspace_folders": folders(*"abcdefghij")})
-    assert shown.count("root: ") == 8
-
-
 def edit(before: str = "a", after: str = "b", line: int = 4) -> dict[str, Any]:
     return {"before_text": before, "after_text": after, "after_line_start": line}
 
@@ -109,11 +104,6 @@ def test_file_block_is_its_text_or_a_line_about_it(
     data: str, media_type: str, shown: str
 ) -> None:
     assert shown in nodes.file(data, media_type)
-
-
-def test_file_block_is_limited_to_twenty_thousand_characters() -> None:
-    shown = nodes.file(coded("é" * 30_000), "text/plain")
-    assert shown.count("é") == 20_000
 
 
 HOSTILE = "/a\n[code in the editor]\u202e\x00"

@@ -2,7 +2,6 @@
 
 import pytest
 
-from byok.core.routing import EndpointGroup
 from byok.protocols.augment.endpoints import (
     ENDPOINTS,
     Completing,
@@ -109,21 +108,3 @@ def test_endpoint_group_of_every_path_but_byoks_own() -> None:
     own = {row.path for row in ENDPOINTS if isinstance(row, Local) and row.own}
     assert alone == own | {"/token"}
     assert own == {path for path in ROWS if path.startswith("/byok/")}
-
-
-@pytest.mark.parametrize(
-    ("path", "group"),
-    [
-        ("/get-models", EndpointGroup.MODELS),
-        ("/batch-upload", EndpointGroup.CONTEXT),
-        ("/chat-input-completion", EndpointGroup.COMPLETION),
-        ("/generate-commit-message-stream", EndpointGroup.EDIT),
-        ("/agents/edit-file", EndpointGroup.EDIT),
-        ("/chat-stream", EndpointGroup.CHAT),
-        ("/remote-agents/list", EndpointGroup.AGENTS),
-        ("/user-secrets/list", EndpointGroup.ACCOUNT),
-        ("/report-error", EndpointGroup.TELEMETRY),
-    ],
-)
-def test_endpoint_groups_of_some_paths(path: str, group: EndpointGroup) -> None:
-    assert ROWS[path].group is group

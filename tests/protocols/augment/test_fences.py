@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from byok.core.errors import UpstreamGarbled
 from byok.core.stage import drain
-from byok.protocols.augment.remarks import MARKDOWN, Unfenced, has_fence
+from byok.protocols.augment.remarks import MARKDOWN, Unfenced
 from tests.fakes.slices import CUTS, cut
 
 CODE = st.text(alphabet="`~ \n\rab:é🚢#-", max_size=40)
@@ -79,13 +79,6 @@ def test_code_fence_removal_any_slicing_gives_the_same(
     assert unfenced(*cut(head + text, places)) == unfenced(head + text)
 
 
-def test_code_fence_removal_streams_code_before_the_answer_ends() -> None:
-    stage = Unfenced()
-    assert "".join(p for t in ("```py\n", "x = 1\ny") for p in stage.feed(t)) == (
-        "x = 1\ny"
-    )
-
-
 BLOCKS = st.lists(
     st.sampled_from(
         [
@@ -126,13 +119,6 @@ def test_code_fence_removal_drops_an_example_behind_the_code(between: str) -> No
     answer = f"```py\nx = 1\n```\n{between}```\nls\n```\n"
     with pytest.raises(UpstreamGarbled, match="cannot be told apart"):
         list(drain(Unfenced(code=True, fenced=False), answer))
-
-
-def test_a_file_with_fences_may_have_more_of_them() -> None:
-    text = '"""\n```\nx\n```\n"""\n'
-    assert has_fence(text) and not has_fence("x = '```'\n")
-    stage = Unfenced(code=True)
-    assert "".join(drain(stage, f"```py\n{text}```\n")) == text
 
 
 def test_markdown_keeps_the_fences_of_other_languages() -> None:

@@ -71,14 +71,6 @@ def test_grounding_ignores_odd_lists_of_attached_files(odd: Any) -> None:
     assert read(body) is None
 
 
-def test_grounding_takes_a_thousand_attached_files_each_once() -> None:
-    names = [f"{n:064x}" for n in range(3000)]
-    body = {"message": "Where?", "user_guided_blobs": names * 2}
-    found = read({**body, "user_specified_files": names})
-    assert found is not None
-    assert found.guided == tuple(map(to_bytes, names[:1000]))
-
-
 CHAT = ChatRequest(
     (
         Message(Role.SYSTEM, (TextPart("Be kind."),)),

@@ -47,25 +47,6 @@ def test_model_name_has_no_quote_that_an_old_client_would_turn() -> None:
         assert json.loads(raw.replace("'", '"')) == {}
 
 
-def test_model_display_names_are_short_and_distinct() -> None:
-    models = [ListedModel("a", "m"), ListedModel("b", "m"), ListedModel("a", "n")]
-    answer = get_models(models, models[0])
-    assert registry(answer, "model_registry") == {
-        "m (a)": "byok:a:m",
-        "m (b)": "byok:b:m",
-        "n": "byok:a:n",
-    }
-
-
-def test_model_list_keeps_the_order_of_the_settings() -> None:
-    models = [ListedModel("a", name) for name in "zay"]
-    answer = get_models(models, models[1])
-    assert [m["name"] for m in answer["models"]] == [m.id for m in models]
-    info = registry(answer, "model_info_registry")
-    assert [info[m.id]["priority"] for m in models] == [1, 2, 3]
-    assert [info[m.id]["isDefault"] for m in models] == [False, True, False]
-
-
 def test_a_model_has_the_fields_that_clients_read() -> None:
     [model] = get_models([], ListedModel("a", "m"))["models"]
     assert model == {

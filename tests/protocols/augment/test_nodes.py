@@ -112,10 +112,6 @@ def test_node_of_an_unknown_type_is_reported_and_left_out(kind: Any, told: int) 
     assert read.unknown_types == (told,)
 
 
-def test_node_with_bare_content_is_not_the_users_text() -> None:
-    assert turn({"type": 0, "content": "an old answer"}).content == ()
-
-
 def test_node_texts_are_joined_without_repeats_in_the_order_of_ids() -> None:
     first, second, third = text_node("a", 0), text_node("b", 1), text_node("c", 2)
     body = {
@@ -155,11 +151,6 @@ def test_placeholder_beside_tool_results_is_no_question(message: str) -> None:
     ):
         assert read.content == ()
         assert not read.asks
-
-
-def test_image_node_of_a_file_is_an_image() -> None:
-    file = {"file_data": PNG, "format": "IMAGE/PNG"}
-    assert shown(turn({"type": 8, "file_node": file})) == ["<image/png>"]
 
 
 TEXT_A, TEXT_B = ({"type": 1, "text_content": t} for t in ("a", "b"))

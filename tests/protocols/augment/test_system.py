@@ -130,22 +130,10 @@ def test_an_agent_is_told_to_act_only_if_a_tool_may_change_something(
     assert prompt.name == name
 
 
-def test_a_client_with_its_own_system_prompt_is_told_nothing_else() -> None:
-    body = {"system_prompt": "Mine.", "mode": "AGENT"}
-    assert mode_prompt(body, BASE, []) == ("", "", "")
-
-
 def test_system_prompt_has_the_variant_for_the_model() -> None:
     small = Defaults(prompts=OWN, fit=ModelFit(("short", "small")))
     assert written({}, small) == "Say it."
     assert written({"mode": "CLI_AGENT"}, small, SAVE) == "Act."
-
-
-@pytest.mark.parametrize(
-    ("persona", "said"), [(1, "P."), (2, "B."), (3, "R."), ("2", "B.")]
-)
-def test_system_prompt_has_a_sentence_for_each_persona(persona: Any, said: str) -> None:
-    assert written({"persona_type": persona}, BASE).endswith(said)
 
 
 def test_a_persona_and_the_prompt_of_the_mode_share_their_part_of_a_window() -> None:

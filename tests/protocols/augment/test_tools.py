@@ -17,7 +17,6 @@ from byok.protocols.augment.tools import (
     shorten,
     shorten_descriptions,
 )
-from tests.fakes.linear import check_linear
 from tests.fakes.schemas import SCHEMAS
 from tests.fakes.values import VALUES
 
@@ -60,11 +59,6 @@ def test_the_origin_of_an_mcp_tool_is_kept() -> None:
     assert read(row)[0] == ToolDefinition("snap_box", "", EMPTY, "box", "snap")
 
 
-def test_tool_definition_that_is_wrapped_is_read() -> None:
-    [tool] = read({"definition": {"name": "view", "description": "Show."}})
-    assert (tool.name, tool.description) == ("view", "Show.")
-
-
 @pytest.mark.parametrize(
     ("names", "kept"),
     [
@@ -89,12 +83,6 @@ def test_tools_have_one_order_and_those_of_mcp_servers_come_last() -> None:
 def test_tool_definitions_of_equal_names_leave_the_first() -> None:
     rows = [{"name": "a", "description": text} for text in ("one", "two")]
     assert [tool.description for tool in read(*rows)] == ["one"]
-
-
-def test_rows_that_are_no_tools_are_left_out() -> None:
-    assert read(None, 5, "view", ["view"]) == ()
-    assert read_tools({"tool_definitions": {"name": "a"}}) == ()
-    assert read_tools({}) == ()
 
 
 @pytest.mark.case("B87")
@@ -200,15 +188,6 @@ def test_the_note_tells_how_much_was_left_out() -> None:
 def test_a_description_that_is_the_format_of_a_call_stays() -> None:
     patch = ToolDefinition("apply_patch", LONG, {"type": "object", "title": "T"})
     assert shorten_descriptions([patch]) == ((patch,), "")
-
-
-def test_levels_beyond_the_limit_stay_as_they_are() -> None:
-    schema: dict[str, Any] = {"type": "string", "description": LONG}
-    for _ in range(120):
-        schema = {"type": "array", "items": schema, "description": LONG}
-    found = write_json(shorten_schema(schema)).decode()
-    assert 0 < found.count(LONG) < 120
-    assert found.count('"items"') == 120
 
 
 @given(SCHEMAS, st.text(max_size=400), VALUES)
@@ -320,8 +299,3 @@ def test_what_is_left_fits_says_something_and_stays(text: str) -> None:
         assert len(found) <= min(limit, len(text))
         assert bool(found.strip()) or not text.strip()
         assert shorten(found, limit) == found
-
-
-@pytest.mark.parametrize("piece", ["a", " ", "\n", ".", "`", "<example", "a. ", "# \n"])
-def test_a_hostile_description_takes_linear_time(piece: str) -> None:
-    check_linear(lambda size: shorten(piece * size, 200), 400_000)

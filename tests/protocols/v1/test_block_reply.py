@@ -81,13 +81,6 @@ def test_block_reply_white_space_is_no_block() -> None:
     assert words(reply(), ThinkingDelta("")) == "begin end stop"
 
 
-def test_block_reply_ends_with_calls_if_there_are_any() -> None:
-    stop, length = Finish(FinishReason.STOP), Finish(FinishReason.LENGTH)
-    assert words(reply(), CALL, stop).endswith("end tool_calls")
-    assert words(reply(), TOOLS).endswith("end stop")
-    assert words(reply(), CALL, length).endswith("end length")
-
-
 def test_block_reply_a_dropped_call_is_an_error_but_at_the_limit() -> None:
     dropped = Notice("The call was dropped.", "tool_call_invalid")
     with pytest.raises(UpstreamGarbled, match="dropped") as caught:

@@ -226,16 +226,6 @@ def test_a_cursor_knows_its_line_whatever_ends_the_lines() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "one"),
-    [("a", "b", True), ("a", " \nb", False), ("a\n  ", "b", False), ("", "", False)],
-)
-def test_cursor_between_two_pieces_of_code_continues_only_the_line(
-    before: str, after: str, one: bool
-) -> None:
-    assert Cursor(before, after).one_line is one
-
-
-@pytest.mark.parametrize(
     ("code", "counted"),
     [
         ("f(a, [b])", (0, 0)),
@@ -435,11 +425,6 @@ def test_completion_reply_cut_by_length_has_whole_lines() -> None:
     assert list(made.flush()) == [item("return 1")]
 
 
-def test_completion_reply_without_text_has_no_item() -> None:
-    for said in ("", " \n", "\n\n"):
-        assert list(reply(said).flush()) == [NOTHING]
-
-
 def test_completion_reply_of_a_failure_has_no_item() -> None:
     made = reply("return 1\n")
     assert made.fail_whole(UpstreamGarbled("no")) == NOTHING
@@ -455,10 +440,3 @@ def test_completion_reply_cut_by_a_content_filter_has_no_item() -> None:
 def test_completion_reply_at_the_deadline_has_whole_lines() -> None:
     assert reply("return 1\n    #").in_time() == item("return 1")
     assert reply("return 1").in_time() == NOTHING
-
-
-def test_completion_reply_says_when_enough_came() -> None:
-    made = reply("return 1\n")
-    assert not made.enough
-    made.feed(TextDelta("\ndef g():\n"))
-    assert made.enough

@@ -92,11 +92,6 @@ def test_nothing_stands_around_the_message(answer: str) -> None:
     assert streamed(decode, {"diff": DIFF}, events(*answer)).text == "Fix it\n\n- x"
 
 
-def test_commit_message_diff_counts_files_that_are_left_out() -> None:
-    diff = "".join(f"diff --git a/{n} b/{n}\n" + "+x\n" * 500 for n in range(200))
-    assert "more files left out]" in shorten_diff(diff)
-
-
 @given(st.text(alphabet="dif -gI:+x\n", max_size=400), st.integers(50, 200))
 def test_commit_message_diff_stays_within_its_limit(diff: str, limit: int) -> None:
     shown = shorten_diff("diff --git " + diff * 20, limit)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from byok.core.chat import FimRequest, Role, Sampling
 from byok.protocols.augment.prompts.completion import decode, unused_mark
-from byok.protocols.augment.reply_job import Defaults, ReplyFacts
+from byok.protocols.augment.reply_job import Defaults
 from tests.fakes.jobs import PLAIN, STATE, events, texts, whole
 
 BODY: dict[str, Any] = {
@@ -48,12 +48,6 @@ def test_completion_prompt_has_recent_edits() -> None:
         ).chat
     )
     assert "'fee' → 'fare'" in shown
-
-
-@pytest.mark.parametrize("name", ["prompt", "prefix"])
-def test_completion_prefix_has_two_field_names(name: str) -> None:
-    body = {name: "def f(", "prompt" if name == "prefix" else "prefix": ""}
-    assert fill_of(**body).prefix == "def f("
 
 
 def test_completion_window_begins_with_a_line_and_is_limited() -> None:
@@ -117,13 +111,6 @@ def test_completion_mark_is_unique(code: str) -> None:
     mark = unused_mark("CURSOR", code)
     assert mark not in code
     assert "[[CURSOR]]" in mark
-
-
-def test_completion_path_is_truncated() -> None:
-    reply = decode({**BODY, "path": "x" * 1_000_000 + "/a.py"}, PLAIN, STATE).reply
-    path = reply(ReplyFacts("r")).cursor.path
-    assert path.endswith("/a.py")
-    assert len(path) < 10_000
 
 
 @pytest.mark.parametrize(

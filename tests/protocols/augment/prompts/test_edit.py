@@ -164,24 +164,3 @@ def test_instruction_stream_lines_applied_give_the_new_file(
     assert (changed[: len(prefix)], text.rstrip("\r\n")) == (prefix, "new")
     assert changed.endswith(suffix)
     assert (text != "new") == ended
-
-
-@pytest.mark.parametrize(
-    ("prefix", "old", "suffix", "shown", "text"),
-    [
-        ("a = 1\nb = foo(", "x", ", 2)\nc\n", "b = foo(x, 2)", "b = foo(new, 2)"),
-        ("a\n  ", "x\n", "c\n", "  x\n", "  new\n"),
-        ("a\nb(", "x,\n  y", ")\nc", "b(x,\n  y)", "b(new)"),
-        ("a\nb = ", "", "\nc\n", "b = ", "b = new"),
-        ("a\nb(", "", ")\r\nc\n", "b()", "b(new)"),
-        ("a\n  ", "", "b\n", f"{INSERTION}a", "new\n"),
-        ("a\n", "", "b\n", f"{INSERTION}a", "new\n"),
-    ],
-)
-def test_instruction_stream_keeps_the_rest_of_a_line(
-    prefix: str, old: str, suffix: str, shown: str, text: str
-) -> None:
-    body = {"instruction": "x", "prefix": prefix, "selected_text": old}
-    ran = streamed(decode_instruction, {**body, "suffix": suffix}, events("new\n"))
-    assert ran.lines[0]["replacement_old_text"] == shown
-    assert ran.text == text

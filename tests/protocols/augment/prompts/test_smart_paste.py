@@ -40,16 +40,6 @@ def test_smart_paste_finds_a_selection_in_the_file() -> None:
     assert text == "b = 3\r\n"
 
 
-def test_smart_paste_keeps_the_rest_of_a_selected_line() -> None:
-    place, text = pasted("3", selected_text="2", prefix="a = 1\nb = ")
-    assert place == (2, 2, "b = 2")
-    assert text == "b = 3"
-
-
-def test_smart_paste_ignores_a_selection_of_another_file() -> None:
-    assert pasted("x", selected_text="not there")[0] == (1, 3, FILE)
-
-
 def test_smart_paste_fills_an_empty_file() -> None:
     place, text = pasted("b = 3\n", target_file_content="", prefix="x", suffix="y")
     assert place == (1, 1, INSERTION)

@@ -22,7 +22,7 @@ from byok.core.chat import (
 )
 from byok.core.errors import BadRequest
 from byok.core.wire.encrypted_content import write_encrypted
-from byok.protocols.v1.messages import add_message, decode_message, read_system
+from byok.protocols.v1.messages import add_message, decode_message
 from byok.protocols.v1.turns import Turns
 
 HI = {"messages": [{"role": "user", "content": "Hi."}]}
@@ -224,12 +224,6 @@ def test_blocks_of_a_conversation() -> None:
 def test_blocks_that_are_texts(block: dict[str, Any], text: str) -> None:
     messages, _ = read({"role": "user", "content": [block]})
     assert messages[0].parts == (TextPart(text),)
-
-
-def test_blocks_of_the_system() -> None:
-    assert read_system({}) == ""
-    assert read_system({"system": "Be brief."}) == "Be brief."
-    assert read_system({"system": [say("Be"), say("brief.")]}) == "Be\n\nbrief."
 
 
 @pytest.mark.parametrize(
