@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from byok.cli.ask import ask_daemon
 from byok.cli.asker import YesOption, confirm
 from byok.cli.command_context import JsonOption
+from byok.cli.daemon_client.daemon import ask_daemon
 from byok.cli.output import count_noun, say, say_json, say_table, say_text, tell
 from byok.core.errors import ConfigError
 from byok.core.platform.paths import find_paths

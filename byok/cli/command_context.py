@@ -66,6 +66,11 @@ def tell_foreign_variables() -> None:
         tell(f"byok: {warning}")
 
 
+def tell_not_running() -> None:
+    """Say that the output comes from the settings, not from a running daemon."""
+    tell("byok is not running; this comes from the settings file.")
+
+
 def with_services(
     work: "Callable[[Services], Awaitable[T]]",
     *,

@@ -2,8 +2,13 @@
 
 import typer
 
-from byok.cli.ask import ask_daemon, tell_not_running
-from byok.cli.command_context import ConfigOption, load, tell_foreign_variables
+from byok.cli.command_context import (
+    ConfigOption,
+    load,
+    tell_foreign_variables,
+    tell_not_running,
+)
+from byok.cli.daemon_client.daemon import ask_daemon
 from byok.cli.output import say, say_json, say_text, tell
 from byok.core.errors import ConfigError
 from byok.core.platform.paths import create_private, find_paths

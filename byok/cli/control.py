@@ -1,21 +1,30 @@
 """byok stop, restart and reload; and how commands start the daemon that they need."""
 
 import asyncio
+import logging
+import os
 import socket
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from byok.cli.ask import ask_daemon, refuse_if_silent
 from byok.cli.command_context import load
-from byok.cli.daemon_client.daemon import find_daemon, talking
-from byok.cli.daemon_client.start import Starter, daemon_command
+from byok.cli.daemon_client.daemon import (
+    ask_daemon,
+    find_daemon,
+    refuse_if_silent,
+    talking,
+)
 from byok.cli.output import say, tell
 from byok.core.daemon.instance import Instance, find_instance, is_held
 from byok.core.errors import ByokError, CannotStart, DaemonGone, NotReady
-from byok.core.platform.paths import Paths, find_paths
+from byok.core.platform.paths import Paths, find_paths, make_private
+from byok.core.platform.programs import safe_path_entries
 from byok.core.routing import Service
 
 if TYPE_CHECKING:
@@ -271,3 +280,68 @@ def wait_for_daemon(paths: Paths, *, other_than: str = "") -> Instance:
                 hint="See why: byok service logs",
             )
         time.sleep(_PAUSE)
+
+
+_log = logging.getLogger(__name__)
+_PAUSE_BETWEEN_STARTS = 60.0
+
+
+def daemon_command(config: Path | None) -> list[str]:
+    """Return the command that starts a daemon, or does nothing if one runs.
+
+    `-P` keeps Python from importing modules of the current folder.
+    """
+    options = ["--config", str(config.absolute())] if config else []
+    return [sys.executable, "-P", "-m", "byok", "serve", "--ensure", *options]
+
+
+class Starter:
+    """Starts a daemon at most once per `pause`; does not check whether it runs."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        *,
+        pause: float = _PAUSE_BETWEEN_STARTS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take the command and its folder; attempts are `pause` seconds apart."""
+        self._command = command
+        self._folder = folder
+        self._pause = pause
+        self._clock = clock
+        self._tried: float | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it unless that was just tried; do not wait for it."""
+        if self._tried is not None and self._clock() - self._tried < self._pause:
+            return
+        self._tried = self._clock()
+        if self._process is not None:
+            code = self._process.poll()
+            if code is None:
+                return
+            _log.warning("the daemon ended (exit %d); see `byok serve`", code)
+        make_private(self._folder)
+        flags = 0
+        if sys.platform == "win32":
+            flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter
+                self._command,
+                cwd=self._folder,
+                # PATH may have folders of the project that this was started in.
+                env={
+                    **os.environ,
+                    "PATH": os.pathsep.join(map(str, safe_path_entries())),
+                },
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                creationflags=flags,
+            )
+        except OSError as error:
+            _log.warning("the daemon did not start: %s", error)

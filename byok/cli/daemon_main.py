@@ -12,11 +12,10 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from byok.cli.ask import ask_daemon
 from byok.cli.code_client import folders
 from byok.cli.command_context import load, tell_foreign_variables
 from byok.cli.control import start_service
-from byok.cli.daemon_client.daemon import find_daemon
+from byok.cli.daemon_client.daemon import ask_daemon, find_daemon
 from byok.cli.output import say, tell
 from byok.core.chat import Json
 from byok.core.daemon.instance import (

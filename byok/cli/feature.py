@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import typer
 
-from byok.cli.ask import ask_daemon
 from byok.cli.command_context import JsonOption
 from byok.cli.control import EXIT_NOT_RUNNING
+from byok.cli.daemon_client.daemon import ask_daemon
 from byok.cli.output import say, say_json
 from byok.features import ROWS, FeatureRow
 

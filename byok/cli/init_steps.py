@@ -3,19 +3,20 @@
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import typer
 
-from byok.cli.ask import ask_daemon, refuse_if_silent
 from byok.cli.asker import Asker, find_asker
 from byok.cli.command_context import load
 from byok.cli.connect import find_machine, offer_connection, open_connector
 from byok.cli.control import END_IT, find_service, start_in_background, start_service
-from byok.cli.daemon_client.daemon import find_daemon
-from byok.cli.init_plan import plan_settings
+from byok.cli.daemon_client.daemon import ask_daemon, find_daemon, refuse_if_silent
 from byok.cli.init_survey import (
+    DEFAULT,
     Candidate,
     ChosenModel,
     FoundBy,
@@ -26,11 +27,21 @@ from byok.cli.init_survey import (
     one_key,
     survey,
 )
-from byok.cli.key_store import choose_store, open_vault
+from byok.cli.keys import choose_store, open_vault
 from byok.cli.output import fail, say, say_table, tell
 from byok.cli.service import install
+from byok.clients import toml_text
 from byok.clients.connection import DaemonAddress
-from byok.clients.editor import preview_change
+from byok.clients.editor import (
+    MISSING,
+    Setting,
+    SettingPath,
+    TextEditor,
+    decode_text,
+    encode_text,
+    find_value,
+    preview_change,
+)
 from byok.clients.locations import EDITORS_LIKE_VSCODE, ClientKind, find_location
 from byok.core.daemon.instance import Instance
 from byok.core.daemon.token import read_token
@@ -42,16 +53,22 @@ from byok.core.errors import (
     RefusalKind,
     UpstreamRefused,
 )
+from byok.core.model_ids import ListedModel
 from byok.core.platform.paths import Paths
 from byok.core.redact import Redactor
 from byok.core.routing import Service
 from byok.core.urls import is_loopback
 from byok.dialects.model_facts import ModelFacts
-from byok.dialects.presets import OLLAMA, SUGGESTED_MODEL, find_preset
+from byok.dialects.presets import (
+    OLLAMA,
+    OPENAI_COMPATIBLE,
+    SUGGESTED_MODEL,
+    find_preset,
+)
 from byok.features.journal.entry import JournalEntry
 from byok.features.journal.reading import LogFilter, entries_since, highest_number
 from byok.features.journal.settings import JournalSettings
-from byok.settings import Settings, upstream_named
+from byok.settings import Settings, UpstreamSettings, check_settings, upstream_named
 from byok.settings.keys import KeyLadder, clean_key, fingerprint
 from byok.settings.keys.keyring_store import KeyringStore
 from byok.settings.keys.vault import Vault
@@ -495,3 +512,113 @@ def describe_client(client: str) -> str:
     if words is None:
         return client if version else "A client"
     return words.format(version or "of an unknown version")
+
+
+_HEAD = "# Made by byok init. Every setting: byok config example\n"
+_ROUTING, _MODELS, _SMALL = "routing", "models", "small"
+_SMALL_JOBS = ("commit", "title")
+
+
+class SettingsPlan(NamedTuple):
+    """The file before and after; `kept` are settings that say otherwise, and stay."""
+
+    before: bytes | None
+    after: bytes
+    kept: tuple[SettingPath, ...] = ()
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anything is added."""
+        return self.after != (self.before or b"")
+
+
+def plan_settings(
+    before: bytes | None,
+    name: str,
+    section: UpstreamSettings,
+    models: Iterable[ChosenModel],
+) -> SettingsPlan:
+    """Plan to use an upstream and models of it; what the file says already stays.
+
+    Raises:
+        ConfigError: the file cannot be extended without a change of something else.
+    """
+    try:
+        decoded = decode_text(before or b"")
+        text = decoded.text
+        given = tomllib.loads(text)
+        wanted, kept = _split(given, name, _upstream_settings(name, section), models)
+        if not wanted:
+            return SettingsPlan(before, before or b"", kept)
+        new, editor = text or _HEAD, TextEditor(toml_text)
+        for row in wanted:
+            new = editor.put(new, *row)
+        _check(text, new)
+    except ValueError as error:
+        raise ConfigError(
+            f"The settings file cannot be extended: {error}. Nothing was changed.",
+            hint="Add the upstream by hand; byok config example shows how.",
+        ) from None
+    return SettingsPlan(before, encode_text(decoded._replace(text=new)), kept)
+
+
+def _upstream_settings(name: str, section: UpstreamSettings) -> list[Setting]:
+    path = ("upstreams", name)
+    rows = []
+    if section.type != OPENAI_COMPATIBLE:
+        rows.append(Setting((*path, "type"), section.type))
+    if section.base_url:
+        rows.append(Setting((*path, "base_url"), section.base_url))
+    return rows
+
+
+def _split(
+    given: Mapping[str, Any],
+    name: str,
+    upstream: list[Setting],
+    models: Iterable[ChosenModel],
+) -> tuple[list[Setting], tuple[SettingPath, ...]]:
+    """Return what is to be added, and what the file says otherwise."""
+    wanted, kept = list[Setting](), list[SettingPath]()
+    if find_value(given, ("upstreams", name)) is MISSING:
+        wanted += upstream
+    else:
+        kept += [row.path for row in upstream if _differs(given, row)]
+    chosen = [model for model in models if model.model]
+    for purpose, model, _ in chosen:
+        path = (_ROUTING, *(() if purpose == DEFAULT else (_MODELS,)), purpose)
+        row = Setting(path, ListedModel(name, model).id)
+        if find_value(given, path) is not MISSING:
+            kept += [path] if _differs(given, row) else []
+            if purpose == DEFAULT and kept[-1:] == [path]:
+                break  # the other models would not belong to that default
+        elif not (purpose in _SMALL_JOBS and _has_small(given)):
+            wanted.append(row)
+    return wanted, tuple(kept)
+
+
+def _has_small(given: Mapping[str, Any]) -> bool:
+    return find_value(given, (_ROUTING, _MODELS, _SMALL)) is not MISSING
+
+
+def _differs(given: Mapping[str, Any], row: Setting) -> bool:
+    there = find_value(given, row.path)
+    return there is not MISSING and there != row.value
+
+
+def _check(old: str, new: str) -> None:
+    """Prove that the lines of the old text are all there, and that byok can use it.
+
+    That no other setting differs is what `put` proves.
+
+    Raises:
+        ValueError: they are not, or byok would not start with the new text.
+    """
+    rest = iter(new.splitlines())
+    if not all(line in rest for line in old.splitlines()):
+        raise ValueError("a line of it would change")
+    arguments: dict[str, Any] = {"_toml": tomllib.loads(new)}
+    try:
+        check_settings(Settings(**arguments))
+    except ConfigError as error:
+        raise ValueError(str(error).rstrip(".")) from None

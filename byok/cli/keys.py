@@ -1,18 +1,24 @@
-"""byok keys: store, list, test and remove API keys."""
+"""byok keys: store, list, test and remove API keys, and choose where one is stored."""
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from byok.cli.ask import ask_daemon, tell_not_running
-from byok.cli.asker import find_asker
-from byok.cli.command_context import ConfigOption, JsonOption, load, with_services
-from byok.cli.key_store import KeyStore, choose_store, open_vault
+from byok.cli.asker import Asker, find_asker
+from byok.cli.command_context import (
+    ConfigOption,
+    JsonOption,
+    load,
+    tell_not_running,
+    with_services,
+)
+from byok.cli.daemon_client.daemon import ask_daemon
 from byok.cli.output import say, say_json, say_table, tell
 from byok.core.chat import Json
-from byok.core.errors import BadRequest, ByokError, ConfigError
+from byok.core.errors import BadRequest, ByokError, ConfigError, KeyMissing
 from byok.core.platform.paths import Paths
 from byok.core.routing import OFFICIAL, Service
 from byok.settings import upstream_named
@@ -22,6 +28,80 @@ from byok.settings.keys.vault import Vault
 
 if TYPE_CHECKING:
     from byok.wiring.services import Services
+
+
+class KeyStore(StrEnum):
+    """Where a key is stored; `key-file` is the vault, opened by byok's key file."""
+
+    KEYRING = "keyring"
+    VAULT = "vault"
+    KEY_FILE = "key-file"
+
+
+def open_vault(paths: Paths) -> Vault:
+    """Return the vault, which asks for its passphrase where a terminal is."""
+
+    def ask() -> str:
+        new = not paths.vault.exists()
+        return str(
+            typer.prompt(
+                "Passphrase of the encrypted file",
+                hide_input=True,
+                confirmation_prompt=new,
+                err=True,
+            )
+        )
+
+    ask_person = ask if sys.stdin.isatty() else None
+    return Vault(paths.vault, ask=ask_person, key_file=paths.vault_key)
+
+
+def choose_store(
+    wanted: KeyWanted, keyring: KeyringStore, vault: Vault, asker: Asker
+) -> KeyringStore | Vault:
+    """Return a store that works here, before the key itself is asked for.
+
+    That is the OS keyring, or else the encrypted file if there is one already. Without
+    both, a person chooses how a new encrypted file is opened.
+
+    Raises:
+        KeyMissing: nothing works, and nobody can be asked, or the person wants neither.
+        ConfigError: the encrypted file cannot be opened.
+    """
+    try:
+        keyring.backend()
+    except ConfigError as error:
+        reason = str(error)
+    else:
+        return keyring
+    if vault.open():
+        return vault
+    cure = (
+        f"Run: byok keys set {wanted.title} --store key-file (or --store vault, with a "
+        f"passphrase), or set {wanted.own_env}, or the systemd credential "
+        f"{wanted.credential}."
+    )
+    refusal = KeyMissing(
+        f"The key of {wanted.title} cannot be stored: {reason}.", hint=cure
+    )
+    if not asker.is_person:
+        raise refusal
+    tell(f"The key cannot go into the OS keyring: {reason}. Instead, byok can use")
+    tell("  1  an encrypted file that a key file of mode 600 opens. Services and")
+    tell("     restarts need no passphrase. Whoever gets only the encrypted file reads")
+    tell("     nothing; whoever can read all files of your account reads the key.")
+    tell("  2  an encrypted file that a passphrase opens. A service or daemon needs it")
+    tell("     at each start, in BYOK_VAULT_PASSPHRASE.")
+    tell(f"  3  nothing: you set {wanted.own_env}, or the systemd credential")
+    tell(f"     {wanted.credential}, yourself.")
+    while (answer := asker.text("Which one?", "1")) not in ("1", "2", "3"):
+        tell("Type 1, 2 or 3.")
+    if answer == "3":
+        raise refusal
+    if answer == "1":
+        vault.create_key_file()
+    return vault
+
 
 NameArgument = Annotated[
     str,

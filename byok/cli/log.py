@@ -1,18 +1,22 @@
-"""byok log: show what became of requests, from the journal."""
+"""byok log: what became of requests, from the journal, as rows of a table."""
 
 import os
 import sys
 import time
 from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import Annotated, Any
 
 import typer
 
 from byok.cli.command_context import JsonOption
-from byok.cli.journal_table import show_entries, tell_damage
-from byok.cli.output import say_json, say_json_line, tell
+from byok.cli.output import count_noun, say_json, say_json_line, say_table, tell
 from byok.core.platform.paths import find_paths
+from byok.features.cost import write_dollars
+from byok.features.journal.entry import JournalEntry
+from byok.features.journal.reader import left_out
 from byok.features.journal.reading import (
     LogFilter,
     StoredEntry,
@@ -101,3 +105,89 @@ def _follow(
         return
     except BrokenPipeError:  # such as: byok log -f | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+# Each with its least width, where a table goes on.
+_COLUMNS = {
+    "time": 14,
+    "request": 10,
+    "model": 16,
+    "in": 8,
+    "cached": 8,
+    "out": 6,
+    "first": 7,
+    "took": 7,
+    "cost": 9,
+    "end": 9,
+    "chat": 8,
+    "tools": 40,
+}
+_RIGHT = ("in", "cached", "out", "first", "took", "cost")
+# What there is no room for, and the characters that a terminal needs for it.
+_DROPPED = {"cached": 124, "first": 124, "chat": 124, "tools": 166}
+_UNKNOWN = "?"
+_LONGEST_TOOLS = 40
+_LONGEST_ID = 8  # of a conversation; the begin is enough to ask for it
+
+
+def show_entries(
+    entries: "Iterable[StoredEntry]", *, header: bool = True, goes_on: bool = False
+) -> None:
+    """Print requests as a table; one that goes on has columns of the same widths."""
+    room = get_terminal_size().columns if sys.stdout.isatty() else 1000
+    shown = [name for name in _COLUMNS if _DROPPED.get(name, 0) <= room]
+    cells = (_cells(stored.entry) for stored in entries)
+    say_table(
+        *shown,
+        rows=[tuple(row[name] for name in shown) for row in cells],
+        right=_RIGHT,
+        widths=_COLUMNS if goes_on else {},
+        header=header,
+    )
+
+
+def tell_damage(journal: Path) -> None:
+    """Say how many requests were left out because they are damaged, if any."""
+    if count := left_out(journal):
+        damaged = count_noun(count, "damaged request")
+        tell(f"byok: {journal} is shown without {damaged}.")
+
+
+def _cells(entry: JournalEntry) -> dict[str, str]:
+    asked = entry.attempts > 0  # else nobody could tell of tokens
+    model = ":".join(part for part in (entry.upstream, entry.model) if part)
+    return {
+        "time": f"{datetime.fromtimestamp(entry.started):%m-%d %H:%M:%S}",
+        "request": entry.purpose or entry.endpoint.strip("/"),
+        "model": model or entry.model_asked,
+        "in": _count(entry.input_tokens, asked=asked),
+        "cached": _count(entry.cache_read_tokens, asked=asked),
+        "out": _count(entry.output_tokens, asked=asked),
+        "first": "" if entry.first_byte is None else _seconds(entry.first_byte),
+        "took": _seconds(entry.seconds),
+        "cost": _cost(entry) if asked or entry.model else "",
+        "end": entry.error or entry.outcome,
+        "chat": entry.conversation[:_LONGEST_ID],
+        "tools": _tools(entry),
+    }
+
+
+def _tools(entry: JournalEntry) -> str:
+    """Return the tools that an answer called, and the loop that its turn was in."""
+    told = ", ".join(part for part in (entry.loop, entry.tool_calls) if part)
+    cut = len(told) > _LONGEST_TOOLS
+    return f"{told[: _LONGEST_TOOLS - 3]}..." if cut else told
+
+
+def _count(tokens: int | None, *, asked: bool) -> str:
+    if tokens is None:
+        return _UNKNOWN if asked else ""
+    return f"{tokens:,}"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:,.2f} s" if seconds < 100 else f"{seconds:,.0f} s"
+
+
+def _cost(entry: JournalEntry) -> str:
+    return _UNKNOWN if entry.cost is None else write_dollars(entry.cost)

@@ -44,9 +44,9 @@ def mcp(
     from byok.cli.mcp_server.stdio import take_over
 
     own = take_over()
+    from byok.cli.control import Starter, daemon_command
     from byok.cli.daemon_client.agent import Agent
     from byok.cli.daemon_client.client import asking
-    from byok.cli.daemon_client.start import Starter, daemon_command
     from byok.cli.mcp_server.server import end_soon, serve
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from byok.cli.ask import ask_daemon, tell_not_running
 from byok.cli.asker import YesOption, confirm
 from byok.cli.command_context import (
     ConfigOption,
     JsonOption,
     UpstreamOption,
     load,
+    tell_not_running,
     with_services,
 )
+from byok.cli.daemon_client.daemon import ask_daemon
 from byok.cli.output import count_noun, say, say_json, say_table, tell
 from byok.core.errors import ByokError, ConfigError, of_system
 from byok.core.routing import Service

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from byok.cli.ask import ask_daemon
 from byok.cli.command_context import JsonOption, load
+from byok.cli.daemon_client.daemon import ask_daemon
 from byok.cli.output import count_noun, say, say_json, say_table, say_text, tell
 from byok.core.errors import BadRequest, ByokError, ConfigError
 from byok.core.escapes import escape

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from byok.cli.build_progress import Built, describe, until_built
 from byok.cli.code_client import WorkspacesOption, folders, with_client
 from byok.cli.command_context import ConfigOption, JsonOption
 from byok.cli.daemon_client.client import LocalClient
+from byok.cli.index import Built, describe, until_built
 from byok.cli.output import say_json, say_text, tell
 from byok.core.chat import Json
 from byok.core.code_query import DEFAULT_LENGTH, LONGEST

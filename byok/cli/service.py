@@ -8,7 +8,6 @@ from typing import IO, Annotated, Any, Self
 
 import typer
 
-from byok.cli.ask import ask_daemon
 from byok.cli.command_context import ConfigOption, JsonOption, load
 from byok.cli.control import (
     EXIT_NOT_RUNNING,
@@ -16,7 +15,7 @@ from byok.cli.control import (
     stop_daemon,
     wait_for_daemon,
 )
-from byok.cli.daemon_client.daemon import find_daemon
+from byok.cli.daemon_client.daemon import ask_daemon, find_daemon
 from byok.cli.output import say, say_json, say_text, tell
 from byok.clients.service.base import Launch, ServiceFile, ServiceState
 from byok.clients.service.control import UserService, make_launch

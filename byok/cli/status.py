@@ -7,13 +7,11 @@ from typing import Any
 
 import typer
 
-from byok.cli.ask import refuse_if_silent
 from byok.cli.command_context import JsonOption
 from byok.cli.control import EXIT_NOT_RUNNING, is_started_by_requests
-from byok.cli.daemon_client.daemon import find_daemon, talking
+from byok.cli.daemon_client.daemon import find_daemon, refuse_if_silent, talking
 from byok.cli.index import show_index
-from byok.cli.journal_table import show_entries, tell_damage
-from byok.cli.log import write_entry
+from byok.cli.log import show_entries, tell_damage, write_entry
 from byok.cli.output import say, say_json
 from byok.core.daemon.instance import Instance
 from byok.core.errors import ByokError

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from byok.cli.command_context import JsonOption
-from byok.cli.journal_table import tell_damage
+from byok.cli.log import tell_damage
 from byok.cli.output import count_noun, say_json, say_table, tell
 from byok.core.errors import ConfigError
 from byok.core.escapes import escape

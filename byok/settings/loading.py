@@ -20,8 +20,7 @@ from pydantic_settings import SettingsError
 from byok.core.errors import ConfigError
 from byok.core.escapes import shell_word
 from byok.dialects.presets import DEMO, PRESETS
-from byok.settings.faults import fault_message, fault_rows
-from byok.settings.section import SettingsClash
+from byok.settings.section import SettingsClash, fault_message, fault_rows
 from byok.settings.sections import FactSettings, ModelSettings, UpstreamSettings
 from byok.settings.settings import Settings
 

@@ -11,11 +11,11 @@ from byok.core.routing import OFFICIAL
 from byok.core.urls import is_loopback
 from byok.dialects.presets import PRESETS
 from byok.settings import Settings, UpstreamSettings, upstream_named
-from byok.settings.faults import SettingFault
 from byok.settings.keys import KeyLadder, KeyWanted, fingerprint
 from byok.settings.keys.ladder import TEAM_INDEX, TEAM_SALT
 from byok.settings.keys.lookup import AnyKey, KeyPool, UpstreamKey
 from byok.settings.keys.vault import Vault
+from byok.settings.section import SettingFault
 from byok.wiring.apis import base_url_of
 
 _HOSTED = [name for name, preset in PRESETS.items() if preset.key_env]

@@ -8,9 +8,9 @@ from typing import cast
 
 import pytest
 
-from byok.cli.build_progress import describe, is_settled, until_built, until_rebuilt
 from byok.cli.daemon_client.client import LocalClient
 from byok.cli.estimate import estimate
+from byok.cli.index import describe, is_settled, until_built, until_rebuilt
 from byok.core.chat import Json
 from byok.core.errors import IndexFailed
 from byok.core.platform.paths import find_paths

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from byok.cli.init_plan import SettingsPlan, plan_settings
+from byok.cli.init_steps import SettingsPlan, plan_settings
 from byok.cli.init_survey import (
     ChosenModel,
     FoundBy,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.cli.journal_table import show_entries
+from byok.cli.log import show_entries
 from byok.core.platform.paths import find_paths
 from byok.features.journal.entry import JournalEntry
 from byok.features.journal.reading import StoredEntry

@@ -19,13 +19,13 @@ from byok.settings import (
     mask_settings,
     upstream_named,
 )
-from byok.settings.faults import SettingFault, faults_of
 from byok.settings.loading import (
     decode_settings,
     environment_values,
     make_settings,
     variable_of,
 )
+from byok.settings.section import SettingFault, faults_of
 from tools.fuzz import config as fuzzing
 
 CANARY = "sk-canary0123456789abcdef"

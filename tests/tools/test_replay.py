@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from byok.cli.ask import ask_daemon
+from byok.cli.daemon_client.daemon import ask_daemon
 from byok.core.platform.paths import find_paths
 from byok.core.record import Hop
 from byok.features.capture.capture import Capture

@@ -1,5 +1,6 @@
 """Find this user's running daemon, verify it by challenge, and ask it over HTTP."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -22,7 +23,7 @@ from byok.core.errors import (
     KeyMissing,
     NotReady,
 )
-from byok.core.platform.paths import Paths
+from byok.core.platform.paths import Paths, find_paths
 from byok.core.routing import OWN_PATHS
 
 if TYPE_CHECKING:
@@ -141,3 +142,36 @@ def _decode_answer(status: int, raw: bytes) -> Json:
         status=status,
         retryable=error.get("retryable") is True,
     )
+
+
+def ask_daemon(service: str, body: Json | None = None) -> Json | None:
+    """Return what a Service or a feature answers; None if no daemon is running.
+
+    Raises:
+        ByokError: a daemon runs and does not answer, or its own error.
+    """
+    paths = find_paths()
+    daemon = find_daemon(paths)
+    if daemon is None:
+        refuse_if_silent(paths)
+        return None
+
+    async def ask() -> Json:
+        async with talking(daemon, paths) as door:
+            return await door.answer(service, body or {})
+
+    return asyncio.run(ask())
+
+
+def refuse_if_silent(paths: Paths) -> None:
+    """Do nothing if no daemon runs.
+
+    Raises:
+        NotReady: a process holds the daemon's lock but fails the challenge.
+    """
+    if is_held(paths):
+        raise NotReady(
+            "byok is starting, or hangs: the daemon does not answer.",
+            hint=f"Try again. If it stays so, end the process whose pid is in "
+            f"{paths.daemon}.",
+        )

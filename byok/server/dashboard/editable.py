@@ -32,9 +32,8 @@ from byok.core.errors import BadRequest, ConfigError
 from byok.core.routing import OFFICIAL
 from byok.features import ROWS, FeatureRow
 from byok.settings import Settings, UpstreamSettings, values
-from byok.settings.faults import SettingFault, faults_of
 from byok.settings.loading import decode_settings
-from byok.settings.section import FieldEntry
+from byok.settings.section import FieldEntry, SettingFault, faults_of
 from byok.settings.sections import FallbackSettings, ModelSettings
 
 UPSTREAMS = "upstreams"

@@ -32,9 +32,9 @@ from byok.server.dashboard.editable import (
 )
 from byok.server.dashboard.endpoint import PageHandler, PageRequest, read_text
 from byok.settings import Settings
-from byok.settings.faults import SettingFault, faults_of
 from byok.settings.loading import decode_settings, environment_values, variable_of
 from byok.settings.own_file import read_own_settings, write_own_settings
+from byok.settings.section import SettingFault, faults_of
 from byok.wiring.key_sources import moved_secrets
 from byok.wiring.services import Services
 

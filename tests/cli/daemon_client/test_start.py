@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.cli.daemon_client.start import Starter, daemon_command
+from byok.cli.control import Starter, daemon_command
 from tests.fakes.patience import PATIENCE
 
 

@@ -186,3 +186,10 @@ def test_a_bad_line_is_answered_with_its_error(
     assert error is not None
     told = json.loads(encode(error))
     assert (told["jsonrpc"], told["id"], told["error"]["code"]) == ("2.0", id, code)
+
+
+@pytest.mark.parametrize(
+    "line", [b" \r", b'{"id":1,"result":5}', b'{"id":1,"error":5}']
+)
+def test_a_blank_line_and_a_response_get_no_answer(line: bytes) -> None:
+    assert decode(line) == (None, None)

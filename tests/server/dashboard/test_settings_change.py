@@ -10,7 +10,7 @@ from byok.core.errors import BadRequest
 from byok.features.caps.settings import CapSettings
 from byok.server.dashboard.editable import Change, Tables, apply_changes, read_changes
 from byok.settings import Settings, check_settings, make_settings
-from byok.settings.faults import SettingFault
+from byok.settings.section import SettingFault
 from tests.fakes.own_settings import TEXTS
 
 FILE = Path("f")
