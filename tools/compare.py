@@ -18,9 +18,9 @@ from typing import Any
 
 from tests.fakes.daemon import running
 from tests.fakes.replay import answering, bytes_of, recorded, replaying
-from tools.compare_items import complete_expectation
 from tools.compare_terms import (
     answers_in,
+    complete_expectation,
     in_common_terms,
     is_empty,
     without_usage,

@@ -25,10 +25,7 @@ def test_each_kind_has_its_dialect_and_base_url() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "options"),
-    [
-        ("anthropic_stream", ()),
-        ("responses_stream", ("--at-least", "0.986")),
-    ],
+    [("anthropic_stream", ()), ("responses_stream", ("--at-least", "0.986"))],
 )
 def test_recorded_answers_of_native_apis_are_exact(
     kind: str,

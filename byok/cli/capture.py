@@ -23,9 +23,7 @@ _MOST_SHOWN = 2000  # characters of a piece
 IdArgument = Annotated[
     str, typer.Argument(metavar="ID", help="The beginning of an id of `capture list`.")
 ]
-commands = typer.Typer(
-    no_args_is_help=True,
-)
+commands = typer.Typer(no_args_is_help=True)
 
 
 @commands.command("on")

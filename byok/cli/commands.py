@@ -26,140 +26,98 @@ class CommandRow(NamedTuple):
     help: str
 
 
-_SET_UP, _RUN, _REQUESTS = "Set up", "Run", "Look at requests"
-_MODELS, _SEARCH = "Models and prompts", "Code search"
-_WRONG = "When something is wrong"
-
+_REQUESTS = "Look at requests"
 # In the order in which a user meets them.
-ROWS = {
-    "init": CommandRow(
-        "init",
-        _SET_UP,
-        "Set up byok: find models and keys, write the settings, start, connect an "
-        "editor.",
-    ),
-    "connect": CommandRow(
-        "connect",
-        _SET_UP,
-        "Print the settings or variables that point a client at the running daemon.",
-    ),
-    "disconnect": CommandRow(
-        "connect",
-        _SET_UP,
-        "Undo `byok connect --write`: restore the client's previous settings file.",
-    ),
-    "keys": CommandRow(
-        "keys", _SET_UP, "Store, list, test and remove the keys of upstreams."
-    ),
-    "config": CommandRow(
-        "config", _SET_UP, "Find, create, check and show the settings."
-    ),
-    "token": CommandRow(
-        "token", _SET_UP, "Show or replace the token that clients send."
-    ),
-    "service": CommandRow(
-        "service",
-        _SET_UP,
-        "Run byok as a service: from login on, and again after a crash.",
-    ),
-    "upgrade": CommandRow(
-        "installation",
-        _SET_UP,
-        "Bring the newest byok in the way in which this one was installed.",
-    ),
-    "uninstall": CommandRow(
-        "installation",
-        _SET_UP,
-        "Remove byok from this machine: show everything it would remove, ask, and do "
-        "it.",
-    ),
-    "serve": CommandRow("serve", _RUN, "Run the daemon until it is stopped."),
-    "status": CommandRow(
-        "status",
-        _RUN,
-        "Show the daemon, its default model, the index, and the latest requests.",
-    ),
-    "dashboard": CommandRow(
-        "dashboard",
-        _RUN,
-        "Open the dashboard: live requests, cost, conversations, index and settings.",
-    ),
-    "stop": CommandRow(
-        "control", _RUN, "Stop the running daemon and wait until it has ended."
-    ),
-    "restart": CommandRow(
-        "control",
-        _RUN,
-        "Restart the running daemon with the options it was started with.",
-    ),
-    "reload": CommandRow(
-        "control", _RUN, "Make the running daemon read its settings and keys again."
-    ),
-    "log": CommandRow(
-        "log",
-        _REQUESTS,
-        "Show the latest requests: model, tokens, times, cost, and how they ended.",
-    ),
-    "usage": CommandRow(
-        "usage",
-        _REQUESTS,
-        "Add up requests to models, their tokens and their cost in US dollars.",
-    ),
-    "models": CommandRow(
-        "models",
-        _MODELS,
-        "List the models of each upstream, what is known about them, and the defaults.",
-    ),
-    "probe": CommandRow(
-        "probe", _MODELS, "Test what a model supports, with a few small requests."
-    ),
-    "prompts": CommandRow(
-        "prompts", _MODELS, "Show byok's prompts, and replace them with your own."
-    ),
-    "index": CommandRow(
-        "index",
-        _SEARCH,
-        "Manage the index of your code. `byok index --estimate DIR` estimates a first "
-        "build.",
-    ),
-    "search": CommandRow(
-        "search",
-        _SEARCH,
-        "Search code: print the text that an agent would get, or hits as JSON.",
-    ),
-    "mcp": CommandRow(
-        "mcp",
-        _SEARCH,
-        "Serve code search to an MCP client over standard input and output.",
-    ),
-    "embed": CommandRow(
-        "embed", _SEARCH, "Manage the vectors (embeddings) of your code."
-    ),
-    "doctor": CommandRow(
-        "doctor",
-        _WRONG,
-        "Check the whole setup and say how to fix each problem; nothing is changed.",
-    ),
-    "explain": CommandRow(
-        "explain",
-        _WRONG,
-        "Explain the code of an error: what happened, likely causes, what to do.",
-    ),
-    "capture": CommandRow(
-        "capture",
-        _WRONG,
-        "Record what passes between client, byok and upstream, without secrets.",
-    ),
-    "report": CommandRow(
-        "report",
-        _WRONG,
-        "Write an archive of a captured request, to attach to a bug report.",
-    ),
-    "version": CommandRow("version", _WRONG, "Print the versions of byok and Python."),
+_PAGE = {
+    "Set up": {
+        "init": (
+            "Set up byok: find models and keys, write the settings, start, connect an "
+            "editor."
+        ),
+        "connect": (
+            "Print the settings or variables that point a client at the running daemon."
+        ),
+        "disconnect": (
+            "Undo `byok connect --write`: restore the client's previous settings file."
+        ),
+        "keys": "Store, list, test and remove the keys of upstreams.",
+        "config": "Find, create, check and show the settings.",
+        "token": "Show or replace the token that clients send.",
+        "service": "Run byok as a service: from login on, and again after a crash.",
+        "upgrade": "Bring the newest byok in the way in which this one was installed.",
+        "uninstall": (
+            "Remove byok from this machine: show everything it would remove, ask, and "
+            "do it."
+        ),
+    },
+    "Run": {
+        "serve": "Run the daemon until it is stopped.",
+        "status": (
+            "Show the daemon, its default model, the index, and the latest requests."
+        ),
+        "dashboard": (
+            "Open the dashboard: live requests, cost, conversations, index and "
+            "settings."
+        ),
+        "stop": "Stop the running daemon and wait until it has ended.",
+        "restart": "Restart the running daemon with the options it was started with.",
+        "reload": "Make the running daemon read its settings and keys again.",
+    },
+    _REQUESTS: {
+        "log": (
+            "Show the latest requests: model, tokens, times, cost, and how they ended."
+        ),
+        "usage": (
+            "Add up requests to models, their tokens and their cost in US dollars."
+        ),
+    },
+    "Models and prompts": {
+        "models": (
+            "List the models of each upstream, what is known about them, and the "
+            "defaults."
+        ),
+        "probe": "Test what a model supports, with a few small requests.",
+        "prompts": "Show byok's prompts, and replace them with your own.",
+    },
+    "Code search": {
+        "index": (
+            "Manage the index of your code. `byok index --estimate DIR` estimates a "
+            "first build."
+        ),
+        "search": (
+            "Search code: print the text that an agent would get, or hits as JSON."
+        ),
+        "mcp": "Serve code search to an MCP client over standard input and output.",
+        "embed": "Manage the vectors (embeddings) of your code.",
+    },
+    "When something is wrong": {
+        "doctor": (
+            "Check the whole setup and say how to fix each problem; nothing is changed."
+        ),
+        "explain": (
+            "Explain the code of an error: what happened, likely causes, what to do."
+        ),
+        "capture": (
+            "Record what passes between client, byok and upstream, without secrets."
+        ),
+        "report": "Write an archive of a captured request, to attach to a bug report.",
+        "version": "Print the versions of byok and Python.",
+    },
 }
-
-
-ROWS |= {
+# Those that are not in a module of their own name.
+_MODULES = {
+    "disconnect": "connect",
+    "upgrade": "installation",
+    "uninstall": "installation",
+    "stop": "control",
+    "restart": "control",
+    "reload": "control",
+}
+ROWS = {
+    name: CommandRow(_MODULES.get(name, name), group, help)
+    for group, commands in _PAGE.items()
+    for name, help in commands.items()
+} | {
     row.name: CommandRow("feature", _REQUESTS, row.command)
     for row in FEATURES
     if row.command

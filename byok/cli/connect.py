@@ -171,10 +171,7 @@ def _find_model() -> str:
 
 
 def _write(
-    client: ClientKind,
-    address: DaemonAddress,
-    found: FileLocation,
-    answer: Answer,
+    client: ClientKind, address: DaemonAddress, found: FileLocation, answer: Answer
 ) -> bool:
     """Point a client at byok, or show how; return whether it points there now."""
     connector, redactor = open_connector(), Redactor()
@@ -324,10 +321,7 @@ def open_connector(paths: Paths | None = None) -> FileConnector:
 
 
 def make_change(
-    connector: FileConnector,
-    change: FileChange,
-    redactor: Redactor,
-    answer: Answer,
+    connector: FileConnector, change: FileChange, redactor: Redactor, answer: Answer
 ) -> bool:
     """Show a change, ask, make it; return whether it was made.
 

@@ -16,7 +16,7 @@ from byok.core.platform.paths import Paths, find_paths
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from byok.cli.checks.results import CheckRow, CheckState
+    from byok.cli.checks.base import CheckRow, CheckState
 
 EXIT_FAILURES = 1
 _WIDTH = 13  # of the states, with the space behind
@@ -49,7 +49,7 @@ def doctor(
     model lists); without settings, the model servers on this machine. The exit code is
     1 if a check fails, else 0.
     """
-    from byok.cli.checks.results import CheckState, worst_state, write_report
+    from byok.cli.checks.base import CheckState, worst_state, write_report
     from byok.core.errors import ConfigError
 
     if bundle is not None and os.path.lexists(bundle):
@@ -70,7 +70,7 @@ def _examine(
     config: Path | None, bundle: Path | None, *, ask_models: bool
 ) -> "Sequence[CheckRow]":
     """Run all checks; where byok would write nothing at all, that is the report."""
-    from byok.cli.checks.results import CheckRow, wrong
+    from byok.cli.checks.base import CheckRow, wrong
     from byok.core.errors import ConfigError
 
     try:
@@ -83,9 +83,9 @@ def _examine(
 async def _run_checks(
     paths: Paths, config: Path | None, bundle: Path | None, *, ask_models: bool
 ) -> "Sequence[CheckRow]":
+    from byok.cli.checks.base import Surroundings
     from byok.cli.checks.bundle import write_bundle
     from byok.cli.checks.examine import examine
-    from byok.cli.checks.surroundings import Surroundings
 
     around = Surroundings(paths, config=config, asks_models=ask_models)
     try:
@@ -108,7 +108,7 @@ def _tell_failure(bundle: Path) -> Iterator[None]:
 
 
 def _show(rows: "Sequence[CheckRow]") -> None:
-    from byok.cli.checks.results import CheckState, count_states
+    from byok.cli.checks.base import CheckState, count_states
 
     for row in rows:
         result = row.result

@@ -27,19 +27,13 @@ _STATES: Mapping[str, str] = {
 }
 
 
-commands = typer.Typer(
-    no_args_is_help=True,
-)
+commands = typer.Typer(no_args_is_help=True)
 
 
 @commands.command("status")
 def status(json: JsonOption = False, config: ConfigOption = None) -> None:
     """Show the embedding model and the number of vectors."""
-
-    async def work(client: LocalClient) -> Json:
-        return await client.ask(Service.EMBED_STATUS, {})
-
-    answer = with_client(work, config=config)
+    answer = _ask(Service.EMBED_STATUS, config)
     if json:
         say_json(answer)
     else:
@@ -87,11 +81,7 @@ def describe_team(team: Json) -> str:
 @commands.command("estimate")
 def estimate(json: JsonOption = False, config: ConfigOption = None) -> None:
     """Estimate what creating all vectors would send and cost; sends nothing."""
-
-    async def work(client: LocalClient) -> Json:
-        return await client.ask(Service.EMBED_ESTIMATE, {})
-
-    answer = with_client(work, config=config)
+    answer = _ask(Service.EMBED_ESTIMATE, config)
     if json:
         say_json(answer)
     else:

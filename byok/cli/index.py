@@ -23,8 +23,7 @@ from byok.core.routing import Service
 
 _SETTLE_SECONDS = 3.0
 NoWaitOption = Annotated[
-    bool,
-    typer.Option("--no-wait", help="Do not wait for the daemon to finish."),
+    bool, typer.Option("--no-wait", help="Do not wait for the daemon to finish.")
 ]
 FolderArgument = Annotated[Path, typer.Argument(help="A folder.", metavar="DIR")]
 
@@ -38,10 +37,7 @@ class _Group(CommandGroup):
         return super().parse_args(ctx, args)
 
 
-commands = typer.Typer(
-    cls=_Group,
-    no_args_is_help=True,
-)
+commands = typer.Typer(cls=_Group, no_args_is_help=True)
 
 
 @commands.command("status")

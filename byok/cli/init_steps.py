@@ -42,7 +42,7 @@ from byok.clients.editor import (
     find_value,
     preview_change,
 )
-from byok.clients.locations import EDITORS_LIKE_VSCODE, ClientKind, find_location
+from byok.clients.locations import EDITOR_FOLDERS, ClientKind, find_location
 from byok.core.daemon.instance import Instance
 from byok.core.daemon.token import read_token
 from byok.core.errors import (
@@ -426,7 +426,7 @@ def _find_editors(paths: Paths, url: str) -> Iterable[tuple[ClientKind, bool]]:
     """Give the editors that are there, and whether they have to be pointed at byok."""
     connector = open_connector(paths)
     address = DaemonAddress(url, read_token(paths.token), paths.token, "")
-    for client in sorted(EDITORS_LIKE_VSCODE):
+    for client in sorted(EDITOR_FOLDERS):
         path = find_location(client, find_machine()).path
         if not path.parent.is_dir():
             continue
@@ -484,10 +484,7 @@ def _model_of(entry: JournalEntry) -> str:
 
 
 def wait_for_clients(
-    journal: Path,
-    after: int,
-    *,
-    pause: Callable[[float], None] = time.sleep,
+    journal: Path, after: int, *, pause: Callable[[float], None] = time.sleep
 ) -> Iterator[JournalEntry]:
     """Give the requests of clients after a number, as they end; without an end.
 

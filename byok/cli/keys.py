@@ -121,16 +121,12 @@ StoreOption = Annotated[
 ]
 
 
-commands = typer.Typer(
-    no_args_is_help=True,
-)
+commands = typer.Typer(no_args_is_help=True)
 
 
 @commands.command("set")
 def set_key(
-    name: NameArgument,
-    store: StoreOption = None,
-    config: ConfigOption = None,
+    name: NameArgument, store: StoreOption = None, config: ConfigOption = None
 ) -> None:
     """Store a key; it is prompted for without echo, or read from standard input."""
     from byok.wiring.key_sources import key_named

@@ -42,8 +42,7 @@ def log(
         str, typer.Option(help="Only this conversation.", metavar="ID")
     ] = "",
     everything: Annotated[
-        bool,
-        typer.Option("--all", help="Also requests that need no model."),
+        bool, typer.Option("--all", help="Also requests that need no model.")
     ] = False,
     json: JsonOption = False,
 ) -> None:
@@ -79,11 +78,7 @@ def _show(
 
 
 def _follow(
-    journal: Path,
-    wanted: LogFilter,
-    entries: "list[StoredEntry]",
-    *,
-    json: bool,
+    journal: Path, wanted: LogFilter, entries: "list[StoredEntry]", *, json: bool
 ) -> None:
     """Print these requests, and new ones until Ctrl-C or until nobody reads."""
     seen, header = highest_number(journal), not json

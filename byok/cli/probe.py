@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import sys
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -58,8 +59,7 @@ def probe(
     ] = "",
     yes: YesOption = False,
     overflow: Annotated[
-        bool,
-        typer.Option("--overflow", help="Also exceed the context window."),
+        bool, typer.Option("--overflow", help="Also exceed the context window.")
     ] = False,
     show: Annotated[
         bool, typer.Option("--show", help="Show earlier results; send nothing.")
@@ -93,29 +93,21 @@ def probe(
     say_facts(facts)
 
 
+@dataclass
 class _Run:
     """One probe of one model."""
 
-    def __init__(
-        self,
-        target: ProbeTarget,
-        settings: Settings,
-        paths: Paths,
-        *,
-        yes: bool,
-        overflow: bool,
-    ) -> None:
-        self._target = target
-        self._settings = settings
-        self._paths = paths
-        self._yes = yes
-        self._overflow = overflow
-        self._dialect = ""
+    target: ProbeTarget
+    settings: Settings
+    paths: Paths
+    yes: bool
+    overflow: bool
+    dialect: str = ""
 
     def facts_of_report(self) -> dict[str, str]:
         """Return what a report says besides the results."""
         today = datetime.now(UTC).date().isoformat()
-        return {"dialect": self._dialect, "date": today, "version": __version__}
+        return {"dialect": self.dialect, "date": today, "version": __version__}
 
     async def probe(self) -> "tuple[list[ProbeResult], ModelFacts]":
         """Ask for permission, run the cases and write the profile."""
@@ -123,10 +115,10 @@ class _Run:
         from byok.wiring.upstreams import open_probed
 
         redactor = Redactor()
-        target, ladder = self._target, make_ladder(self._paths)
+        target, ladder = self.target, make_ladder(self.paths)
         try:
             async with open_probed(
-                target.name, target.section, self._settings, ladder, redactor
+                target.name, target.section, self.settings, ladder, redactor
             ) as upstream:
                 return await self._probe(upstream)
         except ByokError as error:
@@ -143,15 +135,15 @@ class _Run:
 
         with contextlib.suppress(UpstreamError):  # not all have a list
             await upstream.models()
-        model = self._target.model or await choose_model(upstream, self._target.section)
+        model = self.target.model or await choose_model(upstream, self.target.section)
         prober = Prober(upstream, model)
-        self._dialect = prober.dialect
+        self.dialect = prober.dialect
         cases = await self._cases(prober)
         self._ask_permission(prober, cases)
         results = await run_probe(prober, cases, _tell_result)
         facts = facts_of(model, results, prober.facts)
         report = write_report(results, **self.facts_of_report())
-        profiles = Profiles(self._paths.profiles)
+        profiles = Profiles(self.paths.profiles)
         tell_damage(profiles)
         profiles.write(upstream.spec.key, model, Profile(facts, report))
         return results, facts
@@ -159,7 +151,7 @@ class _Run:
     async def _cases(self, prober: "Prober") -> "tuple[ProbeCase, ...]":
         from byok.upstream.probe.cases import CASES, overflow_case
 
-        if not self._overflow:
+        if not self.overflow:
             return CASES
         await prober.window()
         window = prober.facts.facts.window
@@ -178,11 +170,11 @@ class _Run:
             source = prober.facts.sources["price"]
             price = f"${cost.dollars:.3f} by the prices of the {source}"
         tell(
-            f"{self._target.name}/{prober.model} in {prober.dialect}: at most "
+            f"{self.target.name}/{prober.model} in {prober.dialect}: at most "
             f"{count_noun(cost.requests, 'request')}, about {cost.input_tokens:,} "
             f"tokens in and {cost.output_tokens:,} out; {price}."
         )
-        if self._yes:
+        if self.yes:
             return
         if not sys.stdin.isatty():
             raise ConfigError(

@@ -148,8 +148,7 @@ ConditionOption = Annotated[
     typer.Option("--if", help="As if this condition held.", metavar="CONDITION"),
 ]
 ModelOption = Annotated[
-    str,
-    typer.Option("--model", help="As for this model.", metavar="MODEL"),
+    str, typer.Option("--model", help="As for this model.", metavar="MODEL")
 ]
 WindowOption = Annotated[
     int,
@@ -179,9 +178,7 @@ NameArgument = Annotated[
 ]
 
 
-commands = typer.Typer(
-    no_args_is_help=True,
-)
+commands = typer.Typer(no_args_is_help=True)
 
 
 @commands.command("list")
@@ -306,8 +303,7 @@ def show(
 def edit_prompt(
     name: NameArgument,
     whole: Annotated[
-        bool,
-        typer.Option("--whole", help="Start with a copy of the shipped text."),
+        bool, typer.Option("--whole", help="Start with a copy of the shipped text.")
     ] = False,
 ) -> None:
     """Open your own text of a prompt in the editor ($VISUAL, $EDITOR).

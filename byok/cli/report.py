@@ -54,9 +54,9 @@ async def _write(
     """Write the archive; return the names and sizes of what is in it."""
     from zipfile import ZipFile
 
+    from byok.cli.checks.base import Surroundings
     from byok.cli.checks.bundle import write_bundle, write_parts
     from byok.cli.checks.examine import examine
-    from byok.cli.checks.surroundings import Surroundings
 
     around = Surroundings(find_paths(), config=config)
     try:

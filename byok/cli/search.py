@@ -24,8 +24,7 @@ def search(
     question: Annotated[
         list[str],
         typer.Argument(
-            help='A question, such as "where are tokens checked".',
-            metavar="QUESTION",
+            help='A question, such as "where are tokens checked".', metavar="QUESTION"
         ),
     ],
     workspace: WorkspacesOption = None,

@@ -34,9 +34,7 @@ _LONGEST_LINE = 2**20
 _PAUSE = 0.3
 _SYSTEMD = Path("/run/systemd/system")
 
-commands = typer.Typer(
-    no_args_is_help=True,
-)
+commands = typer.Typer(no_args_is_help=True)
 
 
 @commands.command("install")

@@ -246,11 +246,7 @@ class FileConnector:
             return FileChange(client, file, None)
         after, changed = _undo(client, file, backup)
         return FileChange(
-            client,
-            file,
-            after,
-            changed=changed,
-            is_exact=after == backup.before,
+            client, file, after, changed=changed, is_exact=after == backup.before
         )
 
     def carry_out(self, change: FileChange) -> None:

@@ -36,17 +36,16 @@ class ClientKind(StrEnum):
     @property
     def is_editor(self) -> bool:
         """Whether it is VS Code, or an editor that is made from it."""
-        return self in EDITORS_LIKE_VSCODE
+        return self in EDITOR_FOLDERS
 
 
-EDITORS_LIKE_VSCODE = frozenset(
-    {
-        ClientKind.VSCODE,
-        ClientKind.VSCODE_INSIDERS,
-        ClientKind.VSCODIUM,
-        ClientKind.CURSOR,
-    }
-)
+# The folders of editors, and those of their servers for remote windows.
+EDITOR_FOLDERS = {
+    ClientKind.VSCODE: ("Code", ".vscode-server"),
+    ClientKind.VSCODE_INSIDERS: ("Code - Insiders", ".vscode-server-insiders"),
+    ClientKind.VSCODIUM: ("VSCodium", ".vscodium-server"),
+    ClientKind.CURSOR: ("Cursor", ".cursor-server"),
+}
 _NAMES = {
     ClientKind.VSCODE: "VS Code",
     ClientKind.VSCODE_INSIDERS: "VS Code Insiders",
@@ -176,14 +175,6 @@ _REACH = {
 }
 
 
-# The folders of editors, and those of their servers for remote windows.
-_EDITORS = {
-    ClientKind.VSCODE: ("Code", ".vscode-server"),
-    ClientKind.VSCODE_INSIDERS: ("Code - Insiders", ".vscode-server-insiders"),
-    ClientKind.VSCODIUM: ("VSCodium", ".vscodium-server"),
-    ClientKind.CURSOR: ("Cursor", ".cursor-server"),
-}
-
 _DRIVE = Path("/mnt/c")  # where WSL mounts the disk of Windows, unless told otherwise
 _MOST_FILES = 5
 
@@ -237,7 +228,7 @@ def find_location(
 
 def find_windows_files(client: ClientKind, drive: Path = _DRIVE) -> list[Path]:
     """Return an editor's settings files on the Windows that WSL runs in."""
-    name = _EDITORS[client][0]
+    name = EDITOR_FOLDERS[client][0]
     found = drive.glob(f"Users/*/AppData/Roaming/{name}/User/settings.json")
     return sorted(itertools.islice(found, _MOST_FILES))
 
@@ -250,7 +241,7 @@ def _find_editor(
     Where byok runs on a remote machine, it is that machine's file if the editor has
     made its folder ("SSH host-specific settings" of code.visualstudio.com/docs/remote).
     """
-    name, server = _EDITORS[client]
+    name, server = EDITOR_FOLDERS[client]
     remote = machine.home / server / "data" / "Machine"
     is_away = machine.place is not RunPlace.DESKTOP
     if is_away and not profile and remote.is_dir():

@@ -41,18 +41,14 @@ __all__ = [
     "upstream_names",
 ]
 _HOMES = {
-    "loading": (
-        *("check_files", "check_models", "check_settings", "chosen_models", "example"),
-        *("foreign_variables", "load_settings", "make_settings", "mask_settings"),
-        *("upstream_named", "upstream_names"),
-    ),
-    "sections": ("DEFAULT_PORT", "UpstreamSettings"),
-    "settings": ("Settings",),
-}
+    "DEFAULT_PORT": "sections",
+    "Settings": "settings",
+    "UpstreamSettings": "sections",
+}  # of all others, loading
 
 
 def __getattr__(name: str) -> Any:
-    for home, names in _HOMES.items():
-        if name in names:
-            return getattr(import_module(f"{__name__}.{home}"), name)
-    raise AttributeError(f"{__name__} has no {name}")
+    if name not in __all__:
+        raise AttributeError(f"{__name__} has no {name}")
+    home = _HOMES.get(name, "loading")
+    return getattr(import_module(f"{__name__}.{home}"), name)

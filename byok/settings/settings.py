@@ -53,8 +53,7 @@ class _OwnSections(BaseSettings):
     chat: ChatSettings = Field(default_factory=lambda: ChatSettings())
     completion: CompletionSettings = Field(default_factory=lambda: CompletionSettings())
     prompts: dict[str, str] = Field(
-        {},
-        description="Text added to the system message, by endpoint.",
+        {}, description="Text added to the system message, by endpoint."
     )
     tools: ToolSettings = Field(default_factory=lambda: ToolSettings())
     context: ContextSettings = Field(default_factory=lambda: ContextSettings())

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from byok.cli.asker import NobodyAsker, PersonAsker, YesAsker, confirm
+from byok.cli.asker import Asker, confirm
 from byok.core.errors import ConfigError
 
 
@@ -18,7 +18,7 @@ class Terminal(io.StringIO):
 
 def test_a_person_may_take_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal("\n\n no\n mine \n"))
-    asker = PersonAsker()
+    asker = Asker(is_person=True)
     assert asker.confirm("Yes?") is True
     assert asker.text("Which?", "1") == "1"
     assert asker.confirm("Yes?") is False
@@ -26,7 +26,7 @@ def test_a_person_may_take_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_yes_takes_what_is_proposed_and_nothing_else() -> None:
-    asker = YesAsker()
+    asker = Asker(takes_best=True)
     assert asker.confirm("Sure?") is True
     assert asker.confirm("Sure?", default=False) is False
     assert asker.text("Which?", "1") == "1"
@@ -38,7 +38,7 @@ def test_yes_takes_what_is_proposed_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("ask", ["confirm", "text", "secret"])
 def test_nobody_answers_nothing(ask: str) -> None:
-    asker = NobodyAsker("byok init --yes")
+    asker = Asker("byok init --yes")
     arguments = ("Which?", "1") if ask == "text" else ("Which?",)
     with pytest.raises(ConfigError, match="Which") as caught:
         getattr(asker, ask)(*arguments)

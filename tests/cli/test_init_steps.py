@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import click
 import pytest
@@ -16,7 +15,7 @@ import typer
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from byok.cli.asker import Asker, NobodyAsker, YesAsker
+from byok.cli.asker import Asker
 from byok.cli.connect import find_machine
 from byok.cli.init_steps import (
     can_install_service,
@@ -60,7 +59,7 @@ VENDOR = Candidate(
     key_source="OPENAI_API_KEY",
 )
 BROKEN = replace(SERVER, name="vllm", trouble="it wants a key")
-NOBODY = NobodyAsker("byok init --yes")
+NOBODY = Asker("byok init --yes")
 
 
 def choose(
@@ -125,7 +124,7 @@ def test_nobody_gets_the_only_one_and_nothing_unclear() -> None:
 
 def test_without_anything_usable_there_is_no_choice() -> None:
     with pytest.raises(ConfigError, match="no upstream that could be used"):
-        choose([BROKEN], cast("Asker", NOBODY))
+        choose([BROKEN], NOBODY)
 
 
 def test_another_custom_upstream_is_not_replaced() -> None:
@@ -333,7 +332,7 @@ def test_nobody_gets_a_new_file_and_no_change_of_an_old_one() -> None:
     assert write_settings(OLLAMA, CHOSEN, find_paths(), NOBODY)
 
 
-def run(asker: ScriptedPerson | YesAsker | NobodyAsker, port: int = 0) -> object:
+def run(asker: Asker, port: int = 0) -> object:
     return run_daemon(
         find_paths(), port, "demo", asker, can_install=lambda paths: False
     )
@@ -351,7 +350,7 @@ def test_a_daemon_that_uses_another_upstream_is_told(
 
 @pytest.mark.parametrize("asker", [ScriptedPerson(False), NOBODY])
 def test_no_daemon_is_started_unasked(
-    asker: ScriptedPerson | NobodyAsker, capsys: pytest.CaptureFixture[str]
+    asker: Asker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(asker) is None
     assert "byok serve" in capsys.readouterr().out

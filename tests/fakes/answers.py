@@ -2,13 +2,14 @@
 
 import click
 
+from byok.cli.asker import Asker
 
-class ScriptedPerson:
+
+class ScriptedPerson(Asker):
     """Answers in order; None stands for Ctrl-C. `asked` are the questions."""
 
-    is_person, takes_best = True, False
-
     def __init__(self, *answers: str | bool | None) -> None:
+        super().__init__(is_person=True)
         self.asked: list[str] = []
         self._answers = [*answers]
 

@@ -6,8 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from byok.cli.checks.results import CheckResult, CheckRow
-from byok.cli.checks.surroundings import Machine, Surroundings
+from byok.cli.checks.base import CheckResult, CheckRow, Machine, Surroundings
 from byok.core.platform.paths import find_paths, make_private
 from tests.fakes.commands import Done
 

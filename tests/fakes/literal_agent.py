@@ -17,7 +17,6 @@ from tests.fakes.upstream import (
     FakeUpstream,
     Script,
     answer,
-    delta,
     event,
     refusal,
     tool_answer,
@@ -35,13 +34,9 @@ class Habit(StrEnum):
 
     NONE = "none"
     PRINTS_FILES = "prints files"
-    UNKNOWN_TOOL = "calls a tool that is not there"
     LEAVES_OUT = "leaves out arguments"
     REPEATS = "makes each call twice"
-    BROKEN_JSON = "breaks the JSON of its calls"
     NEVER_STOPS = "never stops"
-    HUGE = "answers 1 MB"
-    HANGS = "hangs"
     REFUSES = "answers with an HTTP error"
     ESCAPES = "answers with terminal escapes"
 
@@ -68,16 +63,10 @@ class LiteralAgent:
     def _misbehave(self, body: dict[str, Any]) -> Script | None:
         """Return what it answers to everything, if its habit is so bad."""
         match self._habit:
-            case Habit.HUGE:
-                return Script(answer("word " * 200_000))
-            case Habit.HANGS:
-                return Script([delta(content="Well")], end="hang")
             case Habit.REFUSES:
                 return refusal(401, "This key is not valid.")
             case Habit.NEVER_STOPS:
                 return _call(VIEW, {"path": ".", "type": "directory"}, body)
-            case Habit.BROKEN_JSON:
-                return Script(tool_answer(VIEW, r'{"path": "a\d", "type": "file"}'))
             case Habit.ESCAPES:
                 return Script(answer("\x1b[2J\x1b]0;owned\x07 \u202e invoice.py"))
             case _:
@@ -85,8 +74,6 @@ class LiteralAgent:
 
     def _stray(self, talk: "_Talk", body: dict[str, Any]) -> Script | None:
         """Return a call that it makes besides, if it is time for that."""
-        if self._habit is Habit.UNKNOWN_TOOL and not talk.calls:
-            return _call("run_shell", {"command": "ls"}, body)
         if self._habit is Habit.LEAVES_OUT and not talk.calls:
             return _call(VIEW, {"type": "file"}, body)
         if self._habit is Habit.REPEATS and talk.calls and talk.is_new(talk.calls[-1]):

@@ -404,10 +404,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         {**HOSTED, "routing": {"models": {"title": "byok:a:b"}}},
         "title model 'byok:a:b'",
     ),
-    (
-        {**HOSTED, "routing": {"aliases": {"f": "byok:a:b"}}},
-        "f model 'byok:a:b'",
-    ),
+    ({**HOSTED, "routing": {"aliases": {"f": "byok:a:b"}}}, "f model 'byok:a:b'"),
     (
         {**HOSTED, "routing": {"fallback": {"chat": ["byok:a:b"]}}},
         "chat fallback model 'byok:a:b' names",

@@ -129,10 +129,7 @@ def test_no_upstream_has_the_key_of_the_team(name: str) -> None:
 
 
 def test_config_default_is_local_and_telemetry_is_off() -> None:
-    for official in (
-        OfficialSettings(),
-        OfficialSettings(base_url=URL),
-    ):
+    for official in (OfficialSettings(), OfficialSettings(base_url=URL)):
         places = {group: official.where(group) for group in EndpointGroup}
         assert places.pop(EndpointGroup.TELEMETRY) is ServedBy.OFF
         assert set(places.values()) == {ServedBy.LOCAL}

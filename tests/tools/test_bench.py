@@ -8,8 +8,7 @@ import pytest
 from tools.bench.__main__ import peer
 from tools.bench.answers import AUGMENT, OPENAI, Reading, understood
 from tools.bench.mock import Writes
-from tools.bench.records import PADDING, Damaged, check, record
-from tools.bench.spec import Spec
+from tools.bench.spec import PADDING, Damaged, Spec, check, record
 
 SPEC = Spec("000000aa", chunks=5, calls=2, fragments=10)
 OTHER = Spec("000000bb", chunks=5)

@@ -3,8 +3,7 @@
 import json
 
 from tools.bench.answers import Reading
-from tools.bench.records import record
-from tools.bench.spec import Spec
+from tools.bench.spec import Spec, record
 from tools.load.faults import BROKEN, WHOLE, Draw, verdict
 
 

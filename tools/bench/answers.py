@@ -4,8 +4,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from tools.bench.records import Damaged, check, check_calls, finished
-from tools.bench.spec import Spec
+from tools.bench.spec import Damaged, Spec, check, check_calls, finished
 
 AUGMENT, OPENAI = "augment", "openai"
 _NOTICE = "\n[byok] "

@@ -17,8 +17,7 @@ import aiohttp
 
 from tools.bench.answers import Reading, understood
 from tools.bench.client import Target, ask, session
-from tools.bench.records import Damaged
-from tools.bench.spec import Spec
+from tools.bench.spec import Damaged, Spec
 
 _numbers = count(1)
 
@@ -72,10 +71,7 @@ async def run_job(job: Job) -> Result:
 
 
 async def _client(
-    http: aiohttp.ClientSession,
-    job: Job,
-    number: int,
-    kept: list[tuple[Spec, Reading]],
+    http: aiohttp.ClientSession, job: Job, number: int, kept: list[tuple[Spec, Reading]]
 ) -> None:
     end = time.monotonic() + job.seconds
     if job.spec.pause:  # neither all at once, nor all in step

@@ -15,8 +15,7 @@ from collections.abc import Iterator
 import orjson
 from aiohttp import web
 
-from tools.bench.records import arguments, record
-from tools.bench.spec import Spec
+from tools.bench.spec import Spec, arguments, record
 
 _HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
 _FACTS = b'"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m"'

@@ -1,6 +1,14 @@
-"""What a stream of the mock upstream looks like, as words in the user's message."""
+"""What a stream of the mock upstream looks like.
 
+Words in the user's message ask for it. Its text proves its own order and wholeness, and
+says when it was sent. A record is as long as any other: stream, number, time of
+sending, padding. The padding has what careless code damages: quotes, line ends, wide
+characters, raw U+0085, U+2028.
+"""
+
+import json
 import re
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Self
 
@@ -41,3 +49,73 @@ class Spec:
         given = dict(word.split("=") for word in found[-1].decode().split())
         usual = asdict(cls())
         return cls(**{name: type(usual[name])(given[name]) for name in given})
+
+
+PADDING = ' "a\\b"\r\n\té€😀\x85\u2028\u2029<|'
+_STREAM, _NUMBER, _TIME = 8, 6, 16
+SIZE = _STREAM + _NUMBER + _TIME + len(PADDING)
+
+
+class Damaged(Exception):
+    """What arrived is not what was sent."""
+
+
+def record(stream: str, number: int, sent: int) -> str:
+    """Write one record; `sent` is the monotonic clock in nanoseconds."""
+    return f"{stream:0>{_STREAM}}{number:0{_NUMBER}}{sent:0{_TIME}}{PADDING}"
+
+
+def check(text: str, stream: str, count: int) -> list[int]:
+    """Return when each record was sent.
+
+    Raises:
+        Damaged: one is lost, foreign, twice there, out of order or changed.
+    """
+    if len(text) != count * SIZE:
+        raise Damaged(f"{len(text)} characters arrived of {count * SIZE}")
+    sent = []
+    for number in range(count):
+        part = text[number * SIZE : (number + 1) * SIZE]
+        time = part[_STREAM + _NUMBER : -len(PADDING)]
+        if not time.isdecimal() or part != record(stream, number, int(time)):
+            raise Damaged(f"record {number} of {stream} arrived as {part!r}")
+        sent.append(int(time))
+    return sent
+
+
+def arguments(stream: str, call: int, fragments: int) -> list[str]:
+    """Write the arguments of a tool call, cut into fragments."""
+    words = "".join(f"{stream}-{call}-{number}{PADDING[:9]}" for number in range(60))
+    whole = json.dumps({"text": words}, ensure_ascii=False)
+    step = -(-len(whole) // fragments)
+    return [whole[at : at + step] for at in range(0, len(whole), step)]
+
+
+def check_calls(found: list[tuple[str, str]], stream: str, calls: int) -> None:
+    """Compare tool calls, as pairs of id and arguments, with what was sent.
+
+    Raises:
+        Damaged: a call is lost, doubled or changed.
+    """
+    if len({call_id for call_id, _ in found}) != len(found) or len(found) != calls:
+        raise Damaged(f"{len(found)} tool calls arrived of {calls}")
+    for number, (_, arrived) in enumerate(found):
+        if _object(arrived) != _object("".join(arguments(stream, number, 1))):
+            raise Damaged(f"the arguments of call {number} arrived as {arrived!r}")
+
+
+def finished(pieces: Iterator[tuple[float, str]], count: int) -> list[float]:
+    """Return when each record was whole at the client; pieces are (time, text)."""
+    times: list[float] = []
+    length = 0
+    for time, text in pieces:
+        length += len(text)
+        times += [time] * (min(count, length // SIZE) - len(times))
+    return times
+
+
+def _object(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tools.bench import completions
 from tools.bench.__main__ import main
 from tools.bench.scenarios import scenarios
 
@@ -17,3 +18,13 @@ def test_every_scenario_is_measured_and_no_stream_is_damaged(
         ]
         wanted = ["direct"] * scenario.direct + ["pass-through", "byok"]
         assert names == wanted
+
+
+def test_all_three_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    completions.main(5)
+    rows = capsys.readouterr().out.splitlines()
+    assert [row.split(" p50 ")[0].strip() for row in rows] == [
+        "the upstream alone",
+        "through byok",
+        "typed along",
+    ]

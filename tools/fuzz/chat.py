@@ -22,10 +22,7 @@ from tests.fakes.strict import broken_rules
 from tools.fuzz.target import Draw, Target
 
 _OTHERS = ("mistral", "deepseek", "anthropic", "gemini", "zai")
-_DEFAULTS = (
-    Defaults(),
-    Defaults("Be brief.", "Always.", Sampling(0.5, 0.9, 100)),
-)
+_DEFAULTS = (Defaults(), Defaults("Be brief.", "Always.", Sampling(0.5, 0.9, 100)))
 # What stands at a node's type, and the field that then holds its payload.
 _NODES = (
     (0, "text_node", ("content", "")),

@@ -26,10 +26,7 @@ _PATIENCE = 5.0
 _SILENCE = 0.05
 _HEALTH_EVERY = 50
 _TRIES = 25
-_END = (
-    b"GET /health HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n",
-    b"",
-)
+_END = (b"GET /health HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n", b"")
 _MOST_DIFFERENCES = 40
 
 

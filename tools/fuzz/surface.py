@@ -276,10 +276,7 @@ class _Survey:
         self._count(response.status_code)
         case.validate_response(
             response,
-            checks=[
-                schemathesis.checks.not_a_server_error,
-                *_conformance(),
-            ]
+            checks=[schemathesis.checks.not_a_server_error, *_conformance()]
             if response.status_code != 503
             else _conformance(),
         )

@@ -12,10 +12,8 @@ import aiohttp
 from tools.bench.answers import AUGMENT, Reading, understood
 from tools.bench.client import Target, session
 from tools.bench.processes import byok, memory_mib, mock
-from tools.bench.records import Damaged
-from tools.bench.spec import Spec
-from tools.load.control import Control
-from tools.load.outcome import Outcome
+from tools.bench.spec import Damaged, Spec
+from tools.load.outcome import Control, Outcome
 
 _SPEC = Spec(chunks=2)
 _WORDS = 'def f(x):\n    return "x"  # € and so on\n'

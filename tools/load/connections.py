@@ -15,9 +15,8 @@ from urllib.parse import urlsplit
 from tools.bench.client import Target, ask, session
 from tools.bench.processes import Daemon, byok, memory_mib, mock, open_files
 from tools.bench.spec import Spec
-from tools.load.control import Control
 from tools.load.faults import WHOLE, Draw, verdict
-from tools.load.outcome import Outcome, percentile
+from tools.load.outcome import Control, Outcome, percentile
 
 _AT_ONCE = struct.pack("ii", 1, 0)  # SO_LINGER: close with a reset, leave no trace
 _TICK = 0.01

@@ -6,8 +6,7 @@ import random
 from dataclasses import dataclass
 
 from tools.bench.answers import AUGMENT, Reading, understood
-from tools.bench.records import SIZE, Damaged, check
-from tools.bench.spec import Spec
+from tools.bench.spec import SIZE, Damaged, Spec, check
 
 SILENCE = 4.0  # seconds after which byok gives an upstream up in these runs
 WHOLE, BROKEN, REFUSED, LEFT = "whole", "broken", "refused", "left"

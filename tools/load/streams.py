@@ -14,8 +14,7 @@ from tools.bench.answers import AUGMENT, OPENAI, Reading, understood
 from tools.bench.client import Target, ask, session
 from tools.bench.generator import Job, Result, run_job
 from tools.bench.processes import byok, mock
-from tools.bench.records import Damaged
-from tools.bench.spec import Spec
+from tools.bench.spec import Damaged, Spec
 from tools.load.outcome import Outcome
 
 _SLICE, _RATE = 5.0, 50

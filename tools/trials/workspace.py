@@ -26,7 +26,7 @@ _AROUND = 3  # lines that are shown before and behind an edit
 _MOST_PLACES = 100
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_a-zA-Z]+")
 _STEM = 5  # letters of a word that count
-_MOST_FILES, _MOST_CHARS = 4, 8000
+_MOST_SHOWN, _MOST_CHARS = 4, 8000
 _MOST_EDITS = 10
 _LONGEST_RESULT = 20_000  # characters
 _TYPES: Mapping[str, type | tuple[type, ...]] = {
@@ -236,7 +236,7 @@ def find_code(files: Mapping[str, str], question: str) -> str:
     ranked = sorted(files, key=lambda p: (-_score(p, files[p], asked), p))
     blocks: list[str] = []
     room = _MOST_CHARS
-    for path in ranked[:_MOST_FILES]:
+    for path in ranked[:_MOST_SHOWN]:
         lines = files[path].splitlines()
         if lines and room > 0:
             whole = PackedFile(0, path, (Section(0, len(lines) - 1),))

@@ -18,8 +18,7 @@ from typing import Any
 import orjson
 
 from byok import __version__
-from byok.cli.checks.results import CheckRow, write_report
-from byok.cli.checks.surroundings import Surroundings
+from byok.cli.checks.base import CheckRow, Surroundings, write_report
 from byok.core.chat import Json
 from byok.core.errors import ConfigError
 from byok.core.escapes import escape

@@ -7,21 +7,22 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from byok.cli.checks.results import (
+from byok.cli.checks.base import (
     CannotCheck,
     CheckResult,
+    Surroundings,
     doubtful,
     good,
+    in_background,
     skip,
     wrong,
 )
-from byok.cli.checks.surroundings import Surroundings, in_background
 from byok.clients import jsonc
 from byok.clients.connection import FORMATS
 from byok.clients.document import EDITORS, TextFormat
 from byok.clients.editor import SettingPath, decode_text
 from byok.clients.locations import (
-    EDITORS_LIKE_VSCODE,
+    EDITOR_FOLDERS,
     ClientKind,
     ClientMachine,
     RunPlace,
@@ -76,7 +77,7 @@ def _editor_files(home: Path, environ: Mapping[str, str]) -> Iterator[ClientFile
     """Give the files of the user, of profiles, and for windows from other machines."""
     here = ClientMachine(sys.platform, environ, home)
     away = ClientMachine(sys.platform, environ, home, RunPlace.SSH)
-    for client in sorted(EDITORS_LIKE_VSCODE):
+    for client in sorted(EDITOR_FOLDERS):
         user = find_location(client, here).path
         yield ClientFile(client, user)
         profiles = sorted((user.parent / "profiles").glob("*/settings.json"))

@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from byok import __version__
-from byok.cli.checks.results import (
+from byok.cli.checks.base import (
     CannotCheck,
     CheckResult,
+    NoProof,
+    Surroundings,
     doubtful,
     good,
+    in_background,
     skip,
     wrong,
 )
-from byok.cli.checks.surroundings import NoProof, Surroundings, in_background
 from byok.clients.service.base import ServiceState
 from byok.clients.service.control import UserService, make_launch, read_file
 from byok.core.daemon.challenge import verify_daemon
@@ -25,10 +27,7 @@ from byok.core.errors import ByokError, CannotStart, NotReady
 from byok.core.routing import Service
 
 _MINUTE = 60
-_FINDERS = {
-    "linux": "ss -ltnp 'sport = :{port}'",
-    "win32": "netstat -ano -p tcp",
-}
+_FINDERS = {"linux": "ss -ltnp 'sport = :{port}'", "win32": "netstat -ano -p tcp"}
 _FINDER = "lsof -nP -iTCP:{port} -sTCP:LISTEN"  # of the others
 _NO_CONSENT, _FAILED = "no_consent", "failed"
 

@@ -12,8 +12,15 @@ from byok.cli.checks import daemon_checks as daemon
 from byok.cli.checks import index_checks as index
 from byok.cli.checks import setup_checks as setup
 from byok.cli.checks import upstream_checks as upstreams
-from byok.cli.checks.results import CannotCheck, CheckResult, CheckRow, skip, wrong
-from byok.cli.checks.surroundings import Surroundings, in_background
+from byok.cli.checks.base import (
+    CannotCheck,
+    CheckResult,
+    CheckRow,
+    Surroundings,
+    in_background,
+    skip,
+    wrong,
+)
 from byok.core.errors import ByokError
 
 T = TypeVar("T")

@@ -8,8 +8,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from byok.cli.checks.results import CheckResult, doubtful, good, wrong
-from byok.cli.checks.surroundings import Surroundings, in_background
+from byok.cli.checks.base import (
+    CheckResult,
+    Surroundings,
+    doubtful,
+    good,
+    in_background,
+    wrong,
+)
 from byok.core.chat import Json
 from byok.core.errors import ConfigError
 from byok.core.platform.paths import Paths

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib import request
 
-from byok.cli.checks.results import CheckResult, doubtful, good, skip, wrong
-from byok.cli.checks.surroundings import Surroundings
+from byok.cli.checks.base import CheckResult, Surroundings, doubtful, good, skip, wrong
 from byok.core.daemon.token import read_token
 from byok.core.errors import ConfigError
 from byok.core.escapes import escape, shell_word

@@ -3,15 +3,15 @@
 import difflib
 from collections.abc import Mapping, Sequence
 
-from byok.cli.checks.results import (
+from byok.cli.checks.base import (
     CannotCheck,
     CheckResult,
+    Surroundings,
     doubtful,
     good,
     skip,
     wrong,
 )
-from byok.cli.checks.surroundings import Surroundings
 from byok.core.chat import Json
 from byok.core.errors import (
     ByokError,

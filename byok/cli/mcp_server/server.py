@@ -114,9 +114,7 @@ class AskingClient(Asks, Protocol):
 
 
 async def serve(
-    client: AskingClient,
-    own: Descriptors,
-    on_end: Callable[[], None] = lambda: None,
+    client: AskingClient, own: Descriptors, on_end: Callable[[], None] = lambda: None
 ) -> None:
     """Answer until the client closes the connection or a signal arrives.
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from byok.core.errors import CannotStart, ConfigError
 from byok.core.platform.programs import clean_environment, find_program, run_program
@@ -105,62 +105,34 @@ class ServiceState(NamedTuple):
     waits: bool = False
 
 
-class ServiceSystem(Protocol):
-    """A system's way to keep programs running.
+class ServiceSystem:
+    """A system's way to keep programs running."""
 
-    Attributes:
-        title: its name for people.
-        paths: the files of the service, whether they exist or not.
-        check: shows whether it runs at all; None if it always does.
-        cure: what to do if it does not.
-        starts_on_request: a request starts the service, also after its end.
-        kills: ends the daemon without a word, so that it has to be asked before.
-        taken: succeeds if somebody else's service may have the name; None where that
-            would be a file of `paths`.
-        probe: shows whether it can give a service a file system of its own.
-        install: what makes it take the written files, and start at login.
-        start, stop, restart: of an installed service.
-        remove: stops it for good; the files are removed after it.
-        forget: what comes after that.
-        query: asks for the state, which `read_state` reads.
-    """
-
-    @property
-    def title(self) -> str: ...  # noqa: D102 - see above
-    @property
-    def paths(self) -> tuple[Path, ...]: ...  # noqa: D102 - see above
-    @property
-    def check(self) -> Command | None: ...  # noqa: D102 - see above
-    @property
-    def cure(self) -> str: ...  # noqa: D102 - see above
-    @property
-    def starts_on_request(self) -> bool: ...  # noqa: D102 - see above
-    @property
-    def kills(self) -> bool: ...  # noqa: D102 - see above
-    @property
-    def taken(self) -> Command | None: ...  # noqa: D102 - see above
-    @property
-    def probe(self) -> Command | None: ...  # noqa: D102 - see above
-    @property
-    def install(self) -> tuple[Command, ...]: ...  # noqa: D102 - see above
-    @property
-    def start(self) -> tuple[Command, ...]: ...  # noqa: D102 - see above
-    @property
-    def stop(self) -> tuple[Command, ...]: ...  # noqa: D102 - see above
-    @property
-    def restart(self) -> tuple[Command, ...]: ...  # noqa: D102 - see above
-    @property
-    def remove(self) -> tuple[Command, ...]: ...  # noqa: D102 - see above
-    @property
-    def forget(self) -> tuple[Command, ...]: ...  # noqa: D102 - see above
-    @property
-    def query(self) -> tuple[Command, ...]: ...  # noqa: D102 - see above
+    title: str  # its name for people
+    cure: str  # what to do if it does not run
+    paths: tuple[Path, ...]  # the files of the service, whether they exist or not
+    starts_on_request = False  # a request starts the service, also after its end
+    kills = False  # it ends the daemon without a word: that has to be asked before
+    # Each shows something by its success; None where there is nothing to ask.
+    check: Command | None = None  # it runs at all
+    taken: Command | None = None  # somebody else's service may have the name
+    probe: Command | None = None  # it can give a service a file system of its own
+    # The first takes the written files, too, and starts the service at login.
+    install: tuple[Command, ...]
+    start: tuple[Command, ...]
+    stop: tuple[Command, ...]
+    restart: tuple[Command, ...]
+    remove: tuple[Command, ...]  # stops it for good; then the files are removed
+    forget: tuple[Command, ...] = ()  # what comes after that
+    query: tuple[Command, ...]  # asks for the state, which `read_state` reads
 
     def render(self, launch: Launch) -> Sequence[ServiceFile]:
         """Return the files, one for each of `paths`."""
+        raise NotImplementedError
 
     def read_state(self, results: Sequence[CommandResult]) -> ServiceState:
         """Read what the commands of `query` printed."""
+        raise NotImplementedError
 
 
 def mark_of(state_dir: Path) -> str:

@@ -107,9 +107,7 @@ _PLACES = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME")
 
 
 def choose_system(
-    paths: Paths,
-    platform: str = sys.platform,
-    environ: Mapping[str, str] = os.environ,
+    paths: Paths, platform: str = sys.platform, environ: Mapping[str, str] = os.environ
 ) -> ServiceSystem:
     """Return the service manager of this operating system, whether it runs or not.
 

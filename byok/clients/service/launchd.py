@@ -5,7 +5,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from byok.clients.service.base import (
     Command,
@@ -13,6 +12,7 @@ from byok.clients.service.base import (
     Launch,
     ServiceFile,
     ServiceState,
+    ServiceSystem,
 )
 
 LABEL = "byok.daemon"
@@ -20,85 +20,40 @@ _PID = re.compile(r"^\s*pid = (\d{1,9})$", re.MULTILINE)
 _STATE = re.compile(r"^\s*state = ([\w ]{1,40})$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Launchd:
+@dataclass
+class Launchd(ServiceSystem):
     """The agents of one user; `folder` is their LaunchAgents, `uid` who they are."""
 
     folder: Path
     uid: int
-    title: ClassVar[str] = "launchd"
-    kills: ClassVar[bool] = False
-    starts_on_request: ClassVar[bool] = False
-    probe: ClassVar[Command | None] = None
-    taken: ClassVar[Command | None] = None
-    forget: ClassVar[tuple[Command, ...]] = ()
-    cure: ClassVar[str] = (
+    title = "launchd"
+    cure = (
         "launchd keeps programs of users who are logged in at the screen. Log in, "
         "or run `byok serve`."
     )
 
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """The agent's property list."""
-        return (self.folder / f"{LABEL}.plist",)
+    def __post_init__(self) -> None:
+        """Name the agent in all commands.
 
-    @property
-    def check(self) -> Command | None:
-        """Ask for the user's session."""
-        return Command(("launchctl", "print", self._domain), seconds=15)
-
-    @property
-    def install(self) -> tuple[Command, ...]:
-        """Load the agent anew, which starts it."""
-        return self.restart
-
-    @property
-    def start(self) -> tuple[Command, ...]:
-        """Load the agent if it is not, and start it if it does not run."""
-        return (
-            Command(("launchctl", "enable", self._target)),
-            self._bootstrap(may_fail=True),
-            Command(("launchctl", "kickstart", self._target)),
-        )
-
-    @property
-    def stop(self) -> tuple[Command, ...]:
-        """Unload the agent: it would be started again if it were only ended."""
-        return (Command(("launchctl", "bootout", self._target), may_fail=True),)
-
-    @property
-    def restart(self) -> tuple[Command, ...]:
-        """Unload the agent and load it again, because its file may have changed.
-
+        It is unloaded to stop it: it would be started again if it were only ended.
         launchd refuses to load what it has not quite unloaded, so that is tried again.
         """
-        enable = Command(("launchctl", "enable", self._target))
-        return (*self.stop, enable, self._bootstrap(tries=10))
-
-    @property
-    def remove(self) -> tuple[Command, ...]:
-        """Unload the agent."""
-        return self.stop
-
-    @property
-    def query(self) -> tuple[Command, ...]:
-        """Ask for the agent, and for the list of those that are disabled."""
-        return (
-            Command(("launchctl", "print", self._target), may_fail=True),
-            Command(("launchctl", "print-disabled", self._domain), may_fail=True),
+        domain = f"gui/{self.uid}"
+        target = f"{domain}/{LABEL}"
+        self.paths = (self.folder / f"{LABEL}.plist",)
+        load = ("launchctl", "bootstrap", domain, str(self.paths[0]))
+        enable = Command(("launchctl", "enable", target))
+        kick = Command(("launchctl", "kickstart", target))
+        self.check = Command(("launchctl", "print", domain), seconds=15)
+        self.start = (enable, Command(load, may_fail=True), kick)
+        self.stop = (Command(("launchctl", "bootout", target), may_fail=True),)
+        self.remove = self.stop
+        self.restart = (*self.stop, enable, Command(load, tries=10))
+        self.install = self.restart
+        self.query = (
+            Command(("launchctl", "print", target), may_fail=True),
+            Command(("launchctl", "print-disabled", domain), may_fail=True),
         )
-
-    @property
-    def _domain(self) -> str:
-        return f"gui/{self.uid}"
-
-    @property
-    def _target(self) -> str:
-        return f"{self._domain}/{LABEL}"
-
-    def _bootstrap(self, *, may_fail: bool = False, tries: int = 1) -> Command:
-        arguments = ("launchctl", "bootstrap", self._domain, str(self.paths[0]))
-        return Command(arguments, may_fail, tries=tries)
 
     def render(self, launch: Launch) -> Sequence[ServiceFile]:
         """Return the property list; what the daemon prints is in its log anyway."""

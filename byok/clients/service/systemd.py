@@ -6,9 +6,8 @@ such options would not start there.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from byok.clients.service.base import (
     Command,
@@ -16,6 +15,7 @@ from byok.clients.service.base import (
     Launch,
     ServiceFile,
     ServiceState,
+    ServiceSystem,
     fill,
 )
 
@@ -48,66 +48,54 @@ def _systemctl(*arguments: str, may_fail: bool = False) -> Command:
     return Command(("systemctl", "--user", *arguments), may_fail)
 
 
-@dataclass(frozen=True, slots=True)
-class Systemd:
+@dataclass
+class Systemd(ServiceSystem):
     """The user's systemd; `folder` is where it looks for units."""
 
     folder: Path
-    title: ClassVar[str] = "systemd"
-    cure: ClassVar[str] = (
+    title = "systemd"
+    cure = (
         "byok service needs a systemd that runs for your user. In WSL: put "
         "`systemd=true` below `[boot]` into /etc/wsl.conf, then run `wsl --shutdown`. "
         "After su or sudo: log in as this user instead. In a container, let "
         "`byok serve` be its command."
     )
-    kills: ClassVar[bool] = False
-    starts_on_request: ClassVar[bool] = True
-    taken: ClassVar[Command | None] = None
-    check: ClassVar[Command | None] = Command(
-        ("systemctl", "--user", "show-environment"), seconds=15
-    )
-    start: ClassVar[tuple[Command, ...]] = (
+    starts_on_request = True
+    check = Command(("systemctl", "--user", "show-environment"), seconds=15)
+    start = (
         _systemctl("reset-failed", *UNITS, may_fail=True),
         _systemctl("start", *UNITS),
     )
-    stop: ClassVar[tuple[Command, ...]] = (_systemctl("stop", *UNITS),)
-    restart: ClassVar[tuple[Command, ...]] = (
+    stop = (_systemctl("stop", *UNITS),)
+    restart = (
         _systemctl("daemon-reload"),  # the user's own lines may have changed
         _systemctl("reset-failed", *UNITS, may_fail=True),
         _systemctl("stop", *UNITS),  # the port may be another one
         _systemctl("start", *UNITS),
     )
-    install: ClassVar[tuple[Command, ...]] = (
+    install = (
         _systemctl("daemon-reload"),  # so that it knows what to enable
         _systemctl("enable", *UNITS),
         *restart,
     )
-    remove: ClassVar[tuple[Command, ...]] = (
-        _systemctl("disable", "--now", *UNITS, may_fail=True),
-    )
-    forget: ClassVar[tuple[Command, ...]] = (
+    remove = (_systemctl("disable", "--now", *UNITS, may_fail=True),)
+    forget = (
         _systemctl("daemon-reload"),
         _systemctl("reset-failed", *UNITS, may_fail=True),
     )
-    query: ClassVar[tuple[Command, ...]] = (
+    query = (
         _systemctl("show", f"--property={','.join(_FACTS)}", _SERVICE),
         _systemctl("show", "--property=ActiveState", _SOCKET),
     )
-    probe: Command | None = field(init=False)
 
     def __post_init__(self) -> None:
         """Make the probe from the very options that the unit has."""
+        self.paths = tuple(self.folder / unit for unit in UNITS)
         values = {"writable": "", "tmp": _OWN_TMP}
         lines = fill("sandbox.conf", values).splitlines()
         options = [f"--property={line}" for line in lines if "=" in line]
         ways = ("--user", "--quiet", "--wait", "--collect", "--service-type=exec")
-        probe = Command(("systemd-run", *ways, *options, "true"), seconds=20)
-        object.__setattr__(self, "probe", probe)
-
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """The two units."""
-        return tuple(self.folder / unit for unit in UNITS)
+        self.probe = Command(("systemd-run", *ways, *options, "true"), seconds=20)
 
     def render(self, launch: Launch) -> Sequence[ServiceFile]:
         """Return both units."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import list2cmdline  # it quotes for Windows on every system
-from typing import ClassVar
 from xml.sax.saxutils import escape
 
 from byok.clients.service.base import (
@@ -15,6 +14,7 @@ from byok.clients.service.base import (
     Launch,
     ServiceFile,
     ServiceState,
+    ServiceSystem,
     fill,
 )
 
@@ -31,44 +31,31 @@ def _schtasks(*arguments: str, may_fail: bool = False) -> Command:
     return Command(("schtasks", *arguments), may_fail)
 
 
-@dataclass(frozen=True, slots=True)
-class WindowsTasks:
+@dataclass
+class WindowsTasks(ServiceSystem):
     """The tasks of one user; `folder` is where byok keeps what it registered."""
 
     folder: Path
     user: str
-    title: ClassVar[str] = "the Task Scheduler"
-    cure: ClassVar[str] = "Start the service `Schedule` of Windows, then try again."
-    kills: ClassVar[bool] = True
-    starts_on_request: ClassVar[bool] = False
-    probe: ClassVar[Command | None] = None
-    taken: ClassVar[Command | None] = _schtasks("/query", "/tn", TASK)
-    check: ClassVar[Command | None] = None
-    start: ClassVar[tuple[Command, ...]] = (_schtasks("/run", "/tn", TASK),)
-    stop: ClassVar[tuple[Command, ...]] = (
-        _schtasks("/end", "/tn", TASK, may_fail=True),
-    )
-    restart: ClassVar[tuple[Command, ...]] = (*stop, *start)
-    remove: ClassVar[tuple[Command, ...]] = (
-        *stop,
-        _schtasks("/delete", "/tn", TASK, "/f"),
-    )
-    forget: ClassVar[tuple[Command, ...]] = ()
-    query: ClassVar[tuple[Command, ...]] = (
+    title = "the Task Scheduler"
+    cure = "Start the service `Schedule` of Windows, then try again."
+    kills = True
+    taken = _schtasks("/query", "/tn", TASK)
+    start = (_schtasks("/run", "/tn", TASK),)
+    stop = (_schtasks("/end", "/tn", TASK, may_fail=True),)
+    restart = (*stop, *start)
+    remove = (*stop, _schtasks("/delete", "/tn", TASK, "/f"))
+    query = (
         _schtasks("/query", "/tn", TASK, "/v", "/fo", "csv", "/nh", may_fail=True),
         _schtasks("/query", "/tn", TASK, "/xml", may_fail=True),
     )
 
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """The description of the task; Windows has a copy of it."""
-        return (self.folder / FILE,)
-
-    @property
-    def install(self) -> tuple[Command, ...]:
-        """Register the task and start it."""
+    def __post_init__(self) -> None:
+        """Register the task by its file, of which Windows has a copy; start it."""
+        self.paths = (self.folder / FILE,)
         file = str(self.paths[0])
-        return (_schtasks("/create", "/tn", TASK, "/xml", file, "/f"), *self.restart)
+        create = _schtasks("/create", "/tn", TASK, "/xml", file, "/f")
+        self.install = (create, *self.restart)
 
     def render(self, launch: Launch) -> Sequence[ServiceFile]:
         """Return the description, in the encoding that schtasks takes."""

@@ -134,9 +134,7 @@ class Vault:
         write_private(self._path, text.decode())
 
     def _derive(self, salt: bytes) -> bytes:
-        from cryptography.hazmat.primitives.kdf.scrypt import (
-            Scrypt,
-        )
+        from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
         phrase = self._passphrase()
         if self._derived[:2] != (salt, phrase):
@@ -175,9 +173,7 @@ def _read_key_file(file: Path, title: str) -> str:
 def _cipher() -> tuple[type[Exception], Any]:
     try:
         from cryptography.exceptions import InvalidTag
-        from cryptography.hazmat.primitives.ciphers.aead import (
-            AESGCM,
-        )
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
     except ImportError as error:
         raise explain_import(
             error,

@@ -7,6 +7,13 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from byok.cli.checks.base import (
+    CannotCheck,
+    CheckResult,
+    CheckState,
+    Machine,
+    Surroundings,
+)
 from byok.cli.checks.client_checks import (
     ClientFile,
     check_client,
@@ -14,8 +21,6 @@ from byok.cli.checks.client_checks import (
     clients,
     read_target,
 )
-from byok.cli.checks.results import CannotCheck, CheckResult, CheckState
-from byok.cli.checks.surroundings import Machine, Surroundings
 from byok.clients.connection import FORMATS, DaemonAddress, settings_for
 from byok.clients.document import put_all
 from byok.clients.locations import ClientKind

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from byok.cli.checks import base as module
 from byok.cli.checks import daemon_checks
-from byok.cli.checks import surroundings as module
+from byok.cli.checks.base import CheckState
 from byok.cli.checks.daemon_checks import (
     check_daemon,
     check_daemon_version,
@@ -19,7 +20,6 @@ from byok.cli.checks.daemon_checks import (
     check_vectors,
     judge_service,
 )
-from byok.cli.checks.results import CheckState
 from byok.clients.service.base import Command, CommandResult, ServiceSystem
 from byok.clients.service.base import ServiceState as State
 from byok.clients.service.control import UserService, make_launch, write_files

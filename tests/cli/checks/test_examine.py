@@ -8,22 +8,24 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from byok import __version__
-from byok.cli.checks import surroundings as module
-from byok.cli.checks.examine import Check, examine
-from byok.cli.checks.results import (
+from byok.cli.checks import base as module
+from byok.cli.checks.base import (
     CannotCheck,
     CheckResult,
     CheckRow,
     CheckState,
+    NoProof,
+    Surroundings,
     count_states,
     doubtful,
     good,
+    in_background,
     skip,
     worst_state,
     write_report,
     wrong,
 )
-from byok.cli.checks.surroundings import NoProof, Surroundings, in_background
+from byok.cli.checks.examine import Check, examine
 from byok.core.errors import ConfigError
 from byok.core.platform.paths import find_paths
 from byok.core.routing import Service

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from byok.cli.checks.base import CheckState
 from byok.cli.checks.index_checks import (
     check_index,
     check_workspace,
     find_damage,
     workspaces,
 )
-from byok.cli.checks.results import CheckState
 from byok.core.daemon.token import read_token
 from byok.core.platform.paths import find_paths, make_private
 from byok.search.index.store.schema import INDEX

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from byok.cli.checks import setup_checks
-from byok.cli.checks.results import CheckState
+from byok.cli.checks.base import CheckState, Machine
 from byok.cli.checks.setup_checks import (
     check_disk,
     check_folder,
@@ -18,7 +18,6 @@ from byok.cli.checks.setup_checks import (
     check_token,
     folders,
 )
-from byok.cli.checks.surroundings import Machine
 from byok.core.daemon.token import read_token
 from byok.core.platform.paths import find_paths, make_private
 from tests.fakes.doctors import surroundings, write_settings

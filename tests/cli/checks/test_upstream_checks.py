@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from byok.cli.checks import upstream_checks
-from byok.cli.checks.results import CannotCheck, CheckState
+from byok.cli.checks.base import CannotCheck, CheckState
 from byok.cli.checks.upstream_checks import (
     asked_upstreams,
     check_chat,

@@ -1,4 +1,4 @@
-"""What checks look at: paths, settings, environment, the daemon; each asked once."""
+"""What all checks share: what they look at, and what they find (docs/DOCTOR.md)."""
 
 import asyncio
 import contextlib
@@ -6,13 +6,15 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from byok.cli.checks.results import CannotCheck
+from byok import __version__
 from byok.cli.daemon_client.daemon import find_daemon, talking
 from byok.core.chat import Json
 from byok.core.daemon.instance import Instance, is_held
@@ -21,6 +23,89 @@ from byok.core.platform.paths import Paths
 from byok.core.redact import Redactor
 from byok.core.routing import Service
 from byok.settings import Settings, check_settings, load_settings
+
+SCHEMA = 1
+
+
+class CheckState(StrEnum):
+    """How a check ended; the value is shown to users."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILURE = "failure"
+    NOT_CHECKED = "not checked"
+
+
+_WORST = (CheckState.FAILURE, CheckState.WARNING, CheckState.OK)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What was found, and if it is not ok, the command or setting that fixes it."""
+
+    state: CheckState
+    found: str
+    cure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRow:
+    """A line of the report; `about` names an upstream, folder or file, "" for none."""
+
+    check: str
+    about: str
+    result: CheckResult
+
+
+class CannotCheck(Exception):
+    """A check lacks a precondition; another check says why. The text is shown."""
+
+
+def good(found: str) -> CheckResult:
+    """Return that all is well."""
+    return CheckResult(CheckState.OK, found)
+
+
+def doubtful(found: str, cure: str) -> CheckResult:
+    """Return a warning: byok works, but something is missing."""
+    return CheckResult(CheckState.WARNING, found, cure)
+
+
+def wrong(found: str, cure: str) -> CheckResult:
+    """Return a failure: something does not work until it is fixed."""
+    return CheckResult(CheckState.FAILURE, found, cure)
+
+
+def skip(why: str, cure: str = "") -> CheckResult:
+    """Return that nothing was checked, and why."""
+    return CheckResult(CheckState.NOT_CHECKED, why, cure)
+
+
+def count_states(rows: Sequence[CheckRow]) -> dict[CheckState, int]:
+    """Return how many rows are in each state."""
+    found = Counter(row.result.state for row in rows)
+    return {state: found[state] for state in CheckState}
+
+
+def worst_state(rows: Sequence[CheckRow]) -> CheckState:
+    """Return the state of the whole; what was not checked does not count."""
+    found = {row.result.state for row in rows}
+    return next((state for state in _WORST if state in found), CheckState.OK)
+
+
+def write_report(rows: Sequence[CheckRow]) -> Json:
+    """Return the report as JSON."""
+    return {
+        "schema": SCHEMA,
+        "version": __version__,
+        "state": worst_state(rows).value,
+        "counts": {state.value: count for state, count in count_states(rows).items()},
+        "checks": [
+            {"check": row.check, "about": row.about, **asdict(row.result)}
+            for row in rows
+        ],
+    }
+
 
 T = TypeVar("T")
 _PATIENCE = 3.0  # seconds for a daemon that is just starting
