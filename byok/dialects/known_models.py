@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
-from byok.dialects.efforts import EFFORTS
 from byok.dialects.families import family_name
 from byok.dialects.model_facts import (
+    EFFORTS,
     ModelFacts,
     Price,
     read_dollars,

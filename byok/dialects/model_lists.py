@@ -20,9 +20,9 @@ from typing import Any, TypeAlias
 
 import orjson
 
-from byok.dialects.efforts import EFFORTS
 from byok.dialects.known_models import FLAGS, RESPONSES_ONLY
 from byok.dialects.model_facts import (
+    EFFORTS,
     read_dollars,
     read_efforts,
     read_flag,

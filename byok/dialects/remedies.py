@@ -14,8 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from byok.core.chat import ChatRequest, Json
 from byok.core.errors import ContextLengthExceeded, UpstreamRefused
-from byok.dialects.efforts import EFFORTS, nearest_effort
-from byok.dialects.model_facts import UNKNOWN_MODEL, ModelFacts
+from byok.dialects.model_facts import EFFORTS, UNKNOWN_MODEL, ModelFacts, nearest_effort
 from byok.dialects.presets import OPENAI_CHAT, OPENAI_RESPONSES
 from byok.dialects.refusals import class_of_words
 

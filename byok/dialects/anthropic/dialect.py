@@ -20,9 +20,8 @@ from byok.dialects.base import (
     Target,
     UpstreamRequest,
 )
-from byok.dialects.efforts import EFFORTS
 from byok.dialects.error_bodies import refusal_of_response
-from byok.dialects.model_facts import ModelFacts
+from byok.dialects.model_facts import EFFORTS, ModelFacts
 from byok.dialects.presets import ANTHROPIC
 from byok.dialects.remedies import RemedyTable
 

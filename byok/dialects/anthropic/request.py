@@ -18,8 +18,7 @@ from byok.core.chat import (
 from byok.core.wire.json_body import write_json
 from byok.dialects.anthropic.messages import Conversation, ask_for_cache
 from byok.dialects.base import Target, UpstreamRequest
-from byok.dialects.efforts import nearest_effort, unsent_effort
-from byok.dialects.model_facts import ModelFacts, Replay
+from byok.dialects.model_facts import ModelFacts, Replay, nearest_effort, unsent_effort
 from byok.dialects.remedies import Body
 from byok.dialects.safe_names import Aliases
 from byok.dialects.schemas.common import write_schema

@@ -26,8 +26,8 @@ from byok.core.errors import BadRequest
 from byok.core.wire.json_body import parse_json, write_json
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.chat_changes import NO_PICTURE
-from byok.dialects.efforts import nearest_effort, unsent_effort
 from byok.dialects.gemini.answer import OPAQUE
+from byok.dialects.model_facts import nearest_effort, unsent_effort
 from byok.dialects.safe_names import NOT_CHECKED, Aliases, spell_name, wants_signatures
 from byok.dialects.schemas.common import write_schema
 

@@ -29,8 +29,7 @@ from byok.core.chat import (
 )
 from byok.core.wire.json_body import parse_json, write_json
 from byok.dialects.base import Target, UpstreamRequest
-from byok.dialects.efforts import nearest_effort, unsent_effort
-from byok.dialects.model_facts import ModelFacts, Replay
+from byok.dialects.model_facts import ModelFacts, Replay, nearest_effort, unsent_effort
 from byok.dialects.safe_names import (
     ANY_ID,
     Aliases,

@@ -24,8 +24,7 @@ from byok.core.chat import (
 )
 from byok.core.wire.json_body import write_json
 from byok.dialects.base import Target, UpstreamRequest
-from byok.dialects.efforts import nearest_effort, unsent_effort
-from byok.dialects.model_facts import ModelFacts, Replay
+from byok.dialects.model_facts import ModelFacts, Replay, nearest_effort, unsent_effort
 from byok.dialects.openai_chat.reasoning import (
     add_reasoning,
     bypass_signature,

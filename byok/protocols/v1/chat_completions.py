@@ -1,6 +1,7 @@
 """OpenAI's Chat Completions, as clients speak it: bodies read, answers written."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -33,6 +34,7 @@ from byok.protocols.v1.fields import (
     openai_error,
     read_data_url,
     read_format,
+    read_parts,
     read_use,
     strings,
     text,
@@ -57,7 +59,7 @@ def add_message(turns: Turns, message: Json) -> None:
         case "system" | "developer":
             turns.add_system(_join_texts(message))
         case "user":
-            turns.add_user(read_content(message))
+            turns.add_user(_read_content(message))
         case "assistant":
             turns.add_answer(_read_answer(message))
         case "tool":
@@ -66,12 +68,8 @@ def add_message(turns: Turns, message: Json) -> None:
             raise wrong_field("role", f"one that byok knows, not {role[:60]!r}")
 
 
-def read_content(message: Json) -> list[TextPart | ImagePart]:
-    """Read `content`: a string, or parts with text and images."""
-    content = message.get("content")
-    if content is None or isinstance(content, str):
-        return [TextPart(content or "")]
-    return [_read_part(part) for part in objects(message, "content")]
+def _read_content(message: Json) -> list[TextPart | ImagePart]:
+    return read_parts(message, "content", _read_part)
 
 
 def _read_part(part: Json) -> TextPart | ImagePart:
@@ -85,7 +83,7 @@ def _read_part(part: Json) -> TextPart | ImagePart:
 
 
 def _join_texts(message: Json) -> str:
-    parts = read_content(message)
+    parts = _read_content(message)
     return "\n\n".join(p.text for p in parts if isinstance(p, TextPart))
 
 
@@ -122,8 +120,7 @@ def _read_thinking(message: Json) -> Iterator[ThinkingPart]:
 
 
 def _read_result(message: Json) -> ToolResult:
-    parts = read_content(message)
-    return make_result(text(message, "tool_call_id"), parts)
+    return make_result(text(message, "tool_call_id"), _read_content(message))
 
 
 # Chat Completions: write an answer, as chunks and as one object.
@@ -300,13 +297,8 @@ def decode_completion(body: Json) -> Question:
     turns = Turns()
     for message in objects(body, "messages"):
         add_message(turns, message)
-    chat = ChatRequest(
-        turns.messages(),
-        tools=tools.definitions,
-        own_words=turns.own_words,
-        user_texts=tuple(turns.user_texts),
-        question=turns.own_words,
-        agent=bool(tools.definitions),
+    chat = replace(
+        turns.request(tools),
         client_parallel_tools=flag(body, "parallel_tool_calls") is not False,
         sampling=Sampling(
             number(body, "temperature"),

@@ -5,9 +5,10 @@ bodies are read tolerantly: `protocols/augment/body.py`.)
 """
 
 import re
+from collections.abc import Callable
 from typing import Any, TypeVar
 
-from byok.core.chat import ImagePart, Json, JsonAnswer, ToolUse
+from byok.core.chat import ImagePart, Json, JsonAnswer, TextPart, ToolUse
 from byok.core.errors import (
     BadRequest,
     ByokError,
@@ -123,6 +124,16 @@ def read_format(form: Json) -> JsonAnswer | None:
             return JsonAnswer(schema, text(inner, "name") or JsonAnswer().name)
         case kind:
             raise feature_refusal(f"byok does not know the format {kind[:60]!r}")
+
+
+def read_parts(
+    body: Json, name: str, read_part: Callable[[Json], TextPart | ImagePart]
+) -> list[TextPart | ImagePart]:
+    """Read a string, or parts with text and images."""
+    given = body.get(name)
+    if given is None or isinstance(given, str):
+        return [TextPart(given or "")]
+    return [read_part(part) for part in objects(body, name)]
 
 
 def write_source(url: str, title: str) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Anthropic's Messages, as clients speak it: bodies read, answers written."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -305,13 +306,8 @@ def decode_message(body: Json) -> Question:
     for message in objects(body, "messages"):
         left_out += add_message(turns, message)
     thinking = mapping(body, "thinking")
-    chat = ChatRequest(
-        turns.messages(),
-        tools=tools.definitions,
-        own_words=turns.own_words,
-        user_texts=tuple(turns.user_texts),
-        question=turns.own_words,
-        agent=bool(tools.definitions),
+    chat = replace(
+        turns.request(tools),
         client_parallel_tools=not flag(choice, "disable_parallel_tool_use"),
         sampling=Sampling(
             number(body, "temperature"),

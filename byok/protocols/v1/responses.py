@@ -5,6 +5,7 @@ refers to a stored one is refused. `store` itself counts only where it is true.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -37,6 +38,7 @@ from byok.protocols.v1.fields import (
     objects,
     read_data_url,
     read_format,
+    read_parts,
     read_use,
     response_error,
     text,
@@ -93,7 +95,7 @@ def add_items(turns: Turns, given: Any) -> list[str]:
 
 
 def _add_message(turns: Turns, item: Json) -> None:
-    parts = _read_parts(item, "content")
+    parts = read_parts(item, "content", _read_part)
     texts = [part for part in parts if isinstance(part, TextPart)]
     match text(item, "role"):
         case "system" | "developer":
@@ -104,14 +106,6 @@ def _add_message(turns: Turns, item: Json) -> None:
             turns.add_answer(texts)
         case role:
             raise wrong_field("role", f"one that byok knows, not {role[:60]!r}")
-
-
-def _read_parts(item: Json, name: str) -> list[TextPart | ImagePart]:
-    """Read a string, or parts with text and images."""
-    given = item.get(name)
-    if given is None or isinstance(given, str):
-        return [TextPart(given or "")]
-    return [_read_part(part) for part in objects(item, name)]
 
 
 def _read_part(part: Json) -> TextPart | ImagePart:
@@ -153,7 +147,7 @@ def _read_call(kind: str, item: Json) -> ToolCall:
 
 
 def _read_result(item: Json) -> ToolResult:
-    return make_result(_call_id(item), _read_parts(item, "output"))
+    return make_result(_call_id(item), read_parts(item, "output", _read_part))
 
 
 # Responses: write token counts.
@@ -394,13 +388,8 @@ def decode_response(body: Json) -> Question:
     turns = Turns()
     turns.add_system(text(body, "instructions"))
     left_out = add_items(turns, body.get("input"))
-    chat = ChatRequest(
-        turns.messages(),
-        tools=tools.definitions,
-        own_words=turns.own_words,
-        user_texts=tuple(turns.user_texts),
-        question=turns.own_words,
-        agent=bool(tools.definitions),
+    chat = replace(
+        turns.request(tools),
         client_parallel_tools=flag(body, "parallel_tool_calls") is not False,
         sampling=Sampling(
             number(body, "temperature"),

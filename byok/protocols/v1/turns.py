@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from byok.core.chat import (
+    ChatRequest,
     ImagePart,
     Message,
     Part,
@@ -101,6 +102,21 @@ class Turns:
         if system:
             messages.insert(0, Message(Role.SYSTEM, (TextPart(system),)))
         return tuple(messages)
+
+    def request(self, tools: "ToolList") -> ChatRequest:
+        """Return the conversation as a request that offers these tools.
+
+        Raises:
+            BadRequest: there is nothing to answer.
+        """
+        return ChatRequest(
+            self.messages(),
+            tools=tools.definitions,
+            own_words=self.own_words,
+            user_texts=tuple(self.user_texts),
+            question=self.own_words,
+            agent=bool(tools.definitions),
+        )
 
     def _unique_id(self, wanted: str) -> str:
         """Return an id that no call before has; some models repeat theirs."""

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from byok.core.chat import Part, ThinkingPart, ToolCall, ToolUse
 from byok.core.errors import ContextLengthExceeded, RefusalKind
-from byok.dialects.efforts import EFFORTS
-from byok.dialects.model_facts import FactSource, Price, Replay
+from byok.dialects.model_facts import EFFORTS, FactSource, Price, Replay
 from byok.upstream.probe import questions
 from byok.upstream.probe.asking import (
     Finding,

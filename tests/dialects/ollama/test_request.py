@@ -25,8 +25,7 @@ from byok.core.chat import (
     ToolUse,
 )
 from byok.dialects.base import Target, UpstreamRequest
-from byok.dialects.efforts import EFFORTS
-from byok.dialects.model_facts import ModelFacts, Replay
+from byok.dialects.model_facts import EFFORTS, ModelFacts, Replay
 from byok.dialects.ollama.answer import REASONING
 from byok.dialects.ollama.request import encode_request
 from tests.fakes.histories import PNG, histories, user
