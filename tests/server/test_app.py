@@ -17,12 +17,13 @@ from multidict import CIMultiDict
 from byok.core.daemon.token import TokenCheck, read_token
 from byok.core.events import Usage
 from byok.core.observer import Observers
-from byok.core.record import Hop, RequestOutcome
+from byok.core.record import Hop, RequestOutcome, RequestRecord
 from byok.core.redact import Redactor
-from byok.server.app import AccessLog, App
+from byok.server.app import AccessLog, App, access_line
 from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard
 from byok.server.http.reply import HttpExchange
+from tests.fakes.clock import Clock
 from tests.fakes.daemon import Editor, Watcher, running, settings_for
 from tests.fakes.patience import PATIENCE
 from tests.fakes.raw import check_error, connected, filled, put, request
@@ -92,36 +93,6 @@ async def test_access_log_has_facts_and_no_content(
     if reply.status >= 400:
         assert match[4] == reply.json["error"]["request_id"]
     assert reply.headers["X-Request-Id"] == match[4]
-
-
-async def test_access_log_shows_the_upstream_request(
-    fake: FakeUpstream, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, "byok.access")
-    usage = {"prompt_tokens": 9, "completion_tokens": 2}
-    usage_event = event({"choices": [], "usage": usage})
-    streamed = [*answer("Hi.")[:-1], usage_event, DONE]
-    body = {"choices": [{"message": {"content": "Hi."}}], "usage": usage}
-    kind = {"Content-Type": "application/json"}
-    whole = Script([json.dumps(body).encode()], 200, kind)
-    failed = Script([b"{}"], 503, kind)
-    fake.play(streamed, failed, streamed, streamed, whole)
-    openai = {"messages": [], "model": "byok:fake:m"}
-    async with running(settings_for(fake.url, patience=60)) as editor:
-        await editor.chat()
-        await editor.chat()
-        await editor.post("/v1/chat/completions", {**openai, "stream": True})
-        await editor.post("/v1/chat/completions", openai)
-    told = [
-        re.sub(r"^.* (?=byok:)|first=\d+ms |(?<==chat)@[0-9a-f]{8}", "", a)
-        for a in accesses(caplog)
-    ]
-    assert told == [
-        "byok:fake:fake-model in=9 cached=0 out=2 prompt=chat",
-        "byok:fake:fake-model in=9 cached=0 out=2 prompt=chat attempts=2",
-        "byok:fake:m in=9 cached=0 out=2",
-        "byok:fake:m in=9 cached=0 out=2",
-    ]
 
 
 async def test_access_log_cannot_be_filled_without_the_token(
@@ -266,3 +237,63 @@ async def test_observer_reads_how_a_request_failed(fake: FakeUpstream) -> None:
     assert by_status[(400, RequestOutcome.FAILED)].error == bad.json["error"]["code"]
     broken = by_status[(200, RequestOutcome.FAILED)]
     assert (broken.error, broken.error_class) == ("upstream_cut", "UpstreamGarbled")
+
+
+def record_of(clock: Clock | None = None, **fields: object) -> RequestRecord:
+    """A finished request that took a quarter of a second."""
+    clock = clock or Clock()
+    record = RequestRecord("r1", "POST", "/chat", clock=clock)
+    for name, value in fields.items():
+        setattr(record, name, value)
+    clock.now += 0.25
+    record.finish(200)
+    return record
+
+
+def test_access_log_without_an_upstream_has_five_fields() -> None:
+    record = record_of(attempts=3, repairs=1, error="bad_body")
+    assert access_line(record) == "POST /chat 200 250 ms r1"
+
+
+def test_access_log_does_not_repeat_an_invalid_method() -> None:
+    assert access_line(record_of(method="G\nET")).startswith("? /chat ")
+
+
+def test_access_log_adds_what_the_upstream_did() -> None:
+    record = record_of(upstream="one", model="m", first_byte=0.1)
+    assert access_line(record).endswith(" r1 byok:one:m first=100ms")
+    record.usage, record.attempts, record.repairs = Usage(1200, 30, 1000), 2, 1
+    record.dropped_calls = 3
+    record.error = "upstream_cut"
+    record.prompt_change = "messages[0], byte 73"
+    assert access_line(record).endswith(
+        " byok:one:m first=100ms in=1200 cached=1000 out=30 "
+        "changed=messages[0]+73 attempts=2 repairs=1 "
+        "dropped_calls=3 error=upstream_cut"
+    )
+
+
+def test_access_log_tells_of_a_loop_also_where_no_model_was_asked() -> None:
+    record = record_of(loop="ended-failing-6")
+    assert access_line(record) == "POST /chat 200 250 ms r1 loop=ended-failing-6"
+
+
+def test_access_log_cuts_a_long_model_id() -> None:
+    assert len(access_line(record_of(upstream="one", model="m" * 500))) < 140
+
+
+@pytest.mark.parametrize(
+    ("trusted", "endpoint", "level"),
+    [
+        (True, "/chat", logging.INFO),
+        (False, "/chat", logging.DEBUG),
+        (True, "/byok/daemon", logging.DEBUG),
+        (True, "/health", logging.DEBUG),
+    ],
+)
+def test_access_log_shows_client_requests_at_level_info_only(
+    trusted: bool, endpoint: str, level: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "byok.access")
+    AccessLog().request_finished(record_of(trusted=trusted, endpoint=endpoint))
+    assert [record.levelno for record in caplog.records] == [level]

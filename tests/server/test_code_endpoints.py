@@ -9,9 +9,10 @@ import pytest
 from byok.core.chat import Json
 from byok.core.errors import BadRequest, ConfigError
 from byok.core.routing import Service
+from byok.protocols.augment.retrieval import decode_retrieval
 from byok.search.index.types import IndexOptions
 from byok.search.retrieval.code_context import CodeContext
-from byok.server.code_endpoints import CodeEndpoints
+from byok.server.code_endpoints import CodeEndpoints, OpenFolders
 from tests.fakes.engines import project, until
 
 
@@ -119,3 +120,38 @@ async def test_workspace_folders_are_declared_ones_only(code: Code, root: Path) 
     for path in (sibling / "a.py", Path("/etc/passwd"), root.parent):
         with pytest.raises(BadRequest):
             await code.answer(Service.INDEX_WHY, {"path": str(path)})
+
+
+def chat(root: str) -> Json:
+    node = {"workspace_folders": [{"folder_root": root}]}
+    return {"nodes": [{"type": 4, "ide_state_node": node}]}
+
+
+def window(name: str) -> dict[str, str]:
+    return {"X-Request-Session-Id": name}
+
+
+def folders(known: OpenFolders, headers: dict[str, str]) -> Any:
+    body = known.add_folders(headers, {"information_request": "where"})
+    return list(decode_retrieval(body).folders)
+
+
+def test_open_folders_are_kept_per_window() -> None:
+    known = OpenFolders()
+    known.note(window("a"), chat("/a"))
+    known.note(window("b"), chat("/b"))
+    known.note(window("a"), {"nodes": []})
+    assert folders(known, window("a")) == ["/a"]
+    assert folders(known, window("b")) == ["/b"]
+    assert folders(known, window("c")) == []
+    known.note({}, chat("/none"))
+    assert folders(known, {}) == []
+
+
+def test_open_folders_of_the_oldest_windows_are_forgotten() -> None:
+    known = OpenFolders(most=2)
+    for name in ("a", "b", "a", "c"):
+        known.note(window(name), chat(f"/{name}"))
+    assert folders(known, window("b")) == []
+    assert folders(known, window("a")) == ["/a"]
+    assert folders(known, window("c")) == ["/c"]

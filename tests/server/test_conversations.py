@@ -66,25 +66,6 @@ async def test_conversation_turn_that_gives_up_waiting_lets_nobody_past() -> Non
         assert stage.begun == ["one", "three"]
 
 
-async def test_conversations_and_silent_jobs_do_not_wait_for_each_other() -> None:
-    stage = Stage()
-    async with stage.under_way(
-        a=ConversationPlace("a", "0"), b=ConversationPlace("b", "0"), silent=None
-    ):
-        assert stage.begun == ["a", "b", "silent"]
-
-
-async def test_conversation_turn_is_superseded_by_a_newer_request() -> None:
-    stage = Stage()
-    async with stage.under_way(
-        old=ConversationPlace("c", "1"), new=ConversationPlace("c", "1")
-    ) as tasks:
-        with pytest.raises(BadRequest) as caught:
-            await tasks["old"]
-        assert (caught.value.code, caught.value.status) == ("superseded", 409)
-        assert stage.begun == ["old", "new"]
-
-
 async def test_conversation_turn_that_waits_can_be_superseded_too() -> None:
     stage = Stage()
     places = {

@@ -2,11 +2,17 @@
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from typing import Any
 
+import orjson
 import pytest
 
+from byok.core.errors import BadRequest
 from byok.core.platform.paths import find_paths
+from byok.core.routing import Service
+from byok.search.vectors.types import EmbeddingEstimate, EmbeddingState, EmbeddingStatus
+from byok.server.daemon_endpoints import ModelLists, embed_handlers
 from byok.settings import Settings
 from tests.fakes.daemon import Answer, Editor, running, settings_for
 from tests.fakes.patience import PATIENCE
@@ -130,3 +136,136 @@ async def test_daemon_reload_answers_once_settings_and_keys_are_in_force(
     assert (reply.status, reply.json["restart"]) == (200, [])
     keys = [headers["Authorization"][7:] for headers in fake.headers]
     assert keys == ["first-key-of-all", "second-key-of-all"]
+
+
+async def test_both_lists_have_the_same_models(fake: FakeUpstream) -> None:
+    async with running(settings_for(fake.url, models=["one", "two"])) as editor:
+        services = editor.services
+        settings = services.settings.completion
+        lists = ModelLists(services.catalog, services.router, settings)
+        for_editor = await lists.for_editor({})
+        for_openai = await lists.for_openai("")
+        one = await lists.for_openai("two")
+        with pytest.raises(BadRequest):
+            await lists.for_openai("three")
+    names = [model["name"] for model in for_editor["models"]]
+    assert names[:2] == ["byok:fake:one", "byok:fake:two"]
+    assert [model["id"] for model in for_openai["data"]] == names
+    assert one["id"] == "byok:fake:two"
+
+
+async def test_an_alias_is_listed_and_can_be_asked_everywhere(
+    fake: FakeUpstream,
+) -> None:
+    settings = settings_for(fake.url, models=["one"])
+    settings["routing"] = {"default": "fast", "aliases": {"fast": "byok:fake:two"}}
+    async with running(settings) as editor:
+        services = editor.services
+        lists = ModelLists(
+            services.catalog, services.router, services.settings.completion
+        )
+        for_editor = await lists.for_editor({})
+        assert (await lists.for_openai("fast"))["id"] == "byok:fast"
+        for model in ("byok:fast", "fast", None):
+            await editor.chat(model=model)
+        body = {"model": "fast", "messages": []}
+        await editor.post("/v1/chat/completions", body)
+    assert for_editor["default_model"] == "byok:fake:two"
+    assert "byok:fast" in [model["name"] for model in for_editor["models"]]
+    assert [request["model"] for request in fake.requests] == ["two"] * 4
+
+
+async def test_facts_come_with_their_sources_and_jobs_with_their_models(
+    fake: FakeUpstream,
+) -> None:
+    fake.models = ["gpt-5.4-mini", "gpt-5.5", "gpt-4"]
+    section = {
+        "type": "openai",
+        "base_url": fake.url,
+        "facts": {"gpt-5.5": {"window": 300_000}},
+    }
+    given = {
+        "upstreams": {"fake": section},
+        "routing": {"models": {"title": "byok:fake:gpt-4"}},
+    }
+    async with running(given) as editor:
+        told = (await editor.post("/byok/catalog")).json
+    assert told["default"] == "byok:fake:gpt-5.5"
+    assert told["jobs"] == {
+        "commit": "byok:fake:gpt-5.4-mini",
+        "title": "byok:fake:gpt-4",
+        "completion": "byok:fake:gpt-5.4-mini",
+    }
+    first = told["models"][0]
+    assert first["model"] == "gpt-5.5"
+    assert (first["facts"]["window"], first["sources"]["window"]) == (
+        300_000,
+        "settings",
+    )
+    assert first["sources"]["price"] == "table"
+    assert first["sources"]["sampling"] == "model family"
+    assert told["table"]["source"].startswith("LiteLLM")
+
+
+async def test_a_default_that_the_user_chose_does_every_job(fake: FakeUpstream) -> None:
+    fake.models = ["gpt-5.4-mini", "gpt-5.5"]
+    section = {"type": "openai", "base_url": fake.url}
+    given = {"upstreams": {"fake": section}, "routing": {"default": "gpt-5.5"}}
+    async with running(given) as editor:
+        told = (await editor.post("/byok/catalog")).json
+    assert set(told["jobs"].values()) == {"byok:fake:gpt-5.5"}
+
+
+class Control:
+    """Notes what it was told, and counts seven of whatever it does."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, ...]] = []
+
+    async def status(self) -> EmbeddingStatus:
+        state = EmbeddingState.FILLING
+        return EmbeddingStatus(state, "vendor", "vendor.example:443", "embed-1")
+
+    async def estimate(self) -> EmbeddingEstimate:
+        return EmbeddingEstimate("v", "h:1", "m", False, 10, 1500, None, False)
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[int]]:
+        async def act(*words: str) -> int:
+            self.told.append((name, *words))
+            return 7
+
+        return act
+
+
+@pytest.mark.parametrize(
+    ("service", "body", "told", "counted"),
+    [
+        (Service.EMBED_STATUS, {}, [], {}),
+        (
+            Service.EMBED_ENABLE,
+            {"host": "vendor.example:443", "model": "embed-1"},
+            [("enable", "vendor.example:443", "embed-1")],
+            {},
+        ),
+        (Service.EMBED_ENABLE, {}, [("enable", "", "")], {}),
+        (Service.EMBED_DISABLE, {}, [("disable",)], {}),
+        (Service.EMBED_PAUSE, {}, [("pause",)], {}),
+        (Service.EMBED_RESUME, {}, [("resume",)], {}),
+        (Service.EMBED_CLEAR, {}, [("clear",)], {"removed": 7}),
+        (Service.EMBED_PUSH, {}, [("push",)], {"pushed": 7}),
+        (Service.EMBED_PULL, {}, [("pull",)], {"pulled": 7}),
+    ],
+)
+async def test_every_command_answers_with_the_status(
+    service: Service,
+    body: dict[str, Any],
+    told: list[tuple[str, ...]],
+    counted: dict[str, int],
+) -> None:
+    control: Any = Control()
+    answer = await embed_handlers(control)[service](body)
+    sent = orjson.loads(orjson.dumps(answer))
+    assert control.told == told
+    assert (sent["state"], sent["model"]) == ("filling", "embed-1")
+    names = ("removed", "pushed", "pulled")
+    assert {name: sent[name] for name in names if name in sent} == counted

@@ -1,11 +1,29 @@
-"""Bodies become questions for a model, or are answered without one."""
+"""Bodies become questions for a model, with code, or are answered without one."""
 
 import logging
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from byok.core.chat import ChatRequest, TextPart
+from byok.core.code_query import (
+    BlobNames,
+    CodeContextBlock,
+    CodeQuestion,
+    UnknownBlobs,
+)
+from byok.core.errors import ConfigError, NotReady
 from byok.core.events import Finish, FinishReason
+from byok.core.purposes import Purpose
+from byok.protocols.augment.chat_job import ChatLines, chat_lines
+from byok.protocols.augment.reply_job import ReplyFacts, ReplyJob
+from byok.search.index.types import IndexOptions
+from byok.search.retrieval.code_context import CodeContext
+from byok.server.generate import Grounding, ModelChooser
+from byok.settings.sections import ChatSettings
 from tests.fakes.daemon import Editor, running, settings_for
+from tests.fakes.jobs import PLAIN, STATE
 from tests.fakes.raw import check_error
 from tests.fakes.upstream import FakeUpstream
 
@@ -74,3 +92,168 @@ async def test_a_substituted_model_is_said_once_and_in_no_conversation(
         {"asked": "glm-9", "model": glm, "alias": f'"glm-9" = "{glm}"'},
     ]
     assert caplog.text.count("sonnet4.5") == 2  # the name, and the alias to write
+
+
+MODELS = {
+    "edit": "byok:fake:editor",
+    "small": "byok:fake:tiny",
+    "title": "listed",
+    "enhance": "byok:fake:enhancer",
+}
+TO_ENHANCE = "Reply with <augment-enhanced-prompt> only."
+ASKED = {"model": "byok:fake:asked"}
+
+
+def chooser(editor: Editor) -> ModelChooser:
+    services = editor.services
+    return ModelChooser(
+        services.settings.routing.models, services.router, services.fallbacks
+    )
+
+
+@pytest.mark.parametrize(
+    ("purpose", "body", "model"),
+    [
+        (Purpose.EDIT, ASKED, "editor"),
+        (Purpose.COMMIT, ASKED, "tiny"),
+        (Purpose.ENHANCE, {}, "enhancer"),
+        (Purpose.TITLE, {}, "listed"),
+        (Purpose.COMPLETION, ASKED, "asked"),
+        (Purpose.CHAT, ASKED, "asked"),
+        (Purpose.CHAT, {}, "usual"),
+        (Purpose.CHAT, {**ASKED, "silent": True}, "tiny"),
+        (Purpose.CHAT, {"silent": True, "message": TO_ENHANCE}, "enhancer"),
+    ],
+)
+async def test_a_purpose_has_its_model(
+    fake: FakeUpstream, purpose: Purpose, body: dict[str, Any], model: str
+) -> None:
+    fake.models = []
+    upstreams = settings_for(fake.url, models=["usual", "listed"])
+    async with running({**upstreams, "routing": {"models": MODELS}}) as editor:
+        found = await chooser(editor).choose(purpose, body)
+    assert found.model == model
+
+
+async def test_a_chat_that_names_no_model_has_one_too(fake: FakeUpstream) -> None:
+    routing = {"models": {"chat": "byok:fake:talker"}}
+    async with running({**settings_for(fake.url), "routing": routing}) as editor:
+        found = await chooser(editor).choose(Purpose.CHAT, {})
+        silent = await chooser(editor).choose(Purpose.CHAT, {"silent": True})
+    assert found.model == "talker"
+    assert silent.model == "fake-model"
+
+
+GPTS = ["gpt-3.5-turbo", "gpt-5.5", "gpt-5.4-mini", "gpt-4"]
+
+
+@pytest.mark.parametrize(
+    ("purpose", "body", "model"),
+    [
+        (Purpose.CHAT, {}, "gpt-5.5"),
+        (Purpose.EDIT, {}, "gpt-5.5"),
+        (Purpose.COMMIT, {}, "gpt-5.4-mini"),
+        (Purpose.TITLE, {"model": "byok:fake:gpt-5.5"}, "gpt-5.4-mini"),
+        (Purpose.COMPLETION, {}, "gpt-5.4-mini"),
+        (Purpose.ENHANCE, {}, "gpt-5.5"),
+        (Purpose.CHAT, {"silent": True}, "gpt-5.5"),
+        (Purpose.COMMIT, {"model": "byok:fake:gpt-4"}, "gpt-4"),
+    ],
+)
+async def test_where_nobody_chose_a_model_small_jobs_get_a_small_one(
+    fake: FakeUpstream, purpose: Purpose, body: dict[str, Any], model: str
+) -> None:
+    fake.models = GPTS
+    upstreams = {"fake": {"type": "openai", "base_url": fake.url}}
+    async with running({"upstreams": upstreams}) as editor:
+        editor.services.catalog.refresh()
+        await editor.services.catalog.settle(5)
+        found = await chooser(editor).choose(purpose, body)
+    assert found.model == model
+
+
+async def test_a_default_of_the_settings_does_the_small_jobs_too(
+    fake: FakeUpstream,
+) -> None:
+    fake.models = GPTS
+    given = {
+        "upstreams": {"fake": {"type": "openai", "base_url": fake.url}},
+        "routing": {"default": "gpt-5.5"},
+    }
+    async with running(given) as editor:
+        editor.services.catalog.refresh()
+        await editor.services.catalog.settle(5)
+        found = await chooser(editor).choose(Purpose.COMMIT, {})
+        other = await chooser(editor).choose(Purpose.COMMIT, {"model": "byok:none:m"})
+    assert (found.model, other.model) == ("gpt-5.5", "m")
+
+
+async def test_a_model_of_no_upstream_is_told_at_the_start(fake: FakeUpstream) -> None:
+    routing = {"models": {"edit": "byok:none:x"}}
+    with pytest.raises(ConfigError, match="edit model 'byok:none:x'"):
+        async with running({**settings_for(fake.url), "routing": routing}):
+            pass
+
+
+BODY = {"message": "Where?", "blobs": {"added_blobs": ["a" * 64]}}
+
+
+class Context(CodeContext):
+    """Answers what it is told to; `asked` is how often it was asked for what."""
+
+    def __init__(self, folder: Path, found: CodeContextBlock | Exception) -> None:
+        super().__init__(folder / "data.db", folder / "index", IndexOptions())
+        self.asked: list[Any] = []
+        self._found = found
+
+    async def passages(self, wanted: CodeQuestion, length: int) -> CodeContextBlock:
+        self.asked.append((wanted.question, length))
+        if isinstance(self._found, Exception):
+            raise self._found
+        return self._found
+
+    async def find_unknown(self, names: BlobNames) -> UnknownBlobs:
+        self.asked.append(names)
+        if isinstance(self._found, Exception):
+            raise self._found
+        return UnknownBlobs(("b",), checkpoint_found=False)
+
+
+async def run(work: Any) -> Any:
+    return work()
+
+
+async def grounded(
+    context: Context, body: Any = BODY, *, keeps_uploads: bool = True, **settings: Any
+) -> tuple[ChatRequest, ReplyFacts]:
+    job: ReplyJob[ChatLines] = chat_lines(body, PLAIN, STATE)
+    grounding = Grounding(
+        context, ChatSettings(**settings), keeps_uploads=keeps_uploads
+    )
+    return await grounding.ground(job, body, "r", run)
+
+
+@pytest.mark.parametrize(
+    ("error", "level"),
+    [(NotReady("The disk is full."), "WARNING"), (KeyError("fault"), "ERROR")],
+)
+async def test_grounding_failure_is_logged_once_and_the_chat_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, error: Exception, level: str
+) -> None:
+    chat, facts = await grounded(Context(tmp_path, error))
+    assert chat.messages[-1].parts == (TextPart("Where?"),)
+    assert facts == ReplyFacts("r")
+    [record] = caplog.records
+    assert record.levelname == level
+    assert record.getMessage().startswith("a chat continues without code")
+    assert (record.exc_info is not None) == (level == "ERROR")
+
+
+@pytest.mark.parametrize("error", [NotReady("The disk is full."), KeyError("fault")])
+async def test_grounding_calls_nothing_unknown_where_blobs_cannot_be_looked_up(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    _, facts = await grounded(Context(tmp_path, error), {**BODY, "mode": "AGENT"})
+    assert facts == ReplyFacts("r")
+    [record] = caplog.records
+    assert record.getMessage().startswith("nothing is said of blobs")

@@ -34,6 +34,9 @@ def test_for_whom_a_key_is_looked_for() -> None:
     assert wanted.entry == "openai@https://api.openai.com"
     assert wanted.preset_env == "OPENAI_API_KEY"
     assert (wanted.named_env, wanted.command) == ("TEAM", ("pass", "x"))
+    elsewhere = Settings(upstreams={"openai": {"base_url": "https://other.example"}})
+    wanted = key_wanted("openai", elsewhere.upstreams["openai"])
+    assert wanted.preset_env == ""  # the vendor's variable is for the vendor alone
 
 
 def listed(

@@ -132,6 +132,9 @@ async def test_dollars_count_where_prices_are_known(path: Path, clock: Clock) ->
     [meter] = await caps.meters()
     assert meter.unpriced == 3
     assert meter.used == pytest.approx(0.0002)
+    requests = Caps(clock, requests_per_day=1)
+    assert (await requests.ask(model="free")).refusal is None
+    assert (await requests.ask(model="free")).refusal is not None
 
 
 async def test_midnight_begins_a_new_day_and_a_clock_set_back_the_old_one(

@@ -5,8 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from byok.core.errors import ConfigError
-from byok.features.capture.capture import MAGIC, Capture
+from byok.core.errors import ByokError, ConfigError
+from byok.core.record import Head, Hop
+from byok.features.capture.capture import (
+    MAGIC,
+    Capture,
+    Piece,
+    decode_capture,
+    encode_capture,
+)
 from byok.features.capture.folder import KEPT_SECONDS, CaptureFolder
 
 IDS = ["aaaa111111111111", "aaaa222222222222", "bbbb333333333333"]
@@ -133,3 +140,42 @@ def test_a_killed_write_is_swept(folder: CaptureFolder) -> None:
 def test_clear_deletes_all(folder: CaptureFolder) -> None:
     assert folder.clear() == 3
     assert ids(folder) == []
+
+
+CAPTURE = Capture(
+    {"id": "0123456789abcdef", "endpoint": "/chat"},
+    (
+        Piece(0.0, Hop.FROM_CLIENT, head=Head("POST /chat", (("A", "b"),))),
+        Piece(0.1, Hop.FROM_CLIENT, text="{}\n\u2028ü"),
+        Piece(0.2, Hop.TO_UPSTREAM, 1, "one"),
+        Piece(0.3, Hop.TO_UPSTREAM, 2, "two"),
+        Piece(0.4, Hop.FROM_UPSTREAM, 2, left_out=7),
+        Piece(0.5, Hop.TO_CLIENT, head=Head("200")),
+    ),
+)
+
+
+def test_a_capture_survives_its_file() -> None:
+    raw = encode_capture(CAPTURE)
+    assert raw.startswith(MAGIC)
+    assert raw.count(b"\n") == len(CAPTURE.pieces) + 1
+    assert decode_capture(raw) == CAPTURE
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b'{"byok_capture":2}',
+        b'{"byok_capture":1}\n{"at":0}',
+        b'{"byok_capture":1}\n{"at":"x","hop":"to_client","text":""}',
+        b'{"byok_capture":1}\n{"at":0,"hop":"elsewhere","text":""}',
+        b'{"byok_capture":1}\n[]',
+        b"\xff",
+    ],
+)
+def test_a_damaged_file_is_an_error_with_a_sentence(raw: bytes) -> None:
+    with pytest.raises(ByokError, match="cannot be read"):
+        decode_capture(raw)

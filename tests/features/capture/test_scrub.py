@@ -93,6 +93,10 @@ def test_only_harmless_headers_keep_their_values() -> None:
             ("x-ratelimit-remaining-tokens", "7"),
         ),
     )
+    bare = RawPiece(0, Hop.TO_UPSTREAM, 1, Head("GET https://api.example/v1#frag", ()))
+    assert [piece.head for piece in scrub([bare], redactor())] == [
+        Head("GET https://api.example/v1", ())
+    ]
 
 
 def test_a_compressed_answer_is_read_decompressed() -> None:

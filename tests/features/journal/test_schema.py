@@ -65,7 +65,3 @@ def test_an_index_is_used_for_the_words_that_it_was_made_for(
     JOURNAL.create_tables(db)
     plan = db.execute(f"EXPLAIN QUERY PLAN SELECT * FROM request WHERE {condition}")
     assert index in plan.fetchone()[3]
-
-
-def test_the_mark_spells_byok() -> None:
-    assert JOURNAL.application.to_bytes(4, "big") == b"byok"

@@ -1,6 +1,7 @@
 """Reading a request's body within its limit."""
 
 import asyncio
+import threading
 
 import pytest
 from aiohttp import ClientPayloadError, StreamReader
@@ -9,7 +10,7 @@ from aiohttp.test_utils import make_mocked_request
 from aiohttp.web import BaseRequest
 
 from byok.core.errors import BadRequest
-from byok.server.http.body import parse_request, read_body
+from byok.server.http.body import LargeBodies, parse_request, read_body
 from tests.fakes.patience import PATIENCE
 
 
@@ -47,3 +48,33 @@ def test_an_encrypted_body_is_refused_by_its_own_code() -> None:
     with pytest.raises(BadRequest) as caught:
         parse_request(b'{"encrypted_data": "x", "iv": "y"}')
     assert caught.value.code == "UNSUPPORTED_WRAPPER_PAYLOAD"
+
+
+async def test_small_bodies_are_parsed_in_the_event_loop() -> None:
+    bodies = LargeBodies(large=10, at_once=1)
+    async with bodies.room(10), bodies.room(9) as run:
+        assert await run(threading.get_ident) == threading.get_ident()
+
+
+async def test_a_large_or_unknown_one_is_understood_elsewhere() -> None:
+    bodies = LargeBodies(large=10, at_once=2)
+    async with bodies.room(10) as run, bodies.room(None) as same:
+        here = threading.get_ident()
+        assert await run(threading.get_ident) != here
+        assert await same(threading.get_ident) != here
+
+
+async def test_large_bodies_are_parsed_a_few_at_once() -> None:
+    bodies = LargeBodies(large=10, at_once=2)
+    inside = most = 0
+
+    async def one() -> None:
+        nonlocal inside, most
+        async with bodies.room(99):
+            inside += 1
+            most = max(most, inside)
+            await asyncio.sleep(0.001)
+            inside -= 1
+
+    await asyncio.gather(*(one() for _ in range(10)))
+    assert (most, inside) == (2, 0)
