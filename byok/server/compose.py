@@ -11,7 +11,7 @@ from byok.server.admission import Admission, Conversations
 from byok.server.code_endpoints import CodeEndpoints
 from byok.server.completions import Completer
 from byok.server.control import Control
-from byok.server.daemon_endpoints import DaemonEndpoints, ModelLists, embed_handlers
+from byok.server.daemon_endpoints import ModelLists, daemon_handlers, embed_handlers
 from byok.server.dashboard.endpoint import MakeHandlers, PageHandler
 from byok.server.endpoints import Endpoints, Handlers, LocalHandler
 from byok.server.forward import Forwarder
@@ -66,13 +66,12 @@ def make_endpoints(services: Services, frame: Frame) -> EndpointSet:
     chooser = ModelChooser(settings.routing.models, services.router, services.fallbacks)
     tools = AnswerTools(settings.tools, services.provider_data, services.redactor)
     admit = frame.features.admit
-    own = DaemonEndpoints(services, frame.control, frame.features, frame.make_code)
     local: dict[str, LocalHandler] = {
         Service.MODELS: models.for_editor,
         Service.OFFICIAL: relay.status,
         **CodeEndpoints(services.context).handlers,
         **embed_handlers(services.embeddings),
-        **own.handlers,
+        **daemon_handlers(services, frame.control, frame.features, frame.make_code),
     }
     handlers = Handlers(
         Generator(

@@ -106,67 +106,61 @@ _OFFICIAL_SECONDS = 12.0
 _JSON = {"Content-Type": "application/json"}
 
 
-class DaemonEndpoints:
-    """Answers what commands ask of the daemon itself."""
+def daemon_handlers(
+    services: Services,
+    control: Control,
+    features: Features,
+    make_code: Callable[[], str],
+) -> Mapping[str, Callable[[Json], Awaitable[Json]]]:
+    """Return what answers commands about the daemon itself.
 
-    def __init__(
-        self,
-        services: Services,
-        control: Control,
-        features: Features,
-        make_code: Callable[[], str],
-    ) -> None:
-        """Take what is told of; `make_code` gives a code for the dashboard."""
-        self._services = services
-        self._features = features
-        self._control = control
-        self._make_code = make_code
-        self.handlers: Mapping[str, Callable[[Json], Awaitable[Json]]] = {
-            **features.handlers,
-            Service.DAEMON: self._daemon,
-            Service.SETTINGS: self._settings,
-            Service.CATALOG: lambda body: catalog(services),
-            Service.KEYS: lambda body: keys(services),
-            Service.KEY_TEST: lambda body: try_key(
-                services, first_text(body, "upstream")
-            ),
-            Service.RELOAD: self._reload,
-            Service.STOP: self._stop,
-            Service.DASHBOARD_CODE: self._dashboard_code,
-        }
+    `make_code` gives a code for the dashboard.
+    """
 
-    async def _daemon(self, body: Json) -> Json:
+    async def daemon(body: Json) -> Json:
         del body
-        choice = self._services.selection
+        choice = services.selection
         first = next(iter(choice.upstreams))
         return {
             "version": __version__,
             "upstream": first,
             "base_url": base_url_of(choice.upstreams[first]),
             "reason": choice.reason,
-            "model": self._services.router.default().id,
-            "settings": self._control.status(),
-            "features": await self._features.status(),
+            "model": services.router.default().id,
+            "settings": control.status(),
+            "features": await features.status(),
         }
 
-    async def _settings(self, body: Json) -> Json:
+    async def settings(body: Json) -> Json:
         del body
-        return mask_settings(self._services.settings)
+        return mask_settings(services.settings)
 
-    async def _reload(self, body: Json) -> Json:
+    async def reload(body: Json) -> Json:
         del body
-        self._services.forget_keys()
-        await self._control.reload()
-        return self._control.status()
+        services.forget_keys()
+        await control.reload()
+        return control.status()
 
-    async def _stop(self, body: Json) -> Json:
+    async def stop(body: Json) -> Json:
         again = body.get("again") is True
-        await self._control.stop(first_text(body, "instance"), again=again)
+        await control.stop(first_text(body, "instance"), again=again)
         return {"again": again}
 
-    async def _dashboard_code(self, body: Json) -> Json:
+    async def dashboard_code(body: Json) -> Json:
         del body
-        return {"code": self._make_code()}
+        return {"code": make_code()}
+
+    return {
+        **features.handlers,
+        Service.DAEMON: daemon,
+        Service.SETTINGS: settings,
+        Service.CATALOG: lambda body: catalog(services),
+        Service.KEYS: lambda body: keys(services),
+        Service.KEY_TEST: lambda body: try_key(services, first_text(body, "upstream")),
+        Service.RELOAD: reload,
+        Service.STOP: stop,
+        Service.DASHBOARD_CODE: dashboard_code,
+    }
 
 
 async def keys(services: Services) -> Json:

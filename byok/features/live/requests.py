@@ -174,14 +174,8 @@ def _facts(entry: JournalEntry, redactor: Callable[[str], str]) -> dict[str, Any
 
 def _counts(counter: Counter | None) -> dict[str, int | None]:
     """Return what was counted; None where nobody looked when the request began."""
-    if counter is None:
-        return dict.fromkeys(("sent", "pieces", "received", "reads"))
-    return {
-        "sent": counter.sent,
-        "pieces": counter.pieces,
-        "received": counter.received,
-        "reads": counter.reads,
-    }
+    names = ("sent", "pieces", "received", "reads")
+    return {name: getattr(counter, name, None) for name in names}
 
 
 MOST_ENDED = 200

@@ -1,23 +1,24 @@
 """What the page may ask for, by name: POST /ui/api/NAME with an object."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 
 from aiohttp.web import StreamResponse
 
-from byok.core.chat import Json
 from byok.core.routing import Service
 from byok.core.wire.json_lines import encode_line
 from byok.features.feed import Feed, FeedEnd, FeedReader
 from byok.features.running import Features
 from byok.server.control import Control
-from byok.server.dashboard.endpoint import PAGE_HEADERS, PageHandler, PageRequest
-from byok.server.dashboard.journal_api import (
-    make_journal_handlers,
-    make_usage_handlers,
+from byok.server.dashboard.endpoint import (
+    PAGE_HEADERS,
+    PageHandler,
+    PageRequest,
+    by_body,
 )
+from byok.server.dashboard.journal_api import make_journal_handlers
 from byok.server.dashboard.overview_api import (
     make_index_handlers,
     make_key_handlers,
@@ -102,7 +103,7 @@ def make_page_handlers(
 
     `clock` gives seconds since 1970.
     """
-    shared = {name: _share(local[service]) for name, service in _SHARED.items()}
+    shared = {name: by_body(local[service]) for name, service in _SHARED.items()}
     return {
         **shared,
         **make_journal_handlers(services, clock),
@@ -111,9 +112,4 @@ def make_page_handlers(
         **make_index_handlers(services.context),
         **make_settings_handlers(services, control),
         **make_key_handlers(services, control),
-        **make_usage_handlers(services, clock),
     }
-
-
-def _share(handler: LocalHandler) -> Callable[[PageRequest], Awaitable[Json]]:
-    return lambda asked: handler(asked.body)

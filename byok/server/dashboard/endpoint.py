@@ -65,7 +65,13 @@ class PageRequest:
 
 
 PageHandler: TypeAlias = Callable[[PageRequest], Awaitable["Json | StreamResponse"]]
+BodyHandler: TypeAlias = Callable[[dict[str, Any]], Awaitable["Json"]]
 MakeHandlers: TypeAlias = Callable[[], Mapping[str, PageHandler]]
+
+
+def by_body(handler: BodyHandler) -> Callable[[PageRequest], Awaitable["Json"]]:
+    """Return what answers by the object of a request alone."""
+    return lambda asked: handler(asked.body)
 
 
 class DashboardEndpoint:

@@ -5,7 +5,7 @@ yet, answers are empty; where it cannot be read, the page shows why.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -42,8 +42,8 @@ from byok.features.journal.usage import (
 )
 from byok.server.dashboard.endpoint import (
     PageHandler,
-    PageRequest,
     bad_field,
+    by_body,
     read_choice,
     read_count,
     read_flag,
@@ -81,6 +81,24 @@ _TURNS = 200  # of a conversation at once
 _LONGEST_ID = 20_000  # of a conversation; the journal keeps its begin
 _DAY = 86_400
 _MOST_DAYS = 3650
+_MOST_USAGE_DAYS = 366
+_MOST_ROWS = 100
+
+
+class _Range(NamedTuple):
+    """Today and so many days before it, or the last hours; in such steps."""
+
+    days: int
+    step: Step
+
+
+RANGES = {
+    "day": _Range(0, Step.HOUR),
+    "week": _Range(6, Step.SIX_HOURS),
+    "month": _Range(29, Step.DAY),
+    "quarter": _Range(89, Step.WEEK),
+}
+_HOURS = 23  # before this one
 
 
 def make_journal_handlers(
@@ -96,11 +114,15 @@ class _JournalApi:
         self._path = path
         self._clock = clock
         self._keep_days = keep_days
+        self._series_reader = SeriesReader(path)
+        self._one_at_a_time = asyncio.Lock()  # of what adds up much
         self.handlers: Mapping[str, PageHandler] = {
-            "requests": _ask(self._requests),
-            "conversations": _ask(self._conversations),
-            "conversation": _ask(self._conversation),
-            "problems": _ask(self._problems),
+            "requests": by_body(self._requests),
+            "conversations": by_body(self._conversations),
+            "conversation": by_body(self._conversation),
+            "problems": by_body(self._problems),
+            "series": by_body(self._series),
+            "usage": by_body(self._usage),
         }
 
     async def _requests(self, body: dict[str, Any]) -> Json:
@@ -173,14 +195,65 @@ class _JournalApi:
             "keep_days": self._keep_days,
         }
 
+    async def _series(self, body: dict[str, Any]) -> Json:
+        """Return sums for each stretch of a range, by names if it is asked `by` any.
+
+        A cost is without requests that are `unpriced`.
+        """
+        wanted = read_choice(body, "range", RANGES)
+        by = read_choice(body, "by", SPLITS, "")
+        async with self._one_at_a_time:
+            read = partial(self._read_series, wanted, by)
+            return await read_journal(self._path, read)
+
+    async def _usage(self, body: dict[str, Any]) -> Json:
+        """Return sums by day, model, conversation or client."""
+        by = read_choice(body, "by", USAGE_GROUPS)
+        days = read_count(body, "days", 30, most=_MOST_USAGE_DAYS)
+        async with self._one_at_a_time:
+            read = partial(self._read_usage, by, days)
+            found = await read_journal(self._path, read)
+        return {
+            "by": by,
+            "days": days,
+            "rows": [row._asdict() for row in found.rows],
+            "more": found.more,
+            "total": found.total._asdict(),
+        }
+
+    def _read_series(self, wanted: str, by: str) -> Json:
+        days, step = RANGES[wanted]
+        now = self._clock()
+        since = days_before(now, days) if days else hours_before(now, _HOURS)
+        series = self._series_reader.read(since, now, step, by)
+        total = add_rows([bucket.total for bucket in series.buckets])
+        return {
+            "range": wanted,
+            "step": step.value,
+            "keeps": self._keep_days > 0,
+            "names": series.names,
+            "others": series.others,
+            "total": _sums(total),
+            "buckets": [_write_bucket(bucket) for bucket in series.buckets],
+        }
+
+    def _read_usage(self, by: str, days: int) -> UsageTable:
+        now = self._clock()
+        since = days_before(now, days - 1)
+        if by != "day":
+            return top_usage(self._path, by, since, _MOST_ROWS)
+        read = self._series_reader.read(
+            since, now, Step.DAY
+        )  # which does not read all anew
+        rows = [
+            bucket.total._replace(key=_local(bucket.begin)[:10])
+            for bucket in read.buckets
+            if bucket.total.requests
+        ]
+        return UsageTable(rows, 0, add_rows(rows))
+
     async def _read(self, read: Callable[[Path], T]) -> T:
         return await read_journal(self._path, partial(read, self._path))
-
-
-def _ask(
-    handler: Callable[[dict[str, Any]], Awaitable[Json]],
-) -> Callable[[PageRequest], Awaitable[Json]]:
-    return lambda asked: handler(asked.body)
 
 
 def _entries(found: Iterable[StoredEntry]) -> list[Json]:
@@ -208,111 +281,12 @@ def _explain(codes: set[str]) -> dict[str, Json]:
     }
 
 
-# Tokens, cost, cache and speed over time.
-#
-# `series` {range, by?} gives sums for each stretch of a range, `usage` {by, days} sums
-# by day, model, conversation or client. A cost is without requests that are `unpriced`.
-
-
-_MOST_USAGE_DAYS = 366
-_MOST_ROWS = 100
-
-
-class _Range(NamedTuple):
-    """Today and so many days before it, or the last hours; in such steps."""
-
-    days: int
-    step: Step
-
-
-RANGES = {
-    "day": _Range(0, Step.HOUR),
-    "week": _Range(6, Step.SIX_HOURS),
-    "month": _Range(29, Step.DAY),
-    "quarter": _Range(89, Step.WEEK),
-}
-_HOURS = 23  # before this one
-
-
-def make_usage_handlers(
-    services: Services, clock: Callable[[], float]
-) -> Mapping[str, PageHandler]:
-    """Return what answers `series` and `usage`; `clock` gives seconds since 1970."""
-    keep_days = services.settings.section(JournalSettings).keep_days
-    return _UsageApi(services.paths.journal, keep_days, clock).handlers
-
-
-class _UsageApi:
-    def __init__(
-        self, journal: Path, keep_days: int, clock: Callable[[], float]
-    ) -> None:
-        self._journal = journal
-        self._keeps = keep_days > 0
-        self._clock = clock
-        self._reader = SeriesReader(journal)
-        self._one_at_a_time = asyncio.Lock()
-        self.handlers: Mapping[str, PageHandler] = {
-            "series": self._series,
-            "usage": self._usage,
-        }
-
-    async def _series(self, asked: PageRequest) -> Json:
-        wanted = read_choice(asked.body, "range", RANGES)
-        by = read_choice(asked.body, "by", SPLITS, "")
-        async with self._one_at_a_time:
-            read = partial(self._read_series, wanted, by)
-            return await read_journal(self._journal, read)
-
-    async def _usage(self, asked: PageRequest) -> Json:
-        by = read_choice(asked.body, "by", USAGE_GROUPS)
-        days = read_count(asked.body, "days", 30, most=_MOST_USAGE_DAYS)
-        async with self._one_at_a_time:
-            read = partial(self._read_usage, by, days)
-            found = await read_journal(self._journal, read)
-        return {
-            "by": by,
-            "days": days,
-            "rows": [row._asdict() for row in found.rows],
-            "more": found.more,
-            "total": found.total._asdict(),
-        }
-
-    def _read_series(self, wanted: str, by: str) -> Json:
-        days, step = RANGES[wanted]
-        now = self._clock()
-        since = days_before(now, days) if days else hours_before(now, _HOURS)
-        series = self._reader.read(since, now, step, by)
-        total = add_rows([bucket.total for bucket in series.buckets])
-        return {
-            "range": wanted,
-            "step": step.value,
-            "keeps": self._keeps,
-            "names": series.names,
-            "others": series.others,
-            "total": _sums(total),
-            "buckets": [_write(bucket) for bucket in series.buckets],
-        }
-
-    def _read_usage(self, by: str, days: int) -> UsageTable:
-        now = self._clock()
-        since = days_before(now, days - 1)
-        if by != "day":
-            return top_usage(self._journal, by, since, _MOST_ROWS)
-        read = self._reader.read(since, now, Step.DAY)  # which does not read all anew
-        rows = [
-            bucket.total._replace(key=_local(bucket.begin)[:10])
-            for bucket in read.buckets
-            if bucket.total.requests
-        ]
-        return UsageTable(rows, 0, add_rows(rows))
-
-
 def _local(moment: float) -> str:
     """Return what clock and calendar show here, as 2026-01-31T18:00."""
     return datetime.fromtimestamp(moment).isoformat(timespec="minutes")
 
 
-def _write(bucket: Bucket) -> Json:
+def _write_bucket(bucket: Bucket) -> Json:
     return {
         "begin": bucket.begin,
         "local": _local(bucket.begin),
