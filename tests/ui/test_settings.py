@@ -81,6 +81,7 @@ async def test_a_list_is_made_empty_and_default_again(
     await box.check()
     await expect(entries).to_have_attribute("placeholder", "")
     await save(page)
+    await expect(page.get_by_label("Find a setting")).to_be_focused()
     assert file.read_text() == text_for(fake) + "\n[loops]\npolling = []\n"
     assert editor.daemon.control.settings.section(LoopSettings).polling == []
     await expect(box).to_be_checked()
@@ -165,6 +166,7 @@ async def test_a_file_that_breaks_and_is_mended_meanwhile(
     file.write_text("[chat\n")
     await open_panel(page, "settings")
     await expect(page.get_by_role("alert").first).to_contain_text("line 1")
+    await expect(page.locator("main")).to_contain_text("The settings file:")
     await expect(control(page, "chat.temperature")).to_be_disabled()
     write_settings(text_for(fake))
     await open_panel(page, "search")
@@ -205,6 +207,13 @@ async def test_who_changed_the_file_meanwhile_is_heard(
         text_for(fake).replace("0.5 # not too wild\n", "0.7 # not too wild\n")
         + "max_tokens = 99\n"
     )
+    watch.allow("/ui/api/settings", "Failed to load resource")
+    await control(page, "chat.max_tokens").fill("98")
+    write_settings(text_for(fake))
+    await page.route("**/ui/api/settings", lambda route: route.abort())
+    await save_button(page).click()
+    await expect(page.locator("#main .error")).to_contain_text("byok does not answer")
+    await expect(control(page, "chat.max_tokens")).to_have_value("98")
 
 
 @pytest.mark.parametrize("of_page", ["added", "removed"])

@@ -58,11 +58,6 @@ class Capture:
         """The numbers of the requests to upstreams."""
         return sorted({piece.attempt for piece in self.pieces} - {0})
 
-    @property
-    def is_cut(self) -> bool:
-        """Whether something was too large to be kept."""
-        return any(piece.left_out for piece in self.pieces)
-
 
 def encode_capture(capture: Capture) -> bytes:
     """Write the facts and then each piece as a line of JSON."""
