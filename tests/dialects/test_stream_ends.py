@@ -1,6 +1,7 @@
 """How streams end in all dialects of server-sent events: in silence, or in an error."""
 
 import json
+from functools import cache
 from typing import Any
 
 import pytest
@@ -189,6 +190,7 @@ SPOKEN: dict[str, tuple[str, str]] = {
 }
 
 
+@cache
 def chunks(name: str) -> st.SearchStrategy[list[Any]]:
     """Return random values with the names of a protocol."""
     fields, words = (st.sampled_from(text.split()) for text in SPOKEN[name])
@@ -196,7 +198,7 @@ def chunks(name: str) -> st.SearchStrategy[list[Any]]:
     def inside(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         return st.lists(inner, max_size=2) | st.dictionaries(fields, inner, max_size=5)
 
-    values = st.recursive(SCALARS | words, inside, max_leaves=12)
+    values = st.recursive(SCALARS | words, inside, max_leaves=10)
     return st.lists(st.dictionaries(fields, values, max_size=5) | values, max_size=4)
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byok.core.chat import (
@@ -321,12 +321,14 @@ BODIES = st.fixed_dictionaries(
 )
 
 
+@settings(max_examples=12)
 @given(BODIES)
 @pytest.mark.case("B85", "B45")
 def test_any_json_becomes_a_request_that_breaks_no_rule(body: dict[str, Any]) -> None:
     check_body(write_json(body))
 
 
+@settings(max_examples=12)
 @given(conversations())
 def test_a_conversation_becomes_a_request_that_breaks_no_rule(
     conversation: Conversation,

@@ -102,3 +102,11 @@ def test_grounding_adds_nothing_where_no_question_stands_last(
     chat: ChatRequest,
 ) -> None:
     assert with_passages(chat, "code") is chat
+
+
+def test_grounding_takes_a_thousand_attached_files_each_once() -> None:
+    names = [f"{n:064x}" for n in range(3000)]
+    body = {"message": "Where?", "user_guided_blobs": names * 2}
+    found = read({**body, "user_specified_files": names})
+    assert found is not None
+    assert found.guided == tuple(map(to_bytes, names[:1000]))

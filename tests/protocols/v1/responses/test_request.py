@@ -76,11 +76,6 @@ def test_request_choice_of_a_tool(choice: Any, tools: int, chosen: ToolChoice) -
     assert (len(asked.tools), asked.tool_choice) == (tools, chosen)
 
 
-def test_request_choice_of_a_vendors_tool_is_refused() -> None:
-    with pytest.raises(BadRequest, match="cannot pass on"):
-        chat(tools=TOOLS, tool_choice={"type": "web_search"})
-
-
 @pytest.mark.parametrize(
     "name", ["previous_response_id", "conversation", "prompt", "background", "store"]
 )
