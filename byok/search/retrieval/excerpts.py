@@ -255,6 +255,11 @@ def _mark_cut(count: int) -> list[str]:
 
 
 _AROUND = 1
+# The words that begin a definition in most languages.
+_DEFINES = re.compile(
+    r"\b(?:def|class|fn|func|function|struct|interface|enum|trait|impl|type|object|record)"
+    r"\s+\w"
+)
 _CHUNKS = 3  # of a file
 
 
@@ -279,6 +284,27 @@ def _lines_of(
     best = [chunk.ordinal for chunk in file.chunks[:_CHUNKS]] or [0]
     for ordinal in sorted(n for n in best if n < len(spans)):
         yield from _lines_in(lines, spans[ordinal], file.path, query.terms, most)
+
+
+def glimpse(file: RankedFile, current: CurrentFiles, query: Query) -> Span | None:
+    """Return the line of the best chunk that says most; None if it cannot be shown.
+
+    It has words of the question: a line that defines something, else any.
+    """
+    lines, spans = current.lines_of(file.blob_id), current.spans_of(file.blob_id)
+    ordinal = file.chunks[0].ordinal if file.chunks else 0
+    if lines is None or ordinal >= len(spans):
+        return None
+    first, last, _ = spans[ordinal]
+    texts = {
+        n: lines[n][:LONGEST_LINE] for n in range(first, min(last + 1, len(lines)))
+    }
+    for places in ([n for n, text in texts.items() if _DEFINES.search(text)], texts):
+        worth = {n: _score(texts[n], query.terms) for n in places}
+        best = max(worth, key=worth.__getitem__, default=first)
+        if worth.get(best):
+            return Span(best, best, len(texts[best]))
+    return Span(first, first, len(texts[first])) if texts else None
 
 
 def _lines_in(

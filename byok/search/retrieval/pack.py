@@ -6,6 +6,9 @@ Greedy: take the chunk of the highest value next, as long as there is room. Its 
 
 so that the first file is shown at length and a good second one still gets in. This was
 measured against a quota for each file (docs/RETRIEVAL.md).
+
+The files behind those are shown by one line each, as long as there is room: a bare path
+tells a model little.
 """
 
 import heapq
@@ -21,8 +24,9 @@ NUMBER_WIDTH = 7  # six columns and a tab
 PATH_LINE = "Path: {}\n"
 GAP_LINE = "...\n"
 MOST_FILES = 16  # that are shown with code
-_OTHERS = 32
-_SHARE = 0.93
+_GLIMPSES = 12  # files that are shown by one line
+_LISTED = 20  # with these; the others by their paths
+_SHARE, _GLIMPSES_SHARE = 0.95, 0.06  # of the limit, the second of the first
 _STEEPNESS = 3
 _DECAY = 0.9
 _WEAKEST = 0.05
@@ -56,15 +60,17 @@ def pack(
     ranked: Sequence[RankedFile],
     spans_of: Callable[[int], Sequence[Span]],
     limit: int,
+    glimpse: Callable[[RankedFile], Span | None] = lambda file: None,
 ) -> Packed:
     """Choose chunks for an answer of `limit` characters.
 
     `spans_of` returns the spans of a blob; the ordinal of a chunk is an index into
     them. The first chunk is taken even if it does not fit. A file that was found by its
-    history alone contributes its first span.
+    history alone contributes its first span. `glimpse` returns the line that says most
+    of a file, None where none can be shown.
     """
     taken: dict[int, list[Span]] = defaultdict(list)
-    room = limit * _SHARE
+    room = limit * (_SHARE - _GLIMPSES_SHARE)
     for place, span in _spans_by_value(ranked[:MOST_FILES], spans_of):
         cost = _cost(span)
         if place not in taken:
@@ -78,8 +84,29 @@ def pack(
         PackedFile(ranked[place].blob_id, ranked[place].path, merge_spans(taken[place]))
         for place in sorted(taken)
     )
-    rest = [file.path for place, file in enumerate(ranked) if place not in taken]
-    return Packed(files, tuple(rest[:_OTHERS]))
+    others = [file for place, file in enumerate(ranked) if place not in taken]
+    glimpses = _glimpse(others, glimpse, room + limit * _GLIMPSES_SHARE)
+    seen = {file.path for file in glimpses}
+    rest = [file.path for file in others if file.path not in seen]
+    return Packed((*files, *glimpses), tuple(rest[: _LISTED - len(glimpses)]))
+
+
+def _glimpse(
+    ranked: Sequence[RankedFile],
+    glimpse: Callable[[RankedFile], Span | None],
+    room: float,
+) -> list[PackedFile]:
+    """Return what one line shows of files, of as many as there is room for."""
+    found: list[PackedFile] = []
+    for file in ranked[:_GLIMPSES]:
+        if (span := glimpse(file)) is None:
+            continue
+        room -= _cost(span) + len(PATH_LINE) + len(file.path)
+        if room < 0:
+            break
+        section = Section(span.first, span.last)
+        found.append(PackedFile(file.blob_id, file.path, (section,)))
+    return found
 
 
 def _spans_by_value(

@@ -212,7 +212,8 @@ class Retriever:
         found, entries = ranking
         current = CurrentFiles(self._engine.contents, entries, scope, query)
         found = current.update(found, MOST_FILES)
-        packed = pack(found, current.spans_of, length)
+        glimpse = partial(excerpts.glimpse, current=current, query=query)
+        packed = pack(found, current.spans_of, length, glimpse)
         if not found:
             packed = Packed((), self._all_paths(scope) if query.terms else ())
         elsewhere = _duplicate_notes(packed, entries, scope)

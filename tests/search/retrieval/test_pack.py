@@ -71,11 +71,40 @@ def test_pack_skips_a_chunk_that_is_gone(of: list[Span]) -> None:
     assert found == Packed((), ("01.py",))
 
 
-def test_pack_shows_sixteen_files_and_names_32_more() -> None:
+def test_pack_shows_sixteen_files_with_code_and_names_twenty_more() -> None:
     files = [ranked_file(n, 100.0 - n, [(0, 1.0)]) for n in range(60)]
     found = packed(files, {n: spans(10) for n in range(60)}, 80_000)
     assert [file.blob_id for file in found.files] == list(range(16))
-    assert found.others == tuple(f"{n:02}.py" for n in range(16, 48))
+    assert found.others == tuple(f"{n:02}.py" for n in range(16, 36))
+
+
+def test_pack_shows_one_line_of_files_for_which_there_is_no_more_room() -> None:
+    files = [ranked_file(n, 100.0 - n, [(0, 1.0)]) for n in range(40)]
+    of = {n: spans(6_000) for n in range(40)}
+    found = pack(
+        files,
+        of.__getitem__,
+        20_000,
+        lambda file: None if file.blob_id == 4 else Span(3, 3, 60),
+    )
+    shown = {file.blob_id: file.sections for file in found.files}
+    assert [*shown] == [0, 1, 2, 3, *range(5, 16)]
+    assert shown[3] == (Section(0, 9),)
+    assert {shown[n] for n in range(5, 16)} == {(Section(3, 3),)}
+    assert found.others == ("04.py", *(f"{n}.py" for n in range(16, 24)))
+
+
+@pytest.mark.parametrize("limit", [2_000, 8_000])
+def test_pack_shows_lines_within_the_limit(limit: int) -> None:
+    files = [ranked_file(n, 100.0 - n, [(0, 1.0)]) for n in range(40)]
+    of = {n: spans(600) for n in range(40)}
+    found = pack(files, of.__getitem__, limit, lambda file: Span(3, 3, 60))
+    code = sum(
+        600 + 10 * 7 if last > first else 60 + 7
+        for file in found.files
+        for first, last in file.sections
+    )
+    assert code <= limit
 
 
 @pytest.mark.parametrize(

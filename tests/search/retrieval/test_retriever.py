@@ -103,6 +103,24 @@ async def test_retrieval_answer_is_at_most_as_long_as_requested(
                     assert len(text) <= length
 
 
+async def test_files_beyond_the_room_are_shown_by_the_line_that_defines_something(
+    tmp_path: Path,
+) -> None:
+    body = "".join(f"    {name} = feed_parrot({name})\n" for name in "abcdefghij" * 8)
+    files = {
+        f"cage{n}__py": f"# To feed a parrot.\ndef feed_parrot_{n}(a):\n{body}"
+        for n in range(6)
+    }
+    root = project(tmp_path / "zoo", **files)
+    async with asking(tmp_path, root) as asker:
+        text = await asker.text("feed a parrot", length=6_000)
+    parts = [part.splitlines() for part in text.split("Path: ")[1:]]
+    assert len(parts) == len(files)
+    glimpses = [part for part in parts if len(part) == 2]
+    assert len(glimpses) >= 3
+    assert all("2\tdef feed_parrot_" in line for _, line in glimpses)
+
+
 @pytest.mark.parametrize("query", ["", " \n"])
 async def test_retrieval_tells_an_empty_question_from_a_search_without_code(
     tmp_path: Path, root: Path, query: str
