@@ -1,5 +1,7 @@
 """The tree of errors: what each class means to HTTP, to programs and to a person."""
 
+import errno
+import os
 import re
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from byok.core.errors import (
     RefusalKind,
     UpstreamRefused,
     UpstreamTimeout,
+    of_system,
 )
 
 SOURCES = Path(errors.__file__).parent.parent
@@ -72,6 +75,22 @@ def test_a_copy_with_other_words_leaves_the_error_as_it_is() -> None:
     assert (str(error), error.hint) == ("up: Key k1.", "Not k1.")
     other = error.with_hint("Another.")
     assert (str(other), other.hint, other.window) == ("up: Key k1.", "Another.", 5)
+
+
+@pytest.mark.parametrize(
+    ("number", "file", "sentence", "cure"),
+    [
+        (errno.ENOSPC, None, "No space left on device.", "disk space"),
+        (errno.ENOSPC, "/a/b", "No space left on device (/a/b).", "disk space"),
+        (errno.EROFS, "/a/b", "/a/b: Read-only file system.", "BYOK_HOME"),
+        (errno.EIO, None, "the system: Input/output error.", ""),
+    ],
+)
+def test_a_refused_file_is_told_with_its_cure(
+    number: int, file: str | None, sentence: str, cure: str
+) -> None:
+    said = of_system(OSError(number, os.strerror(number), file))
+    assert (said.message, cure in said.hint) == (sentence, True)
 
 
 BRANCH_ON_CODE = re.compile(

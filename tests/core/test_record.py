@@ -49,19 +49,3 @@ def test_record_total_usage_is_that_of_the_answer_and_of_own_questions() -> None
         ("one", "small"): Usage(15, 2),
         ("two", "small"): Usage(1, 1),
     }
-
-
-@pytest.mark.parametrize(
-    ("trusted", "endpoint", "is_of_client"),
-    [
-        (True, "/chat", True),
-        (False, "/chat", False),
-        (True, "/byok/daemon", False),
-        (True, "/health", False),
-    ],
-)
-def test_record_tells_requests_of_clients_from_those_of_commands(
-    trusted: bool, endpoint: str, is_of_client: bool
-) -> None:
-    record = RequestRecord(endpoint=endpoint, trusted=trusted)
-    assert record.is_of_client is is_of_client

@@ -130,7 +130,7 @@ def test_migration_step_that_fails_rolls_all_steps_back(
 @pytest.mark.parametrize(
     "kills",
     [
-        "moments 20",
+        "moments 30",
         pytest.param("random 6 8", marks=pytest.mark.slow),
     ],
 )

@@ -1,6 +1,5 @@
 """One question, whatever it takes: all recoveries in a row, and the rules they keep."""
 
-import asyncio
 import gc
 import weakref
 from collections.abc import AsyncIterator, Sequence
@@ -45,7 +44,6 @@ from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports
 from tests.fakes.asker import PATIENT, Key
 from tests.fakes.histories import agent
-from tests.fakes.patience import PATIENCE
 from tests.fakes.scripted import Scripted, events_of, said
 from tests.fakes.upstream import (
     DONE,
@@ -189,23 +187,6 @@ async def test_the_usage_of_all_attempts_is_told_once(
     assert events == [Usage(9, 1)]
 
 
-async def test_a_client_that_leaves_ends_a_wait(
-    fake: FakeUpstream, transports: Transports
-) -> None:
-    fake.play(refusal(429, headers={"Retry-After": "250"}))
-    spec = UpstreamSpec("one", (Api(OpenAIChat(), fake.url),), PATIENT)
-    waiting = ask(Destination(HttpUpstream(spec, transports, Key()), "m"), HI)
-    async with asyncio.timeout(PATIENCE):
-        [told] = await anext(waiting)
-        assert isinstance(told, Notice) and told.at_once
-        task = asyncio.ensure_future(anext(waiting))
-        await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-    assert len(fake.requests) == 1
-
-
 # What was shown
 
 
@@ -228,18 +209,6 @@ async def test_a_refusal_of_its_length_after_thoughts_shortens_a_conversation(
     assert TextDelta("Hi.") in await collect(asked.alone, LONG)
     first, second = (len(body) for body in fake.bodies)
     assert second < first
-
-
-async def test_a_cut_inside_a_tool_call_is_no_part_of_the_answer(
-    fake: FakeUpstream, asked: Two
-) -> None:
-    call = tool_answer("view", '{"path": "a.py", "text": "one two')[0]
-    fake.play(Script([call], end="reset"), tool_answer("view", '{"path": "a.py"}'))
-    events = await collect(asked.both, HI)
-    assert [one.arguments for one in of_kind(events, ToolCall)] == ['{"path": "a.py"}']
-    [notice] = of_kind(events, Notice)
-    assert notice.is_restart
-    assert len(fake.requests) == 2
 
 
 async def test_an_answer_that_must_be_whole_is_held_back_until_its_end(

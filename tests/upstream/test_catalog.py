@@ -146,13 +146,6 @@ async def test_catalog_reports_a_file_that_cannot_be_written(
     assert "cannot be kept" in caplog.text
 
 
-async def test_catalog_cuts_an_endless_model_list(file: Path) -> None:
-    lister = Lister("a", *(f"m{n}" for n in range(1000)))
-    catalog = Catalog([CatalogEntry(lister)], file)
-    await refreshed(catalog)
-    assert len(catalog.models_of("a")) == 500
-
-
 @pytest.mark.parametrize(
     ("chosen", "by_hand", "found", "models", "default"),
     [

@@ -30,7 +30,6 @@ from tests.fakes.upstream import (
     Script,
     answer,
     delta,
-    event,
     refusal,
 )
 
@@ -38,14 +37,6 @@ from tests.fakes.upstream import (
 @pytest.fixture
 def asker(fake: FakeUpstream, transports: Transports) -> Asker:
     return Asker(transports, fake.url)
-
-
-async def test_an_answer_without_streaming_gives_the_same_events(
-    fake: FakeUpstream, asker: Asker
-) -> None:
-    body = {"choices": [{"message": {"content": "Hi."}, "finish_reason": "stop"}]}
-    fake.play(Script([json.dumps(body).encode()], headers={}))
-    assert await asker.ask() == HI
 
 
 async def test_extra_headers_and_extra_body_are_sent(
@@ -233,28 +224,6 @@ async def test_an_odd_refusal_becomes_a_short_sentence(
     assert error.upstream_status == 400
 
 
-@pytest.mark.case("F10")
-async def test_a_gzip_refusal_is_read(fake: FakeUpstream, asker: Asker) -> None:
-    packed = gzip.compress(b'{"error": {"message": "Too shy"}}')
-    fake.play(Script([packed], 400, {"Content-Encoding": "gzip"}))
-    assert "Too shy" in str(await asker.refused())
-
-
-@pytest.mark.parametrize(
-    "after",
-    [
-        pytest.param(event({"error": {"message": "Over"}}), id="an error event"),
-    ],
-)
-async def test_events_before_an_error_in_the_same_read_are_kept(
-    fake: FakeUpstream, asker: Asker, after: bytes
-) -> None:
-    fake.play(Script([delta(content="One") + delta(content="Two") + after]))
-    events, _ = await asker.fail()
-    assert events == [TextDelta("OneTwo")]
-    assert len(fake.requests) == 1
-
-
 @pytest.mark.parametrize(
     "pieces",
     [answer("Hi."), answer("Hi.")[:-1]],
@@ -275,14 +244,6 @@ async def test_a_failure_after_the_end_of_the_stream_is_ignored(
 # Hanging up
 
 
-async def test_closing_the_stream_disconnects(fake: FakeUpstream, asker: Asker) -> None:
-    fake.play(Script([delta(content="One")], end="hang"))
-    stream = ask(Destination(asker.upstream, "m"), CHAT)
-    assert await anext(stream) == [TextDelta("One")]
-    await stream.aclose()
-    await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
-
-
 @pytest.mark.parametrize(
     "pieces", [[], [delta(content="One")]], ids=["before", "after the first event"]
 )
@@ -298,28 +259,12 @@ async def test_cancelling_the_reader_disconnects(
     await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
 
 
-async def test_a_finished_answer_keeps_the_connection(
-    fake: FakeUpstream, asker: Asker
-) -> None:
-    for _ in range(3):
-        assert await asker.ask() == HI
-    assert not fake.hung_up.is_set()
-    assert fake.open == 0
-
-
 # Models
 
 
 def canned(status: int, body: bytes) -> Canned:
     """Answer everything so; the body is still to be read, as from a socket."""
     return Canned(lambda _: httpx.Response(status, stream=httpx.ByteStream(body)))
-
-
-async def test_models_are_listed(fake: FakeUpstream, asker: Asker) -> None:
-    fake.models = ["a", "b"]
-    asker.key.key = "sk-1"
-    assert await asker.upstream.models() == ["a", "b"]
-    assert fake.list_headers[0]["Authorization"] == "Bearer sk-1"
 
 
 @pytest.mark.parametrize(

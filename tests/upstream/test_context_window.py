@@ -23,7 +23,6 @@ from byok.core.chat import (
     ToolResult,
 )
 from byok.core.errors import (
-    RefusalKind,
     UpstreamEmpty,
     UpstreamError,
     UpstreamGarbled,
@@ -217,17 +216,6 @@ async def test_context_window_has_room_for_added_code_after_compaction() -> None
     assert sent.messages[-1].parts[-1] == TextPart("Why?")
 
 
-async def test_context_window_summary_belongs_to_its_own_history() -> None:
-    model = Model(8 * K)
-    bench = Bench(model, WindowSource(8 * K))
-    await bench.ask(chat(100))
-    request = chat(100)
-    other = (SYSTEM, user("Something else."), *request.messages[2:])
-    await bench.ask(ChatRequest(other, TOOLS, own_words="Something else."))
-    assert len(bench.dropped) == 2
-    assert "Port it." not in str(model.taken[-1].messages)
-
-
 async def test_context_window_sends_a_changed_system_message() -> None:
     model = Model(8 * K)
     bench = Bench(model, WindowSource(8 * K))
@@ -270,17 +258,6 @@ async def test_context_window_counts_thinking_only_where_it_is_sent() -> None:
 
 
 # --- refusals ---
-
-
-async def test_a_refusal_teaches_the_window_and_is_answered_at_once() -> None:
-    model = Model(8 * K)
-    bench = Bench(model)
-    events = await bench.ask(chat(100))
-    assert events[0] == TextDelta("Fine.")
-    assert len(model.chats) == 2
-    for steps in range(101, 140):
-        await bench.ask(chat(steps))
-    assert model.refused == 1
 
 
 async def test_context_window_unknown_sends_less_with_each_refusal() -> None:
@@ -347,16 +324,6 @@ async def test_context_window_cuts_instructions_that_leave_no_room(
     assert "left out their middle" in str(events)
 
 
-@pytest.mark.parametrize("kind", [RefusalKind.RATE_LIMIT, RefusalKind.UNKNOWN])
-async def test_context_window_ignores_other_refusals(kind: RefusalKind) -> None:
-    refusal = UpstreamRefused("No.", kind=kind)
-    bench = Bench(Scripted(lambda request: _raise(refusal)))
-    with pytest.raises(UpstreamRefused) as caught:
-        await bench.ask(chat(100))
-    assert caught.value is refusal
-    assert len(bench.model.chats) == 1
-
-
 @pytest.mark.parametrize(
     ("steps", "kind", "told"),
     [
@@ -384,21 +351,6 @@ async def test_context_window_treats_an_answer_without_room_as_a_refusal() -> No
     first, second = bench.model.chats
     assert weight(second) < weight(first)
     assert bench.model.closed == 2
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        [[Usage(60 * K, 50), Finish(FinishReason.LENGTH)]],  # it thought in secret
-        [[Usage(60 * K, 0), Finish(FinishReason.STOP)]],
-        [[TextDelta("Fi")], [Usage(60 * K, 0), Finish(FinishReason.LENGTH)]],
-    ],
-)
-async def test_context_window_accepts_other_short_answers(answer: Answer) -> None:
-    bench = Bench(Scripted(lambda request: answer))
-    events = await bench.ask(chat(100))
-    assert events == [event for batch in answer for event in batch]
-    assert len(bench.model.chats) == 1
 
 
 @pytest.mark.parametrize(
@@ -439,15 +391,6 @@ async def test_context_window_guess_is_reported_in_the_answer() -> None:
 
 
 # --- counts ---
-
-
-async def test_context_window_learns_from_token_counts() -> None:
-    """With two bytes a token the usual guess would let far too much through."""
-    model = Scripted(lambda request: said(tokens=weight(request) // 2))
-    bench = Bench(model, WindowSource(8 * K))
-    for steps in range(3, 60):
-        await bench.ask(chat(steps, 500))
-    assert max(weight(request) for request in model.chats) / 2 < 8 * K
 
 
 async def test_context_window_learns_nothing_from_fim(

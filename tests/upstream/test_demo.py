@@ -75,11 +75,6 @@ async def test_demo_calls_the_tool_that_the_question_names(
     assert events[-1] == Finish(FinishReason.TOOL_CALLS)
 
 
-@pytest.mark.parametrize("question", ["review it", "views", "preview-view-x", "axb"])
-async def test_demo_ignores_a_tool_name_inside_a_word(question: str) -> None:
-    assert called(await ask(user(question))) == ("", "")
-
-
 async def test_demo_repeats_a_tool_result() -> None:
     result = Message(Role.TOOL, (ToolResult("c", "view", "42 lines, view them"),))
     events = await ask(user("view it"), result)

@@ -174,14 +174,6 @@ def test_a_connection_failure_keeps_a_host_name_beyond_ascii() -> None:
         raise error
 
 
-def test_an_invalid_url_is_reported() -> None:
-    with (
-        pytest.raises(UpstreamUnreachable, match="not a valid address"),
-        translate_errors(URL),
-    ):
-        raise httpx.InvalidURL("x")
-
-
 @pytest.mark.parametrize(
     ("status", "said", "path", "missing"),
     [

@@ -102,15 +102,6 @@ async def test_http_call_circuit_breaker_spares_a_local_server_that_is_down(
         assert caught.value.hint.startswith("Is it running")
 
 
-async def test_http_call_circuit_breaker_ignores_refusals(
-    fake: FakeUpstream, transports: Transports
-) -> None:
-    fake.play(Script([b"{}"], status=500))
-    line = Line(transports, fake.url)
-    for _ in range(FAILURES + 1):
-        assert await line.call() == 500
-
-
 class Changing(Key):
     """A key source that finds another key after it was told to forget."""
 

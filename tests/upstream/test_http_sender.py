@@ -6,7 +6,6 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import httpx
-import pytest
 
 from byok import __version__
 from byok.dialects.base import Dialect
@@ -90,19 +89,6 @@ class Versioned(OpenAIChat):
 
     def headers(self, key: str) -> Mapping[str, str]:
         return {"X-Version": "2", "Accept": "a/b"} | ({"X-Key": key} if key else {})
-
-
-@pytest.mark.parametrize("key", ["", "sk-1"])
-async def test_headers_are_the_dialects_with_and_without_a_key(
-    fake: FakeUpstream, transports: Transports, key: str
-) -> None:
-    asked = sender(transports, fake.url, key=key, dialect=Versioned())
-    async with asked.open("chat/completions", b"{}"), asked.open("models"):
-        pass
-    for headers in (fake.headers[0], fake.list_headers[0]):
-        assert headers["x-version"] == "2"
-        assert headers.get("x-key", "") == key
-        assert "Authorization" not in headers
 
 
 async def test_headers_of_the_user_win_but_for_the_key(

@@ -50,16 +50,6 @@ async def test_a_list_is_read_once_where_nothing_else_knows_a_window() -> None:
     assert sum(url.endswith("/v1/models") for url in broken.asked) == 1
 
 
-async def test_a_model_that_is_not_loaded_yet_is_asked_for_again() -> None:
-    server = Loaded((200, '{"models": []}'), (200, PS))
-    assert [await server.upstream.known.window("a") for _ in range(3)] == [
-        0,
-        4096,
-        4096,
-    ]
-    assert len(server.asked) == 2
-
-
 @pytest.mark.parametrize("answer", [(404, "no"), (200, "<p>"), (200, "[" * 9999)])
 async def test_a_server_without_model_windows_is_not_asked_each_time(
     answer: tuple[int, str],

@@ -39,26 +39,12 @@ async def test_entries_are_found_at_once_and_after_a_restart(path: Path) -> None
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-async def test_a_closed_store_works_from_memory(path: Path) -> None:
-    with opened(path) as store:
-        store.keep({b"a": b"1"})
-    store.keep({b"b": b"2"})
-    assert await store.find([b"a", b"b", b"c"]) == {b"a": b"1", b"b": b"2"}
-
-
 async def test_entries_that_left_memory_are_read_from_the_file(path: Path) -> None:
     with opened(path, recent=250) as store:
         for number in range(5):
             store.keep({bytes([number]): bytes(50)})
         keys = [bytes([number]) for number in range(5)]
         assert await store.find(keys) == dict.fromkeys(keys, bytes(50))
-
-
-async def test_nothing_is_opened_before_it_is_needed(path: Path) -> None:
-    with opened(path) as store:
-        store.keep({})
-        assert await store.find([]) == {}
-    assert not path.exists()
 
 
 async def test_entries_unused_for_30_days_are_removed(path: Path) -> None:

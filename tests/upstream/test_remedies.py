@@ -10,7 +10,6 @@ from byok.core.chat import (
     ChatRequest,
     ImagePart,
     Message,
-    Origin,
     Role,
     Sampling,
     TextPart,
@@ -97,13 +96,6 @@ async def test_remedy_for_too_many_tools_is_applied_before_the_first_request(
     assert [len(names) for names in offered(fake)] == [128]
 
 
-def test_a_request_has_the_origin_of_its_dialect_upstream_and_model() -> None:
-    spec = UpstreamSpec("box", (Api(OpenAIChat(), "http://127.0.0.1:1"),))
-    sent = Remedies(spec).begin(ModelFacts("m")).write(ChatRequest((USER,))).head
-    assert sent.origin == Origin("openai_chat", "box", "m")
-    assert sent.body == {}  # the bytes are all that is needed
-
-
 def test_remedy_found_by_another_request_still_changes_this_one() -> None:
     spec = UpstreamSpec("fake", (Api(OpenAIChat(), "http://127.0.0.1:1"),))
     remedies = Remedies(spec)
@@ -182,15 +174,6 @@ async def test_another_dialect_has_remedies_of_its_own(
         assert HI[0] in await two.ask(warm)
     options = [request.get("options", {}) for request in other.requests]
     assert options == [{"temperature": 0.5}, {}, {}]
-
-
-async def test_an_upstream_of_one_dialect_is_refused_as_before(
-    fake: FakeUpstream, asker: Asker
-) -> None:
-    fake.play(refusal(404, RESPONSES))
-    error = await asker.refused()
-    assert error.upstream_status == 404
-    assert len(fake.requests) == 1
 
 
 async def test_remedies_learned_since_a_moment_can_be_forgotten(

@@ -67,14 +67,6 @@ async def test_summary_is_written_by_the_conversations_own_model() -> None:
     assert bench.own.closed == 1
 
 
-async def test_the_users_model_for_summaries_writes_it_where_one_is_set() -> None:
-    bench = Bench(wanted="byok:box:tiny")
-    assert await bench.ask() == "By small."
-    assert bench.found == ["byok:box:tiny"]
-    assert bench.small.asked[0][1] == "tiny"
-    assert bench.own.asked == []
-
-
 async def test_summary_of_the_same_messages_is_requested_once() -> None:
     bench = Bench()
     assert await bench.ask() == await bench.ask()

@@ -1,7 +1,6 @@
 """A call that is no JSON is asked for once more; nothing is said or run twice."""
 
 import itertools
-import logging
 from contextlib import aclosing
 
 import pytest
@@ -220,19 +219,3 @@ async def test_a_lost_call_is_not_asked_for_without_end_or_twice() -> None:
                            ([placed], 1), ([spoken], 1)):  # fmt: skip
         with pytest.raises(UpstreamError):
             await Play(*answers).turn(again=again)
-
-
-async def test_a_failed_tool_call_retry_leaves_the_first_answer(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level(logging.INFO, "byok.upstream.turn")
-    broken = UpstreamRefused("too many requests: PROMPT", upstream_status=429)
-    out = await Play(calling(BROKEN, text="I search."), broken).turn()
-    assert out[0] == [TextDelta("I search.")]
-    [usage, notice, end] = out[-1]
-    assert usage == Usage(10, 2, 3)
-    assert isinstance(notice, Notice)
-    assert end == DONE
-    assert "asking box again" in caplog.text
-    assert "429" in caplog.text
-    assert "PROMPT" not in caplog.text

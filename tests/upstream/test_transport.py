@@ -21,17 +21,6 @@ async def get(transports: Transports, route: Route, url: str) -> httpx.Response:
     return response
 
 
-async def test_closing_transports_closes_every_connection(fake: FakeUpstream) -> None:
-    transports = Transports()
-    await get(transports, Route(), f"{fake.url}/models")
-    before = transports.by(Route())
-    await transports.close()
-    assert transports.by(Route()) is not before
-    with pytest.raises(RuntimeError, match="closed"):
-        await before.handle_async_request(httpx.Request("GET", fake.url))
-    await transports.close()
-
-
 @pytest.mark.parametrize(
     "proxy", ["not a proxy", "ftp://127.0.0.1:1", "127.0.0.1:8080", "http://"]
 )

@@ -42,14 +42,6 @@ async def test_challenge_proves_the_daemon_without_sending_the_token() -> None:
         assert await asyncio.to_thread(verify_daemon, instance_of(editor), secret())
 
 
-@pytest.mark.skipif(not socket.has_ipv6, reason="there is no IPv6 here")
-async def test_challenge_is_answered_at_both_loopback_addresses() -> None:
-    async with running(upstream="demo") as editor:
-        own = instance_of(editor)
-        assert await asyncio.to_thread(verify_daemon, own, secret(), "::1")
-        assert not await asyncio.to_thread(verify_daemon, own, "guess", "::1")
-
-
 @pytest.mark.case("B108")
 async def test_challenge_with_another_token_or_instance_fails() -> None:
     async with running(upstream="demo") as editor:

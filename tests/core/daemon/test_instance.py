@@ -84,21 +84,6 @@ def test_instance_facts_are_removed_when_the_daemon_ends(
     assert not paths.daemon.exists()
 
 
-def test_instance_start_removes_old_temporary_files_of_killed_commands(
-    paths: Paths,
-) -> None:
-    old = [paths.token.with_name(".token.abcdefgh")]
-    old.append(paths.vault.with_name(".vault.json.abcdefgh"))
-    busy = paths.token.with_name(".token.ijklmnop")
-    for file in (*old, busy):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.touch()
-    for file in old:
-        os.utime(file, (1, 1))
-    with only_instance(paths):
-        assert [file.exists() for file in (*old, busy)] == [False, False, True]
-
-
 @pytest.mark.parametrize("facts", [b"", b"{", b"[]", b'{"pid": 1}', b"\xff"])
 def test_instance_facts_that_are_damaged_only_shorten_the_message(
     paths: Paths, holder: subprocess.Popen[str], facts: bytes

@@ -11,7 +11,6 @@ from byok.core.platform.paths import (
     check_private,
     find_paths,
     replace_foreign,
-    sweep,
     write_private,
 )
 from tests.fakes.disk import fill, mounted
@@ -110,16 +109,6 @@ def test_foreign_file_is_replaced_once_it_is_prepared(tmp_path: Path) -> None:
     assert seen == [(tmp_path, b"a\r\nb", "old")]
     assert path.read_bytes() == b"a\r\nb"
     assert sorted(tmp_path.iterdir()) == [left, path]
-
-
-def test_private_write_leftovers_are_removed_and_nothing_else(tmp_path: Path) -> None:
-    left, link = ".models.json.k3j2_abc", ".models.json.linked00"
-    others = {"models.json", ".other.json.k3j2_abc", ".models.json.bak", link}
-    for name in (left, *others - {link}):
-        (tmp_path / name).touch()
-    (tmp_path / link).symlink_to("models.json")
-    sweep(tmp_path / "models.json")
-    assert {p.name for p in tmp_path.iterdir()} == others
 
 
 def test_private_write_removes_old_leftovers_of_a_killed_one(tmp_path: Path) -> None:

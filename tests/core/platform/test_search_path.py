@@ -1,6 +1,5 @@
 """Modules are looked for anywhere but in the working folder."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -27,10 +26,3 @@ def test_search_path_keeps_the_folder_of_byok_itself(
     monkeypatch.chdir(tmp_path)
     path = ["", str(tmp_path)]
     assert without_working_folder(path, own=str(tmp_path)) == path
-
-
-def test_search_path_keeps_pythons_own_folders(monkeypatch: pytest.MonkeyPatch) -> None:
-    library = Path(os.__file__).parent
-    for folder in (library, library / "json"):
-        monkeypatch.chdir(folder)
-        assert without_working_folder([str(folder)], own="/x") == [str(folder)]

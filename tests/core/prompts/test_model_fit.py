@@ -55,15 +55,3 @@ def test_a_conversation_keeps_what_suited_its_first_turn() -> None:
     assert memory.recall("c", "m", known.pop) == ModelFit()
     assert memory.recall("c", "m", known.pop) == ModelFit()
     assert memory.recall("c", "another", known.pop) == ModelFit(("reasoning",), 9000)
-
-
-@pytest.mark.parametrize(
-    ("conversation", "model"), [("", "m"), ("c" * 1000, "m"), ("c", "m" * 1000)]
-)
-def test_requests_without_a_conversation_or_with_endless_ids_share_nothing(
-    conversation: str, model: str
-) -> None:
-    memory = FitMemory()
-    assert memory.recall(conversation, model, ModelFit) == ModelFit()
-    later = ModelFit(("gpt",))
-    assert memory.recall(conversation, model, lambda: later) == later

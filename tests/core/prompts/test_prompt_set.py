@@ -140,11 +140,3 @@ def test_an_own_text_that_is_too_long_gives_way_to_the_own_short_one(
     own = prompts(agent="Mine. " * 100, agent__short="My short.").templates
     both = PromptSet(prompts(agent="Theirs.", agent__short="Brief.").templates, own)
     assert both.render("agent", Situation((), window)) == (text, name, note)
-
-
-def test_an_own_text_in_place_of_a_shipped_one_is_told_by_both_names() -> None:
-    shipped = prompts(chat="Theirs.", chat__small="Few.")
-    both = PromptSet(shipped.templates, prompts(chat__small="Mine.").templates)
-    text, name, note = both.render("chat", Situation(("short", "gpt"), 6000))
-    assert (text, name) == ("Mine.", "own chat.small")
-    assert note.startswith("your own chat.small is used instead of chat for the window")

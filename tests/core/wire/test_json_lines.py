@@ -122,10 +122,3 @@ def test_json_lines_refuse_an_endless_document() -> None:
             fed += 2**19 + 1
     assert caught.value.code == "upstream_event_too_large"
     assert fed <= MAX_DOCUMENT_BYTES
-
-
-def test_values_before_an_endless_line_are_given() -> None:
-    assert read([b"1\n2\n" + b"3" * (MAX_LINE_BYTES + 1)]) == (
-        [1, 2],
-        "upstream_event_too_large",
-    )

@@ -143,11 +143,6 @@ def test_sse_any_slicing_agrees_with_a_plain_reader(slices: list[bytes]) -> None
     assert run(SSEDecoder(), slices) == reference(b"".join(slices))
 
 
-def test_sse_line_may_be_cut_before_what_looks_like_an_event() -> None:
-    pieces = [b"data: a\n\n", b'data: {"text": "', b'data: b"}\n\n']
-    assert read(pieces) == [Event(b"a"), Event(b'{"text": "data: b"}')]
-
-
 @pytest.mark.parametrize(
     "page", [b"<!DOCTYPE html>", b"  \r\n<html>", BOM + b"<html>", b"<"]
 )

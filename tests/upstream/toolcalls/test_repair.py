@@ -163,27 +163,6 @@ def test_the_schema_repairs_types_and_defaults(
     assert repair_arguments(raw, VIEW) == (repaired, rules)
 
 
-@pytest.mark.parametrize(
-    ("raw", "cut"),
-    [
-        ('{"path": "a', True),
-        ('{"path": "a"}{"path"', True),
-        ('"{\\"path\\": 1', True),
-        ('"{\\"path\\": 1"', True),
-        (r'{"path": "\d"}', False),
-        ('{"path": "a"}{"path": "b"}', False),
-        ('{"path": "say "hi" now"}', False),
-        ("[1]", False),
-        ("cat a.py", False),
-    ],
-)
-def test_repair_tells_truncated_arguments_from_broken_ones(raw: str, cut: bool) -> None:
-    for mode in RepairMode:
-        with pytest.raises(Unrepairable) as caught:
-            repair_arguments(raw, VIEW, mode=mode)
-        assert caught.value.cut is cut
-
-
 def test_repair_mode_fill_adds_empty_values_of_required_fields_only() -> None:
     schema = {**VIEW, "required": ["path", "line", "mode", "unknown"]}
     fixed, rules = repair_arguments("{}", schema, mode=RepairMode.FILL)

@@ -63,14 +63,6 @@ def test_limits_grow_when_a_longer_prompt_was_answered() -> None:
     assert limits.learned == 8 * K
 
 
-def test_limits_adopt_the_numbers_of_a_refusal() -> None:
-    limits = WindowLimits()
-    limits.learn_from_refusal(100 * K, 32_768, 40 * K)
-    assert (limits.learned, limits.ratio) == (32_768, 2.5)
-    limits.learn_from_refusal(100 * K, 65_536, 20 * K)
-    assert (limits.learned, limits.ratio) == (65_536, 5.0)
-
-
 def test_limits_correct_the_token_ratio_after_an_unexpected_refusal() -> None:
     limits = WindowLimits(10 * K)
     limits.learn_from_refusal(28 * K, 10 * K, None)

@@ -53,15 +53,6 @@ def test_transcript_mentions_errors_and_images_of_results() -> None:
     ]
 
 
-def test_transcript_of_too_many_steps_keeps_the_first_and_most_of_the_last() -> None:
-    shown = transcript(agent(300, 900), 12_000).splitlines()
-    assert shown[0] == "User: Port it."
-    assert any(line.startswith("Result of view: 299 ") for line in shown[-3:])
-    assert 80 < len(shown) <= 3 * 100  # a result is on up to three lines
-    assert sum("left out here" in line for line in shown) == 1
-    assert max(map(len, shown)) < 150
-
-
 def test_summary_instruction_says_what_to_keep_and_how_long() -> None:
     told = instruction(7000, shipped_prompts())
     assert SUMMARY_HOLDS in told
