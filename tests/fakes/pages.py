@@ -215,7 +215,7 @@ async def settle(page: Page, quiet: float = 0.15) -> None:
     """Wait until a panel has shown something, and nothing changes for a moment."""
     await expect(page.locator(".panel > *").first).to_be_attached()
     before = ""
-    for _ in range(40):
+    for _ in range(12):  # some never rest
         now = await page.locator("#main").inner_html()
         if now == before:
             return
@@ -225,5 +225,6 @@ async def settle(page: Page, quiet: float = 0.15) -> None:
 
 async def axe(page: Page) -> str:
     """Return what axe finds serious or critical, as text; "" is nothing."""
-    await page.evaluate(_AXE)
+    if not await page.evaluate("'axe' in window"):
+        await page.evaluate(_AXE)
     return "\n".join(await page.evaluate(_AXE_RUN))

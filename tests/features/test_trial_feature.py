@@ -11,6 +11,7 @@ import pytest
 
 from byok.core.daemon.token import read_token
 from byok.core.platform.paths import find_paths
+from byok.features.status import write_rows
 from tests.fakes.patience import PATIENCE
 from tests.fakes.program import ROOT, serving
 
@@ -54,15 +55,14 @@ async def test_a_folder_and_a_row_are_a_feature() -> None:
             await post(
                 f"{url}/chat-stream", read_token(paths.token), {"message": "Hi."}
             )
-        status = await asyncio.to_thread(run, "status")
         told = await asyncio.to_thread(run, "hours")
         code = await asyncio.to_thread(run, "dashboard", "--link")
         api = f"{url}/ui/api"
         signed_in = await post(f"{api}/sign-in", "", {"code": code.split()[-1]})
         state = await post(f"{api}/state", signed_in["token"], {})
         form = await post(f"{api}/settings", signed_in["token"], {})
-    assert "hours: requests_this_hour: 2 of 1,000 used\n" in status
     assert told.endswith(":00 2\n")
-    assert [row["used"] for row in state["features"]["hours"]] == [2]
+    shown = write_rows(state["features"]["hours"])  # as `byok status` does
+    assert shown == ["requests_this_hour: 2 of 1,000 used"]
     [group] = [group for group in form["groups"] if group["name"] == "hours"]
     assert [field["value"] for field in group["fields"]] == [1000]

@@ -1,7 +1,6 @@
 """What holds of every panel, whatever it shows."""
 
 import asyncio
-from typing import Any
 
 from playwright.async_api import Browser, Page, expect
 
@@ -19,11 +18,12 @@ from tests.fakes.patience import PATIENCE
 
 # Each language, theme and kind of layout: axe is what costs most here.
 LOOKS = [(1280, "light", "en"), (360, "dark", "zh")]
-WIDTHS = (360, 768, 1280, 1920)
+WIDTHS = (360, 768, 1920)
 _OVERFLOW = """() => [...document.querySelectorAll("body *")]
   .filter((found) => found.getBoundingClientRect().right > innerWidth + 1
     && !found.closest(".scroll, #nav, .hidden, .skip, pre"))
   .map((found) => found.outerHTML.slice(0, 120))"""
+_BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 _HIDE = """(hidden) => {
   Object.defineProperty(document, "hidden", {configurable: true, get: () => hidden});
   Object.defineProperty(document, "visibilityState",
@@ -50,9 +50,11 @@ async def test_a_panel_looks_well(browser: Browser, furnished: Editor) -> None:
                 color_scheme="light" if theme == "dark" else "dark"
             )
             await page.set_viewport_size({"width": width, "height": 900})
-            before = await background(page)
+            await settle(page)
+            before = await page.evaluate(_BACKGROUND)
             await page.locator("#theme").select_option(theme)
-            assert await background(page) != before
+            body = page.locator("body")
+            await expect(body).not_to_have_css("background-color", before)
             await page.locator("#language").select_option(language)
             await expect(page.locator("html")).to_have_attribute("lang", language)
             for panel in read_panels():
@@ -61,16 +63,27 @@ async def test_a_panel_looks_well(browser: Browser, furnished: Editor) -> None:
                 heading = page.locator("h1")
                 await expect(heading).to_have_count(1)
                 assert await page.title() == f"{await heading.inner_text()} · byok"
+                await check_width(page)
                 for wide in WIDTHS if language == "en" else ():
                     await page.set_viewport_size({"width": wide, "height": 900})
                     await settle(page)
                     await check_width(page)
                 await page.set_viewport_size({"width": width, "height": 900})
             await page.locator("#theme").select_option("auto")
-
-
-async def background(page: Page) -> str:
-    return str(await page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        await page.set_viewport_size({"width": 1280, "height": 900})
+        await open_panel(page, "live")
+        name = page.locator("tbody tr td:nth-child(4)").first
+        await expect(name).to_have_text("openrouter:anthropic/claude-sonnet-4.5")
+        sizes = "(cell) => [cell.scrollWidth - cell.clientWidth, cell.clientHeight]"
+        wider, height = await name.evaluate(sizes)
+        assert (wider <= 0, height < 60) == (True, True)  # uncut, in two lines
+        await open_panel(page, "conversations")
+        for width in (360, 640, 1280):
+            await page.set_viewport_size({"width": width, "height": 800})
+            row = page.locator("tr").filter(has_text="anthropic").first
+            box = await row.bounding_box()
+            assert box is not None
+            assert box["height"] < 70, width
 
 
 async def test_a_panel_asks_only_while_it_is_seen(
@@ -107,11 +120,20 @@ async def test_a_panel_asks_only_while_it_is_seen(
 
 
 async def test_sign_in_looks_well(browser: Browser, editor: Editor) -> None:
-    for width, theme, language in LOOKS:
-        look: dict[str, Any] = {"width": width, "theme": theme, "language": language}
-        async with visiting(browser, editor.daemon.url, **look) as (context, _):
-            page = await context.new_page()
-            await page.goto(f"{editor.daemon.url}/ui/")
+    async with visiting(browser, editor.daemon.url) as (context, _):
+        page = await context.new_page()
+        await page.goto(f"{editor.daemon.url}/ui/")
+        for width, theme, language in LOOKS:
+            await page.set_viewport_size({"width": width, "height": 900})
+            await page.evaluate(
+                """([theme, language]) => {
+                  localStorage.setItem("byok-theme", theme);
+                  localStorage.setItem("byok-language", language);
+                }""",
+                [theme, language],
+            )
+            await page.reload()
             await page.locator("#code").wait_for()
-            assert await axe(page) == "", look
+            await expect(page.locator("html")).to_have_attribute("lang", language)
+            assert await axe(page) == "", (theme, language)
             await check_width(page)

@@ -70,7 +70,7 @@ async def foreign(
 
 
 @pytest.mark.case("B81")
-async def test_no_foreign_page_asks_or_loads_anything(
+async def test_no_foreign_page_asks_loads_frames_or_holds_anything(
     foreign: Page, foreign_port: int, editor: Editor, page: Page
 ) -> None:
     token = await page.evaluate("sessionStorage.getItem('byok-session')")
@@ -79,14 +79,6 @@ async def test_no_foreign_page_asks_or_loads_anything(
         await foreign.goto(f"http://{host}:{foreign_port}/")
         assert await foreign.evaluate(_ASK, [url, token]) == ["TypeError"] * 5, host
         assert await foreign.evaluate(_LOAD, [url]) == ["refused"] * 4, host
-
-
-@pytest.mark.case("B81")
-async def test_a_foreign_page_neither_frames_nor_holds_it(
-    foreign: Page, foreign_port: int, editor: Editor
-) -> None:
-    for host in HOSTS:
-        await foreign.goto(f"http://{host}:{foreign_port}/")
         await foreign.evaluate(_FRAME, _start(editor))
         frame = foreign.frames[1]
         assert await frame.evaluate("location.href") == "chrome-error://chromewebdata/"

@@ -70,7 +70,7 @@ async def test_an_error_is_shown_at_its_setting_and_the_change_is_kept(
     assert file.read_text() == text_for(fake)
 
 
-async def test_a_list_is_made_empty_and_default_again(
+async def test_a_list_is_made_empty_and_what_needs_a_restart_says_so(
     page: Page, editor: Editor, fake: FakeUpstream, file: Path
 ) -> None:
     await open_panel(page, "settings")
@@ -91,18 +91,14 @@ async def test_a_list_is_made_empty_and_default_again(
     await save(page)
     assert "polling" not in file.read_text()
     await expect(box).not_to_be_checked()
-
-
-async def test_what_needs_a_restart_says_so(page: Page, editor: Editor) -> None:
-    await open_panel(page, "settings")
     await page.locator("[data-group=retrieval] summary").click()
     await control(page, "retrieval.mode").select_option("ripgrep")
     await expect(page.locator(".changes")).to_contain_text("retrieval.mode")
     await save(page)
-    box = page.locator(".restart")
-    await expect(box).to_contain_text("retrieval.mode")
-    await box.get_by_role("button", name="Restart byok").click()
-    await expect(box).to_contain_text("on another port")
+    restart = page.locator(".restart")
+    await expect(restart).to_contain_text("retrieval.mode")
+    await restart.get_by_role("button", name="Restart byok").click()
+    await expect(restart).to_contain_text("on another port")
     await asyncio.wait_for(editor.daemon.control.ending.wait(), PATIENCE)
     assert editor.daemon.control.again
 
