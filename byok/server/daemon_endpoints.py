@@ -18,7 +18,7 @@ from byok.dialects.model_facts import write_facts
 from byok.features.running import Features
 from byok.protocols.augment.body import first_text
 from byok.protocols.augment.models import get_models, pauses
-from byok.search.vectors.types import EmbeddingControl
+from byok.search.vectors.service import EmbeddingService
 from byok.server.control import Control
 from byok.server.openai_api import model_list, one_model
 from byok.settings import mask_settings
@@ -198,7 +198,7 @@ async def try_key(services: Services, name: str) -> Json:
 
 
 def embed_handlers(
-    control: EmbeddingControl,
+    control: EmbeddingService,
 ) -> Mapping[str, Callable[[Json], Awaitable[Json]]]:
     """Return what answers about vectors; each answer has the status afterwards."""
 

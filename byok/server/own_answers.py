@@ -8,7 +8,7 @@ from byok.core.chat import Json
 from byok.core.platform.paths import Paths
 from byok.core.routing import Service
 from byok.search.retrieval.code_context import CodeContext
-from byok.search.vectors.types import EmbeddingControl
+from byok.search.vectors.service import EmbeddingService
 from byok.server.code_endpoints import CodeEndpoints
 from byok.server.daemon_endpoints import embed_handlers
 from byok.settings import Settings
@@ -19,7 +19,7 @@ from byok.wiring.services import open_context
 class OwnAnswers:
     """Answers questions about code and about vectors; makes no vectors."""
 
-    def __init__(self, context: CodeContext, vectors: EmbeddingControl) -> None:
+    def __init__(self, context: CodeContext, vectors: EmbeddingService) -> None:
         self._handlers = {
             **CodeEndpoints(context).handlers,
             **embed_handlers(vectors),

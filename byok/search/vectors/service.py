@@ -54,7 +54,7 @@ class EmbeddingPlan:
 
 
 class EmbeddingService:
-    """The `VectorSearch` of retrieval, and the `EmbeddingControl` of `byok embed`.
+    """The `VectorSearch` of retrieval, and what `byok embed` asks.
 
     `vectors` is where vectors are stored, `index` the database of the code index.
     Without `works` it sends nothing and opens no vectors: a command that ends at once
@@ -178,7 +178,7 @@ class EmbeddingService:
     # What the user is told, and asks for
 
     async def status(self) -> EmbeddingStatus:
-        """See EmbeddingControl.status."""
+        """Return how far the vectors are; opens and sends nothing."""
         if (plan := self._plan) is None:
             return EmbeddingStatus(EmbeddingState.OFF)
         target = plan.target
@@ -200,7 +200,11 @@ class EmbeddingService:
         return EmbeddingState.PAUSED if self.consent.paused else EmbeddingState.STANDBY
 
     async def estimate(self) -> EmbeddingEstimate:
-        """See EmbeddingControl.estimate."""
+        """Return what filling would send; opens the index, sends nothing.
+
+        Raises:
+            ConfigError: no upstream is named in the settings.
+        """
         target = self._target()
         await self._open_anyway()
         from byok.search.vectors.recipe import count_chunks, tokens_of
@@ -224,7 +228,11 @@ class EmbeddingService:
         )
 
     async def enable(self, host: str, model: str) -> None:
-        """See EmbeddingControl.enable."""
+        """Keep that the user confirmed this host and model, and begin.
+
+        Raises:
+            ConfigError: the settings name another host or model by now.
+        """
         target = self._target()
         if (host, model) != (target.host, target.model):
             raise ConfigError(
@@ -235,20 +243,20 @@ class EmbeddingService:
         await self._restart()
 
     async def disable(self) -> None:
-        """See EmbeddingControl.disable."""
+        """Withdraw the consent and stop; vectors stay."""
         try:
             await asyncio.to_thread(self.consent.withdraw)
         finally:  # also where the disk is full
             await self._restart()
 
     async def pause(self) -> None:
-        """See EmbeddingControl.pause."""
+        """Stop filling until `resume`, also after a restart; questions go on."""
         await asyncio.to_thread(self.consent.pause)
         if self._session is not None:
             self._session.pause()
 
     async def resume(self) -> None:
-        """See EmbeddingControl.resume."""
+        """Go on filling."""
         await asyncio.to_thread(self.consent.resume)
         if self._session is not None:
             self._session.resume()
@@ -256,7 +264,7 @@ class EmbeddingService:
             await self._restart()
 
     async def clear(self) -> int:
-        """See EmbeddingControl.clear."""
+        """Withdraw the consent and remove all vectors; return how many there were."""
         await asyncio.to_thread(self.consent.withdraw)
         if not self._files[0].exists():
             return 0
@@ -271,11 +279,21 @@ class EmbeddingService:
             return await asyncio.to_thread(clear_vectors, *self._files)
 
     async def push(self) -> int:
-        """See EmbeddingControl.push."""
+        """Give the team what is stored here; return how many of it the team has now.
+
+        Raises:
+            ConfigError: there is no team, or this member only reads.
+            NotReady: the team did not take all; the message says why.
+        """
         return await (await self._running()).transfer().push()
 
     async def pull(self) -> int:
-        """See EmbeddingControl.pull."""
+        """Fetch from the team what is missing here; return how many vectors came.
+
+        Raises:
+            ConfigError: there is no team.
+            NotReady: the team could not be asked for all; the message says why.
+        """
         return await (await self._running()).transfer().pull()
 
     async def _running(self) -> "Session":

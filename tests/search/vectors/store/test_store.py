@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 
 from byok.core.errors import DiskFull, IndexFailed
+from byok.search.vectors.numeric import quantise
 from byok.search.vectors.recipe import is_embedded
 from byok.search.vectors.store import database
 from byok.search.vectors.store.database import Space, VectorDatabase
+from byok.search.vectors.store.matrix import BLOCK
+from byok.search.vectors.store.open_space import insert_vectors
 from byok.search.vectors.store.store import VectorStore
 from tests.fakes.disk import fill as fill_disk
 from tests.fakes.disk import mounted
@@ -282,6 +285,13 @@ def test_questions_of_another_recipe_can_be_compared(
     assert other.answers(space) is answers
 
 
+def test_a_model_that_was_replaced_does_not_answer_with_old_vectors() -> None:
+    old = database.Space(1, SPACE, probe(), is_ready=True)
+    assert not old.answers(database.Space(2, SPACE, probe("other"), is_ready=False))
+    prefix = replace(SPACE, document_prefix="code: ")
+    assert old.answers(database.Space(3, prefix, probe("other"), is_ready=False))
+
+
 def test_only_vectors_since_the_last_good_probe_are_dropped(
     connection: VectorDatabase,
 ) -> None:
@@ -301,3 +311,12 @@ def test_only_vectors_since_the_last_good_probe_are_dropped(
         assert database.drop_unchecked(db, space) == 2
         found = db.execute("SELECT turn FROM vector ORDER BY turn").fetchall()
         assert found == [(1,), (2,)]
+
+
+def test_a_block_that_changes_has_no_checksum(connection: VectorDatabase) -> None:
+    with connection.writing() as db:
+        space = database.make_space(db, SPACE, probe())
+        db.execute("INSERT INTO block VALUES(1, 0, 1), (1, 1, 1), (1, 2, 1)")
+        rows = quantise(vectors(["a", "b", "c"]))
+        insert_vectors(db, space.id, [0, 5, BLOCK + 1], [1, 2, 3], rows)
+        assert db.execute("SELECT number FROM block").fetchall() == [(2,)]
