@@ -25,7 +25,7 @@ from byok.wiring.upstreams import PooledUpstream, make_spec
 
 if TYPE_CHECKING:
     from byok.search.vectors.embedder import ModelEmbedder
-    from byok.search.vectors.types import TeamVectors
+    from byok.search.vectors.team.team_index import TeamIndex
 
 
 _NUMPY_MIB = 150  # of addresses: where they are short, it ends the process
@@ -124,7 +124,7 @@ def _host_of(url: str) -> str:
 
 def make_team_index(
     settings: Settings, transports: Transports, ladder: KeyLadder, redactor: Redactor
-) -> "TeamVectors | None":
+) -> "TeamIndex | None":
     """Return the vectors of the user's team; None if no server is named.
 
     Asks nobody, and may be called in any thread. Close it when done; the transports

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from byok.search.vectors.recipe import is_embedded
+from byok.search.vectors.store.listings import ListedKeys
 from byok.search.vectors.store.store import VectorStore
-from byok.search.vectors.team.transfer import ListedKeys, Transfer
+from byok.search.vectors.team.transfer import Transfer
 from tests.fakes.qdrant_members import Team
 from tests.fakes.vectors import SPACE, Rows, keys, probe, vectors
 

@@ -35,11 +35,12 @@ from byok.search.vectors.recipe import ChunkText, is_embedded, texts_of
 from byok.search.vectors.store.database import Space
 from byok.search.vectors.store.listings import FillProgress, FillStatus, ListedBlob
 from byok.search.vectors.store.store import VectorStore
-from byok.search.vectors.types import Embedder, EmbeddingState, Key, TeamVectors
+from byok.search.vectors.types import Embedder, EmbeddingState, Key
 from byok.storage.database import today
 
 if TYPE_CHECKING:
     from byok.search.index.engine import ContextEngine
+    from byok.search.vectors.team.team_index import TeamIndex
     from byok.search.vectors.types import Vectors
 
 
@@ -152,7 +153,7 @@ class TeamExchange:
     def __init__(
         self,
         store: VectorStore,
-        team: TeamVectors,
+        team: "TeamIndex",
         repositories_of: Callable[[int], Sequence[str]],
     ) -> None:
         """`repositories_of` names the repositories of a blob by its id."""
@@ -218,7 +219,7 @@ class Filling:
         engine: "ContextEngine",
         embedder: Embedder,
         *,
-        team: TeamVectors | None = None,
+        team: "TeamIndex | None" = None,
         repositories_of: Callable[[int], Sequence[str]] = lambda blob_id: (),
         texts_of: TextsOf = texts_of,
         is_embedded: Callable[[str], bool] = is_embedded,

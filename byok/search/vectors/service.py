@@ -27,7 +27,8 @@ from byok.search.vectors.types import (
 if TYPE_CHECKING:
     from byok.search.index.engine import ContextEngine
     from byok.search.vectors.session import Session
-    from byok.search.vectors.types import Embedder, TeamVectors
+    from byok.search.vectors.team.team_index import TeamIndex
+    from byok.search.vectors.types import Embedder
 
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
@@ -48,7 +49,7 @@ class EmbeddingPlan:
 
     target: EmbeddingTarget
     make_embedder: "Callable[[], Embedder]"
-    make_team: "Callable[[], TeamVectors | None]" = lambda: None
+    make_team: "Callable[[], TeamIndex | None]" = lambda: None
     redact: Callable[[str], str] = str
     built_from: object = None
 

@@ -19,14 +19,14 @@ from byok.search.retrieval.model_aids import FindNear, NearChunks
 from byok.search.vectors.filling import Filling
 from byok.search.vectors.recipe import texts_of
 from byok.search.vectors.store.database import remove_aside
+from byok.search.vectors.store.listings import ListedKeys
 from byok.search.vectors.store.store import VectorStore
-from byok.search.vectors.team.team_index import TeamSearch
-from byok.search.vectors.team.transfer import ListedKeys, Repositories, Transfer
+from byok.search.vectors.team.team_index import TeamIndex, TeamSearch
+from byok.search.vectors.team.transfer import Repositories, Transfer
 from byok.search.vectors.types import (
     Embedder,
     EmbeddingState,
     EmbeddingStatus,
-    TeamVectors,
 )
 from byok.storage.database import today
 
@@ -123,7 +123,7 @@ def open_session(
     index: Path,
     engine: ContextEngine,
     embedder: Embedder,
-    team: TeamVectors | None,
+    team: TeamIndex | None,
     redact: Callable[[str], str] = str,
     *,
     on_damage: Callable[[], object] = lambda: None,
@@ -168,7 +168,7 @@ class Session:
         store: VectorStore,
         engine: ContextEngine,
         embedder: Embedder,
-        team: TeamVectors | None,
+        team: TeamIndex | None,
         *,
         index: Path,
         redact: Callable[[str], str],

@@ -1,6 +1,6 @@
 """Types and protocols that the parts of this room share."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -98,61 +98,6 @@ class TeamStatus:
     pushed: int = 0
     writes: bool = False
     searches: bool = False
-
-
-class TeamVectors(Protocol):
-    """Vectors that the members of a team share; off, slow or refusing, it has none.
-
-    No method raises for what its server does or fails to do: the answer is then empty,
-    `status` says why, and the server is left alone for a while. So `fetch` is called
-    before texts are embedded, and the rest is embedded; nothing else depends on it.
-    Vectors come as rows of `dimensions` 32-bit floats of length 1, and are checked.
-    Repositories are given as `repository_name` returns them; "" is left out.
-    """
-
-    @property
-    def status(self) -> TeamStatus:
-        """What it does now."""
-
-    def use(self, space: SpaceName, probe: "Vectors") -> None:
-        """Speak of this space from now on; `probe` is its probe text's vector.
-
-        Asks nobody. Call it first, and again whenever the model changed.
-        """
-
-    async def fetch(self, keys: Sequence[Key]) -> Mapping[Key, "Vectors"]:
-        """Return the vectors that the team has, each a row of shape (dimensions,).
-
-        Any number of keys; asks for some dozens at a time, 2 s at most each time.
-        """
-
-    async def offer(
-        self, keys: Sequence[Key], vectors: "Vectors", *, repositories: Sequence[str]
-    ) -> int:
-        """Give the team a vector, a row, for each key of these repositories.
-
-        Returns how many are stored there now; 0 if this member only reads. What the
-        team has is never overwritten.
-        """
-
-    async def nearest(
-        self,
-        question: "Vectors",
-        *,
-        repositories: Sequence[str],
-        keys: Collection[Key],
-        limit: int,
-    ) -> Mapping[Key, float]:
-        """Return which of these keys are nearest to a question, with their cosines.
-
-        `question` is a single row. Only what the team knows of the repositories is
-        searched, and none but `keys` if these are no more than `limit`. Empty after
-        .4 s, if this member does not search, and until the models were compared; the
-        first call begins that and waits as long.
-        """
-
-    async def close(self) -> None:
-        """Close the connections."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,8 @@ from byok.search.index.types import (
     ParseJob,
     ParseOutcome,
     Prepared,
+    blob_name,
+    is_path,
 )
 from byok.search.index.uploads import Missing
 from tests.fakes.patience import PATIENCE
@@ -226,3 +228,30 @@ async def test_a_flood_of_unknown_names_stays_small_and_keeps_no_upload_out(
         assert store.database.path.stat().st_size < 3 * limit
         assert len(await uploads.upload([Upload(b"", "a.py", b"x = 1")])) == 1
         assert await uploads.checkpoint("", [UNKNOWN], [])
+
+
+# Names of file versions
+
+
+def test_blob_name_is_the_hash_that_clients_compute() -> None:
+    assert blob_name("a/ü.py", b"x") == sha256("a/ü.py".encode() + b"x").digest()
+
+
+def test_blob_name_of_a_path_that_is_no_utf_8() -> None:
+    assert blob_name("\udcff.py", b"") == sha256(b"\xff.py").digest()
+
+
+@pytest.mark.parametrize(
+    ("path", "can_be"),
+    [
+        ("", True),
+        ("a/b.py", True),
+        ("a/" + "x" * 255, True),
+        ("a/" + "x" * 256, False),
+        ("x/" * 2047 + "ab", True),
+        ("x/" * 2047 + "abc", False),
+        ("/" * 10_000_000, False),
+    ],
+)
+def test_blob_name_path_length_is_limited(path: str, can_be: bool) -> None:
+    assert is_path(path) is can_be

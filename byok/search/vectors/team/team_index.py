@@ -31,6 +31,7 @@ from byok.search.index.store.chunk_index import ChunkScore, View
 from byok.search.retrieval.model_aids import NearChunks
 from byok.search.vectors.numeric import normalise
 from byok.search.vectors.store.database import Space
+from byok.search.vectors.store.listings import ListedKeys
 from byok.search.vectors.team.collection import (
     LOOKS,
     SAME_MODEL,
@@ -40,8 +41,7 @@ from byok.search.vectors.team.collection import (
     cosine,
 )
 from byok.search.vectors.team.server import Pause, SecretSource, TeamServer
-from byok.search.vectors.team.transfer import ListedKeys
-from byok.search.vectors.types import Key, SpaceName, TeamStatus, TeamVectors
+from byok.search.vectors.types import Key, SpaceName, TeamStatus
 
 if TYPE_CHECKING:
     from byok.search.vectors.types import Vectors
@@ -74,7 +74,14 @@ class _Space:
 
 
 class TeamIndex:
-    """The vectors of one team, as `TeamVectors` says."""
+    """Vectors that the members of a team share; off, slow or refusing, it has none.
+
+    No method raises for what its server does or fails to do: the answer is then empty,
+    `status` says why, and the server is left alone for a while. So `fetch` is called
+    before texts are embedded, and the rest is embedded; nothing else depends on it.
+    Vectors come as rows of `dimensions` 32-bit floats of length 1, and are checked.
+    Repositories are given as `repository_name` returns them; "" is left out.
+    """
 
     def __init__(
         self,
@@ -111,7 +118,10 @@ class TeamIndex:
         )
 
     def use(self, space: SpaceName, probe: "Vectors") -> None:
-        """Speak of this space from now on; asks nobody."""
+        """Speak of this space from now on; `probe` is its probe text's vector.
+
+        Asks nobody. Call it first, and again whenever the model changed.
+        """
         name = collection_name(self._place.team, space)
         now = self._space
         if now is None or now.collection.name != name or _differ(now.probe, probe):
@@ -119,7 +129,10 @@ class TeamIndex:
             self._space = _Space(collection, probe)
 
     async def fetch(self, keys: Sequence[Key]) -> "Mapping[Key, Vectors]":
-        """Return the vectors that the team has, each a row of shape (dimensions,)."""
+        """Return the vectors that the team has, each a row of shape (dimensions,).
+
+        Any number of keys; asks for some dozens at a time, 2 s at most each time.
+        """
         found: dict[Key, Vectors] = {}
         size = self._space.collection.size if self._space else LOOKS
         for start in range(0, len(keys), size):
@@ -134,7 +147,11 @@ class TeamIndex:
     async def offer(
         self, keys: Sequence[Key], vectors: "Vectors", *, repositories: Sequence[str]
     ) -> int:
-        """Give the team a vector, a row, for each key; return how many it has now."""
+        """Give the team a vector, a row, for each key of these repositories.
+
+        Returns how many are stored there now; 0 if this member only reads. What the
+        team has is never overwritten.
+        """
         if not self._place.writes:
             return 0
         stored = 0
@@ -158,7 +175,13 @@ class TeamIndex:
         keys: Collection[Key],
         limit: int,
     ) -> Mapping[Key, float]:
-        """Return which of these keys are nearest to a question, with their cosines."""
+        """Return which of these keys are nearest to a question, with their cosines.
+
+        `question` is a single row. Only what the team knows of the repositories is
+        searched, and none but `keys` if these are no more than `limit`. Empty after
+        .4 s, if this member does not search, and until the models were compared; the
+        first call begins that and waits as long.
+        """
         if not (self._place.searches and keys and any(repositories)):
             return {}
         if not await self._is_entered():
@@ -304,7 +327,7 @@ class TeamSearch:
 
     def __init__(
         self,
-        team: TeamVectors,
+        team: TeamIndex,
         listed: ListedKeys,
         repositories_of: Callable[[Collection[int]], Sequence[str]],
     ) -> None:

@@ -7,23 +7,22 @@ repository with an address is nobody else's and is not given.
 
 import asyncio
 import re
-import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from byok.core.errors import ConfigError, NotReady
 from byok.search.index.engine import ContextEngine
 from byok.search.index.workspace.git_history import origin
 from byok.search.vectors.numeric import np
-from byok.search.vectors.store.database import Space, translate_errors
-from byok.search.vectors.store.listings import keys_of
+from byok.search.vectors.store.database import Space
+from byok.search.vectors.store.listings import ListedKey, ListedKeys
 from byok.search.vectors.store.store import VectorStore
-from byok.search.vectors.types import Key, TeamVectors
+from byok.search.vectors.team.team_index import TeamIndex
+from byok.search.vectors.types import Key
 
 # What members of a team call the same repository, and a blob's repositories.
 
@@ -120,81 +119,7 @@ class Repositories:
         return [*dict.fromkeys(names)]
 
 
-# Which keys this machine has a vector of, which it lacks, and where texts come from.
-#
-# Reads the database of vectors by a connection of its own, a page at a time, so that
-# neither filling nor questions wait for it.
-
-
-class ListedKey(NamedTuple):
-    """A key, the number that orders pages, and the workspaces that have its text."""
-
-    number: int
-    key: Key
-    workspaces: tuple[int, ...] = ()
-
-
-class ListedKeys:
-    """The keys of one vector store. All methods block."""
-
-    def __init__(self, vectors: Path, index: Path) -> None:
-        """Take the files of the vector store and of the code index, both open."""
-        self._vectors = vectors
-        self._index = index
-
-    def roots(self) -> dict[int, Path]:
-        """Return the folders of the workspaces."""
-        with self._open() as db:
-            rows = db.execute("SELECT id, root FROM data.workspace").fetchall()
-        return {number: Path(root) for number, root in rows}
-
-    def with_vector(self, space: Space, after: int, limit: int) -> list[ListedKey]:
-        """Return keys that have a vector in a space, those after a number."""
-        workspaces = (
-            "SELECT group_concat(DISTINCT f.workspace_id) FROM chunk c "
-            "JOIN data.file f ON f.blob_id = c.blob_id "
-            "WHERE c.key_id = k.id AND c.recipe = ?"
-        )
-        with self._open() as db:
-            rows = db.execute(
-                f"SELECT k.id, k.name, ({workspaces}) FROM vector v "  # noqa: S608
-                "INDEXED BY vector_key JOIN key k ON k.id = v.key_id "
-                "WHERE v.space_id = ? AND v.key_id > ? ORDER BY v.key_id LIMIT ?",
-                (space.name.recipe, space.id, after, limit),
-            ).fetchall()
-        return [ListedKey(n, key, _numbers(found)) for n, key, found in rows]
-
-    def without_vector(self, space: Space, after: int, limit: int) -> list[ListedKey]:
-        """Return keys of chunks that have none in a space, refused ones included."""
-        with self._open() as db:
-            rows = db.execute(
-                "SELECT k.id, k.name FROM key k WHERE k.id > ? AND EXISTS(SELECT 1 "
-                "FROM chunk c WHERE c.key_id = k.id AND c.recipe = ?) "
-                "AND NOT EXISTS(SELECT 1 FROM vector v WHERE v.space_id = ? "
-                "AND v.key_id = k.id) ORDER BY k.id LIMIT ?",
-                (after, space.name.recipe, space.id, limit),
-            ).fetchall()
-        return [ListedKey(*row) for row in rows]
-
-    def of_blobs(
-        self, space: Space, blob_ids: Iterable[int]
-    ) -> dict[int, list[tuple[int, Key]]]:
-        """Return the ordinals and keys of the chunks of those blobs that are listed."""
-        with self._open() as db:
-            return keys_of(db, space.name.recipe, blob_ids)
-
-    @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        with translate_errors(self._vectors):
-            uri = f"{self._vectors.absolute().as_uri()}?mode=ro"
-            with closing(sqlite3.connect(uri, uri=True)) as db:
-                index = f"{self._index.absolute().as_uri()}?mode=ro"
-                db.execute("ATTACH ? AS data", (index,))
-                yield db
-
-
-def _numbers(joined: str | None) -> tuple[int, ...]:
-    return tuple(sorted(map(int, joined.split(",")))) if joined else ()
+# Pushing and pulling.
 
 
 _PAGE = 1024
@@ -206,7 +131,7 @@ class Transfer:
 
     def __init__(
         self,
-        team: TeamVectors,
+        team: TeamIndex,
         store: VectorStore,
         space: Space,
         listed: ListedKeys,

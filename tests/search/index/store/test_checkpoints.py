@@ -1,5 +1,6 @@
 """Checkpoints are sets: the same names give the same id, whatever the way there."""
 
+import random
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,13 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from byok.search.index.store import blobs, checkpoints
 from byok.search.index.store.blobs import find_known, store
 from byok.search.index.store.checkpoints import (
+    count_bytes,
     drop_names,
     drop_unused,
+    evict,
     make,
     members_of,
     members_of_all,
+    tidy,
     touch,
 )
 from byok.search.index.store.schema import (
@@ -30,14 +35,14 @@ from byok.search.index.store.schema import (
 )
 from byok.search.index.types import Commit, CommitHistory, Span
 from byok.storage.database import Database
-from tests.fakes.stores import upload
+from tests.fakes.stores import Opened, of_upload, upload, words
 
 NAMES = [bytes([n]) * 32 for n in range(20)]
 SETS = st.frozensets(st.sampled_from(NAMES))
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator[sqlite3.Connection]:
+def rows_in(folder: Path) -> Iterator[sqlite3.Connection]:
     database = Database(folder / "data.db", INDEX)
     with database.writing() as db:
         yield db
@@ -46,7 +51,7 @@ def opened(folder: Path) -> Iterator[sqlite3.Connection]:
 
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    with opened(tmp_path) as db:
+    with rows_in(tmp_path) as db:
         yield db
 
 
@@ -63,7 +68,7 @@ def names_in(db: sqlite3.Connection, checkpoint: str | None) -> set[bytes]:
 def test_checkpoints_are_sets(
     steps: list[tuple[frozenset[bytes], frozenset[bytes]]], chained: bool
 ) -> None:
-    with TemporaryDirectory() as folder, opened(Path(folder)) as db:
+    with TemporaryDirectory() as folder, rows_in(Path(folder)) as db:
         base, expected = "", frozenset[bytes]()
         ids: dict[frozenset[bytes], str] = {}
         for added, deleted in steps:
@@ -84,7 +89,7 @@ def test_checkpoint_ids_are_the_same_in_a_new_database(tmp_path: Path) -> None:
     made = []
     for name, order in (("a", NAMES), ("b", NAMES[::-1])):
         (tmp_path / name).mkdir()
-        with opened(tmp_path / name) as db:
+        with rows_in(tmp_path / name) as db:
             make(db, "", order[:3], [], 1)
             made.append(make(db, "", order, NAMES[:2], 1))
     assert made[0] == made[1]
@@ -173,3 +178,112 @@ def test_packing_of_a_history() -> None:
     first = Commit("ab12", 1_700_000_000, "Say: héllo\n\nbody", ("a.py", "b c.py"), 2)
     for history in (CommitHistory("ab12", (first,)), CommitHistory("", ())):
         assert unpack_history(pack_history(history)) == history
+
+
+# Making room: nothing in use goes, the longest unused goes first
+
+
+TODAY = 1000
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Opened:
+    return Opened(tmp_path)
+
+
+def noise(number: object) -> str:
+    """Return words that cannot be packed: contents take more room than their names."""
+    return random.Random(str(number)).randbytes(5000).hex()
+
+
+def fill(opened: Opened, *days: int, index: bool = True) -> list[int]:
+    """Store an upload for each day of use; each takes about the same room."""
+    ids = []
+    for day in days:
+        number = opened.database.one("SELECT count(*) FROM blob")
+        data = upload(f"{number}.py", f"number {number} {noise(number)}")
+        with opened.database.writing() as db:
+            _, (blob_id,) = blobs.store(db, [data], {}, day)
+        if index:
+            prepared = words(data.path, "word")
+            opened.batches.put([of_upload(blob_id, data.path, prepared)])
+        ids.append(blob_id)
+    opened.batches.flush()
+    return ids
+
+
+def held(opened: Opened) -> list[int]:
+    return [
+        i for (i,) in opened.database.rows("SELECT blob_id FROM content ORDER BY 1")
+    ]
+
+
+def run(opened: Opened, limit: int, day: int = TODAY) -> int:
+    return evict(opened.database, opened.batches, limit, day)
+
+
+def test_eviction_takes_the_least_recently_used_down_to_the_limit(
+    opened: Opened,
+) -> None:
+    ids = fill(opened, 5, 3, 9, 1, 7)
+    full = count_bytes(opened.database.connection)
+    assert run(opened, full * 7 // 10) == 2
+    assert held(opened) == [ids[0], ids[2], ids[4]]
+    assert count_bytes(opened.database.connection) <= full * 7 // 10
+    assert opened.index.chunks == 3
+    opened.check()
+
+
+def test_eviction_spares_what_was_used_today(opened: Opened) -> None:
+    ids = fill(opened, TODAY, 1, TODAY)
+    assert run(opened, 0) == 1
+    assert held(opened) == [ids[0], ids[2]]
+    assert run(opened, 0) == 0
+
+
+def test_eviction_spares_what_is_not_indexed_yet(opened: Opened) -> None:
+    ids = fill(opened, 1, 2, index=False)
+    assert run(opened, 0) == 0
+    assert held(opened) == ids
+
+
+def test_eviction_spares_what_a_live_checkpoint_names(opened: Opened) -> None:
+    ids = fill(opened, 1, 1, 1)
+    names = [n for (n,) in opened.database.rows("SELECT name FROM blob ORDER BY id")]
+    with opened.database.writing() as db:
+        made = checkpoints.make(db, "", names[:2], [], TODAY - 30)
+        db.execute("UPDATE blob SET used = 1")
+    assert made
+    assert run(opened, 1000) == 1
+    assert held(opened) == ids[:2]
+    assert run(opened, 0, TODAY + 1) == 2
+    assert checkpoints.members_of(opened.database.connection, made) is None
+
+
+def test_eviction_tidies_what_nobody_used_for_a_month(
+    opened: Opened,
+) -> None:
+    with opened.database.writing() as db:
+        checkpoints.make(db, "", [b"a" * 32], [], TODAY - 31)
+        live = checkpoints.make(db, "", [b"b" * 32], [], TODAY - 30)
+    tidy(opened.database, TODAY)
+    assert opened.database.rows("SELECT id FROM checkpoint") == [(live,)]
+    assert opened.database.rows("SELECT name FROM blob") == [(b"b" * 32,)]
+
+
+@pytest.mark.case("B113")
+def test_eviction_counts_names_and_checkpoints_and_takes_unused_ones(
+    opened: Opened,
+) -> None:
+    ids = fill(opened, TODAY)
+    held_bytes = count_bytes(opened.database.connection)
+    names = [bytes([n, m]) * 16 for n in range(100) for m in range(50)]
+    with opened.database.writing() as db:
+        checkpoints.make(db, "", names[:4900], [], TODAY - 1)
+        live = checkpoints.make(db, "", names[4900:], [], TODAY)
+    full = count_bytes(opened.database.connection)
+    assert full - held_bytes > 5000 * 100
+    run(opened, full)  # more than their share
+    assert opened.database.rows("SELECT id FROM checkpoint") == [(live,)]
+    assert count_bytes(opened.database.connection) < held_bytes + 100 * 300
+    assert held(opened) == ids

@@ -14,8 +14,8 @@ from byok.search.index.store.chunk_index import ChunkScore, View
 from byok.search.retrieval.model_aids import NearChunks
 from byok.search.retrieval.scope import select_scope
 from byok.search.vectors.session import Session, open_session
+from byok.search.vectors.store.listings import ListedKeys
 from byok.search.vectors.team.team_index import TeamIndex, TeamSearch
-from byok.search.vectors.team.transfer import ListedKeys
 from byok.search.vectors.types import EmbeddingState, EmbeddingStatus
 from tests.fakes.engines import complete, engine, project, until
 from tests.fakes.inner_model import InnerModel
