@@ -10,6 +10,7 @@ from byok.search.index.store.schema import (
     INDEXED,
     NAMED,
     TO_INDEX,
+    TO_REMOVE,
     unpack_spans,
 )
 from byok.search.index.types import (
@@ -60,6 +61,14 @@ def test_batch_indexes_a_file_by_put_and_flush(opened: Opened) -> None:
     opened.check()
 
 
+def test_batch_keeps_the_last_of_many_versions(opened: Opened) -> None:
+    opened.batches.put([of_file("a.py", v) for v in (A1, A2, A1, A2)])
+    opened.batches.flush()
+    assert len(opened.index.counts()) == 1
+    assert opened.database.rows("SELECT name FROM blob") == [(A2.name,)]
+    opened.check()
+
+
 def test_batch_keeps_a_version_shared_by_two_workspaces(opened: Opened) -> None:
     blob_id = put_file(opened, A1)
     assert put_file(opened, A1, workspace=2) == blob_id
@@ -71,6 +80,19 @@ def test_batch_keeps_a_version_shared_by_two_workspaces(opened: Opened) -> None:
     opened.batches.flush()
     assert blob_state(opened, blob_id) is None
     assert opened.index.chunks == 0
+    opened.check()
+
+
+def test_batch_keeps_content_that_comes_again_before_its_removal(
+    opened: Opened,
+) -> None:
+    blob_id = put_file(opened, A1)
+    opened.batches.flush()
+    opened.batches.drop_files(1, ["a.py"])
+    assert blob_state(opened, blob_id) == TO_REMOVE
+    assert put_file(opened, A1) == blob_id
+    opened.batches.flush()
+    assert blob_state(opened, blob_id) == INDEXED
     opened.check()
 
 
