@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from byok.core.bounded import BoundedMap
 from byok.core.errors import ByokError
 from byok.search.index.contents import Contents
+from byok.search.index.store.schema import SPAN_BYTES
 from byok.search.index.types import Span
 from byok.search.vectors.numeric import check_shape, np
 from byok.search.vectors.recipe import ChunkText, is_embedded, texts_of
@@ -77,7 +78,6 @@ TextsOf: TypeAlias = Callable[[str, Sequence[str], Sequence[Span]], list[ChunkTe
 Texts: TypeAlias = dict[int, list[ChunkText] | None]
 
 _BLOBS, _CHUNKS = 24, 128  # in a group; one of both is enough
-_SPAN_BYTES = 12
 # Seconds of computing after which the thread rests, so that the event loop, which waits
 # for the interpreter, need not wait until it is taken away: that takes 5 ms.
 _BREATH, _REST = 0.001, 0.001
@@ -101,7 +101,7 @@ def group(blobs: Iterable[ListedBlob]) -> Iterator[list[ListedBlob]]:
     chunks = 0
     for blob in blobs:
         some.append(blob)
-        chunks += len(blob.spans) // _SPAN_BYTES
+        chunks += len(blob.spans) // SPAN_BYTES
         if len(some) >= _BLOBS or chunks >= _CHUNKS:
             yield some
             some, chunks = [], 0

@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from byok.search.index.files.languages import kind_of
-from byok.search.index.store.schema import INDEXED
+from byok.search.index.store.schema import INDEXED, SPAN_BYTES
 from byok.search.index.types import Kind, Span
 from byok.search.retrieval.masking import mask, mask_lines
 from byok.search.vectors.types import Key
@@ -176,7 +176,6 @@ def _join(lines: Sequence[str]) -> str:
 # What filling would send, estimated from the rows of the index: no file is read.
 
 
-_SPAN_BYTES = 12
 # Of the text of a chunk, measured over eight repositories, with a model's prefix; a
 # token is about three characters of code.
 _USUAL_TOKENS = 150
@@ -191,7 +190,7 @@ def count_chunks(store: "Store") -> int:
         rows = db.execute(
             "SELECT path, length(spans) / ? FROM blob "
             "WHERE state = ? AND reason IS NULL AND length(spans) > 0",
-            (_SPAN_BYTES, INDEXED),
+            (SPAN_BYTES, INDEXED),
         )
         return sum(count for path, count in rows if is_embedded(path))
 

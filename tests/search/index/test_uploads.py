@@ -102,9 +102,10 @@ async def test_upload_of_secrets_and_large_files_is_refused_but_known(
 ) -> None:
     secret = upload("conf/.env", "PASSWORD=canary")
     large = upload("large.txt", "x" * (MAX_BYTES + 1))
+    long = upload("x" * 256, "no file can have this name")
     fits = upload("fits.txt", "word\n" * (MAX_BYTES // 5))
     async with uploading(tmp_path) as (uploads, store):
-        sent = [secret, large, fits]
+        sent = [secret, large, long, fits]
         assert await uploads.upload(sent) == [data.name for data in sent]
         names = [data.name for data in sent]
         assert await uploads.find_missing(names) == NOTHING_MISSING
@@ -112,7 +113,8 @@ async def test_upload_of_secrets_and_large_files_is_refused_but_known(
             found = find_known(db, names)
             reasons = [found[name].reason for name in names]
             held = [content_of(db, found[name].id) is not None for name in names]
-        assert (reasons, held) == (["secret", "too-large", None], [False, False, True])
+        assert reasons == ["secret", "too-large", "not-a-file", None]
+        assert held == [False, False, False, True]
         assert (await uploads.resolve("", names, [])).unknown == []
     assert b"canary" not in (tmp_path / "data.db").read_bytes()
 

@@ -96,6 +96,8 @@ INDEX = DatabaseKind(
 
 
 _U32, _I64 = "I", "q"
+SPAN_BYTES = 12
+"""Of one span in what `pack_spans` writes."""
 
 
 def pack_spans(spans: Iterable[Span]) -> bytes:

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from byok.search.index.store.schema import INDEXED, TO_INDEX
+from byok.search.index.store.schema import INDEXED, SPAN_BYTES, TO_INDEX
 from byok.search.vectors.store.database import Space, translate_errors
 from byok.search.vectors.types import EmbeddingState, Key
 from byok.storage.database import select_in
 
 _MOST_ASKED = 500
-_SPAN_BYTES = 12
 
 
 class ListedBlob(NamedTuple):
@@ -93,7 +92,7 @@ def list_new(
         "FROM data.blob b WHERE b.state = ? AND b.reason IS NULL "
         "AND length(b.spans) > 0 AND NOT EXISTS(SELECT 1 FROM listing l "
         "WHERE l.recipe = ? AND l.blob_id = b.id)",
-        (_SPAN_BYTES, INDEXED, recipe),
+        (SPAN_BYTES, INDEXED, recipe),
     ).fetchall()
     rows = [
         (recipe, *names, count if wanted else 0, None if wanted else 0)

@@ -115,7 +115,6 @@ def from_uuid(text: object) -> bytes | None:
 
 
 _SHORTEST, _LONGEST = 0.9, 1.1  # the server keeps vectors at length 1, rounded
-SAME_MODEL = 0.999  # the least cosine of two vectors of the probe text
 
 
 def check_vector(received: Any, dimensions: int) -> "Vectors | None":
@@ -133,11 +132,6 @@ def check_vector(received: Any, dimensions: int) -> "Vectors | None":
     if not _SHORTEST <= length <= _LONGEST:
         return None
     return (vector / length).astype(np.float32)
-
-
-def cosine(one: "Vectors", other: "Vectors") -> float:
-    """Return the cosine of two vectors of length 1, each one row or flat."""
-    return float(np.dot(one.ravel(), other.ravel()))
 
 
 def check_score(received: Any) -> float | None:

@@ -29,16 +29,14 @@ from byok.core.errors import (
 )
 from byok.search.index.store.chunk_index import ChunkScore, View
 from byok.search.retrieval.model_aids import NearChunks
-from byok.search.vectors.numeric import normalise
-from byok.search.vectors.store.database import Space
+from byok.search.vectors.numeric import cosine, normalise
+from byok.search.vectors.store.database import SAME, Space
 from byok.search.vectors.store.listings import ListedKeys
 from byok.search.vectors.team.collection import (
     LOOKS,
-    SAME_MODEL,
     TeamCollection,
     TeamNames,
     collection_name,
-    cosine,
 )
 from byok.search.vectors.team.server import Pause, SecretSource, TeamServer
 from byok.search.vectors.types import Key, SpaceName, TeamStatus
@@ -124,7 +122,11 @@ class TeamIndex:
         """
         name = collection_name(self._place.team, space)
         now = self._space
-        if now is None or now.collection.name != name or _differ(now.probe, probe):
+        if (
+            now is None
+            or now.collection.name != name
+            or cosine(now.probe, probe) < SAME
+        ):
             collection = TeamCollection(self._server, name, space.dimensions)
             self._space = _Space(collection, probe)
 
@@ -266,7 +268,7 @@ class TeamIndex:
         if check != names.check:
             self._salt.forget()
             raise ConfigError(f"The collection {collection.name} has another salt.")
-        if vector is None or cosine(vector, space.probe) < SAME_MODEL:
+        if vector is None or cosine(vector, space.probe) < SAME:
             raise ConfigError(
                 f"The collection {collection.name} holds vectors of another model "
                 "behind the same name."
@@ -280,10 +282,6 @@ async def _enter_only(space: _Space) -> bool:
 def _names(space: _Space) -> TeamNames:
     assert space.names is not None  # noqa: S101 - set by _enter
     return space.names
-
-
-def _differ(one: "Vectors", other: "Vectors") -> bool:
-    return one.size != other.size or cosine(one, other) < SAME_MODEL
 
 
 async def _fetch(space: _Space, keys: Sequence[Key]) -> "dict[Key, Vectors]":

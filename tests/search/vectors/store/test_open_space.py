@@ -1,6 +1,7 @@
 """A space in use: whatever happens to its file, the database mends it."""
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,22 +21,17 @@ TEXTS = [f"text {number}" for number in range(BLOCK + 300)]
 class Filled:
     """A store with more than a block of vectors, each of a blob of its own."""
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "vectors.db"
-        self.index = Rows(folder / "data.db")
-        self.blob = self.index.add("a.py", chunks=len(TEXTS))[0]
-        self.store = VectorStore(self.path, self.index.path)
-        self.store.look(SPACE.recipe, is_embedded)
-        self.space = self.store.enter(SPACE, probe())
-        self.store.list_chunks(self.space, {self.blob: list(enumerate(keys(*TEXTS)))})
-        for first in range(0, len(TEXTS), 500):
-            some = TEXTS[first : first + 500]
-            self.store.put(self.space, keys(*some), vectors(some))
+    def __init__(self, folder: Path, made: Path) -> None:
+        shutil.copytree(made, folder, dirs_exist_ok=True)
+        self.path, self.index = folder / "vectors.db", folder / "data.db"
+        self.blob = 1
+        self.store = VectorStore(self.path, self.index)
+        [self.space] = self.store.spaces()
         self.rows = path_of(folder / "vectors", self.space.id)
 
     def reopen(self) -> None:
         self.store.close()
-        self.store = VectorStore(self.path, self.index.path)
+        self.store = VectorStore(self.path, self.index)
 
     def check(self, *gone: int) -> None:
         """Every vector is found, but those."""
@@ -46,11 +42,28 @@ class Filled:
         assert self.store.progress(self.space).embedded == len(TEXTS) - len(gone)
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Fill a store once; each test has a copy."""
+    folder = tmp_path_factory.mktemp("filled")
+    index = Rows(folder / "data.db")
+    blob = index.add("a.py", chunks=len(TEXTS))[0]
+    store = VectorStore(folder / "vectors.db", index.path)
+    store.look(SPACE.recipe, is_embedded)
+    space = store.enter(SPACE, probe())
+    store.list_chunks(space, {blob: list(enumerate(keys(*TEXTS)))})
+    for first in range(0, len(TEXTS), 500):
+        some = TEXTS[first : first + 500]
+        store.put(space, keys(*some), vectors(some))
+    store.close()
+    return folder
+
+
 @pytest.fixture
-def filled(tmp_path: Path) -> Iterator[Filled]:
-    made = Filled(tmp_path)
-    yield made
-    made.store.close()
+def filled(tmp_path: Path, made: Path) -> Iterator[Filled]:
+    filled = Filled(tmp_path, made)
+    yield filled
+    filled.store.close()
 
 
 def cut(file: Path) -> None:
@@ -84,7 +97,7 @@ def test_a_damaged_file_is_written_again(
     filled.check()
     filled.store.close()
     harm(filled.rows)
-    filled.store = VectorStore(filled.path, filled.index.path)
+    filled.store = VectorStore(filled.path, filled.index)
     filled.check()
 
 
@@ -113,7 +126,7 @@ def test_a_row_that_is_damaged_in_the_database_is_made_again(filled: Filled) -> 
         db.execute("UPDATE vector SET crc = crc + 1 WHERE key_id = 78")
         db.execute("DELETE FROM block")
     filled.store.close()
-    filled.store = VectorStore(filled.path, filled.index.path)
+    filled.store = VectorStore(filled.path, filled.index)
     filled.check(77)
     (blob,) = filled.store.plan_missing(filled.space)
     assert blob.blob_id == filled.blob
