@@ -14,6 +14,7 @@ from byok.search.index.parse.prepare import (
 from byok.search.index.parse.tokens import COMPOUND, IDEOGRAPHS, expand, stem, words
 from byok.search.index.types import Kind
 from byok.search.retrieval.foreign.words import normalize, read_foreign
+from byok.search.retrieval.formats import named_formats
 
 # Requests that are one identifier, such as `Foo`, `a::b()` or `$this->x`.
 #
@@ -130,6 +131,7 @@ class Query:
         terms: weight by term, in the order of the question; at most 64.
         parts: the terms that are words, not whole identifiers.
         names: the kinds of files that the question mentions.
+        formats: what finds the paths of the formats that it names.
         identifier: the name of which the question consists, "" if it says more.
         only_stop_words: whether it says nothing about code.
         only_task_words: whether it says nothing but what to do, if anything.
@@ -138,6 +140,7 @@ class Query:
     terms: Mapping[str, float]
     parts: frozenset[str]
     names: frozenset[Kind]
+    formats: re.Pattern[str] | None = None
     identifier: str = ""
     only_stop_words: bool = False
     only_task_words: bool = False
@@ -167,6 +170,7 @@ def parse_query(text: str) -> Query:
             for kind, name in _NAMED
             if any(name.fullmatch(w) for w in (*said, *foreign.likely))
         ),
+        named_formats(text),
         identifier_of(text),
         only_stop_words=not weights,
         only_task_words=weights.keys() <= tasks,

@@ -38,6 +38,7 @@ _FACTORS = {
     Kind.DOC: 0.25,
 }
 _ASKED_FOR = 0.6
+_NAMED_FORMAT = 1.5  # of a file whose format the query names
 _CHANGE_FROM = 20
 _BY_HISTORY = 100
 MOST_FILES = 100
@@ -199,6 +200,12 @@ class _Ranking:
         gains = self._gains
         return {path: own + gains.get(path, 0.0) for path, own in self._own.items()}
 
+    def _factor(self, path: str) -> float:
+        formats = self._query.formats
+        if formats is not None and formats.search(path):
+            return _NAMED_FORMAT
+        return kind_factor(self._files[path].kind, self._query.names)
+
     def _reasons(self, path: str) -> Reasons:
         name = 0.0
         if path in self._text:
@@ -207,7 +214,7 @@ class _Ranking:
             self._text.get(path, 0.0),
             name,
             self._messages.get(path, 0.0),
-            kind_factor(self._files[path].kind, self._query.names),
+            self._factor(path),
             self._gains.get(path, 0.0),
             self._definitions.get(path, 0.0),
         )

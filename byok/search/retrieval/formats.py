@@ -1,0 +1,59 @@
+"""Formats that questions name: a question about a Dockerfile is about Dockerfiles.
+
+The text of such files shares few words with questions, and their kinds weigh less than
+code. Where a question names their format, they are what it asks about.
+"""
+
+import re
+from functools import cache
+
+# What questions say, in lower case, and the paths that are meant.
+_FORMATS = (
+    (r"docker ?files?|container ?files?", r"(?:docker|container)file[^/]*$"),
+    (r"(?:docker[- ])?compose", r"compose[^/]*\.ya?ml$"),
+    (
+        r"(?:ci |actions )?workflows?|github actions?|ci pipelines?|pipeline config",
+        r"\.github/workflows/|(?:^|/)(?:\.gitlab-ci|\.travis|azure-pipelines|\.circleci/)",
+    ),
+    (r"terraform|hcl", r"\.(?:tf|tfvars|hcl)$"),
+    (r"helm|charts?", r"(?:^|/)charts?/|(?:^|/)(?:chart|values)[^/]*\.ya?ml$"),
+    (r"kubernetes|k8s|kubectl|manifests?", r"\.ya?ml$"),
+    (r"sql|migrations?|database schema", r"\.sql$|(?:^|/)migrations?/"),
+    (r"proto|protobuf|protocol buffers?|grpc", r"\.proto$"),
+    (r"graphql", r"\.(?:graphqls?|gql)$"),
+    (r"ya?ml", r"\.ya?ml$"),
+    (r"toml", r"\.toml$"),
+    (r"css|stylesheets?|scss|sass|less", r"\.(?:css|scss|sass|less)$"),
+    (
+        r"html|templates?|jinja2?|partials?|layouts?",
+        r"\.(?:html?|tmpl|tpl|jinja2?|j2|ejs|erb|hbs|mustache|twig|liquid|gohtml)$",
+    ),
+    (r"xml", r"\.xml$"),
+    (r"make ?files?|make target", r"(?:^|/)(?:gnu)?makefile[^/]*$|\.mk$"),
+    (r"cmake(?:lists)?", r"(?:^|/)cmakelists\.txt$|\.cmake$"),
+    (r"maven|pom", r"(?:^|/)pom\.xml$"),
+    (r"gradle", r"\.gradle(?:\.kts)?$"),
+    (r"cargo\.toml|cargo manifest", r"(?:^|/)cargo\.toml$"),
+    (r"package\.json|npm scripts?", r"(?:^|/)package\.json$"),
+    (r"pyproject", r"(?:^|/)pyproject\.toml$"),
+    (r"tsconfig", r"(?:^|/)tsconfig[^/]*\.json$"),
+    (r"pkg-?config", r"\.pc(?:\.in)?$"),
+    (r"notebooks?|ipynb|jupyter", r"\.ipynb$"),
+    (r"nginx", r"nginx|\.conf$"),
+    (r"ini", r"\.(?:ini|cfg)$"),
+)
+_SAID = re.compile(
+    "|".join(rf"(?P<f{n}>\b(?:{said})\b)" for n, (said, _) in enumerate(_FORMATS))
+)
+
+
+def named_formats(question: str) -> re.Pattern[str] | None:
+    """Return what finds the paths of the formats that a question names, if any."""
+    found = {match.lastgroup for match in _SAID.finditer(question.lower())}
+    numbers = sorted(int(name[1:]) for name in found if name)
+    return _paths(tuple(numbers)) if numbers else None
+
+
+@cache
+def _paths(numbers: tuple[int, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(_FORMATS[n][1] for n in numbers), re.IGNORECASE)

@@ -1,0 +1,65 @@
+"""A question that names a format is about files of that format."""
+
+from pathlib import Path
+
+import pytest
+
+from byok.search.retrieval.formats import named_formats
+from byok.search.retrieval.retriever import Retriever
+from byok.search.retrieval.ripgrep import Ripgrep
+from tests.fakes.engines import complete, engine, project
+
+
+@pytest.mark.parametrize(
+    ("question", "meant", "other"),
+    [
+        ("Dockerfile of the worker", "ops/Dockerfile.worker", "src/docker.py"),
+        ("docker compose services", "docker-compose.yml", "app.yaml"),
+        ("GitHub workflow for releases", ".github/workflows/release.yml", "release.py"),
+        ("terraform of the bucket", "infra/main.tf", "src/main.ts"),
+        ("helm chart values", "charts/api/values.yaml", "src/values.go"),
+        ("Protocol Buffers of users", "api/user.proto", "user_pb2.py"),
+        ("the SQL of a migration", "db/migrations/0001.up.sql", "src/sql.go"),
+        ("CSS of the header", "web/header.scss", "web/header.tsx"),
+        ("template with the login form", "views/login.html.j2", "views/login.py"),
+        ("XML template of the sitemap", "sitemap.xml", "sitemap.go"),
+        ("CMake options", "deps/CMakeLists.txt", "options.c"),
+        ("Makefile target for docs", "Makefile", "make.py"),
+        ("scripts in package.json", "web/package.json", "web/data.json"),
+        ("notebook with the plots", "plots.ipynb", "plots.py"),
+    ],
+)
+def test_a_format_that_is_named_means_its_files(
+    question: str, meant: str, other: str
+) -> None:
+    formats = named_formats(question)
+    assert formats is not None
+    assert formats.search(meant)
+    assert not formats.search(other)
+
+
+@pytest.mark.parametrize(
+    "question", ["", "where is the session signed?", "cssText", "contemplate"]
+)
+def test_a_question_without_a_format_names_none(question: str) -> None:
+    assert named_formats(question) is None
+
+
+async def test_a_file_of_the_format_comes_before_code_about_it(tmp_path: Path) -> None:
+    root = project(
+        tmp_path / "shop",
+        worker__py=(
+            "def build_worker_image(docker):\n"
+            '    """Build the docker image of the worker, install its packages."""\n'
+            "    return docker.build('worker', install_packages=True)\n"
+        ),
+        Dockerfile="FROM debian\nRUN apt-get install -y worker\n",
+    )
+    async with engine(tmp_path / "e", root) as made:
+        await complete(made)
+        retriever = Retriever(made, Ripgrep(lambda: None))
+        found = [
+            [hit["path"] for hit in (await retriever.search(question))["hits"]]
+            for question in ("Dockerfile that installs the worker", "install a worker")
+        ]
+    assert found == [["Dockerfile", "worker.py"], ["worker.py", "Dockerfile"]]
