@@ -11,7 +11,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,6 +19,9 @@ from hypothesis import HealthCheck, settings
 from tests import folding
 from tests.fakes.commands import Cli, Done
 from tests.fakes.upstream import FakeUpstream
+
+if TYPE_CHECKING:
+    from tests.fakes.daemon import Editor
 
 # How many examples a property is tried with; a test's own number counts if it is less.
 _EXAMPLES = {"byok": 20, "quick": 10, "thorough": 400}
@@ -57,8 +60,9 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("quick")
 
 
-# Here every test is slow: it starts programs, or serves as if it were one.
-_SLOW = ("tests/cli/", "tests/e2e/", "tests/cli/mcp_server/", "tests/ui/")
+# Here every test is slow: it starts programs, serves as one would, or has an index.
+_SLOW_ROOMS = ("cli", "e2e", "search", "server", "tools", "ui")
+_SLOW = tuple(f"tests/{room}/" for room in _SLOW_ROOMS)
 # What a test of a quick run may compute before it is named at the end, in seconds.
 _QUICK_SECONDS = 1.0
 _SETTINGS = "_hypothesis_internal_use_settings"  # there is no public name for it
@@ -215,6 +219,15 @@ async def fake() -> AsyncIterator[FakeUpstream]:
     """An upstream that plays a script."""
     async with FakeUpstream() as upstream:
         yield upstream
+
+
+@pytest.fixture
+async def editor(fake: FakeUpstream) -> AsyncIterator["Editor"]:
+    """A client of a daemon whose only upstream is `fake`; rows of a table share it."""
+    from tests.fakes.daemon import running, settings_for  # imports the whole server
+
+    async with running(settings_for(fake.url)) as started:
+        yield started
 
 
 @pytest.fixture

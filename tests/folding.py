@@ -19,6 +19,8 @@ import pytest
 FEWEST = 4
 # Fixtures of single tests that a folded case may need, because it renews what they do.
 _RENEWED = {"before_row", "clean_environment", "monkeypatch"}
+# Fixtures of single tests that the rows share: what is called on each before a row.
+_SHARED = {"caplog": "clear", "editor": "", "fake": "renew"}
 _SHOWN = 60  # characters of a row without a name
 
 
@@ -100,7 +102,9 @@ def _shares_fixtures(case: pytest.Function, test: Callable[..., Any], row: Row) 
     """Tell whether no fixture of the case is made for a single test."""
     own = {*inspect.signature(test).parameters} - {*row.values}
     return all(
-        definitions[-1].scope != "function" or (name in _RENEWED and name not in own)
+        definitions[-1].scope != "function"
+        or (name in _RENEWED and name not in own)
+        or (name in _SHARED and not definitions[-1].baseid.endswith(".py"))
         for name, definitions in case._fixtureinfo.name2fixturedefs.items()
     )
 
@@ -108,7 +112,7 @@ def _shares_fixtures(case: pytest.Function, test: Callable[..., Any], row: Row) 
 def read_rows(marks: Iterable[pytest.Mark]) -> list[Row]:
     """Return the rows of a function with these marks; none if they are no plain table.
 
-    A row with marks of its own, or for a fixture, must stay a case; so must each row of
+    A row with marks but `case`, or for a fixture, must stay a case; so must each row of
     a test that is expected to fail, because one failure would hide what passes.
     """
     tables: list[list[Row]] = []
@@ -148,7 +152,8 @@ def _table(
         param = pytest.param(value) if alone else pytest.param(*value)
         if isinstance(value, type(param)):
             param = value
-        if param.marks or len(param.values) != len(names):
+        marks = [mark for mark in param.marks if mark.name != "case"]
+        if marks or len(param.values) != len(names):
             return []
         name = param.id or (given[number] if given else None)
         label = str(name) if name else _label(param.values, ids)
@@ -166,6 +171,15 @@ def _label(values: Sequence[object], ids: object) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
+def _prepare(before_row: Callable[[], None], fixtures: Mapping[str, Any]) -> None:
+    """Take away what the row before left; a daemon that rows share keeps its home."""
+    if "editor" not in fixtures:
+        before_row()
+    for name, method in _SHARED.items():
+        if method and name in fixtures:
+            getattr(fixtures[name], method)()
+
+
 def fold(test: Callable[..., Any], rows: Sequence[Row]) -> Any:
     """Return a test that runs the rows one after the other, with the same fixtures."""
 
@@ -173,7 +187,7 @@ def fold(test: Callable[..., Any], rows: Sequence[Row]) -> Any:
         results = RowResults(len(rows))
         for row in rows:
             with results.collected(row):
-                before_row()
+                _prepare(before_row, fixtures)
                 await test(**row.values, **fixtures)
         results.raise_failures()
 
@@ -181,7 +195,7 @@ def fold(test: Callable[..., Any], rows: Sequence[Row]) -> Any:
         results = RowResults(len(rows))
         for row in rows:
             with results.collected(row):
-                before_row()
+                _prepare(before_row, fixtures)
                 test(**row.values, **fixtures)
         results.raise_failures()
 

@@ -91,6 +91,33 @@ def test_row_is_prepared(n):
     assert os.environ["ROW"] not in seen
     seen.add(os.environ["ROW"])
 """
+SHARED = """
+import pytest
+
+MADE = []
+
+class Fake:
+    def __init__(self):
+        MADE.append(self)
+
+    def renew(self):
+        self.requests = []
+
+@pytest.fixture
+def fake():
+    return Fake()
+"""
+USES = """
+import pytest
+
+@pytest.mark.parametrize("n", range(5))
+def test_row_has_it_to_itself(fake, n):
+    assert fake.requests == []
+    fake.requests.append(n)
+
+def test_it_was_made_once_for_all_rows(fake):
+    assert type(fake).__init__.__globals__["MADE"][1:] == [fake]
+"""
 
 
 def ran(pytester: pytest.Pytester, text: str, *options: str) -> pytest.RunResult:
@@ -155,3 +182,8 @@ def test_rows_that_need_more_than_values_stay_cases(pytester: pytest.Pytester) -
 
 def test_each_row_is_prepared_like_a_test(pytester: pytest.Pytester) -> None:
     ran(pytester, HOMES).assert_outcomes(passed=1)
+
+
+def test_rows_share_a_fake_upstream_that_is_renewed(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(SHARED)
+    ran(pytester, USES).assert_outcomes(passed=2)

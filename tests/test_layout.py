@@ -5,6 +5,8 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 FAKES = ROOT / "tests" / "fakes"
 
@@ -13,6 +15,7 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@pytest.mark.slow
 def test_a_file_says_what_it_is_for(trees: dict[Path, ast.Module]) -> None:
     assert [name(p) for p, tree in trees.items() if not ast.get_docstring(tree)] == []
 

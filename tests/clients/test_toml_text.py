@@ -69,6 +69,7 @@ def comments(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()[:1] == "#"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS, ids=".".join)
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_toml_put_takes_no_line_away(text: str, path: SettingPath) -> None:
@@ -84,6 +85,7 @@ def test_toml_put_takes_no_line_away(text: str, path: SettingPath) -> None:
     assert before is MISSING or restore(new, path, text) == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS, ids=".".join)
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_toml_drop_leaves_the_rest(text: str, path: SettingPath) -> None:

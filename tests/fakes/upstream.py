@@ -65,6 +65,13 @@ class FakeUpstream:
     ) -> None:
         self._host = host
         self._tls = tls
+        self._runner: web.AppRunner | None = None
+        self.url = ""
+        self.open = 0
+        self.renew()
+
+    def renew(self) -> None:
+        """Forget every request and every script, as if it were new."""
         self.scripts: list[Script] = [Script()]
         self.reply: Callable[[dict[str, Any]], Script] | None = None  # by body
         self.requests: list[dict[str, Any]] = []
@@ -78,10 +85,7 @@ class FakeUpstream:
         self.models_error = ""  # answered with 401; {key} is what came as the key
         self.hung_up = asyncio.Event()
         self.reached = asyncio.Event()
-        self.open = 0
         self._played = 0
-        self._runner: web.AppRunner | None = None
-        self.url = ""
 
     def play(self, *scripts: Script | list[bytes]) -> None:
         """Set the scripts of the next requests."""

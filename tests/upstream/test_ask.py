@@ -272,6 +272,7 @@ class Large(TextPart):
     __slots__ = ("__weakref__",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("corrections", "freed", "failures"), [(0, True, 1), (1, False, 0)]
 )
@@ -302,6 +303,7 @@ async def test_messages_are_released_when_nobody_can_send_them_again(
         assert (seen() is None) is freed
 
 
+@pytest.mark.slow
 async def test_the_encoded_request_is_released_before_the_answer_ends(
     fake: FakeUpstream, asked: Two
 ) -> None:

@@ -113,6 +113,7 @@ async def test_a_remedy_is_remembered_for_one_model(
     assert ["temperature" in body for body in fake.requests] == [True, False, True]
 
 
+@pytest.mark.slow
 async def test_an_endless_answer_ends_at_the_size_limit(
     fake: FakeUpstream, asker: Asker
 ) -> None:

@@ -451,6 +451,7 @@ def expect(status: int, lasts: float, kind: str, helper: str) -> tuple[str, bool
     return "Hi.", True
 
 
+@pytest.mark.slow
 async def test_a_chat_survives_an_upstream_that_is_busy_for_minutes(
     fake: FakeUpstream, two: FakeUpstream, transports: Transports
 ) -> None:

@@ -139,6 +139,7 @@ def test_percentiles_are_values_that_were_measured(
     assert bucket.seconds == (Percentiles(2.5, 2.5) if values else Percentiles())
 
 
+@pytest.mark.slow
 def test_percentiles_of_many_requests_are_those_of_a_fair_sample(
     tmp_path: Path,
 ) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from qdrant_client import AsyncQdrantClient
 
 from byok.core.errors import ConfigError
 from byok.search.vectors.team.collection import (
@@ -47,6 +46,8 @@ async def test_every_request_and_answer_is_as_the_openapi_file_says(
     assert server.contract is not None
     await use_everything(team)
     [name] = server.collections
+    from qdrant_client import AsyncQdrantClient  # half a second of imports
+
     client = AsyncQdrantClient(url=server.url, check_compatibility=False)
     assert (await client.count(name)).count == 401
     assert (await client.get_collection(name)).points_count == 401

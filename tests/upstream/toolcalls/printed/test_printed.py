@@ -80,6 +80,7 @@ def cut(text: str, draw: random.Random) -> list[str]:
     return [text[a:b] for a, b in zip([0, *places], [*places, None], strict=True)]
 
 
+@pytest.mark.slow
 def test_each_form_is_read_however_it_is_cut() -> None:
     draw = random.Random(1)
     wrong = {}
@@ -108,6 +109,7 @@ def test_no_call_is_made_of_an_answer_that_was_cut_off() -> None:
             assert read(half) == (half, []), name
 
 
+@pytest.mark.slow
 def test_of_an_answer_that_stops_anywhere_only_complete_calls_are_made() -> None:
     """Some hosts report a cut answer as whole, and show the token that ended it."""
     wrong = []
@@ -121,6 +123,7 @@ def test_of_an_answer_that_stops_anywhere_only_complete_calls_are_made() -> None
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_no_call_is_invented_in_prose() -> None:
     """200 answers that show calls: documentation, reviews, tests, questions."""
     draw = random.Random(2)
@@ -307,6 +310,7 @@ def test_text_that_was_held_back_is_given_wherever_the_answer_breaks() -> None:
         assert events_of(*reads) == [held]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     [
