@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.cases import case_param
-from tests.fakes.daemon import Editor, check_alive, running, settings_for
+from tests.fakes.daemon import Editor, check_alive
 from tests.fakes.raw import RawAnswer, ask, filled, request
 from tests.fakes.upstream import FakeUpstream
 
@@ -47,15 +47,14 @@ BAD = [
 
 @pytest.mark.parametrize(("body", "status"), BAD)
 async def test_b121_unreadable_body_of_another_client_is_refused(
-    fake: FakeUpstream, body: bytes, status: int
+    fake: FakeUpstream, editor: Editor, body: bytes, status: int
 ) -> None:
-    async with running(settings_for(fake.url)) as editor:
-        for target in TARGETS:
-            answer = await put(editor, request(target=target, body=body))
-            assert (target, answer.status) == (target, status)
-            assert set(answer.json["error"]) >= {"type", "message"}
-            assert (answer.json.get("type") == "error") is (b"messages" in target)
-        await check_alive(editor, fake)
+    for target in TARGETS:
+        answer = await put(editor, request(target=target, body=body))
+        assert (target, answer.status) == (target, status)
+        assert set(answer.json["error"]) >= {"type", "message"}
+        assert (answer.json.get("type") == "error") is (b"messages" in target)
+    await check_alive(editor, fake)
 
 
 HEADS = [
@@ -98,14 +97,17 @@ HEADS = [
 
 @pytest.mark.parametrize(("data", "status"), HEADS)
 async def test_b122_api_key_passes_no_other_check(
-    fake: FakeUpstream, data: bytes, status: int, caplog: pytest.LogCaptureFixture
+    fake: FakeUpstream,
+    editor: Editor,
+    data: bytes,
+    status: int,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with running(settings_for(fake.url)) as editor:
-        answer = await put(editor, data)
-        assert answer.status == status
-        assert editor.token.encode() not in answer.body
-        assert editor.token not in caplog.text
-        await check_alive(editor, fake)
+    answer = await put(editor, data)
+    assert answer.status == status
+    assert editor.token.encode() not in answer.body
+    assert editor.token not in caplog.text
+    await check_alive(editor, fake)
 
 
 VALUES: list[Any] = [10**30, "x" * 100_000, [{}], {"type": []}]
@@ -117,21 +119,24 @@ FIELDS = """
 
 @pytest.mark.slow
 @pytest.mark.case("B123")
-async def test_b123_hostile_values_are_refused_or_answered(fake: FakeUpstream) -> None:
+async def test_b123_hostile_values_are_refused_or_answered(
+    fake: FakeUpstream, editor: Editor
+) -> None:
     hi = [{"role": "user", "content": "Hi?"}]
-    async with running(settings_for(fake.url)) as editor:
-        for target in (OPENAI, ANTHROPIC):
-            good = {"model": "m", "messages": hi, "input": hi, "max_tokens": 9}
-            for field in FIELDS.split():
-                for value in VALUES:
-                    body = json.dumps({**good, field: value}).encode()
-                    answer = await put(editor, request(target=target, body=body))
-                    assert answer.status in (200, 400), (target, field, value)
+    for target in (OPENAI, ANTHROPIC):
+        good = {"model": "m", "messages": hi, "input": hi, "max_tokens": 9}
+        for field in FIELDS.split():
+            for value in VALUES:
+                body = json.dumps({**good, field: value}).encode()
+                answer = await put(editor, request(target=target, body=body))
+                assert answer.status in (200, 400), (target, field, value)
 
 
 @pytest.mark.slow
 @pytest.mark.case("B123")
-async def test_b123_long_signatures_and_many_tools_are_read(fake: FakeUpstream) -> None:
+async def test_b123_long_signatures_and_many_tools_are_read(
+    fake: FakeUpstream, editor: Editor
+) -> None:
     sealed = '{"byok":1,"dialect":"x","upstream":"x","model":"x","data":{"a":"'
     block = {"type": "thinking", "thinking": "", "signature": sealed + "x" * MIB}
     hi = {"role": "user", "content": "Hi?"}
@@ -139,10 +144,9 @@ async def test_b123_long_signatures_and_many_tools_are_read(fake: FakeUpstream) 
     tools = [{"name": f"t{n}", "input_schema": {}} for n in range(2000)]
     asked = {"messages": [*said, hi], "tools": tools, "max_tokens": 9}
     more = {**asked, "tools": [*tools, {"name": "one_more", "input_schema": {}}]}
-    async with running(settings_for(fake.url)) as editor:
-        for body, status in ((asked, 200), (more, 400)):
-            answer = await put(
-                editor, request(target=ANTHROPIC, body=json.dumps(body).encode())
-            )
-            assert answer.status == status
+    for body, status in ((asked, 200), (more, 400)):
+        answer = await put(
+            editor, request(target=ANTHROPIC, body=json.dumps(body).encode())
+        )
+        assert answer.status == status
     assert len(fake.requests[0]["messages"]) == 1

@@ -15,7 +15,7 @@ from tests.fakes.bodies import (
     text_node,
 )
 from tests.fakes.cases import case_param
-from tests.fakes.daemon import Answer, running, settings_for
+from tests.fakes.daemon import Answer, Editor
 from tests.fakes.raw import put, request
 from tests.fakes.strict import broken_rules
 from tests.fakes.upstream import FakeUpstream, answer, tool_answer
@@ -33,13 +33,14 @@ def tool(name: str, schema: Any = None) -> dict[str, Any]:
     return {"name": name, "description": "", "input_schema_json": spec}
 
 
-async def asked(fake: FakeUpstream, **body: Any) -> tuple[Answer, dict[str, Any]]:
+async def asked(
+    fake: FakeUpstream, editor: Editor, **body: Any
+) -> tuple[Answer, dict[str, Any]]:
     """Send one chat; return its answer and the valid request that went up."""
-    async with running(settings_for(fake.url)) as editor:
-        started = time.process_time()
-        reply = await editor.chat(**body)
-        assert time.process_time() - started < 10
-        control = await editor.chat("Still there?")
+    started = time.process_time()
+    reply = await editor.chat(**body)
+    assert time.process_time() - started < 10
+    control = await editor.chat("Still there?")
     assert control.last["stop_reason"] == 1
     assert (reply.status, reply.last["stop_reason"]) == (200, 1)
     sent = fake.requests[0]
@@ -84,9 +85,9 @@ async def asked(fake: FakeUpstream, **body: Any) -> tuple[Answer, dict[str, Any]
     ],
 )
 async def test_odd_fields_change_nothing(
-    fake: FakeUpstream, body: dict[str, Any]
+    fake: FakeUpstream, editor: Editor, body: dict[str, Any]
 ) -> None:
-    _, sent = await asked(fake, message="Go on.", **body)
+    _, sent = await asked(fake, editor, message="Go on.", **body)
     assert "Go on." in json.dumps(sent["messages"][-1])
     assert not {"stop", "stop_sequences", "temperature", "top_p"} & set(sent)
     assert not {"max_tokens", "max_completion_tokens"} & set(sent)
@@ -94,10 +95,9 @@ async def test_odd_fields_change_nothing(
 
 @pytest.mark.case("B85")
 async def test_message_that_is_missing_gives_an_empty_answer(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
-    async with running(settings_for(fake.url)) as editor:
-        reply = await editor.post("/chat-stream", {"conversation_id": "c"})
+    reply = await editor.post("/chat-stream", {"conversation_id": "c"})
     assert (reply.status, reply.text, fake.requests) == (200, "", [])
 
 
@@ -114,23 +114,25 @@ async def test_message_that_is_missing_gives_an_empty_answer(
     ],
 )
 async def test_image_that_is_invalid_is_neither_fetched_nor_sent(
-    fake: FakeUpstream, picture: Any
+    fake: FakeUpstream, editor: Editor, picture: Any
 ) -> None:
     async with FakeUpstream() as canary:
         if isinstance(picture, str):
             picture = picture.replace("URL", canary.url)
         nodes = [text_node("Look."), image_node(picture)]
-        _, sent = await asked(fake, message="", nodes=nodes)
+        _, sent = await asked(fake, editor, message="", nodes=nodes)
     assert canary.requests == canary.list_headers == []
     assert "image_url" not in json.dumps(sent)
     assert "Look." in json.dumps(sent)
 
 
 @pytest.mark.case("B86")
-async def test_image_that_is_large_is_passed_on_whole(fake: FakeUpstream) -> None:
+async def test_image_that_is_large_is_passed_on_whole(
+    fake: FakeUpstream, editor: Editor
+) -> None:
     data = PNG[:12] + "A" * 900_000
     nodes = [text_node("Look."), image_node(data)]
-    _, sent = await asked(fake, message="", nodes=nodes)
+    _, sent = await asked(fake, editor, message="", nodes=nodes)
     parts = sent["messages"][-1]["content"]
     [url] = [p["image_url"]["url"] for p in parts if p["type"] == "image_url"]
     assert url == f"data:image/png;base64,{data}"
@@ -149,26 +151,27 @@ async def test_image_that_is_large_is_passed_on_whole(fake: FakeUpstream) -> Non
     ],
 )
 async def test_tool_definitions_that_are_odd_are_offered_as_valid_ones(
-    fake: FakeUpstream, tools: list[Any], names: int
+    fake: FakeUpstream, editor: Editor, tools: list[Any], names: int
 ) -> None:
-    _, sent = await asked(fake, message="Go on.", tool_definitions=tools)
+    _, sent = await asked(fake, editor, message="Go on.", tool_definitions=tools)
     offered = [row["function"]["name"] for row in sent["tools"]]
     assert len(set(offered)) == len(offered) == names
 
 
 @pytest.mark.case("B87")
 async def test_tool_schema_of_excessive_depth_is_refused_with_its_body(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
     tools = [{"name": "t", "input_schema": DEEP}]
-    async with running(settings_for(fake.url)) as editor:
-        reply = await editor.chat(tool_definitions=tools)
-        assert (reply.status, reply.json["error"]["code"]) == (422, "json_too_complex")
+    reply = await editor.chat(tool_definitions=tools)
+    assert (reply.status, reply.json["error"]["code"]) == (422, "json_too_complex")
     assert fake.requests == []
 
 
 @pytest.mark.case("B88")
-async def test_tool_schema_pattern_is_never_run(fake: FakeUpstream) -> None:
+async def test_tool_schema_pattern_is_never_run(
+    fake: FakeUpstream, editor: Editor
+) -> None:
     hostile = {"path": "a" * 60 + "!"}
     fake.play(tool_answer("view", json.dumps(hostile)))
     schema = {
@@ -176,10 +179,9 @@ async def test_tool_schema_pattern_is_never_run(fake: FakeUpstream) -> None:
         "properties": {"path": {"type": "string", "pattern": "^(a+)+$"}},
         "patternProperties": {"^(p+a?)+t+$": {"type": "string"}},
     }
-    async with running(settings_for(fake.url)) as editor:
-        started = time.process_time()
-        reply = await editor.chat(tool_definitions=[tool("view", schema)])
-        assert time.process_time() - started < 10
+    started = time.process_time()
+    reply = await editor.chat(tool_definitions=[tool("view", schema)])
+    assert time.process_time() - started < 10
     [use] = reply.tool_uses
     assert json.loads(use["input_json"]) == hostile
 
@@ -215,10 +217,12 @@ USE = call_node("c1")
     ],
 )
 async def test_tool_calls_and_results_always_fit(
-    fake: FakeUpstream, history: list[Any], nodes: list[Any]
+    fake: FakeUpstream, editor: Editor, history: list[Any], nodes: list[Any]
 ) -> None:
     fake.play(answer("Well."))
-    reply, sent = await asked(fake, message="Go on.", chat_history=history, nodes=nodes)
+    reply, sent = await asked(
+        fake, editor, message="Go on.", chat_history=history, nodes=nodes
+    )
     assert reply.text == "Well."
     for node in nodes:
         content = node.get("tool_result_node", {}).get("content", "")
@@ -234,23 +238,21 @@ async def test_tool_calls_and_results_always_fit(
     ],
 )
 async def test_completion_with_odd_bounds(
-    fake: FakeUpstream, fields: dict[str, Any], status: int
+    fake: FakeUpstream, editor: Editor, fields: dict[str, Any], status: int
 ) -> None:
-    async with running(settings_for(fake.url)) as editor:
-        data = request(target=b"/completion", body=json.dumps(fields).encode())
-        assert (await put(editor, data)).status == status
-        assert (await editor.chat("Still there?")).text == "Hi."
+    data = request(target=b"/completion", body=json.dumps(fields).encode())
+    assert (await put(editor, data)).status == status
+    assert (await editor.chat("Still there?")).text == "Hi."
 
 
 @pytest.mark.case("B106")
 async def test_completion_body_may_have_8_mib_and_its_cursor_is_ignored(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
     odd = {"cursor_position": -(2**70), "suffix_end": "x", "prefix_begin": 10**9}
     prompt = "x" * (7 * 2**20) + "\ndef f("
-    async with running(settings_for(fake.url)) as editor:
-        raw = json.dumps({"prompt": prompt, **odd}).encode()
-        reply = await put(editor, request(target=b"/completion", body=raw))
+    raw = json.dumps({"prompt": prompt, **odd}).encode()
+    reply = await put(editor, request(target=b"/completion", body=raw))
     assert (reply.status, reply.json["text"]) == (200, "Hi.")
     [sent] = fake.requests
     assert broken_rules(sent) == []

@@ -10,7 +10,7 @@ from byok.protocols.augment.constant_replies import ConstantReply
 from byok.protocols.augment.endpoints import ENDPOINTS, Refused
 from byok.server.openai_api import ROUTES
 from tests.fakes.cases import case_param
-from tests.fakes.daemon import check_alive, running, settings_for
+from tests.fakes.daemon import Editor, check_alive, running
 from tests.fakes.raw import (
     ask,
     check_answer,
@@ -197,18 +197,18 @@ HEADS = [
 @pytest.mark.parametrize(("data", "expected"), HEADS)
 async def test_a_bad_head_is_refused_in_words(
     fake: FakeUpstream,
+    editor: Editor,
     data: bytes,
     expected: tuple[int, str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with running(settings_for(fake.url)) as editor:
-        answer = await put(editor, data)
-        assert (answer.status, answer.code) == expected
-        assert editor.token.encode() not in answer.body
-        assert editor.token not in caplog.text
-        assert "x" * 100 not in caplog.text
-        assert b"x" * 100 not in answer.body
-        await check_alive(editor, fake)
+    answer = await put(editor, data)
+    assert (answer.status, answer.code) == expected
+    assert editor.token.encode() not in answer.body
+    assert editor.token not in caplog.text
+    assert "x" * 100 not in caplog.text
+    assert b"x" * 100 not in answer.body
+    await check_alive(editor, fake)
 
 
 FRAMING = [
@@ -265,18 +265,17 @@ FRAMING = [
 
 @pytest.mark.parametrize(("data", "expected"), FRAMING)
 async def test_http_broken_framing_ends_the_connection(
-    fake: FakeUpstream, data: bytes, expected: tuple[int, str]
+    fake: FakeUpstream, editor: Editor, data: bytes, expected: tuple[int, str]
 ) -> None:
-    async with running(settings_for(fake.url)) as editor:
-        port = editor.daemon.port
-        async with connected(port) as connection:
-            await connection.send(filled(data, port, editor.token))
-            await connection.send(filled(SECOND, port, editor.token))
-            answer = await connection.answer()
-            assert (answer.status, answer.code) == expected
-            check_answer(answer)
-            assert b"default_model" not in await connection.rest()
-        await check_alive(editor, fake)
+    port = editor.daemon.port
+    async with connected(port) as connection:
+        await connection.send(filled(data, port, editor.token))
+        await connection.send(filled(SECOND, port, editor.token))
+        answer = await connection.answer()
+        assert (answer.status, answer.code) == expected
+        check_answer(answer)
+        assert b"default_model" not in await connection.rest()
+    await check_alive(editor, fake)
 
 
 ALLOWED = [
@@ -316,13 +315,12 @@ async def test_http_request_that_only_looks_odd_is_answered(data: bytes) -> None
 
 @pytest.mark.case("B27")
 async def test_b27_http_methods_that_nobody_serves_are_named_in_allow(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
-    async with running(settings_for(fake.url)) as editor:
-        for method in (b"TRACE", b"CONNECT", b"PUT", b"DELETE"):
-            answer = await put(editor, request(method=method, body=b""))
-            assert (answer.status, answer.header("allow")) == (405, "POST")
-        await check_alive(editor, fake)
+    for method in (b"TRACE", b"CONNECT", b"PUT", b"DELETE"):
+        answer = await put(editor, request(method=method, body=b""))
+        assert (answer.status, answer.header("allow")) == (405, "POST")
+    await check_alive(editor, fake)
 
 
 @pytest.mark.parametrize("target", ["/CHAT", "/no/such", "/no/such-stream"])
@@ -384,39 +382,36 @@ async def test_b20_no_row_sets_a_cookie_or_a_cors_header() -> None:
 )
 @pytest.mark.case("B18")
 async def test_b18_token_that_is_nearly_right_is_wrong(
-    fake: FakeUpstream, change: Callable[[str], str]
+    fake: FakeUpstream, editor: Editor, change: Callable[[str], str]
 ) -> None:
-    async with running(settings_for(fake.url)) as editor:
-        wrong = b"Authorization: Bearer " + change(editor.token).encode()
-        answer = await put(editor, request(token=wrong))
-        assert (answer.status, answer.code) == NO_TOKEN
-        await check_alive(editor, fake)
+    wrong = b"Authorization: Bearer " + change(editor.token).encode()
+    answer = await put(editor, request(token=wrong))
+    assert (answer.status, answer.code) == NO_TOKEN
+    await check_alive(editor, fake)
 
 
 @pytest.mark.slow
 @pytest.mark.case("B31")
 async def test_b31_chunked_body_of_a_million_tiny_chunks_is_read_quickly(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
     body = b"1\r\n \r\n" * (MIB - 2) + b"2\r\n{}\r\n0\r\n\r\n"
-    async with running(settings_for(fake.url)) as editor:
-        before = time.process_time()
-        answer = await put(editor, chunked(body=body, target=b"/get-models"))
-        assert answer.status == 200
-        assert time.process_time() - before < 3
-        await check_alive(editor, fake)
+    before = time.process_time()
+    answer = await put(editor, chunked(body=body, target=b"/get-models"))
+    assert answer.status == 200
+    assert time.process_time() - before < 3
+    await check_alive(editor, fake)
 
 
 @pytest.mark.case("B35")
 async def test_b35_chunked_body_is_refused_where_it_passes_the_limit(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
     body = b"%x\r\n%s\r\n" % (MIB + 1, b" " * (MIB + 1))  # and no end
-    async with running(settings_for(fake.url)) as editor:
-        answer = await put(editor, chunked(body=body, target=b"/get-models"))
-        assert (answer.status, answer.code) == TOO_LARGE
-        assert answer.header("connection") == "close"
-        await check_alive(editor, fake)
+    answer = await put(editor, chunked(body=body, target=b"/get-models"))
+    assert (answer.status, answer.code) == TOO_LARGE
+    assert answer.header("connection") == "close"
+    await check_alive(editor, fake)
 
 
 async def test_expect_100_continue_is_sent_after_all_checks() -> None:

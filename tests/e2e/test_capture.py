@@ -10,7 +10,7 @@ import pytest
 from byok.core.record import Hop
 from byok.features.capture.capture import Capture
 from byok.features.capture.folder import CaptureFolder
-from tests.fakes.daemon import running, settings_for
+from tests.fakes.daemon import Editor
 from tests.fakes.patience import PATIENCE
 from tests.fakes.process import HELD, KEY, Program, configure, serving
 from tests.fakes.raw import RawAnswer, connected, request
@@ -155,7 +155,6 @@ async def test_capture_survives_a_kill(tmp_path: Path, fake: FakeUpstream) -> No
     ids=str,
 )
 async def test_capture_refuses_what_it_does_not_know(
-    fake: FakeUpstream, body: object
+    fake: FakeUpstream, editor: Editor, body: object
 ) -> None:
-    async with running(settings_for(fake.url)) as editor:
-        assert (await editor.post("/byok/capture", body)).status == 422
+    assert (await editor.post("/byok/capture", body)).status == 422

@@ -11,7 +11,7 @@ from byok.core.platform.paths import find_paths
 from byok.search.index.files.text import split_lines
 from byok.search.index.store.store import Store
 from tests.fakes.blobs import MISSING, blob, indexed, upload
-from tests.fakes.daemon import running, settings_for
+from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.upstream import FakeUpstream
 
 LION = blob("src/lion.py", "def feed_lion():\n    return 'meat'\n")
@@ -45,56 +45,51 @@ def chunks(blobs: list[dict[str, str]], line: dict[str, Any]) -> Iterator[str]:
 
 @pytest.mark.parametrize("mode", ["CHAT", None])
 async def test_grounding_gives_a_question_the_code_it_is_about(
-    fake: FakeUpstream, mode: str | None
+    fake: FakeUpstream, editor: Editor, mode: str | None
 ) -> None:
-    async with running(settings_for(fake.url)) as editor:
-        names = await indexed(editor, LION, BEAR)
-        body = {"mode": mode, "user_guidelines": "Be brief.", **named(*names, MISSING)}
-        reply = await editor.chat(QUESTION, **body)
-        first, *others = reply.lines
-        assert reply.text == "Hi."
-        [shown, *_] = chunks([LION, BEAR], first)
-        assert shown == LION["content"]
-        assert first["unknown_blob_names"] == [MISSING]
-        assert all(line["workspace_file_chunks"] == [] for line in others)
-        system, question = fake.requests[-1]["messages"]
-        assert "feed" not in system["content"]
-        assert question["content"].endswith(f"\n\n{QUESTION}")
-        assert "Path: src/lion.py\n     1\tdef feed_lion():\n" in question["content"]
-        whole = (await editor.post("/chat", {"message": QUESTION, **body})).json
-        assert whole["workspace_file_chunks"] == first["workspace_file_chunks"]
-        assert whole["unknown_blob_names"] == [MISSING]
-        assert fake.requests[-1]["messages"] == [system, question]
+    names = await indexed(editor, LION, BEAR)
+    body = {"mode": mode, "user_guidelines": "Be brief.", **named(*names, MISSING)}
+    reply = await editor.chat(QUESTION, **body)
+    first, *others = reply.lines
+    assert reply.text == "Hi."
+    [shown, *_] = chunks([LION, BEAR], first)
+    assert shown == LION["content"]
+    assert first["unknown_blob_names"] == [MISSING]
+    assert all(line["workspace_file_chunks"] == [] for line in others)
+    system, question = fake.requests[-1]["messages"]
+    assert "feed" not in system["content"]
+    assert question["content"].endswith(f"\n\n{QUESTION}")
+    assert "Path: src/lion.py\n     1\tdef feed_lion():\n" in question["content"]
+    whole = (await editor.post("/chat", {"message": QUESTION, **body})).json
+    assert whole["workspace_file_chunks"] == first["workspace_file_chunks"]
+    assert whole["unknown_blob_names"] == [MISSING]
+    assert fake.requests[-1]["messages"] == [system, question]
 
 
 async def test_grounding_of_a_checkpoint_leaves_out_deleted_blobs(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
-    async with running(settings_for(fake.url)) as editor:
-        lion, bear = await indexed(editor, LION, BEAR)
-        made = await editor.post("/checkpoint-blobs", named(lion, bear))
-        blobs = {"checkpoint_id": made.json["new_checkpoint_id"], "added_blobs": []}
-        reply = await editor.chat("feed", blobs={**blobs, "deleted_blobs": [lion]})
-        [shown] = chunks([BEAR], reply.lines[0])
-        assert shown == BEAR["content"]
-        lost = await editor.chat("feed", blobs={"checkpoint_id": "lost"})
-        assert lost.lines[0]["checkpoint_not_found"] is True
-        assert asked(fake) == "feed"
+    lion, bear = await indexed(editor, LION, BEAR)
+    made = await editor.post("/checkpoint-blobs", named(lion, bear))
+    blobs = {"checkpoint_id": made.json["new_checkpoint_id"], "added_blobs": []}
+    reply = await editor.chat("feed", blobs={**blobs, "deleted_blobs": [lion]})
+    [shown] = chunks([BEAR], reply.lines[0])
+    assert shown == BEAR["content"]
+    lost = await editor.chat("feed", blobs={"checkpoint_id": "lost"})
+    assert lost.lines[0]["checkpoint_not_found"] is True
+    assert asked(fake) == "feed"
 
 
 async def test_prompt_prefix_is_byte_equal_from_turn_to_turn(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
     questions = ["Who feeds the lion?", "And the bear?", "Do emus eat seeds?", "Why?"]
     history: list[dict[str, Any]] = []
-    async with running(settings_for(fake.url)) as editor:
-        names = await indexed(editor, LION, BEAR, EMU)
-        for question in questions:
-            rules = ["Be brief.", "Be kind."]
-            await editor.chat(
-                question, chat_history=history, rules=rules, **named(*names)
-            )
-            history += [{"request_message": question, "response_text": "Hi."}]
+    names = await indexed(editor, LION, BEAR, EMU)
+    for question in questions:
+        rules = ["Be brief.", "Be kind."]
+        await editor.chat(question, chat_history=history, rules=rules, **named(*names))
+        history += [{"request_message": question, "response_text": "Hi."}]
     assert [b"Path: " in body for body in fake.bodies] == [True, True, True, False]
     for before, after in zip(fake.bodies, fake.bodies[1:], strict=False):
         start = before.rindex(b'{"role":"user"')
@@ -118,14 +113,11 @@ RESULT = {"id": 1, "type": 1, "tool_result_node": {"tool_use_id": "c", "content"
     ids=str,
 )
 async def test_grounding_of_an_agent_that_searches_reports_unknown_blobs_only(
-    fake: FakeUpstream, fields: dict[str, Any]
+    fake: FakeUpstream, editor: Editor, fields: dict[str, Any]
 ) -> None:
-    async with running(settings_for(fake.url)) as editor:
-        names = await indexed(editor, LION)
-        guided = {"user_guided_blobs": names}
-        reply = await editor.chat(
-            QUESTION, **named(*names, MISSING), **guided, **fields
-        )
+    names = await indexed(editor, LION)
+    guided = {"user_guided_blobs": names}
+    reply = await editor.chat(QUESTION, **named(*names, MISSING), **guided, **fields)
     assert b"Path: " not in fake.bodies[-1]
     assert b"return 'meat'" not in fake.bodies[-1]
     assert reply.lines[0]["workspace_file_chunks"] == []
@@ -159,41 +151,39 @@ async def test_grounding_takes_no_more_room_than_configured(
 
 @pytest.mark.parametrize("field", ["user_guided_blobs", "user_specified_files"])
 async def test_attached_files_come_first_whatever_the_question(
-    fake: FakeUpstream, field: str
+    fake: FakeUpstream, editor: Editor, field: str
 ) -> None:
-    async with running(settings_for(fake.url)) as editor:
-        lion, _, emu = await indexed(editor, LION, BEAR, EMU)
-        body = {field: [emu, MISSING], **named(lion)}
-        reply = await editor.chat(QUESTION, **body)
-        assert list(chunks([LION, EMU], reply.lines[0])) == [
-            EMU["content"], LION["content"]
-        ]  # fmt: skip
-        text = asked(fake)
-        assert text.startswith("[files that the user attached]\nPath: docs/emu.md\n")
-        assert text.index("docs/emu.md") < text.index("src/lion.py")
-        assert reply.lines[0]["unknown_blob_names"] == [MISSING]
-        alone = await editor.chat("Why?", **{field: [emu]})
-        assert list(chunks([EMU], alone.lines[0])) == [EMU["content"]]
-        assert "feed" not in asked(fake)
+    lion, _, emu = await indexed(editor, LION, BEAR, EMU)
+    body = {field: [emu, MISSING], **named(lion)}
+    reply = await editor.chat(QUESTION, **body)
+    assert list(chunks([LION, EMU], reply.lines[0])) == [
+        EMU["content"], LION["content"]
+    ]  # fmt: skip
+    text = asked(fake)
+    assert text.startswith("[files that the user attached]\nPath: docs/emu.md\n")
+    assert text.index("docs/emu.md") < text.index("src/lion.py")
+    assert reply.lines[0]["unknown_blob_names"] == [MISSING]
+    alone = await editor.chat("Why?", **{field: [emu]})
+    assert list(chunks([EMU], alone.lines[0])) == [EMU["content"]]
+    assert "feed" not in asked(fake)
 
 
 async def test_attached_file_that_is_unknown_is_shown_once_uploaded(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
     name = LION["blob_name"]
-    async with running(settings_for(fake.url)) as editor:
-        first = await editor.chat("Why?", user_guided_blobs=[name, name])
-        assert first.lines[0]["unknown_blob_names"] == [name]
-        assert asked(fake) == "Why?"
-        await upload(editor, LION)
-        second = await editor.chat("Why?", user_guided_blobs=[name])
-        assert second.lines[0]["unknown_blob_names"] == []
-        assert list(chunks([LION], second.lines[0])) == [LION["content"]]
+    first = await editor.chat("Why?", user_guided_blobs=[name, name])
+    assert first.lines[0]["unknown_blob_names"] == [name]
+    assert asked(fake) == "Why?"
+    await upload(editor, LION)
+    second = await editor.chat("Why?", user_guided_blobs=[name])
+    assert second.lines[0]["unknown_blob_names"] == []
+    assert list(chunks([LION], second.lines[0])) == [LION["content"]]
 
 
 @pytest.mark.case("B73")
 async def test_grounding_sends_no_secret_file_and_no_key(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
     key = "sk-abcdef1234567890abcdef"
     blobs = [
@@ -201,33 +191,31 @@ async def test_grounding_sends_no_secret_file_and_no_key(
         blob("deploy/id_rsa", "lion_password roar\n"),
         blob("lion.py", f"lion_password = '{key}'\n"),
     ]
-    async with running(settings_for(fake.url)) as editor:
-        names = await indexed(editor, *blobs)
-        for fields in ({}, {"user_guided_blobs": names}):
-            reply = await editor.chat("lion_password?", **named(*names), **fields)
-            assert b"roar" not in fake.bodies[-1]
-            assert key.encode() not in fake.bodies[-1]
-            [chunk] = reply.lines[0]["workspace_file_chunks"]
-            assert chunk["blob_name"] == blobs[2]["blob_name"]
-            assert reply.lines[0]["unknown_blob_names"] == []
+    names = await indexed(editor, *blobs)
+    for fields in ({}, {"user_guided_blobs": names}):
+        reply = await editor.chat("lion_password?", **named(*names), **fields)
+        assert b"roar" not in fake.bodies[-1]
+        assert key.encode() not in fake.bodies[-1]
+        [chunk] = reply.lines[0]["workspace_file_chunks"]
+        assert chunk["blob_name"] == blobs[2]["blob_name"]
+        assert reply.lines[0]["unknown_blob_names"] == []
 
 
 @pytest.mark.case("B64")
 @pytest.mark.parametrize("name", ["f" * 64, "mine", "../x\n"])
 async def test_grounding_names_a_file_as_its_client_does(
-    fake: FakeUpstream, name: str
+    fake: FakeUpstream, editor: Editor, name: str
 ) -> None:
-    async with running(settings_for(fake.url)) as editor:
-        await indexed(editor, {**LION, "blob_name": name})
-        made = await editor.post("/checkpoint-blobs", named(name))
-        checkpoint = {"checkpoint_id": made.json["new_checkpoint_id"]}
-        for body in (
-            named(name), {"user_guided_blobs": [name]}, {"blobs": checkpoint}
-        ):  # fmt: skip
-            reply = await editor.chat(QUESTION, **body)
-            [chunk] = reply.lines[0]["workspace_file_chunks"]
-            assert chunk["blob_name"] == name, body
-            assert reply.lines[0]["unknown_blob_names"] == []
+    await indexed(editor, {**LION, "blob_name": name})
+    made = await editor.post("/checkpoint-blobs", named(name))
+    checkpoint = {"checkpoint_id": made.json["new_checkpoint_id"]}
+    for body in (
+        named(name), {"user_guided_blobs": [name]}, {"blobs": checkpoint}
+    ):  # fmt: skip
+        reply = await editor.chat(QUESTION, **body)
+        [chunk] = reply.lines[0]["workspace_file_chunks"]
+        assert chunk["blob_name"] == name, body
+        assert reply.lines[0]["unknown_blob_names"] == []
 
 
 async def test_a_chat_goes_on_where_the_index_cannot_be_opened(
@@ -256,28 +244,27 @@ ODD: list[Any] = [None, 5, "x", [], {}, [1], [None], [[]], [{}], {"a": 1}, True,
 
 @pytest.mark.parametrize("value", ODD, ids=repr)
 async def test_fields_of_odd_types_never_break_a_chat(
-    fake: FakeUpstream, value: Any
+    fake: FakeUpstream, editor: Editor, value: Any
 ) -> None:
     fields = ["user_guided_blobs", "user_specified_files", "blobs", "disable_retrieval"]
-    async with running(settings_for(fake.url)) as editor:
-        [lion] = await indexed(editor, LION)
-        for body in (
-            *({field: value} for field in [*fields, "mode"]),
-            dict.fromkeys(fields, value),
-            {"blobs": {"added_blobs": value, "deleted_blobs": value}},
-            {"blobs": {"added_blobs": [lion], "checkpoint_id": value}},
-            {"user_guided_blobs": value, **named(lion)},
-        ):
-            for path in ("/chat-stream", "/chat"):
-                reply = await editor.post(path, {"message": QUESTION, **body})
-                assert reply.status == 200, (path, body)
-                assert reply.text == "Hi.", (path, body)
-                assert asked(fake).endswith(QUESTION)
+    [lion] = await indexed(editor, LION)
+    for body in (
+        *({field: value} for field in [*fields, "mode"]),
+        dict.fromkeys(fields, value),
+        {"blobs": {"added_blobs": value, "deleted_blobs": value}},
+        {"blobs": {"added_blobs": [lion], "checkpoint_id": value}},
+        {"user_guided_blobs": value, **named(lion)},
+    ):
+        for path in ("/chat-stream", "/chat"):
+            reply = await editor.post(path, {"message": QUESTION, **body})
+            assert reply.status == 200, (path, body)
+            assert reply.text == "Hi.", (path, body)
+            assert asked(fake).endswith(QUESTION)
 
 
 @pytest.mark.case("B63")
 async def test_grounding_with_thousands_of_hostile_names(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
     hostile = [
         "../../etc/passwd",
@@ -287,20 +274,19 @@ async def test_grounding_with_thousands_of_hostile_names(
         "\ud83d",
     ]
     many = [f"{n:064x}" for n in range(3000)]
-    async with running(settings_for(fake.url)) as editor:
-        [lion] = await indexed(editor, LION)
-        body = {"user_guided_blobs": [*hostile, lion, *many], **named(*hostile, lion)}
-        reply = await editor.chat(QUESTION, **body)
-        assert reply.text == "Hi."
-        first = reply.lines[0]
-        assert list(chunks([LION], first)) == [LION["content"]]
-        unknown = first["unknown_blob_names"]
-        assert len(unknown) == len(set(unknown)) == 999
-        assert {"../../etc/passwd", "a\0b", many[0]} <= set(unknown)
-        assert lion not in unknown
-        assert "root:" not in asked(fake)
-        again = await editor.chat(QUESTION, **named(lion))  # nothing was dropped
-        assert list(chunks([LION], again.lines[0])) == [LION["content"]]
+    [lion] = await indexed(editor, LION)
+    body = {"user_guided_blobs": [*hostile, lion, *many], **named(*hostile, lion)}
+    reply = await editor.chat(QUESTION, **body)
+    assert reply.text == "Hi."
+    first = reply.lines[0]
+    assert list(chunks([LION], first)) == [LION["content"]]
+    unknown = first["unknown_blob_names"]
+    assert len(unknown) == len(set(unknown)) == 999
+    assert {"../../etc/passwd", "a\0b", many[0]} <= set(unknown)
+    assert lion not in unknown
+    assert "root:" not in asked(fake)
+    again = await editor.chat(QUESTION, **named(lion))  # nothing was dropped
+    assert list(chunks([LION], again.lines[0])) == [LION["content"]]
 
 
 ENDS = ["\n", "\r\n", "\r"]
@@ -362,10 +348,11 @@ async def test_grounding_places_are_exactly_the_lines_shown(
     assert len({c["blob_name"] for c in reply.lines[0]["workspace_file_chunks"]}) > 6
 
 
-async def test_a_chat_without_blobs_opens_nothing(fake: FakeUpstream) -> None:
-    async with running(settings_for(fake.url)) as editor:
-        for body in ({}, {**named(), "user_guided_blobs": []}):
-            reply = await editor.chat(QUESTION, **body)
-            assert reply.lines[0]["workspace_file_chunks"] == []
-            assert reply.lines[0]["unknown_blob_names"] == []
+async def test_a_chat_without_blobs_opens_nothing(
+    fake: FakeUpstream, editor: Editor
+) -> None:
+    for body in ({}, {**named(), "user_guided_blobs": []}):
+        reply = await editor.chat(QUESTION, **body)
+        assert reply.lines[0]["workspace_file_chunks"] == []
+        assert reply.lines[0]["unknown_blob_names"] == []
     assert not find_paths().database.exists()

@@ -3,11 +3,8 @@
 import asyncio
 import json
 
-import aiohttp
-
-from tests.fakes.daemon import running, settings_for
-from tests.fakes.patience import PATIENCE
-from tests.fakes.upstream import FakeUpstream, Script, answer, delta, tool_answer
+from tests.fakes.daemon import Editor, running, settings_for
+from tests.fakes.upstream import FakeUpstream, Script, answer, tool_answer
 
 VIEW = {
     "name": "view",
@@ -23,11 +20,10 @@ VIEW = {
 
 
 async def test_chat_stream_text_comes_as_deltas_then_once_more_as_a_node(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
     fake.play(answer("Hel", "lo."))
-    async with running(settings_for(fake.url)) as editor:
-        reply = await editor.chat("Hi?")
+    reply = await editor.chat("Hi?")
     assert reply.text == "Hello."
     assert [(n["id"], n["type"], n["content"]) for n in reply.nodes] == [
         (1, 0, "Hello."),
@@ -38,45 +34,13 @@ async def test_chat_stream_text_comes_as_deltas_then_once_more_as_a_node(
 
 
 async def test_chat_stream_tool_call_becomes_a_start_and_a_use_node(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
     fake.play(tool_answer("view", '{"path": "a.py"}'))
-    async with running(settings_for(fake.url)) as editor:
-        reply = await editor.chat(tool_definitions=[VIEW])
+    reply = await editor.chat(tool_definitions=[VIEW])
     assert [n["type"] for n in reply.nodes] == [7, 5, 2]
     assert reply.tool_uses[0]["input_json"] == '{"path": "a.py"}'
     assert reply.last["stop_reason"] == 3
-
-
-async def test_the_upstream_is_let_go_when_the_client_leaves(
-    fake: FakeUpstream,
-) -> None:
-    fake.play(Script([delta(content="One")], end="hang"))
-    async with running(settings_for(fake.url)) as editor:
-        headers = {"Authorization": f"Bearer {editor.token}"}
-        async with aiohttp.ClientSession() as http:
-            url = f"{editor.daemon.url}/chat-stream"
-            response = await http.post(url, json={"message": "x"}, headers=headers)
-            await response.content.readline()
-            await response.content.readline()
-            response.close()
-        await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
-
-
-async def test_stopping_gives_open_streams_a_last_line(fake: FakeUpstream) -> None:
-    fake.play(Script([delta(content="One")], end="hang"))
-    async with running(settings_for(fake.url)) as editor:
-        headers = {"Authorization": f"Bearer {editor.token}"}
-        url, body = f"{editor.daemon.url}/chat-stream", {"message": "x"}
-        async with editor.http.post(url, json=body, headers=headers) as response:
-            async with asyncio.timeout(PATIENCE):
-                while b"One" not in await response.content.readline():
-                    pass
-            await editor.daemon.stop()
-            rest = await asyncio.wait_for(response.read(), PATIENCE)
-    last = json.loads(rest.splitlines()[-1])
-    assert last["error"]["code"] == "shutting_down"
-    assert last["stop_reason"] == 0  # not END_TURN: the answer is not whole
 
 
 REMEMBER = {
@@ -89,16 +53,15 @@ REMEMBER = {
 
 
 async def test_chat_stream_memory_holds_the_users_words_and_not_the_editors(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
     fake.play(tool_answer("remember", "{}"))
-    async with running(settings_for(fake.url)) as editor:
-        reply = await editor.chat(
-            "Tests run with make.",
-            selected_code="import secret",
-            path="a.py",
-            tool_definitions=[REMEMBER],
-        )
+    reply = await editor.chat(
+        "Tests run with make.",
+        selected_code="import secret",
+        path="a.py",
+        tool_definitions=[REMEMBER],
+    )
     [use] = reply.tool_uses
     assert json.loads(use["input_json"])["memory"].startswith("Tests run with make.")
     assert "secret" not in use["input_json"]

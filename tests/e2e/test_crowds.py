@@ -13,7 +13,7 @@ import pytest
 
 from byok.core.daemon.token import rotate_token
 from byok.server.http.deadlines import Timing
-from tests.fakes.daemon import running, settings_for
+from tests.fakes.daemon import Editor, running
 from tests.fakes.patience import PATIENCE
 from tests.fakes.process import Program, configure, serving
 from tests.fakes.raw import RawConnection, connected, filled, request
@@ -85,18 +85,17 @@ async def test_a_thousand_requests_on_one_connection_are_answered_in_order() -> 
 
 @pytest.mark.case("B94")
 async def test_requests_that_wait_behind_a_slow_one_are_not_begun(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
     fake.play(Script([0.3, *answer("First.")]), answer("Later."))
-    async with running(settings_for(fake.url)) as editor:
-        port = editor.daemon.port
-        one = filled(request(body=b'{"message": "x"}'), port, editor.token)
-        async with connected(port) as connection:
-            await connection.send(one * 50)
-            await asyncio.wait_for(fake.reached.wait(), PATIENCE)
-            await asyncio.sleep(0.1)
-            assert len(fake.requests) == 1
-            texts = [(await connection.answer()).json["text"] for _ in range(50)]
+    port = editor.daemon.port
+    one = filled(request(body=b'{"message": "x"}'), port, editor.token)
+    async with connected(port) as connection:
+        await connection.send(one * 50)
+        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
+        await asyncio.sleep(0.1)
+        assert len(fake.requests) == 1
+        texts = [(await connection.answer()).json["text"] for _ in range(50)]
     assert texts == ["First."] + ["Later."] * 49
 
 
@@ -214,22 +213,21 @@ def no_more_files() -> Iterator[None]:
 
 @pytest.mark.case("F19")
 async def test_without_a_file_left_the_upstream_is_said_to_be_away(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
     fake.play(*[Script([delta(content="One")], end="hang")] * 3, answer("Hi."))
-    async with running(settings_for(fake.url)) as editor:
-        held = [asyncio.ensure_future(editor.chat()) for _ in range(3)]
-        async with asyncio.timeout(PATIENCE):
-            while fake.open < len(held):  # so that no connection is left over
-                await asyncio.sleep(0.01)
-        await editor.post("/find-missing")  # but one to the daemon
-        with no_more_files():
-            reply = await editor.post("/chat", {"message": "x"})
-            assert (reply.status, reply.json["error"]["retryable"]) == (422, True)
-            assert (await editor.post("/find-missing")).status == 200
-        assert (await editor.chat("And now?")).text == "Hi."
-        for one in held:
-            one.cancel()
+    held = [asyncio.ensure_future(editor.chat()) for _ in range(3)]
+    async with asyncio.timeout(PATIENCE):
+        while fake.open < len(held):  # so that no connection is left over
+            await asyncio.sleep(0.01)
+    await editor.post("/find-missing")  # but one to the daemon
+    with no_more_files():
+        reply = await editor.post("/chat", {"message": "x"})
+        assert (reply.status, reply.json["error"]["retryable"]) == (422, True)
+        assert (await editor.post("/find-missing")).status == 200
+    assert (await editor.chat("And now?")).text == "Hi."
+    for one in held:
+        one.cancel()
 
 
 @pytest.mark.case("F19")

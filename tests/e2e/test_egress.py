@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -14,7 +15,7 @@ import pytest
 from byok.dialects.presets import PRESETS
 from tests.fakes.egress import Egress
 from tests.fakes.process import Program, configure, serving
-from tests.fakes.program import run_byok
+from tests.fakes.program import ROOT
 from tests.fakes.project import make_project
 from tests.fakes.raw import request
 from tests.fakes.upstream import FakeUpstream
@@ -64,6 +65,21 @@ COMMANDS = {
     "service status": "",
 }
 
+# Runs each argument as a command; what each writes comes behind a NUL.
+ONE_BY_ONE = """
+import os, shlex, sys
+os.dup2(1, 2)
+from byok.cli import main
+for line in sys.argv[1:]:
+    print(end="\\0", flush=True)
+    sys.argv = ["byok", *shlex.split(line)]
+    try:
+        main()
+    except SystemExit:
+        pass
+    sys.stdout.flush()
+"""
+
 
 @pytest.fixture
 def egress(tmp_path: Path) -> Egress:
@@ -93,13 +109,6 @@ def port_of(fake: FakeUpstream) -> int:
     return port
 
 
-async def run(
-    program: Program, egress: Egress, *arguments: str
-) -> "subprocess.CompletedProcess[str]":
-    env = {**TEMPTING, **egress.environment, "BYOK_HOME": str(program.home)}
-    return await asyncio.to_thread(run_byok, *arguments, env=env)
-
-
 def check_only(egress: Egress, *ports: int) -> None:
     """Check that nothing was reached, looked up or started but what is known."""
     assert {*egress.connections} <= {(host, port) for host in HERE for port in ports}
@@ -107,30 +116,20 @@ def check_only(egress: Egress, *ports: int) -> None:
     assert egress.programs <= PROGRAMS
 
 
-async def test_start_alone_connects_to_the_upstream_at_most(
+async def test_a_start_and_requests_reach_the_named_upstream_only(
     program: Program, fake: FakeUpstream, egress: Egress
 ) -> None:
     await program.ask(request(method=b"GET", target=b"/health", body=b""))
     check_only(egress, port_of(fake))
-
-
-async def test_requests_reach_the_named_upstream_only(
-    program: Program, fake: FakeUpstream, egress: Egress
-) -> None:
+    for target, body in ANSWERED_HERE.items():
+        assert await status(program, target, body) == 200, target
+        assert fake.requests == [], target
+        check_only(egress, port_of(fake))
     for count, (target, body) in enumerate(ASKED.items(), 1):
         assert await status(program, target, body) == 200, target
         assert len(fake.requests) >= count, target
         check_only(egress, port_of(fake))
     assert egress.connections[("127.0.0.1", port_of(fake))]
-
-
-async def test_search_and_telemetry_send_nothing_to_a_model(
-    program: Program, fake: FakeUpstream, egress: Egress
-) -> None:
-    for target, body in ANSWERED_HERE.items():
-        assert await status(program, target, body) == 200, target
-        assert fake.requests == [], target
-        check_only(egress, port_of(fake))
 
 
 async def status(program: Program, target: str, body: Body) -> int:
@@ -142,13 +141,25 @@ async def status(program: Program, target: str, body: Body) -> int:
 async def test_commands_reach_the_daemon_and_the_named_upstream_only(
     program: Program, fake: FakeUpstream, egress: Egress, project: Path
 ) -> None:
-    for command, says in COMMANDS.items():
-        words = [str(project) if w == "PROJECT" else w for w in command.split()]
-        done = await run(program, egress, *words)
-        assert says in done.stdout + done.stderr, command
-        assert "Traceback" not in done.stderr, command
-        assert fake.requests == [], command
-        check_only(egress, port_of(fake), program.port)
+    commands = {line.replace("PROJECT", str(project)): line for line in COMMANDS}
+    env = {**TEMPTING, **egress.environment, "BYOK_HOME": str(program.home)}
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-c", ONE_BY_ONE, *commands],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, **env},
+        cwd=ROOT,
+        check=True,
+    )
+    outputs = done.stdout.split("\0")[1:]
+    assert len(outputs) == len(commands)
+    for command, said in zip(commands.values(), outputs, strict=True):
+        assert COMMANDS[command] in said, command
+        assert "Traceback" not in said, command
+    assert fake.requests == []
+    check_only(egress, port_of(fake), program.port)
 
 
 async def test_a_connection_and_a_program_are_seen(egress: Egress) -> None:

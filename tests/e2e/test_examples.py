@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from tests.fakes.blobs import until_indexed
-from tests.fakes.daemon import Answer, Editor, running, settings_for
+from tests.fakes.daemon import Answer, Editor, running
 from tests.fakes.upstream import FakeUpstream, Script
 from tests.fakes.upstream import answer as text_answer
 
@@ -211,11 +211,10 @@ async def test_example_chat_reaches_the_upstream_as_expected(
 
 
 async def test_example_get_models_has_flags_as_clients_parse_them(
-    shared: Path, fake: FakeUpstream
+    shared: Path, fake: FakeUpstream, editor: Editor
 ) -> None:
     example = read_example(shared, "18-get-models")
-    async with running(settings_for(fake.url)) as editor:
-        answer = (await post(editor, example)).json
+    answer = (await post(editor, example)).json
     for flag in example["expect"]["flags_that_must_be_json_strings"]:
         assert isinstance(answer["feature_flags"][flag], str)
         assert isinstance(json.loads(answer["feature_flags"][flag]), dict)
@@ -245,27 +244,25 @@ def retrieved(answer: dict[str, Any], expect: dict[str, Any]) -> None:
 
 
 async def test_example_blobs_are_uploaded_known_and_searched(
-    shared: Path, fake: FakeUpstream
+    shared: Path, fake: FakeUpstream, editor: Editor
 ) -> None:
-    async with running(settings_for(fake.url)) as editor:
-        for name, check in CONTEXT:
-            example = read_example(shared, name)
-            answer = await post(editor, example)
-            assert answer.status == 200
-            check(answer.json, example["expect"])
-            if check is uploaded:
-                await until_indexed(editor, answer.json["blob_names"])
+    for name, check in CONTEXT:
+        example = read_example(shared, name)
+        answer = await post(editor, example)
+        assert answer.status == 200
+        check(answer.json, example["expect"])
+        if check is uploaded:
+            await until_indexed(editor, answer.json["blob_names"])
     assert fake.requests == []
 
 
 async def test_example_find_missing_before_the_upload(
-    shared: Path, fake: FakeUpstream
+    shared: Path, fake: FakeUpstream, editor: Editor
 ) -> None:
     asked = read_example(shared, "20-find-missing-blob-names")
     search = read_example(shared, "23-codebase-retrieval")
-    async with running(settings_for(fake.url)) as editor:
-        answer = (await post(editor, asked)).json
-        found = (await post(editor, search)).json
+    answer = (await post(editor, asked)).json
+    found = (await post(editor, search)).json
     assert answer["unknown_blob_names"] == asked["body"]["blob_names"]
     added = search["body"]["blobs"]["added_blobs"]
     assert sorted(found["unknown_blob_names"]) == sorted(added)
@@ -318,28 +315,26 @@ TEXTS: dict[str, tuple[str, Check]] = {
 
 @pytest.mark.parametrize("name", TEXTS)
 async def test_example_text_endpoint_is_answered_as_expected(
-    name: str, shared: Path, fake: FakeUpstream
+    name: str, shared: Path, fake: FakeUpstream, editor: Editor
 ) -> None:
     example = read_example(shared, name)
     said, check = TEXTS[name]
     fake.play(text_answer(*said))
-    async with running(settings_for(fake.url)) as editor:
-        answer = await post(editor, example)
+    answer = await post(editor, example)
     assert answer.status == 200
     check(answer, example)
     assert len(fake.requests) == 1
 
 
 async def test_example_completion_is_answered_as_expected(
-    shared: Path, fake: FakeUpstream
+    shared: Path, fake: FakeUpstream, editor: Editor
 ) -> None:
     example = read_example(shared, "09-completion")
     said = "```python\n    return RATES[kind] * count\n```"
     fake.play(text_answer(said), Script([b"no"], 500))
-    async with running(settings_for(fake.url)) as editor:
-        done = await post(editor, example)
-        example["body"]["suffix"] = "\n"
-        failed = await post(editor, example)
+    done = await post(editor, example)
+    example["body"]["suffix"] = "\n"
+    failed = await post(editor, example)
     text = "return RATES[kind] * count"
     item = {"text": text, "suffix_replacement_text": "", "skipped_suffix": ""}
     assert (done.status, done.json["completion_items"]) == (200, [item])
@@ -347,16 +342,6 @@ async def test_example_completion_is_answered_as_expected(
     expect = example["expect"]["on_upstream_failure"]
     assert failed.status == expect["status"]
     assert failed.json["completion_items"] == expect["completion_items"]
-
-
-async def test_example_edit_that_fails_has_no_text(
-    shared: Path, fake: FakeUpstream
-) -> None:
-    fake.play(Script([b"no"], 500))
-    async with running(settings_for(fake.url)) as editor:
-        answer = await post(editor, read_example(shared, "10-edit"))
-    assert answer.status == 422
-    assert "text" not in answer.json
 
 
 CONTEXT: tuple[tuple[str, Callable[[Any, Any], None]], ...] = (

@@ -12,7 +12,6 @@ from contextlib import asynccontextmanager, closing
 
 import pytest
 
-from byok.core.wire.sse import SSEDecoder
 from byok.server.http.deadlines import Timing
 from tests.fakes.cases import case_param
 from tests.fakes.daemon import Answer, Editor, running, settings_for
@@ -60,11 +59,12 @@ def check_ended(reply: Answer, text: str, stop: int = 1) -> None:
     assert "error" not in reply.last
 
 
-async def chat(fake: FakeUpstream, script: Script | list[bytes]) -> Answer:
+async def chat(
+    fake: FakeUpstream, editor: Editor, script: Script | list[bytes]
+) -> Answer:
     """Play a script to one chat."""
     fake.play(script)
-    async with running(settings_for(fake.url)) as editor:
-        return await asyncio.wait_for(editor.chat(tool_definitions=[VIEW]), PATIENCE)
+    return await asyncio.wait_for(editor.chat(tool_definitions=[VIEW]), PATIENCE)
 
 
 @pytest.mark.parametrize(
@@ -75,20 +75,19 @@ async def chat(fake: FakeUpstream, script: Script | list[bytes]) -> Answer:
     ],
 )
 async def test_retry_of_a_connection_lost_before_any_text(
-    fake: FakeUpstream, first: Script
+    fake: FakeUpstream, editor: Editor, first: Script
 ) -> None:
     fake.play(first, answer("Whole."))
-    async with running(settings_for(fake.url)) as editor:
-        check_ended(await editor.chat(), "Whole.")
+    check_ended(await editor.chat(), "Whole.")
     assert len(fake.requests) == 2
     assert fake.requests[0] == fake.requests[1]
 
 
 @pytest.mark.case("F02")
 async def test_f02_connection_lost_after_text_keeps_the_text(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
-    reply = await chat(fake, Script([delta(content="One")], end="reset"))
+    reply = await chat(fake, editor, Script([delta(content="One")], end="reset"))
     check_failed(reply, "upstream_cut")
     assert text_of(reply) == "One"
     assert [n["content"] for n in reply.nodes if n["type"] == 0] == ["One"]
@@ -97,10 +96,10 @@ async def test_f02_connection_lost_after_text_keeps_the_text(
 
 @pytest.mark.case("F02")
 async def test_f02_connection_lost_after_the_finish_loses_nothing(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
     pieces = [delta(content="Whole."), delta(finish="stop")]
-    check_ended(await chat(fake, Script(pieces, end="reset")), "Whole.")
+    check_ended(await chat(fake, editor, Script(pieces, end="reset")), "Whole.")
 
 
 RAW_EURO = 'data: {"choices":[{"index":0,"delta":{"content":"1 €"}}]}\n\n'.encode()
@@ -119,9 +118,9 @@ ESCAPED = b'data: {"choices":[{"index":0,"delta":{"content":"1 \\u20ac"}}]}\n\n'
     ],
 )
 async def test_stream_that_is_cut_keeps_its_whole_events_only(
-    fake: FakeUpstream, cut: bytes, end: str, code: str
+    fake: FakeUpstream, editor: Editor, cut: bytes, end: str, code: str
 ) -> None:
-    reply = await chat(fake, Script([delta(content="Zero "), cut], end=end))
+    reply = await chat(fake, editor, Script([delta(content="Zero "), cut], end=end))
     check_failed(reply, code)
     assert text_of(reply) == "Zero "
     assert "\ufffd" not in reply.text
@@ -147,9 +146,9 @@ CALL_OPEN, CALL_FINISH, _ = tool_answer("view", '{"path": "a')
     ],
 )
 async def test_tool_call_that_came_in_part_is_never_passed_on(
-    fake: FakeUpstream, script: list[bytes], code: str
+    fake: FakeUpstream, editor: Editor, script: list[bytes], code: str
 ) -> None:
-    reply = await chat(fake, script)
+    reply = await chat(fake, editor, script)
     assert reply.tool_uses == []
     assert [n["type"] for n in reply.nodes] == [2]
     assert reply.last["error"]["code"] == code
@@ -160,13 +159,12 @@ async def test_tool_call_that_came_in_part_is_never_passed_on(
 @pytest.mark.parametrize("end", ["eof", "reset"])
 @pytest.mark.case("F04")
 async def test_f04_a_tool_call_that_was_lost_is_asked_for_again(
-    fake: FakeUpstream, end: str
+    fake: FakeUpstream, editor: Editor, end: str
 ) -> None:
     said = delta(content="I look.")
     whole = tool_answer("view", '{"path": "a"}')
     fake.play(Script([said, CALL_OPEN], end=end), [said, *whole])
-    async with running(settings_for(fake.url)) as editor:
-        reply = await asyncio.wait_for(editor.chat(tool_definitions=[VIEW]), PATIENCE)
+    reply = await asyncio.wait_for(editor.chat(tool_definitions=[VIEW]), PATIENCE)
     assert [use["input_json"] for use in reply.tool_uses] == ['{"path": "a"}']
     assert text_of(reply) == "I look."
     assert (reply.last["stop_reason"], len(fake.requests)) == (3, 2)
@@ -174,9 +172,11 @@ async def test_f04_a_tool_call_that_was_lost_is_asked_for_again(
 
 
 @pytest.mark.case("F04")
-async def test_f04_finish_without_done_is_success(fake: FakeUpstream) -> None:
-    check_ended(await chat(fake, answer("Whole.")[:-1]), "Whole.")
-    reply = await chat(fake, tool_answer("view", '{"path": "a"}')[:-1])
+async def test_f04_finish_without_done_is_success(
+    fake: FakeUpstream, editor: Editor
+) -> None:
+    check_ended(await chat(fake, editor, answer("Whole.")[:-1]), "Whole.")
+    reply = await chat(fake, editor, tool_answer("view", '{"path": "a"}')[:-1])
     assert [use["input_json"] for use in reply.tool_uses] == ['{"path": "a"}']
     assert reply.last["stop_reason"] == 3
 
@@ -194,11 +194,13 @@ WHOLE = {
 
 @pytest.mark.case("F11")
 async def test_f11_json_where_a_stream_was_requested_is_read(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
     body = json.dumps(WHOLE).encode()
-    check_ended(await chat(fake, Script([body], headers=JSON)), "Whole.")
-    check_ended(await chat(fake, Script([body[:20], 0.01, body[20:]])), "Whole.")
+    check_ended(await chat(fake, editor, Script([body], headers=JSON)), "Whole.")
+    check_ended(
+        await chat(fake, editor, Script([body[:20], 0.01, body[20:]])), "Whole."
+    )
 
 
 @pytest.mark.parametrize(
@@ -224,9 +226,9 @@ async def test_f11_json_where_a_stream_was_requested_is_read(
     ],
 )
 async def test_upstream_answer_of_the_wrong_kind_is_reported_in_one_sentence(
-    fake: FakeUpstream, script: Script, code: str
+    fake: FakeUpstream, editor: Editor, script: Script, code: str
 ) -> None:
-    check_failed(await chat(fake, script), code)
+    check_failed(await chat(fake, editor, script), code)
 
 
 USAGE = event({"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2}})
@@ -248,9 +250,9 @@ OTHER = event({"choices": [{"index": 1, "delta": {"content": "no"}}]})
     ],
 )
 async def test_sse_events_in_odd_order_give_the_same_text(
-    fake: FakeUpstream, script: list[bytes]
+    fake: FakeUpstream, editor: Editor, script: list[bytes]
 ) -> None:
-    check_ended(await chat(fake, script), "Whole.")
+    check_ended(await chat(fake, editor, script), "Whole.")
 
 
 LINES = (
@@ -276,30 +278,15 @@ TEXT = "a\u2028b\x85c"
 
 @pytest.mark.parametrize("ends", ENDS)
 @pytest.mark.case("F13")
-def test_f13_sse_every_split_gives_the_same_events(ends: str) -> None:
-    raw = ENDS[ends]
-
-    def events(*pieces: bytes) -> list[bytes]:
-        decoder = SSEDecoder()
-        found = [e for piece in pieces for e in decoder.feed(piece)]
-        return [e.data for e in (*found, *decoder.flush())]
-
-    whole = events(raw)
-    assert [len(data) > 0 for data in whole] == [True, True, True]
-    for place in range(len(raw) + 1):
-        assert events(raw[:place], raw[place:]) == whole
-    assert events(*(raw[n : n + 1] for n in range(len(raw)))) == whole
-
-
-@pytest.mark.parametrize("ends", ENDS)
-@pytest.mark.case("F13")
 async def test_f13_sse_every_line_ending_gives_the_same_text(
-    fake: FakeUpstream, ends: str
+    fake: FakeUpstream, editor: Editor, ends: str
 ) -> None:
     raw = ENDS[ends]
-    check_ended(await chat(fake, [raw]), TEXT)
+    check_ended(await chat(fake, editor, [raw]), TEXT)
     place = raw.index(b"retry: 10") + len(b"retry: 10") + 1  # within a CRLF
-    check_ended(await chat(fake, Script([raw[:place], 0.02, raw[place:]])), TEXT)
+    check_ended(
+        await chat(fake, editor, Script([raw[:place], 0.02, raw[place:]])), TEXT
+    )
 
 
 @pytest.mark.parametrize(
@@ -313,18 +300,18 @@ async def test_f13_sse_every_line_ending_gives_the_same_text(
     ],
 )
 async def test_surrogate_halves_are_joined(
-    fake: FakeUpstream, pieces: list[str], text: str
+    fake: FakeUpstream, editor: Editor, pieces: list[str], text: str
 ) -> None:
-    check_ended(await chat(fake, answer(*pieces)), text)
+    check_ended(await chat(fake, editor, answer(*pieces)), text)
 
 
 @pytest.mark.case("F14")
 async def test_surrogate_halves_are_joined_in_tool_arguments(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
     opened, finish, done = tool_answer("view", '{"path": "\ud83d')
     rest = {"index": 0, "function": {"arguments": '\ude00"}'}}
-    reply = await chat(fake, [opened, delta(tool_calls=[rest]), finish, done])
+    reply = await chat(fake, editor, [opened, delta(tool_calls=[rest]), finish, done])
     [use] = reply.tool_uses
     assert json.loads(use["input_json"]) == {"path": "\U0001f600"}
 
@@ -350,9 +337,9 @@ def refusal(status: int, body: bytes = b'{"error": {"message": "no"}}') -> Scrip
 )
 @pytest.mark.case("F09")
 async def test_upstream_refusal_is_reported_in_one_sentence(
-    fake: FakeUpstream, script: Script, code: str, requests: int
+    fake: FakeUpstream, editor: Editor, script: Script, code: str, requests: int
 ) -> None:
-    reply = await chat(fake, script)
+    reply = await chat(fake, editor, script)
     check_failed(reply, code)
     assert len(fake.requests) == requests
     assert "<html>" not in reply.text
@@ -385,7 +372,7 @@ async def test_upstream_timeout_of_one_that_hangs(
 
 
 async def test_daemon_is_well_after_every_kind_of_failure(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
     fake.play(
         refusal(401),
@@ -394,10 +381,9 @@ async def test_daemon_is_well_after_every_kind_of_failure(
         Script([CALL_OPEN]),
         answer("Well."),
     )
-    async with running(settings_for(fake.url)) as editor:
-        for _ in range(4):
-            assert "error" in (await editor.chat()).last
-        check_ended(await editor.chat(), "Well.")
+    for _ in range(4):
+        assert "error" in (await editor.chat()).last
+    check_ended(await editor.chat(), "Well.")
 
 
 # A client that leaves.

@@ -46,29 +46,6 @@ async def test_gemini_agent_gets_its_signatures_back(
     assert {h["x-goog-api-key"] for h in server.headers} == {"k"}
 
 
-async def test_gemini_agent_survives_a_change_of_the_model(
-    server: GeminiServer,
-) -> None:
-    agent = AgentClient(TOOLS)
-    async with running(box(server), environ=KEY) as editor:
-        for model in ("3.6-flash", "2.5-pro", "3-pro", "3.6-flash"):
-            answer = await agent.turn(editor, f"byok:box:gemini-{model}")
-            assert answer.text == "Done."
-    assert server.refusals == []
-
-
-async def test_gemini_limits_come_from_the_list_of_models(
-    server: GeminiServer,
-) -> None:
-    server.models = [
-        {"name": f"models/gemini-{n}", "inputTokenLimit": 32_768 + n} for n in range(3)
-    ]
-    async with running(box(server, models=[]), environ=KEY) as editor:
-        await editor.services.catalog.settle(5.0)
-        listed = [m.model for m in editor.services.catalog.list_models()]
-    assert listed == ["gemini-0", "gemini-1", "gemini-2"]
-
-
 async def test_gemini_answer_that_is_too_long_is_asked_for_shorter(
     server: GeminiServer,
 ) -> None:

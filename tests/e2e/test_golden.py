@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.bodies import exchange
-from tests.fakes.daemon import running, settings_for
+from tests.fakes.daemon import Editor
 from tests.fakes.upstream import FakeUpstream, answer
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -60,12 +60,11 @@ CASES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("path", CASES)
 async def test_golden_answer_is_unchanged(
-    path: str, fake: FakeUpstream, request: pytest.FixtureRequest
+    path: str, fake: FakeUpstream, editor: Editor, request: pytest.FixtureRequest
 ) -> None:
     body, said = CASES[path]
     fake.play([b"".join(answer(*said))])  # one read, so that lines are always cut alike
-    async with running(settings_for(fake.url)) as editor:
-        reply = await editor.post(path, body)
+    reply = await editor.post(path, body)
     assert reply.status == 200
     raw = re.sub(rb"[0-9a-f]{16}(?=-1\")", b"REQUEST", reply.raw)
     file = GOLDEN / path.strip("/") / "whole.ndjson"

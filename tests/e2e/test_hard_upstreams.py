@@ -25,7 +25,7 @@ from byok.upstream.transport import Transports
 from tests.fakes.asker import Key
 from tests.fakes.cases import case_param
 from tests.fakes.certificates import certificate, resolve_here, secure
-from tests.fakes.daemon import Answer, running, settings_for
+from tests.fakes.daemon import Answer, Editor, running, settings_for
 from tests.fakes.patience import PATIENCE
 from tests.fakes.process import Program, configure, serving
 from tests.fakes.raw import put, request
@@ -109,14 +109,15 @@ async def test_an_upstream_may_be_on_ipv6_alone() -> None:
 
 
 @pytest.mark.case("F44")
-async def test_captive_portal_is_reported_with_a_hint(fake: FakeUpstream) -> None:
+async def test_captive_portal_is_reported_with_a_hint(
+    fake: FakeUpstream, editor: Editor
+) -> None:
     page = b"<!DOCTYPE html><html><title>Sign in to the hotel's network</title>"
     fake.play(Script([page], headers={"Content-Type": "text/html"}))
-    async with running(settings_for(fake.url)) as editor:
-        refused = await put(editor, CHAT)
-        assert (refused.status, refused.code) == (422, "upstream_not_json")
-        assert refused.json["error"]["hint"]
-        assert b"hotel" not in refused.body
+    refused = await put(editor, CHAT)
+    assert (refused.status, refused.code) == (422, "upstream_not_json")
+    assert refused.json["error"]["hint"]
+    assert b"hotel" not in refused.body
 
 
 # Redirects.
@@ -182,11 +183,10 @@ IN_AN_HOUR = formatdate(4102444800, usegmt=True)
     ],
 )
 async def test_refusal_has_its_status_and_its_attempts(
-    fake: FakeUpstream, script: Script, status: int, requests: int
+    fake: FakeUpstream, editor: Editor, script: Script, status: int, requests: int
 ) -> None:
     fake.play(script)
-    async with running(settings_for(fake.url)) as editor:
-        refused = await put(editor, CHAT)
+    refused = await put(editor, CHAT)
     assert refused.status == status
     assert len(fake.requests) == requests
     assert status != 429 or refused.header("retry-after")
@@ -222,11 +222,12 @@ async def test_sse_comments_without_end_are_given_up(fake: FakeUpstream) -> None
 
 
 @pytest.mark.case("F06")
-async def test_sse_comments_before_an_answer_are_ignored(fake: FakeUpstream) -> None:
+async def test_sse_comments_before_an_answer_are_ignored(
+    fake: FakeUpstream, editor: Editor
+) -> None:
     drip = [piece for _ in range(10) for piece in (b": wait\n\n", 0.02)]
     fake.play(Script([*drip, *answer("Whole.")]))
-    async with running(settings_for(fake.url)) as editor:
-        assert (await editor.chat()).text == "Whole."
+    assert (await editor.chat()).text == "Whole."
 
 
 @pytest.mark.case("F05")
@@ -258,25 +259,14 @@ async def test_connection_that_is_never_answered_is_given_up() -> None:
     assert asked <= 2  # the chat, and the list of models
 
 
-@pytest.mark.case("F05")
-async def test_idle_timeout_after_five_events_keeps_their_text(
-    fake: FakeUpstream,
-) -> None:
-    fake.play(Script([delta(content=f"{n} ") for n in range(5)], end="hang"))
-    async with running(settings_for(fake.url, timeout=1)) as editor:
-        reply = await asyncio.wait_for(editor.chat(), PATIENCE)
-    assert reply.text.startswith("0 1 2 3 4 \n[byok] fake: ")
-    assert reply.last["error"]["code"] == "upstream_timeout"
-    assert len(fake.requests) == 1
-
-
 @pytest.mark.case("F07")
-async def test_answer_byte_by_byte_is_the_same(fake: FakeUpstream) -> None:
+async def test_answer_byte_by_byte_is_the_same(
+    fake: FakeUpstream, editor: Editor
+) -> None:
     whole = b"".join(answer("Slo", "w, né \U0001f600."))
     slow = [p for n in range(len(whole)) for p in (whole[n : n + 1], 0.001)]
     fake.play(Script(slow))
-    async with running(settings_for(fake.url)) as editor:
-        reply = await editor.chat()
+    reply = await editor.chat()
     assert (reply.text, reply.last["stop_reason"]) == ("Slow, né \U0001f600.", 1)
 
 
@@ -349,25 +339,25 @@ async def test_giant_event_is_cut_and_costs_little_memory(
 
 
 @pytest.mark.case("F08")
-async def test_text_without_end_is_cut(fake: FakeUpstream) -> None:
+async def test_text_without_end_is_cut(fake: FakeUpstream, editor: Editor) -> None:
     fake.play(Script(Again(delta(content="x" * 60_000), 1200)))  # 72 MB
-    async with running(settings_for(fake.url)) as editor:
-        reply = await editor.chat()
+    reply = await editor.chat()
     assert reply.last["error"]["code"] == "upstream_event_too_large"
     assert len(reply.text) > 60 * MIB
 
 
-async def calls(fake: FakeUpstream, *pieces: bytes) -> Answer:
+async def calls(fake: FakeUpstream, editor: Editor, *pieces: bytes) -> Answer:
     fake.play([*pieces, delta("tool_calls"), DONE])
-    async with running(settings_for(fake.url)) as editor:
-        return await editor.chat(tool_definitions=[VIEW])
+    return await editor.chat(tool_definitions=[VIEW])
 
 
 @pytest.mark.case("F08")
-async def test_tool_call_of_100000_fragments_is_whole(fake: FakeUpstream) -> None:
+async def test_tool_call_of_100000_fragments_is_whole(
+    fake: FakeUpstream, editor: Editor
+) -> None:
     opened = fragment(0, '{"path": "', id="c", function={"name": "view"})
     rest = [fragment(0, "x") * 1000] * 100
-    reply = await calls(fake, opened, *rest, fragment(0, '"}'))
+    reply = await calls(fake, editor, opened, *rest, fragment(0, '"}'))
     [use] = reply.tool_uses
     assert json.loads(use["input_json"]) == {"path": "x" * 100_000}
 
@@ -375,21 +365,21 @@ async def test_tool_call_of_100000_fragments_is_whole(fake: FakeUpstream) -> Non
 @pytest.mark.case("F08")
 @pytest.mark.parametrize("index", [10**9, -1, 1.5, "0", None, True, [0]])
 async def test_tool_call_with_an_absurd_index_is_read(
-    fake: FakeUpstream, index: Any
+    fake: FakeUpstream, editor: Editor, index: Any
 ) -> None:
     opened = fragment(index, '{"path":', id="c", function={"name": "view"})
-    reply = await calls(fake, opened, fragment(index, '"a"}'))
+    reply = await calls(fake, editor, opened, fragment(index, '"a"}'))
     assert [json.loads(u["input_json"]) for u in reply.tool_uses] == [{"path": "a"}]
     assert reply.last["stop_reason"] == 3
 
 
 @pytest.mark.case("F08")
 async def test_tool_calls_by_the_ten_thousand_are_limited(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
     many = b"".join(
         fragment(n, "{}", id=f"c{n}", function={"name": "view"}) for n in range(10_000)
     )
-    reply = await calls(fake, many)
+    reply = await calls(fake, editor, many)
     assert len(reply.tool_uses) <= 64
     assert reply.status == 200

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,9 @@ import pytest
 from byok.features.journal.reading import last_entries
 from tests.fakes.disk import fill, mounted
 from tests.fakes.journal_entries import rows_of
-from tests.fakes.patience import PATIENCE, START
-from tests.fakes.process import HELD, Program, configure, serving, starting
-from tests.fakes.program import ROOT
+from tests.fakes.patience import PATIENCE
+from tests.fakes.process import HELD, Program, configure, serving
+from tests.fakes.program import run_byok
 from tests.fakes.raw import RawAnswer, connected, request
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta, event
 
@@ -50,15 +49,7 @@ async def cancel(program: Program, fake: FakeUpstream) -> None:
 
 
 def byok(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "byok", *arguments],
-        capture_output=True,
-        encoding="utf-8",
-        env={**os.environ, "BYOK_HOME": str(home), "PYTHONPATH": str(ROOT)},
-        cwd=ROOT,
-        check=False,
-        timeout=START,
-    )
+    return run_byok(*arguments, env={"BYOK_HOME": str(home)})
 
 
 def shown(home: Path, *options: str) -> list[dict[str, Any]]:
@@ -68,7 +59,7 @@ def shown(home: Path, *options: str) -> list[dict[str, Any]]:
     return told
 
 
-async def test_journal_shows_what_became_of_each_request_after_a_restart(
+async def test_journal_shows_what_became_of_each_request(
     tmp_path: Path, fake: FakeUpstream
 ) -> None:
     home = tmp_path / "home"
@@ -85,10 +76,8 @@ async def test_journal_shows_what_became_of_each_request_after_a_restart(
         await ask(program, "/completion", prompt="def f():\n", path="/secret/dir/a.py")
         await ask(program, "/find-missing")
         await program.ended(signal.SIGTERM)
-    async with serving(home) as program:
-        rows = shown(home)
-        everything = shown(home, "--all")
-        await program.ended(signal.SIGTERM)
+    everything = shown(home, "--all")
+    rows = everything[:5]
     wrong, good, refused, cancelled, _ = rows
     ends = [(row["purpose"], row["outcome"], row["conversation"]) for row in rows]
     assert ends == [
@@ -110,15 +99,12 @@ async def test_journal_shows_what_became_of_each_request_after_a_restart(
     )
     assert (cancelled["status"], cancelled["cost"]) == (499, None)
     assert [row["endpoint"] for row in everything][5:] == ["/find-missing"]
-    assert [row["request_id"] for row in shown(home, "--errors")] == [
-        refused["request_id"]
-    ]
-    assert len(shown(home, "--conversation", "one")) == 2
-    text = byok(home, "log").stdout
-    assert "upstream_auth" in text
     total = json.loads(byok(home, "usage", "--json").stdout)["total"]
     assert (total["requests"], total["failed"], total["unpriced"]) == (5, 1, 2)
-    kept = (home / "state" / "journal.db").read_bytes()
+    journal = home / "state" / "journal.db"
+    if os.name == "posix":
+        assert journal.stat().st_mode & 0o777 == 0o600
+    kept = journal.read_bytes()
     for word in (CANARY, SECRET, "/secret/dir", "def f()", "Hi.", "return 1"):
         assert word.encode() not in kept
 
@@ -176,7 +162,7 @@ async def test_journal_of_a_full_disk_is_no_reason_to_fail(
         async with serving(home) as program:
             await program.check_well()
             fill(home / "filler")
-            for _ in range(30):
+            for _ in range(10):
                 await program.check_well()
             (home / "filler").unlink()
             await program.check_well()
@@ -184,20 +170,6 @@ async def test_journal_of_a_full_disk_is_no_reason_to_fail(
         assert code == 0
         assert err.count(b"WARNING byok.storage.help_database") <= 1
         assert shown(home)
-
-
-async def test_journal_is_written_by_one_daemon_only(
-    tmp_path: Path, fake: FakeUpstream
-) -> None:
-    home = tmp_path / "home"
-    configure(home, fake.url)
-    async with serving(home) as program:
-        await ask(program, "/chat-stream")
-        async with starting(home) as second:
-            assert await asyncio.wait_for(second.process.wait(), PATIENCE) == 75
-        await ask(program, "/chat-stream")
-        await program.ended(signal.SIGTERM)
-    assert len(shown(home)) == 2
 
 
 async def test_journal_can_be_switched_off_while_the_daemon_runs(
@@ -213,15 +185,3 @@ async def test_journal_can_be_switched_off_while_the_daemon_runs(
         await program.check_well()
         await program.ended(signal.SIGTERM)
     assert len(shown(home)) == 1
-
-
-@pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
-async def test_journal_is_for_its_owner_only(
-    tmp_path: Path, fake: FakeUpstream
-) -> None:
-    home = tmp_path / "home"
-    configure(home, fake.url)
-    async with serving(home) as program:
-        await program.check_well()
-        await program.ended(signal.SIGTERM)
-    assert (home / "state" / "journal.db").stat().st_mode & 0o777 == 0o600

@@ -100,22 +100,22 @@ async def test_a_model_that_repeats_a_failing_call_for_ever_is_told_and_ended(
     ]
 
 
-async def test_a_model_that_listens_goes_on(fake: FakeUpstream) -> None:
+async def test_a_model_that_listens_goes_on(fake: FakeUpstream, editor: Editor) -> None:
     def reply(body: dict[str, Any]) -> Script:
         told = NOTE in str(body["messages"][-1]["content"])
         return Script(answer("Sorry.") if told else tool_answer("view", "{}"))
 
     fake.reply = reply
-    async with running(settings_for(fake.url)) as editor:
-        last, steps = await Agent(editor, fail).turn("Look.")
+    last, steps = await Agent(editor, fail).turn("Look.")
     assert (last.text, steps) == ("Sorry.", 3)
 
 
-async def test_a_repeated_call_with_one_result_is_ended_too(fake: FakeUpstream) -> None:
+async def test_a_repeated_call_with_one_result_is_ended_too(
+    fake: FakeUpstream, editor: Editor
+) -> None:
     fake.play(tool_answer("view", '{"path": "a.py"}'))
-    async with running(settings_for(fake.url)) as editor:
-        agent = Agent(editor, lambda _: {"content": "def f(): ..."})
-        last, steps = await agent.turn("Look.")
+    agent = Agent(editor, lambda _: {"content": "def f(): ..."})
+    last, steps = await agent.turn("Look.")
     assert steps == 10
     assert ENDED in last.text
 
@@ -133,24 +133,26 @@ async def test_the_limits_are_the_users(
     assert (last.text, steps) == ("Done.", 20)
 
 
-async def test_a_long_honest_turn_is_left_alone(fake: FakeUpstream) -> None:
-    calls = [tool_answer("view", f'{{"path": "{n}.py"}}') for n in range(120)]
+async def test_a_long_honest_turn_is_left_alone(
+    fake: FakeUpstream, editor: Editor
+) -> None:
+    calls = [tool_answer("view", f'{{"path": "{n}.py"}}') for n in range(40)]
     fake.play(*calls, answer("Done."))
-    async with running(settings_for(fake.url)) as editor:
-        agent = Agent(editor, lambda n: {"content": f"# file {n}"})
-        last, steps = await agent.turn("Look at all.")
-    assert (last.text, steps) == ("Done.", 120)
+    agent = Agent(editor, lambda n: {"content": f"# file {n}"})
+    last, steps = await agent.turn("Look at all.")
+    assert (last.text, steps) == ("Done.", 40)
     assert NOTE not in fake.bodies[-1].decode()
 
 
-async def test_a_chat_in_one_piece_is_ended_too(fake: FakeUpstream) -> None:
+async def test_a_chat_in_one_piece_is_ended_too(
+    fake: FakeUpstream, editor: Editor
+) -> None:
     fake.play(tool_answer("view", "{}"))
-    async with running(settings_for(fake.url)) as editor:
-        agent = Agent(editor, fail)
-        await agent.turn("Look.")
-        nodes = agent.history.pop()["request_nodes"]
-        asked = {"message": "", "nodes": nodes, "chat_history": agent.history}
-        whole = await editor.post("/chat", asked)
+    agent = Agent(editor, fail)
+    await agent.turn("Look.")
+    nodes = agent.history.pop()["request_nodes"]
+    asked = {"message": "", "nodes": nodes, "chat_history": agent.history}
+    whole = await editor.post("/chat", asked)
     assert whole.status == 200
     assert ENDED in whole.json["text"]
     assert whole.json["stop_reason"] == 1

@@ -21,7 +21,15 @@ from tests.fakes.upstream import (
     refusal,
 )
 
-openai: Any = pytest.importorskip("openai", reason="the openai client is not installed")
+openai: Any = None
+
+
+@pytest.fixture(scope="module", autouse=True)
+def official_client() -> None:
+    """Import the client, whose hundreds of modules only this file needs."""
+    global openai
+    openai = pytest.importorskip("openai", reason="the openai client is not installed")
+
 
 JSON = {"Content-Type": "application/json"}
 HI: list[Any] = [{"role": "user", "content": "Hi?"}]
@@ -55,8 +63,10 @@ async def client_of(editor: Editor, **options: Any) -> AsyncIterator[Any]:
 @pytest.fixture
 async def client(fake: FakeUpstream) -> AsyncIterator[Any]:
     """A client of a daemon whose upstream plays a script."""
-    settings = settings_for(fake.url, patience=59)
-    async with running(settings) as editor, client_of(editor) as made:
+    async with (
+        running(settings_for(fake.url, patience=59)) as editor,
+        client_of(editor) as made,
+    ):
         yield made
 
 
@@ -265,33 +275,29 @@ async def failed(ask: Awaitable[Any]) -> Any:
     return caught.value
 
 
+REFUSALS = [
+    (400, "BadRequestError", "upstream_refused"),
+    (401, "AuthenticationError", "upstream_auth"),
+    (403, "PermissionDeniedError", "upstream_auth"),
+    (404, "NotFoundError", "upstream_not_found"),
+    (409, "ConflictError", "upstream_refused"),
+    (422, "UnprocessableEntityError", "upstream_refused"),
+    (501, "InternalServerError", "upstream_refused"),
+]
+
+
 @pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
-@pytest.mark.parametrize(
-    ("status", "kind", "code"),
-    [
-        (400, "BadRequestError", "upstream_refused"),
-        (401, "AuthenticationError", "upstream_auth"),
-        (403, "PermissionDeniedError", "upstream_auth"),
-        (404, "NotFoundError", "upstream_not_found"),
-        (409, "ConflictError", "upstream_refused"),
-        (422, "UnprocessableEntityError", "upstream_refused"),
-        (501, "InternalServerError", "upstream_refused"),
-    ],
-)
 async def test_a_refusal_is_the_clients_own_exception(
     fake: FakeUpstream,
     client: Any,
     ask: Callable[[Any], Awaitable[Any]],
-    status: int,
-    kind: str,
-    code: str,
 ) -> None:
-    fake.play(refusal(status, "No such luck."))
-    error = await failed(ask(client))
-    assert type(error).__name__ == kind
-    assert error.code == code
-    assert f"fake: it answered {status}: No such luck." in str(error)
-    assert len(fake.requests) == 1
+    for count, (status, kind, code) in enumerate(REFUSALS, 1):
+        fake.play(refusal(status, "No such luck."))
+        error = await failed(ask(client))
+        assert (type(error).__name__, error.code) == (kind, code)
+        assert f"fake: it answered {status}: No such luck." in str(error)
+        assert len(fake.requests) == count
 
 
 async def test_openai_client_rate_limit_has_retry_after(

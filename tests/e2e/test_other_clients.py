@@ -9,9 +9,6 @@ import pytest
 from tests.fakes.daemon import Editor, running
 from tests.fakes.loops import LoopServer
 
-openai: Any = pytest.importorskip("openai", reason="the openai client is not installed")
-anthropic: Any = pytest.importorskip("anthropic", reason="its client is not installed")
-
 APIS = {
     "openai_chat": "/v1",
     "gemini": "/v1beta",
@@ -29,6 +26,7 @@ Turn = Callable[[str, str], Awaitable[str]]
 
 @asynccontextmanager
 async def openai_of(editor: Editor) -> AsyncIterator[Any]:
+    openai: Any = pytest.importorskip("openai", reason="its client is not installed")
     http = openai.DefaultAsyncHttpxClient(trust_env=False)
     async with openai.AsyncOpenAI(
         base_url=f"{editor.daemon.url}/v1",
@@ -41,6 +39,7 @@ async def openai_of(editor: Editor) -> AsyncIterator[Any]:
 
 @asynccontextmanager
 async def anthropic_of(editor: Editor) -> AsyncIterator[Any]:
+    anthropic: Any = pytest.importorskip("anthropic", reason="no client is installed")
     http = anthropic.DefaultAsyncHttpxClient(trust_env=False)
     async with anthropic.AsyncAnthropic(
         base_url=editor.daemon.url,

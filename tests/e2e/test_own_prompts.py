@@ -51,6 +51,10 @@ async def byok(home: Path, *arguments: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+async def reload(program: Program) -> None:
+    assert (await program.ask(request(target=b"/byok/reload"))).status == 200
+
+
 async def test_a_reload_takes_changed_prompts_and_keeps_them_from_broken_ones(
     home: Path, fake: FakeUpstream
 ) -> None:
@@ -60,8 +64,7 @@ async def test_a_reload_takes_changed_prompts_and_keeps_them_from_broken_ones(
         assert "Mine, first." not in shipped_prompts().render("chat").text
         write(home, "Mine, second.")
         assert (await system_of(program, fake)) == said
-        code, _ = await byok(home, "reload")
-        assert code == 0
+        await reload(program)
         assert (await system_of(program, fake)).startswith("Mine, second.")
 
         write(home, BROKEN)
@@ -78,11 +81,11 @@ async def test_a_reload_takes_changed_prompts_and_keeps_them_from_broken_ones(
         assert (await system_of(program, fake)).startswith("Mine, second.")
 
         (home / "prompts" / "chat.md").unlink()
-        code, _ = await byok(home, "reload")
-        assert code == 0
+        await reload(program)
         shipped = await system_of(program, fake)
         assert "Mine" not in shipped.splitlines()[0]
         log = program.log_file.read_text()
+    assert "prompt=own-chat@" in log
     assert f"the previous settings stay in use: {TOLD}" in log
 
 
@@ -132,9 +135,3 @@ async def test_a_broken_folder_ends_the_start_with_what_to_do(home: Path) -> Non
     assert "byok prompts check" in told
     assert "\x1b" not in told
     assert "Traceback" not in told
-
-
-async def test_the_record_names_the_own_prompt(home: Path, fake: FakeUpstream) -> None:
-    async with serving(home) as program:
-        await system_of(program, fake)
-        await logged(program, "prompt=own-chat@")

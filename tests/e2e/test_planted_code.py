@@ -147,8 +147,7 @@ def serving(
             process.terminate()
 
 
-@pytest.mark.case("B61")
-@pytest.mark.case("B109")
+@pytest.mark.case("B61", "B109")
 def test_planted_code_is_not_run_by_a_search(
     command: list[str], planted: Planted
 ) -> None:
@@ -157,8 +156,8 @@ def test_planted_code_is_not_run_by_a_search(
     planted.check()
 
 
-@pytest.mark.case("B61")
-@pytest.mark.case("B109")
+@pytest.mark.case("B61", "B109")
+@pytest.mark.parametrize("command", ["module"], indirect=True)
 def test_planted_code_is_not_run_by_a_daemon_started_in_the_repository(
     command: list[str], planted: Planted
 ) -> None:
@@ -171,8 +170,8 @@ def test_planted_code_is_not_run_by_a_daemon_started_in_the_repository(
     planted.check()
 
 
-@pytest.mark.case("B61")
-@pytest.mark.case("B109")
+@pytest.mark.case("B61", "B109")
+@pytest.mark.parametrize("command", ["script"], indirect=True)
 def test_planted_code_is_not_run_when_its_repository_is_added(
     command: list[str], planted: Planted
 ) -> None:
@@ -184,8 +183,8 @@ def test_planted_code_is_not_run_when_its_repository_is_added(
     planted.check()
 
 
-@pytest.mark.case("B61")
-@pytest.mark.case("B109")
+@pytest.mark.case("B61", "B109")
+@pytest.mark.parametrize("command", ["module"], indirect=True)
 def test_planted_code_is_not_run_by_an_mcp_server(
     command: list[str], planted: Planted
 ) -> None:
@@ -238,14 +237,13 @@ def test_planted_programs_are_not_run_by_who_has_them_in_the_path(
         out = byok("search", QUESTION, "-w", str(planted.root))
         assert "def preheat(degrees)" in out
         assert "def fire(degrees)" in byok("search", "fire", "-w", str(other))
-        byok("doctor", fails=True)
-    for folder in (other, planted.root):
-        byok("search", QUESTION, "-w", str(folder))
+    byok("search", QUESTION, "-w", str(planted.root))  # without a daemon
     byok("doctor", fails=True)
     planted.check()
 
 
 @pytest.mark.case("B109")
+@pytest.mark.parametrize("command", ["module"], indirect=True)
 def test_planted_code_is_not_imported_by_a_python_path(
     command: list[str], planted: Planted, tmp_path: Path
 ) -> None:

@@ -5,14 +5,13 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.fakes.commands import Cli
-from tests.fakes.patience import PATIENCE, START
+from tests.fakes.patience import PATIENCE
 from tests.fakes.process import (
     HELD,
     KEY,
@@ -48,7 +47,7 @@ def last(reply: RawAnswer) -> dict[str, object]:
 
 @posix
 @pytest.mark.case("F39")
-async def test_sigterm_lets_32_streams_end(tmp_path: Path, fake: FakeUpstream) -> None:
+async def test_sigterm_lets_streams_end(tmp_path: Path, fake: FakeUpstream) -> None:
     configure(tmp_path / "home", fake.url)
     fake.play(Script([delta(content="One"), 1.0, delta("stop", content=" two.")]))
     async with serving(tmp_path / "home") as program:
@@ -59,12 +58,12 @@ async def test_sigterm_lets_32_streams_end(tmp_path: Path, fake: FakeUpstream) -
     assert code == 0
     assert [("error" in last(r), last(r)["stop_reason"]) for r in replies] == [
         (False, 1)
-    ] * 32
+    ] * 8
 
 
 @posix
 @pytest.mark.case("F39")
-async def test_sigterm_twice_ends_32_streams_at_once_with_a_last_line(
+async def test_sigterm_twice_ends_streams_at_once_with_a_last_line(
     tmp_path: Path, fake: FakeUpstream
 ) -> None:
     configure(tmp_path / "home", fake.url)
@@ -79,7 +78,7 @@ async def test_sigterm_twice_ends_32_streams_at_once_with_a_last_line(
         program.check_log()
     assert code == 0
     errors = [last(reply)["error"] for reply in replies]
-    assert [e["code"] for e in errors if isinstance(e, dict)] == ["shutting_down"] * 32
+    assert [e["code"] for e in errors if isinstance(e, dict)] == ["shutting_down"] * 8
 
 
 @posix
@@ -291,33 +290,6 @@ async def test_working_folder_files_redirect_nothing(
         assert canary.requests == canary.list_headers == []
 
 
-@pytest.mark.case("B61")
-def test_working_folder_code_is_not_run(
-    tmp_path: Path, clean_environment: Path
-) -> None:
-    program = Path(sys.executable).with_name("byok")
-    if not program.exists():
-        pytest.skip("the program byok is not installed beside this Python")
-    repository, marker = tmp_path / "repository", tmp_path / "was-here"
-    repository.mkdir()
-    code = f"open({str(marker)!r}, 'a').write(__name__)\n"
-    names = ("sitecustomize", "usercustomize", "typer", "json", "byok", "aiohttp")
-    for name in names:
-        (repository / f"{name}.py").write_text(code)
-    (repository / "odd.pth").write_text(f"import os; {code}")
-    (repository / "pyproject.toml").write_text("[tool.byok]\nx = 1\n")
-    done = subprocess.run(
-        [program, "serve", "--upstream", "nobody"],
-        cwd=repository,
-        capture_output=True,
-        timeout=START,
-        check=False,
-    )
-    assert done.returncode == 78  # it came as far as the settings
-    assert b"Unknown upstream 'nobody'" in done.stderr
-    assert not marker.exists()
-
-
 # What is told where.
 
 
@@ -339,19 +311,26 @@ async def test_key_in_a_message_is_sent_and_not_logged(
 LOCALES = (
     {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
     {"LC_ALL": "", "LANG": "", "PYTHONUTF8": "0", "PYTHONIOENCODING": "cp936"},
-    {"LC_ALL": "C.UTF-8", "PYTHONUTF8": "1"},
 )
+NOBODY = "127.0.0.1:9"
+PROXIES = {
+    **dict.fromkeys(("HTTP_PROXY", "http_proxy"), f"http://{NOBODY}"),
+    **dict.fromkeys(("HTTPS_PROXY", "https_proxy"), f"http://{NOBODY}"),
+    "ALL_PROXY": f"socks5://{NOBODY}",
+}
 
 
-@pytest.mark.case("B107")
-async def test_locale_changes_no_byte(tmp_path: Path, fake: FakeUpstream) -> None:
+@pytest.mark.case("B107", "F44")
+async def test_locale_and_proxy_variables_change_no_byte(
+    tmp_path: Path, fake: FakeUpstream
+) -> None:
     said = "né \U0001f600 検索 \u2028"
     fake.play(answer(said))
 
     async def answered(number: int) -> str:
         home = tmp_path / f"home{number}"
         configure(home, fake.url, '[chat]\nsystem_prompt = "Ответь 短く."\n')
-        async with serving(home, env=LOCALES[number]) as program:
+        async with serving(home, env=LOCALES[number] | PROXIES) as program:
             body = json.dumps({"message": said}, ensure_ascii=False).encode()
             reply = await program.ask(request(body=body))
             odd = json.dumps({"message": "x", "model": "модель"}).encode()
@@ -366,19 +345,6 @@ async def test_locale_changes_no_byte(tmp_path: Path, fake: FakeUpstream) -> Non
     whole = [row for row in sent if row[-1]["content"] == said]
     assert len(whole) == len(LOCALES)
     assert all("Ответь 短く." in row[0]["content"] for row in whole)
-
-
-@pytest.mark.case("F44")
-async def test_proxy_variables_of_the_environment_are_ignored(
-    tmp_path: Path, fake: FakeUpstream
-) -> None:
-    hole = "http://127.0.0.1:9"
-    names = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy")
-    env = {**dict.fromkeys(names, hole), "ALL_PROXY": "socks5://127.0.0.1:9"}
-    configure(tmp_path / "home", fake.url)
-    async with serving(tmp_path / "home", env=env) as program:
-        await program.check_well()
-        assert len(fake.requests) == 1
 
 
 # Folders.

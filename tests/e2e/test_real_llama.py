@@ -14,10 +14,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from byok.core.chat import TextPart
 from byok.core.platform.paths import find_paths
-from byok.protocols.augment.prompts import commit_message
-from byok.protocols.augment.reply_job import DecodeState, Defaults
 from byok.settings import load_settings
 from byok.upstream.client import HttpUpstream
 from byok.upstream.transport import Transports
@@ -181,14 +178,6 @@ async def test_real_llama_error_is_reported_in_its_words(editor: Editor) -> None
     assert "embedding" in refused.json["error"]["message"]
 
 
-async def test_real_llama_models_are_listed(editor: Editor) -> None:
-    headers = {"Authorization": f"Bearer {editor.token}"}
-    url = f"{editor.daemon.url}/v1/models"
-    async with editor.http.get(url, headers=headers) as response:
-        listed = await response.json()
-    assert [row["id"] for row in listed["data"]] == [f"byok:fake:{MODEL}"]
-
-
 async def busy(editor: Editor, llama: str) -> bool:
     """Tell whether the server generates anything."""
     async with editor.http.get(f"{llama}/slots") as response:
@@ -210,56 +199,6 @@ async def test_real_llama_stops_when_the_client_leaves(llama: str, path: str) ->
         async with asyncio.timeout(PATIENCE):
             while await busy(editor, llama):
                 await asyncio.sleep(0.02)
-
-
-EDIT = {
-    "instruction": "please do #A",
-    "path": "a.py",
-    "prefix": "one\n",
-    "selected_text": "two\n",
-    "suffix": "three\n",
-}
-
-
-async def test_real_llama_rewrites_a_selection(editor: Editor) -> None:
-    got = await editor.post("/edit", EDIT)
-    assert (got.status, got.json["text"]) == (200, f"{GREETING}\n")
-
-
-async def test_real_llama_instruction_stream_replaces_lines(editor: Editor) -> None:
-    got = await editor.post("/instruction-stream", EDIT)
-    first, *rest = got.lines
-    assert (first["replacement_start_line"], first["replacement_end_line"]) == (2, 2)
-    assert first["replacement_old_text"] == "two\n"
-    assert "".join(line["replacement_text"] for line in rest) == f"{GREETING}\n"
-    assert len(rest) > 1  # as the words come, not all at the end
-
-
-async def test_real_llama_writes_a_conversation_title(editor: Editor) -> None:
-    said = [exchange("Hello.", "Hi.")]
-    body = {"chat_history": said, "message": "please do #A"}
-    got = await editor.post("/generate-conversation-title", body)
-    [line] = got.lines
-    assert line["title"] == line["text"] == GREETING.rstrip(".")
-
-
-async def test_real_llama_writes_a_commit_message(editor: Editor, llama: str) -> None:
-    body = {"diff": "diff --git a/notes b/notes\n+please do #A"}
-    asked = commit_message.decode(body, Defaults(), DecodeState()).chat
-    messages = [
-        {"role": m.role, "content": p.text}
-        for m in asked.messages
-        for p in m.parts
-        if isinstance(p, TextPart)
-    ]
-    sent = {"model": MODEL, "messages": messages, "temperature": 0}
-    async with editor.http.post(f"{llama}/v1/chat/completions", json=sent) as response:
-        direct = (await response.json())["choices"][0]["message"]["content"]
-    got = await editor.post("/generate-commit-message-stream", body)
-    assert direct.strip()
-    assert got.text == direct.strip()
-    assert got.last["stop_reason"] == 1
-    assert len(got.lines) > 2
 
 
 @pytest.mark.parametrize("kind", ["llamacpp", "openai_compatible"])

@@ -15,9 +15,6 @@ from tests.fakes.daemon import Editor
 from tests.fakes.patience import PATIENCE
 from tests.fakes.replay import bytes_of, recorded
 
-openai: Any = pytest.importorskip("openai", reason="the openai client is not installed")
-chat: Any = pytest.importorskip("openai.lib.streaming.chat")
-
 pytestmark = [pytest.mark.shared, pytest.mark.slow]
 AT_ONCE = 8
 ASK: list[Any] = [{"role": "user", "content": "Go on."}]
@@ -43,7 +40,9 @@ def normal(arguments: str | None) -> str:
 
 async def read(client: Any, model: str) -> Reading:
     """Read one stream with the accumulation of the client itself."""
-    state = chat.ChatCompletionStreamState()
+    from openai.lib.streaming.chat import ChatCompletionStreamState
+
+    state: Any = ChatCompletionStreamState()
     try:
         stream = await client.chat.completions.create(
             model=model, messages=ASK, stream=True
@@ -83,6 +82,7 @@ def expected_of(item: dict[str, Any]) -> Reading:
 
 
 def made(stack: AsyncExitStack, base_url: str, key: str) -> Awaitable[Any]:
+    openai: Any = pytest.importorskip("openai", reason="its client is not installed")
     http = openai.DefaultAsyncHttpxClient(trust_env=False)
     client = openai.AsyncOpenAI(
         base_url=base_url,
@@ -110,7 +110,7 @@ async def of_all(
 async def test_replay_is_the_same_for_an_openai_client_through_byok(
     replay_editor: Editor, replay: str, shared: Path
 ) -> None:
-    items = of_each_provider(recorded(shared, "chat_stream"), 15)
+    items = of_each_provider(recorded(shared, "chat_stream"), 8)
     async with AsyncExitStack() as stack:
         direct = await made(stack, f"{replay}/v1", "none")
         byok = await made(stack, f"{replay_editor.daemon.url}/v1", replay_editor.token)
@@ -129,7 +129,7 @@ async def test_replay_is_the_same_for_an_openai_client_through_byok(
             seen["with calls"] += bool(there.calls)
     print(len(items), dict(seen))
     assert seen["as expected"] > len(items) * 0.7
-    assert seen["with calls"] > 25
+    assert seen["with calls"] > 12
 
 
 async def test_replay_bytes_are_the_same_through_byok(

@@ -9,7 +9,14 @@ from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.sdk import ask
 from tests.fakes.upstream import FakeUpstream, answer
 
-sdk = pytest.importorskip("auggie_sdk.context", reason="auggie-sdk is not installed")
+sdk: Any = None
+
+
+@pytest.fixture(scope="module", autouse=True)
+def official_sdk() -> None:
+    """Import the SDK, which only this file needs."""
+    global sdk
+    sdk = pytest.importorskip("auggie_sdk.context", reason="it is not installed")
 
 
 async def test_the_sdk_chats_with_the_demo() -> None:
@@ -20,11 +27,10 @@ async def test_the_sdk_chats_with_the_demo() -> None:
 
 
 async def test_line_separators_in_the_answer_reach_the_sdk(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
     fake.play(answer("one\u2028two\u2029three\u0085four ", "é😀"))
-    async with running(settings_for(fake.url)) as editor:
-        reply = await ask(editor, "Separate.")
+    reply = await ask(editor, "Separate.")
     assert reply == "one\u2028two\u2029three\u0085four é😀"
 
 

@@ -13,7 +13,8 @@ from tests.fakes.daemon import Editor, running
 from tests.fakes.patience import PATIENCE
 from tests.fakes.raw import RawConnection, ask, connected, filled, request
 
-PLACES = 512
+PLACES = 64
+FEW = {"limits": {"connections": PLACES}}
 HEALTH = request(
     method=b"GET", target=b"/health", token=b"", kind=b"", length=b"", body=b""
 )
@@ -55,7 +56,7 @@ async def check_served(editor: Editor, times: int = 8) -> None:
 @pytest.mark.case("B111")
 async def test_who_is_refused_is_closed_and_keeps_no_place(status: int) -> None:
     async with (
-        running(upstream="demo") as editor,
+        running(FEW, upstream="demo") as editor,
         crowd(editor, REFUSED[status]) as refused,
     ):
         for connection in refused:
@@ -77,7 +78,7 @@ async def test_who_is_refused_is_closed_and_keeps_no_place(status: int) -> None:
 async def test_who_was_answered_without_a_token_makes_room(
     data: bytes, status: int
 ) -> None:
-    async with running(upstream="demo") as editor, crowd(editor, data) as answered:
+    async with running(FEW, upstream="demo") as editor, crowd(editor, data) as answered:
         for connection in answered:
             assert (await connection.answer()).status == status
         await check_served(editor)
@@ -95,7 +96,7 @@ async def test_who_was_answered_without_a_token_makes_room(
 )
 @pytest.mark.case("B111")
 async def test_who_says_half_of_something_makes_room(data: bytes) -> None:
-    async with running(upstream="demo") as editor, crowd(editor, data):
+    async with running(FEW, upstream="demo") as editor, crowd(editor, data):
         await check_served(editor)
 
 
@@ -103,7 +104,7 @@ async def test_who_says_half_of_something_makes_room(data: bytes) -> None:
 async def test_a_challenge_that_drips_is_closed_after_its_time_in_all() -> None:
     timing = Timing(challenge=0.3, body_gap=60)
     async with (
-        running(upstream="demo", timing=timing) as editor,
+        running(FEW, upstream="demo", timing=timing) as editor,
         connected(editor.daemon.port) as connection,
     ):
         await connection.send(filled(DRIPPED, editor.daemon.port, ""))
@@ -147,7 +148,7 @@ async def flooded(editor: Editor, data: bytes) -> AsyncIterator[set[RawConnectio
 )
 @pytest.mark.case("B111")
 async def test_who_connects_again_and_again_keeps_nobody_out(data: bytes) -> None:
-    async with running(upstream="demo") as editor, flooded(editor, data) as opened:
+    async with running(FEW, upstream="demo") as editor, flooded(editor, data) as opened:
         async with asyncio.timeout(PATIENCE):
             while len(opened) <= PLACES:
                 await check_served(editor, 1)
@@ -156,7 +157,7 @@ async def test_who_connects_again_and_again_keeps_nobody_out(data: bytes) -> Non
 
 @pytest.mark.case("B111")
 async def test_who_came_first_is_read_before_a_flood_behind_takes_the_place() -> None:
-    async with running({"limits": {"connections": 64}}, upstream="demo") as editor:
+    async with running(FEW, upstream="demo") as editor:
         port = editor.daemon.port
         with ExitStack() as stack:
             sockets = [
@@ -172,7 +173,7 @@ async def test_who_came_first_is_read_before_a_flood_behind_takes_the_place() ->
 
 @pytest.mark.case("B111")
 async def test_a_token_that_is_refused_later_gives_the_place_back() -> None:
-    async with running(upstream="demo") as editor:
+    async with running(FEW, upstream="demo") as editor:
         port = editor.daemon.port
         right = filled(request(), port, editor.token)
         async with connected(port) as connection:

@@ -33,57 +33,28 @@ RESTLESS = Timing(
 )
 
 
-async def ask(fake: FakeUpstream, path: str, **body: Any) -> Any:
-    async with running(settings_for(fake.url)) as editor:
-        return await editor.post(path, {**TEXT_BODIES[path], **body})
-
-
-async def test_text_streams_have_no_code_fence(fake: FakeUpstream) -> None:
-    fake.play(answer("```", "\nOne", " two", "\n``", "`\n"))
-    for path in ("/generate-commit-message-stream", *REPLACING):
-        reply = await ask(fake, path)
-        assert reply.status == 200
-        assert reply.headers["Content-Type"].startswith("application/x-ndjson")
-        assert reply.text.strip() == "One two"
-        assert not any("`" in line["text"] for line in reply.lines)
+async def ask(editor: Editor, path: str, **body: Any) -> Any:
+    return await editor.post(path, {**TEXT_BODIES[path], **body})
 
 
 async def test_text_streams_send_the_first_words_before_the_last(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
     fake.play(Script([delta(content="one = 2;")], end="hang"))
-    async with running(settings_for(fake.url)) as editor:
-        response = await asyncio.wait_for(
-            editor.http.post(
-                editor.daemon.url + "/instruction-stream",
-                json=EDIT,
-                headers={"Authorization": f"Bearer {editor.token}"},
-            ),
-            PATIENCE,
-        )
-        lines = [
-            await asyncio.wait_for(response.content.readline(), PATIENCE) for _ in "12"
-        ]
-        response.close()
+    response = await asyncio.wait_for(
+        editor.http.post(
+            editor.daemon.url + "/instruction-stream",
+            json=EDIT,
+            headers={"Authorization": f"Bearer {editor.token}"},
+        ),
+        PATIENCE,
+    )
+    lines = [
+        await asyncio.wait_for(response.content.readline(), PATIENCE) for _ in "12"
+    ]
+    response.close()
     assert json.loads(lines[0])["replacement_start_line"] == 2
     assert json.loads(lines[1])["replacement_text"] == "one = 2;"
-
-
-async def test_text_objects_have_their_shapes(fake: FakeUpstream) -> None:
-    fake.play(answer("```py\nnew", "\n```"))
-    assert (await ask(fake, "/edit")).json == {
-        "text": "new\n",
-        "unknown_blob_names": [],
-        "checkpoint_not_found": False,
-    }
-    changed = (await ask(fake, "/agents/edit-file")).json
-    assert changed == {"modified_file_contents": "new\n", "is_error": False}
-    fake.play(answer('"Fog on the river."'))
-    title = await ask(fake, "/generate-conversation-title")
-    assert title.lines == [{"text": "Fog on the river", "title": "Fog on the river"}]
-    fake.play(answer("1"))
-    [place] = (await ask(fake, "/next_edit_loc")).json["candidate_locations"]
-    assert place["item"] == {"path": "a.py", "range": {"start": 1, "stop": 2}}
 
 
 @pytest.mark.parametrize("path", ["/edit", "/generate-conversation-title", *REPLACING])
@@ -96,26 +67,26 @@ async def test_text_objects_have_their_shapes(fake: FakeUpstream) -> None:
     ],
 )
 async def test_a_failure_before_any_text_is_a_lasting_error(
-    fake: FakeUpstream, path: str, script: Script | list[bytes]
+    fake: FakeUpstream, editor: Editor, path: str, script: Script | list[bytes]
 ) -> None:
     fake.play(script)
-    reply = await ask(fake, path)
+    reply = await ask(editor, path)
     assert reply.status == 422
     check_error(reply.json)
 
 
 @pytest.mark.parametrize("script", [[delta(content="x"), BROKE], [BROKE]])
 async def test_text_endpoint_failure_leaves_a_file_unchanged(
-    fake: FakeUpstream, script: list[bytes]
+    fake: FakeUpstream, editor: Editor, script: list[bytes]
 ) -> None:
     fake.play(Script(script))
-    found = (await ask(fake, "/agents/edit-file")).json
+    found = (await ask(editor, "/agents/edit-file")).json
     assert (found["modified_file_contents"], found["is_error"]) == ("old\n", True)
     assert found["error_message"]
 
 
 async def test_an_edit_that_breaks_off_is_an_error_and_no_half_text(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
     for script in (
         [delta(content="half"), BROKE],
@@ -123,7 +94,7 @@ async def test_an_edit_that_breaks_off_is_an_error_and_no_half_text(
         [delta(content="half")],
     ):
         fake.play(Script(script))
-        reply = await ask(fake, "/edit")
+        reply = await ask(editor, "/edit")
         assert reply.status == 422
         assert b"half" not in reply.raw
 
@@ -134,20 +105,19 @@ async def test_an_edit_that_breaks_off_is_an_error_and_no_half_text(
     [[delta(content="half = 1;"), 0.1, BROKE], [delta(content="half = 1;"), 0.1]],
 )
 async def test_text_replacement_that_breaks_off_is_no_whole_one(
-    fake: FakeUpstream, path: str, script: list[bytes | float]
+    fake: FakeUpstream, editor: Editor, path: str, script: list[bytes | float]
 ) -> None:
     fake.play(Script(script))
     got = b""
-    async with running(settings_for(fake.url)) as editor:
-        with pytest.raises(aiohttp.ClientError):
-            async with editor.http.post(
-                editor.daemon.url + path,
-                json=TEXT_BODIES[path],
-                headers={"Authorization": f"Bearer {editor.token}"},
-            ) as response:
-                async for line in response.content:
-                    got += line
-        assert (await editor.chat()).status == 200
+    with pytest.raises(aiohttp.ClientError):
+        async with editor.http.post(
+            editor.daemon.url + path,
+            json=TEXT_BODIES[path],
+            headers={"Authorization": f"Bearer {editor.token}"},
+        ) as response:
+            async for line in response.content:
+                got += line
+    assert (await editor.chat()).status == 200
     last = json.loads(got.splitlines()[-1])
     assert last["text"] == ""
     assert set(last["error"]) == {"code", "message", "request_id"}
@@ -180,36 +150,34 @@ FAILURES = {
 
 
 async def test_background_jobs_that_fail_are_errors_and_never_text(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
     wrong: list[str] = []
-    async with running(settings_for(fake.url)) as editor:
-        for (name, (script, code)), (path, body) in product(
-            FAILURES.items(), SILENT.items()
+    for (name, (script, code)), (path, body) in product(
+        FAILURES.items(), SILENT.items()
+    ):
+        fake.play(script)
+        reply = await editor.post(path, body)
+        if not (
+            reply.status in (402, 422, 429, 503)
+            and code in reply.json["error"]["code"]
+            and b"half" not in reply.raw
         ):
-            fake.play(script)
-            reply = await editor.post(path, body)
-            if not (
-                reply.status in (402, 422, 429, 503)
-                and code in reply.json["error"]["code"]
-                and b"half" not in reply.raw
-            ):
-                wrong.append(f"{name}, {path}: {reply.status} {reply.raw!r}")
+            wrong.append(f"{name}, {path}: {reply.status} {reply.raw!r}")
     assert not wrong
 
 
 async def test_background_jobs_send_their_whole_answer_and_no_call(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
     call = tool_answer("view", "{}")[0]
     fake.play([delta(reasoning_content="Hm."), *answer("All ", "of it.")[:2], call,
                delta(finish="stop"), DONE])  # fmt: skip
-    async with running(settings_for(fake.url)) as editor:
-        for path, body in SILENT.items():
-            reply = await editor.post(path, body)
-            assert (reply.status, reply.text) == (200, "All of it.")
-            assert (reply.last["stop_reason"], reply.tool_uses) == (1, [])
-            assert "error" not in reply.last
+    for path, body in SILENT.items():
+        reply = await editor.post(path, body)
+        assert (reply.status, reply.text) == (200, "All of it.")
+        assert (reply.last["stop_reason"], reply.tool_uses) == (1, [])
+        assert "error" not in reply.last
 
 
 async def test_background_job_that_is_cut_is_asked_again_or_elsewhere(
@@ -283,34 +251,35 @@ async def test_background_job_that_fails_after_the_head_has_no_end(
     ],
 )
 async def test_completion_that_fails_has_no_items(
-    fake: FakeUpstream, path: str, script: Script | list[bytes]
+    fake: FakeUpstream, editor: Editor, path: str, script: Script | list[bytes]
 ) -> None:
     fake.play(script)
-    reply = await ask(fake, path)
+    reply = await ask(editor, path)
     assert (reply.status, reply.json["completion_items"]) == (200, [])
 
 
-async def test_next_edit_that_nobody_waits_for_is_empty(fake: FakeUpstream) -> None:
+async def test_next_edit_that_nobody_waits_for_is_empty(
+    fake: FakeUpstream, editor: Editor
+) -> None:
     fake.play(answer("NONE"))
-    reply = await ask(fake, "/next-edit-stream")
+    reply = await ask(editor, "/next-edit-stream")
     assert (reply.status, reply.raw) == (200, b"")
     fake.play(Script([b"no"], 500))
-    places = await ask(fake, "/next_edit_loc")
+    places = await ask(editor, "/next_edit_loc")
     assert (places.status, places.json["candidate_locations"]) == (200, [])
 
 
 async def test_instruction_lines_of_a_cut_file_are_counted_in_the_upload(
-    fake: FakeUpstream,
+    fake: FakeUpstream, editor: Editor
 ) -> None:
     file = "".join(f"line {n}\n" for n in range(1, 9))
     name = hashlib.sha256(b"a.py" + file.encode()).hexdigest()
     blob = {"blob_name": name, "path": "a.py", "content": file}
     part = {"prefix": "line 5\r\n", "selected_text": "line 6\r\n", "suffix": ""}
     body = {**EDIT, **part, "prefix_begin": 28, "blob_name": name}
-    async with running(settings_for(fake.url)) as editor:
-        unknown = await editor.post("/instruction-stream", body)
-        await editor.post("/batch-upload", {"blobs": [blob]})
-        known = await editor.post("/instruction-stream", body)
+    unknown = await editor.post("/instruction-stream", body)
+    await editor.post("/batch-upload", {"blobs": [blob]})
+    known = await editor.post("/instruction-stream", body)
     assert unknown.status == 422
     assert unknown.json["error"]["code"] == "file_start_unknown"
     assert known.lines[0]["replacement_start_line"] == 6
@@ -382,12 +351,11 @@ async def test_text_endpoint_disconnect_releases_the_upstream(
     ],
 )
 async def test_text_endpoints_accept_any_json_in_all_fields(
-    fake: FakeUpstream, odd: Any
+    fake: FakeUpstream, editor: Editor, odd: Any
 ) -> None:
     fake.play(answer("EDIT: x\n1"))
-    async with running(settings_for(fake.url)) as editor:
-        for path in TEXT_BODIES:
-            await check(editor, path, dict.fromkeys(TEXT_FIELDS, odd))
+    for path in TEXT_BODIES:
+        await check(editor, path, dict.fromkeys(TEXT_FIELDS, odd))
 
 
 async def check(editor: Editor, path: str, body: dict[str, Any]) -> None:

@@ -8,7 +8,6 @@ Upstreams and services
     strict_gemini    a judge of Gemini requests, and a server that signs calls
     strict_vendors   what each vendor refuses in a chat/completions body
     reasoning_upstream   a vendor's rules, and its own reasoning wanted back
-    anthropic_server a server of the Messages API that signs its reasoning, strictly
     strict_anthropic what the reference of Anthropic's Messages API does not allow
     strict_schemas   what each vendor refuses in the JSON Schemas of tools
     prefix_cache     an upstream that caches the beginnings of prompts
@@ -20,7 +19,6 @@ Upstreams and services
     loops            a server of all vendors' protocols, which calls a tool
     plain_upstreams  upstreams that take less than others; agents of other dialects
     anthropic_agent  a server of the Messages API that thinks, signs and calls tools
-    signed           an upstream that wants the signature of each tool call back
     window           a strict upstream with a context window, and a long conversation
     scripted         an upstream in memory that answers by a function
     lister           an upstream that only lists models; canned HTTP answers

@@ -195,7 +195,7 @@ HELD = Script([delta(content="One")], end="hang")
 
 
 async def streams(
-    program: Program, fake: FakeUpstream, size: int = 32
+    program: Program, fake: FakeUpstream, size: int = 8
 ) -> list["asyncio.Task[RawAnswer]"]:
     """Open streams; return once the upstream answers every one of them."""
 

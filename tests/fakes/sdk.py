@@ -7,13 +7,12 @@ import pytest
 
 from tests.fakes.daemon import Editor
 
-api_client = pytest.importorskip(
-    "auggie_sdk.context.internal.api_client", reason="auggie-sdk is not installed"
-)
-
 
 async def ask(editor: Editor, prompt: str) -> str:
     """Ask through the SDK, which blocks, in a thread."""
+    api_client: Any = pytest.importorskip(
+        "auggie_sdk.context.internal.api_client", reason="auggie-sdk is not installed"
+    )
     options = api_client.ContextAPIClientOptions(
         api_key=editor.token, api_url=editor.daemon.url
     )
