@@ -110,7 +110,7 @@ async def of_all(
 async def test_replay_is_the_same_for_an_openai_client_through_byok(
     replay_editor: Editor, replay: str, shared: Path
 ) -> None:
-    items = of_each_provider(recorded(shared, "chat_stream"), 8)
+    items = of_each_provider(recorded(shared, "chat_stream"), 5)
     async with AsyncExitStack() as stack:
         direct = await made(stack, f"{replay}/v1", "none")
         byok = await made(stack, f"{replay_editor.daemon.url}/v1", replay_editor.token)
@@ -129,7 +129,7 @@ async def test_replay_is_the_same_for_an_openai_client_through_byok(
             seen["with calls"] += bool(there.calls)
     print(len(items), dict(seen))
     assert seen["as expected"] > len(items) * 0.7
-    assert seen["with calls"] > 12
+    assert seen["with calls"] > 8
 
 
 async def test_replay_bytes_are_the_same_through_byok(
