@@ -121,6 +121,15 @@ _NAMED = (
     ),
     (Kind.EXAMPLE, re.compile(r"examples?|demos?|tutorials?", re.IGNORECASE)),
 )
+_ASKED_FOR, _WANTED = 0.6, 1.2
+# Tests are what is wanted; "a client for unit tests" is not.
+_WANTS_TESTS = re.compile(
+    r"\A\W*(?:(?:which|what|where|find|show|list|are|is|the|all|me|our|any) +){0,6}"
+    r"(?:(?:unit|integration|e2e|regression|functional) +)?"
+    r"(?:tests?|specs?|test +(?:cases?|files?|suites?)) +"
+    r"(?:of|for|that|which|covers?|covering|checks?|checking|exercises?|verif(?:y|ies))\b"
+    r"|\A\W*(?:where|how|is|are)\b.{0,200}\btested\b"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +139,7 @@ class Query:
     Attributes:
         terms: weight by term, in the order of the question; at most 64.
         parts: the terms that are words, not whole identifiers.
-        names: the kinds of files that the question mentions.
+        kinds: the least factor of each kind of files that the question mentions.
         formats: what finds the paths of the formats that it names.
         identifier: the name of which the question consists, "" if it says more.
         only_stop_words: whether it says nothing about code.
@@ -139,7 +148,7 @@ class Query:
 
     terms: Mapping[str, float]
     parts: frozenset[str]
-    names: frozenset[Kind]
+    kinds: Mapping[Kind, float]
     formats: re.Pattern[str] | None = None
     identifier: str = ""
     only_stop_words: bool = False
@@ -165,11 +174,12 @@ def parse_query(text: str) -> Query:
     return Query(
         terms,
         frozenset(term for term in terms if not term.startswith(COMPOUND)),
-        frozenset(
-            kind
+        {
+            kind: _ASKED_FOR
             for kind, name in _NAMED
             if any(name.fullmatch(w) for w in (*said, *foreign.likely))
-        ),
+        }
+        | ({Kind.TEST: _WANTED} if _WANTS_TESTS.search(text.lower()) else {}),
         named_formats(text),
         identifier_of(text),
         only_stop_words=not weights,

@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from byok.search.index.parse.tokens import COMPOUND, terms
@@ -37,7 +38,7 @@ _FACTORS = {
     Kind.TEST: 0.3,
     Kind.DOC: 0.25,
 }
-_ASKED_FOR = 0.6
+NO_KINDS: Mapping[Kind, float] = MappingProxyType({})
 _NAMED_FORMAT = 1.5  # of a file whose format the query names
 _CHANGE_FROM = 20
 _BY_HISTORY = 100
@@ -95,10 +96,9 @@ class RankedFile:
     place: int = 0
 
 
-def kind_factor(kind: Kind, names: frozenset[Kind] = frozenset()) -> float:
-    """Return the factor of a kind; at least 0.6 if the query `names` that kind."""
-    factor = _FACTORS[kind]
-    return max(factor, _ASKED_FOR) if kind in names else factor
+def kind_factor(kind: Kind, asked: Mapping[Kind, float] = NO_KINDS) -> float:
+    """Return the factor of a kind; at least that of the kinds that are `asked` for."""
+    return max(_FACTORS[kind], asked.get(kind, 0.0))
 
 
 def rank(
@@ -204,7 +204,7 @@ class _Ranking:
         formats = self._query.formats
         if formats is not None and formats.search(path):
             return _NAMED_FORMAT
-        return kind_factor(self._files[path].kind, self._query.names)
+        return kind_factor(self._files[path].kind, self._query.kinds)
 
     def _reasons(self, path: str) -> Reasons:
         name = 0.0

@@ -22,6 +22,7 @@ from byok.search.retrieval.model_aids import FindNear, ModelAids, NearChunks
 from byok.search.retrieval.query import STOP_WORDS, TASK_WORDS, Query, definition_marks
 from byok.search.retrieval.rank import (
     MOST_FILES,
+    NO_KINDS,
     FileEntry,
     RankedFile,
     Reasons,
@@ -58,13 +59,13 @@ def fuse(
     files: Sequence[RankedFile],
     near: NearChunks,
     by_blob: Callable[[int], FileEntry | None],
-    names: frozenset[Kind] = frozenset(),
+    kinds: Mapping[Kind, float] = NO_KINDS,
     *,
     limit: int = _MOST_FILES,
 ) -> list[RankedFile]:
     """Return the files in the order of both, best first; equal scores by path.
 
-    `files` are those found by words, `names` the kinds that the question mentions.
+    `files` are those found by words, `kinds` the least factors of kinds.
     `by_blob` returns None for what is no file of the view; that is left out.
     """
     found = _by_blob(near)
@@ -78,7 +79,7 @@ def fuse(
         entry = by_blob(blob_id)
         if entry is None:
             continue
-        file = fused.get(entry.path) or _make_file(entry, names)
+        file = fused.get(entry.path) or _make_file(entry, kinds)
         if file.blob_id == blob_id:
             file = replace(file, chunks=_join(file.chunks, chunks))
             fused[entry.path] = _add(file, worth * chunks[0].score)
@@ -107,9 +108,9 @@ def _by_blob(near: NearChunks) -> Mapping[int, Sequence[ChunkScore]]:
     return {blob_id: _best_first(chunks) for blob_id, chunks in found.items()}
 
 
-def _make_file(entry: FileEntry, names: frozenset[Kind]) -> RankedFile:
+def _make_file(entry: FileEntry, kinds: Mapping[Kind, float]) -> RankedFile:
     """Return a file that no word found."""
-    reasons = Reasons(0.0, 0.0, 0.0, kind_factor(entry.kind, names), 0.0)
+    reasons = Reasons(0.0, 0.0, 0.0, kind_factor(entry.kind, kinds), 0.0)
     return RankedFile(entry.blob_id, entry.path, entry.kind, 0.0, (), reasons)
 
 
@@ -412,7 +413,7 @@ class Ranker:
             hits, by_blob, query, signals, by_path, defining=defining, limit=limit
         )
         if near is not None:
-            files = fuse(files, near, by_blob, query.names)
+            files = fuse(files, near, by_blob, query.kinds)
         return Ranking(files, entries)
 
     def _find_definitions(self, query: Query, scope: Scope) -> list[ChunkScore]:

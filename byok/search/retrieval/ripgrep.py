@@ -34,7 +34,7 @@ from byok.search.retrieval.excerpts import find_texts
 from byok.search.retrieval.foreign.words import normalize, read_foreign
 from byok.search.retrieval.pack import LONGEST_LINE, PackedFile, pack
 from byok.search.retrieval.query import STOP_WORDS, TASK_WORDS, parse_query
-from byok.search.retrieval.rank import RankedFile, Reasons, kind_factor
+from byok.search.retrieval.rank import NO_KINDS, RankedFile, Reasons, kind_factor
 from byok.search.retrieval.render import render
 
 # Rank files by the lines that a text search found.
@@ -106,7 +106,7 @@ def _whole_word(token: str) -> re.Pattern[str]:
 
 
 def rank_by_rarity(
-    found: MatchCollector, names: frozenset[Kind] = frozenset()
+    found: MatchCollector, kinds: Mapping[Kind, float] = NO_KINDS
 ) -> tuple[FileMatches, ...]:
     """Rank files by the rarity of their words, times the factor of the kind."""
     total = max([found.searched, *map(len, found.counts.values())], default=0)
@@ -121,7 +121,7 @@ def rank_by_rarity(
         kind = kind_of(path)
         lines = sorted(LineMatch(n, text) for n, text in found.lines[path].items())
         if lines:
-            score *= kind_factor(kind, names)
+            score *= kind_factor(kind, kinds)
             ranked.append(FileMatches(path, kind, score, tuple(lines)))
     ranked.sort(key=lambda file: (-file.score, file.path))
     return tuple(ranked[:_FILES])
@@ -322,7 +322,7 @@ class Ripgrep:
         if not found.counts and not text.isascii():
             troubles[ASK_IN_ENGLISH] = None
         query = await asyncio.to_thread(parse_query, text)
-        ranked = rank_by_rarity(found, query.names)
+        ranked = rank_by_rarity(found, query.kinds)
         return TextSearchResult(ranked, tuple(troubles), tuple(words))
 
     async def _run(self, run: "_Run", root: Path, seconds: float) -> str | None:

@@ -47,7 +47,29 @@ def test_query_becomes_terms(text: str, terms: dict[str, float]) -> None:
     ],
 )
 def test_query_names_kinds_of_files(text: str, kinds: set[Kind]) -> None:
-    assert parse_query(text).names == kinds
+    assert parse_query(text).kinds.keys() == kinds
+
+
+@pytest.mark.parametrize(
+    ("text", "wants_tests"),
+    [
+        ("tests of the connector", True),
+        ("which unit tests cover the cookie jar?", True),
+        ("Where are the tests for the route tree", True),
+        ("test cases for form binding", True),
+        ("where is the websocket writer tested", True),
+        ("how is the item loader tested?", True),
+        ("a client for unit tests", False),
+        ("the helper that starts tests of spiders", False),
+        ("fix the test of login", False),
+        ("latest attestation", False),
+    ],
+)
+def test_query_tells_whether_tests_are_what_is_wanted(
+    text: str, *, wants_tests: bool
+) -> None:
+    factor = parse_query(text).kinds.get(Kind.TEST, 0.0)
+    assert (factor > 1) == wants_tests
 
 
 def test_query_keeps_the_most_significant_terms() -> None:

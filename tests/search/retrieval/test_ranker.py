@@ -206,7 +206,7 @@ def test_without_words_the_nearest_come_first() -> None:
 def test_the_kind_that_a_question_names_counts_more() -> None:
     near = _near((5, 0, 0.9), (1, 0, 0.8))
     [plain] = [f for f in fuse(_TWO, near, _by_blob) if f.path == "test_a.py"]
-    named = fuse(_TWO, near, _by_blob, frozenset({Kind.TEST}))
+    named = fuse(_TWO, near, _by_blob, {Kind.TEST: 0.6})
     [asked_for] = [file for file in named if file.path == "test_a.py"]
     assert plain.score < asked_for.score
 

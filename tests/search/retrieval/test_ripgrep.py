@@ -333,8 +333,8 @@ def found_in(**words: str) -> MatchCollector:
     return found
 
 
-def order(found: MatchCollector, names: frozenset[Kind] = frozenset()) -> list[str]:
-    return [file.path for file in rank_by_rarity(found, names)]
+def order(found: MatchCollector) -> list[str]:
+    return [file.path for file in rank_by_rarity(found)]
 
 
 def test_matches_of_a_rare_word_count_more() -> None:
@@ -365,7 +365,7 @@ def test_matches_of_a_word_seen_in_part_count_as_common() -> None:
 def test_matches_weigh_kinds_of_files_like_the_index() -> None:
     found = found_in(zebra="tests/a.py docs/a.md z.py")
     assert order(found) == ["z.py", "tests/a.py", "docs/a.md"]
-    lifted = rank_by_rarity(found, frozenset({Kind.DOC}))
+    lifted = rank_by_rarity(found, {Kind.DOC: 0.6})
     assert [file.path for file in lifted] == ["z.py", "docs/a.md", "tests/a.py"]
 
 
