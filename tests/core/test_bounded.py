@@ -41,3 +41,28 @@ def test_a_map_is_limited_by_the_weight_of_its_entries(again: bool) -> None:
 def test_a_sentence_is_new_once_and_only_so_many_are() -> None:
     said = SaidOnce(2)
     assert [said.is_new(name) for name in "abacab"] == [True, True, *[False] * 4]
+
+
+class Vanishing:
+    """A key that another thread removes while its value is being returned."""
+
+    lookups_left = 99
+
+    def __init__(self, kept: BoundedMap["Vanishing", int]) -> None:
+        self.kept = kept
+
+    def __hash__(self) -> int:
+        self.lookups_left -= 1
+        if self.lookups_left == 0:
+            self.kept.clear()
+        return 7
+
+
+def test_a_value_is_returned_although_its_key_was_just_removed() -> None:
+    kept = BoundedMap[Vanishing, int](2)
+    key = Vanishing(kept)
+    kept[key] = 1
+    kept[Vanishing(kept)] = 2
+    key.lookups_left = 2  # for the value, and to count it as used
+    assert kept.get(key) == 1
+    assert len(kept) == 0

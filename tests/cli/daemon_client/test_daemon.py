@@ -77,9 +77,8 @@ async def find(seconds: float = 0) -> int:
 
 
 async def test_find_daemon_gives_nothing_at_once_without_one() -> None:
-    began = time.monotonic()
-    assert await find(30) == 0
-    assert time.monotonic() - began < 10
+    async with asyncio.timeout(PATIENCE):
+        assert await find(600) == 0
 
 
 async def test_find_daemon_waits_for_one_that_is_starting() -> None:

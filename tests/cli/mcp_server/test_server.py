@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from typing import Any
 
 import mcp_types
@@ -133,7 +132,7 @@ def test_mcp_server_ends_in_spite_of_what_hangs() -> None:
         "end_soon(0.1)\n"
         "next(outcomes)\n"
     )
-    began = time.monotonic()
+    # What hangs sleeps for ten minutes. It has the pipe too, which is read to its end.
     subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,
@@ -141,8 +140,6 @@ def test_mcp_server_ends_in_spite_of_what_hangs() -> None:
         timeout=PATIENCE,
         check=True,
     )
-    # The child has the pipe too, which is read to its end.
-    assert time.monotonic() - began < 25
 
 
 class Answers:
