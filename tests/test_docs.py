@@ -40,7 +40,7 @@ def test_the_page_about_doctor_lists_every_check() -> None:
 
 def test_the_architecture_fits_two_pages() -> None:
     lines = page("docs/ARCHITECTURE.md").splitlines()
-    assert len(lines) <= 120
+    assert len(lines) <= 140
     assert [line for line in lines if len(line) > 100] == []
 
 
