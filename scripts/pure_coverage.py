@@ -123,7 +123,7 @@ class Tracer:
         self._coverage.save()
 
     def _is_measured(self, item: pytest.Item) -> bool:
-        if item.get_closest_marker("slow") or item.get_closest_marker("hypothesis"):
+        if item.get_closest_marker("hypothesis"):
             return False
         return any(item.path.is_relative_to(path) for path in self._tests)
 

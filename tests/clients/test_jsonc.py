@@ -106,16 +106,44 @@ def test_jsonc_restore_undoes_a_change_of_a_value(text: str, value: str) -> None
     ("text", "expected"),
     [
         ("", '{\n    "k": "v"\n}\n'),
+        ("// c", '// c\n{\n    "k": "v"\n}\n'),
         ("{}", '{\n    "k": "v"\n}'),
+        ("{ /* c */ }", '{ /* c */\n    "k": "v"\n }'),
+        ("{\n\t// c\n}", '{\n\t// c\n    "k": "v"\n}'),
         ('{"a": 1}', '{"a": 1, "k": "v"}'),
+        ('{"a": 1,}', '{"a": 1, "k": "v",}'),
         ('{\n  "a": 1\n}', '{\n  "a": 1,\n  "k": "v"\n}'),
         ('{\n\t"a": 1, // c\n}', '{\n\t"a": 1, // c\n\t"k": "v",\n}'),
         ('{\n "a": 1 // c\n // d\n}', '{\n "a": 1, // c\n "k": "v"\n // d\n}'),
+        ('{\n "a": 1 /* c\n*/\n}', '{\n "a": 1, /* c\n*/\n "k": "v"\n}'),
+        ('{ "a": 1,\n  "b": 2 }', '{ "a": 1,\n  "b": 2,\n  "k": "v" }'),
         ('{"k": /* c */ 1 /* d */}', '{"k": /* c */ "v" /* d */}'),
     ],
 )
 def test_jsonc_put_follows_the_layout(text: str, expected: str) -> None:
     assert put(text, ("k",), "v") == expected
+
+
+def test_jsonc_put_makes_objects_on_the_way() -> None:
+    text = '{\n  "a": {\n    "b": 1\n  }\n}'
+    new = put(text, ("a", "c", "d"), "v")
+    assert new == (
+        '{\n  "a": {\n    "b": 1,\n    "c": {\n      "d": "v"\n    }\n  }\n}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "what"),
+    [
+        ('{"a": 1}', ("a", "b"), "a is no object"),
+        ("[1]", ("a",), "the whole file is no object"),
+        ('{"a": 1, "a": 2}', ("a",), '"a" stands there twice'),
+        ('{"a": 1', ("a",), "line 1"),
+    ],
+)
+def test_jsonc_put_refuses(text: str, path: SettingPath, what: str) -> None:
+    with pytest.raises(ValueError, match=what):
+        put(text, path, "v")
 
 
 @pytest.mark.parametrize(
@@ -124,12 +152,33 @@ def test_jsonc_put_follows_the_layout(text: str, expected: str) -> None:
         ('{\n  "a": 1,\n  "k": 2\n}', '{\n  "a": 1\n}'),
         ('{\n  "a": 1, // c\n  "k": 2\n}', '{\n  "a": 1 // c\n}'),
         ('{\n  "k": {\n    "x": 1\n  },\n  "a": 1\n}', '{\n  "a": 1\n}'),
+        ('{"a": 1, "k": 2}', '{"a": 1}'),
+        ('{"k": 2, "a": 1}', '{"a": 1}'),
         ('{\n  "k": 2, // mine\n  "a": 1\n}', '{\n  // mine\n  "a": 1\n}'),
         ('{"k": 1}', "{}"),
+        ("{}", "{}"),
+        ("", ""),
     ],
 )
 def test_jsonc_drop_leaves_the_layout(text: str, expected: str) -> None:
     assert drop(text, ("k",)) == expected
+
+
+def test_jsonc_drop_of_what_is_not_there_is_nothing() -> None:
+    assert drop('{"a": 1}', ("a", "b")) == drop('{"a": 1}', ("c", "d")) == '{"a": 1}'
+
+
+def test_jsonc_restore_wants_a_former_value() -> None:
+    with pytest.raises(ValueError, match="not in the former text"):
+        restore("{}", ("a",), "{}")
+
+
+def test_jsonc_reads_values() -> None:
+    text = '{"a": {"b": [1, null]}, "c": "☃"}'
+    assert read(text, ("a",)) == {"b": [1, None]}
+    assert read(text, ("a", "b")) == [1, None]
+    assert read(text, ("c", "d")) is MISSING
+    assert [leaf.text for leaf in leaves('{"a": {}, "b": [1, []]}')] == ["", "1", ""]
 
 
 PLAIN_VALUES = st.recursive(
@@ -142,6 +191,11 @@ PLAIN_VALUES = st.recursive(
 @given(PLAIN_VALUES)
 def test_jsonc_reads_what_the_standard_library_writes(value: Any) -> None:
     assert read(json.dumps(value, indent=1, ensure_ascii=False), ()) == value
+
+
+@pytest.mark.parametrize("text", ["", " \n\t", "// only this", "/* a */ // b\n"])
+def test_jsonc_without_a_value_is_no_node(text: str) -> None:
+    assert read(text, ()) is MISSING
 
 
 def test_jsonc_reads_comments_and_last_commas() -> None:
@@ -158,11 +212,16 @@ def test_jsonc_reads_comments_and_last_commas() -> None:
         ('{"a": 1', "line 1: a comma or a closing bracket is missing"),
         ('{\n"a": 1\n"b": 2}', "line 3: a comma or"),
         ('{"a" 1}', "line 1: there is no colon"),
+        ("{a: 1}", "line 1: there is no name in quotes"),
+        ("{'a': 1}", "line 1: there is no name in quotes"),
         ('{"a": }', "line 1: there is no value"),
+        ('{"a": 01}', "line 1: there is no value"),
+        ('{"a": 1.}', "line 1: there is no value"),
         ('{"a": nul}', "line 1: there is no value"),
         ('{"a": "b\n"}', "line 1: this text does not end"),
         ("{/* for ever }", "line 1: there is no name"),
         ('{"a": 1,, }', "line 1: there is no name"),
+        ("[,]", "line 1: there is no value"),
         ("{} {}", "line 1: there is something behind"),
         ('{"\\x": 1}', "line 1: a name has an escape"),
         ("[" * 5000 + "]" * 5000, "line 1: it is nested too deeply"),
@@ -177,3 +236,8 @@ def test_jsonc_that_cannot_be_read_is_told_with_its_line(text: str, what: str) -
 def test_jsonc_of_a_stranger_is_read_in_linear_time(text: str) -> None:
     with pytest.raises(ValueError, match="line 1"):
         read("{" + text, ())
+
+
+def test_a_member_that_is_not_there_is_not_taken_out() -> None:
+    text = '{"a": 1}'
+    assert jsonc.without_path(text, ("b",)) == text

@@ -14,8 +14,19 @@ from byok.clients.connection import DaemonAddress, settings_for
 from byok.clients.document import TextFormat, put_all, take_out, value_digest
 from byok.clients.editor import MISSING, SettingPath, TextEditor, find_value
 from byok.clients.locations import ClientKind
-from byok.clients.toml_text import read, write_value
+from byok.clients.toml_text import (
+    BLANK,
+    HEAD,
+    KEY,
+    NOTE,
+    leaves,
+    read,
+    split_statements,
+    write_value,
+)
+from byok.settings import example
 from tests.fakes.own_settings import TEXTS
+from tests.fakes.settings_files import PROSE, PROVIDERS, TOML
 
 EDITOR = TextEditor(toml_text)
 put, restore, drop = EDITOR.put, EDITOR.restore, EDITOR.drop
@@ -69,7 +80,26 @@ def comments(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()[:1] == "#"]
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("text", ["", TOML, PROVIDERS, PROSE])
+@pytest.mark.parametrize(
+    "path", [("model",), ("model_provider",), TABLE, (*TABLE[:2], "a", "b")]
+)
+def test_toml_put_sets_the_value_and_changes_no_other(
+    text: str, path: SettingPath
+) -> None:
+    new = put(text, path, "☃")
+    assert read(new, path) == "☃"
+    mine = [leaf for leaf in leaves(new) if leaf.path != path]
+    assert mine == [leaf for leaf in leaves(text) if leaf.path != path]
+    assert [line for line in comments(text) if line not in comments(new)] == []
+    if read(text, path) is MISSING:
+        assert tomllib.loads(drop(new, path)) | {"model_providers": 0} == tomllib.loads(
+            text
+        ) | {"model_providers": 0}
+    else:
+        assert restore(new, path, text) == text
+
+
 @pytest.mark.parametrize("path", PATHS, ids=".".join)
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_toml_put_takes_no_line_away(text: str, path: SettingPath) -> None:
@@ -85,7 +115,6 @@ def test_toml_put_takes_no_line_away(text: str, path: SettingPath) -> None:
     assert before is MISSING or restore(new, path, text) == text
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS, ids=".".join)
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_toml_drop_leaves_the_rest(text: str, path: SettingPath) -> None:
@@ -101,9 +130,12 @@ def test_toml_drop_leaves_the_rest(text: str, path: SettingPath) -> None:
     ("text", "path", "what"),
     [
         ("model_providers = 1\n", TABLE, "model_providers is no table"),
+        ("model_providers.byok = 1\n", TABLE, "model_providers > byok is no table"),
         ("[[chat]]\nx = 1\n", ("chat", "top_p"), "chat is no table"),
         ("a.b.c = 1\n", ("a", "b"), "a > b could not be set"),
+        ("[[c]]\n[a]\n[[c]]\n", ("a",), "a could not be set"),
         ("a = \n", ("a",), "line 1"),
+        ("a = 1\na = 2\n", ("a",), "Cannot overwrite a value"),
         (
             "model_providers.byok.name = 'q'\n[model_providers.byok.auth]\n"
             "[model_providers.byok]\nname = 'n'\n",
@@ -119,6 +151,36 @@ def test_toml_that_cannot_be_changed_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=what):
         put(text, path, "v")
+
+
+def test_toml_that_cannot_be_without_a_part_is_refused() -> None:
+    with pytest.raises(ValueError, match="could not be removed"):
+        drop("[a]\n[[a.b]]\nc = 1\n", ("a",))
+
+
+def test_toml_restore_wants_a_former_value() -> None:
+    with pytest.raises(ValueError, match="byok > name is not in the former text"):
+        restore(TOML, TABLE, TOML)
+
+
+@pytest.mark.parametrize(
+    ("text", "base", "due"),
+    [
+        ("[a]\n# c\n", "a = {}\n", "[a]\n# c\n"),
+        ("a = { }  # c\n", "a = {}\n", "a = {}  # c\n"),
+        ("[a]\n[b]\n", "b = 1\n[a]\n", "[a]\n[b]\n"),
+    ],
+)
+def test_toml_restore_of_an_empty_table_makes_no_second(
+    text: str, base: str, due: str
+) -> None:
+    assert restore(text, ("a",), base) == due
+
+
+def test_toml_read_of_what_is_not_there_is_missing() -> None:
+    assert read(TOML, ("model", "x")) is MISSING
+    assert read(TOML, TABLE) is MISSING
+    assert drop(TOML, TABLE) == TOML
 
 
 def test_toml_is_read_only_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,10 +285,10 @@ def _filled(given: Any) -> Any:
             "[chat]\n{}#[completion]\n#max_tokens = 1\n",
         ),
         ("[tools]\n", "[tools]\n\n[chat]\n{}"),
-        
+        ("[tools]", "[tools]\n\n[chat]\n{}"),
         ("", "[chat]\n{}"),
-        
-        
+        ("[chat]", "[chat]\n{}"),
+        ("# [chat]", "# [chat]\n[chat]\n{}"),
         ("chat.top_p = 1 # a\n# b\n", "chat.top_p = 1 # a\nchat.{}# b\n"),
         ("#[chat]\nport = 1\n", "#[chat]\nport = 1\n\n[chat]\n{}"),
     ],
@@ -240,9 +302,12 @@ def test_a_new_value_has_a_place_where_people_look(text: str, due: str) -> None:
     ("text", "due"),
     [
         ("", "{}"),
+        ("a = 1", "a = 1\n{}"),
         ("a = 1\n\n# of t\n[t]\n", "a = 1\n{}\n# of t\n[t]\n"),
         ("# of t\n[t]\n", "{}# of t\n[t]\n"),
         ("#:schema x\n\n# of t\n[t]\n", "#:schema x\n{}\n# of t\n[t]\n"),
+        ("# of the file", "# of the file\n{}"),
+        ("# of a\na = 1 # b\n# end\n", "# of a\na = 1 # b\n{}# end\n"),
         ("a = 1\n# k = 'x'\n# more\n#[t]\n", "a = 1\n# k = 'x'\n{}# more\n#[t]\n"),
         ("a = [\n[1],\n]\n[t]\n", "a = [\n[1],\n]\n{}[t]\n"),
         ("a = 1 # x\u2028[foo]\n[b]\n", "a = 1 # x\u2028[foo]\n{}[b]\n"),
@@ -266,6 +331,20 @@ def test_a_value_goes_into_the_table_that_there_is(text: str, due: str) -> None:
     assert "".join(put(text, ("m", "a", "n"), "v").split()) == "".join(due.split())
 
 
+def test_comments_within_a_list_stay() -> None:
+    text = '[a]\nx = [\n  "1", # one\n  "2", # two\n]\n'
+    new = put(text, ("a", "x"), ["1", "2", "3"])
+    assert new.startswith('[a]\nx = [\n  "1", # one\n  "2", # two\n')
+    assert restore(new, ("a", "x"), text) == text
+    one = put(text.replace("2", "1", 1), ("a", "x"), ["1"])
+    assert read(one, ("a", "x")) == ["1"]
+    assert "# one" in one
+
+
+def test_a_text_of_several_lines_is_written_as_such() -> None:
+    assert put("", ("k",), 'a\n\\ "b".') == 'k = """\na\n\\\\ "b"."""\n'
+
+
 @given(st.text(alphabet='ab\n\r"\\\0\t\u2028', max_size=12))
 def test_a_text_is_written_so_that_it_reads_the_same(value: str) -> None:
     assert tomllib.loads(f"k = {write_value(value)}")["k"] == value
@@ -277,13 +356,20 @@ def test_a_text_is_written_so_that_it_reads_the_same(value: str) -> None:
         ("a = 1\n\n[t]\n\n# of u\n[u]\n", "t", "a = 1\n\n# of u\n[u]\n"),
         ("a = 1\n\n[t]\nb = 1\n", "t", "a = 1\n"),
         ("a = 1\n\n[t]\n[t.u]\n\n[t.v]\n\n# w\n", "t", "a = 1\n\n# w\n"),
+        ("a = 1\n\n[t]\n[u]\n", "t", "a = 1\n\n[u]\n"),
+        ("\n[t]\n", "t", ""),
         ("[ 't' ] # h\n# of u\n[u]\n", "t", "# of u\n[u]\n"),
         ("[u]\nb = '[t]'\n[t]\n# end\n", "t", "[u]\nb = '[t]'\n# end\n"),
         ("x = [\n[1],\n]\n[t]\n# end\n", "t", "x = [\n[1],\n]\n# end\n"),
         ('s = """\n[t]\n# no\n"""\n[t]\n# c', "t", 's = """\n[t]\n# no\n"""\n# c'),
+        ("[t]\n[u]\n# of u\n", "t", "[u]\n# of u\n"),
+        ("[t]\n# c\n[[v]]\n", "t", "# c\n[[v]]\n"),
         ("[a.b]\n# of c\n[c]\n[a.d]\n# e\n", "a.b", "# of c\n[c]\n[a.d]\n# e\n"),
+        ("a = { b = 1,c = 2 } # d\n", "a.b", "a = { c = 2 } # d\n"),
+        ("a = {b = {c = 1}} # d\n", "a.b", "a = {} # d\n"),
         ("a . b = 1 # d\n# e\na.c = 2\n", "a.b", "# e\na.c = 2\n"),
         ("a.b.c = 1 # d\na.b.d = 1\n", "a.b", ""),
+        ("\n a.b = 1\n\n[t]\n", "a.b", "\n\n[t]\n"),
         (
             "[u.a]\nmodel = 'x' # gone\n[u.b]\n# of a\n"
             "[u.a.facts.'m']\nwindow = 1\n\n# of tools\n[tools]\n",
@@ -296,3 +382,44 @@ def test_what_is_taken_out_leaves_comments_and_no_gap(
     text: str, path: str, due: str
 ) -> None:
     assert drop(text, tuple(path.split("."))) == due
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_the_statements_joined_are_the_text(text: str) -> None:
+    statements = split_statements(text)
+    assert "".join(statement.text for statement in statements) == text
+    for statement in statements:
+        if statement.kind == KEY:
+            assert len(tomllib.loads(statement.text)) == 1
+
+
+def test_each_statement_knows_its_kind_and_table() -> None:
+    text = '''a = """x # "
+[no]""" # c
+
+# n
+[ t."u v" ] # h
+k = [ # l
+  "]", # m
+]
+[[list]]
+'''
+    found = [(s.kind, s.table) for s in split_statements(text)]
+    path = ("t", "u v")
+    assert found == [
+        (KEY, ()),
+        (BLANK, ()),
+        (NOTE, ()),
+        (HEAD, path),
+        (KEY, path),
+        (HEAD, None),
+    ]
+
+
+def test_the_example_shows_heads_and_keys() -> None:
+    statements = split_statements(example() + "# [no head]\n")
+    heads = [path for s in statements if (path := s.commented_head) is not None]
+    assert ("chat",) in heads
+    assert ("upstreams", "openai") not in heads  # a worked example, with ##
+    assert sum(s.shows_key("temperature") for s in statements) == 2
+    assert not any(s.shows_key("temp") for s in statements)

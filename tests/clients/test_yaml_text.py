@@ -20,11 +20,15 @@ ADDED = '  - name: "byok"\n    model: "a: #b"\n'
     [
         ("", 'model: "v"\n'),
         ("# c", '# c\nmodel: "v"\n'),
+        ("a: 1", 'a: 1\nmodel: "v"\n'),
         ("model: x # c\na: 1\n", 'model: "v" # c\na: 1\n'),
         ("model:\na: 1\n", 'model: "v"\na: 1\n'),
         ("model: # c\na: 1\n", 'model: "v" # c\na: 1\n'),
+        ("model: 'it''s'\n", 'model: "v"\n'),
         ("model: |\n  x\n  y\na: 1\n", 'model: "v"\na: 1\n'),
+        ("model: >-\n  x\n  y", 'model: "v"'),
         ("  a: 1\n  b: 2\n", '  a: 1\n  b: 2\n  model: "v"\n'),
+        ("---\na: 1\n", '---\na: 1\nmodel: "v"\n'),
     ],
 )
 def test_yaml_put_changes_one_value(text: str, expected: str) -> None:
@@ -50,8 +54,10 @@ def test_yaml_put_and_back_is_the_same_text(text: str, path: SettingPath) -> Non
     ("text", "expected"),
     [
         ("", f"models:\n{ADDED}"),
+        ("a: 1", f"a: 1\nmodels:\n{ADDED}"),
         ("models: []\na: 1\n", f"models:\n{ADDED}a: 1\n"),
         ("models: # c: d\na: 1\n", f"models: # c: d\n{ADDED}a: 1\n"),
+        ("models: null\n", f"models:\n{ADDED}"),
         (
             "models:\n  - name: x # c\n\na: 1\n",
             f"models:\n  - name: x # c\n{ADDED}\na: 1\n",
@@ -85,11 +91,15 @@ def test_yaml_restore_of_an_element_has_its_former_values() -> None:
     ("text", "path", "what"),
     [
         ("models: [{name: x}]\n", ITEM, "models is written in one line"),
+        ("models: text\n", ITEM, "models is written in one line"),
         ("{a: 1}\n", ("k",), "written in braces"),
         ("- a\n", ("k",), "no mapping"),
         ("k: 1\nk: 2\n", ("k",), "k stands there twice"),
+        ("a: [1\n", ("k",), "line 2: expected"),
         ("a: !secret x\n", ("k",), "line 1: could not determine a constructor"),
+        ("a: \x00", ("k",), "it is no YAML"),
         ("a: 1\n---\nb: 2\n", ("k",), "document"),
+        ("a: \t1\n\tb: 2\n", ("k",), "token"),
         ("a: " + "[" * 300 + "]" * 300, ("k",), "nested too deeply"),
         ("".join(f"{' ' * n}a:\n" for n in range(900)), ("k",), "deep"),
     ],
@@ -128,3 +138,36 @@ def test_yaml_of_many_aliases_is_refused_at_once() -> None:
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
     with pytest.raises(ValueError, match="too many values"):
         list(leaves("\n".join(lines)))
+
+
+def test_yaml_drop_of_an_element_in_one_line_is_refused() -> None:
+    with pytest.raises(ValueError, match="one line"):
+        drop("models: [{name: byok}]\n", ITEM)
+
+
+def test_yaml_reads_values() -> None:
+    found = read(CONTINUE_FULL, ("models", "name=Qwen"))
+    assert isinstance(found, dict)
+    assert found["roles"] == ["chat", "edit"]
+    assert read(CONTINUE_FULL, ("models", "name=none")) is MISSING
+    assert read(AIDER_FULL, ("read",)) == ["CONVENTIONS.md", "docs/style.md"]
+    assert drop(AIDER_FULL, ("none",)) == drop(AIDER_FULL, ITEM) == AIDER_FULL
+    assert list(leaves("# nothing")) == []
+
+
+def test_yaml_restore_of_nothing_leaves_the_colon() -> None:
+    text = "model: # c\nx: 1\n"
+    assert restore(put(text, ("model",), "v"), ("model",), text) == text
+    assert drop("- a\n", ("model",)) == "- a\n"
+
+
+def test_yaml_elements_are_mappings() -> None:
+    with pytest.raises(ValueError, match="must be a mapping"):
+        put("", ITEM, "v")
+    with pytest.raises(ValueError, match="not in the former text"):
+        restore("", ITEM, "")
+
+
+def test_an_element_that_is_not_there_is_not_taken_out() -> None:
+    text = "a: 1\n"
+    assert yaml_text.without_path(text, ITEM) == text
