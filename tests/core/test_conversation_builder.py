@@ -35,3 +35,15 @@ def test_a_turn_without_text_goes_on_behind_one_without_calls() -> None:
     [missing] = result.parts
     assert isinstance(missing, ToolResult)
     assert missing.is_missing
+
+
+def test_an_answer_of_thoughts_alone_is_left_out_between_the_users_messages() -> None:
+    builder = ConversationBuilder("...")
+    builder.add_user([TextPart("Look.")])
+    builder.add_turn([ThinkingPart("Where?")])
+    builder.add_user([TextPart("Here.")])
+    [asked] = builder.messages()
+    assert (asked.role, asked.parts) == (
+        Role.USER,
+        (TextPart("Look."), TextPart("Here.")),
+    )
