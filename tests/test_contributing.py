@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,8 @@ def test_whoever_follows_the_examples_succeeds(tmp_path: Path) -> None:
         named |= {file for file in touched if "/test_" in file}
         named |= set(re.findall(r"`(tests/[\w/]*test_\w+\.py)`", section))
     run(tmp_path, "scripts/generate_docs.py")
+    if find_spec("ruff"):  # `scripts/check` installs it
+        run(tmp_path, "-m", "ruff", "check", "--no-cache", "byok", "tests")
     run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", *sorted(named))
 
 

@@ -21,18 +21,22 @@ class HourCounter(Feature):
         self._requests: Counter[str] = Counter()
 
     def configure(self, supplies: Supplies, /) -> None:
+        """Show a meter up to so many requests, 0 for none, from now on."""
         self._busy = supplies.settings.section(HourSettings).busy
 
     def request_finished(self, record: RequestRecord, /) -> None:
+        """Count a request of a client."""
         if record.is_of_client:
             self._requests[self._hour] += 1
 
     async def status(self) -> Sequence[StatusRow]:
+        """Show the requests of this hour."""
         if not self._busy:
             return ()
         return (Meter("requests_this_hour", self._requests[self._hour], self._busy),)
 
     async def answer(self, body: Json, /) -> Json:
+        """Answer the command with a line an hour."""
         del body
         lines = [
             StatusLine(f"{hour}:00 {n:,}") for hour, n in sorted(self._requests.items())
