@@ -102,6 +102,7 @@ def test_toml_put_sets_the_value_and_changes_no_other(
 
 @pytest.mark.parametrize("path", PATHS, ids=".".join)
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+@pytest.mark.slow
 def test_toml_put_takes_no_line_away(text: str, path: SettingPath) -> None:
     before = read(text, path)
     if text == TEXTS["list of tables"] and path[:2] == ("upstreams", "a"):
@@ -117,6 +118,7 @@ def test_toml_put_takes_no_line_away(text: str, path: SettingPath) -> None:
 
 @pytest.mark.parametrize("path", PATHS, ids=".".join)
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+@pytest.mark.slow
 def test_toml_drop_leaves_the_rest(text: str, path: SettingPath) -> None:
     new = drop(text, path)
     assert find_value(tomllib.loads(new), path) is MISSING

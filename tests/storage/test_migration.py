@@ -134,6 +134,7 @@ def test_migration_step_that_fails_rolls_all_steps_back(
         pytest.param("random 6 8", marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_a_migration_that_is_killed_loses_nothing(kills: str) -> None:
     command = [sys.executable, "-m", "tests.fakes.migration_kills", *kills.split()]
     ran = subprocess.run(

@@ -68,6 +68,7 @@ async def test_a_timeout_is_retried_once_before_anything_was_shown(
     assert len(fake.requests) == requests
 
 
+@pytest.mark.slow
 async def test_a_model_that_reasons_may_be_silent_for_longer(
     fake: FakeUpstream, transports: Transports
 ) -> None:

@@ -41,6 +41,7 @@ async def watched(
     ],
 )
 @pytest.mark.case("F06")
+@pytest.mark.slow
 async def test_a_timeout_error_names_the_limit(
     timeouts: Timeouts, told: bool | None, why: str
 ) -> None:

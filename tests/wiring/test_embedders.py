@@ -133,6 +133,7 @@ async def test_embedder_does_what_the_settings_say(
     assert embedder.host == target.host
 
 
+@pytest.mark.slow
 async def test_a_remote_model_gets_nothing_before_consent_and_then_all(
     transports: Transports, tmp_path: Path
 ) -> None:

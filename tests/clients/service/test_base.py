@@ -83,12 +83,14 @@ def test_failure_is_an_error_unless_it_may_be(program: Path) -> None:
     assert run(Command(("systemctl", "x"), may_fail=True)).exit_code == 1
 
 
+@pytest.mark.slow
 def test_program_that_hangs_is_ended(program: Path) -> None:
     write(program, "import time; time.sleep(600)")
     with pytest.raises(CannotStart, match="did not end within"):
         run(Command(("systemctl",), seconds=0.5, may_fail=True))
 
 
+@pytest.mark.slow
 def test_command_is_tried_again(program: Path) -> None:
     counter = program.with_name("count")
     write(

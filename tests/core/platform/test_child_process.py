@@ -70,6 +70,7 @@ def is_gone(pid: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_a_program_that_hangs_is_ended() -> None:
     ended = ran("import time; time.sleep(600)", seconds=0.5)
     assert (ended.was_late, ended.was_cut) == (True, False)

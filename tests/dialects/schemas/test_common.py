@@ -60,6 +60,7 @@ def sent(vendor: str, tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("server", SERVERS)
 @pytest.mark.parametrize("vendor", RULES)
+@pytest.mark.slow
 def test_tool_schemas_of_public_servers_suit_every_vendor(
     vendor: str, server: str
 ) -> None:

@@ -182,6 +182,7 @@ def test_a_text_without_secrets_stays() -> None:
 
 
 @pytest.mark.parametrize("unit", ["a" * 1000 + " ", "key=", "sk-", "eyJ.", "://"])
+@pytest.mark.slow
 def test_the_search_takes_time_in_proportion(unit: str) -> None:
     text = unit * (200_000 // len(unit))
     find = redactor().find_spans
@@ -243,6 +244,7 @@ def test_broken_json_ends_and_stays_within_the_text(text: str) -> None:
 
 
 @pytest.mark.parametrize("unit", ["{", '["', '"\\', '{"a":', "\n", ' "a" '])
+@pytest.mark.slow
 def test_the_time_grows_with_the_length(unit: str) -> None:
     check_linear(lambda size: list(find_strings(unit * size)), 20_000)
 

@@ -112,6 +112,7 @@ def test_keyring_backend_that_forgets_is_caught_by_reading_back() -> None:
 
 
 @pytest.mark.case("F38")
+@pytest.mark.slow
 def test_keyring_backend_that_hangs_is_given_up_and_retried_later() -> None:
     free = threading.Event()
     ring = FakeRing(wait_for=free)
