@@ -415,3 +415,9 @@ def test_sources_are_one_line_each_whatever_they_contain() -> None:
 def test_sources_beyond_the_most_are_counted() -> None:
     lines = [*source_lines({f"https://a.example/{n}": "" for n in range(45)})]
     assert lines[-2:] == ["40. https://a.example/39", "and 5 more."]
+
+
+def test_an_answer_in_one_piece_has_the_error_of_its_end() -> None:
+    whole = collect(written(TextDelta("So"), error=BROKE))
+    assert whole["text"].startswith("So")
+    assert whole["error"]["code"] == BROKE.code

@@ -204,3 +204,13 @@ def test_a_small_repository_is_ranked_as_ever() -> None:
         ("examples/login.py", 4.0),
         ("pyproject.toml", 1.8),
     ]
+
+
+def test_rank_finds_a_definition_that_no_word_finds() -> None:
+    [file] = ranked({}, "g", others=["src/globals.py"], defining={"src/globals.py": 1})
+    assert file.score == 0.5
+
+
+def test_rank_orders_equal_scores_by_path() -> None:
+    found = ranked({path: [1.5, 1.5] for path in ("b.py", "c.py", "a.py")})
+    assert [file.path for file in found] == ["a.py", "b.py", "c.py"]
