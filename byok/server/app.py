@@ -91,6 +91,8 @@ class App:
 
     def close(self) -> None:
         """Release waiting requests with an error: the daemon stops."""
+        if self._giving_back is not None:
+            self._giving_back.cancel()
         self._settled.set()
 
     async def wait_until_idle(self) -> None:
@@ -132,6 +134,7 @@ class App:
                 self._rest()
 
     def _rest(self) -> None:
+        """Note that no request is in progress; give memory back if that lasts."""
         self._idle.set()
         if self._giving_back is None:
             loop = asyncio.get_running_loop()

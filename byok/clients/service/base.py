@@ -8,6 +8,7 @@ import hashlib
 import os
 import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -105,7 +106,7 @@ class ServiceState(NamedTuple):
     waits: bool = False
 
 
-class ServiceSystem:
+class ServiceSystem(ABC):
     """A system's way to keep programs running."""
 
     title: str  # its name for people
@@ -126,13 +127,13 @@ class ServiceSystem:
     forget: tuple[Command, ...] = ()  # what comes after that
     query: tuple[Command, ...]  # asks for the state, which `read_state` reads
 
+    @abstractmethod
     def render(self, launch: Launch) -> Sequence[ServiceFile]:
         """Return the files, one for each of `paths`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read_state(self, results: Sequence[CommandResult]) -> ServiceState:
         """Read what the commands of `query` printed."""
-        raise NotImplementedError
 
 
 def mark_of(state_dir: Path) -> str:

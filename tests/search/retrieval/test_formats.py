@@ -18,6 +18,7 @@ from tests.fakes.engines import complete, engine, project
         ("GitHub workflow for releases", ".github/workflows/release.yml", "release.py"),
         ("terraform of the bucket", "infra/main.tf", "src/main.ts"),
         ("helm chart values", "charts/api/values.yaml", "src/values.go"),
+        ("templates of the helm chart", "charts/api/job.tpl", "src/charts/pie.ts"),
         ("Protocol Buffers of users", "api/user.proto", "user_pb2.py"),
         ("the SQL of a migration", "db/migrations/0001.up.sql", "src/sql.go"),
         ("CSS of the header", "web/header.scss", "web/header.tsx"),
@@ -39,7 +40,8 @@ def test_a_format_that_is_named_means_its_files(
 
 
 @pytest.mark.parametrize(
-    "question", ["", "where is the session signed?", "cssText", "contemplate"]
+    "question",
+    ["", "where is the session signed?", "cssText", "contemplate", "use less memory"],
 )
 def test_a_question_without_a_format_names_none(question: str) -> None:
     assert named_formats(question) is None
