@@ -15,9 +15,9 @@ from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.patience import PATIENCE
-from tests.fakes.program import serving
+from tests.fakes.program import serving_sync
 from tests.fakes.rows import daemon_rows
-from tests.fakes.systemctl import FakeSystemd
+from tests.fakes.service_manager import FakeSystemd
 
 DEMO = ("--upstream", "demo", "--port", "0")
 
@@ -57,7 +57,7 @@ async def test_stop_sends_nothing_to_what_does_not_prove_to_be_the_daemon(
 
 
 def test_restart_keeps_the_options_and_stop_waits_for_the_end(cli: Cli) -> None:
-    with serving(*DEMO, "--model", "byok:demo:other") as (process, _):
+    with serving_sync(*DEMO, "--model", "byok:demo:other") as (process, _):
         before = facts()
         done = cli("restart")
         assert (done.code, done.err) == (0, "")

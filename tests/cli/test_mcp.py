@@ -23,8 +23,7 @@ from byok.server.run import Daemon
 from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.owner import token_for
 from tests.fakes.patience import PATIENCE, START
-from tests.fakes.process import children_of
-from tests.fakes.program import ROOT
+from tests.fakes.program import ROOT, children_of
 from tests.fakes.project import make_project
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from byok.core.record import Hop
 from byok.features.capture.capture import decode_capture
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import ask_chat, daemon_thread
-from tests.fakes.secret_forms import forms
+from tests.fakes.values import forms
 
 PLANTED = "canary/key+0123456789-ABC_def"
 SHAPED = "sk-" + "oWn1" * 8

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from byok.cli.search import wait_until_searchable
-from tests.fakes.build_states import client, space
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.project import make_project
+from tests.fakes.rows import client, space
 
 QUESTION = "where is the oven heated before baking"
 

@@ -15,7 +15,7 @@ from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
 from tests.fakes.patience import PATIENCE
-from tests.fakes.program import serving
+from tests.fakes.program import serving_sync
 from tests.fakes.project import make_project
 
 READY = re.compile(r"byok is listening on (http://127\.0\.0\.1:(\d+))\n")
@@ -30,7 +30,7 @@ def url_of(line: str) -> str:
 @pytest.mark.case("F39")
 def test_one_line_on_stdout_then_it_serves_until_a_signal() -> None:
     env = {"BYOK_OF_ANOTHER_PROGRAM": "x"}
-    with serving("--upstream", "demo", "--port", "0", env=env) as (process, line):
+    with serving_sync("--upstream", "demo", "--port", "0", env=env) as (process, line):
         url = url_of(line)
         with urllib.request.urlopen(f"{url}/health", timeout=PATIENCE) as answer:
             assert json.load(answer) == {"status": "ok"}

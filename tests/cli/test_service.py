@@ -16,7 +16,7 @@ from byok.core.daemon.instance import Instance
 from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
 from tests.fakes.daemon_thread import daemon_thread
-from tests.fakes.systemctl import FakeSystemd
+from tests.fakes.service_manager import FakeSystemd
 
 
 @pytest.fixture

@@ -25,8 +25,7 @@ from byok.clients.toml_text import (
     write_value,
 )
 from byok.settings import example
-from tests.fakes.own_settings import TEXTS
-from tests.fakes.settings_files import PROSE, PROVIDERS, TOML
+from tests.fakes.settings_files import PROSE, PROVIDERS, TEXTS, TOML
 
 EDITOR = TextEditor(toml_text)
 put, restore, drop = EDITOR.put, EDITOR.restore, EDITOR.drop

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.core.escapes import escape, escape_json, shell_word
-from tests.fakes.linear import check_linear
+from tests.fakes.clock import check_linear
 
 
 @pytest.mark.case("B117")

@@ -11,7 +11,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from byok.core.redact import Redactor
-from tests.fakes.linear import check_linear
+from tests.fakes.clock import check_linear
 
 MARK = "[redacted]"
 A40 = "Ab3" * 13 + "x"

@@ -32,22 +32,22 @@ from byok.dialects.remedies import (
     rewrite_chat,
 )
 from tests.fakes import (
+    messages_api,
+    ollama_server,
+    responses_server,
     strict,
-    strict_anthropic,
     strict_gemini,
-    strict_ollama,
-    strict_responses,
 )
 from tests.fakes.histories import PNG, histories, user
 
 Judge = Callable[[Any], list[str]]
 # What each API has against a body, by the name of its dialect.
 JUDGES: Mapping[str, Judge] = {
-    "anthropic": strict_anthropic.broken_rules,
+    "anthropic": messages_api.broken_rules,
     "openai_chat": strict.broken_rules,
     "gemini": lambda body: strict_gemini.broken_rules(body, "m"),
-    "ollama": strict_ollama.broken_rules,
-    "openai_responses": strict_responses.broken_rules,
+    "ollama": ollama_server.broken_rules,
+    "openai_responses": responses_server.broken_rules,
 }
 SYSTEM = Message(Role.SYSTEM, (TextPart("Be exact."),))
 CALL = ToolCall("c1", "b", '{"n": 1}')

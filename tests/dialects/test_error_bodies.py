@@ -21,7 +21,7 @@ from byok.dialects.rate_limits import (
     read_retry_after,
     requested_wait,
 )
-from tests.fakes.linear import check_linear
+from tests.fakes.clock import check_linear
 from tests.fakes.replay import bytes_of, recorded
 from tests.fakes.values import VALUES
 

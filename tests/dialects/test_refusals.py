@@ -9,7 +9,7 @@ from byok.core.errors import RefusalKind
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.presets import OLLAMA, OPENAI_CHAT, PRESETS
 from byok.dialects.refusals import class_of, window_cure
-from tests.fakes.linear import check_linear
+from tests.fakes.clock import check_linear
 
 CONTEXT = {
     "Bedrock, characters": "expected maxLength: 300000, actual: 310000",

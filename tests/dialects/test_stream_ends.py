@@ -18,8 +18,7 @@ from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
 from byok.core.stage import drain
 from byok.dialects.base import UpstreamRequest
 from byok.dialects.registry import DIALECTS
-from tests.fakes.slices import singles
-from tests.fakes.values import SCALARS
+from tests.fakes.values import SCALARS, singles
 
 
 def sse(*events: Any) -> bytes:

@@ -15,7 +15,7 @@ from byok.core.events import (
 )
 from byok.core.stage import drain
 from byok.dialects.think_tags import ThinkTags, tags_of
-from tests.fakes.slices import CUTS, cut
+from tests.fakes.values import CUTS, cut
 
 STOP = Finish(FinishReason.STOP)
 

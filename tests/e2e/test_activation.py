@@ -15,8 +15,7 @@ import pytest
 
 from byok.core.daemon.token import read_token
 from tests.fakes.patience import PATIENCE, START
-from tests.fakes.process import READY
-from tests.fakes.program import run_byok
+from tests.fakes.program import READY, run_byok
 from tests.fakes.raw import connected, filled, request
 from tests.fakes.service_manager import (
     ServiceManager,

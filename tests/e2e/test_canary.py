@@ -11,10 +11,10 @@ import pytest
 from byok.core.daemon.token import rotate_token
 from tests.fakes.commands import Cli
 from tests.fakes.official import ENVIRON, TOKEN, FakeOfficial, whole
-from tests.fakes.process import KEY, configure, serving
+from tests.fakes.program import KEY, configure, serving
 from tests.fakes.raw import ask, filled, request
-from tests.fakes.secret_forms import forms
 from tests.fakes.upstream import FakeUpstream, Script, answer
+from tests.fakes.values import forms
 
 
 def body(**fields: str) -> bytes:

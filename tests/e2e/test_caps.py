@@ -15,8 +15,7 @@ from tests.fakes.clock import Clock
 from tests.fakes.daemon import Answer, running, settings_for
 from tests.fakes.journal_entries import NOW
 from tests.fakes.patience import PATIENCE
-from tests.fakes.process import HELD, Program, configure, serving
-from tests.fakes.program import run_byok
+from tests.fakes.program import HELD, Program, configure, run_byok, serving
 from tests.fakes.raw import RawAnswer, connected, request
 from tests.fakes.upstream import FakeUpstream, answer, delta, event
 

@@ -12,10 +12,10 @@ from byok.features.capture.capture import Capture
 from byok.features.capture.folder import CaptureFolder
 from tests.fakes.daemon import Editor
 from tests.fakes.patience import PATIENCE
-from tests.fakes.process import HELD, KEY, Program, configure, serving
+from tests.fakes.program import HELD, KEY, Program, configure, serving
 from tests.fakes.raw import RawAnswer, connected, request
-from tests.fakes.secret_forms import forms
 from tests.fakes.upstream import FakeUpstream, Script, delta, event
+from tests.fakes.values import forms
 
 QUERY, COOKIE, OWN = "query-canary-0123", "cookie-canary-456", "sk-" + "oWn1" * 8
 CANARIES = (KEY, QUERY, COOKIE, OWN)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.patience import START
-from tests.fakes.process import Program, children_of, serving
+from tests.fakes.program import Program, children_of, serving
 from tests.fakes.project import make_project
 from tests.fakes.raw import request
 from tests.fakes.upstream import FakeUpstream, answer

@@ -14,7 +14,7 @@ from tests.fakes.blobs import MISSING, blob, until_indexed, upload
 from tests.fakes.daemon import Editor, running
 from tests.fakes.engines import until, written
 from tests.fakes.patience import PATIENCE
-from tests.fakes.process import configure, serving
+from tests.fakes.program import configure, serving
 from tests.fakes.raw import check_error, request
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta
 

@@ -15,7 +15,7 @@ import pytest
 from tests.fakes.daemon import Editor, running
 from tests.fakes.engines import until, written
 from tests.fakes.patience import PATIENCE
-from tests.fakes.repository import git
+from tests.fakes.project import git
 
 needs_rg = pytest.mark.skipif(not shutil.which("rg"), reason="rg is not installed")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.patience import PATIENCE
-from tests.fakes.process import HELD, HELLO, configure, serving, streams
+from tests.fakes.program import HELD, HELLO, configure, serving, streams
 from tests.fakes.raw import connected
 from tests.fakes.upstream import FakeUpstream, answer
 

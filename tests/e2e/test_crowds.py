@@ -15,7 +15,7 @@ from byok.core.daemon.token import rotate_token
 from byok.server.http.deadlines import Timing
 from tests.fakes.daemon import Editor, running
 from tests.fakes.patience import PATIENCE
-from tests.fakes.process import Program, configure, serving
+from tests.fakes.program import Program, configure, serving
 from tests.fakes.raw import RawConnection, connected, filled, request
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta
 

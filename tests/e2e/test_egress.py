@@ -14,8 +14,7 @@ import pytest
 
 from byok.dialects.presets import PRESETS
 from tests.fakes.egress import Egress
-from tests.fakes.process import Program, configure, serving
-from tests.fakes.program import ROOT
+from tests.fakes.program import ROOT, Program, configure, serving
 from tests.fakes.project import make_project
 from tests.fakes.raw import request
 from tests.fakes.upstream import FakeUpstream

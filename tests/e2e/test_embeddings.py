@@ -13,7 +13,7 @@ from byok.settings import load_settings
 from tests.fakes.daemon import Editor, running
 from tests.fakes.embedding_server import EmbeddingServer
 from tests.fakes.engines import until, written
-from tests.fakes.secret_forms import forms
+from tests.fakes.values import forms
 
 # No word of it is in any file; the model knows which words mean the same.
 QUESTION = "slow down greedy visitors"

@@ -10,7 +10,7 @@ import pytest
 
 from tests.fakes.disk import fill, mounted
 from tests.fakes.patience import START
-from tests.fakes.process import Program, configure, serving
+from tests.fakes.program import Program, configure, serving
 from tests.fakes.project import make_project
 from tests.fakes.raw import RawAnswer, request
 from tests.fakes.upstream import FakeUpstream, answer

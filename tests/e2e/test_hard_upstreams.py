@@ -27,7 +27,7 @@ from tests.fakes.cases import case_param
 from tests.fakes.certificates import certificate, resolve_here, secure
 from tests.fakes.daemon import Answer, Editor, running, settings_for
 from tests.fakes.patience import PATIENCE
-from tests.fakes.process import Program, configure, serving
+from tests.fakes.program import Program, configure, serving
 from tests.fakes.raw import put, request
 from tests.fakes.upstream import (
     DONE,

@@ -14,8 +14,7 @@ from byok.features.journal.reading import last_entries
 from tests.fakes.disk import fill, mounted
 from tests.fakes.journal_entries import rows_of
 from tests.fakes.patience import PATIENCE
-from tests.fakes.process import HELD, Program, configure, serving
-from tests.fakes.program import run_byok
+from tests.fakes.program import HELD, Program, configure, run_byok, serving
 from tests.fakes.raw import RawAnswer, connected, request
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta, event
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.patience import START
-from tests.fakes.process import serving
-from tests.fakes.program import ROOT
+from tests.fakes.program import ROOT, serving
 from tests.fakes.project import make_project
 from tests.fakes.raw import request
 

@@ -23,8 +23,8 @@ from tests.fakes.official import (
     whole,
 )
 from tests.fakes.patience import PATIENCE
-from tests.fakes.secret_forms import forms
 from tests.fakes.upstream import FakeUpstream, Script
+from tests.fakes.values import forms
 
 ODD = b' {"message" : "H\xc3\xa9llo", "n": 1180591620717411303424, "x":1.0} '
 LINES = [b'{"text":"One ","nodes":[]}\n', b'{"text":"two.",', b'"stop_reason":1}\n']

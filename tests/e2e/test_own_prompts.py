@@ -9,8 +9,7 @@ import pytest
 
 from byok.core.prompts.prompt_set import shipped_prompts
 from tests.fakes.patience import PATIENCE
-from tests.fakes.process import Program, configure, serving, starting
-from tests.fakes.program import run_byok
+from tests.fakes.program import Program, configure, run_byok, serving, starting
 from tests.fakes.raw import request
 from tests.fakes.upstream import FakeUpstream
 

@@ -12,16 +12,16 @@ import pytest
 
 from tests.fakes.commands import Cli
 from tests.fakes.patience import PATIENCE
-from tests.fakes.process import (
+from tests.fakes.program import (
     HELD,
     KEY,
+    ROOT,
     Program,
     configure,
     serving,
     starting,
     streams,
 )
-from tests.fakes.program import ROOT
 from tests.fakes.raw import RawAnswer, ask, filled, request
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta
 

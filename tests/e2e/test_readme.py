@@ -18,9 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.program import ROOT
+from tests.fakes.program import ROOT, build_wheel, install_wheel
 from tests.fakes.project import make_project
-from tests.fakes.wheel import build_wheel, install_wheel
 
 PAGES = (
     "README.md",

@@ -13,8 +13,7 @@ import aiohttp
 import pytest
 
 from tests.fakes.patience import PATIENCE
-from tests.fakes.process import Program, configure, serving
-from tests.fakes.program import run_byok
+from tests.fakes.program import Program, configure, run_byok, serving
 from tests.fakes.raw import RawAnswer, connected, request
 from tests.fakes.second_user import besieging
 from tests.fakes.upstream import DONE, FakeUpstream, Script, delta

@@ -12,8 +12,8 @@ import pytest
 from tests.fakes.daemon import Answer, Editor, running, settings_for
 from tests.fakes.occasions import LARGE, OCCASIONS, TOOLS, definitions
 from tests.fakes.sdk import ask
-from tests.fakes.slices import singles
 from tests.fakes.upstream import FakeUpstream, Script, answer
+from tests.fakes.values import singles
 
 TAG = "<augment_code_snippet"
 CODE = 'def log_in(name: str) -> "Session":\n\t"""Grüße: ```x```"""\n    ...\n'

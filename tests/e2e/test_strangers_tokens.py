@@ -17,8 +17,7 @@ from byok.core.platform.paths import find_paths
 from byok.protocols.augment.endpoints import ENDPOINTS, Local
 from tests.fakes.daemon import Editor, running
 from tests.fakes.patience import START
-from tests.fakes.process import configure, serving
-from tests.fakes.program import run_byok
+from tests.fakes.program import configure, run_byok, serving
 from tests.fakes.raw import request
 from tests.fakes.second_user import run_thief
 from tests.fakes.upstream import FakeUpstream, answer

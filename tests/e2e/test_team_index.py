@@ -13,8 +13,8 @@ from byok.search.vectors.types import EmbeddingState, EmbeddingStatus
 from tests.fakes.daemon import Editor, running
 from tests.fakes.embedding_server import EmbeddingServer
 from tests.fakes.engines import until, written
+from tests.fakes.project import git
 from tests.fakes.qdrant_server import QdrantServer, answer
-from tests.fakes.repository import git
 
 FILES = {
     "src/limits.py": "throttle = bucket . take ( client , burst )\n",

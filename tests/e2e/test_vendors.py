@@ -16,12 +16,16 @@ from typing import Any, Protocol, Self
 import pytest
 
 from tests.fakes.agent_client import AgentClient, Keeping
-from tests.fakes.anthropic_agent import AnthropicAgent
 from tests.fakes.daemon import Editor, running
-from tests.fakes.plain_upstreams import OllamaAgent, RefusingUpstream, ResponsesAgent
-from tests.fakes.reasoning_upstream import StrictVendor
+from tests.fakes.messages_api import AnthropicAgent
 from tests.fakes.strict_gemini import GeminiServer
-from tests.fakes.strict_vendors import VENDORS
+from tests.fakes.strict_vendors import (
+    VENDORS,
+    OllamaAgent,
+    RefusingUpstream,
+    ResponsesAgent,
+    StrictVendor,
+)
 
 SCHEMA = '{"type": "object", "properties": {"n": {"type": "integer"}}}'
 TURNS = 10

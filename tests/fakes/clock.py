@@ -1,4 +1,7 @@
-"""A clock that a test moves."""
+"""A clock that a test moves, and a check by the clock that work takes linear time."""
+
+import time
+from collections.abc import Callable
 
 
 class Clock:
@@ -12,3 +15,28 @@ class Clock:
 
     async def sleep(self, seconds: float) -> None:
         self.now += seconds
+
+
+_TRIES = 5
+
+
+def check_linear(
+    run: Callable[[int], object],
+    size: int,
+    clock: Callable[[], float] = time.process_time,
+) -> None:
+    """Check that twice the input takes about twice the time.
+
+    The machine may be busy, so only a clear excess that is seen again counts.
+    """
+
+    def seconds(size: int) -> float:
+        started = clock()
+        run(size)
+        return clock() - started
+
+    for _ in range(_TRIES):
+        once, twice = seconds(size), seconds(2 * size)
+        if twice < 3 * once + 0.05:
+            return
+    raise AssertionError(f"not linear: {once:.3f} s, twice the input {twice:.3f} s")

@@ -1,8 +1,10 @@
-"""What services are to run, with paths that are hard to write down."""
+"""What services run, with paths that are hard to write, and a system's programs."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
-from byok.clients.service.base import Launch, mark_of
+from byok.clients.service.base import Command, CommandResult, Launch, mark_of
+from byok.core.errors import CannotStart
 
 STATE = Path("/home/u/.local/state/byok")
 # Each is a valid path somewhere; a file of a service must hold it unchanged.
@@ -32,3 +34,23 @@ def make_launch(
         mark=mark_of(STATE),
         sandbox=sandbox,
     )
+
+
+class FakeRun:
+    """Notes commands, and answers those whose words the script names."""
+
+    def __init__(self, script: Mapping[str, CommandResult] | None = None) -> None:
+        """Take results by the beginning of the command; others end well."""
+        self.script = dict(script or {})
+        self.commands: list[str] = []
+
+    def __call__(self, command: Command) -> CommandResult:
+        line = " ".join(command.arguments)
+        self.commands.append(line)
+        result = next(
+            (done for begun, done in self.script.items() if line.startswith(begun)),
+            CommandResult(0, ""),
+        )
+        if result.exit_code and not command.may_fail:
+            raise CannotStart(f"{line}: {result.err}", code="service")
+        return result

@@ -11,11 +11,11 @@ from aiohttp import web
 
 from byok.core.wire.sse import encode_named
 from tests.fakes import (
+    messages_api,
+    ollama_server,
+    responses_server,
     strict,
-    strict_anthropic,
     strict_gemini,
-    strict_ollama,
-    strict_responses,
 )
 from tests.fakes.ollama_server import call_line, done_line, text_line
 from tests.fakes.upstream import DONE, delta, event
@@ -88,7 +88,7 @@ class LoopServer:
 
     async def _ollama(self, request: web.Request) -> web.StreamResponse:
         body = await self._take(request, "ollama")
-        self.refusals += strict_ollama.broken_rules(body)
+        self.refusals += ollama_server.broken_rules(body)
         lines = [text_line("", thinking=THOUGHT)]
         if _is_result(body["messages"][-1]) or not body.get("tools"):
             lines += [text_line("Done"), text_line(".")]
@@ -114,7 +114,7 @@ class LoopServer:
 
     async def _messages(self, request: web.Request) -> web.StreamResponse:
         body = await self._take(request, "anthropic")
-        self.refusals += strict_anthropic.broken_rules(body)
+        self.refusals += messages_api.broken_rules(body)
         content = body["messages"][-1]["content"]
         result = isinstance(content, list) and content[0]["type"] == "tool_result"
         if result or not body.get("tools"):
@@ -130,7 +130,7 @@ class LoopServer:
 
     async def _responses(self, request: web.Request) -> web.StreamResponse:
         body = await self._take(request, "openai_responses")
-        self.refusals += strict_responses.broken_rules(body)
+        self.refusals += responses_server.broken_rules(body)
         last, number = body["input"][-1], len(self.requests)
         if last.get("type") == "function_call_output" or not body.get("tools"):
             part = {"type": "output_text", "text": "Done.", "annotations": []}

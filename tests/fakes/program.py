@@ -1,13 +1,23 @@
-"""byok as a process of its own."""
+"""byok as processes: a command, `byok serve` and what must hold of it, the wheel."""
 
+import asyncio
+import http.client
+import json
 import os
+import re
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import sysconfig
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from tests.fakes.patience import START
+from byok.core.daemon import challenge
+from tests.fakes.patience import PATIENCE, START
+from tests.fakes.raw import RawAnswer, ask, connected, filled, request
+from tests.fakes.upstream import FakeUpstream, Script, delta
 
 ROOT = Path(__file__).parents[2]
 SERVE = (sys.executable, "-m", "byok", "serve")
@@ -33,7 +43,7 @@ def run_byok(
 
 
 @contextmanager
-def serving(
+def serving_sync(
     *arguments: str,
     env: Mapping[str, str] | None = None,
     program: Sequence[str] = SERVE,
@@ -54,3 +64,226 @@ def serving(
     finally:
         process.kill()
         process.communicate()
+
+
+KEY = "canary/key+0123456789-ABC_def.ghi="
+READY = re.compile(rb"byok is listening on http://127\.0\.0\.1:(\d+)\n")
+_LIMITED = """
+import os, resource, sys
+for pair in sys.argv[1].split():
+    name, value = pair.split("=")
+    resource.setrlimit(getattr(resource, name), (int(value), int(value)))
+os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
+"""
+
+
+@dataclass
+class Program:
+    """A running `byok serve`; what it writes to stderr is in a file beside its home."""
+
+    process: asyncio.subprocess.Process
+    home: Path
+    port: int
+    ready: bytes
+
+    @property
+    def token_file(self) -> Path:
+        return self.home / "state" / "token"
+
+    @property
+    def log_file(self) -> Path:
+        return self.home / "state" / "log" / "byok.log"
+
+    @property
+    def token(self) -> str:
+        return self.token_file.read_text("ascii").strip()
+
+    @property
+    def owner_token(self) -> str:
+        """What byok's own commands send to this daemon."""
+        secret = (self.home / "state" / "owner-secret").read_text("ascii").strip()
+        connection = http.client.HTTPConnection(
+            "127.0.0.1", self.port, timeout=PATIENCE
+        )
+        body, kind = b'{"nonce": "0123456789abcdef"}', "application/json"
+        connection.request("POST", challenge.PATH, body, {"Content-Type": kind})
+        instance = json.loads(connection.getresponse().read())["instance"]
+        connection.close()
+        return challenge.derive_owner_token(secret, self.port, instance)
+
+    @property
+    def err(self) -> bytes:
+        return _stderr(self.home).read_bytes()
+
+    @property
+    def rss(self) -> int:
+        """Resident memory in bytes (Linux only)."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        found = re.search(r"^VmRSS:\s+(\d+) kB$", status, re.MULTILINE)
+        assert found
+        return int(found[1]) * 1024
+
+    def filled(self, data: bytes) -> bytes:
+        """Put this daemon's port and tokens into a request."""
+        owner = self.owner_token if b"OWNER" in data else ""
+        return filled(data, self.port, self.token, owner)
+
+    async def ask(self, data: bytes, patience: float = PATIENCE) -> RawAnswer:
+        """Send one request on a connection of its own."""
+        return await ask(self.port, self.filled(data), patience)
+
+    async def check_well(self) -> None:
+        """It answers a chat at once, and wrote no traceback and no secret."""
+        chat = request(body=json.dumps({"message": "Still there?"}).encode())
+        answer = await self.ask(chat)
+        assert (answer.status, answer.json["stop_reason"]) == (200, 1)
+        self.check_log()
+
+    def check_log(self) -> None:
+        """Neither stderr nor the log has a traceback or a secret."""
+        written = self.err
+        if self.log_file.is_file():
+            written += self.log_file.read_bytes()
+        assert b"Traceback" not in written
+        assert KEY.encode() not in written
+        if self.token_file.is_file():
+            assert self.token.encode() not in written
+
+    async def ended(self, *numbers: signal.Signals) -> tuple[int, bytes, bytes]:
+        """Send signals; return exit code, stdout and stderr."""
+        for number in numbers:
+            self.process.send_signal(number)
+        out, _ = await asyncio.wait_for(self.process.communicate(), PATIENCE)
+        assert self.process.returncode is not None
+        return self.process.returncode, self.ready + (out or b""), self.err
+
+
+@asynccontextmanager
+async def starting(
+    home: Path,
+    *arguments: str,
+    env: Mapping[str, str] | None = None,
+    cwd: Path = ROOT,
+    limits: str = "",
+    stderr: int | None = None,
+) -> AsyncIterator[Program]:
+    """Start the daemon without waiting for it; `limits` are as "RLIMIT_NOFILE=256"."""
+    command = ["-m", "byok", "serve", "--port", "0", *arguments]
+    if limits:
+        command = ["-c", _LIMITED, limits, *command]
+    environ = {**os.environ, "BYOK_HOME": str(home), "BYOK_KEY_FAKE": KEY}
+    with _stderr(home).open("wb") as written:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, *command),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=written if stderr is None else stderr,
+            env={**environ, "PYTHONPATH": str(ROOT), **(env or {})},
+            cwd=cwd,
+            start_new_session=True,
+        )
+    try:
+        yield Program(process, home, 0, b"")
+    finally:
+        if sys.platform == "win32":
+            with suppress(ProcessLookupError):
+                process.kill()
+        else:
+            with suppress(ProcessLookupError):  # with what a restart has started
+                os.killpg(process.pid, signal.SIGKILL)
+        await process.communicate()
+
+
+@asynccontextmanager
+async def serving(
+    home: Path,
+    *arguments: str,
+    env: Mapping[str, str] | None = None,
+    cwd: Path = ROOT,
+    limits: str = "",
+    stderr: int | None = None,
+) -> AsyncIterator[Program]:
+    """Run the daemon in a home of its own until the block ends."""
+    async with starting(
+        home, *arguments, env=env, cwd=cwd, limits=limits, stderr=stderr
+    ) as program:
+        assert program.process.stdout is not None
+        program.ready = await asyncio.wait_for(program.process.stdout.readline(), START)
+        match = READY.fullmatch(program.ready)
+        assert match, (program.ready, program.err)
+        program.port = int(match[1])
+        yield program
+
+
+def configure(home: Path, url: str, more: str = "") -> None:
+    """Write the settings of one upstream called fake, without models."""
+    home.mkdir(mode=0o700, exist_ok=True)
+    fake = f'[upstreams.fake]\nbase_url = "{url}"\nmodel = "m"\n'
+    (home / "config.toml").write_text(f'{fake}[log]\nlevel = "debug"\n{more}')
+
+
+def _stderr(home: Path) -> Path:
+    return home.with_name(f"{home.name}.stderr")
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the processes that a process started and that still run (Linux)."""
+    found: list[int] = []
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(FileNotFoundError):  # that thread has just ended
+            found += map(int, children.read_text().split())
+    return found
+
+
+HELLO = request(body=b'{"message": "Hello."}')
+
+STREAM = request(target=b"/chat-stream", body=b'{"message": "Hello."}')
+
+HELD = Script([delta(content="One")], end="hang")
+
+
+async def streams(
+    program: Program, fake: FakeUpstream, size: int = 8
+) -> list["asyncio.Task[RawAnswer]"]:
+    """Open streams; return once the upstream answers every one of them."""
+
+    async def one() -> RawAnswer:
+        async with connected(program.port) as connection:
+            await connection.send(program.filled(STREAM))
+            return await connection.answer()
+
+    tasks = [asyncio.ensure_future(one()) for _ in range(size)]
+    async with asyncio.timeout(PATIENCE):
+        while fake.open < size:
+            await asyncio.sleep(0.02)
+    return tasks
+
+
+def build_wheel(folder: Path) -> Path:
+    """Build the wheel of the clone; needs no registry."""
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d"]
+    subprocess.run([*build, str(folder)], cwd=ROOT, check=True, capture_output=True)
+    [wheel] = folder.glob("*.whl")
+    return wheel
+
+
+def install_wheel(wheel: Path, venv: Path) -> None:
+    """Make a virtual environment with the wheel in it.
+
+    What byok needs comes from the environment of the tests, so that nothing is fetched;
+    the clone itself is not in that, as it is installed editable there.
+    """
+    make = [sys.executable, "-m", "venv", "--without-pip", str(venv)]
+    subprocess.run(make, check=True, capture_output=True)
+    python = str(venv / "bin" / "python")
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "pip", "--python", python, "install", "--quiet"),
+            *("--no-deps", "--no-index", "--disable-pip-version-check", str(wheel)),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    [packages] = venv.glob("lib/python*/site-packages")
+    rest = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    (packages / "rest.pth").write_text("\n".join(sorted(rest)))

@@ -6,10 +6,12 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from tests.fakes.daemon import Editor
 from tests.fakes.patience import PATIENCE
+
+if TYPE_CHECKING:
+    from tests.fakes.daemon import Editor
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,7 @@ def filled(data: bytes, port: int, token: str, owner: str = "") -> bytes:
     return head + gap + body
 
 
-async def put(editor: Editor, data: bytes, patience: float = PATIENCE) -> RawAnswer:
+async def put(editor: "Editor", data: bytes, patience: float = PATIENCE) -> RawAnswer:
     """Send a request with placeholders; check what every answer obeys."""
     port = editor.daemon.port
     owner = editor.owner_token if b"OWNER" in data else ""

@@ -1,19 +1,22 @@
-"""A process that looks like the daemon to others of its user, and notes what it got."""
+"""A process that looks like the daemon and notes what it got; states of an index."""
 
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from aiohttp import web
 
+from byok.cli.daemon_client.client import LocalClient
+from byok.core.chat import Json
 from byok.core.daemon import challenge
 from byok.core.daemon.instance import only_instance, write_record
 from byok.core.daemon.token import read_token, rotate_token
 from byok.core.platform.paths import find_paths
+from byok.core.routing import Service
 
 WORD = "0123456789abcdef"
 
@@ -67,3 +70,35 @@ async def daemon_rows(answers: dict[str, Any] | None = None) -> AsyncIterator[Ro
             with contextlib.suppress(FileNotFoundError):
                 paths.daemon.unlink()
             await runner.cleanup()
+
+
+def space(phase: str, root: str = "/w", **fields: Any) -> dict[str, Any]:
+    return {
+        "root": root,
+        "phase": phase,
+        "percentage": 50.0,
+        "files_tracked": 1234,
+        "files_processed": 617,
+        "note": "",
+        "counters": {},
+        **fields,
+    }
+
+
+class Client:
+    """Tells one state after the other, then the last for ever."""
+
+    def __init__(self, states: Iterable[list[dict[str, Any]]], error: str = "") -> None:
+        self.states = list(states)
+        self.error = error
+        self.asked = 0
+
+    async def ask(self, service: Service, body: Json) -> Json:
+        self.asked += 1
+        spaces = self.states.pop(0) if len(self.states) > 1 else self.states[0]
+        state = "error" if self.error else "indexing"
+        return {"state": state, "error": self.error, "workspaces": spaces}
+
+
+def client(*states: list[dict[str, Any]], error: str = "") -> LocalClient:
+    return cast(LocalClient, Client(states, error))

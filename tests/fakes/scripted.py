@@ -1,10 +1,13 @@
-"""An upstream in memory that answers by a function, and notes what it was asked."""
+"""Upstreams in memory: one answers by a function, one lists models; canned HTTP."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 
+import httpx
+
 from byok.core.chat import ChatRequest
-from byok.core.errors import ContextLengthExceeded
+from byok.core.errors import ByokError, ContextLengthExceeded
 from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
 from byok.upstream.ask import ask
 from byok.upstream.base import (
@@ -15,6 +18,7 @@ from byok.upstream.base import (
     Recovery,
     Upstream,
 )
+from byok.upstream.transport import Route, Transports
 
 Answer = list[list[StreamEvent]]
 
@@ -86,3 +90,101 @@ class Scripted:
         self, path: str, content: bytes, headers: Mapping[str, str] = NO_HEADERS
     ) -> AbstractAsyncContextManager[ForwardedResponse]:
         raise NotImplementedError(f"{path} {content!r}")
+
+
+class Lister:
+    """Upstream without answers; clear `open` to keep askers waiting."""
+
+    recoveries: tuple[Recovery, ...] = ()
+
+    def __init__(self, name: str, *models: str) -> None:
+        self._name = name
+        self.listed = list(models)
+        self.failure: ByokError | None = None
+        self.asked = 0
+        self.open = asyncio.Event()
+        self.open.set()
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def rest_seconds(self) -> float:
+        return 0.0
+
+    async def models(self) -> list[str]:
+        self.asked += 1
+        await self.open.wait()
+        if self.failure is not None:
+            raise self.failure
+        return list(self.listed)
+
+    def send(self, plan: Plan) -> AsyncGenerator[list[StreamEvent], None]:
+        raise NotImplementedError
+
+    def serves(self, path: str, model: str) -> bool:
+        return False
+
+    def forward(
+        self, path: str, content: bytes, headers: Mapping[str, str] = NO_HEADERS
+    ) -> AbstractAsyncContextManager[ForwardedResponse]:
+        raise NotImplementedError
+
+
+class CannedTransport(httpx.AsyncBaseTransport):
+    """Answers out of a function; unlike MockTransport's, the bodies are unread."""
+
+    def __init__(self, answer: Callable[[httpx.Request], httpx.Response]) -> None:
+        self._answer = answer
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        made = self._answer(request)
+        body = _Unread(await made.aread())
+        return httpx.Response(made.status_code, headers=made.headers, stream=body)
+
+
+class _Unread(httpx.AsyncByteStream):
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._content
+
+
+class Canned(Transports):
+    """Transports that answer out of a function, without a network."""
+
+    def __init__(self, answer: Callable[[httpx.Request], httpx.Response]) -> None:
+        super().__init__()
+        self._transport = CannedTransport(answer)
+
+    def by(self, route: Route) -> httpx.AsyncBaseTransport:
+        del route
+        return self._transport
+
+
+def listing() -> httpx.Response:
+    """The answer of an upstream that has one model."""
+    return httpx.Response(200, stream=httpx.ByteStream(b'{"data": [{"id": "m"}]}'))
+
+
+class FakeTransports(Transports):
+    """Answers the request for the models of some hosts, and notes who was asked how."""
+
+    def __init__(self, answers: dict[str, httpx.Response] | None = None) -> None:
+        super().__init__()
+        self.requests: list[httpx.Request] = []
+        self.routes: list[Route] = []
+        self._answers = answers or {}
+
+    def by(self, route: Route) -> httpx.AsyncBaseTransport:
+        self.routes.append(route)
+        return CannedTransport(self._answer)
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        base = str(request.url).removesuffix("/models").removesuffix("/api/tags")
+        if base in self._answers:
+            return self._answers[base]
+        raise httpx.ConnectError("refused")

@@ -18,7 +18,7 @@ from byok.search.index.files.scan import Counters, walk
 from byok.search.index.store.schema import INDEXED
 from byok.search.index.types import FoundFile, IndexOptions, blob_name
 from tests.fakes.engines import complete, engine, written
-from tests.fakes.repository import Repository
+from tests.fakes.project import Repository
 
 _NEVER = 1e9  # seconds
 _PATIENCE = 60.0

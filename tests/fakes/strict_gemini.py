@@ -14,7 +14,7 @@ from typing import Any, Self
 from aiohttp import web
 
 from byok.dialects.safe_names import NOT_CHECKED, wants_signatures
-from tests.fakes.strict_schemas import geminis_words
+from tests.fakes.schemas import geminis_words
 
 Body = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""Blobs to be given vectors, vectors that follow from a text, and an embedder."""
+"""Blobs to be given vectors, vectors that follow from a text, and embedders."""
 
 import asyncio
 import hashlib
@@ -6,14 +6,19 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from byok.core.errors import UpstreamUnreachable
 from byok.search.index.store.schema import INDEX, INDEXED, pack_spans
 from byok.search.index.types import Span
 from byok.search.vectors.recipe import key_of
-from byok.search.vectors.types import Key, SpaceName
+from byok.search.vectors.types import EmbeddingTarget, Key, SpaceName
+
+if TYPE_CHECKING:
+    from byok.search.vectors.types import Vectors
 
 SPACE = SpaceName("model", 16, "1")
 
@@ -134,3 +139,37 @@ class FakeEmbedder:
     def _fail(self) -> None:
         if self.failures:
             raise self.failures.pop(0)
+
+
+LOCAL = EmbeddingTarget("near", "localhost:11434", "model", is_local=True, price=0.0)
+FAR = EmbeddingTarget("far", "api.example:443", "model", is_local=False, price=0.02)
+
+
+class InnerModel:
+    """An embedder; `failure` is raised by whatever is asked of it."""
+
+    def __init__(self, target: EmbeddingTarget = LOCAL) -> None:
+        self.host, self.model = target.host, target.model
+        self.texts: list[str] = []
+        self.questions: list[str] = []
+        self.failure: UpstreamUnreachable | None = None
+        self.really = target.model  # what is behind the name
+        self.dimensions = 16  # of the vectors of questions
+
+    async def embed_documents(self, texts: Sequence[str]) -> "Vectors":
+        self._check()
+        self.texts += texts
+        return vectors(texts, model=self.really)
+
+    async def embed_question(self, text: str) -> "Vectors":
+        self._check()
+        self.questions.append(text)
+        return vector(text, self.dimensions, self.really)
+
+    async def probe(self) -> "tuple[SpaceName, Vectors]":
+        self._check()
+        return SpaceName(self.model, 16, "1"), vector("probe", model=self.really)
+
+    def _check(self) -> None:
+        if self.failure is not None:
+            raise self.failure

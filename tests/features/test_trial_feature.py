@@ -13,7 +13,7 @@ from byok.core.daemon.token import read_token
 from byok.core.platform.paths import find_paths
 from byok.features.status import write_rows
 from tests.fakes.patience import PATIENCE
-from tests.fakes.program import ROOT, serving
+from tests.fakes.program import ROOT, serving_sync
 
 HELLO = {"message": "Hi."}
 BYOK = (sys.executable, "-m", "tests.fakes.trial_features")
@@ -49,7 +49,7 @@ async def test_a_folder_and_a_row_are_a_feature() -> None:
     paths.config.parent.mkdir(parents=True, exist_ok=True)
     paths.config.write_text("[hours]\nbusy = 1000\n")
     program = (*BYOK, "serve", "--port", "0", "--upstream", "demo")
-    with serving(program=program) as (_, ready):
+    with serving_sync(program=program) as (_, ready):
         url = ready.split()[-1]
         for _ in range(2):
             await post(

@@ -15,7 +15,7 @@ from byok.core.platform.paths import find_paths
 from byok.core.redact import Redactor
 from byok.settings import load_settings
 from tests.fakes.literal_agent import Habit, LiteralAgent
-from tests.fakes.process import configure
+from tests.fakes.program import configure
 from tests.fakes.upstream import FakeUpstream, Script, answer, tool_answer
 from tools.trials.__main__ import TrialRow, main, try_model
 from tools.trials.agent import TrialLimits, WrongCall

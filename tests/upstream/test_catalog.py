@@ -18,7 +18,7 @@ from byok.upstream.model_facts import KnownModels
 from byok.upstream.spec import Api, UpstreamSpec
 from tests.fakes.asker import Key
 from tests.fakes.clock import Clock
-from tests.fakes.lister import FakeTransports, Lister
+from tests.fakes.scripted import FakeTransports, Lister
 
 
 class Known(KnownModels):

@@ -21,8 +21,8 @@ from byok.upstream.http_call import Timeouts
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports
 from tests.fakes.asker import CHAT, HI, OK, Asker, Key
-from tests.fakes.lister import Canned
 from tests.fakes.patience import PATIENCE
+from tests.fakes.scripted import Canned
 from tests.fakes.trial_dialect.dialect import TrialDialect
 from tests.fakes.upstream import (
     DONE,

@@ -7,7 +7,7 @@ from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.upstream.discover import find_answering
 from byok.upstream.spec import Api
 from byok.upstream.transport import Transports
-from tests.fakes.lister import Canned
+from tests.fakes.scripted import Canned
 from tests.fakes.upstream import FakeUpstream, dead_url
 
 

@@ -9,7 +9,7 @@ from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.fallback import FallbackMemory, Fallbacks
 from byok.upstream.router import Router
 from tests.fakes.clock import Clock
-from tests.fakes.lister import Lister
+from tests.fakes.scripted import Lister
 
 NEAR, FAR, CLOUD = "byok:near:n", "byok:far:f", "byok:cloud:c"
 ALIASES = {"best": CLOUD}

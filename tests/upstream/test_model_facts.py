@@ -12,7 +12,7 @@ from byok.upstream.model_facts import KnownModels, Lookup
 from byok.upstream.spec import Api, UpstreamSpec
 from tests.fakes.asker import Asker, Key
 from tests.fakes.clock import Clock
-from tests.fakes.lister import Canned
+from tests.fakes.scripted import Canned
 
 
 class Loaded:

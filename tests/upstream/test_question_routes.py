@@ -14,7 +14,7 @@ from byok.upstream.fallback import FallbackMemory, Fallbacks
 from byok.upstream.router import Router
 from byok.upstream.short_question import QuestionRoutes
 from tests.fakes.clock import Clock
-from tests.fakes.lister import Lister
+from tests.fakes.scripted import Lister
 
 NEAR, LAN, FAR, CLOUD = "byok:near:n", "byok:lan:l", "byok:far:f", "byok:cloud:c"
 ALIASES = {"best": CLOUD}

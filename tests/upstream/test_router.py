@@ -14,7 +14,7 @@ from byok.upstream.base import Destination
 from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.demo import RefusingUpstream
 from byok.upstream.router import NO_ALIASES, PLACEHOLDER, Router
-from tests.fakes.lister import Lister
+from tests.fakes.scripted import Lister
 
 
 class House:

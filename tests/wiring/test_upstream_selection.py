@@ -14,8 +14,8 @@ from byok.wiring.upstreams import (
     select_upstreams,
     values_to_hide,
 )
-from tests.fakes.lister import FakeTransports, listing
 from tests.fakes.ring import FakeRing, store_of
+from tests.fakes.scripted import FakeTransports, listing
 
 BOX = {"base_url": "https://box.example/v1"}
 

@@ -21,8 +21,8 @@ from byok.upstream.summaries import Summariser
 from byok.upstream.transport import Route
 from byok.wiring.key_sources import key_wanted, official_wanted
 from byok.wiring.upstreams import make_official, make_spec, make_upstream
-from tests.fakes.lister import FakeTransports, listing
 from tests.fakes.ring import FakeRing, store_of
+from tests.fakes.scripted import FakeTransports, listing
 
 LONGER = {"first_byte": 900.0, "idle": 900.0, "comments_only": 900.0, "total": 1800.0}
 

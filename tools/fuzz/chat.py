@@ -17,7 +17,7 @@ from byok.protocols.augment.reply_job import DecodeState, Defaults
 from byok.upstream.window.compaction import plan
 from byok.upstream.window.estimate import weigh
 from byok.upstream.window.memory import Compaction
-from tests.fakes.linear import check_linear
+from tests.fakes.clock import check_linear
 from tests.fakes.strict import broken_rules
 from tools.fuzz.target import Draw, Target
 

@@ -18,7 +18,7 @@ from byok.core.events import (
 )
 from byok.core.wire.json_lines import encode_line
 from byok.protocols.augment.chat_reply import ChatReply
-from tests.fakes.slices import cut
+from tests.fakes.values import cut
 from tools.fuzz.target import Draw, Target
 
 _TEXTS = ("", "a", "\n", "\r\n", "\u2028", "\u2029", "\x85", "\x0b", "\x1c", "\ud83d")

@@ -10,7 +10,7 @@ from urllib.parse import quote, quote_plus
 
 from byok.core.daemon.logs import RedactingFormatter
 from byok.core.redact import Redactor
-from tests.fakes.linear import check_linear
+from tests.fakes.clock import check_linear
 from tools.fuzz.target import Draw, Target
 
 _MARK = "[redacted]"

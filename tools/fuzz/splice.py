@@ -4,7 +4,7 @@ import json
 
 from byok.core.errors import ByokError
 from byok.core.wire.json_body import parse_body, parse_json, with_string
-from tests.fakes.linear import check_linear
+from tests.fakes.clock import check_linear
 from tools.fuzz.target import Draw, Target
 
 _VALUES = ("m", "", 'a"b\\', "é\u2028", "\n")

@@ -21,8 +21,8 @@ from byok.core.wire.inflate import Inflate
 from byok.core.wire.json_body import parse_json
 from byok.core.wire.sse import ServerSentEvent, SSEDecoder
 from byok.dialects.openai_chat.answer import OpenAIAnswer
-from tests.fakes.linear import check_linear
-from tests.fakes.slices import cut, singles
+from tests.fakes.clock import check_linear
+from tests.fakes.values import cut, singles
 from tools.fuzz.target import Draw, Target
 
 _BOM = b"\xef\xbb\xbf"

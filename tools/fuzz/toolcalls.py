@@ -10,7 +10,7 @@ from byok.core.chat import RepairMode, ToolCall, ToolDefinition
 from byok.core.events import Finish, FinishReason, Notice, ToolCallDelta
 from byok.upstream.toolcalls.assemble import MAX_CALLS, ToolCallAssembler
 from byok.upstream.toolcalls.repair import Unrepairable, repair_arguments
-from tests.fakes.linear import check_linear
+from tests.fakes.clock import check_linear
 from tests.fakes.lossless import lossless, strict
 from tools.fuzz.target import Draw, Target
 

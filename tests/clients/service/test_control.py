@@ -22,7 +22,7 @@ from byok.clients.service.systemd import Systemd
 from byok.clients.service.windows_tasks import WindowsTasks
 from byok.core.errors import CannotStart, ConfigError, NotReady
 from byok.core.platform.paths import find_paths
-from tests.fakes.ran import FakeRun
+from tests.fakes.launches import FakeRun
 
 FAILS = CommandResult(1, "", "no bus")
 

@@ -11,7 +11,7 @@ import pytest
 
 from byok.core.daemon.token import TokenCheck, read_token, rotate_token
 from byok.core.errors import ConfigError
-from tests.fakes.power import Power
+from tests.fakes.disk import Power
 
 
 @pytest.fixture

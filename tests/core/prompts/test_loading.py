@@ -7,7 +7,7 @@ import pytest
 from byok.core.errors import ConfigError
 from byok.core.prompts.own_files import check_folder, load_prompts
 from byok.core.prompts.prompt_set import Situation, shipped_prompts
-from tests.fakes.broken_prompts import BROKEN
+from tests.fakes.prompts import BROKEN
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 
 from byok.core.prompts.template import TemplateError, parse_template
-from tests.fakes.linear import check_linear
+from tests.fakes.clock import check_linear
 
 
 def render(text: str, true: str = "", **values: str) -> str:

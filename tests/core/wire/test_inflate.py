@@ -12,7 +12,7 @@ from byok.core.errors import UpstreamGarbled
 from byok.core.stage import drain
 from byok.core.wire.inflate import MAX_PER_READ, MAX_TOTAL, Inflate, with_inflate
 from byok.core.wire.sse import ServerSentEvent, SSEDecoder
-from tests.fakes.slices import CUTS, cut
+from tests.fakes.values import CUTS, cut
 
 PLAIN = b"data: hello\n\n" * 40
 

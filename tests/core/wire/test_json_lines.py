@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from byok.core.errors import UpstreamGarbled
 from byok.core.stage import drain
 from byok.core.wire.json_lines import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES, JsonLines
-from tests.fakes.slices import CUTS, cut
+from tests.fakes.values import CUTS, cut
 
 BOM = b"\xef\xbb\xbf"
 INDENTED = json.dumps({"a": [1, {"b": "c\\n"}]}, indent=2).encode()

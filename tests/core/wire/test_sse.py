@@ -14,7 +14,7 @@ from byok.core.wire.sse import (
     ServerSentEvent,
     SSEDecoder,
 )
-from tests.fakes.slices import CUTS, cut, singles
+from tests.fakes.values import CUTS, cut, singles
 from tools.fuzz.sse import reference, run
 
 Event = ServerSentEvent

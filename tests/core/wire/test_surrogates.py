@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.core.wire.json_body import SurrogateBuffer, join_surrogates
-from tests.fakes.slices import CUTS, cut
+from tests.fakes.values import CUTS, cut
 
 HIGH, LOW = "\ud83d", "\ude00"
 LOST = "\ufffd"

@@ -39,7 +39,7 @@ from tests.fakes.messages_api import (
     text_block,
     thinking_block,
 )
-from tests.fakes.slices import CUTS, cut
+from tests.fakes.values import CUTS, cut
 
 STOP, TOOLS = Finish(FinishReason.STOP), Finish(FinishReason.TOOL_CALLS)
 SIGNED = {"type": "thinking", "thinking": "Hm 😀.", "signature": "c2ln"}

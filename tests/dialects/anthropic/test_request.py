@@ -42,6 +42,7 @@ from tests.fakes.messages_api import (
     REDACTED,
     THOUGHT,
     assistant,
+    broken_rules,
     encode,
     result,
     said,
@@ -50,7 +51,6 @@ from tests.fakes.messages_api import (
 )
 from tests.fakes.replay import recorded
 from tests.fakes.sdk_types import check_type, sdk_type
-from tests.fakes.strict_anthropic import broken_rules
 
 TOOLS = (
     ToolDefinition("view file", "See.", {"properties": {"path": {"type": "string"}}}),

@@ -8,7 +8,7 @@ from byok.core.stage import drain
 from byok.dialects.base import Target
 from byok.dialects.fim.codecs import ollama_codecs
 from byok.dialects.fim.templates import FimMode
-from tests.fakes.strict_ollama import broken_prompt_rules
+from tests.fakes.ollama_server import broken_prompt_rules
 
 CHAT = ChatRequest(
     (), fim=FimRequest("def f(", ")\n", one_line=True), sampling=Sampling(0.2, None, 64)

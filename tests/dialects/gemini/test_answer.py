@@ -35,9 +35,8 @@ from byok.dialects.gemini.answer import (
     read_usage,
 )
 from byok.dialects.gemini.dialect import Gemini
-from tests.fakes.linear import check_linear
-from tests.fakes.slices import CUTS, cut, singles
-from tests.fakes.values import VALUES
+from tests.fakes.clock import check_linear
+from tests.fakes.values import CUTS, VALUES, cut, singles
 
 HERE = Origin("gemini", "box", "gemini-3-pro")
 NAMES = {"view_1": "view file"}

@@ -27,7 +27,7 @@ from byok.core.stage import chain, drain
 from byok.core.wire.json_lines import JsonLines
 from byok.dialects.ollama.answer import REASONING, OllamaAnswer
 from tests.fakes.ollama_server import call_line, done_line, text_line
-from tests.fakes.slices import CUTS, cut
+from tests.fakes.values import CUTS, cut
 
 HERE = Origin("ollama", "box", "m")
 END = ProviderData(HERE, REASONING)

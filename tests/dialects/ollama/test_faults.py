@@ -14,7 +14,7 @@ from byok.core.stage import drain
 from byok.dialects.base import Target
 from byok.dialects.ollama.dialect import Ollama
 from tests.fakes.ollama_server import call_line, done_line, text_line
-from tests.fakes.slices import singles
+from tests.fakes.values import singles
 
 LINES = [
     text_line("", thinking="Hm. 🤔"),

@@ -29,7 +29,7 @@ from byok.dialects.model_facts import EFFORTS, ModelFacts, Replay
 from byok.dialects.ollama.answer import REASONING
 from byok.dialects.ollama.request import encode_request
 from tests.fakes.histories import PNG, histories, user
-from tests.fakes.strict_ollama import broken_rules
+from tests.fakes.ollama_server import broken_rules
 
 HERE = Origin("ollama", "box", "m")
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}

@@ -25,8 +25,8 @@ from byok.core.wire.sse import SSEDecoder
 from byok.dialects.openai_chat.answer import OpenAIAnswer
 from byok.dialects.openai_chat.chunks import read_usage, usage_near_end
 from byok.dialects.openai_chat.reasoning import join_details
-from tests.fakes.slices import CUTS, cut, singles
 from tests.fakes.upstream import DONE, delta, event
+from tests.fakes.values import CUTS, cut, singles
 
 HERE = Origin("openai_chat", "box", "m")
 SIGNED = ProviderData(HERE, {"extra_content": {"google": {"a": "CiQ+/=="}}})

@@ -37,8 +37,8 @@ from tests.fakes.responses_server import (
     streamed,
     text_item,
 )
-from tests.fakes.slices import CUTS, cut
 from tests.fakes.upstream import DONE, event
+from tests.fakes.values import CUTS, cut
 
 HERE = Origin("openai_responses", "box", "m")
 STOP = Finish(FinishReason.STOP)

@@ -33,8 +33,8 @@ from byok.dialects.openai_responses.dialect import OpenAIResponses
 from byok.dialects.openai_responses.request import CallIds, encode_request
 from tests.fakes.histories import PNG, histories, user
 from tests.fakes.replay import recorded
+from tests.fakes.responses_server import broken_rules
 from tests.fakes.sdk_types import sdk_type
-from tests.fakes.strict_responses import broken_rules
 
 HERE = Origin("openai_responses", "box", "m")
 VIEW = ToolDefinition("view", "Shows a file.", {"type": "object"})

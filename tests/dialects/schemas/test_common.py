@@ -19,8 +19,7 @@ from byok.dialects.schemas.common import write_schema
 from byok.dialects.schemas.parts import shape, unite
 from byok.protocols.augment.tools import read_tools
 from tests.fakes.mcp_servers import NOTION, SERVERS, TEXT, Tools
-from tests.fakes.schemas import SCHEMAS
-from tests.fakes.strict_schemas import MOST_TOOLS, RULES, refused
+from tests.fakes.schemas import MOST_TOOLS, RULES, SCHEMAS, refused
 from tests.fakes.values import VALUES
 
 QUESTION = Message(Role.USER, (TextPart("Hi?"),))

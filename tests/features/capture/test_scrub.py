@@ -22,8 +22,8 @@ from byok.features.capture.scrub import (
     hide_text,
     scrub,
 )
-from tests.fakes.linear import check_linear
-from tests.fakes.secret_forms import forms
+from tests.fakes.clock import check_linear
+from tests.fakes.values import forms
 
 KEY = "canary/key+0123456789-ABC_def.ghi="
 TEXT = f'{{"message": "It is {KEY}, schön.", "more": "nothing"}}'

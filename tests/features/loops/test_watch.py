@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from byok.features.loops.settings import LoopSettings
 from byok.features.loops.watch import AnsweredCall, Loop, LoopKind, LoopWatch
-from tests.fakes.linear import check_linear
+from tests.fakes.clock import check_linear
 
 LIMITS = LoopSettings()
 

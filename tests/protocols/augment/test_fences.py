@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from byok.core.errors import UpstreamGarbled
 from byok.core.stage import drain
 from byok.protocols.augment.remarks import MARKDOWN, Unfenced
-from tests.fakes.slices import CUTS, cut
+from tests.fakes.values import CUTS, cut
 
 CODE = st.text(alphabet="`~ \n\rab:é🚢#-", max_size=40)
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.protocols.augment.frames import LONGEST, TAGS, frame, read_guides, room_of
-from tests.fakes.linear import check_linear
+from tests.fakes.clock import check_linear
 
 CLOSERS = (
     "</rule>", "</rule >", "</ rule>", "< / rule>", "</RULE>", "</rUle\t>", "</rule",

@@ -15,7 +15,7 @@ from byok.protocols.augment.positions import (
     original,
     region,
 )
-from tests.fakes.slices import CUTS, cut
+from tests.fakes.values import CUTS, cut
 
 FILES = st.text(alphabet="ab \t🚢é\u2028\u0085\x0c\r\n", max_size=60)
 

@@ -20,7 +20,7 @@ from byok.protocols.augment.remarks import (
     may_be_words,
     may_become_lead,
 )
-from tests.fakes.slices import CUTS, cut
+from tests.fakes.values import CUTS, cut
 
 OLD = "def f():\n    return 1\n"
 NEW = "def f():\n    return 2\n"

@@ -16,7 +16,7 @@ from byok.search.retrieval.masking import (
     mask,
     mask_lines,
 )
-from tests.fakes.linear import check_linear
+from tests.fakes.clock import check_linear
 
 A40 = "Ab3" * 13 + "x"
 LINE = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"

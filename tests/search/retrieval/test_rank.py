@@ -10,7 +10,7 @@ from byok.search.index.types import Kind
 from byok.search.retrieval.query import parse_query
 from byok.search.retrieval.rank import FileEntry, RankedFile, rank
 from byok.search.retrieval.ranker import HistorySignals
-from tests.fakes.commits import history
+from tests.fakes.project import history
 
 
 def ranked(

@@ -32,7 +32,7 @@ from tests.fakes.engines import (
     written,
 )
 from tests.fakes.parsed import note_parsing
-from tests.fakes.repository import git
+from tests.fakes.project import git
 
 RG = shutil.which("rg")
 needs_rg = pytest.mark.skipif(RG is None, reason="rg is not installed")

@@ -20,7 +20,7 @@ from byok.search.vectors.service import EmbeddingPlan, EmbeddingService
 from byok.search.vectors.types import EmbeddingState, EmbeddingTarget
 from byok.upstream.transport import Route, Transports
 from tests.fakes.engines import complete, engine, project, until
-from tests.fakes.inner_model import FAR, LOCAL, InnerModel
+from tests.fakes.vectors import FAR, LOCAL, InnerModel
 
 
 def plan(model: InnerModel, target: EmbeddingTarget = LOCAL) -> EmbeddingPlan:

@@ -20,7 +20,7 @@ from byok.search.retrieval.scope import select_scope
 from byok.search.vectors.session import QuestionVectors, Session, open_session
 from byok.search.vectors.types import EmbeddingState, EmbeddingStatus, SpaceName
 from tests.fakes.engines import complete, engine, project, until
-from tests.fakes.inner_model import InnerModel
+from tests.fakes.vectors import InnerModel
 
 if TYPE_CHECKING:
     from byok.search.vectors.types import Vectors

@@ -24,8 +24,8 @@ from byok.server.dashboard.editable import (
 from byok.server.dashboard.settings_page import FOR_THE_FILE
 from byok.settings import Settings, UpstreamSettings, check_settings, make_settings
 from byok.settings.section import SettingFault
-from tests.fakes.own_settings import TEXTS
 from tests.fakes.pages import STATIC
+from tests.fakes.settings_files import TEXTS
 
 
 def test_every_setting_on_the_page_is_explained() -> None:

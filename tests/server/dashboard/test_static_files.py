@@ -7,7 +7,7 @@ from zipfile import ZipFile
 import pytest
 
 from byok.server.dashboard.static_files import static_files
-from tests.fakes.wheel import build_wheel
+from tests.fakes.program import build_wheel
 
 
 @pytest.mark.parametrize(

@@ -28,9 +28,9 @@ from byok.upstream.toolcalls.assemble import (
     ToolCallAssembler,
 )
 from byok.upstream.toolcalls.repair import Repair
-from tests.fakes.linear import check_linear
+from tests.fakes.clock import check_linear
 from tests.fakes.schemas import OBJECTS
-from tests.fakes.slices import CUTS, cut
+from tests.fakes.values import CUTS, cut
 
 Delta = ToolCallDelta
 DONE = Finish(FinishReason.TOOL_CALLS)

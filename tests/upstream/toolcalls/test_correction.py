@@ -22,7 +22,7 @@ from byok.core.chat import (
 from byok.core.events import ThinkingDelta
 from byok.upstream.toolcalls.assemble import BrokenCall
 from byok.upstream.toolcalls.correction import Unsaid, answer_parts, correction_request
-from tests.fakes.slices import CUTS, cut
+from tests.fakes.values import CUTS, cut
 
 ASKED = Message(Role.USER, (TextPart("Search it."),))
 GREP = ToolDefinition("grep", "", {"type": "object"})

@@ -6,8 +6,8 @@ from byok.upstream.window.compaction import (
     task_of,
 )
 from byok.upstream.window.estimate import IMAGE_WEIGHT
+from tests.fakes.clock import check_linear
 from tests.fakes.histories import PNG, step, user
-from tests.fakes.linear import check_linear
 
 DONE = Message(Role.ASSISTANT, (TextPart("Done."),))
 WITH_RESULTS = Message(

@@ -24,8 +24,8 @@ from byok.protocols.augment.completion import (
 )
 from byok.protocols.augment.remarks import Unfenced
 from byok.protocols.augment.reply_job import ReplyFacts
-from tests.fakes.linear import check_linear
-from tests.fakes.slices import CUTS, cut, singles
+from tests.fakes.clock import check_linear
+from tests.fakes.values import CUTS, cut, singles
 
 CODE = st.text('ab ()\n{}"\t:', max_size=60)
 AROUND = st.text('ab ()\n\r{}"', max_size=20)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from byok.search.index.files.repository import Repository, marks_of, repository_of
-from tests.fakes.repository import Repository as Made
+from tests.fakes.project import Repository as Made
 
 
 @pytest.fixture

@@ -27,9 +27,9 @@ from byok.search.index.workspace.git_history import (
     origin,
     read_history,
 )
+from tests.fakes.clock import check_linear
 from tests.fakes.engines import complete, engine, until
-from tests.fakes.linear import check_linear
-from tests.fakes.repository import Repository
+from tests.fakes.project import Repository
 
 
 @pytest.fixture

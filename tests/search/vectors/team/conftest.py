@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.qdrant_contract import Contract
 from tests.fakes.qdrant_members import Team
-from tests.fakes.qdrant_server import QdrantServer
+from tests.fakes.qdrant_server import Contract, QdrantServer
 
 _SHARED = Path(os.environ.get("BYOK_SHARED", Path(__file__).parents[5] / "shared"))
 _OPENAPI = _SHARED / "bench" / "qdrant" / "openapi.json"

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from byok.search.vectors.team.collection import PROBE_ID, TeamNames
 from byok.search.vectors.team.team_index import TeamIndex
 from tests.fakes.asker import Key
-from tests.fakes.lister import CannedTransport
 from tests.fakes.qdrant_members import SALT, SPACE, Team, embed, key
 from tests.fakes.qdrant_server import Fault, QdrantServer, answer, cut
+from tests.fakes.scripted import CannedTransport
 from tests.fakes.values import OBJECTS, VALUES
 
 TEXTS = [f"text {number}" for number in range(5)]

@@ -18,13 +18,11 @@ from byok.search.vectors.store.listings import ListedKeys
 from byok.search.vectors.team.team_index import TeamIndex, TeamSearch
 from byok.search.vectors.types import EmbeddingState, EmbeddingStatus
 from tests.fakes.engines import complete, engine, project, until
-from tests.fakes.inner_model import InnerModel
-from tests.fakes.machines import Machine
 from tests.fakes.patience import PATIENCE
-from tests.fakes.qdrant_members import Team
+from tests.fakes.project import git
+from tests.fakes.qdrant_members import Machine, Team
 from tests.fakes.qdrant_server import Fault, QdrantServer, answer, cut
-from tests.fakes.repository import git
-from tests.fakes.vectors import SPACE, keys, probe, vector, vectors
+from tests.fakes.vectors import SPACE, InnerModel, keys, probe, vector, vectors
 
 HERE = ["host/a"]
 NOTHING = NearChunks([], {})

@@ -13,10 +13,10 @@ from byok.search.vectors.service import EmbeddingPlan, EmbeddingService
 from byok.search.vectors.team.team_index import TeamIndex
 from byok.search.vectors.types import EmbeddingState, EmbeddingStatus
 from tests.fakes.engines import complete, engine, project, until
-from tests.fakes.inner_model import LOCAL, InnerModel
+from tests.fakes.project import git
 from tests.fakes.qdrant_members import Team, embed, key
 from tests.fakes.qdrant_server import QdrantServer, answer
-from tests.fakes.repository import git
+from tests.fakes.vectors import LOCAL, InnerModel
 
 TEXTS = [f"def function_{number}(): ..." for number in range(600)]
 KEYS = [key(text) for text in TEXTS]

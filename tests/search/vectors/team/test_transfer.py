@@ -12,10 +12,9 @@ from byok.search.vectors.team.transfer import (
     repository_names,
 )
 from tests.fakes.engines import complete, engine, project
-from tests.fakes.machines import Machine
-from tests.fakes.qdrant_members import Team
+from tests.fakes.project import git
+from tests.fakes.qdrant_members import Machine, Team
 from tests.fakes.qdrant_server import QdrantServer
-from tests.fakes.repository import git
 from tests.fakes.vectors import keys
 
 TEXTS = [f"text {number}" for number in range(30)]
