@@ -19,13 +19,13 @@ from typing import NamedTuple, TypeAlias
 from playwright.async_api import Browser, Page
 
 from byok.core.platform.paths import find_paths
-from tests.fakes.chromium import browsing
 from tests.fakes.daemon import Editor, running
 from tests.fakes.dashboard import signed_in
 from tests.fakes.furnished import ENVIRON, UPSTREAMS, furnish, history, make_bakery
 from tests.fakes.pages import (
     Language,
     Theme,
+    browsing,
     open_panel,
     read_panels,
     settle,

@@ -7,7 +7,7 @@ import pytest
 from byok.cli.capture import parse_time
 from byok.core.errors import ConfigError
 from tests.fakes.commands import Cli
-from tests.fakes.daemon_thread import ask_chat, daemon_thread
+from tests.fakes.daemon import ask_chat, daemon_thread
 
 SECRET = "sk-0123456789abcdefghijklmnop"
 

@@ -8,7 +8,7 @@ import pytest
 from byok.core.platform.paths import find_paths
 from byok.settings import example
 from tests.fakes.commands import Cli
-from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.daemon import daemon_thread
 from tests.fakes.disk import fill, mounted
 
 CANARY = "sk-canary0123456789"

@@ -10,7 +10,7 @@ import pytest
 from byok.core.daemon.token import read_token
 from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
-from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.daemon import daemon_thread
 
 CLIENTS = ("vscode", "jetbrains", "cli", "sdk")
 NAMES = {

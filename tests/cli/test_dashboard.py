@@ -16,7 +16,7 @@ from byok.clients.locations import RunPlace
 from byok.core.daemon.token import read_token
 from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
-from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.daemon import daemon_thread
 from tests.fakes.program import run_byok
 
 SHOWN = re.compile(r".* (http://127\.0\.0\.1:\d+/ui/)\n.* ([0-9A-Z]{5}-[0-9A-Z]{5})\n")

@@ -9,7 +9,7 @@ import pytest
 from byok.core.platform.paths import find_paths
 from byok.server.run import Daemon
 from tests.fakes.commands import Cli
-from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.daemon import daemon_thread
 from tests.fakes.settings_files import COMMENTS
 
 RAW = b"\xef\xbb\xbf" + COMMENTS.replace("\n", "\r\n").encode()

@@ -12,7 +12,7 @@ import pytest
 from byok.core.daemon.token import read_token
 from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli, Done
-from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.daemon import daemon_thread
 from tests.fakes.disk import fill, mounted
 from tests.fakes.doctors import rows_of, upstream_box, write_settings
 from tests.fakes.probed import ProbedModel

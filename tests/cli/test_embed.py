@@ -11,7 +11,7 @@ import pytest
 from byok.cli.embed import describe_cost, describe_vectors
 from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
-from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.daemon import daemon_thread
 from tests.fakes.patience import PATIENCE
 from tests.fakes.project import make_project
 from tests.fakes.upstream import dead_url

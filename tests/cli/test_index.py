@@ -17,7 +17,7 @@ from byok.core.platform.paths import find_paths
 from byok.core.routing import Service
 from byok.search.index.types import IndexOptions
 from tests.fakes.commands import Cli
-from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.daemon import daemon_thread
 from tests.fakes.patience import PATIENCE
 from tests.fakes.project import make_project
 from tests.fakes.rows import Client, client, space

@@ -40,7 +40,7 @@ from byok.settings.keys import KeyLadder, fingerprint
 from byok.settings.keys.keyring_store import KeyringStore
 from byok.settings.keys.vault import Vault
 from tests.fakes.answers import ScriptedPerson
-from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.daemon import daemon_thread
 from tests.fakes.journal_entries import entry, write_journal
 from tests.fakes.ring import FakeRing, store_of
 

@@ -12,7 +12,7 @@ from byok.settings.keys import fingerprint
 from byok.settings.keys import vault as vault_module
 from byok.wiring.key_sources import make_ladder
 from tests.fakes.commands import Cli
-from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.daemon import daemon_thread
 from tests.fakes.official import TOKEN, FakeOfficial, whole
 from tests.fakes.upstream import FakeUpstream
 

@@ -20,8 +20,7 @@ from byok.cli.daemon_client.daemon import find_daemon
 from byok.core.daemon.instance import is_held
 from byok.core.platform.paths import find_paths
 from byok.server.run import Daemon
-from tests.fakes.daemon_thread import daemon_thread
-from tests.fakes.owner import token_for
+from tests.fakes.daemon import daemon_thread, token_for
 from tests.fakes.patience import PATIENCE, START
 from tests.fakes.program import ROOT, children_of
 from tests.fakes.project import make_project

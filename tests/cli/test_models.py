@@ -12,7 +12,7 @@ import pytest
 from byok.cli.models import show
 from byok.upstream.model_table import known_table
 from tests.fakes.commands import Cli
-from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.daemon import daemon_thread
 from tests.fakes.model_lists import GEM, models_dev
 from tests.fakes.upstream import FakeUpstream
 

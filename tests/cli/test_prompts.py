@@ -16,7 +16,7 @@ from byok.core.platform.paths import find_paths
 from byok.core.platform.programs import find_program
 from byok.core.prompts.prompt_set import shipped_prompts, shipped_texts
 from tests.fakes.commands import Cli
-from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.daemon import daemon_thread
 from tests.fakes.prompts import BROKEN
 
 SETTINGS = """

@@ -11,7 +11,7 @@ from byok.core.platform.paths import find_paths
 from byok.core.record import Hop
 from byok.features.capture.capture import decode_capture
 from tests.fakes.commands import Cli
-from tests.fakes.daemon_thread import ask_chat, daemon_thread
+from tests.fakes.daemon import ask_chat, daemon_thread
 from tests.fakes.values import forms
 
 PLANTED = "canary/key+0123456789-ABC_def"

@@ -7,7 +7,7 @@ import pytest
 
 from byok.cli.search import wait_until_searchable
 from tests.fakes.commands import Cli
-from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.daemon import daemon_thread
 from tests.fakes.project import make_project
 from tests.fakes.rows import client, space
 

@@ -13,7 +13,7 @@ import pytest
 from byok.core.daemon.instance import only_instance
 from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
-from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.daemon import daemon_thread
 from tests.fakes.patience import PATIENCE
 from tests.fakes.program import serving_sync
 from tests.fakes.project import make_project

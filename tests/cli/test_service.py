@@ -15,7 +15,7 @@ from byok.clients.service.base import ServiceState
 from byok.core.daemon.instance import Instance
 from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
-from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.daemon import daemon_thread
 from tests.fakes.service_manager import FakeSystemd
 
 

@@ -10,7 +10,7 @@ import pytest
 from byok.core.platform.paths import find_paths
 from byok.features.status import Meter, StatusLine
 from tests.fakes.commands import Cli
-from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.daemon import daemon_thread
 from tests.fakes.journal_entries import entry, write_journal
 from tests.fakes.project import make_project
 from tests.fakes.rows import daemon_rows

@@ -10,7 +10,7 @@ import pytest
 from byok.core.platform.paths import find_paths
 from byok.search.index.files.text import split_lines
 from byok.search.index.store.store import Store
-from tests.fakes.blobs import MISSING, blob, indexed, upload
+from tests.fakes.clients import MISSING, blob, indexed, upload
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.upstream import FakeUpstream
 

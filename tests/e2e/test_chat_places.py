@@ -7,7 +7,7 @@ from byok.core.record import current_record
 from byok.search.retrieval.model_aids import ModelAids, ReadChunks
 from byok.search.retrieval.query import Query
 from byok.search.retrieval.rank import RankedFile
-from tests.fakes.blobs import blob, indexed
+from tests.fakes.clients import blob, indexed
 from tests.fakes.daemon import Editor, running
 from tests.fakes.upstream import FakeUpstream
 

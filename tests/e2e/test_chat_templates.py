@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.agent_client import AgentClient
 from tests.fakes.bodies import image_node, result_node, text_node
 from tests.fakes.chat_templates import SERVERS, TEMPLATES, TemplateServer
+from tests.fakes.clients import AgentClient
 from tests.fakes.daemon import Editor, running
 
 TURNS = 10

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.blobs import MISSING, blob, until_indexed, upload
+from tests.fakes.clients import MISSING, blob, until_indexed, upload
 from tests.fakes.daemon import Editor, running
 from tests.fakes.engines import until, written
 from tests.fakes.patience import PATIENCE

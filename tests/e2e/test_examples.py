@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from tests.fakes.blobs import until_indexed
+from tests.fakes.clients import until_indexed
 from tests.fakes.daemon import Answer, Editor, running
 from tests.fakes.upstream import FakeUpstream, Script
 from tests.fakes.upstream import answer as text_answer

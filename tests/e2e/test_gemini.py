@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.agent_client import AgentClient
+from tests.fakes.clients import AgentClient
 from tests.fakes.daemon import running
 from tests.fakes.strict_gemini import GeminiServer
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.blobs import blob, indexed
+from tests.fakes.clients import blob, indexed
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.occasions import TOOLS, definitions
 from tests.fakes.upstream import FakeUpstream

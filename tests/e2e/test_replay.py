@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from tests.fakes.clients import ask
 from tests.fakes.daemon import Editor, running
 from tests.fakes.replay import recorded
-from tests.fakes.sdk import ask
 
 pytestmark = pytest.mark.slow
 Grade: TypeAlias = Callable[..., Awaitable[None]]

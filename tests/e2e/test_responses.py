@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.agent_client import AgentClient
+from tests.fakes.clients import AgentClient
 from tests.fakes.daemon import running
 from tests.fakes.responses_server import ResponsesServer
 

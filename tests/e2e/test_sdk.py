@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.clients import ask
 from tests.fakes.daemon import Editor, running, settings_for
-from tests.fakes.sdk import ask
 from tests.fakes.upstream import FakeUpstream, answer
 
 sdk: Any = None

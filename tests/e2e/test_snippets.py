@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.clients import ask
 from tests.fakes.daemon import Answer, Editor, running, settings_for
 from tests.fakes.occasions import LARGE, OCCASIONS, TOOLS, definitions
-from tests.fakes.sdk import ask
 from tests.fakes.upstream import FakeUpstream, Script, answer
 from tests.fakes.values import singles
 

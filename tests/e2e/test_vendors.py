@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self
 
 import pytest
 
-from tests.fakes.agent_client import AgentClient, Keeping
+from tests.fakes.clients import AgentClient, Keeping
 from tests.fakes.daemon import Editor, running
 from tests.fakes.messages_api import AnthropicAgent
 from tests.fakes.strict_gemini import GeminiServer

@@ -27,13 +27,10 @@ Upstreams and services
     asker            an HttpUpstream that never sleeps, and a source of keys
 
 byok itself
-    daemon           a daemon inside the test, and an editor that asks it
-    settings_daemon  a daemon that takes its settings from a file
+    daemon           a daemon in the test or in a thread, and an editor that asks it
     feature_supplies where a feature stands, and what it is configured with
     dashboard        the page of the dashboard, signed in, as far as HTTP goes
     second_user      another user of the machine, who wants the first one's secrets
-    owner            what byok's own commands send to a daemon
-    daemon_thread    a daemon in a thread, for commands that ask one
     program          byok as processes: a command, `byok serve`, an installed wheel
     commands         how a command ended that ran inside the test
     answers          a person who gives scripted answers to questions
@@ -49,10 +46,8 @@ Clients
     bodies           the parts of a client's body
     conversations    random conversations as clients send them
     occasions        a request of each client for each kind of model
-    blobs            what a client uploads
+    clients          an agent, the SDK, and what a client uploads
     raw              an HTTP client that sends any bytes
-    sdk              the client of auggie-sdk
-    agent_client     an agent that keeps, drops or reorders the nodes of answers
 
 Conversations and tools inside byok
     histories        random conversations as dialects get them
@@ -64,17 +59,12 @@ Conversations and tools inside byok
     lossless         an oracle of what repair may do to a value
 
 Index
-    engines          a context engine without worker processes
-    stores           stores, uploads and outcomes, and what must always hold
-    memory_index     a second lexical index, in memory
-    old_index        an index of a version before chunks had marks
+    engines          a context engine without worker processes, and what is around it
+    stores           stores, uploads and outcomes; other indexes, and damage to one
     vectors          blobs to be given vectors, vectors of a text, embedders
     vector_kills     a filling that is killed again and again
-    vector_search    what is near to any question, as a test says
-    segments         an index on disk, and ways to damage its files
     project          a small project to index, repositories made with git
     storm            a workspace in a storm of changes
-    watching         file watches whose events a test gives
     nasty_worker     worker processes that misbehave
     language_samples a text in each language, and its definitions
     ignore_files     ignore files and paths to try them on
@@ -86,10 +76,8 @@ Journal
     journal_entries  entries of the journal, and what is written in one
 
 Dashboard
-    chromium         the system's Chromium, driven by Playwright
     furnished        a home in which byok has worked for two weeks
-    pages            pages of the dashboard, watched for all that may go wrong
-    settings_panel   the settings panel: its fields, and the button that saves them
+    pages            pages of the dashboard in Chromium, watched for faults
 
 Machine
     clock            a clock that a test moves, and a check that time is linear
@@ -100,7 +88,6 @@ Machine
     ring             a keyring that misbehaves on request
 
 Inputs and checks
-    parsed           notes in which threads questions are parsed
     prompts          prompts of one line, or none; folders that cannot be used
     values           JSON values, ways to cut an input, forms of a secret
     cases            parameters for the cases of tests/cases.toml

@@ -1,30 +1,57 @@
-"""A daemon inside the test, started through server/run.py as the real one is."""
+"""A daemon inside the test, started through server/run.py as the real one is.
 
+It serves in the test's own event loop, or in a thread for commands that ask one.
+"""
+
+import asyncio
+import contextlib
+import http.client
 import json
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import aiohttp
 
+from byok.core.daemon.challenge import derive_owner_token
+from byok.core.daemon.instance import only_instance, write_record
 from byok.core.daemon.token import read_token
 from byok.core.observer import Observer
 from byok.core.platform.paths import Paths, find_paths
 from byok.core.record import Hop, RequestRecord, Tap
 from byok.core.redact import Redactor
+from byok.server.control import Source
 from byok.server.http.deadlines import Timing
 from byok.server.run import Daemon, OpenServices, listening
-from byok.settings import Settings, load_settings
+from byok.settings import Settings, check_settings, load_settings
 from byok.settings.keys import KeyLadder
+from byok.settings.keys.keyring_store import KeyringStore
 from byok.upstream.base import Upstream
 from byok.upstream.router import Router
 from byok.wiring.services import Services, open_services
-from tests.fakes.owner import owner_token
 from tests.fakes.upstream import FakeUpstream
 
+
+def owner_token(daemon: Daemon) -> str:
+    """Return the owner's token for one daemon."""
+    secret = read_token(find_paths().owner_secret)
+    return derive_owner_token(secret, daemon.port, daemon.instance)
+
+
+def token_for(path: str, daemon: Daemon) -> str:
+    """Return the token for a path: the owner's below /byok/, else the clients'."""
+    if path.startswith("/byok/"):
+        return owner_token(daemon)
+    return read_token(find_paths().token)
+
+
+PORT = {"server": {"port": 0}}
 QUICK = Timing(beat=20, head_after=5, grace=0.3, last_words=0.4)
 
 
@@ -144,10 +171,17 @@ async def running(
     `clock` is for the journal and the caps.
     """
     parts = parts_of(settings, upstream=upstream, environ=environ)
-    async with (
-        listening(*parts, timing, observers=observers, clock=clock) as daemon,
-        aiohttp.ClientSession() as http,
-    ):
+    serving = listening(*parts, timing, observers=observers, clock=clock)
+    async with _asking(serving) as editor:
+        yield editor
+
+
+@asynccontextmanager
+async def _asking(
+    serving: AbstractAsyncContextManager[Daemon],
+) -> AsyncIterator[Editor]:
+    """Give a client of the daemon that this starts."""
+    async with serving as daemon, aiohttp.ClientSession() as http:
         token = read_token(find_paths().token)
         yield Editor(daemon, daemon.services, token, http)
 
@@ -157,16 +191,24 @@ def parts_of(
     *,
     upstream: str = "",
     environ: Mapping[str, str] | None = None,
+    keyring: KeyringStore | None = None,
+    roots: Sequence[Path] = (),
+    path: Path | None = None,
 ) -> tuple[Settings, Paths, Redactor, OpenServices]:
     """Return what a daemon on a free port is made of."""
     paths = find_paths()
-    loaded = load_settings(paths.config, {"server": {"port": 0}, **(settings or {})})
+    loaded = load_settings(path or paths.config, {**PORT, **(settings or {})})
     redactor = Redactor()
 
     def services() -> AbstractAsyncContextManager[Services]:
-        ladder = KeyLadder(environ=environ or {})
+        ladder = KeyLadder(environ=environ or {}, keyring=keyring)
         return open_services(
-            loaded, paths, upstream=upstream, ladder=ladder, redactor=redactor
+            loaded,
+            paths,
+            upstream=upstream,
+            ladder=ladder,
+            redactor=redactor,
+            roots=roots,
         )
 
     return loaded, paths, redactor, services
@@ -198,8 +240,103 @@ async def daemon_with(
             router = Router({"demo": upstream}, services.catalog)
             yield replace(services, router=router)
 
-    async with (
-        listening(settings, paths, redactor, services_with, timing) as daemon,
-        aiohttp.ClientSession() as http,
-    ):
-        yield Editor(daemon, daemon.services, read_token(paths.token), http)
+    serving = listening(settings, paths, redactor, services_with, timing)
+    async with _asking(serving) as editor:
+        yield editor
+
+
+def write_settings(text: str | bytes, path: Path | None = None) -> Path:
+    """Write the settings file, for its owner alone."""
+    path = path or find_paths().config
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    path.chmod(0o600)
+    return path
+
+
+@asynccontextmanager
+async def running_on_file(
+    path: Path | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    keyring: KeyringStore | None = None,
+    options: Mapping[str, str] | None = None,
+) -> AsyncIterator[Editor]:
+    """Start a daemon that takes its settings from a file, as `byok serve` does.
+
+    Nothing is watched; `environ` is where keys are looked for.
+    """
+    file = path or find_paths().config
+    parts = parts_of(environ=environ, keyring=keyring, path=file)
+    source = Source(
+        file, lambda: load_settings(file, PORT), check_settings, PORT, options or {}
+    )
+    async with _asking(listening(*parts, QUICK, source)) as editor:
+        yield editor
+
+
+@contextmanager
+def daemon_thread(
+    *roots: Path,
+    upstream: str = "demo",
+    environ: Mapping[str, str] | None = None,
+) -> Iterator[Daemon]:
+    """Hold the lock, be recorded, serve until the block ends or a command ends it.
+
+    It takes settings as `byok serve` does; `environ` is where it looks for keys.
+    """
+    paths = find_paths()
+    parts = parts_of(upstream=upstream, environ=environ, roots=roots)
+    source = Source(
+        paths.config,
+        lambda: load_settings(paths.config, PORT),
+        lambda new: check_settings(new, upstream),
+    )
+    ready = SimpleQueue[tuple[Daemon, asyncio.AbstractEventLoop] | None]()
+
+    async def serve() -> None:
+        async with listening(*parts, QUICK, source) as daemon:
+            write_record(paths, daemon.port, daemon.instance)
+            following = asyncio.ensure_future(daemon.control.follow(QUICK.look))
+            ready.put((daemon, asyncio.get_running_loop()))
+            await daemon.control.ending.wait()
+            following.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await following
+            await daemon.stop()
+
+    def run() -> None:
+        try:
+            with only_instance(paths):
+                asyncio.run(serve())
+        finally:
+            ready.put(None)
+
+    with ThreadPoolExecutor(1) as pool:
+        served = pool.submit(run)
+        started = ready.get()
+        if started is None:
+            served.result()
+            raise AssertionError("it ended before it was ready")
+        daemon, loop = started
+        try:
+            yield daemon
+        finally:
+            with contextlib.suppress(RuntimeError):  # it has ended already
+                loop.call_soon_threadsafe(daemon.control.ending.set)
+            served.result()
+
+
+def ask_chat(daemon: Daemon, text: str) -> str:
+    """Ask for a chat; return the id of the request."""
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port)
+    headers = {
+        "Authorization": f"Bearer {read_token(find_paths().token)}",
+        "Content-Type": "application/json",
+    }
+    body = json.dumps({"message": text})
+    connection.request("POST", "/chat-stream?key=hidden-value", body, headers)
+    response = connection.getresponse()
+    response.read()
+    connection.close()
+    return response.headers["X-Request-Id"]

@@ -7,17 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from byok.cli.checks.base import CheckResult, CheckRow, Machine, Surroundings
-from byok.core.platform.paths import find_paths, make_private
+from byok.core.platform.paths import find_paths
+from tests.fakes import daemon
 from tests.fakes.commands import Done
 
 
 def write_settings(*lines: str) -> Path:
     """Write the settings file of the test's home."""
-    file = find_paths().config
-    make_private(file.parent)
-    file.write_text("\n".join(lines) + "\n", "utf-8")
-    file.chmod(0o600)
-    return file
+    return daemon.write_settings("\n".join(lines) + "\n")
 
 
 def upstream_box(url: str, *lines: str) -> list[str]:

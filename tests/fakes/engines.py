@@ -1,16 +1,27 @@
-"""A context engine inside the test: no worker processes, small projects, deadlines."""
+"""A context engine without worker processes, and what a test puts around it."""
 
 import asyncio
 import inspect
+import queue
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+)
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from byok.search.index.engine import ContextEngine
 from byok.search.index.files.reading import Folder, Unreadable
 from byok.search.index.parse.prepare import prepare
+from byok.search.index.store.chunk_index import ChunkScore, View
 from byok.search.index.store.store import Store
 from byok.search.index.types import (
     MAX_BYTES,
@@ -19,6 +30,9 @@ from byok.search.index.types import (
     ParseOutcome,
     Phase,
 )
+from byok.search.index.workspace.watch import Found
+from byok.search.retrieval.model_aids import FindNear, NearChunks
+from byok.search.retrieval.query import Query, parse_query
 from tests.fakes.patience import PATIENCE
 
 
@@ -117,3 +131,101 @@ async def complete(made: ContextEngine) -> None:
             and all(space.status.phase is Phase.COMPLETE for space in made.workspaces)
         )
     )
+
+
+def note_parsing(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Return a list that tells of each question whether the event loop waited."""
+    blocked: list[bool] = []
+
+    def parse(text: str) -> Query:  # it may load a table
+        blocked.append(threading.current_thread() is threading.main_thread())
+        return parse_query(text)
+
+    monkeypatch.setattr("byok.search.retrieval.query.parse_query", parse)
+    return blocked
+
+
+class FakeVectors:
+    """Finds the same chunks for each question, once `come` is set."""
+
+    def __init__(self, near: Iterable[ChunkScore] | None) -> None:
+        self.near = None if near is None else list(near)
+        self.come = asyncio.Event()
+        self.come.set()
+        self.questions: list[str] = []
+        self.cancelled = 0
+        self.asked: Collection[int] = ()
+
+    async def open(self, engine: ContextEngine) -> None:
+        """Do nothing."""
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+    async def begin(self, question: str) -> FindNear | None:
+        """Return what finds the given chunks; None if none were given."""
+        self.questions.append(question)
+        try:
+            await self.come.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        return None if self.near is None else self._find
+
+    async def _find(self, view: View, blob_ids: Collection[int]) -> NearChunks:
+        self.asked = blob_ids
+        return NearChunks([c for c in self.near or () if c.blob_id in view.ids], {})
+
+
+Step = Found | Exception
+
+
+class PlayedWatches:
+    """Makes watches that play what stands in `queue`: paths, "anything", errors.
+
+    `error` is raised when a folder is entered, `made` counts how often all began anew.
+    """
+
+    def __init__(self, *steps: Step) -> None:
+        self.queue: queue.SimpleQueue[Step] = queue.SimpleQueue()
+        for step in steps:
+            self.queue.put(step)
+        self.entered: list[str] = []
+        self.error: OSError | None = None
+        self.made = 0
+
+    def __call__(self, root: Path) -> "_Played":
+        self.made += 1
+        return _Played(self)
+
+    def told(self, *paths: str) -> None:
+        """Let something happen to paths."""
+        self.queue.put(frozenset(paths))
+
+
+class _Played:
+    def __init__(self, play: PlayedWatches) -> None:
+        self._play = play
+        self._closing = threading.Event()
+
+    def enter(self, path: str) -> None:
+        if self._play.error:
+            raise self._play.error
+        self._play.entered.append(path)
+
+    def keep(self, tops: Collection[str], entered: Collection[str]) -> None:
+        pass
+
+    def follow(self, put: Callable[[Found], None]) -> None:
+        put(frozenset())
+        while not self._closing.is_set():
+            try:
+                step = self._play.queue.get(timeout=0.01)
+            except queue.Empty:
+                continue
+            if isinstance(step, Exception):
+                raise step
+            put(step)
+
+    def close(self) -> None:
+        self._closing.set()

@@ -1,23 +1,31 @@
-"""Pages of the dashboard: opened, signed in, and watched for all that may go wrong."""
+"""Pages of the dashboard in the system's Chromium, watched for all that may go wrong.
+
+The browser is the system's own, never one that is downloaded."""
 
 import asyncio
+import dataclasses
+import os
 import re
+import shutil
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import aiohttp
+import pytest
 from playwright.async_api import (
     Browser,
     BrowserContext,
     ConsoleMessage,
+    Locator,
     Page,
     Request,
     Response,
+    async_playwright,
     expect,
 )
 
@@ -25,6 +33,44 @@ from byok.core.daemon.challenge import derive_owner_token
 from byok.core.daemon.token import read_token
 from byok.core.platform.paths import find_paths
 from tests.fakes.patience import PATIENCE
+from tests.fakes.upstream import FakeUpstream
+
+# Names that a test gives to this machine; no other name is ever looked up.
+_NAMES_IT_FINDS = (
+    "--host-resolver-rules=MAP *.test 127.0.0.1, MAP * ~NOTFOUND, "
+    "EXCLUDE localhost, EXCLUDE 127.0.0.1, EXCLUDE [::1], EXCLUDE ::1"
+)
+_PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def find_browser() -> str:
+    """Return the path of the browser; skip the test where there is none.
+
+    Where scripts/setup or the workflow installs one, its absence is a failure.
+    """
+    found = [path for path in map(shutil.which, _PROGRAMS) if path]
+    if found:
+        return found[0]
+    if sys.platform == "linux" and (os.environ.get("CI") or os.geteuid() == 0):
+        pytest.fail("no Chromium: scripts/setup test installs it")
+    pytest.skip("no Chromium: install the package chromium")
+
+
+@asynccontextmanager
+async def browsing(*arguments: str) -> AsyncIterator[Browser]:
+    """Run the browser; `arguments` are further switches of its command line."""
+    path = find_browser()
+    alone = ["--no-sandbox"] if sys.platform == "linux" and os.geteuid() == 0 else []
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=path,
+            args=[*alone, "--disable-dev-shm-usage", _NAMES_IT_FINDS, *arguments],
+        )
+        try:
+            yield browser
+        finally:
+            await browser.close()
+
 
 Language: TypeAlias = Literal["en", "zh"]
 Theme: TypeAlias = Literal["auto", "light", "dark"]
@@ -60,15 +106,17 @@ def _read(name: str) -> str:
     return (STATIC / name).read_text("utf-8")
 
 
-@dataclass
+@dataclasses.dataclass
 class Watch:
     """What went wrong on a page. `allow` names what a test provokes."""
 
     origin: str
-    wrong: list[str] = field(default_factory=list)
-    requests: list[str] = field(default_factory=list)  # "POST /ui/api/daemon"
-    open: set[str] = field(default_factory=set)  # those without an end
-    _allowed: list[str] = field(default_factory=list)
+    wrong: list[str] = dataclasses.field(default_factory=list)
+    requests: list[str] = dataclasses.field(
+        default_factory=list
+    )  # "POST /ui/api/daemon"
+    open: set[str] = dataclasses.field(default_factory=set)  # those without an end
+    _allowed: list[str] = dataclasses.field(default_factory=list)
 
     def allow(self, *parts: str) -> None:
         """Let findings pass that contain one of these; "401 " is a status."""
@@ -228,3 +276,39 @@ async def axe(page: Page) -> str:
     if not await page.evaluate("'axe' in window"):
         await page.evaluate(_AXE)
     return "\n".join(await page.evaluate(_AXE_RUN))
+
+
+def text_for(fake: FakeUpstream) -> str:
+    """Return a settings file with comments and a secret."""
+    return f"""# mine
+[upstreams.fake]  # the only one
+base_url = "{fake.url}"
+model = "m"
+headers = {{ X-Team = "secret-of-the-team" }}
+
+# how it answers
+[chat]
+temperature = 0.5 # not too wild
+"""
+
+
+def field(page: Page, name: str) -> Locator:
+    """Return the row of a setting."""
+    return page.locator(f'[data-name="{name}"]')
+
+
+def control(page: Page, name: str) -> Locator:
+    """Return what a setting is entered by."""
+    return field(page, name).locator("input, select, textarea").first
+
+
+def save_button(page: Page) -> Locator:
+    """Return the button that saves."""
+    return page.get_by_role("button", name="Save", exact=True)
+
+
+async def save(page: Page) -> None:
+    """Save, and wait until the settings are in force."""
+    await save_button(page).click()
+    await expect(page.locator(".changes")).to_be_hidden()
+    await expect(page.locator("#status")).to_have_text("Saved and in effect.")

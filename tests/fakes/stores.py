@@ -1,10 +1,22 @@
-"""Stores, uploads and outcomes for tests, and the one thing that must always hold."""
+"""Stores, uploads, outcomes, what must always hold, and indexes beside the real one."""
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+import math
+import random
+from collections import Counter, defaultdict
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Generic, NamedTuple, TypeVar
+
+import tantivy
 
 from byok.core.code_query import Upload
 from byok.search.index.files.secret_names import is_secret
@@ -13,6 +25,7 @@ from byok.search.index.parse.prepare import prepare
 from byok.search.index.store import blobs
 from byok.search.index.store.batches import Batches
 from byok.search.index.store.chunk_index import (
+    CANDIDATES,
     ChunkIndex,
     ChunkScore,
     LexicalIndex,
@@ -215,3 +228,198 @@ class FullWriter:
 
     def commit(self) -> None:
         raise ValueError("An IO error occurred: 'No space left on device'")
+
+
+_WEIGHTS = (1.0, 0.3, 0.5)  # words, symbols, path
+_K1, _B = 1.2, 0.75
+T = TypeVar("T")
+
+
+class _Chunk(NamedTuple):
+    ordinal: int
+    fields: tuple[Counter[str], Counter[str], Counter[str]]
+    marks: frozenset[str]
+
+
+class MemoryChunks(Generic[T]):
+    """ChunkIndex: chunks of any kind in memory; `commit` swaps in what was written."""
+
+    was_new = True
+    is_damaged = False
+    bytes = 0
+
+    def __init__(self) -> None:
+        self._next: dict[int, tuple[T, ...]] = {}
+        self._found: dict[int, tuple[T, ...]] = {}
+
+    @property
+    def chunks(self) -> int:
+        return self.counts().total()
+
+    def add_chunks(self, blob_id: int, chunks: Iterable[T]) -> None:
+        self._next[blob_id] = (*self._next.get(blob_id, ()), *chunks)
+
+    def remove(self, blob_id: int) -> None:
+        self._next.pop(blob_id, None)
+
+    def commit(self) -> None:
+        self._found = dict(self._next)
+
+    def clear(self) -> None:
+        self._next = {}
+        self.commit()
+
+    def counts(self) -> Counter[int]:
+        return Counter({blob: len(rows) for blob, rows in self._found.items() if rows})
+
+    def close(self) -> None:
+        self._next = dict(self._found)
+
+
+class MemoryIndex(MemoryChunks[_Chunk]):
+    """LexicalIndex: searches every chunk with BM25."""
+
+    def __init__(self, folder: Path) -> None:
+        """Begin empty; the folder is not used."""
+        super().__init__()
+
+    def add(self, blob_id: int, prepared: Prepared) -> None:
+        path = Counter(prepared.path_terms.split())
+        self.add_chunks(
+            blob_id,
+            (
+                _Chunk(
+                    n,
+                    (Counter(one.body.split()), Counter(one.symbols.split()), path),
+                    frozenset(one.marks.split()),
+                )
+                for n, one in enumerate(prepared.documents)
+            ),
+        )
+
+    def search(
+        self, terms: Mapping[str, float], view: View, limit: int = CANDIDATES
+    ) -> list[ChunkScore]:
+        found = self._found
+        worth: dict[tuple[int, int], float] = defaultdict(float)
+        for term, weight in terms.items():
+            for place, boost in enumerate(_WEIGHTS):
+                for key, score in _bm25(found, term, place).items():
+                    worth[key] += weight * boost * score
+        hits = [
+            ChunkScore(blob_id, ordinal, score)
+            for (blob_id, ordinal), score in worth.items()
+            if blob_id in view.ids
+        ]
+        return sorted(hits, key=lambda hit: (-hit.score, hit))[:limit]
+
+    def find_marked(
+        self, marks: Mapping[str, float], view: View, limit: int = CANDIDATES
+    ) -> list[ChunkScore]:
+        hits = [
+            ChunkScore(blob_id, one.ordinal, max(marks[mark] for mark in borne))
+            for blob_id, some in self._found.items()
+            for one in some
+            if blob_id in view.ids and (borne := marks.keys() & one.marks)
+        ]
+        return sorted(hits, key=lambda hit: (-hit.score, hit))[:limit]
+
+
+def _bm25(
+    chunks: Mapping[int, tuple[_Chunk, ...]], term: str, place: int
+) -> dict[tuple[int, int], float]:
+    """Return the score of one word in one field, for each chunk that has it."""
+    rows = {
+        (blob_id, one.ordinal): one.fields[place]
+        for blob_id, some in chunks.items()
+        for one in some
+    }
+    matches = {key: words for key, words in rows.items() if term in words}
+    mean = sum(words.total() for words in rows.values()) / max(1, len(rows))
+    rare = math.log(1 + (len(rows) - len(matches) + 0.5) / (len(matches) + 0.5))
+    return {
+        key: rare * words[term] * (_K1 + 1)
+        / (words[term] + _K1 * (1 - _B + _B * words.total() / mean))
+        for key, words in matches.items()
+    }  # fmt: skip
+
+
+def write_old_index(folder: Path, texts: Mapping[int, Sequence[str]]) -> None:
+    """Write the chunks of blobs: several segments, some of them with deletions."""
+    folder.mkdir()
+    builder = tantivy.SchemaBuilder()
+    builder.add_integer_field("blob_id", indexed=True, fast=True)
+    builder.add_integer_field("ordinal", fast=True)
+    for name in ("body", "sym", "path"):
+        builder.add_text_field(
+            name, stored=False, tokenizer_name="whitespace", index_option="freq"
+        )
+    writer = tantivy.Index(builder.build(), path=str(folder)).writer(30_000_000, 1)
+    for count, (blob_id, chunks) in enumerate(texts.items(), 1):
+        for ordinal, text in enumerate(chunks):
+            row = tantivy.Document()
+            row.add_integer("blob_id", blob_id)
+            row.add_integer("ordinal", ordinal)
+            row.add_text("body", text)
+            row.add_text("sym", f"s{blob_id}")
+            row.add_text("path", "a")
+            writer.add_document(row)
+        if count % 20 == 0:
+            writer.commit()
+    writer.commit()
+    writer.delete_documents_by_term("blob_id", 10**6)
+    writer.commit()
+    writer.wait_merging_threads()
+
+
+def make_index(folder: Path) -> Path:
+    """Make an index of two segments, one with deletions."""
+    index = TantivyIndex(folder)
+    for blob_id in range(1, 60):
+        chunks = [f"alpha w{blob_id} v{n}" for n in range(4)]
+        index.add(blob_id, words(f"f{blob_id}.py", *chunks))
+        if blob_id == 40:
+            index.commit()
+    index.remove(7)
+    index.commit()
+    index.close()
+    return folder
+
+
+def _flip(content: bytes, rng: random.Random) -> bytes:
+    at = rng.randrange(len(content))
+    return (
+        content[:at] + bytes([content[at] ^ rng.randrange(1, 256)]) + content[at + 1 :]
+    )
+
+
+DAMAGES: list[Callable[[bytes, random.Random], bytes]] = [
+    _flip,
+    lambda content, rng: b"",
+    lambda content, rng: content[: rng.randrange(len(content))],
+    lambda content, rng: rng.randbytes(len(content)),
+]
+
+
+def harm(folder: Path, seed: int) -> Path:
+    """Damage a file of an index, or remove it; returns which."""
+    rng = random.Random(seed)
+    files = sorted(f for f in folder.iterdir() if not f.name.startswith("."))
+    file = rng.choice(files)
+    kind = rng.randrange(len(DAMAGES) + 1)
+    if kind == len(DAMAGES):
+        file.unlink()
+    else:
+        replace(file, DAMAGES[kind](file.read_bytes(), rng))
+    return file
+
+
+def replace(file: Path, content: bytes) -> None:
+    """Put other content into the file's place, as a new file.
+
+    A thread of an index that was closed may still have the old one mapped: to shorten
+    what is mapped ends the process.
+    """
+    beside = file.with_name(".new")
+    beside.write_bytes(content)
+    beside.replace(file)

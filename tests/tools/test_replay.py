@@ -12,8 +12,7 @@ from byok.features.capture.capture import Capture
 from byok.features.capture.folder import CaptureFolder
 from byok.protocols.augment.chat_reply import chunk
 from byok.settings import load_settings
-from tests.fakes.daemon import Editor, running, settings_for
-from tests.fakes.daemon_thread import ask_chat, daemon_thread
+from tests.fakes.daemon import Editor, ask_chat, daemon_thread, running, settings_for
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta, tool_answer
 from tools.replay.__main__ import main, replay_recorded
 from tools.replay.turn import compare_turns, read_turn

@@ -11,10 +11,9 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page
 
 from byok.core.platform.paths import find_paths
-from tests.fakes.chromium import browsing
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.furnished import ENVIRON, UPSTREAMS, furnish, make_bakery
-from tests.fakes.pages import Watch, sign_in, visiting
+from tests.fakes.pages import Watch, browsing, sign_in, visiting
 from tests.fakes.upstream import FakeUpstream, Script, delta
 
 

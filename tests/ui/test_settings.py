@@ -11,17 +11,18 @@ from playwright.async_api import Page, Route, expect
 
 from byok.core.platform.paths import find_paths
 from byok.features.loops.settings import LoopSettings
-from tests.fakes.daemon import Editor
-from tests.fakes.pages import Watch, axe, open_panel
-from tests.fakes.patience import PATIENCE
-from tests.fakes.settings_daemon import running_on_file, write_settings
-from tests.fakes.settings_panel import (
+from tests.fakes.daemon import Editor, running_on_file, write_settings
+from tests.fakes.pages import (
+    Watch,
+    axe,
     control,
     field,
+    open_panel,
     save,
     save_button,
     text_for,
 )
+from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream
 
 

@@ -7,11 +7,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
-from tests.fakes.daemon import Editor
-from tests.fakes.pages import open_panel
+from tests.fakes.daemon import Editor, running_on_file, write_settings
+from tests.fakes.pages import control, field, open_panel, text_for
 from tests.fakes.ring import FakeRing, store_of
-from tests.fakes.settings_daemon import running_on_file, write_settings
-from tests.fakes.settings_panel import control, field, text_for
 from tests.fakes.upstream import FakeUpstream
 
 KEY = "sk-canary0123456789"

@@ -10,10 +10,8 @@ from playwright.async_api import Page, expect
 
 from byok.clients.editor import MISSING, find_value
 from byok.core.platform.paths import find_paths
-from tests.fakes.daemon import Editor
-from tests.fakes.pages import open_panel
-from tests.fakes.settings_daemon import running_on_file, write_settings
-from tests.fakes.settings_panel import control, save, text_for
+from tests.fakes.daemon import Editor, running_on_file, write_settings
+from tests.fakes.pages import control, open_panel, save, text_for
 from tests.fakes.upstream import FakeUpstream
 
 PROMPT = 'Be brief.\n"""Quotes""" \\ and 中文\n\tTab'

@@ -28,7 +28,7 @@ from byok.clients.service.systemd import Systemd
 from byok.clients.service.windows_tasks import WindowsTasks
 from byok.core.daemon.instance import Instance
 from byok.core.platform.paths import Paths, find_paths
-from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.daemon import daemon_thread
 from tests.fakes.doctors import surroundings, write_settings
 from tests.fakes.rows import daemon_rows
 

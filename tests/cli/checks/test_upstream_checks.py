@@ -27,7 +27,7 @@ from byok.cli.checks.upstream_checks import (
 )
 from byok.settings import Settings
 from tests.fakes.certificates import certificate, resolve_here, secure
-from tests.fakes.daemon_thread import daemon_thread
+from tests.fakes.daemon import daemon_thread
 from tests.fakes.doctors import surroundings, upstream_box, write_settings
 from tests.fakes.ollama_server import OllamaServer
 from tests.fakes.probed import ProbedModel

@@ -37,9 +37,8 @@ from tests.fakes.engines import (
     until,
     written,
 )
-from tests.fakes.memory_index import MemoryIndex
-from tests.fakes.old_index import write_old_index
 from tests.fakes.patience import PATIENCE
+from tests.fakes.stores import MemoryIndex, write_old_index
 
 
 @pytest.fixture

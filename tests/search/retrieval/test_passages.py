@@ -25,9 +25,7 @@ from byok.search.retrieval.passages import PassageFinder
 from byok.search.retrieval.query import Query
 from byok.search.retrieval.ranker import Ranker, Ranking
 from byok.search.retrieval.scope import Scope
-from tests.fakes.engines import complete, engine, project
-from tests.fakes.parsed import note_parsing
-from tests.fakes.vector_search import FakeVectors
+from tests.fakes.engines import FakeVectors, complete, engine, note_parsing, project
 
 LION = "def feed_lion():\n    return 'meat'\n"
 BEAR = "def feed_bear():\n    return 'honey'\n"

@@ -17,9 +17,8 @@ from byok.search.retrieval.rank import FileEntry, RankedFile, Reasons
 from byok.search.retrieval.ranker import HistorySignals, JoinedSignals, Ranker, fuse
 from byok.search.retrieval.retriever import rank_commits, render_commits
 from byok.search.retrieval.scope import select_scope
-from tests.fakes.engines import complete, engine, project
+from tests.fakes.engines import FakeVectors, complete, engine, project
 from tests.fakes.project import history
-from tests.fakes.vector_search import FakeVectors
 
 
 async def test_ranker_finds_who_defines_an_identifier(tmp_path: Path) -> None:

@@ -27,11 +27,11 @@ from tests.fakes.engines import (
     InlineWorkers,
     complete,
     engine,
+    note_parsing,
     project,
     until,
     written,
 )
-from tests.fakes.parsed import note_parsing
 from tests.fakes.project import git
 
 RG = shutil.which("rg")

@@ -9,9 +9,9 @@ import pytest
 
 from byok.core.platform.paths import find_paths
 from byok.settings.keys import fingerprint
+from tests.fakes.daemon import running_on_file, write_settings
 from tests.fakes.dashboard import Page, signed_in
 from tests.fakes.ring import FakeRing, store_of
-from tests.fakes.settings_daemon import running_on_file, write_settings
 from tests.fakes.upstream import FakeUpstream
 
 KEY = "sk-canary0123456789"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from byok.core.platform.paths import find_paths
+from tests.fakes.daemon import running_on_file, write_settings
 from tests.fakes.dashboard import Page, signed_in
-from tests.fakes.settings_daemon import running_on_file, write_settings
 from tests.fakes.upstream import FakeUpstream
 
 TEMPERATURE = ["chat", "temperature"]

@@ -17,7 +17,7 @@ from byok.server.dashboard.settings_page import (
     make_form,
 )
 from byok.settings import Settings, make_settings
-from tests.fakes.settings_daemon import write_settings
+from tests.fakes.daemon import write_settings
 
 TOP_P = ("chat", "top_p")
 

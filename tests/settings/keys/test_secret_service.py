@@ -22,10 +22,10 @@ from typing import IO
 import pytest
 
 from byok.settings.keys.keyring_store import KeyringStore
+from tests.fakes.daemon import running_on_file, write_settings
 from tests.fakes.dashboard import signed_in
 from tests.fakes.patience import PATIENCE, START
 from tests.fakes.program import run_byok
-from tests.fakes.settings_daemon import running_on_file, write_settings
 from tests.fakes.upstream import FakeUpstream
 
 KEY = "sk-canary0123456789"

@@ -13,8 +13,15 @@ from byok.search.index.store.chunk_index import ChunkScore, LexicalIndex
 from byok.search.index.store.schema import TO_INDEX
 from byok.search.index.store.tantivy_index import TantivyIndex
 from byok.search.index.types import Document, Prepared, Span
-from tests.fakes.memory_index import MemoryIndex
-from tests.fakes.stores import Opened, ids_of, of_upload, upload, view, words
+from tests.fakes.stores import (
+    MemoryIndex,
+    Opened,
+    ids_of,
+    of_upload,
+    upload,
+    view,
+    words,
+)
 
 ENGINES: list[Callable[[Path], LexicalIndex]] = [TantivyIndex, MemoryIndex]
 

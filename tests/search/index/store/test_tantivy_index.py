@@ -20,9 +20,16 @@ from byok.search.index.store.tantivy_index import (
 )
 from byok.search.index.types import Document, Prepared, Span
 from tests.fakes.disk import fill, mounted
-from tests.fakes.old_index import write_old_index
-from tests.fakes.segments import DAMAGES, harm, make_index, replace
-from tests.fakes.stores import ids_of, view, words
+from tests.fakes.stores import (
+    DAMAGES,
+    harm,
+    ids_of,
+    make_index,
+    replace,
+    view,
+    words,
+    write_old_index,
+)
 
 
 @pytest.fixture

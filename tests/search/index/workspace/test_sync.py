@@ -18,9 +18,15 @@ from byok.search.index.types import MAX_BYTES, IndexOptions, Phase
 from byok.search.index.workspace.sync import Difference, Disk, Synchroniser
 from byok.search.index.workspace.watch import Watcher
 from byok.search.index.workspace.workspace import TooManyFiles, Workspace
-from tests.fakes.engines import InlineWorkers, engine, project, until, written
+from tests.fakes.engines import (
+    InlineWorkers,
+    PlayedWatches,
+    engine,
+    project,
+    until,
+    written,
+)
 from tests.fakes.project import Repository
-from tests.fakes.watching import PlayedWatches
 
 
 class Bench:

@@ -18,9 +18,8 @@ from watchfiles import Change
 
 from byok.search.index.workspace import watch
 from byok.search.index.workspace.watch import Changes, FolderWatches, TreeWatch, Watcher
-from tests.fakes.engines import written
+from tests.fakes.engines import PlayedWatches, written
 from tests.fakes.patience import PATIENCE
-from tests.fakes.watching import PlayedWatches
 
 
 async def first(watcher: Watcher, count: int) -> list[Any]:

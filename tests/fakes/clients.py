@@ -1,8 +1,12 @@
-"""An editor's agent: it runs tools, and keeps, drops or reorders what it is to keep."""
+"""Clients of the daemon: an agent that keeps nodes or drops them, an SDK, uploads."""
 
-from collections.abc import Sequence
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
+
+import pytest
 
 from tests.fakes.bodies import exchange, image_node, result_node, text_node
 from tests.fakes.daemon import Answer, Editor
@@ -75,3 +79,49 @@ def _kept(nodes: list[dict[str, Any]], keeping: Keeping) -> list[dict[str, Any]]
             return [node for node in nodes if node["type"] != _THINKING]
         case Keeping.BACKWARDS:
             return nodes[::-1]
+
+
+async def ask(editor: Editor, prompt: str) -> str:
+    """Ask through the SDK, which blocks, in a thread."""
+    api_client: Any = pytest.importorskip(
+        "auggie_sdk.context.internal.api_client", reason="auggie-sdk is not installed"
+    )
+    options = api_client.ContextAPIClientOptions(
+        api_key=editor.token, api_url=editor.daemon.url
+    )
+    client: Any = api_client.ContextAPIClient(options)
+    reply: str = await asyncio.to_thread(client.chat, prompt)
+    return reply
+
+
+MISSING = "0" * 64
+
+
+def blob(path: str, content: str) -> dict[str, str]:
+    """Return a file version under its right name."""
+    name = hashlib.sha256(path.encode() + content.encode()).hexdigest()
+    return {"blob_name": name, "path": path, "content": content}
+
+
+async def upload(editor: Editor, *blobs: Any) -> list[str]:
+    """Upload file versions; returns the names that the daemon gives back."""
+    reply = await editor.post("/batch-upload", {"blobs": list(blobs)})
+    assert reply.status == 200
+    names: list[str] = reply.json["blob_names"]
+    return names
+
+
+async def indexed(editor: Editor, *blobs: Mapping[str, str]) -> list[str]:
+    """Upload file versions, and ask as clients do until they can be found."""
+    names = await upload(editor, *blobs)
+    await until_indexed(editor, names)
+    return names
+
+
+async def until_indexed(editor: Editor, names: list[str]) -> None:
+    """Ask as clients do until uploaded file versions can be found."""
+    while True:
+        reply = await editor.post("/find-missing", {"mem_object_names": names})
+        assert reply.json["unknown_memory_names"] == []
+        if not reply.json["nonindexed_blob_names"]:
+            return
