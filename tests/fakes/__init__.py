@@ -33,7 +33,6 @@ byok itself
     second_user      another user of the machine, who wants the first one's secrets
     program          byok as processes: a command, `byok serve`, an installed wheel
     commands         how a command ended that ran inside the test
-    answers          a person who gives scripted answers to questions
     terminal         byok at a terminal of its own, with somebody who types
     doctors          what `byok doctor` looks at, in the home of the test
     launches         what services run, and the programs of a system
@@ -52,11 +51,9 @@ Clients
 Conversations and tools inside byok
     histories        random conversations as dialects get them
     messages_api     the Messages API: requests, pieces of answers, a judge, a server
-    openai_bodies    bodies of chat/completions requests
     sdk_types        bodies judged by the request types of the vendors' SDKs
     schemas          JSON Schemas of tools, and what vendors refuse in them
     mcp_servers      tools of public MCP servers
-    lossless         an oracle of what repair may do to a value
 
 Index
     engines          a context engine without worker processes, and what is around it
@@ -67,9 +64,7 @@ Index
     storm            a workspace in a storm of changes
     nasty_worker     worker processes that misbehave
     language_samples a text in each language, and its definitions
-    ignore_files     ignore files and paths to try them on
     kills            a store that is killed again and again
-    migration_kills  a migration that is killed again and again
     version_1        a data folder as byok 0.1 left it
 
 Journal

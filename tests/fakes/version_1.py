@@ -1,24 +1,40 @@
-"""A data folder of version 1, as byok 0.1 left it on users' disks.
+"""A data folder of version 1, as byok 0.1 left it, and starts on it that are killed.
 
 Everything in it is written here by hand, not by the code of today: the tables come from
 `version_1.sql`, and the packed columns have the form of that version.
+
+`python -m tests.fakes.version_1 EVERY` migrates it again and again, each time killed
+a little later; each start is a fork of that process, which stays without threads.
 """
 
+import os
+import pickle
+import shutil
+import signal
 import sqlite3
+import sys
 import zlib
 from array import array
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
+from types import FrameType
 
 from byok.search.index.parse.prepare import prepare
 from byok.search.index.store.batches import INDEX_VERSION
+from byok.search.index.store.blobs import content_of, find_known
+from byok.search.index.store.checkpoints import members_of
 from byok.search.index.store.chunk_index import LexicalIndex, View
+from byok.search.index.store.store import Store
 from byok.search.index.store.tantivy_index import TantivyIndex
+from byok.storage import database, kind, migration
+from tests.fakes.stores import check, open_store
 
 SQL = Path(__file__).parents[1] / "search" / "index" / "store" / "version_1.sql"
 QUESTIONS = ("word1", "word2", "word3", "word40 word41", "word7 word50 word93")
@@ -154,3 +170,126 @@ def _add_content(db: sqlite3.Connection, blob_id: int, rng: Random, size: int) -
     db.execute(
         "INSERT INTO content VALUES(?, ?, ?)", (blob_id, rng.randbytes(size), size)
     )
+
+
+_WATCHED = {m.__file__ for m in (database, kind, migration)}
+
+
+def _start(folder: Path, moment: int = 0) -> None:
+    """Open the store as a start does; killed at the so-manieth call or return."""
+    count = 0
+
+    def watch(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        if frame.f_code.co_filename in _WATCHED:
+            count += 1
+            if count == moment:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.setprofile(watch)
+    try:
+        store = open_store(folder)
+    finally:
+        sys.setprofile(None)
+    store.close()
+
+
+def _run_apart(work: Callable[[], object]) -> int:
+    """Run something in a fork; returns its exit code, negative for a signal."""
+    pid = os.fork()
+    if pid:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    try:
+        work()
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        os._exit(1)
+    os._exit(0)
+
+
+def _check_migrated(folder: Path, made: Version1) -> None:
+    """Open the folder twice: all is there, and the copy only after the first time."""
+    was_old = _version(folder) == 1
+    store = open_store(folder)
+    _check_all(store, made)
+    copies = [*folder.glob("data.db.v*")]
+    for copy in copies:
+        _check_copy(copy, made)
+    store.close()
+    assert len([*folder.glob("data.db.v*")]) == was_old
+    _start(folder)
+    left = sorted(path.name for path in folder.iterdir())
+    assert left == ["data.db", "data.db.lock", "index"], left
+
+
+def _check_copy(copy: Path, made: Version1) -> None:
+    assert copy.stat().st_mode & 0o777 == 0o600
+    with closing(sqlite3.connect(f"file:{copy}?mode=ro&immutable=1", uri=True)) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (1,)
+        assert db.execute("PRAGMA quick_check").fetchone() == ("ok",)
+        assert db.execute("SELECT name FROM killer").fetchall() == [(CRASHER,)]
+        for name, (_, content) in made.uploads.items():
+            assert content_of(db, find_known(db, [name])[name].id) == content
+
+
+def _check_all(store: Store, made: Version1) -> None:
+    check(store.database, store.index)
+    with store.reading() as db:
+        assert {q: search(db, store.index, q) for q in made.found} == made.found
+        found = find_known(db, [*made.uploads, ALIAS, BARE_NAME])
+        for name, (_, content) in made.uploads.items():
+            assert found[name].is_held
+            assert content_of(db, found[name].id) == content
+        assert found[ALIAS] == found[made.alias_of]
+        assert not found[BARE_NAME].is_held
+        names = dict(db.execute("SELECT id, name FROM blob").fetchall())
+        members = members_of(db, CHECKPOINT) or set()
+        assert {names[blob_id] for blob_id in members} == made.members
+        files = db.execute("SELECT path, blob_id, size FROM file").fetchall()
+        assert {path: names[blob_id] for path, blob_id, _ in files} == made.files
+        assert {size for _, _, size in files} <= {5}
+        assert db.execute("SELECT root FROM workspace").fetchall() == [("/w",)]
+        assert db.execute("SELECT name FROM parser_crasher").fetchall() == [(CRASHER,)]
+
+
+def _write_old(folder: Path, count: int) -> Version1:
+    """Write the old folder in a process of its own, as that starts threads."""
+    made = folder / "made"
+
+    def write() -> None:
+        made.write_bytes(pickle.dumps(write_version_1(folder / "old", count)))
+
+    assert _run_apart(write) == 0
+    found: Version1 = pickle.loads(made.read_bytes())
+    return found
+
+
+def _kill_at_each_moment(folder: Path, every: int) -> None:
+    """Kill a start at its first moment, then at each EVERY-th one until none is left.
+
+    Moments are before and after each call that the migrating modules make.
+    """
+    made = _write_old(folder, 12)
+    moment = 1
+    while True:
+        place = folder / "new"
+        shutil.copytree(folder / "old", place)
+        code = _run_apart(partial(_start, place, moment))
+        assert code in (0, -signal.SIGKILL), code
+        assert _run_apart(partial(_check_migrated, place, made)) == 0, moment
+        shutil.rmtree(place)
+        if code == 0:
+            assert moment > 1
+            return
+        moment += every
+
+
+def _version(folder: Path) -> int:
+    uri = f"file:{folder / 'data.db'}?mode=ro"  # so that it changes nothing
+    with closing(sqlite3.connect(uri, uri=True)) as db:
+        return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+if __name__ == "__main__":
+    with TemporaryDirectory() as own:
+        _kill_at_each_moment(Path(own), int(sys.argv[1]))

@@ -13,7 +13,20 @@ from byok.dialects.remedies import (
     change_body,
     find_remedy,
 )
-from tests.fakes.openai_bodies import USER, body, tool
+
+USER = {"role": "user", "content": "Hi?"}
+
+
+def tool(name: str, description: str = "", **schema: Any) -> dict[str, Any]:
+    parameters = {"type": "object", "properties": {}, **schema}
+    function = {"name": name, "description": description, "parameters": parameters}
+    return {"type": "function", "function": function}
+
+
+def body(*tools: Any, messages: Any = (USER,), **fields: Any) -> dict[str, Any]:
+    offered = {"tools": list(tools), "tool_choice": "auto"} if tools else {}
+    return {"model": "m", "messages": list(messages), **offered, **fields}
+
 
 BODY = {
     "model": "m",
