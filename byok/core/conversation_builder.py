@@ -6,8 +6,8 @@ strict ones refuse a call without a result. So a result is kept with its call, a
 call without one gets an invented one. What belongs to no call is the caller's to tell.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from byok.core.chat import (
     ImagePart,
@@ -25,10 +25,11 @@ NO_RESULT = '{"error":"no result was recorded for this call"}'
 
 @dataclass(slots=True)
 class _Step:
-    """What one side says at once, with the results of its calls by their id."""
+    """What one side says at once, its calls, and their results by id."""
 
     role: Role
     parts: list[Part]
+    calls: list[ToolCall] = field(default_factory=list)
     results: dict[str, ToolResult] = field(default_factory=dict)
 
 
@@ -57,8 +58,10 @@ class ConversationBuilder:
     def add_answer(self, parts: Sequence[Part]) -> None:
         """Add parts of a model's answer; those before any result are one turn."""
         if step := self._add(Role.ASSISTANT, parts):
-            calls = (part for part in parts if isinstance(part, ToolCall))
-            self._calls.update((call.id, (step, call)) for call in calls)
+            for part in parts:
+                if isinstance(part, ToolCall):
+                    step.calls.append(part)
+                    self._calls[part.id] = (step, part)
 
     def add_turn(self, parts: Sequence[Part]) -> None:
         """Add a whole answer, which does not go on with the one before.
@@ -66,18 +69,13 @@ class ConversationBuilder:
         A blank line separates the texts of two without calls. The thinking of the first
         is dropped: it could not be told from that of the second.
         """
-        said = list(parts)
-        before = self._steps[-1] if self._steps else _Step(Role.USER, [])
-        if any(isinstance(part, ToolCall) for part in before.parts):
-            self._has_result = True
-        elif before.role is Role.ASSISTANT:
-            parts = before.parts
-            before.parts = [p for p in parts if not isinstance(p, ThinkingPart)]
-            for place, part in enumerate(said):
-                if isinstance(part, TextPart) and before.parts:
-                    said[place] = TextPart(f"\n\n{part.text}")
-                    break
-        self.add_answer(said)
+        before = self._steps[-1] if self._steps else None
+        if before is not None and before.role is Role.ASSISTANT:
+            if before.calls:
+                self._has_result = True
+            else:
+                parts = _join_answers(before, parts)
+        self.add_answer(parts)
 
     def add_result(self, result: ToolResult) -> bool:
         """Add the result of a call, of which the first one counts.
@@ -89,8 +87,12 @@ class ConversationBuilder:
         if step is None or call is None:
             return False
         self._has_result = True
-        known = step.results.setdefault(call.id, replace(result, name=call.name))
-        return known.content == result.content
+        if known := step.results.get(call.id):
+            return known.content == result.content
+        step.results[call.id] = ToolResult(
+            result.call_id, call.name, result.content, result.is_error, result.images
+        )
+        return True
 
     def name_of(self, call_id: str) -> str:
         """Return the name of the tool of a call, "" if there is no such call."""
@@ -101,10 +103,13 @@ class ConversationBuilder:
         """Return the messages; the first one is the user's."""
         messages: list[Message] = []
         for step in self._steps:
-            messages += _messages(step)
-            if [m.role for m in messages[-2:]] == [Role.USER] * 2:
-                last = messages.pop()
-                messages[-1] = Message(Role.USER, messages[-1].parts + last.parts)
+            if step.role is Role.ASSISTANT:
+                messages += _answer_messages(step)
+            elif messages and messages[-1].role is Role.USER:
+                parts = (*messages[-1].parts, *step.parts)
+                messages[-1] = Message(Role.USER, parts)
+            else:
+                messages.append(Message(Role.USER, tuple(step.parts)))
         if messages and messages[0].role is not Role.USER:
             messages.insert(0, Message(Role.USER, (TextPart(self._beginning),)))
         return messages
@@ -121,15 +126,28 @@ class ConversationBuilder:
         return last
 
 
-def _messages(step: _Step) -> Iterator[Message]:
-    """Yield a step and the results of its calls; nothing for thinking alone."""
-    if all(isinstance(part, ThinkingPart) for part in step.parts):
-        return
-    yield Message(step.role, tuple(step.parts))
-    for part in step.parts:
-        if isinstance(part, ToolCall):
-            missing = ToolResult(part.id, part.name, NO_RESULT, is_missing=True)
-            yield Message(Role.TOOL, (step.results.get(part.id, missing),))
+def _join_answers(before: _Step, parts: Sequence[Part]) -> Sequence[Part]:
+    """Drop the thinking of an answer without calls; return the parts that go on."""
+    before.parts = [p for p in before.parts if not isinstance(p, ThinkingPart)]
+    said = list(parts)
+    for place, part in enumerate(said):
+        if isinstance(part, TextPart) and before.parts:
+            said[place] = TextPart(f"\n\n{part.text}")
+            break
+    return said
+
+
+def _answer_messages(step: _Step) -> list[Message]:
+    """Return an answer and the results of its calls; nothing for thinking alone."""
+    if not step.calls and all(isinstance(part, ThinkingPart) for part in step.parts):
+        return []
+    messages = [Message(Role.ASSISTANT, tuple(step.parts))]
+    for call in step.calls:
+        result = step.results.get(call.id) or ToolResult(
+            call.id, call.name, NO_RESULT, is_missing=True
+        )
+        messages.append(Message(Role.TOOL, (result,)))
+    return messages
 
 
 def make_result(

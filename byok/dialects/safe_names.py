@@ -151,8 +151,10 @@ def move_images(messages: Iterable[Message]) -> Iterator[Message]:
     for message in messages:
         if message.role is Role.TOOL:
             for part in message.parts:
-                images += _with_captions(part) if isinstance(part, ToolResult) else ()
-            message = Message(Role.TOOL, tuple(map(_without_images, message.parts)))
+                if isinstance(part, ToolResult) and part.images:
+                    images += _with_captions(part)
+                    bare = tuple(map(_without_images, message.parts))
+                    message = Message(Role.TOOL, bare)
         elif images and message.role is Role.USER:
             message = Message(Role.USER, (*images, *message.parts))
             images = []

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger(__name__)
-_REST_SECONDS = 5.0  # after the last request, before memory is given back
+# After the last request: when free memory is given back, and what is kept for speed.
+_REST_SECONDS = (5.0, 60.0)
 _HEALTH = frozenset({"/health", "/healthz"})
 
 
@@ -68,6 +69,7 @@ class App:
         dashboard: DashboardEndpoint | None = None,
         body_gap: float = 15.0,
         challenge_seconds: float = 2.0,
+        rest_seconds: tuple[float, float] = _REST_SECONDS,
     ) -> None:
         self._guard = guard
         self._gate = gate
@@ -78,15 +80,22 @@ class App:
         self._dashboard = dashboard
         self._body_gap = body_gap
         self._challenge_seconds = challenge_seconds
+        self._rest_seconds = rest_seconds
         self._endpoints: Handler | None = None
         self._settled = asyncio.Event()
         self.requests = 0  # in progress
         self._idle = asyncio.Event()
+        self._idle_since = 0.0
+        self._forget: Callable[[], None] = lambda: None
         self._giving_back: asyncio.TimerHandle | None = None
 
-    def open(self, endpoints: Handler) -> None:
-        """Set the handler; requests that waited for it go on."""
+    def open(self, endpoints: Handler, forget: Callable[[], None]) -> None:
+        """Set the handler; requests that waited for it go on.
+
+        After a minute without requests `forget` drops what is kept for speed only.
+        """
         self._endpoints = endpoints
+        self._forget = forget
         self._settled.set()
 
     def close(self) -> None:
@@ -136,16 +145,23 @@ class App:
     def _rest(self) -> None:
         """Note that no request is in progress; give memory back if that lasts."""
         self._idle.set()
+        loop = asyncio.get_running_loop()
+        self._idle_since = loop.time()
         if self._giving_back is None:
-            loop = asyncio.get_running_loop()
-            self._giving_back = loop.call_later(_REST_SECONDS, self._give_back)
+            self._giving_back = loop.call_later(self._rest_seconds[0], self._give_back)
 
     def _give_back(self) -> None:
         """Give memory back where still nobody waits; else after the next requests."""
         self._giving_back = None
-        if not self.requests:
-            loop = asyncio.get_running_loop()
-            loop.run_in_executor(None, give_back_free_memory)
+        if self.requests:
+            return
+        loop = asyncio.get_running_loop()
+        left = self._rest_seconds[1] - (loop.time() - self._idle_since)
+        if left > 0:
+            self._giving_back = loop.call_later(left, self._give_back)
+        else:
+            self._forget()
+        loop.run_in_executor(None, give_back_free_memory)
 
     async def _answer_or_fail(self, exchange: HttpExchange) -> StreamResponse:
         try:

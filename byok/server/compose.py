@@ -82,7 +82,7 @@ def make_endpoints(services: Services, frame: Frame) -> EndpointSet:
             tools,
             admission,
             _stream_opener(timing, LINES),
-            services.shown,
+            services.decoding,
             services.chat_places,
             admit,
         ),

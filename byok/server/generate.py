@@ -20,7 +20,6 @@ from byok.protocols.augment.blobs import blob_names
 from byok.protocols.augment.body import first_text, flag
 from byok.protocols.augment.chat_job import with_passages
 from byok.protocols.augment.chat_request import model_id, place_of, purpose_of_chat
-from byok.protocols.augment.editor_context import ShownContext
 from byok.protocols.augment.endpoints import Generate, Streamed, Whole
 from byok.protocols.augment.prompts.edit import cut_file
 from byok.protocols.augment.reply_job import (
@@ -179,7 +178,7 @@ class Generator:
         tools: AnswerTools,
         admission: Admission,
         open_stream: Callable[[HttpExchange], LineStream],
-        shown: ShownContext,
+        decoding: DecodeState,
         places: ChatPlaces,
         admit: Callable[[Asking], Awaitable[Verdict]],
     ) -> None:
@@ -191,7 +190,7 @@ class Generator:
         self._tools = tools
         self._admission = admission
         self._open_stream = open_stream
-        self._state = DecodeState(self._log_node, shown)
+        self._state = replace(decoding, note_unknown=self._log_node)
         self._places = places
         self._admit = admit
         self._told_nodes: set[int] = set()

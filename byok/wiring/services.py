@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from byok.core.code_query import IndexStatus, RerankMode
+from byok.core.platform.memory import has_room
 from byok.core.platform.paths import Paths
 from byok.core.prompts.own_files import load_prompts
 from byok.core.prompts.prompt_set import FitMemory, PromptSet
@@ -27,7 +28,7 @@ from byok.core.redact import Redactor
 from byok.core.routing import OFFICIAL, EndpointGroup, ServedBy
 from byok.dialects.presets import find_preset
 from byok.features.cost import PriceOf
-from byok.protocols.augment.editor_context import ShownContext
+from byok.protocols.augment.reply_job import DecodeState, keep_readings
 from byok.search.index.types import IndexOptions
 from byok.search.retrieval.code_context import CodeContext
 from byok.search.retrieval.model_aids import ModelAids, Rerank, Translate, VectorSearch
@@ -163,6 +164,7 @@ def index_options(
 
 
 _log = logging.getLogger(__name__)
+_SPARE_MIB = 128  # of the memory that byok may use, before nothing is kept for speed
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +185,7 @@ class Services:
     context: CodeContext
     embeddings: EmbeddingService
     provider_data: ProviderDataStore
-    shown: ShownContext
+    decoding: DecodeState
     chat_places: ChatPlaces
     defaults: RequestDefaults
     factory: "_ServicesFactory"
@@ -264,7 +266,7 @@ class _ServicesFactory:
             self._provider_data,
             self._profiles,
         )
-        self._shown = ShownContext()
+        self._decoding = keep_readings(partial(has_room, _SPARE_MIB))
         self._chat_places = ChatPlaces()
         self._fits = FitMemory()
         self._fallback_memory = FallbackMemory()
@@ -305,7 +307,7 @@ class _ServicesFactory:
         return Services(
             settings, self._paths, selection, self._redactor, self._ladder,
             upstreams, catalog, router, fallbacks, keys, official, context,
-            self.embeddings, self._provider_data, self._shown, self._chat_places,
+            self.embeddings, self._provider_data, self._decoding, self._chat_places,
             RequestDefaults(
                 settings, selection.upstreams, catalog, prompts, self._fits
             ),

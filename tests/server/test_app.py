@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from aiohttp.test_utils import make_mocked_request
-from aiohttp.web import BaseRequest, StreamResponse
+from aiohttp.web import BaseRequest, Response, StreamResponse
 from multidict import CIMultiDict
 
 from byok.core.daemon.token import TokenCheck, read_token
@@ -121,12 +121,13 @@ def asked(method: str, path: str, token: str = "") -> BaseRequest:
     return make_mocked_request(method, path, headers=CIMultiDict(headers))
 
 
-def closed_app(folder: Path) -> App:
+def closed_app(folder: Path, **more: Any) -> App:
     """An App whose endpoints are not there yet."""
     guard = Guard(TokenCheck(folder / "token"), TokenCheck(folder / "owner"))
     guard.listen_on(1)
     observers = Observers([AccessLog()])
-    return App(guard, Gate(1, 0, 1), Redactor(), observers, prove=lambda body: body)
+    gate = Gate(1, 0, 1)
+    return App(guard, gate, Redactor(), observers, prove=lambda body: body, **more)
 
 
 async def test_early_requests_without_the_token_do_not_wait(tmp_path: Path) -> None:
@@ -136,6 +137,26 @@ async def test_early_requests_without_the_token_do_not_wait(tmp_path: Path) -> N
     assert response.status == 401
 
 
+async def test_what_is_kept_for_speed_is_forgotten_where_nobody_asks(
+    tmp_path: Path,
+) -> None:
+    forgotten, answered = asyncio.Event(), asyncio.Event()
+
+    async def wait(exchange: HttpExchange) -> StreamResponse:
+        await answered.wait()
+        return Response()
+
+    app = closed_app(tmp_path, rest_seconds=(0.0, 0.01))
+    app.open(wait, forgotten.set)
+    token = read_token(tmp_path / "token")
+    asking = asyncio.create_task(app(asked("POST", "/chat", token)))
+    await asyncio.sleep(0.05)
+    assert not forgotten.is_set()
+    answered.set()
+    await asyncio.wait_for(forgotten.wait(), PATIENCE)
+    assert (await asking).status == 200
+
+
 async def answered_by(fault: Exception, folder: Path) -> StreamResponse:
     """Ask an App whose endpoints have a fault of byok's own."""
 
@@ -143,7 +164,7 @@ async def answered_by(fault: Exception, folder: Path) -> StreamResponse:
         raise fault
 
     app = closed_app(folder)
-    app.open(fail)
+    app.open(fail, forget=lambda: None)
     return await app(asked("POST", "/chat", read_token(folder / "token")))
 
 

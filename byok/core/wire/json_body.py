@@ -8,6 +8,7 @@ refusal would make that conversation unusable for good.
 import json
 import re
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -55,6 +56,7 @@ MAX_DEPTH = 128
 MAX_OBJECTS = 500_000
 _MAX_OPENERS = 1_000_000
 _LARGE, _TIMES = 2**20, 4
+_NESTED = frozenset((dict, list))
 
 
 def parse_json(raw: bytes, *, keep_halves: bool = False) -> Any:
@@ -114,7 +116,7 @@ def parse_body(raw: bytes) -> dict[str, Any]:
         raise BadRequest(
             "The body must be a JSON object.", code="not_an_object", status=422
         )
-    if _deeper_than(body, MAX_DEPTH, raw):
+    if is_deeper_than(body, MAX_DEPTH):
         raise _too_deep(b"")
     return body
 
@@ -189,17 +191,12 @@ def _repair_strings(value: Any) -> Any:
     return value
 
 
-def _deeper_than(value: Any, limit: int, raw: bytes) -> bool:
-    if raw.count(b"{") + raw.count(b"[") <= limit:
-        return False
+def is_deeper_than(value: Any, limit: int) -> bool:
+    """Tell whether a parsed object or array has more than `limit` levels of them."""
     level = [value]
     for _ in range(limit):
-        level = [
-            child
-            for node in level
-            for child in (node.values() if isinstance(node, dict) else node)
-            if isinstance(child, (dict, list))
-        ]
+        inner = [node.values() if type(node) is dict else node for node in level]
+        level = [one for one in chain.from_iterable(inner) if type(one) in _NESTED]
         if not level:
             return False
     return True

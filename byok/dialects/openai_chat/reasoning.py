@@ -217,7 +217,7 @@ def add_reasoning(
         for part in message.parts
         if isinstance(part, ThinkingPart)
     ]
-    details = join_details(data.get("details") for _, data in blocks)
+    details = join_details(data.get("details") for _, data in blocks) if blocks else []
     if details and (wanted or replay is None):
         sent[DETAILS] = details
         wanted = wanted and replay is not None

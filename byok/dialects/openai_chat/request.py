@@ -5,7 +5,7 @@ message is encoded. Names and ids that the API would refuse get aliases
 (`safe_names.py`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from byok.core.chat import (
@@ -335,14 +335,16 @@ def _messages(
                         }
             case Role.ASSISTANT:
                 yield _assistant(message, names, ids, target, quirks)
-            case Role.SYSTEM | Role.USER:
-                yield {"role": message.role.value, "content": _content(message.parts)}
+            case Role.SYSTEM:
+                yield {"role": "system", "content": _content(message.parts)}
+            case Role.USER:
+                yield {"role": "user", "content": _content(message.parts)}
 
 
 def _assistant(
     message: Message, names: Aliases, ids: Aliases, target: Target, quirks: Quirks
 ) -> dict[str, Any]:
-    text = "".join(p.text for p in message.parts if isinstance(p, TextPart))
+    text = "".join([p.text for p in message.parts if isinstance(p, TextPart)])
     calls = [
         {
             "id": ids.alias(part.id),
@@ -370,11 +372,11 @@ def _own_data(call: ToolCall, target: Target) -> Json:
     return {"extra_content": extra} if isinstance(extra, dict) else {}
 
 
-def _content(parts: Iterable[Part]) -> str | list[dict[str, Any]]:
+def _content(parts: Sequence[Part]) -> str | list[dict[str, Any]]:
     """Return a plain string where there is no picture: all servers accept that."""
-    parts = list(parts)
-    if not any(isinstance(part, ImagePart) for part in parts):
-        return "\n\n".join(p.text for p in parts if isinstance(p, TextPart))
+    texts = [part.text for part in parts if isinstance(part, TextPart)]
+    if len(texts) == len(parts):
+        return "\n\n".join(texts)
     return [written for part in parts if (written := _content_part(part))]
 
 

@@ -4,10 +4,16 @@ Clients of several years differ: a field may be missing, null, of a similar type
 camelCase. Nothing here raises; unusable values count as absent.
 """
 
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+from byok.core.bounded import BoundedMap
 from byok.core.chat import Json
+from byok.core.wire.json_body import write_json
+
+T = TypeVar("T")
+_OBJECTS = 1500  # bytes of the objects that are read of one
 
 
 def value(body: Json, *names: str) -> Any:
@@ -99,3 +105,45 @@ def _spellings(name: str) -> tuple[str, ...]:
     head, *rest = name.split("_")
     camel = head + "".join(word.capitalize() for word in rest)
     return (name, camel) if rest else (name,)
+
+
+class KeptReadings(Generic[T]):
+    """Reads objects that clients send again in every request: tools, a whole history.
+
+    What was read is kept by the bytes of its object, so one that was edited is read
+    anew. Several threads may use it: at worst, two read the same.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[Json], T],
+        room: int,
+        has_room: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Keep what takes about `room` bytes, while the process `has_room`.
+
+        What was not used for longest goes first.
+        """
+        self._read = read
+        self._has_room = has_room
+        self._kept = BoundedMap[bytes, T](room, _weigh)
+
+    def __call__(self, given: Json) -> T:
+        """Return what `read` returns for an object; it must depend on nothing else."""
+        raw = write_json(given)
+        if (kept := self._kept.get(raw)) is None:
+            kept = self._read(given)
+            if self._has_room():
+                self._kept[raw] = kept
+            else:
+                self.forget()
+        return kept
+
+    def forget(self) -> None:
+        """Forget everything, which costs time only."""
+        self._kept.clear()
+
+
+def _weigh(raw: bytes, _: object) -> int:
+    """Estimate the bytes of an entry: its key, as many of strings, and its objects."""
+    return 2 * len(raw) + _OBJECTS

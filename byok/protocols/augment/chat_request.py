@@ -1,6 +1,5 @@
 """Decode the body of a chat request."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from byok.core.chat import ChatRequest, Json, Message, Role, TextPart
@@ -18,7 +17,6 @@ from byok.protocols.augment.frames import read_guides
 from byok.protocols.augment.history import (
     HistoryItem,
     MessageBuilder,
-    read_exchanges,
     render_summary,
 )
 from byok.protocols.augment.nodes import (
@@ -49,11 +47,11 @@ def decode_chat(
     know are left out.
     """
     state = state or DecodeState()
-    exchanges, current = _read_turns(body, state.note_unknown)
+    exchanges, current = _read_turns(body, state)
     idle = _is_idle(exchanges, current)
     silent = flag(body, "silent")
     flags = mapping(body, "feature_detection_flags")
-    tools = () if silent else read_tools(body)
+    tools = () if silent else read_tools(body, state.read_tool)
     prompt = mode_prompt(body, defaults, tools)
     personality = _personality(exchanges, current)
     persona = persona_prompt(body, defaults, prompt.text, personality)
@@ -101,17 +99,15 @@ def model_id(body: Json) -> str:
     return first_text(body, "model", "model_id", "model_name")
 
 
-def _read_turns(
-    body: Json, on_unknown_node: Callable[[int], None]
-) -> tuple[list[HistoryItem], UserTurn]:
+def _read_turns(body: Json, state: DecodeState) -> tuple[list[HistoryItem], UserTurn]:
     """Return the history behind the latest summary, and the current turn."""
-    exchanges = read_exchanges(body)
+    exchanges = [*map(state.read_exchange, objects(body, "chat_history"))]
     current = read_turn(body, text(body, "message"))
     if not current.asks and (said := first_text(body, "prompt", "instruction")):
         current = read_turn(body, said)
     for turn in (*(e.turn for e in exchanges), current):
         for kind in turn.unknown_types:
-            on_unknown_node(kind)
+            state.note_unknown(kind)
     return _after_summary(exchanges, current)
 
 
@@ -159,8 +155,8 @@ def _is_idle(exchanges: list[HistoryItem], current: UserTurn) -> bool:
     """Tell whether a request asks nothing: no words, no results, no calls to answer."""
     if current.asks or current.results:
         return False
-    replies = [e.reply for e in exchanges if _matters(e)]
-    return not replies or bool(replies[-1].text.strip() and not replies[-1].calls)
+    last = next((e.reply for e in reversed(exchanges) if _matters(e)), None)
+    return last is None or bool(last.text.strip() and not last.calls)
 
 
 def _matters(exchange: HistoryItem) -> bool:

@@ -10,7 +10,6 @@ shown once more, at the last question.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from hashlib import blake2b
 
 from byok.core.bounded import BoundedMap
 from byok.core.chat import Json, TextPart
@@ -22,6 +21,7 @@ from byok.protocols.augment.nodes import UserTurn
 
 _ROOM = 8 * 2**20  # characters
 _ENTRY = 300
+_NO_KEY = 0
 # Parts of the room for guidelines and rules.
 _AROUND, _MEMORIES = 4, 2
 _GONE = {
@@ -37,18 +37,18 @@ class ShownContext:
     """
 
     def __init__(self, room: int = _ROOM) -> None:
-        self._shown = BoundedMap[bytes, dict[str, str]](room, _size)
+        self._shown = BoundedMap[int, dict[str, str]](room, _size)
 
-    def find(self, key: bytes) -> dict[str, str] | None:
+    def find(self, key: int) -> dict[str, str] | None:
         """Return what was shown at a turn, by kind; None if that is unknown."""
         return self._shown.get(key)
 
-    def keep(self, key: bytes, shown: dict[str, str]) -> None:
+    def keep(self, key: int, shown: dict[str, str]) -> None:
         """Store what is shown at a turn."""
         self._shown[key] = shown
 
 
-def _size(key: bytes, shown: dict[str, str]) -> int:
+def _size(key: int, shown: dict[str, str]) -> int:
     return _ENTRY + sum(map(len, shown.values()))
 
 
@@ -66,7 +66,8 @@ def add_editor_context(
     known = [shown.find(key) for key in keys[:-1]]
     last: dict[str, str] = {}
     for found in known:
-        last |= found or {}
+        if found:
+            last |= found
     if not any(found is not None for found in known):
         place = _last_question(turns)
         added: dict[int, dict[str, str]] = {place: {**lasting, **passing}}
@@ -75,14 +76,14 @@ def add_editor_context(
     else:
         added = {n: found for n, found in enumerate(known) if found}
         added[len(past)] = {**_changes(lasting, last), **passing}
-    if keys[0]:
+    if keys[0] != _NO_KEY:
         for place in {*added, len(past)}:
             if place == len(past) or not known[place]:
                 shown.keep(keys[place], added.get(place, {}))
-    return [_with_blocks(turn, added.get(n, {})) for n, turn in enumerate(turns)]
+    return [_with_blocks(turn, added.get(n)) for n, turn in enumerate(turns)]
 
 
-def _with_blocks(turn: UserTurn, shown: dict[str, str]) -> UserTurn:
+def _with_blocks(turn: UserTurn, shown: dict[str, str] | None) -> UserTurn:
     if not shown:
         return turn
     before = [TextPart(block) for block in shown.values()]
@@ -104,20 +105,19 @@ def _last_question(turns: Sequence[UserTurn]) -> int:
     return next((n for n in range(newest, -1, -1) if turns[n].asks), newest)
 
 
-def _keys(turns: Sequence[UserTurn], conversation: str) -> list[bytes]:
-    """Return a key for each turn: what the user said until then.
+def _keys(turns: Sequence[UserTurn], conversation: str) -> list[int]:
+    """Return a key for each turn: what the user said until then, in this process.
 
     A turn of results is known by the ids of their calls. A conversation without an id
     has no keys: two of them may begin with the same words.
     """
     if not conversation:
-        return [b""] * len(turns)
-    digest = blake2b(conversation.encode("utf-8", "surrogatepass"), digest_size=16)
-    keys: list[bytes] = []
+        return [_NO_KEY] * len(turns)
+    keys: list[int] = []
+    key = hash(conversation)
     for turn in turns:
-        said = "\0".join((turn.words, *(result.call_id for result in turn.results)))
-        digest.update(f"{len(said)} {said}".encode("utf-8", "surrogatepass"))
-        keys.append(digest.digest())
+        key = hash((key, turn.words, *[result.call_id for result in turn.results]))
+        keys.append(key)
     return keys
 
 

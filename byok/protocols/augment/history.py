@@ -8,6 +8,7 @@ enforces OpenAI's pairing rules refuses the messages, whatever the client sent.
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from html import escape
 from itertools import accumulate, count
 from typing import Any, TypeAlias
@@ -42,18 +43,18 @@ _OWN_LINES = re.compile(r"(?:^|(?<=>))[ \t]*\[byok\] (?:(?!</)[^\n])*\n?", re.MU
 Block: TypeAlias = TextPart | ThinkingPart | ToolCall
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RecordedReply:
     """An assistant's turn as the client stored it."""
 
     blocks: tuple[Block, ...] = ()
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The whole text of the turn."""
         return "".join(b.text for b in self.blocks if isinstance(b, TextPart))
 
-    @property
+    @cached_property
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls of the turn."""
         return tuple(b for b in self.blocks if isinstance(b, ToolCall))
@@ -186,11 +187,6 @@ class HistoryItem:
     reply: RecordedReply
 
 
-def read_exchanges(body: Json) -> list[HistoryItem]:
-    """Read `chat_history`, oldest first."""
-    return [read_exchange(item) for item in objects(body, "chat_history")]
-
-
 def read_exchange(item: Json) -> HistoryItem:
     """Read one history item."""
     turn = read_turn(item, text(item, "request_message"))
@@ -217,16 +213,19 @@ class MessageBuilder:
     def add_exchange(self, exchange: HistoryItem, number: int) -> None:
         """Add a past exchange; `number` makes unique ids for calls without one."""
         self.add_turn(exchange.turn)
-        blocks = _give_ids(exchange.reply.blocks, number)
-        self._open = [block.id for block in blocks if isinstance(block, ToolCall)]
-        if self._open or exchange.reply.text:
-            self._builder.add_turn(blocks)
+        reply = exchange.reply
+        if not all(call.id for call in reply.calls):
+            reply = RecordedReply(_give_ids(reply.blocks, number))
+        self._open = [call.id for call in reply.calls]
+        if self._open or reply.text:
+            self._builder.add_turn(reply.blocks)
 
     def add_turn(self, turn: UserTurn) -> None:
         """Add a user turn: its results, then its words and images."""
-        orphans = self._add_results(turn.results)
-        shown = [part for result in orphans for part in self._show_orphan(result)]
-        parts: list[Part] = [*shown, *turn.content]
+        parts: Sequence[Part] = turn.content
+        if orphans := self._add_results(turn.results):
+            shown = [part for result in orphans for part in self._show_orphan(result)]
+            parts = [*shown, *parts]
         if not turn.asks:
             parts = [
                 replace(part, is_aside=True) if isinstance(part, TextPart) else part
@@ -245,6 +244,8 @@ class MessageBuilder:
         each is left.
         """
         left, self._open = self._open, []
+        if not results:
+            return []
         known = frozenset(left)
         orphans: list[ToolResult] = []
         nameless: list[ToolResult] = []
@@ -271,16 +272,16 @@ class MessageBuilder:
         return [TextPart("\n".join(lines)), *result.images]
 
 
-def _give_ids(blocks: Sequence[Block], number: int) -> list[Block]:
+def _give_ids(blocks: Sequence[Block], number: int) -> tuple[Block, ...]:
     """Give each call without an id one that is unique in its message."""
     taken = {block.id for block in blocks if isinstance(block, ToolCall)}
     free = (i for n in count() if (i := f"call_{number}_{n}") not in taken)
-    return [
+    return tuple(
         replace(block, id=next(free))
         if isinstance(block, ToolCall) and not block.id
         else block
         for block in blocks
-    ]
+    )
 
 
 def call_ids(messages: Iterable[Message]) -> set[str]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
-from byok.core.chat import ChatRequest, Json, Sampling
+from byok.core.chat import ChatRequest, Json, Sampling, ToolDefinition
 from byok.core.code_query import CodeQuestion, FileChunk
 from byok.core.errors import ByokError
 from byok.core.events import StreamEvent
@@ -16,9 +16,13 @@ from byok.core.prompts.prompt_set import (
     count_tokens,
     shipped_prompts,
 )
+from byok.protocols.augment.body import KeptReadings
 from byok.protocols.augment.editor_context import ShownContext
+from byok.protocols.augment.history import HistoryItem, read_exchange
+from byok.protocols.augment.tools import read_tool
 
 _NO_VALUES: Mapping[str, str] = {}
+_HISTORY_ROOM, _TOOLS_ROOM = 64 * 2**20, 8 * 2**20  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +162,28 @@ class DecodeState:
     """What decoding needs besides one body.
 
     `note_unknown` is called with each type of node that byok does not know. `shown` is
-    the editor's context in earlier requests.
+    the editor's context in earlier requests. Items of the history and tools may be read
+    by a KeptReadings.
     """
 
     note_unknown: Callable[[int], None] = ignore_kind
     shown: ShownContext = field(default_factory=ShownContext)
+    read_exchange: Callable[[Json], HistoryItem] = read_exchange
+    read_tool: Callable[[Json], ToolDefinition | None] = read_tool
+
+    def forget(self) -> None:
+        """Forget what is kept for speed only."""
+        for read in (self.read_exchange, self.read_tool):
+            if isinstance(read, KeptReadings):
+                read.forget()
+
+
+def keep_readings(has_room: Callable[[], bool]) -> DecodeState:
+    """Return a state that keeps what it reads while there is room in memory."""
+    return DecodeState(
+        read_exchange=KeptReadings(read_exchange, _HISTORY_ROOM, has_room),
+        read_tool=KeptReadings(read_tool, _TOOLS_ROOM, has_room),
+    )
 
 
 class Decode(Protocol[Reply]):

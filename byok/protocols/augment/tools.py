@@ -1,44 +1,53 @@
 """The tools that the client offers, their descriptions short enough for a model."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from byok.core.chat import Json, ToolDefinition
-from byok.core.wire.json_body import MAX_DEPTH, parse_json, write_json
+from byok.core.wire.json_body import (
+    MAX_DEPTH,
+    is_deeper_than,
+    parse_json,
+    write_json,
+)
 from byok.protocols.augment.body import mapping, objects, text
 
 MAX_TOOLS = 2000
 
 
-def read_tools(body: Json) -> tuple[ToolDefinition, ...]:
+def read_tool(row: Json) -> ToolDefinition | None:
+    """Read one definition; None if it has no name."""
+    inner = {**row, **mapping(row, "definition")}
+    if not (name := text(inner, "name")):
+        return None
+    return ToolDefinition(
+        name,
+        text(inner, "description"),
+        _schema(inner),
+        text(inner, "mcp_server_name"),
+        text(inner, "mcp_tool_name"),
+    )
+
+
+def read_tools(
+    body: Json, read: Callable[[Json], ToolDefinition | None] = read_tool
+) -> tuple[ToolDefinition, ...]:
     """Read the definitions; the first of equal names counts, nameless ones do not.
 
     They are sorted: clients change the order, and a prompt cache would miss. The
     client's own tools come first, as upstreams with a limit get only the first ones.
     """
     found: dict[str, ToolDefinition] = {}
-    for tool in _definitions(body):
-        found.setdefault(tool.name, tool)
+    for tool in map(read, objects(body, "tool_definitions")):
+        if tool is not None:
+            found.setdefault(tool.name, tool)
     tools = [*found.values()][:MAX_TOOLS]
     return tuple(
         sorted(tools, key=lambda tool: (bool(tool.mcp_server_name), tool.name))
     )
-
-
-def _definitions(body: Json) -> Iterator[ToolDefinition]:
-    for row in objects(body, "tool_definitions"):
-        inner = {**row, **mapping(row, "definition")}
-        if name := text(inner, "name"):
-            yield ToolDefinition(
-                name,
-                text(inner, "description"),
-                _schema(inner),
-                text(inner, "mcp_server_name"),
-                text(inner, "mcp_tool_name"),
-            )
 
 
 def _schema(row: Json) -> dict[str, Any]:
@@ -48,26 +57,11 @@ def _schema(row: Json) -> dict[str, Any]:
             parsed = parse_json(raw.encode("utf-8", "surrogatepass"))
         except (ValueError, RecursionError):
             parsed = None
-        if isinstance(parsed, dict) and _shallow(parsed):
+        if isinstance(parsed, dict) and not is_deeper_than(parsed, MAX_DEPTH):
             given = parsed
     if not given:
         return {"type": "object", "properties": {}}
     return {**given, "properties": mapping(given, "properties"), "type": "object"}
-
-
-def _shallow(schema: Json) -> bool:
-    """Tell whether a schema can be written again (orjson writes 254 levels)."""
-    level: list[Any] = [schema]
-    for _ in range(MAX_DEPTH):
-        level = [
-            child
-            for node in level
-            for child in (node.values() if isinstance(node, dict) else node)
-            if isinstance(child, (dict, list))
-        ]
-        if not level:
-            return True
-    return False
 
 
 # Shorten a description to the sentences at its beginning.

@@ -79,3 +79,29 @@ READERS: list[tuple[Callable[[Any, str], Any], type]] = [
 def test_body_readers_give_their_own_type_for_any_json(name: str, given_: Any) -> None:
     for read, kind in READERS:
         assert type(read({name: given_}, "x_y")) is kind
+
+
+def test_what_was_read_before_is_not_read_again_until_room_is_short() -> None:
+    read: list[Any] = []
+    has_room = [True]
+
+    def note(given: Any) -> Any:
+        read.append(given)
+        return given
+
+    keeping = body.KeptReadings(note, 10_000, lambda: has_room[0])
+    for _ in range(3):
+        assert keeping({"n": 1, "text": "half an emoji: \ud83d"})["n"] == 1
+    assert len(read) == 1
+    for other in (1.0, True, "1"):  # equal to Python, and yet another object
+        assert keeping({"n": other})["n"] is other
+    assert len(read) == 4
+    for n in range(100):
+        keeping({"n": n, "long": "x" * 1000})
+    keeping({"n": 1.0})
+    assert len(read) == 105, "what was not used for longest makes room"
+    has_room[0] = False
+    for _ in range(2):
+        keeping({"n": "new"})
+    keeping({"n": 1.0})
+    assert len(read) == 108, "nothing is kept where memory is short"

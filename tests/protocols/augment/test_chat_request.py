@@ -30,6 +30,9 @@ from byok.core.events import (
 )
 from byok.core.stage import drain
 from byok.core.wire.json_body import write_json
+from byok.dialects.base import Target
+from byok.dialects.registry import DIALECTS
+from byok.protocols.augment.body import objects
 from byok.protocols.augment.chat_job import chat_lines, chat_object
 from byok.protocols.augment.chat_reply import ChatReply, chunk, collect
 from byok.protocols.augment.chat_request import (
@@ -39,7 +42,12 @@ from byok.protocols.augment.chat_request import (
     open_folders,
     place_of,
 )
-from byok.protocols.augment.reply_job import DecodeState, Defaults, ReplyFacts
+from byok.protocols.augment.reply_job import (
+    DecodeState,
+    Defaults,
+    ReplyFacts,
+    keep_readings,
+)
 from byok.upstream.toolcalls.assemble import ToolCallAssembler
 from tests.fakes.bodies import (
     ANYTHING,
@@ -334,6 +342,38 @@ def test_a_conversation_becomes_a_request_that_breaks_no_rule(
     conversation: Conversation,
 ) -> None:
     check_body(write_json(conversation.body))
+
+
+@settings(max_examples=12)
+@given(conversations(), conversations())
+def test_a_history_that_was_read_before_is_sent_in_the_same_bytes(
+    one: Conversation, other: Conversation
+) -> None:
+    """Turns of two conversations by turns: longer, edited, and gone back."""
+    before, more = (objects(c.body, "chat_history") for c in (one, other))
+    edited = [{**item, "request_message": "Edited."} for item in before]
+    histories: tuple[list[Any], ...] = (
+        before,
+        before + more,
+        edited + more,
+        [*before, 7],
+        before[:1],
+        [],
+    )
+    keeping = keep_readings(lambda: True)
+    plain = DecodeState()
+    for history in histories:
+        for body in (one.body, other.body):
+            asked = {**body, "chat_history": history}
+            assert sent(asked, keeping) == sent(asked, plain)
+
+
+def sent(body: dict[str, Any], state: DecodeState) -> list[bytes]:
+    """Return what the upstreams of all dialects get."""
+    chat = decode_chat(body, BARE, state)
+    target = Target("model", origin=Origin("d", "u", "model"))
+    dialects = (make("openai_compatible") for make in DIALECTS.values())
+    return [write_json(dialect.encode(chat, target).body) for dialect in dialects]
 
 
 def test_an_answer_comes_back_in_its_order_with_its_provider_data() -> None:

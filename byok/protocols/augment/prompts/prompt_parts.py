@@ -7,8 +7,9 @@ from typing import Any
 from byok.core.chat import ChatRequest, Json, Message, Role, TextPart
 from byok.core.truncate import truncate_middle
 from byok.core.wire.json_body import write_json
+from byok.protocols.augment.body import objects
 from byok.protocols.augment.frames import read_guides
-from byok.protocols.augment.history import read_exchanges
+from byok.protocols.augment.history import read_exchange
 from byok.protocols.augment.nodes import fence_code
 from byok.protocols.augment.reply_job import Defaults
 
@@ -63,7 +64,8 @@ def question(
 def conversation(body: Json) -> str:
     """Render the newest exchanges as text; "" without any."""
     said: list[str] = []
-    for exchange in read_exchanges(body)[-_MAX_EXCHANGES:]:
+    newest = objects(body, "chat_history")[-_MAX_EXCHANGES:]
+    for exchange in map(read_exchange, newest):
         for who, words in (
             ("User", exchange.turn.words),
             ("Assistant", exchange.reply.text),
