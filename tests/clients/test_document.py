@@ -7,7 +7,6 @@ import pytest
 from byok.clients import jsonc
 from byok.clients.document import EDITORS, TextFormat, put_all, take_out, value_digest
 from byok.clients.editor import Setting, SettingPath, TextEditor
-from tests.fakes.settings_files import OPENCODE_FULL
 
 JSONC = TextFormat.JSONC
 WANTED = (Setting(("a", "b", "c"), "x"), Setting(("z",), ["y"]))
@@ -15,36 +14,6 @@ WANTED = (Setting(("a", "b", "c"), "x"), Setting(("z",), ["y"]))
 
 def written(settings: tuple[Setting, ...]) -> dict[SettingPath, frozenset[str]]:
     return {path: frozenset({value_digest(value)}) for path, value in settings}
-
-
-@pytest.mark.parametrize("format", [TextFormat.JSONC, TextFormat.TOML])
-def test_document_has_all_settings_and_loses_them_again(format: TextFormat) -> None:
-    text = put_all("", WANTED, format)
-    assert [EDITORS[format].read(text, path) for path, _ in WANTED] == ["x", ["y"]]
-    assert put_all(text, WANTED, format) == text
-    taken = take_out(text, "", written(WANTED).items(), format)
-    assert EDITORS[format].read(taken.text, ()) == {}
-    assert taken.changed == ()
-
-
-def test_document_gets_its_former_values_back() -> None:
-    base = '{"z": /* c */ [1, 2], "a": {}}'
-    text = put_all(base, WANTED, JSONC)
-    assert take_out(text, base, written(WANTED).items(), JSONC).text == base
-
-
-def test_document_keeps_what_somebody_changed_since() -> None:
-    text = put_all("{}", WANTED, JSONC).replace('"x"', '"theirs"')
-    taken = take_out(text, "{}", written(WANTED).items(), JSONC)
-    assert EDITORS[JSONC].read(taken.text, ()) == {"a": {"b": {"c": "theirs"}}}
-    assert taken.changed == (("a", "b", "c"),)
-
-
-def test_document_keeps_what_somebody_added_beside() -> None:
-    text = put_all(OPENCODE_FULL, WANTED, JSONC)
-    text = EDITORS[JSONC].put(text, ("a", "mine"), "1")
-    taken = take_out(text, OPENCODE_FULL, written(WANTED).items(), JSONC)
-    assert EDITORS[JSONC].read(taken.text, ("a",)) == {"mine": "1"}
 
 
 def test_document_whose_settings_are_gone_stays_as_it_is() -> None:

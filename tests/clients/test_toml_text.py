@@ -15,17 +15,10 @@ from byok.clients.document import TextFormat, put_all, take_out, value_digest
 from byok.clients.editor import MISSING, SettingPath, TextEditor, find_value
 from byok.clients.locations import ClientKind
 from byok.clients.toml_text import (
-    BLANK,
-    HEAD,
-    KEY,
-    NOTE,
-    leaves,
     read,
-    split_statements,
     write_value,
 )
-from byok.settings import example
-from tests.fakes.settings_files import PROSE, PROVIDERS, TEXTS, TOML
+from tests.fakes.settings_files import TEXTS, TOML
 
 EDITOR = TextEditor(toml_text)
 put, restore, drop = EDITOR.put, EDITOR.restore, EDITOR.drop
@@ -77,26 +70,6 @@ def removed_lines(old: str, new: str) -> list[str]:
 
 def comments(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()[:1] == "#"]
-
-
-@pytest.mark.parametrize("text", ["", TOML, PROVIDERS, PROSE])
-@pytest.mark.parametrize(
-    "path", [("model",), ("model_provider",), TABLE, (*TABLE[:2], "a", "b")]
-)
-def test_toml_put_sets_the_value_and_changes_no_other(
-    text: str, path: SettingPath
-) -> None:
-    new = put(text, path, "☃")
-    assert read(new, path) == "☃"
-    mine = [leaf for leaf in leaves(new) if leaf.path != path]
-    assert mine == [leaf for leaf in leaves(text) if leaf.path != path]
-    assert [line for line in comments(text) if line not in comments(new)] == []
-    if read(text, path) is MISSING:
-        assert tomllib.loads(drop(new, path)) | {"model_providers": 0} == tomllib.loads(
-            text
-        ) | {"model_providers": 0}
-    else:
-        assert restore(new, path, text) == text
 
 
 @pytest.mark.parametrize("path", PATHS, ids=".".join)
@@ -383,44 +356,3 @@ def test_what_is_taken_out_leaves_comments_and_no_gap(
     text: str, path: str, due: str
 ) -> None:
     assert drop(text, tuple(path.split("."))) == due
-
-
-@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_the_statements_joined_are_the_text(text: str) -> None:
-    statements = split_statements(text)
-    assert "".join(statement.text for statement in statements) == text
-    for statement in statements:
-        if statement.kind == KEY:
-            assert len(tomllib.loads(statement.text)) == 1
-
-
-def test_each_statement_knows_its_kind_and_table() -> None:
-    text = '''a = """x # "
-[no]""" # c
-
-# n
-[ t."u v" ] # h
-k = [ # l
-  "]", # m
-]
-[[list]]
-'''
-    found = [(s.kind, s.table) for s in split_statements(text)]
-    path = ("t", "u v")
-    assert found == [
-        (KEY, ()),
-        (BLANK, ()),
-        (NOTE, ()),
-        (HEAD, path),
-        (KEY, path),
-        (HEAD, None),
-    ]
-
-
-def test_the_example_shows_heads_and_keys() -> None:
-    statements = split_statements(example() + "# [no head]\n")
-    heads = [path for s in statements if (path := s.commented_head) is not None]
-    assert ("chat",) in heads
-    assert ("upstreams", "openai") not in heads  # a worked example, with ##
-    assert sum(s.shows_key("temperature") for s in statements) == 2
-    assert not any(s.shows_key("temp") for s in statements)

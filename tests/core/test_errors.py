@@ -9,7 +9,6 @@ import pytest
 
 from byok.core import errors
 from byok.core.errors import (
-    ByokError,
     ContextLengthExceeded,
     NotReady,
     RefusalKind,
@@ -28,14 +27,6 @@ def test_error_status_of_an_upstream_is_kept_and_never_becomes_byoks(
     error = UpstreamRefused("No.", upstream_status=status, retry_after=2.5)
     assert (error.status, error.upstream_status) == (422, status)
     assert error.retry_after == 2.5
-
-
-@pytest.mark.parametrize(
-    ("hint", "sentence"),
-    [("", "It broke."), ("Run: byok serve", "It broke. Run: byok serve")],
-)
-def test_error_sentence_is_the_message_and_the_hint(hint: str, sentence: str) -> None:
-    assert ByokError("It broke.", hint=hint).sentence == sentence
 
 
 def test_error_of_a_context_overflow_has_a_hint_and_numbers() -> None:

@@ -140,6 +140,21 @@ BROKEN = {
         "agent.small.gpt.md: there is no such variant.",
         "Did you mean agent.small?",
     ),
+    "an unknown variant of an unknown name": Broken(
+        _write("agnt.x.md", b"x"),
+        "agnt.x.md: no prompt has this name.",
+        "Did you mean agent?",
+    ),
+    "a variant of an unknown name": Broken(
+        _write("agnt.small.md", b"x"),
+        "agnt.small.md: no prompt has this name.",
+        "Did you mean agent.small?",
+    ),
+    "a variant alone": Broken(
+        _write("small.md", b"x"),
+        "small.md: this is a variant.",
+        "Say of which prompt: agent.small, ",
+    ),
     "a variant without a name": Broken(
         _write("agent..md", b"x"), "agent..md: there is no such variant.", "short"
     ),

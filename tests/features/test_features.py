@@ -101,8 +101,3 @@ def test_meters_tell_what_is_used_and_what_does_not_count() -> None:
         "usd_per_day: 1 request of unknown price, of $5.00 used",
         "tokens_per_conversation: 10,000 at most",
     ]
-
-
-def test_a_line_is_its_text() -> None:
-    line = StatusLine("all is well", "trial.well", {"count": 3})
-    assert write_rows([line.encode()]) == ["all is well"]

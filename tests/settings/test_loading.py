@@ -21,9 +21,7 @@ from byok.settings import (
 )
 from byok.settings.loading import (
     decode_settings,
-    environment_values,
     make_settings,
-    variable_of,
 )
 from byok.settings.section import SettingFault, faults_of
 from tools.fuzz import config as fuzzing
@@ -171,6 +169,7 @@ SECTION = '[upstreams.box]\nbase_url = "https://host"\n'
             "Did you mean api_key_env?",
         ),
         (f'{SECTION}type = "{CANARY}"', "upstreams.box.type", "must be one of: "),
+        (f'{SECTION}dialect = "{CANARY}"', "upstreams.box.dialect", "openai_chat"),
         (
             f'[upstreams.box]\nbase_url = "https://me:{CANARY}@host"',
             "upstreams.box.base_url",
@@ -304,9 +303,6 @@ def test_config_error_in_a_flag_blames_the_command_line(
     assert str(error).startswith("the command line: server.port: ")
 
 
-# --- through the program ---
-
-
 # --- properties ---
 
 LINES = st.sampled_from(
@@ -357,29 +353,6 @@ def test_config_any_settings_load_or_are_refused_without_their_values(
     fuzzing.check_settings(
         content, {k: v.replace("CANARY", CANARY) for k, v in variables.items()}
     )
-
-
-@pytest.mark.parametrize(
-    ("environ", "due"),
-    [
-        ({"BYOK_CHAT__TOP_P": "1"}, "BYOK_CHAT__TOP_P"),
-        ({"byok_chat__top_p": "1"}, "byok_chat__top_p"),
-        ({"BYOK_CHAT": "{}"}, "BYOK_CHAT"),
-        ({"BYOK_CHAT": "{}", "BYOK_CHAT__TOP_P": "1"}, "BYOK_CHAT__TOP_P"),
-        ({}, ""),
-    ],
-)
-def test_the_variable_of_a_setting(environ: dict[str, str], due: str) -> None:
-    assert variable_of(("chat", "top_p"), environ) == due
-
-
-def test_values_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BYOK_UPSTREAMS__GROQ__MODEL", "m")
-    monkeypatch.setenv("BYOK_TOOLS", '{"ask_again": 2}')
-    assert environment_values() == {
-        "upstreams": {"groq": {"model": "m"}},
-        "tools": {"ask_again": 2},
-    }
 
 
 HOSTED: dict[str, Any] = {"upstreams": {"box": {"base_url": "https://h/v1"}}}
@@ -533,9 +506,3 @@ def test_a_fault_of_all_settings_together_has_no_path() -> None:
     (fault,) = faults_of(error_of('[upstreams.Bad]\nbase_url = "http://127.0.0.1"\n'))
     assert fault.path == ()
     assert "'Bad'" in fault.message
-
-
-def test_no_value_is_in_a_fault_nor_in_the_traceback() -> None:
-    error = error_of('[chat]\ntop_p = "sk-a-secret-of-somebody"\n')
-    assert faults_of(error)
-    assert "secret" not in f"{faults_of(error)} {error} {error.__cause__!r}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from byok.core.errors import ByokError, ConfigError, NotAllowed
+from byok.core.errors import ConfigError, NotAllowed
 from byok.core.platform.paths import find_paths
 from byok.core.redact import Redactor
 from byok.search.vectors.consent import Consent
@@ -62,10 +62,6 @@ def test_target_is_the_host_of_the_api_with_embeddings(
     target = embedding_target(settings(upstream))
     assert target is not None
     assert (target.upstream, target.host, target.is_local) == (upstream, host, local)
-
-
-def test_without_an_upstream_there_is_no_target() -> None:
-    assert embedding_target(Settings()) is None
 
 
 def test_an_upstream_that_does_not_exist_is_told() -> None:
@@ -244,17 +240,6 @@ async def test_a_plan_is_equal_while_nothing_it_depends_on_changes(
     assert first.make_embedder().model == "small"
     assert first.make_team() is None
     assert first.redact(f"a = {KEY}") == "a = [redacted]"
-
-
-async def test_an_upstream_that_is_not_there_is_named(
-    tmp_path: Path, pool: UpstreamPool
-) -> None:
-    with pytest.raises(ByokError, match="nobody"):
-        plan(
-            pool,
-            Consent(tmp_path / "consent.json"),
-            embeddings={"upstream": "nobody", "model": "small"},
-        )
 
 
 def settings_of(url: str, **more: Any) -> Settings:

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from byok.core.errors import ConfigError
-from byok.core.prompts.own_files import check_folder, load_prompts
-from byok.core.prompts.prompt_set import Situation, shipped_prompts
+from byok.core.prompts.own_files import check_folder, load_prompts, read_prompt
+from byok.core.prompts.prompt_set import KINDS, VARIANTS, Situation, shipped_prompts
+from byok.core.prompts.template import Template
 from tests.fakes.prompts import BROKEN
 
 
@@ -65,3 +66,10 @@ def test_of_many_problems_the_first_are_told(folder: Path) -> None:
         load_prompts(folder)
     lines = str(raised.value).splitlines()
     assert (len(lines), lines[-1]) == (11, "and 30 more")
+
+
+def test_every_prompt_may_add_to_the_shipped_one() -> None:
+    for kind in KINDS:
+        for variant in ("", *VARIANTS):
+            name = f"{kind}.{variant}".rstrip(".")
+            assert isinstance(read_prompt(name, "{{shipped}}\nMore."), Template)

@@ -25,7 +25,6 @@ from byok.features.caps.feature import (
     bounds_of,
     day_of,
     list_caps,
-    spending_of,
 )
 from byok.features.caps.settings import CapSettings
 from byok.features.status import Meter, StatusLine
@@ -288,26 +287,6 @@ def test_a_day_ends_at_midnight_of_this_machine() -> None:
     assert day_of(begin) == day_of(end - 1) == date(2026, 1, 1)
     assert day_of(begin - 1) == date(2025, 12, 31)
     assert day_of(end) == date(2026, 1, 2)
-
-
-@pytest.mark.parametrize(
-    ("fields", "spent"),
-    [
-        ({}, Spent(1, 1230, 0.25)),
-        ({"cost": None}, Spent(1, 1230, 0.0, 1)),
-        ({"input_tokens": None, "output_tokens": None}, Spent(1, 0, 0.25)),
-        ({"model": ""}, Spent(0, 1230, 0.25)),  # byok's own question
-        ({"model": "", "cost": None}, Spent(0, 1230, 0.0)),
-        ({"attempts": 0, "input_tokens": 0, "output_tokens": 0}, Spent(0, 0, 0.25)),
-        ({"outcome": "failed"}, Spent(1, 1230, 0.25)),
-    ],
-)
-def test_unknown_costs_are_counted_apart(fields: dict[str, Any], spent: Spent) -> None:
-    assert spending_of(entry(**fields)) == spent
-
-
-def test_sums_add_every_field() -> None:
-    assert Spent(1, 2, 3.0, 4).plus(Spent(10, 20, 30.0, 40)) == Spent(11, 22, 33.0, 44)
 
 
 SPENT = Spent(8, 5000, 1.5)

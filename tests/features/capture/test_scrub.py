@@ -189,13 +189,6 @@ def test_the_search_takes_time_in_proportion(unit: str) -> None:
     check_linear(lambda n: find_spans(text * n, find, fragments=False), 1)
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=20,
-)
-
-
 def leaves(value: object) -> list[str]:
     match value:
         case str():
@@ -206,35 +199,6 @@ def leaves(value: object) -> list[str]:
             return [leaf for k, v in value.items() for leaf in (k, *leaves(v))]
         case _:
             return []
-
-
-@given(JSON, st.sampled_from([None, 2]))
-def test_every_string_is_found_where_it_stands(value: object, indent: int) -> None:
-    text = json.dumps(value, indent=indent)
-    found = [json.loads(f'"{text[s.start : s.end]}"') for s in find_strings(text)]
-    assert found == leaves(value)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ('{"a": {"b": "x"}}', [(("a", "b"), "x")]),
-        ('{"a": [{"b": "x"}, "y"]}', [(("a", "b"), "x"), (("a",), "y")]),
-        ('{"a":"x"}\n{"b":"y"}\n', [(("a",), "x"), (("b",), "y")]),
-        ('data: {"a":"x"}\n\ndata: {"b":"y"}', [(("a",), "x"), (("b",), "y")]),
-        ('data: {"a":["x\ndata: {"b":"y"}', [(("a",), "x"), (("b",), "y")]),
-        ('{"a":"x\\"y"}', [(("a",), 'x\\"y')]),
-        ("no JSON", []),
-        ("]}]}:,,{", []),
-    ],
-)
-def test_strings_have_the_keys_above_them(
-    text: str, expected: list[tuple[tuple[str, ...], str]]
-) -> None:
-    found = [
-        (s.path, text[s.start : s.end]) for s in find_strings(text) if not s.is_key
-    ]
-    assert found == expected
 
 
 @given(st.text(alphabet='{}[]":,\\a\n'))

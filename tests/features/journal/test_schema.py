@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.features.journal.entry import JournalEntry
-from byok.features.journal.schema import JOURNAL, MENDED, show_requests
+from byok.features.journal.schema import JOURNAL, MENDED
 from tests.fakes.journal_entries import entry, opened_journal, write_version_1
 
 
@@ -16,12 +15,6 @@ from tests.fakes.journal_entries import entry, opened_journal, write_version_1
 def db() -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         yield db
-
-
-def test_a_new_journal_has_a_column_for_each_fact(db: sqlite3.Connection) -> None:
-    JOURNAL.create_tables(db)
-    columns = [row[1] for row in db.execute("PRAGMA table_info(request)")]
-    assert columns == ["id", *JournalEntry._fields]
 
 
 def indexes(db: sqlite3.Connection) -> dict[str, str]:
@@ -36,19 +29,6 @@ def test_version_1_becomes_what_a_new_file_is(tmp_path: Path) -> None:
         facts = "PRAGMA table_info(request)"
         assert db.execute(facts).fetchall() == new.execute(facts).fetchall()
         assert indexes(db) == indexes(new)
-
-
-def test_an_older_journal_is_read_with_the_columns_of_this_version(
-    tmp_path: Path,
-) -> None:
-    path = write_version_1(tmp_path / "journal.db", [entry(loop="not kept")])
-    before = path.read_bytes()
-    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
-        show_requests(db, 1)
-        row = db.execute(f"SELECT {', '.join(JournalEntry._fields)} FROM request")
-        assert JournalEntry(*row.fetchone()) == entry()
-        assert db.execute("SELECT max(id) FROM request").fetchone() == (1,)
-    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,9 @@ from byok.features.journal.entry import make_entry
 from byok.features.live.requests import (
     MOST_ENDED,
     MOST_READERS,
-    Counter,
     EndedRow,
     LiveRequests,
     OpenRow,
-    Pulse,
 )
 from tests.fakes.clock import Clock
 from tests.fakes.feature_supplies import GivenSupplies, make_site
@@ -216,32 +214,6 @@ def told_at_the_end(record: RequestRecord) -> Any:
     record.finish(200)
     entry = make_entry(record, 5000.0, lambda upstream, model: None)
     return EndedRow(lambda: entry, None, 1).tell(Redactor())
-
-
-def quiet() -> Pulse:
-    return Pulse(lambda: None, 60)
-
-
-def test_an_open_row_tells_facts_then_counts_then_nothing() -> None:
-    record = record_of(model="m", upstream="u")
-    counter = Counter(record, quiet())
-    row = OpenRow(record, counter)
-    row.refresh(1)
-    first: Any = row.tell(0, 5000.0, Redactor())
-    assert first["model"] == "m"
-    assert (first["outcome"], first["sent"], first["cost"]) == ("open", 0, None)
-    assert row.tell(1, 5000.0, Redactor()) is None
-    counter(Hop.TO_CLIENT, b"four")
-    row.refresh(2)
-    assert row.tell(1, 5000.0, Redactor()) == {
-        "request_id": "r",
-        "seconds": 0.0,
-        "sent": 4,
-        "pieces": 1,
-        "received": 0,
-        "reads": 0,
-    }
-    assert row.tell(2, 5000.0, Redactor()) is None
 
 
 @pytest.mark.parametrize(

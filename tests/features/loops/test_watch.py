@@ -117,12 +117,6 @@ def test_a_loop_is_told_and_ended(
     assert facts(calls) == expected
 
 
-def test_arguments_are_equal_in_any_order_and_spacing() -> None:
-    forms = ['{"a": 1, "b": [2]}', '{"b":[2],"a":1}', '{ "b": [ 2 ], "a": 1 }']
-    calls = [AnsweredCall("t", text, "no", is_error=True) for text in forms]
-    assert facts(calls) == {3: "warned-failing-3"}
-
-
 HONEST = {
     "a hundred steps of work": works(149),
     "tests that fail after each edit": fails_otherwise(40),
@@ -252,16 +246,6 @@ def test_arguments_are_compared_by_value(one: str, other: str, equal: bool) -> N
     assert (call(one).key == call(other).key) is equal
 
 
-def test_tool_and_arguments_are_told_apart() -> None:
-    assert call("bc", name="a").key != call("c", name="ab").key
-
-
-def test_an_error_is_no_result_with_the_same_words() -> None:
-    good = AnsweredCall("t", "{}", "x")
-    bad = AnsweredCall("t", "{}", "x", is_error=True)
-    assert good.result != bad.result
-
-
 def test_a_strangers_words_are_shown_short_and_on_one_line() -> None:
     odd = AnsweredCall("n\x1b[2J" * 99, '{"a":\n "\u202e"}', "\n\n no\nsuch \x07" * 99)
     for shown in (odd.shown, odd.shown_name, odd.shown_error):
@@ -294,12 +278,6 @@ def test_the_model_is_told_the_call_and_the_failure_and_the_user_only_the_tool()
     assert "edit failed 3 times" in loop.for_user
     assert "a.py" not in loop.for_user
     assert "No such" not in loop.for_user
-
-
-def test_a_turn_of_a_hundred_steps_is_not_even_told() -> None:
-    shipped = LoopSettings()
-    assert shipped.steps_warn > 100
-    assert shipped.steps_end > 2 * shipped.steps_warn
 
 
 @pytest.mark.parametrize("kind", ["failing", "repeated", "steps"])

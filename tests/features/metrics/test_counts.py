@@ -11,7 +11,7 @@ from byok.core.events import Usage
 from byok.core.record import RequestRecord
 from byok.core.redact import Redactor
 from byok.dialects.model_facts import Price
-from byok.features.metrics.counts import OTHER, Count, RequestMetrics, Rows
+from byok.features.metrics.counts import Count, RequestMetrics, Rows
 from byok.features.metrics.feature import LoopLag
 from tests.fakes.clock import Clock
 from tests.fakes.patience import PATIENCE
@@ -107,27 +107,6 @@ def test_hostile_models_fill_no_memory(metrics: RequestMetrics) -> None:
 
 def labels_of(rows: Rows[Count]) -> list[tuple[str, ...]]:
     return [labels for labels, _ in rows]
-
-
-def test_equal_names_share_a_row() -> None:
-    rows = Rows(Count)
-    rows.find(("one", "m")).times += 1
-    rows.find(("one", "m")).times += 1
-    rows.find(("one", "n")).times += 1
-    assert {labels: row.times for labels, row in rows} == {
-        ("one", "m"): 2,
-        ("one", "n"): 1,
-    }
-
-
-def test_names_beyond_the_limit_share_one_row() -> None:
-    rows = Rows(Count, limit=5)
-    for number in range(10_000):
-        rows.find(("one", f"m{number}")).times += 1
-    found = {labels: row.times for labels, row in rows}
-    assert len(found) == 5
-    assert found["one", "m3"] == 1
-    assert found[OTHER, OTHER] == 9_996
 
 
 @pytest.mark.parametrize(

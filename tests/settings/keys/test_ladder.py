@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from byok.core.errors import ConfigError, KeyMissing
 from byok.settings.keys import KeyLadder, KeyWanted, clean_key, fingerprint, ladder
-from byok.settings.keys.ladder import own_variable
 from byok.settings.keys.vault import Vault
 from tests.fakes.ring import FakeRing, store_of
 
@@ -355,8 +354,3 @@ def test_key_validation_result_can_always_be_sent_in_a_header(pasted: str) -> No
 def test_key_fingerprint_tells_keys_apart_and_reveals_nothing() -> None:
     assert fingerprint(KEY) == hashlib.sha256(KEY.encode()).hexdigest()[:8]
     assert fingerprint(KEY) != fingerprint(f"{KEY}x")
-
-
-def test_the_variable_names_the_upstream_and_the_key() -> None:
-    assert own_variable("my-box") == "BYOK_KEY_MY_BOX"
-    assert own_variable("openai", "work") == "BYOK_KEY_OPENAI__WORK"
