@@ -2,7 +2,7 @@
 
 The list is part of LiteLLM (MIT licence), in a wheel whose version and hash are pinned
 here; to renew the table, change all three values of `SOURCE`. The wheel is downloaded
-into a temporary folder and not installed. byok/dialects/model_lists.py explains the
+into a temporary folder and not installed. byok/dialects/known_models.py explains the
 table, and reads newer lists for `byok models update`.
 """
 
@@ -17,7 +17,7 @@ from subprocess import run
 
 import orjson
 
-from byok.dialects.model_lists import read_litellm, write_table
+from byok.dialects.known_models import read_litellm, write_table
 
 TABLE = Path(__file__).parent.parent / "byok" / "dialects" / "known_models.json"
 MOST_BYTES = 160 * 1024

@@ -18,7 +18,7 @@ os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 import typer
 
 from byok.cli.commands import Program
-from byok.cli.output import fail
+from byok.cli.terminal import fail
 from byok.core.errors import ByokError, ConfigError, of_system
 from byok.core.platform.memory import fit_into_limit, lacks_memory, memory_is_short
 from byok.core.platform.paths import find_paths

@@ -7,14 +7,21 @@ from typing import Annotated, Any
 
 import typer
 
-from byok.cli.asker import YesOption, confirm
 from byok.cli.command_context import JsonOption
-from byok.cli.daemon_client.daemon import ask_daemon
-from byok.cli.output import count_noun, say, say_json, say_table, say_text, tell
+from byok.cli.daemon_client import ask_daemon
+from byok.cli.terminal import (
+    YesOption,
+    confirm,
+    count_noun,
+    say,
+    say_json,
+    say_table,
+    say_text,
+    tell,
+)
 from byok.core.errors import ConfigError
 from byok.core.platform.paths import find_paths
-from byok.features.capture.capture import Piece, write_piece
-from byok.features.capture.folder import CaptureFolder
+from byok.features.capture.capture import CaptureFolder, Piece, write_piece
 
 EXIT_NOT_RUNNING = 3
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}

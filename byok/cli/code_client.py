@@ -1,16 +1,21 @@
 """Ask about code: the running daemon, or an index in this process if there is none."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Protocol, TypeVar
 
 import typer
 
 from byok.cli.command_context import load
-from byok.cli.daemon_client.client import Answering, LocalClient, asking
+from byok.cli.daemon_client import Answering, LocalClient, asking
+from byok.core.errors import ByokError, ConfigError, IndexInUse
 from byok.core.platform.paths import find_paths
+from byok.core.platform.programs import project_of
+from byok.core.routing import Service
+from byok.search.index.files.roots import OwnFolders, check_root
 
 T = TypeVar("T")
 WorkspacesOption = Annotated[
@@ -41,7 +46,7 @@ def opener(
 
     @asynccontextmanager
     async def open_own(roots: Iterable[Path]) -> AsyncIterator[Answering]:
-        from byok.server.own_answers import open_answers  # it loads the server
+        from byok.server.code_endpoints import open_answers  # it loads the server
 
         settings, paths = load(config)
         async with open_answers(settings, paths, roots) as answers:
@@ -59,3 +64,120 @@ def whole(path: Path) -> Path:
 def folders(given: Iterable[Path] | None) -> list[Path]:
     """Return absolute paths with links resolved; they need not exist."""
     return [path.expanduser().absolute().resolve() for path in given or ()]
+
+
+# Answer one agent's questions about the folder that it works in.
+#
+# Only one process can have the index open, but agents run in several windows. If
+# another process has it open, the daemon is started and answers all of them. Until the
+# daemon runs, or if it must not be started, a text search answers.
+
+
+class SearchesText(Protocol):
+    """A search without an index (`TextSearch` in `search/retrieval/ripgrep.py`)."""
+
+    async def answer(self, question: str, roots: Sequence[Path]) -> str:
+        """Return the answer as text."""
+
+
+class Agent:
+    """Answers from the daemon, the own index or a text search.
+
+    It searches the folders `given` by the user, else the workspace or project around
+    the folder `here`.
+    """
+
+    def __init__(
+        self,
+        client: LocalClient,
+        given: Sequence[Path],
+        here: Path,
+        *,
+        open_text: Callable[[], SearchesText],
+        start: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Open nothing yet; `start` starts a daemon in the background."""
+        self._client = client
+        self._given = given
+        self._here = here
+        self._open_text = open_text
+        self._start = start
+        self._roots: list[str] | None = None
+
+    async def look(self) -> None:
+        """Start indexing before the first question; switch to a daemon that runs.
+
+        Raises:
+            ByokError: nobody can answer.
+        """
+        try:
+            await self._client.look()
+            await self._scope()
+        except IndexInUse:
+            self._start()
+
+    async def retrieve(self, question: str) -> str:
+        """Answer a question about this folder with excerpts of its code.
+
+        Raises:
+            ByokError: nobody can answer.
+        """
+        try:
+            roots = await self._scope()
+            body = {"information_request": question, "workspaces": roots}
+            reply = await self._client.ask(Service.RETRIEVAL, body)
+            return str(reply["formatted_retrieval"])
+        except IndexInUse as error:
+            self._start()
+            folders = self._given or [self._project(error)]
+        return await self._open_text().answer(question, folders)
+
+    async def _scope(self) -> list[str]:
+        """Return the workspaces to search; the index follows them from now on."""
+        if self._roots is None:
+            answer = await self._client.ask(Service.INDEX_STATUS, {})
+            if self._given:
+                self._roots = [str(root) for root in self._given]
+            else:
+                known = [Path(space["root"]) for space in answer["workspaces"]]
+                self._roots = await self._around(known)
+        return self._roots
+
+    async def _around(self, known: Sequence[Path]) -> list[str]:
+        try:
+            root = workspace_of(self._here, known, self._client.own_folders)
+        except ConfigError:  # such as the home folder: the question must name a path
+            return []
+        if root not in known:
+            await self._client.follow([root])
+        return [str(root)]
+
+    def _project(self, error: ByokError) -> Path:
+        try:
+            return check_project(project_of(self._here), self._client.own_folders)
+        except ConfigError:
+            raise error from None
+
+
+def workspace_of(folder: Path, known: Iterable[Path], own: OwnFolders) -> Path:
+    """Return the innermost workspace around a folder, else its project.
+
+    Raises:
+        ConfigError: it is in no workspace, and cannot be one itself.
+    """
+    around = [root for root in known if folder.is_relative_to(root)]
+    if around:
+        return max(around, key=lambda root: len(root.parts))
+    return check_project(project_of(folder), own)
+
+
+def check_project(folder: Path, own: OwnFolders) -> Path:
+    """Return a folder if it can be the project of a program started in it.
+
+    Raises:
+        ConfigError: it cannot be a workspace, or is a system folder.
+    """
+    system = os.environ.get("SYSTEMROOT")  # where Windows starts programs
+    if system and folder.is_relative_to(system):
+        raise ConfigError(f"{folder} is a system folder.")
+    return check_root(folder, own)

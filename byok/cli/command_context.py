@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from byok.cli.output import tell
+from byok.cli.terminal import tell
 from byok.core.errors import ByokError, ConfigError
 from byok.core.platform.paths import Paths, find_paths
 from byok.core.redact import Redactor

@@ -112,6 +112,7 @@ _MODULES = {
     "stop": "control",
     "restart": "control",
     "reload": "control",
+    "usage": "log",
 }
 ROWS = {
     name: CommandRow(_MODULES.get(name, name), group, help)

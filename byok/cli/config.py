@@ -8,8 +8,8 @@ from byok.cli.command_context import (
     tell_foreign_variables,
     tell_not_running,
 )
-from byok.cli.daemon_client.daemon import ask_daemon
-from byok.cli.output import say, say_json, say_text, tell
+from byok.cli.daemon_client import ask_daemon
+from byok.cli.terminal import say, say_json, say_text, tell
 from byok.core.errors import ConfigError
 from byok.core.platform.paths import create_private, find_paths
 from byok.core.routing import Service

@@ -8,11 +8,10 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from byok.cli.asker import Asker, YesOption, confirm
 from byok.cli.command_context import JsonOption, load
 from byok.cli.control import require_daemon
-from byok.cli.daemon_client.daemon import ask_daemon
-from byok.cli.output import say, say_json, say_text, tell
+from byok.cli.daemon_client import ask_daemon
+from byok.cli.terminal import Asker, YesOption, confirm, say, say_json, say_text, tell
 from byok.clients.connection import (
     FORMATS,
     NEEDS_MODEL,

@@ -14,13 +14,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from byok.cli.command_context import load
-from byok.cli.daemon_client.daemon import (
-    ask_daemon,
-    find_daemon,
-    refuse_if_silent,
-    talking,
-)
-from byok.cli.output import say, tell
+from byok.cli.daemon_client import ask_daemon, find_daemon, refuse_if_silent, talking
+from byok.cli.terminal import say, tell
 from byok.core.daemon.instance import Instance, find_instance, is_held
 from byok.core.errors import ByokError, CannotStart, DaemonGone, NotReady
 from byok.core.platform.paths import Paths, find_paths, make_private

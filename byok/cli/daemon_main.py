@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from byok.cli.code_client import folders
 from byok.cli.command_context import load, tell_foreign_variables
 from byok.cli.control import start_service
-from byok.cli.daemon_client.daemon import ask_daemon, find_daemon
-from byok.cli.output import say, tell
+from byok.cli.daemon_client import ask_daemon, find_daemon
+from byok.cli.terminal import say, tell
 from byok.core.chat import Json
 from byok.core.daemon.instance import (
     Instance,

@@ -17,8 +17,8 @@ from typing import Annotated
 import typer
 
 from byok.cli.control import require_daemon
-from byok.cli.daemon_client.daemon import talking
-from byok.cli.output import say, tell
+from byok.cli.daemon_client import talking
+from byok.cli.terminal import say, tell
 from byok.clients.locations import RunPlace, find_run_place
 from byok.core.daemon.instance import Instance
 from byok.core.platform.paths import Paths, find_paths

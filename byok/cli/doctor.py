@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from byok.cli.command_context import ConfigOption, JsonOption
-from byok.cli.output import count_noun, say, say_json, say_styled, tell
+from byok.cli.terminal import count_noun, say, say_json, say_styled, tell
 from byok.core.platform.paths import Paths, find_paths
 
 if TYPE_CHECKING:

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 
 import typer
 
-from byok.cli.asker import YesOption, confirm
 from byok.cli.code_client import with_client
 from byok.cli.command_context import ConfigOption, JsonOption
-from byok.cli.daemon_client.client import LocalClient
-from byok.cli.output import count_noun, say, say_json, tell
+from byok.cli.daemon_client import LocalClient
+from byok.cli.terminal import YesOption, confirm, count_noun, say, say_json, tell
 from byok.core.chat import Json
 from byok.core.routing import Service
 

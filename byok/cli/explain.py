@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from byok.cli.output import say, say_table
+from byok.cli.terminal import say, say_table
 from byok.core.error_table import GROUPS, ErrorRow, error_rows
 from byok.core.errors import BadRequest
 

@@ -6,8 +6,8 @@ import typer
 
 from byok.cli.command_context import JsonOption
 from byok.cli.control import EXIT_NOT_RUNNING
-from byok.cli.daemon_client.daemon import ask_daemon
-from byok.cli.output import say, say_json
+from byok.cli.daemon_client import ask_daemon
+from byok.cli.terminal import say, say_json
 from byok.features import ROWS, FeatureRow
 
 

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from byok.cli.asker import YesOption
 from byok.cli.command_context import UpstreamOption
+from byok.cli.terminal import YesOption
 
 
 def init(

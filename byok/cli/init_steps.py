@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 
 import typer
 
-from byok.cli.asker import Asker, find_asker
 from byok.cli.command_context import load
 from byok.cli.connect import find_machine, offer_connection, open_connector
 from byok.cli.control import END_IT, find_service, start_in_background, start_service
-from byok.cli.daemon_client.daemon import ask_daemon, find_daemon, refuse_if_silent
+from byok.cli.daemon_client import ask_daemon, find_daemon, refuse_if_silent
 from byok.cli.init_survey import (
     DEFAULT,
     Candidate,
@@ -28,8 +27,8 @@ from byok.cli.init_survey import (
     survey,
 )
 from byok.cli.keys import choose_store, open_vault
-from byok.cli.output import fail, say, say_table, tell
 from byok.cli.service import install
+from byok.cli.terminal import Asker, fail, find_asker, say, say_table, tell
 from byok.clients import toml_text
 from byok.clients.connection import DaemonAddress
 from byok.clients.editor import (

@@ -28,7 +28,7 @@ from byok.dialects.default_models import (
     choose_job_model,
     patterns_of,
 )
-from byok.dialects.fim.templates import template_of
+from byok.dialects.fim_templates import template_of
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.presets import DEMO, PRESETS
 from byok.settings import Settings, UpstreamSettings

@@ -9,11 +9,10 @@ from typing import Annotated
 
 import typer
 
-from byok.cli.asker import YesOption, confirm
 from byok.cli.connect import DryRunOption, open_connector
 from byok.cli.control import find_service, stop_daemon
-from byok.cli.daemon_client.daemon import find_daemon
-from byok.cli.output import say, tell
+from byok.cli.daemon_client import find_daemon
+from byok.cli.terminal import YesOption, confirm, say, tell
 from byok.clients.connection import FORMATS, FileConnector
 from byok.clients.locations import ClientKind
 from byok.core.errors import ByokError, ConfigError, NotReady

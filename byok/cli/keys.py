@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from byok.cli.asker import Asker, find_asker
 from byok.cli.command_context import (
     ConfigOption,
     JsonOption,
@@ -15,8 +14,8 @@ from byok.cli.command_context import (
     tell_not_running,
     with_services,
 )
-from byok.cli.daemon_client.daemon import ask_daemon
-from byok.cli.output import say, say_json, say_table, tell
+from byok.cli.daemon_client import ask_daemon
+from byok.cli.terminal import Asker, find_asker, say, say_json, say_table, tell
 from byok.core.chat import Json
 from byok.core.errors import BadRequest, ByokError, ConfigError, KeyMissing
 from byok.core.platform.paths import Paths

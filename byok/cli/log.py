@@ -1,10 +1,12 @@
-"""byok log: what became of requests, from the journal, as rows of a table."""
+"""byok log and byok usage: requests from the journal, one by one and added up."""
 
+import csv
 import os
 import sys
 import time
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
+from enum import StrEnum
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import Annotated, Any
@@ -12,9 +14,11 @@ from typing import Annotated, Any
 import typer
 
 from byok.cli.command_context import JsonOption
-from byok.cli.output import count_noun, say_json, say_json_line, say_table, tell
+from byok.cli.terminal import count_noun, say_json, say_json_line, say_table, tell
+from byok.core.errors import ConfigError
+from byok.core.escapes import escape
 from byok.core.platform.paths import find_paths
-from byok.features.cost import write_dollars
+from byok.features.cost import write_cost, write_dollars
 from byok.features.journal.entry import JournalEntry
 from byok.features.journal.reader import left_out
 from byok.features.journal.reading import (
@@ -24,6 +28,7 @@ from byok.features.journal.reading import (
     highest_number,
     last_entries,
 )
+from byok.features.journal.usage import UsageRow, add_rows, sum_usage
 
 _LOOK_SECONDS = 0.5
 _AT_ONCE = 500
@@ -186,3 +191,97 @@ def _seconds(seconds: float) -> str:
 
 def _cost(entry: JournalEntry) -> str:
     return _UNKNOWN if entry.cost is None else write_dollars(entry.cost)
+
+
+# byok usage: add up what was asked of models, and what that cost.
+
+
+_USAGE_COLUMNS = ("requests", "failed", "in", "cached", "out", "cost")
+_MOST_SHOWN = 50
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would compute
+
+
+class GroupBy(StrEnum):
+    """What one row of the sums stands for."""
+
+    DAY = "day"
+    MODEL = "model"
+    CONVERSATION = "conversation"
+    CLIENT = "client"
+
+
+def usage(
+    by: Annotated[GroupBy, typer.Option(help="What each row is about.")] = (
+        GroupBy.DAY
+    ),
+    days: Annotated[
+        int, typer.Option(help="Number of days, today included.", min=1, max=3650)
+    ] = 30,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Print comma-separated values.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Add up requests to models, their tokens and their cost in US dollars.
+
+    A cost is known if the model's prices are (byok models). Totals leave out unknown
+    costs, and say for how many requests.
+    """
+    if as_csv and json:
+        raise ConfigError("--csv and --json cannot be used together.")
+    journal = find_paths().journal
+    rows = sum_usage(journal, by.value, _begin(days))
+    tell_damage(journal)
+    if json:
+        total = add_rows(rows)._asdict()
+        listed = [row._asdict() for row in rows]
+        say_json({"by": by.value, "days": days, "rows": listed, "total": total})
+    elif as_csv:
+        _write_csv(by, rows)
+    elif rows:
+        _show_usage(by, rows, add_rows(rows))
+    else:
+        tell(f"byok: {journal} holds no requests to models of this period.")
+
+
+def _begin(days: int) -> float:
+    """Return the midnight with which the first day begins."""
+    today = datetime.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    return (today - timedelta(days=days - 1)).timestamp()
+
+
+def _show_usage(by: GroupBy, rows: "list[UsageRow]", total: UsageRow) -> None:
+    shown = rows[-_MOST_SHOWN:] if by is GroupBy.DAY else rows[:_MOST_SHOWN]
+    table = [_usage_cells(row) for row in (*shown, total)]
+    say_table(by.value, *_USAGE_COLUMNS, rows=table, right=_USAGE_COLUMNS)
+    if left_out := len(rows) - len(shown):
+        tell(f"byok: {left_out} more rows are in the total; --csv prints all.")
+    if total.uncounted:
+        requests = count_noun(total.uncounted, "request")
+        tell(f"byok: the tokens of {requests} are not known.")
+
+
+def _usage_cells(row: UsageRow) -> tuple[str, ...]:
+    return (
+        row.key or "(none)",
+        f"{row.requests:,}",
+        f"{row.failed:,}" if row.failed else "",
+        f"{row.input_tokens:,}",
+        _cache(row),
+        f"{row.output_tokens:,}",
+        write_cost(row.cost, row.unpriced),
+    )
+
+
+def _cache(row: UsageRow) -> str:
+    unknown = row.input_tokens > 0 and not row.cache_input_tokens
+    return "?" if unknown else f"{row.cache_read_tokens:,}"
+
+
+def _write_csv(by: GroupBy, rows: "list[UsageRow]") -> None:
+    """Print all rows; a name that begins like a formula is marked as text."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow((by.value, *UsageRow._fields[1:]))
+    for row in rows:
+        key = escape(row.key)
+        writer.writerow((f"'{key}" if key.startswith(_FORMULA) else key, *row[1:]))

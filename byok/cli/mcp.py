@@ -10,7 +10,7 @@ import typer
 
 from byok.cli.code_client import WorkspacesOption, folders, opener
 from byok.cli.command_context import ConfigOption, load
-from byok.cli.output import tell
+from byok.cli.terminal import tell
 from byok.core.platform.paths import find_paths
 
 if TYPE_CHECKING:
@@ -41,13 +41,13 @@ def mcp(
             "(see docs/SEARCHING.md). "
             "Press Ctrl-D to end it. To search from here: byok search"
         )
-    from byok.cli.mcp_server.stdio import take_over
+    from byok.cli.mcp_server import take_over
 
     own = take_over()
+    from byok.cli.code_client import Agent
     from byok.cli.control import Starter, daemon_command
-    from byok.cli.daemon_client.agent import Agent
-    from byok.cli.daemon_client.client import asking
-    from byok.cli.mcp_server.server import end_soon, serve
+    from byok.cli.daemon_client import asking
+    from byok.cli.mcp_server import end_soon, serve
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     paths, given = find_paths(), folders(workspace)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from byok.cli.asker import YesOption, confirm
 from byok.cli.command_context import (
     ConfigOption,
     JsonOption,
@@ -17,8 +16,16 @@ from byok.cli.command_context import (
     tell_not_running,
     with_services,
 )
-from byok.cli.daemon_client.daemon import ask_daemon
-from byok.cli.output import count_noun, say, say_json, say_table, tell
+from byok.cli.daemon_client import ask_daemon
+from byok.cli.terminal import (
+    YesOption,
+    confirm,
+    count_noun,
+    say,
+    say_json,
+    say_table,
+    tell,
+)
 from byok.core.errors import ByokError, ConfigError, of_system
 from byok.core.routing import Service
 from byok.dialects.model_facts import FactSource
@@ -149,7 +156,7 @@ def _say_some(what: str, names: Sequence[str]) -> None:
 
 
 def _ask_to_fetch(*, yes: bool) -> None:
-    from byok.dialects.model_lists import LISTS
+    from byok.dialects.known_models import LISTS
 
     urls = " and ".join(public.url for public in LISTS)
     question = f"Fetch {urls}? Nothing of yours is sent."
@@ -163,7 +170,7 @@ async def _fetch(route: "Route") -> list[bytes]:
     Raises:
         ConfigError: none can be had.
     """
-    from byok.dialects.model_lists import LISTS
+    from byok.dialects.known_models import LISTS
     from byok.upstream.model_table import fetch_list
     from byok.upstream.transport import Transports
 

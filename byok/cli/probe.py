@@ -12,9 +12,8 @@ import orjson
 import typer
 
 from byok import __version__
-from byok.cli.asker import YesOption
 from byok.cli.command_context import ConfigOption, JsonOption, load
-from byok.cli.output import count_noun, say, say_json, say_table, tell
+from byok.cli.terminal import YesOption, count_noun, say, say_json, say_table, tell
 from byok.core.chat import Json
 from byok.core.errors import ByokError, ConfigError, UpstreamError
 from byok.core.model_ids import split_id
@@ -25,10 +24,10 @@ from byok.settings import Settings, UpstreamSettings, upstream_named
 
 if TYPE_CHECKING:
     from byok.upstream.client import HttpUpstream
+    from byok.upstream.model_facts import Profile, Profiles
     from byok.upstream.probe.asking import Prober
     from byok.upstream.probe.cases import ProbeCase
     from byok.upstream.probe.report import ProbeResult
-    from byok.upstream.profiles import Profile, Profiles
 
 _COLUMNS = ("tried", "result", "", "requests", "tokens in", "out", "seconds")
 
@@ -127,10 +126,10 @@ class _Run:
     async def _probe(
         self, upstream: "HttpUpstream"
     ) -> "tuple[list[ProbeResult], ModelFacts]":
+        from byok.upstream.model_facts import Profile, Profiles
         from byok.upstream.probe.asking import Prober
         from byok.upstream.probe.cases import run_probe
         from byok.upstream.probe.report import facts_of, write_report
-        from byok.upstream.profiles import Profile, Profiles
         from byok.wiring.upstreams import choose_model
 
         with contextlib.suppress(UpstreamError):  # not all have a list
@@ -246,8 +245,8 @@ def show_profiles(
     Raises:
         ConfigError: there is none.
     """
+    from byok.upstream.model_facts import Profiles
     from byok.upstream.probe.report import export_profile
-    from byok.upstream.profiles import Profiles
 
     profiles, key = Profiles(paths.profiles), target.key(settings)
     models = [target.model] if target.model else profiles.models_of(key)

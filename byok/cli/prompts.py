@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from byok.cli.command_context import JsonOption, load
-from byok.cli.daemon_client.daemon import ask_daemon
-from byok.cli.output import count_noun, say, say_json, say_table, say_text, tell
+from byok.cli.daemon_client import ask_daemon
+from byok.cli.terminal import count_noun, say, say_json, say_table, say_text, tell
 from byok.core.errors import BadRequest, ByokError, ConfigError
 from byok.core.escapes import escape
 from byok.core.platform.paths import find_paths
@@ -530,9 +530,8 @@ def _facts_of(what: str) -> "ModelFacts":
     from byok.dialects.families import family_facts
     from byok.dialects.model_facts import FactSource, combine_facts
     from byok.settings import upstream_named, upstream_names
-    from byok.upstream.model_facts import fact_sources
+    from byok.upstream.model_facts import Profiles, fact_sources
     from byok.upstream.model_table import known_table
-    from byok.upstream.profiles import Profiles
     from byok.wiring.upstreams import make_spec
 
     settings, paths = load()

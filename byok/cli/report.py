@@ -9,7 +9,7 @@ import typer
 
 from byok.cli.capture import IdArgument, open_folder
 from byok.cli.command_context import ConfigOption
-from byok.cli.output import say, tell
+from byok.cli.terminal import say, tell
 from byok.core.errors import ConfigError
 from byok.core.platform.paths import find_paths
 

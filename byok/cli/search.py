@@ -8,9 +8,9 @@ import typer
 
 from byok.cli.code_client import WorkspacesOption, folders, with_client
 from byok.cli.command_context import ConfigOption, JsonOption
-from byok.cli.daemon_client.client import LocalClient
+from byok.cli.daemon_client import LocalClient
 from byok.cli.index import Built, describe, until_built
-from byok.cli.output import say_json, say_text, tell
+from byok.cli.terminal import say_json, say_text, tell
 from byok.core.chat import Json
 from byok.core.code_query import DEFAULT_LENGTH, LONGEST
 from byok.core.errors import ConfigError, IndexFailed
@@ -97,7 +97,7 @@ async def _scope(
 
 def _around_here(known: Iterable[str]) -> Path:
     """Return the workspace or project around the current folder."""
-    from byok.cli.daemon_client.agent import workspace_of
+    from byok.cli.code_client import workspace_of
     from byok.search.index.files.roots import OwnFolders
 
     own = OwnFolders(find_paths().folders)

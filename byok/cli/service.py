@@ -15,8 +15,8 @@ from byok.cli.control import (
     stop_daemon,
     wait_for_daemon,
 )
-from byok.cli.daemon_client.daemon import ask_daemon, find_daemon
-from byok.cli.output import say, say_json, say_text, tell
+from byok.cli.daemon_client import ask_daemon, find_daemon
+from byok.cli.terminal import say, say_json, say_text, tell
 from byok.clients.service.base import Launch, ServiceFile, ServiceState
 from byok.clients.service.control import UserService, make_launch
 from byok.core.daemon.instance import Instance

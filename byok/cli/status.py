@@ -9,10 +9,10 @@ import typer
 
 from byok.cli.command_context import JsonOption
 from byok.cli.control import EXIT_NOT_RUNNING, is_started_by_requests
-from byok.cli.daemon_client.daemon import find_daemon, refuse_if_silent, talking
+from byok.cli.daemon_client import find_daemon, refuse_if_silent, talking
 from byok.cli.index import show_index
 from byok.cli.log import show_entries, tell_damage, write_entry
-from byok.cli.output import say, say_json
+from byok.cli.terminal import say, say_json
 from byok.core.daemon.instance import Instance
 from byok.core.errors import ByokError
 from byok.core.platform.paths import Paths, find_paths

@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from byok.cli.control import refuse_stranger
-from byok.cli.output import say, tell
+from byok.cli.terminal import say, tell
 from byok.core.daemon.token import read_token, rotate_token
 from byok.core.platform.paths import find_paths
 

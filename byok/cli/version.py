@@ -3,7 +3,7 @@
 import platform
 
 from byok import __version__
-from byok.cli.output import say
+from byok.cli.terminal import say
 
 
 def version() -> None:

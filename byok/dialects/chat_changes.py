@@ -35,7 +35,7 @@ from byok.dialects.remedies import (
     name_parameter,
 )
 from byok.dialects.safe_names import Aliases, IdRule, NameRule, move_images, result_text
-from byok.dialects.schemas.common import write_schema
+from byok.dialects.schemas import write_schema
 
 NO_PICTURE = "[a picture stood here; this model sees none]"
 _GO_ON = "Understood."

@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 
 from byok.core.purposes import Purpose
 from byok.dialects.families import FAMILIES, family_name
-from byok.dialects.fim.templates import FimMode, fim_profile_of, template_of
+from byok.dialects.fim_templates import FimMode, fim_profile_of, template_of
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.presets import (
     ANY_MODELS,

@@ -6,10 +6,13 @@ the host that the row is about. What a model can do is the same on every host.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Any
+from functools import reduce
+from typing import Any, TypeAlias
+
+import orjson
 
 from byok.dialects.families import family_name
 from byok.dialects.model_facts import (
@@ -17,6 +20,8 @@ from byok.dialects.model_facts import (
     ModelFacts,
     Price,
     read_dollars,
+    read_efforts,
+    read_flag,
     read_output,
     read_window,
 )
@@ -128,3 +133,293 @@ def _read_row(model: str, row: Any) -> ModelFacts:
         price=Price(*dollars) if any(d is not None for d in dollars) else None,
         **known,
     )
+
+
+# Public lists of models, read into rows of the table of known models.
+#
+# Two lists are read: LiteLLM's `model_prices_and_context_window.json` and models.dev's
+# `api.json`, both MIT. Anybody may propose what they say, so whatever has not the form
+# of a fact is left out, and a fact that one list alone changes boldly is not believed.
+#
+# The table is `{"source", "licence", "date", "vendors": {PRESET: {MODEL: ROW}}}`. A row
+# is an array without its last unknown values: the context window, the longest answer, a
+# letter for each known fact (`FLAGS`), the efforts, and the prices
+# in US dollars per million tokens of input, output, cache reads and cache writes. Where
+# two rows are about one model, the lower limit and the higher price count.
+
+
+Row: TypeAlias = list[Any]
+Rows: TypeAlias = dict[
+    str, dict[str, Row]
+]  # by vendor, as presets are named, and model
+
+# Presets by the names that the lists have for vendors.
+_LITELLM_VENDORS, _MODELS_DEV_VENDORS = (
+    {preset.lists[n]: name for name, preset in PRESETS.items() if preset.lists[n]}
+    for n in range(2)
+)
+_NAME = re.compile(r"[\w.:/@+-]{1,128}", re.ASCII)
+_CHATS = ("chat", "responses")
+_FACTS = {
+    "images": "supports_vision",
+    "tools": "supports_function_calling",
+    "thinking": "supports_reasoning",
+    "sampling": "supports_sampling_params",
+    "adaptive_thinking": "supports_adaptive_thinking",
+}
+_PRICES = (
+    "input_cost_per_token",
+    "output_cost_per_token",
+    "cache_read_input_token_cost",
+    "cache_creation_input_token_cost",
+)
+_COSTS = ("input", "output", "cache_read", "cache_write")
+_SIZES, _VALUES = 4, 8  # of a row: values before the prices, and all
+_GRADED = {"none", "minimal", "xhigh", "max"}
+_LEAST_ROWS = 200
+_UNLIKE, _BOLD = 2, 4  # how many times as much as the other value
+_DOUBTFUL = {0: "window", 4: "price of input", 5: "price of output"}
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A fact on which the lists, or a list and the table before, do not agree."""
+
+    vendor: str
+    model: str
+    fact: str
+    values: tuple[float, float]
+    used: float
+
+
+@dataclass(frozen=True, slots=True)
+class PublicList:
+    """A list that anybody may fetch; `rows` reads what byok wants of it."""
+
+    name: str
+    url: str
+    rows: Callable[[Mapping[str, Any]], Iterator[tuple[str, str, Row]]]
+
+
+def read_list(listed: Any) -> tuple[str, Rows]:
+    """Return the name of a list, which its form tells, and its rows.
+
+    Raises:
+        ValueError: it is neither list, or has hardly a row.
+    """
+    if isinstance(listed, dict):
+        for known in LISTS:
+            rows = _gather(known.rows(listed))
+            if sum(map(len, rows.values())) >= _LEAST_ROWS:
+                return known.name, rows
+    names = " or ".join(known.name for known in LISTS)
+    raise ValueError(f"it is not the list of {names}, or far from whole")
+
+
+def combine_lists(lists: Sequence[Rows], before: Rows) -> tuple[Rows, list[Doubt]]:
+    """Return the rows of all lists over those before, and what is in doubt.
+
+    A fact that is more than four times, or less than a fourth, of what it was before
+    counts only if two lists have the model.
+    """
+    combined: Rows = {vendor: {**rows} for vendor, rows in before.items()}
+    doubts: list[Doubt] = []
+    models = {
+        (v, m): None for rows in lists for v, named in rows.items() for m in named
+    }
+    for vendor, model in models:
+        found = [rows[vendor][model] for rows in lists if model in rows.get(vendor, ())]
+        row = reduce(_merge, found)
+        if len(found) > 1:
+            doubts += _doubts(vendor, model, found[0], found[1], row, _UNLIKE)
+        elif (old := before.get(vendor, {}).get(model)) is not None:
+            old = [*old, *[None] * (_VALUES - len(old))]
+            if bold := _doubts(vendor, model, old, row, old, _BOLD):
+                doubts, row = [*doubts, *bold], old
+        combined.setdefault(vendor, {})[model] = row
+    return combined, doubts
+
+
+def write_table(rows: Rows, *, source: str, licence: str, day: date) -> bytes:
+    """Return the table as JSON, one line for each vendor."""
+    lines = (
+        b"%b:%b" % (orjson.dumps(vendor), orjson.dumps(_trimmed(models)))
+        for vendor, models in sorted(rows.items())
+    )
+    head = {"source": source, "licence": licence, "date": day.isoformat()}
+    start = orjson.dumps(head)[:-1]
+    return start + b',"vendors":{\n' + b",\n".join(lines) + b"\n}}\n"
+
+
+def read_litellm(listed: Mapping[str, Any]) -> Rows:
+    """Read LiteLLM's list, of any length."""
+    return _gather(_litellm_rows(listed))
+
+
+def _gather(found: Iterable[tuple[str, str, Row]]) -> Rows:
+    vendors: Rows = {}
+    for vendor, model, row in found:
+        if _NAME.fullmatch(model):
+            rows = vendors.setdefault(vendor, {})
+            rows[model] = _merge(rows[model], row) if model in rows else row
+    return vendors
+
+
+def _litellm_rows(listed: Mapping[str, Any]) -> Iterator[tuple[str, str, Row]]:
+    for name, given in listed.items():
+        if not isinstance(given, dict) or given.get("mode") not in _CHATS:
+            continue
+        provider = str(given.get("litellm_provider"))
+        vendor, model = (
+            _LITELLM_VENDORS.get(provider),
+            name.removeprefix(f"{provider}/"),
+        )
+        if vendor is not None and _is_wanted(vendor, model):
+            yield vendor, model, _litellm_row(given)
+
+
+def _is_wanted(vendor: str, model: str) -> bool:
+    """Leave out fine-tunes, Azure's regions and Fireworks' second names."""
+    if model.startswith("ft:") or (vendor == "azure" and "/" in model):
+        return False
+    return vendor != "fireworks" or model.startswith("accounts/")
+
+
+def _litellm_row(given: Mapping[str, Any]) -> Row:
+    endpoints = given.get("supported_endpoints")
+    endpoints = endpoints if isinstance(endpoints, list) else []
+    only = "/v1/responses" in endpoints and "/v1/chat/completions" not in endpoints
+    costs = [given.get(name) for name in _PRICES]
+    return [
+        read_window(given.get("max_input_tokens")),
+        read_output(given.get("max_output_tokens")),
+        _letters({fact: given.get(name) for fact, name in _FACTS.items()})
+        + (RESPONSES_ONLY if only else ""),
+        " ".join(_litellm_efforts(given)),
+        *(read_dollars(c * 1e6) if isinstance(c, int | float) else None for c in costs),
+    ]
+
+
+def _litellm_efforts(given: Mapping[str, Any]) -> Iterable[str]:
+    """Return the efforts that are listed; low, medium and high go without saying."""
+    if levels := read_efforts(given.get("reasoning_effort_levels")):
+        return levels
+    graded = {e: given.get(f"supports_{e}_reasoning_effort") for e in _GRADED}
+    if not any(graded.values()):
+        return []
+    return [effort for effort in EFFORTS if graded.get(effort, effort not in _GRADED)]
+
+
+def _models_dev_rows(listed: Mapping[str, Any]) -> Iterator[tuple[str, str, Row]]:
+    for name, vendor in _MODELS_DEV_VENDORS.items():
+        match listed.get(name):
+            case {"models": dict(models)}:
+                for model, given in models.items():
+                    if _writes_text(given) and _is_wanted(vendor, model):
+                        yield vendor, model, _models_dev_row(given)
+            case _:
+                continue
+
+
+def _writes_text(given: Any) -> bool:
+    match given:
+        case {"limit": dict(), "modalities": {"output": ["text"]}}:
+            return True
+        case _:
+            return False
+
+
+def _models_dev_row(given: Mapping[str, Any]) -> Row:
+    limit, cost = given["limit"], given.get("cost")
+    costs = cost if isinstance(cost, dict) else {}
+    seen = given["modalities"].get("input")
+    facts = {
+        "images": "image" in seen if isinstance(seen, list) else None,
+        "tools": given.get("tool_call"),
+        "thinking": given.get("reasoning"),
+        "sampling": given.get("temperature"),
+    }
+    return [
+        read_window(limit.get("input")) or read_window(limit.get("context")),
+        read_output(limit.get("output")),
+        _letters(facts),
+        " ".join(_models_dev_efforts(given.get("reasoning_options"))),
+        *(read_dollars(costs.get(name)) for name in _COSTS),
+    ]
+
+
+def _models_dev_efforts(options: Any) -> Iterable[str]:
+    for option in options if isinstance(options, list) else ():
+        match option:
+            case {"type": "effort", "values": values}:
+                return read_efforts(values)
+            case _:
+                continue
+    return ()
+
+
+def _letters(facts: Mapping[str, Any]) -> str:
+    said = ((letter, read_flag(facts.get(fact))) for letter, fact in FLAGS.items())
+    return "".join(x.upper() if yes else x for x, yes in said if yes is not None)
+
+
+def _merge(one: Row, other: Row) -> Row:
+    """Combine two rows about one model."""
+    limits = zip(one[:2], other[:2], strict=True)
+    window, output = (min(filter(None, pair), default=0) for pair in limits)
+    flags = one[2] + other[2]
+    letters = {x.lower(): x for x in flags if x != RESPONSES_ONLY}
+    for letter in letters:
+        if letter in flags:  # one of them says no
+            letters[letter] = letter
+    is_only = RESPONSES_ONLY in one[2] and RESPONSES_ONLY in other[2]
+    prices = [
+        max((p for p in pair if p is not None), default=None)
+        for pair in zip(one[_SIZES:], other[_SIZES:], strict=True)
+    ]
+    efforts = [e for e in one[3].split() if not other[3] or e in other[3].split()]
+    merged = "".join(letters[x] for x in FLAGS if x in letters)
+    return [
+        window,
+        output,
+        merged + (RESPONSES_ONLY if is_only else ""),
+        " ".join(efforts or other[3].split()),
+        *prices,
+    ]
+
+
+def _doubts(
+    vendor: str, model: str, one: Row, other: Row, used: Row, times: int
+) -> list[Doubt]:
+    found = []
+    for place, fact in _DOUBTFUL.items():
+        low, high = sorted((one[place] or 0, other[place] or 0))
+        known = low if place == 0 else None not in (one[place], other[place])
+        if known and high > times * low:
+            values = (one[place], other[place])
+            found.append(Doubt(vendor, model, fact, values, used[place]))
+    return found
+
+
+def _trimmed(rows: Mapping[str, Row]) -> dict[str, Row]:
+    """Drop unknown values at the ends of rows, and rows that say nothing."""
+    made = {}
+    for model, row in sorted(rows.items()):
+        while row and (row[-1] is None or (len(row) <= _SIZES and not row[-1])):
+            row = row[:-1]  # a price may be 0
+        if row:
+            made[model] = [
+                int(v) if isinstance(v, float) and v == int(v) else v for v in row
+            ]
+    return made
+
+
+LISTS = (
+    PublicList("models.dev", "https://models.dev/api.json", _models_dev_rows),
+    PublicList(
+        "LiteLLM",
+        "https://raw.githubusercontent.com/BerriAI/litellm/main/"
+        "model_prices_and_context_window.json",
+        _litellm_rows,
+    ),
+)

@@ -11,13 +11,13 @@ from byok.features.base import (
     PASS,
     Asking,
     Feature,
+    Feed,
     Number,
     OwnPage,
     Site,
     Supplies,
     Verdict,
 )
-from byok.features.feed import Feed
 
 _PAUSE = 0.02
 

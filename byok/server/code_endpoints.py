@@ -5,7 +5,8 @@ calls them in its own process, so that both ways give the same replies.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from byok.core.bounded import BoundedMap
 from byok.core.chat import Json
 from byok.core.code_query import Upload, to_bytes
 from byok.core.errors import BadRequest
+from byok.core.platform.paths import Paths
 from byok.core.routing import Service
 from byok.protocols.augment import blobs as wire
 from byok.protocols.augment.body import first_text, integer
@@ -24,6 +26,11 @@ from byok.protocols.augment.retrieval import (
     with_folders,
 )
 from byok.search.retrieval.code_context import CodeContext
+from byok.search.vectors.service import EmbeddingService
+from byok.server.daemon_endpoints import embed_handlers
+from byok.settings import Settings
+from byok.wiring.embedders import make_idle_plan, make_idle_service
+from byok.wiring.services import open_context
 
 _HITS, _MOST_HITS = 10, 100
 
@@ -144,3 +151,40 @@ class OpenFolders:
         """Return a retrieval body with the open folders of its client."""
         known = self._told.get(window_of(headers))
         return with_folders(body, known) if known else body
+
+
+# What a command answers in its own process, where no daemon runs.
+
+
+class OwnAnswers:
+    """Answers questions about code and about vectors; makes no vectors."""
+
+    def __init__(self, context: CodeContext, vectors: EmbeddingService) -> None:
+        self._handlers = {
+            **CodeEndpoints(context).handlers,
+            **embed_handlers(vectors),
+        }
+
+    async def answer(self, service: Service, body: Json) -> Json:
+        """Answer a request.
+
+        Raises:
+            ByokError: the request is wrong, or the index cannot be used.
+        """
+        return await self._handlers[service](body)
+
+
+@asynccontextmanager
+async def open_answers(
+    settings: Settings, paths: Paths, roots: Iterable[Path]
+) -> AsyncIterator[OwnAnswers]:
+    """Open the index, and follow the configured workspaces and `roots`.
+
+    Raises:
+        CannotStart: the database is damaged, or of a later version.
+        IndexInUse: another process has the index open.
+    """
+    vectors = make_idle_service(paths)
+    async with open_context(settings, paths, roots, vectors) as context:
+        await vectors.configure(make_idle_plan(settings), context.open)
+        yield OwnAnswers(context, vectors)

@@ -14,7 +14,6 @@ from byok.server.control import Control
 from byok.server.daemon_endpoints import ModelLists, daemon_handlers, embed_handlers
 from byok.server.dashboard.endpoint import MakeHandlers, PageHandler
 from byok.server.endpoints import Endpoints, Handlers, LocalHandler
-from byok.server.forward import Forwarder
 from byok.server.generate import Generator, Grounding, ModelChooser
 from byok.server.http.deadlines import Timing
 from byok.server.http.gate import Gate
@@ -23,7 +22,7 @@ from byok.server.http.reply import HttpExchange
 from byok.server.http.stream import EVENTS, LINES, LineStream
 from byok.server.model_answer import AnswerTools
 from byok.server.official import Relay
-from byok.server.translate import Translator
+from byok.server.translate import Forwarder, Translator
 from byok.wiring.services import Services
 
 

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from byok.core.model_ids import split_id
 from byok.core.urls import is_link_local, is_loopback
-from byok.dialects.fim.templates import FimMode
+from byok.dialects.fim_templates import FimMode
 from byok.dialects.presets import DEMO, OPENAI_COMPATIBLE, PRESETS
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+\Z")

@@ -17,7 +17,7 @@ from byok.core.errors import ByokError, UpstreamError
 from byok.core.events import Notice, StreamEvent
 from byok.core.model_ids import ListedModel
 from byok.dialects.base import Codec
-from byok.dialects.fim.templates import FimMode
+from byok.dialects.fim_templates import FimMode
 from byok.upstream.fitting import Fitted
 from byok.upstream.http_call import RequestKey
 from byok.upstream.remedies import RequestRemedies, WrittenRequest

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import httpx
 import orjson
 
 from byok.core.errors import (
@@ -35,11 +36,12 @@ from byok.dialects.model_facts import (
     write_facts,
 )
 from byok.upstream.base import Upstream
-from byok.upstream.http_call import read_limited
+from byok.upstream.http_call import hang_up, read_limited
 from byok.upstream.http_sender import Sender
 from byok.upstream.model_facts import KnownModels
 from byok.upstream.model_table import known_table
 from byok.upstream.spec import Api
+from byok.upstream.transport import Route, Transports
 
 # The file with the last model lists of the upstreams, and what they tell of models.
 #
@@ -325,3 +327,36 @@ async def _get(sender: Sender, api: Api, path: str) -> Any:
         return parse_json(raw)
     except (ValueError, RecursionError) as error:
         raise UpstreamGarbled("its list of models is not JSON.") from error
+
+
+# Find model servers that run on this machine.
+
+
+_PROBE_SECONDS = 0.5
+_ENOUGH = 64
+
+
+async def find_answering(
+    transports: Transports,
+    candidates: Mapping[str, Api],
+    seconds: float = _PROBE_SECONDS,
+) -> list[str]:
+    """Return the names of the APIs that list models, in the given order."""
+    transport = transports.by(Route())
+
+    async def probe(api: Api) -> bool:
+        url = api.url(api.dialect.models_path())
+        request = httpx.Request("GET", url, headers=dict(api.dialect.headers("")))
+        try:
+            async with asyncio.timeout(seconds):
+                response = await transport.handle_async_request(request)
+                try:
+                    start = await read_limited(response, _ENOUGH, cut=True)
+                finally:
+                    await hang_up(response)
+        except (httpx.HTTPError, TimeoutError):
+            return False
+        return response.is_success and start[:1] in (b"{", b"[")
+
+    answers = await asyncio.gather(*(probe(api) for api in candidates.values()))
+    return [name for name, ok in zip(candidates, answers, strict=True) if ok]

@@ -53,14 +53,13 @@ from byok.upstream.http_call import (
     pass_on,
 )
 from byok.upstream.http_sender import Sender
-from byok.upstream.model_facts import KnownModels, fact_sources
-from byok.upstream.profiles import Profiles
+from byok.upstream.model_facts import KnownModels, Profiles, fact_sources
 from byok.upstream.prompt_changes import PromptChanges
 from byok.upstream.reasons import another_key_notice
 from byok.upstream.remedies import Remedies, RequestRemedies
 from byok.upstream.retry import Patience, patience_of, rest_of_key
 from byok.upstream.spec import UpstreamSpec
-from byok.upstream.toolcalls.printed.reader import PrintedCallReader
+from byok.upstream.toolcalls.printed_calls import PrintedCallReader
 from byok.upstream.transport import Transports, body_of
 
 # What is tried at one upstream over HTTP: a remedy, another key, to wait.

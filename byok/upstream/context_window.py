@@ -25,7 +25,7 @@ from byok.core.errors import ByokError, ContextLengthExceeded, UpstreamEmpty
 from byok.core.events import Notice, StreamEvent, Usage
 from byok.upstream.base import Destination, Plan, Recovery, Upstream
 from byok.upstream.fitting import ConversationFitter, Fitted
-from byok.upstream.summaries import Summarise
+from byok.upstream.own_questions import Summarise
 from byok.upstream.window.estimate import (
     WindowLimits,
     has_images,

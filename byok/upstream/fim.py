@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from byok.core.errors import ByokError, RefusalKind, UpstreamError, UpstreamRefused
 from byok.core.record import current_record
 from byok.dialects.base import Codec
-from byok.dialects.fim.codecs import modes_for
-from byok.dialects.fim.templates import FimMode
+from byok.dialects.fim_codecs import modes_for
+from byok.dialects.fim_templates import FimMode
 from byok.upstream.base import Plan, Recovery
 
 _log = logging.getLogger(__name__)

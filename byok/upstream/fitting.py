@@ -21,13 +21,15 @@ from byok.core.events import Notice
 from byok.core.threads import Runner, inline
 from byok.upstream.window.compaction import (
     LOW_WATER,
+    Compaction,
+    Compactions,
+    digests,
     less_context,
     plan,
     shorter_system,
     without_context,
 )
 from byok.upstream.window.estimate import Weigh, weigh_tools
-from byok.upstream.window.memory import Compaction, Compactions, digests
 
 _log = logging.getLogger(__name__)
 _MANY_MESSAGES, _LARGE = 500, 500_000  # bytes

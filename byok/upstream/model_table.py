@@ -21,13 +21,15 @@ from byok import __version__
 from byok.core.errors import ConfigError, UpstreamRefused
 from byok.core.platform.paths import find_paths, write_private
 from byok.core.wire.json_body import parse_json
-from byok.dialects.known_models import EMPTY_TABLE, ModelTable, read_table
-from byok.dialects.model_lists import (
+from byok.dialects.known_models import (
+    EMPTY_TABLE,
     Doubt,
+    ModelTable,
     PublicList,
     Rows,
     combine_lists,
     read_list,
+    read_table,
     write_table,
 )
 from byok.upstream.http_call import (

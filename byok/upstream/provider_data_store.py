@@ -15,8 +15,7 @@ from pathlib import Path
 
 from byok.core.bounded import BoundedMap
 from byok.core.chat import Origin
-from byok.storage.database import select_in
-from byok.storage.help_database import HelpDatabase
+from byok.storage.database import HelpDatabase, select_in
 from byok.storage.kind import DatabaseKind, Policy
 from byok.storage.migration import transaction
 from byok.upstream.base import Plan, Recovery

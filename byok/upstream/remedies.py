@@ -17,7 +17,7 @@ from byok.core.wire.json_body import write_json
 from byok.dialects.base import Codec, Target, UpstreamRequest, write_request
 from byok.dialects.model_facts import FactSource, ModelFacts, combine_facts
 from byok.dialects.remedies import RefusedRequest, Remedy, find_remedy
-from byok.upstream.profiles import Profiles, newest_of_each
+from byok.upstream.model_facts import Profiles, newest_of_each
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.window.estimate import weigh, weigh_tools
 

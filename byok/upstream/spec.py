@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from byok.core.chat import Json
 from byok.core.urls import is_loopback
 from byok.dialects.base import Codec, Dialect
-from byok.dialects.fim.templates import FimMode
+from byok.dialects.fim_templates import FimMode
 from byok.dialects.model_facts import ModelFacts
 from byok.upstream.http_call import REASONING, REMOTE, Callee, Timeouts
 from byok.upstream.retry import PATIENCE

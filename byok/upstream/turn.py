@@ -21,8 +21,13 @@ from byok.core.events import (
 from byok.core.record import current_record
 from byok.upstream.base import Plan, Recovery
 from byok.upstream.reasons import restart_notice
-from byok.upstream.toolcalls.assemble import BrokenCall, ToolCallAssembler
-from byok.upstream.toolcalls.correction import Unsaid, answer_parts, correction_request
+from byok.upstream.toolcalls.assemble import (
+    BrokenCall,
+    ToolCallAssembler,
+    Unsaid,
+    answer_parts,
+    correction_request,
+)
 
 _log = logging.getLogger(__name__)
 _WHOLE = (FinishReason.STOP, FinishReason.TOOL_CALLS)

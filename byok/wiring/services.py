@@ -40,11 +40,11 @@ from byok.settings.keys.lookup import AnyKey
 from byok.upstream.base import Upstream
 from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.fallback import FallbackMemory, Fallbacks
+from byok.upstream.model_facts import Profiles
 from byok.upstream.official import OfficialService
-from byok.upstream.profiles import Profiles
+from byok.upstream.own_questions import QuestionRoutes
 from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.router import ChatPlaces, Router
-from byok.upstream.short_question import QuestionRoutes
 from byok.upstream.transport import Transports
 from byok.wiring.apis import base_url_of, local_upstreams
 from byok.wiring.key_sources import make_ladder, official_wanted
@@ -87,7 +87,7 @@ def _translate(
     if not (small := settings.routing.models.small):
         return None
     from byok.search.retrieval.translation import ModelTranslate
-    from byok.upstream.short_question import ShortQuestion
+    from byok.upstream.own_questions import ShortQuestion
 
     return ModelTranslate(ShortQuestion(partial(routes.find, small)), prompts)
 
@@ -98,7 +98,7 @@ def _rerank(
     if settings.retrieval.rerank is RerankMode.OFF:
         return None
     from byok.search.retrieval.rerank import ModelRerank
-    from byok.upstream.short_question import ShortQuestion
+    from byok.upstream.own_questions import ShortQuestion
 
     return ModelRerank(
         ShortQuestion(partial(routes.find, settings.routing.models.rerank)), prompts

@@ -15,8 +15,8 @@ from byok.core.redact import Redactor
 from byok.core.urls import is_loopback
 from byok.dialects.base import Codec
 from byok.dialects.default_models import choose_chat_model
-from byok.dialects.fim.codecs import codecs_of, ollama_codecs
-from byok.dialects.fim.templates import OLLAMA_MODES, FimMode, fim_profile_of
+from byok.dialects.fim_codecs import codecs_of, ollama_codecs
+from byok.dialects.fim_templates import OLLAMA_MODES, FimMode, fim_profile_of
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.presets import DEMO, OLLAMA, PRESETS, find_preset, vendor_of
 from byok.dialects.refusals import window_cure
@@ -27,21 +27,19 @@ from byok.settings.keys import KeyLadder, KeyWanted
 from byok.settings.keys.lookup import AnyKey
 from byok.settings.values import AUTO
 from byok.upstream.base import Destination, Upstream
-from byok.upstream.catalog import Catalog
+from byok.upstream.catalog import Catalog, find_answering
 from byok.upstream.client import HttpUpstream
 from byok.upstream.context_window import ShorterConversation, WindowSource
 from byok.upstream.demo import MODEL as DEMO_MODEL
 from byok.upstream.demo import DemoUpstream
-from byok.upstream.discover import find_answering
 from byok.upstream.fallback import Fallbacks
 from byok.upstream.http_call import LOCAL, REASONING, REMOTE
-from byok.upstream.model_facts import KnownModels
+from byok.upstream.model_facts import KnownModels, Profiles
 from byok.upstream.official import OfficialService
-from byok.upstream.profiles import Profiles
+from byok.upstream.own_questions import Summarise, Summariser
 from byok.upstream.provider_data_store import ProviderDataStore, RestoredData
 from byok.upstream.router import Router
 from byok.upstream.spec import Api, UpstreamSpec
-from byok.upstream.summaries import Summarise, Summariser
 from byok.upstream.transport import Route, Transports
 from byok.wiring.apis import apis_of
 from byok.wiring.key_sources import key_wanted, keys_wanted, make_key

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from byok.cli.asker import Asker, confirm
+from byok.cli.terminal import Asker, confirm
 from byok.core.errors import ConfigError
 
 

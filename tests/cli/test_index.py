@@ -8,9 +8,14 @@ from typing import cast
 
 import pytest
 
-from byok.cli.daemon_client.client import LocalClient
-from byok.cli.estimate import estimate
-from byok.cli.index import describe, is_settled, until_built, until_rebuilt
+from byok.cli.daemon_client import LocalClient
+from byok.cli.index import (
+    describe,
+    estimate_index,
+    is_settled,
+    until_built,
+    until_rebuilt,
+)
 from byok.core.chat import Json
 from byok.core.errors import IndexFailed
 from byok.core.platform.paths import find_paths
@@ -224,7 +229,7 @@ def test_estimate_counts_files_bytes_time_and_disk_by_the_rules_of_the_index(
     (root / ".env").write_text("SECRET=1")
     for number in range(10):
         (root / f"{number}.py").write_bytes(b"x" * 900_000)
-    found = estimate(root, IndexOptions(max_files=100))
+    found = estimate_index(root, IndexOptions(max_files=100))
     assert (found.files, found.bytes) == (11, 9_000_006)
     assert found.left_out == 3
     assert found.seconds == 1.0
@@ -238,6 +243,6 @@ def test_estimate_counts_files_bytes_time_and_disk_by_the_rules_of_the_index(
 def test_estimate_reports_a_folder_that_is_too_large(tmp_path: Path) -> None:
     for name in "abc":
         (tmp_path / name).write_text("x")
-    found = estimate(tmp_path, IndexOptions(max_files=2))
+    found = estimate_index(tmp_path, IndexOptions(max_files=2))
     assert found.too_large
     assert "ripgrep would answer" in found.text()

@@ -15,7 +15,6 @@ import typer
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from byok.cli.asker import Asker
 from byok.cli.connect import find_machine
 from byok.cli.init_steps import (
     can_install_service,
@@ -30,6 +29,7 @@ from byok.cli.init_steps import (
     write_settings,
 )
 from byok.cli.init_survey import Candidate, ChosenModel, FoundBy
+from byok.cli.terminal import Asker
 from byok.clients.locations import ClientKind, find_location
 from byok.core.errors import ConfigError, KeyMissing, UpstreamError
 from byok.core.platform.paths import Paths, find_paths

@@ -16,7 +16,7 @@ import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.types import CallToolResult, TextContent
 
-from byok.cli.daemon_client.daemon import find_daemon
+from byok.cli.daemon_client import find_daemon
 from byok.core.daemon.instance import is_held
 from byok.core.platform.paths import find_paths
 from byok.server.run import Daemon

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from byok.cli.output import fail, say, say_json, say_styled, say_table, tell
+from byok.cli.terminal import fail, say, say_json, say_styled, say_table, tell
 from byok.core.errors import ByokError, ConfigError
 
 Capture = pytest.CaptureFixture[str]

@@ -9,7 +9,7 @@ import pytest
 from byok.cli.probe import ProbeTarget
 from byok.core.platform.paths import find_paths
 from byok.settings import Settings
-from byok.upstream.profiles import Profiles
+from byok.upstream.model_facts import Profiles
 from tests.fakes.commands import Cli
 from tests.fakes.probed import ProbedModel
 from tests.fakes.upstream import FakeUpstream, refusal

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.cli.daemon_client.daemon import find_daemon
+from byok.cli.daemon_client import find_daemon
 from byok.cli.service import LogReader, is_of
 from byok.clients.service.base import ServiceState
 from byok.core.daemon.instance import Instance

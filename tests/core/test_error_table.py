@@ -22,7 +22,7 @@ CLASSES = {
 PASSED_ON = {
     "protocols/augment/text_reply.py",
     "protocols/v1/block_reply.py",
-    "cli/daemon_client/daemon.py",
+    "cli/daemon_client.py",
     "server/dashboard/journal_api.py",
 }
 DRAWN = {

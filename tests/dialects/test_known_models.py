@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.dialects.known_models import ModelTable, read_table
+from byok.dialects.known_models import (
+    LISTS,
+    ModelTable,
+    Rows,
+    combine_lists,
+    read_list,
+    read_litellm,
+    read_table,
+    write_table,
+)
 from byok.dialects.model_facts import (
     FIELDS,
     FactSource,
@@ -24,14 +33,6 @@ from byok.dialects.model_facts import (
     read_number,
     read_window,
     write_facts,
-)
-from byok.dialects.model_lists import (
-    LISTS,
-    Rows,
-    combine_lists,
-    read_list,
-    read_litellm,
-    write_table,
 )
 from tests.fakes.model_lists import GEM, models_dev
 from tests.fakes.values import OBJECTS, VALUES

@@ -14,7 +14,7 @@ from byok.core.events import (
     ToolCallDelta,
 )
 from byok.core.stage import drain
-from byok.dialects.think_tags import ThinkTags, tags_of
+from byok.dialects.answer_reader import ThinkTags, tags_of
 from tests.fakes.values import CUTS, cut
 
 STOP = Finish(FinishReason.STOP)

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from byok.core.record import Hop
-from byok.features.capture.capture import Capture
-from byok.features.capture.folder import CaptureFolder
+from byok.features.capture.capture import Capture, CaptureFolder
 from tests.fakes.daemon import Editor
 from tests.fakes.patience import PATIENCE
 from tests.fakes.program import HELD, KEY, Program, configure, serving

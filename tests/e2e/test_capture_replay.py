@@ -7,8 +7,7 @@ import pytest
 
 from byok.core.platform.paths import find_paths
 from byok.core.record import Hop
-from byok.features.capture.capture import Capture, encode_capture
-from byok.features.capture.folder import CaptureFolder
+from byok.features.capture.capture import Capture, CaptureFolder, encode_capture
 from byok.features.capture.scrub import hide_content
 from byok.settings import load_settings
 from tests.fakes.daemon import Editor

@@ -167,7 +167,7 @@ async def test_journal_of_a_full_disk_is_no_reason_to_fail(
             await program.check_well()
             code, _, err = await program.ended(signal.SIGTERM)
         assert code == 0
-        assert err.count(b"WARNING byok.storage.help_database") <= 1
+        assert err.count(b"WARNING byok.storage.database") <= 1
         assert shown(home)
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from byok.clients.service.base import Command, run
 from byok.clients.service.control import make_launch
-from byok.clients.service.systemd import Systemd
+from byok.clients.service.systems import Systemd
 from tests.fakes.patience import PATIENCE
 from tests.fakes.program import ROOT, run_byok
 from tests.fakes.project import make_project

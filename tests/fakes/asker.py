@@ -15,7 +15,7 @@ from byok.core.chat import (
 from byok.core.errors import KeyMissing, UpstreamError, UpstreamRefused
 from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.dialects.quirks import DEFAULT, Quirks
+from byok.dialects.presets import DEFAULT, Quirks
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination
 from byok.upstream.client import HttpUpstream

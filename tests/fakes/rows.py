@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from aiohttp import web
 
-from byok.cli.daemon_client.client import LocalClient
+from byok.cli.daemon_client import LocalClient
 from byok.core.chat import Json
 from byok.core.daemon import challenge
 from byok.core.daemon.instance import only_instance, write_record

@@ -7,7 +7,7 @@ import pytest
 from byok.core.errors import ConfigError
 from byok.core.platform.paths import find_paths
 from byok.core.routing import Service
-from byok.server.own_answers import open_answers
+from byok.server.code_endpoints import open_answers
 from byok.settings import Settings
 from tests.fakes.embedding_server import EmbeddingServer
 from tests.fakes.project import make_project

@@ -10,7 +10,7 @@ import pytest
 
 from byok.features.journal.file import journal_file
 from byok.features.journal.schema import JOURNAL
-from byok.storage.help_database import HelpDatabase
+from byok.storage.database import HelpDatabase
 from tests.fakes.journal_entries import entry, rows_of, write_journal
 
 

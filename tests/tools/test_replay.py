@@ -5,11 +5,10 @@ import sys
 
 import pytest
 
-from byok.cli.daemon_client.daemon import ask_daemon
+from byok.cli.daemon_client import ask_daemon
 from byok.core.platform.paths import find_paths
 from byok.core.record import Hop
-from byok.features.capture.capture import Capture
-from byok.features.capture.folder import CaptureFolder
+from byok.features.capture.capture import Capture, CaptureFolder
 from byok.protocols.augment.chat_reply import chunk
 from byok.settings import load_settings
 from tests.fakes.daemon import Editor, ask_chat, daemon_thread, running, settings_for

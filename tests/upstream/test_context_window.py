@@ -31,7 +31,7 @@ from byok.core.errors import (
 from byok.core.events import Finish, FinishReason, Notice, StreamEvent, TextDelta, Usage
 from byok.upstream.base import Destination
 from byok.upstream.context_window import ShorterConversation, WindowSource
-from byok.upstream.summaries import Summariser
+from byok.upstream.own_questions import Summariser
 from byok.upstream.window.compaction import CompactionPlan, plan
 from byok.upstream.window.estimate import weigh, weigh_tools
 from byok.upstream.window.transcript import summary_of

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.upstream.discover import find_answering
+from byok.upstream.catalog import find_answering
 from byok.upstream.spec import Api
 from byok.upstream.transport import Transports
 from tests.fakes.scripted import Canned

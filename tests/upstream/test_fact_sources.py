@@ -10,8 +10,7 @@ from byok.dialects.model_facts import (
     combine_facts,
 )
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.upstream.model_facts import fact_sources
-from byok.upstream.profiles import Profile, Profiles
+from byok.upstream.model_facts import Profile, Profiles, fact_sources
 from byok.upstream.spec import Api, UpstreamSpec
 
 SPEC = UpstreamSpec(

@@ -9,8 +9,8 @@ from byok.core.chat import ChatRequest, FimRequest, Message, Role, TextPart
 from byok.core.errors import UpstreamError
 from byok.core.events import StreamEvent, TextDelta
 from byok.dialects.base import Codec
-from byok.dialects.fim.codecs import codecs_of
-from byok.dialects.fim.templates import FimMode, FimProfile
+from byok.dialects.fim_codecs import codecs_of
+from byok.dialects.fim_templates import FimMode, FimProfile
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination

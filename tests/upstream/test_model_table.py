@@ -10,8 +10,7 @@ from aiohttp.test_utils import TestServer
 
 from byok.core.errors import ByokError
 from byok.core.platform.paths import find_paths
-from byok.dialects.known_models import EMPTY_TABLE
-from byok.dialects.model_lists import LISTS
+from byok.dialects.known_models import EMPTY_TABLE, LISTS
 from byok.upstream.model_table import (
     MOST_BYTES,
     fetch_list,

@@ -17,8 +17,8 @@ from byok.core.chat import (
 )
 from byok.core.errors import ContextLengthExceeded
 from byok.core.events import Finish, FinishReason, Notice, StreamEvent, TextDelta
-from byok.dialects.fim.codecs import ollama_codecs
-from byok.dialects.fim.templates import FimMode
+from byok.dialects.fim_codecs import ollama_codecs
+from byok.dialects.fim_templates import FimMode
 from byok.dialects.ollama.dialect import Ollama
 from byok.upstream.client import HttpUpstream
 from byok.upstream.spec import Api, UpstreamSpec

@@ -7,7 +7,7 @@ import pytest
 
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.remedies import Remedy
-from byok.upstream.profiles import Profile, Profiles
+from byok.upstream.model_facts import Profile, Profiles
 
 FACTS = ModelFacts("m", window=8000, images=False)
 

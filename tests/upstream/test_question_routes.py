@@ -11,8 +11,8 @@ from byok.core.record import RequestRecord, begin_record
 from byok.upstream.base import Destination
 from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.fallback import FallbackMemory, Fallbacks
+from byok.upstream.own_questions import QuestionRoutes
 from byok.upstream.router import Router
-from byok.upstream.short_question import QuestionRoutes
 from tests.fakes.clock import Clock
 from tests.fakes.scripted import Lister
 

@@ -21,7 +21,7 @@ from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.dialects.presets import quirks_of
-from byok.upstream.profiles import Profiles
+from byok.upstream.model_facts import Profiles
 from byok.upstream.remedies import Remedies
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports

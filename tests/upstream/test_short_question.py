@@ -12,7 +12,7 @@ from byok.core.errors import (
 )
 from byok.core.events import StreamEvent, TextDelta, ThinkingDelta
 from byok.upstream.base import Destination, Plan
-from byok.upstream.short_question import ShortQuestion
+from byok.upstream.own_questions import ShortQuestion
 from tests.fakes.scripted import Answer, Scripted, said
 
 

@@ -9,7 +9,7 @@ import pytest
 from byok.core.chat import ChatRequest, Role, TextPart
 from byok.core.errors import KeyMissing, UpstreamRefused, UpstreamUnreachable
 from byok.upstream.base import Destination
-from byok.upstream.summaries import Summariser
+from byok.upstream.own_questions import Summariser
 from byok.upstream.window.transcript import outline
 from tests.fakes.histories import agent
 from tests.fakes.patience import PATIENCE

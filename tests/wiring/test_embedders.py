@@ -15,7 +15,7 @@ from byok.search.vectors.service import EmbeddingPlan
 from byok.settings import Settings, UpstreamSettings, load_settings
 from byok.settings.keys import KeyLadder
 from byok.upstream.client import HttpUpstream
-from byok.upstream.profiles import Profiles
+from byok.upstream.model_facts import Profiles
 from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.transport import Transports
 from byok.wiring.embedders import (

@@ -13,7 +13,7 @@ from byok.settings.keys import KeyLadder
 from byok.upstream.base import Destination
 from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.fallback import FallbackMemory, Fallbacks
-from byok.upstream.profiles import Profiles
+from byok.upstream.model_facts import Profiles
 from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.router import Router
 from byok.upstream.transport import Transports

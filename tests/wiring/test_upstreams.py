@@ -7,7 +7,7 @@ import pytest
 
 from byok.core.errors import UpstreamUnreachable
 from byok.core.redact import Redactor
-from byok.dialects.fim.templates import FimMode, fim_profile_of
+from byok.dialects.fim_templates import FimMode, fim_profile_of
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.settings import Settings
@@ -15,9 +15,9 @@ from byok.settings.keys import KeyLadder
 from byok.settings.keys.lookup import UpstreamKey
 from byok.upstream.base import Destination
 from byok.upstream.http_call import LOCAL, REASONING, REMOTE, Timeouts
-from byok.upstream.profiles import Profiles
+from byok.upstream.model_facts import Profiles
+from byok.upstream.own_questions import Summariser
 from byok.upstream.provider_data_store import ProviderDataStore
-from byok.upstream.summaries import Summariser
 from byok.upstream.transport import Route
 from byok.wiring.key_sources import key_wanted, official_wanted
 from byok.wiring.upstreams import make_official, make_spec, make_upstream

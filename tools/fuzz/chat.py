@@ -14,9 +14,8 @@ from byok.protocols.augment.chat_job import code_question, with_passages
 from byok.protocols.augment.chat_request import decode_chat, place_of
 from byok.protocols.augment.prompts import completion
 from byok.protocols.augment.reply_job import DecodeState, Defaults
-from byok.upstream.window.compaction import plan
+from byok.upstream.window.compaction import Compaction, plan
 from byok.upstream.window.estimate import weigh
-from byok.upstream.window.memory import Compaction
 from tests.fakes.clock import check_linear
 from tests.fakes.strict import broken_rules
 from tools.fuzz.target import Draw, Target

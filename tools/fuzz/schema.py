@@ -7,7 +7,7 @@ from typing import Any
 
 from byok.core.errors import ByokError
 from byok.core.wire.json_body import parse_body, write_json
-from byok.dialects.schemas.gemini import narrow_schema
+from byok.dialects.schemas import narrow_schema
 from tools.fuzz.target import Draw, Target
 
 _SECONDS = 3.0

@@ -19,8 +19,8 @@ import orjson
 from byok import __version__
 from byok.cli.capture import open_folder
 from byok.cli.command_context import load
-from byok.cli.daemon_client.daemon import find_daemon
-from byok.cli.output import fail, say, say_json, tell
+from byok.cli.daemon_client import find_daemon
+from byok.cli.terminal import fail, say, say_json, tell
 from byok.core.daemon.token import read_token
 from byok.core.errors import BadRequest, ByokError, NotReady
 from byok.core.model_ids import ListedModel

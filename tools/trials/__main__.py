@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from byok.cli.command_context import load
-from byok.cli.output import count_noun, fail, say, say_json, say_table, tell
+from byok.cli.terminal import count_noun, fail, say, say_json, say_table, tell
 from byok.core.errors import ByokError, ConfigError
 from byok.core.model_ids import split_id
 from byok.core.redact import Redactor

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from byok import __version__
-from byok.cli.daemon_client.daemon import find_daemon, talking
+from byok.cli.daemon_client import find_daemon, talking
 from byok.core.chat import Json
 from byok.core.daemon.instance import Instance, is_held
 from byok.core.errors import ByokError, ConfigError

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar, cast
 
-from byok.cli.checks import client_checks as clients
 from byok.cli.checks import daemon_checks as daemon
-from byok.cli.checks import index_checks as index
+from byok.cli.checks import daemon_checks as index
+from byok.cli.checks import setup_checks as clients
 from byok.cli.checks import setup_checks as setup
 from byok.cli.checks import upstream_checks as upstreams
 from byok.cli.checks.base import (

@@ -31,14 +31,13 @@ from byok.dialects.refusals import window_cure
 from byok.settings import Settings, UpstreamSettings, chosen_models, upstream_named
 from byok.settings.keys import KeyWanted
 from byok.settings.keys.lookup import KeyPool, UpstreamKey
+from byok.upstream.catalog import find_answering
 from byok.upstream.client import HttpUpstream
-from byok.upstream.discover import find_answering
+from byok.upstream.model_facts import Profiles
 from byok.upstream.model_table import known_table
 from byok.upstream.probe.asking import ProbeAnswer, Prober, ProbeState
-from byok.upstream.probe.cases import try_tool
-from byok.upstream.probe.questions import count_to_thirty
+from byok.upstream.probe.cases import count_to_thirty, try_tool
 from byok.upstream.probe.report import ProbeOutcome
-from byok.upstream.profiles import Profiles
 from byok.upstream.router import PLACEHOLDER
 from byok.upstream.transport import Transports
 from byok.wiring.apis import apis_of, base_url_of

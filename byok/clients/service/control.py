@@ -21,9 +21,7 @@ from byok.clients.service.base import (
     run,
     run_all,
 )
-from byok.clients.service.launchd import Launchd
-from byok.clients.service.systemd import Systemd
-from byok.clients.service.windows_tasks import WindowsTasks
+from byok.clients.service.systems import Launchd, Systemd, WindowsTasks
 from byok.core.errors import CannotStart, ConfigError, NotReady
 from byok.core.platform.paths import Paths, make_private, sync_folder, write_private
 from byok.core.platform.programs import safe_path_entries

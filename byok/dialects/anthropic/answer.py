@@ -24,11 +24,11 @@ from byok.core.wire.sse import ServerSentEvent
 from byok.dialects.answer_reader import (
     MESSAGES,
     AnswerReader,
+    ThinkTags,
     check_protocol,
     missing_end,
 )
 from byok.dialects.error_bodies import refusal_of
-from byok.dialects.think_tags import ThinkTags
 
 # Messages API: one block of a model's reasoning while it comes.
 

@@ -21,7 +21,7 @@ from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.model_facts import ModelFacts, Replay, nearest_effort, unsent_effort
 from byok.dialects.remedies import Body
 from byok.dialects.safe_names import Aliases
-from byok.dialects.schemas.common import write_schema
+from byok.dialects.schemas import write_schema
 
 # Messages API: the parameters for reasoning, and those that exclude it.
 #

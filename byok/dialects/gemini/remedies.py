@@ -22,8 +22,7 @@ from byok.dialects.remedies import (
     set_parameter,
 )
 from byok.dialects.safe_names import NOT_CHECKED
-from byok.dialects.schemas.common import write_schema
-from byok.dialects.schemas.gemini import narrow_schema
+from byok.dialects.schemas import narrow_schema, write_schema
 
 # Changes to a body of Gemini: narrower schemas, no ids, no signatures.
 

@@ -29,7 +29,7 @@ from byok.dialects.chat_changes import NO_PICTURE
 from byok.dialects.gemini.answer import OPAQUE
 from byok.dialects.model_facts import nearest_effort, unsent_effort
 from byok.dialects.safe_names import NOT_CHECKED, Aliases, spell_name, wants_signatures
-from byok.dialects.schemas.common import write_schema
+from byok.dialects.schemas import write_schema
 
 # Gemini: a turn of the model, given back with what the model sent beside it.
 #

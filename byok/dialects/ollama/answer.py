@@ -19,11 +19,10 @@ from byok.core.events import (
     Usage,
 )
 from byok.core.wire.json_body import SurrogateBuffer, write_json
-from byok.dialects.answer_reader import AnswerReader
+from byok.dialects.answer_reader import AnswerReader, ThinkTags
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import read_positive
 from byok.dialects.openai_chat.chunks import string
-from byok.dialects.think_tags import ThinkTags
 
 _FINISH = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 _NOTHING_SAID = frozenset({"load", "unload"})  # answers to a request without a prompt

@@ -37,7 +37,7 @@ from byok.dialects.safe_names import (
     result_text,
     spell_name,
 )
-from byok.dialects.schemas.common import write_schema
+from byok.dialects.schemas import write_schema
 
 CHAT_PATH = "/api/chat"
 _LEVELS = ("none", "low", "medium", "high")  # that all versions with levels accept

@@ -18,7 +18,12 @@ from byok.core.events import (
 )
 from byok.core.wire.json_body import SurrogateBuffer, parse_json, write_json
 from byok.core.wire.sse import ServerSentEvent
-from byok.dialects.answer_reader import AnswerReader, missing_end, read_error_body
+from byok.dialects.answer_reader import (
+    AnswerReader,
+    ThinkTags,
+    missing_end,
+    read_error_body,
+)
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.openai_chat.chunks import (
     DETAILS,
@@ -36,7 +41,6 @@ from byok.dialects.openai_chat.chunks import (
     texts,
 )
 from byok.dialects.openai_chat.reasoning import PARTS, ReasoningBlock
-from byok.dialects.think_tags import ThinkTags
 
 
 class OpenAIAnswer(AnswerReader[ServerSentEvent]):

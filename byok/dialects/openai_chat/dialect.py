@@ -32,8 +32,14 @@ from byok.dialects.model_facts import (
 from byok.dialects.openai_chat.answer import OpenAIAnswer
 from byok.dialects.openai_chat.remedies import REMEDIES
 from byok.dialects.openai_chat.request import encode_request
-from byok.dialects.presets import DEFAULT_PATHS, OPENAI_CHAT, quirks_of, without_ending
-from byok.dialects.quirks import DEFAULT, Quirks
+from byok.dialects.presets import (
+    DEFAULT,
+    DEFAULT_PATHS,
+    OPENAI_CHAT,
+    Quirks,
+    quirks_of,
+    without_ending,
+)
 from byok.dialects.remedies import Remedy, RemedyTable
 from byok.dialects.safe_names import openai_headers
 

@@ -17,12 +17,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from byok.core.chat import Json, Message, ThinkingPart
+from byok.dialects.answer_reader import tags_of
 from byok.dialects.base import Target
 from byok.dialects.model_facts import Replay
 from byok.dialects.openai_chat.chunks import DETAILS, REASONING_FIELDS
-from byok.dialects.quirks import Quirks
+from byok.dialects.presets import Quirks
 from byok.dialects.safe_names import NOT_CHECKED, wants_signatures
-from byok.dialects.think_tags import tags_of
 
 # `reasoning_details`: the blocks of a model's reasoning as routers pass them on.
 #

@@ -30,8 +30,7 @@ from byok.dialects.openai_chat.reasoning import (
     bypass_signature,
     replay_of,
 )
-from byok.dialects.presets import OPENAI_CHAT
-from byok.dialects.quirks import CacheForm, EffortForm, JsonForm, Quirks
+from byok.dialects.presets import OPENAI_CHAT, CacheForm, EffortForm, JsonForm, Quirks
 from byok.dialects.remedies import set_parameter
 from byok.dialects.safe_names import (
     Aliases,
@@ -41,7 +40,7 @@ from byok.dialects.safe_names import (
     spell_name,
     wants_signatures,
 )
-from byok.dialects.schemas.common import write_schema
+from byok.dialects.schemas import write_schema
 
 # How much a model should reason, in the form that each vendor's API has for it.
 #

@@ -22,7 +22,7 @@ from byok.core.events import (
 )
 from byok.core.wire.json_body import SurrogateBuffer, parse_json
 from byok.core.wire.sse import ServerSentEvent
-from byok.dialects.answer_reader import AnswerReader
+from byok.dialects.answer_reader import AnswerReader, ThinkTags
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.openai_chat.chunks import is_error, read_usage
 from byok.dialects.openai_responses.request import (
@@ -33,7 +33,6 @@ from byok.dialects.openai_responses.request import (
     reasoning_data,
     reasoning_text,
 )
-from byok.dialects.think_tags import ThinkTags
 
 # Function calls of a streamed response: which call each event belongs to.
 

@@ -34,7 +34,7 @@ from byok.dialects.safe_names import (
     result_text,
     spell_name,
 )
-from byok.dialects.schemas.common import write_schema
+from byok.dialects.schemas import write_schema
 
 # Items of Responses: what a call, a reasoning item or a message carries.
 

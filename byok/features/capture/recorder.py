@@ -18,8 +18,7 @@ from byok.core.errors import BadRequest
 from byok.core.record import Head, Hop, RequestRecord, current_attempt
 from byok.core.redact import Redactor
 from byok.features.base import Feature, Site, Supplies
-from byok.features.capture.capture import Capture
-from byok.features.capture.folder import MOST_BYTES, CaptureFolder
+from byok.features.capture.capture import MOST_BYTES, Capture, CaptureFolder
 from byok.features.capture.scrub import RawPiece, scrub
 from byok.features.status import StatusLine
 
@@ -161,7 +160,7 @@ class CaptureRecorder(Feature):
 
     def _open_writer(self) -> "CaptureWriter":
         if self._writer is None:
-            from byok.features.capture.folder import CaptureFolder
+            from byok.features.capture.capture import CaptureFolder
 
             self._writer = CaptureWriter(
                 CaptureFolder(self._folder),

@@ -9,7 +9,7 @@ from byok.features.journal.entry import JournalEntry
 from byok.features.journal.reader import read_whole
 from byok.features.journal.rows import whole_row
 from byok.features.journal.schema import JOURNAL
-from byok.storage.help_database import HelpDatabase
+from byok.storage.database import HelpDatabase
 
 _log = logging.getLogger(__name__)
 _COLUMNS = ", ".join(("id", *JournalEntry._fields))

@@ -18,9 +18,8 @@ from typing import Any, NamedTuple
 
 from byok.core.chat import Json
 from byok.core.record import Hop, RequestRecord
-from byok.features.base import Feature, Site, Supplies
+from byok.features.base import Feature, Feed, FeedEnd, FeedReader, Site, Supplies
 from byok.features.cost import PriceOf, no_price
-from byok.features.feed import Feed, FeedEnd, FeedReader
 from byok.features.journal.entry import JournalEntry, make_entry
 
 # A timer that runs only after something happened.

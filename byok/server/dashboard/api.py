@@ -1,33 +1,297 @@
 """What the page may ask for, by name: POST /ui/api/NAME with an object."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+import contextlib
+import os
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 
 from aiohttp.web import StreamResponse
 
+from byok.core.chat import Json
+from byok.core.code_query import DEFAULT_LENGTH, LONGEST, RetrievalRequest
+from byok.core.errors import BadRequest, ConfigError
 from byok.core.routing import Service
 from byok.core.wire.json_lines import encode_line
-from byok.features.feed import Feed, FeedEnd, FeedReader
+from byok.dialects.presets import preset_of
+from byok.features.base import Feed, FeedEnd, FeedReader
 from byok.features.running import Features
+from byok.search.index.types import SkipReason
+from byok.search.retrieval.code_context import CodeContext
 from byok.server.control import Control
+from byok.server.daemon_endpoints import known_catalog
 from byok.server.dashboard.endpoint import (
     PAGE_HEADERS,
     PageHandler,
     PageRequest,
+    bad_field,
     by_body,
+    read_choice,
+    read_count,
+    read_flag,
+    read_number,
+    read_text,
+    read_texts,
+    refuse_empty,
 )
 from byok.server.dashboard.journal_api import make_journal_handlers
-from byok.server.dashboard.overview_api import (
-    make_index_handlers,
-    make_key_handlers,
-    make_overview_handlers,
-)
 from byok.server.dashboard.settings_page import make_settings_handlers
 from byok.server.endpoints import LocalHandler
 from byok.server.http.stream import LINES, OpenStream
+from byok.settings import UpstreamSettings
+from byok.settings.keys import KeyWanted, clean_key, fingerprint
+from byok.upstream.base import Upstream
+from byok.wiring.apis import base_url_of
+from byok.wiring.key_sources import key_named
 from byok.wiring.services import Services
+
+# What the page asks for beside the journal: overview, index, search, keys.
+#
+# Each block of the panel asks for itself, because some of it takes seconds: a list of
+# models comes from an upstream, a key from a keyring that may open a dialog. Opening
+# the panel asks no upstream anything; `upstreams` with `anew` begins to, and is asked
+# again for how it goes.
+
+
+def make_overview_handlers(
+    local: Mapping[str, LocalHandler], services: Services, control: Control
+) -> Mapping[str, PageHandler]:
+    """Return what answers each name of the overview."""
+
+    async def state(asked: PageRequest) -> Json:
+        del asked
+        return {
+            **await local[Service.DAEMON]({}),
+            "pid": os.getpid(),
+            "since": control.since,
+            "seconds": max(0.0, time.time() - control.since),
+            "official": await local[Service.OFFICIAL]({}),
+        }
+
+    async def upstreams(asked: PageRequest) -> Json:
+        if read_flag(asked.body, "anew"):
+            services.catalog.refresh(anew=True)
+        sections = services.selection.upstreams
+        rows = [
+            _describe(services, services.upstreams[name], section)
+            for name, section in sections.items()
+        ]
+        return {"upstreams": rows}
+
+    async def catalog(asked: PageRequest) -> Json:
+        del asked
+        return known_catalog(services)
+
+    return {
+        "state": state,
+        "upstreams": upstreams,
+        "catalog": catalog,
+        "keys": _one_at_a_time(local[Service.KEYS]),
+    }
+
+
+def _describe(
+    services: Services, upstream: Upstream, section: UpstreamSettings
+) -> Json:
+    """Return what is known of one upstream; nothing is asked."""
+    name, catalog = upstream.name, services.catalog
+    listed = catalog.state_of(name)
+    return {
+        "name": name,
+        "type": section.type,
+        "dialect": section.dialect or preset_of(section.type).dialect,
+        "base_url": services.redactor(base_url_of(section)),
+        "default": catalog.default_of(name),
+        "models": len(catalog.models_of(name)),
+        "asking": listed.asking,
+        "age": listed.age,
+        "failure": services.redactor(listed.failure),
+        "rest": upstream.rest_seconds,
+    }
+
+
+def _one_at_a_time(
+    look: LocalHandler,
+) -> Callable[[PageRequest], Awaitable[Json]]:
+    """Let all who ask while keys are looked up share one answer.
+
+    Each look may hold a thread for seconds, and open a dialog.
+    """
+    running: list[asyncio.Task[Json]] = []
+
+    async def answer(asked: PageRequest) -> Json:
+        del asked
+        if not running or running[0].done():
+            running[:] = [asyncio.ensure_future(look({}))]
+        return await asyncio.shield(running[0])
+
+    return answer
+
+
+# What the panels of the index and of code search ask for.
+
+
+_LONGEST_QUESTION = 10_000
+_LONGEST_PATH = 4096
+_MOST_FOLDERS = 100
+_HITS, _MOST_HITS = 10, 50
+_LINES = 12  # of a chunk
+_MOST_FILES = 200
+
+
+def make_index_handlers(context: CodeContext) -> Mapping[str, PageHandler]:
+    """Return what answers each name of these panels."""
+    answers = _IndexApi(context)
+    return {
+        "index-skipped": answers.list_skipped,
+        "search": answers.search,
+        "retrieval": answers.retrieve,
+    }
+
+
+class _IndexApi:
+    def __init__(self, context: CodeContext) -> None:
+        self._context = context
+        self._walking = asyncio.Lock()  # a walk keeps a thread busy for seconds
+
+    async def list_skipped(self, asked: PageRequest) -> Json:
+        """Return how many files are left out for each reason, and some of them."""
+        body = asked.body
+        root = read_text(body, "root", longest=_LONGEST_PATH)
+        name = read_choice(body, "reason", ("", *SkipReason), "")
+        reason = SkipReason(name) if name else None
+        offset = read_number(body, "offset") or 0
+        limit = read_count(body, "limit", _MOST_FILES, most=_MOST_FILES)
+        async with self._walking:
+            found = await self._context.find_skipped(root, reason, offset, limit)
+        return {
+            "reasons": [
+                {"reason": one, "count": found.counts[one], "why": one.explanation}
+                for one in SkipReason
+                if found.counts.get(one)
+            ],
+            "files": [file._asdict() for file in found.files],
+            "whole": found.whole,
+        }
+
+    async def search(self, asked: PageRequest) -> Json:
+        """Return the best files with lines of them, and how long that took."""
+        question, roots = _question(asked.body)
+        limit = read_count(asked.body, "limit", _HITS, most=_MOST_HITS)
+        began = time.monotonic()
+        found = await self._context.search(question, limit, roots, lines=_LINES)
+        return {**found, "seconds": time.monotonic() - began}
+
+    async def retrieve(self, asked: PageRequest) -> Json:
+        """Return the excerpts that a model would get, and how long that took."""
+        question, roots = _question(asked.body)
+        length = read_count(asked.body, "length", DEFAULT_LENGTH, most=LONGEST)
+        wanted = RetrievalRequest(question, length, roots=roots)
+        found = await self._context.retrieve(wanted)
+        return {"text": found.text, "seconds": found.seconds}
+
+
+def _question(body: Json) -> tuple[str, list[str]]:
+    """Return a question, and the workspaces to search."""
+    question = read_text(body, "query", longest=_LONGEST_QUESTION)
+    roots = read_texts(body, "workspaces", most=_MOST_FOLDERS, longest=_LONGEST_PATH)
+    return refuse_empty("query", question), roots
+
+
+# Keys on the page: stored and removed, never shown.
+#
+# A key is known to the redactor before it is used, and stored for the origin that the
+# settings in force name. The page says which address its user sees: where that is
+# another one, because the settings were changed meanwhile, nothing is stored.
+
+
+_LONGEST_NAME = 80
+_LONGEST_KEY = 10_000  # as it is pasted
+_LONGEST_ADDRESS = 2000
+_OTHER_WAYS = (
+    "Store it by command: byok keys set {name} --store vault. "
+    "Or set the variable {variable}."
+)
+
+
+def make_key_handlers(
+    services: Services, control: Control
+) -> Mapping[str, PageHandler]:
+    """Return what answers changes of keys."""
+    answers = _KeysApi(services, control)
+    return {"key-set": answers.set, "key-remove": answers.remove}
+
+
+class _KeysApi:
+    def __init__(self, services: Services, control: Control) -> None:
+        self._services = services
+        self._control = control
+
+    async def set(self, asked: PageRequest) -> Json:
+        """Store a key in the keyring; the answer holds its fingerprint only."""
+        # What is no key is not told to the redactor, which forgets nothing: it may be
+        # a whole file, or a common word.
+        key = clean_key(read_text(asked.body, "key", longest=_LONGEST_KEY))
+        wanted = self._find(asked)
+        _check_address(
+            wanted, read_text(asked.body, "address", longest=_LONGEST_ADDRESS)
+        )
+        self._services.redactor.add(key)
+        keyring = self._services.ladder.keyring
+        try:
+            await asyncio.to_thread(keyring.set, wanted.entry, key)
+        except ConfigError as error:
+            raise _with_other_ways(error, wanted) from None
+        self._forget(wanted)
+        return {
+            "name": wanted.title,
+            "origin": wanted.origin,
+            "fingerprint": fingerprint(key),
+        }
+
+    async def remove(self, asked: PageRequest) -> Json:
+        """Remove a key from the keyring."""
+        wanted = self._find(asked)
+        keyring = self._services.ladder.keyring
+        removed = await asyncio.to_thread(keyring.remove, wanted.entry)
+        self._forget(wanted)
+        return {"name": wanted.title, "removed": removed}
+
+    def _find(self, asked: PageRequest) -> KeyWanted:
+        name = refuse_empty(
+            "name", read_text(asked.body, "name", longest=_LONGEST_NAME)
+        )
+        if "://" in name:
+            raise bad_field("name", "that of an upstream")
+        return key_named(name, self._control.settings)
+
+    def _forget(self, wanted: KeyWanted) -> None:
+        """Let every key be looked up anew, and this one in the keyring too."""
+        self._services.forget_keys()
+        if key := self._services.keys.get(wanted.name):
+            key.forget()
+
+
+def _check_address(wanted: KeyWanted, address: str) -> None:
+    """Refuse a key that was entered for another address than that in force."""
+    with contextlib.suppress(ValueError):  # no address
+        if KeyWanted(wanted.name, address).origin == wanted.origin:
+            return
+    raise BadRequest(
+        f"The address of {wanted.title} is now {wanted.base_url}, not the one that was "
+        "shown; no key was stored.",
+        code="settings_changed",
+        hint="Look at the address, then set the key again.",
+        status=409,
+    )
+
+
+def _with_other_ways(error: ConfigError, wanted: KeyWanted) -> ConfigError:
+    ways = _OTHER_WAYS.format(name=wanted.title, variable=wanted.own_env)
+    return error.with_hint(ways)
+
 
 # What the page reads as it changes: a stream of lines, one batch a line.
 #

@@ -7,10 +7,12 @@ the owner's secret (`byok dashboard`).
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import cache, partial
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
@@ -201,7 +203,7 @@ def _read_code(body: "Json") -> str:
 
 
 def _send_file(exchange: HttpExchange, name: str) -> Response:
-    from byok.server.dashboard.static_files import static_files  # by those who look
+    # by those who look
 
     file = static_files().get(name)
     if file is None:
@@ -342,3 +344,40 @@ def read_choice(
 def bad_field(name: str, wanted: str) -> BadRequest:
     """Return the error of a field that is not what it must be, without its value."""
     return BadRequest(f"{name} must be {wanted}.", code="bad_field", status=422)
+
+
+# The files of the page: a fixed set from the package, read once when it is opened.
+
+
+_FOLDER = "static"
+_START = "index.html"
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+}
+
+
+class StaticFile(NamedTuple):
+    """One file: its Content-Type, and its bytes."""
+
+    kind: str
+    content: bytes
+
+
+@cache
+def static_files() -> Mapping[str, StaticFile]:
+    """Return all files by their paths below /ui/; the start page is ""."""
+    found = dict(_walk(resources.files(__package__) / _FOLDER))
+    return {**found, "": found[_START]}
+
+
+def _walk(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, StaticFile]]:
+    for entry in folder.iterdir():
+        path = prefix + entry.name
+        if entry.is_dir():
+            yield from _walk(entry, path + "/")
+        elif kind := _TYPES.get(path[path.rfind(".") :]):
+            yield path, StaticFile(kind, entry.read_bytes())

@@ -4,14 +4,30 @@ A case differs from the first one in one thing. So where a request of it is refu
 that thing is refused, although byok may have found a way around it.
 """
 
+import base64
+import struct
 import time
+import zlib
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
-from byok.core.chat import Part, ThinkingPart, ToolCall, ToolUse
+from byok.core.chat import (
+    ChatRequest,
+    ImagePart,
+    Message,
+    Part,
+    Role,
+    Sampling,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolChoice,
+    ToolDefinition,
+    ToolResult,
+    ToolUse,
+)
 from byok.core.errors import ContextLengthExceeded, RefusalKind
 from byok.dialects.model_facts import EFFORTS, FactSource, Price, Replay
-from byok.upstream.probe import questions
 from byok.upstream.probe.asking import (
     Finding,
     ProbeAnswer,
@@ -22,6 +38,130 @@ from byok.upstream.probe.asking import (
 )
 from byok.upstream.probe.report import ProbeOutcome, ProbeResult
 
+# The questions of the probe: small conversations that each try one thing.
+
+
+MAX_TOKENS = 1024  # of each answer; a model that reasons needs some of them for that
+_SIDE = 64  # pixels of the picture; some APIs refuse smaller ones than 28
+_RED = b"\xff\x00\x00"
+_PREFIX_LINES = 450  # about 9,000 tokens: no vendor caches less than 4,096 or so
+_LINE_TOKENS = 30  # at most
+_WEATHER = ToolDefinition(
+    "get_weather",
+    "Return the current weather of a city.",
+    {
+        "type": "object",
+        "properties": {"city": {"type": "string", "description": "Name of the city"}},
+        "required": ["city"],
+    },
+)
+_SYSTEM = Message(Role.SYSTEM, (TextPart("You answer briefly."),))
+COLOUR = "red"
+
+
+def _user(*parts: Part) -> Message:
+    return Message(Role.USER, parts)
+
+
+def make_question(
+    *messages: Message,
+    sampling: Sampling | None = None,
+    tools: tuple[ToolDefinition, ...] = (),
+    use: ToolUse = ToolUse.AUTO,
+    conversation: str = "",
+) -> ChatRequest:
+    """Return a request with these messages after the system's."""
+    return ChatRequest(
+        (_SYSTEM, *messages),
+        tools,
+        sampling=sampling or Sampling(max_tokens=MAX_TOKENS),
+        tool_choice=ToolChoice(use),
+        agent=bool(tools),
+        client_parallel_tools=True,
+        conversation=conversation,
+    )
+
+
+def count_to_thirty(
+    *,
+    effort: str = "",
+    temperature: float | None = None,
+    top_p: float | None = None,
+) -> ChatRequest:
+    """Ask for an answer that is long enough to come in pieces."""
+    words = TextPart("Write the numbers from 1 to 30, separated by spaces.")
+    sampling = Sampling(temperature, top_p, MAX_TOKENS, effort)
+    return make_question(_user(words), sampling=sampling)
+
+
+def call_tool(use: ToolUse = ToolUse.AUTO) -> ChatRequest:
+    """Ask for one call of a tool."""
+    words = TextPart("What is the weather in Paris? Use the tool.")
+    return make_question(_user(words), tools=(_WEATHER,), use=use)
+
+
+def call_tools() -> ChatRequest:
+    """Ask for two calls in one answer."""
+    words = TextPart(
+        "What is the weather in Paris, and what is it in Oslo? Call the tool for both "
+        "cities now, in one answer."
+    )
+    return make_question(_user(words), tools=(_WEATHER,))
+
+
+def go_on(said: tuple[Part, ...]) -> ChatRequest:
+    """Continue after an answer that called tools, with their results."""
+    calls = [part for part in said if isinstance(part, ToolCall)]
+    results = [
+        Message(Role.TOOL, (ToolResult(call.id, call.name, "18 degrees, sunny"),))
+        for call in calls
+    ]
+    asked = call_tool()
+    return make_question(
+        *asked.messages[1:],
+        Message(Role.ASSISTANT, said),
+        *results,
+        tools=(_WEATHER,),
+    )
+
+
+def show_picture() -> ChatRequest:
+    """Ask about a picture, of which every pixel has one colour."""
+    words = TextPart("Which colour is this picture? Answer with one word.")
+    return make_question(_user(words, ImagePart("image/png", _picture())))
+
+
+def share_prefix(number: int, window: int = 0) -> ChatRequest:
+    """Ask something behind a long text that is the same each time.
+
+    It fills less than half of a window of so many tokens; 0 is unknown.
+    """
+    count = min(_PREFIX_LINES, window // _LINE_TOKENS // 2 or _PREFIX_LINES)
+    lines = "\n".join(
+        f"Rule {n}: in room {n * 7 % 100} the lamp number {n} burns until {n % 24} h."
+        for n in range(count)
+    )
+    words = TextPart(f"{lines}\n\nAnswer with the word ready. This is try {number}.")
+    return make_question(_user(words), conversation="byok-probe")
+
+
+def exceed_window(tokens: int) -> ChatRequest:
+    """Ask with more than a window of so many tokens; no text has fewer a word."""
+    return make_question(_user(TextPart("lamp " * (tokens + 64))))
+
+
+def _picture() -> str:
+    """Return a PNG of one colour in base64 (RFC 2083)."""
+    rows = (b"\x00" + _RED * _SIDE) * _SIDE
+    head = struct.pack(">IIBBBBB", _SIDE, _SIDE, 8, 2, 0, 0, 0)
+    chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    data = b"\x89PNG\r\n\x1a\n"
+    for name, content in chunks:
+        data += struct.pack(">I", len(content)) + name + content
+        data += struct.pack(">I", zlib.crc32(name + content))
+    return base64.b64encode(data).decode()
+
+
 YES, NO, SKIPPED = ProbeOutcome.YES, ProbeOutcome.NO, ProbeOutcome.SKIPPED
 REFUSED, FAILED = ProbeOutcome.REFUSED, ProbeOutcome.FAILED
 _CACHED = 0.5  # of the second prompt, at least
@@ -30,12 +170,12 @@ _CACHED = 0.5  # of the second prompt, at least
 async def try_tool(prober: Prober, state: ProbeState) -> Finding:
     """Try one tool call; where none comes by itself, one that must come."""
     unknown = {"tools": None, "most_tools": 0}
-    first = await prober.ask(questions.call_tool(), **unknown)
+    first = await prober.ask(call_tool(), **unknown)
     if first.refusal or first.error:
         return failure(first, {"tools": False} if _names_tools(first) else {})
     if first.calls:
         return _call_finding(state, first, "by itself", (first,))
-    forced = await prober.ask(questions.call_tool(ToolUse.REQUIRED), **unknown)
+    forced = await prober.ask(call_tool(ToolUse.REQUIRED), **unknown)
     both = (first, forced)
     if forced.calls and not forced.refusal:
         return _call_finding(state, forced, "only when it must", both)
@@ -62,7 +202,7 @@ async def try_tools(prober: Prober, state: ProbeState) -> Finding:
     """Try two calls in one answer."""
     if not state.called:
         return Finding(SKIPPED, "no tool was called")
-    answer = await prober.ask(questions.call_tools(), tools=None)
+    answer = await prober.ask(call_tools(), tools=None)
     if answer.refusal or answer.error:
         return failure(answer)
     count = len(answer.calls)
@@ -73,7 +213,7 @@ async def try_results(prober: Prober, state: ProbeState) -> Finding:
     """Try the turn after a tool call, with the reasoning as it came."""
     if not state.called:
         return Finding(SKIPPED, "no tool was called")
-    chat = questions.go_on(state.called)
+    chat = go_on(state.called)
     answer = await prober.ask(chat, replay=Replay.EVERY_TURN)
     if answer.refusal or answer.error:
         return failure(answer)
@@ -88,7 +228,7 @@ async def try_without_reasoning(prober: Prober, state: ProbeState) -> Finding:
     if not reasoned:
         return Finding(SKIPPED, "no reasoning came with a call")
     bare = tuple(_bare(part) for part in state.called if not _is_thought(part))
-    chat = questions.go_on(bare)
+    chat = go_on(bare)
     answer = await prober.ask(chat, replay=Replay.NEVER, empty_reasoning=False)
     if answer.refusal or answer.error:
         return failure(answer, {"replay": Replay.TOOL_TURNS})
@@ -113,12 +253,12 @@ class ProbeCase:
     run: Callable[[Prober, ProbeState], Awaitable[Finding]]
     requests: int
     input_tokens: int
-    output_tokens: int = questions.MAX_TOKENS
+    output_tokens: int = MAX_TOKENS
 
 
 async def try_answer(prober: Prober, state: ProbeState) -> Finding:
     """Try a plain answer: that it comes, in pieces, and with a count of tokens."""
-    answer = await prober.ask_first(questions.count_to_thirty())
+    answer = await prober.ask_first(count_to_thirty())
     if answer.error:
         return failure(answer)
     state.thinks = answer.thinks
@@ -153,11 +293,11 @@ async def try_reasoning(prober: Prober, state: ProbeState) -> Finding:
 async def try_picture(prober: Prober, state: ProbeState) -> Finding:
     """Try a picture, and whether the model saw it."""
     del state
-    answer = await prober.ask(questions.show_picture(), images=None)
+    answer = await prober.ask(show_picture(), images=None)
     if answer.refusal or answer.error:
         is_meant = answer.refusal and answer.refusal.kind is RefusalKind.NO_IMAGES
         return failure(answer, {"images": False} if is_meant else {})
-    if questions.COLOUR in answer.text.lower():
+    if COLOUR in answer.text.lower():
         return Finding(YES, "seen", {"images": True}, (answer,))
     return Finding(NO, "accepted, but not seen", {}, (answer,))
 
@@ -165,7 +305,7 @@ async def try_picture(prober: Prober, state: ProbeState) -> Finding:
 async def try_sampling(prober: Prober, state: ProbeState) -> Finding:
     """Try temperature and top_p."""
     del state
-    chat = questions.count_to_thirty(temperature=0.3, top_p=0.9)
+    chat = count_to_thirty(temperature=0.3, top_p=0.9)
     answer = await prober.ask(chat, sampling=None)
     if answer.refusal or answer.error:
         return failure(answer, {"sampling": False})
@@ -182,7 +322,7 @@ async def try_efforts(prober: Prober, state: ProbeState) -> Finding:
     for effort in ("low", "high", *(e for e in EFFORTS if e not in ("low", "high"))):
         if len(answers) == 2 and not taken:
             break
-        chat = questions.count_to_thirty(effort=effort)
+        chat = count_to_thirty(effort=effort)
         answer = await prober.ask(chat, efforts=(effort,))
         answers.append(answer)
         if answer.error and not answer.refusal:
@@ -220,7 +360,7 @@ async def try_cache(prober: Prober, state: ProbeState) -> Finding:
 
 async def _share_prefix(prober: Prober, number: int) -> ProbeAnswer:
     window = prober.facts.facts.window
-    return await prober.ask(questions.share_prefix(number, window))
+    return await prober.ask(share_prefix(number, window))
 
 
 async def try_window(prober: Prober, state: ProbeState) -> Finding:
@@ -241,7 +381,7 @@ async def try_overflow(prober: Prober, state: ProbeState) -> Finding:
     window = known.facts.window
     if not window:
         return Finding(SKIPPED, "the window is unknown")
-    answer = await prober.ask(questions.exceed_window(window))
+    answer = await prober.ask(exceed_window(window))
     error = answer.refusal or answer.error
     if isinstance(error, ContextLengthExceeded):
         named = f"it names {error.window} tokens" if error.window else "it names none"
@@ -257,15 +397,15 @@ async def try_overflow(prober: Prober, state: ProbeState) -> Finding:
 PREFIX_TOKENS = 10_000
 CASES = (
     ProbeCase("answer", try_answer, 1, 60),
-    ProbeCase("tool", try_tool, 2, 400, 2 * questions.MAX_TOKENS),
+    ProbeCase("tool", try_tool, 2, 400, 2 * MAX_TOKENS),
     ProbeCase("parallel tools", try_tools, 1, 220),
     ProbeCase("reasoning", try_reasoning, 0, 0, 0),
     ProbeCase("tool result", try_results, 1, 1300),
     ProbeCase("without reasoning", try_without_reasoning, 1, 300),
     ProbeCase("picture", try_picture, 1, 1100),
     ProbeCase("temperature", try_sampling, 1, 60),
-    ProbeCase("effort", try_efforts, 7, 420, 7 * questions.MAX_TOKENS),
-    ProbeCase("cache", try_cache, 3, 2 * PREFIX_TOKENS, 2 * questions.MAX_TOKENS),
+    ProbeCase("effort", try_efforts, 7, 420, 7 * MAX_TOKENS),
+    ProbeCase("cache", try_cache, 3, 2 * PREFIX_TOKENS, 2 * MAX_TOKENS),
     ProbeCase("window", try_window, 0, 0, 0),
 )
 

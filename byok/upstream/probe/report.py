@@ -10,7 +10,7 @@ from typing import Any
 
 from byok.core.chat import Json
 from byok.dialects.model_facts import FactSource, ModelFacts, SourcedFacts, write_facts
-from byok.upstream.profiles import Profile
+from byok.upstream.model_facts import Profile
 
 _MOST_CASES, _LONGEST = 100, 200
 _NAMED = ("date", "byok", "dialect")

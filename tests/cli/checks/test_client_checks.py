@@ -14,7 +14,7 @@ from byok.cli.checks.base import (
     Machine,
     Surroundings,
 )
-from byok.cli.checks.client_checks import (
+from byok.cli.checks.setup_checks import (
     ClientFile,
     check_client,
     client_files,

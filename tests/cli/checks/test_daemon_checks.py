@@ -23,9 +23,7 @@ from byok.cli.checks.daemon_checks import (
 from byok.clients.service.base import Command, CommandResult, ServiceSystem
 from byok.clients.service.base import ServiceState as State
 from byok.clients.service.control import UserService, make_launch, write_files
-from byok.clients.service.launchd import Launchd
-from byok.clients.service.systemd import Systemd
-from byok.clients.service.windows_tasks import WindowsTasks
+from byok.clients.service.systems import Launchd, Systemd, WindowsTasks
 from byok.core.daemon.instance import Instance
 from byok.core.platform.paths import Paths, find_paths
 from tests.fakes.daemon import daemon_thread

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from byok.cli.checks.base import CheckState
-from byok.cli.checks.index_checks import (
+from byok.cli.checks.daemon_checks import (
     check_index,
     check_workspace,
     find_damage,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from byok.cli.daemon_client.agent import Agent, check_project, workspace_of
-from byok.cli.daemon_client.client import asking
+from byok.cli.code_client import Agent, check_project, workspace_of
+from byok.cli.daemon_client import asking
 from byok.core.chat import Json
 from byok.core.errors import ByokError, ConfigError, IndexInUse
 from byok.core.platform.paths import find_paths

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from byok.cli.daemon_client.client import LocalClient, asking
+from byok.cli.daemon_client import LocalClient, asking
 from byok.core.chat import Json
 from byok.core.errors import IndexInUse
 from byok.core.platform.paths import find_paths

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from byok.cli.daemon_client.daemon import find_daemon, talking
+from byok.cli.daemon_client import find_daemon, talking
 from byok.core.chat import Json
 from byok.core.daemon.challenge import derive_owner_token
 from byok.core.daemon.instance import Instance, only_instance

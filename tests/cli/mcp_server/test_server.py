@@ -10,8 +10,7 @@ from typing import Any
 import mcp_types
 import pytest
 
-from byok.cli.mcp_server.server import LONGEST, NAME, call, serve
-from byok.cli.mcp_server.stdio import Descriptors
+from byok.cli.mcp_server import LONGEST, NAME, Descriptors, call, serve
 from byok.core.errors import ByokError
 from tests.fakes.patience import PATIENCE
 from tests.fakes.program import ROOT
@@ -125,7 +124,7 @@ def test_mcp_server_ends_in_spite_of_what_hangs() -> None:
         "import time\n"
         "from byok.search.index.types import ParseJob\n"
         "from byok.search.index.parse.worker_pool import Pool\n"
-        "from byok.cli.mcp_server.server import end_soon\n"
+        "from byok.cli.mcp_server import end_soon\n"
         "pool = Pool(1, limit=60, target='tests.fakes.nasty_worker:nasty')\n"
         "outcomes = pool.prepare([ParseJob(0, 'a', content=b''),"
         " ParseJob(1, 'sleep')] * 32)\n"

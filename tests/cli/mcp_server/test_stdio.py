@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest, JSONRPCResponse
 
-from byok.cli.mcp_server.stdio import (
+from byok.cli.mcp_server import (
     Descriptors,
     Incoming,
     Lines,
@@ -113,7 +113,7 @@ async def test_mcp_stdio_client_that_stops_reading_ends_it() -> None:
 def test_mcp_stdio_is_kept_from_prints_and_reads_of_other_code() -> None:
     script = (
         "import os, sys, subprocess\n"
-        "from byok.cli.mcp_server.stdio import take_over\n"
+        "from byok.cli.mcp_server import take_over\n"
         "own = take_over()\n"
         "print('printed', flush=True)\n"
         "subprocess.run([sys.executable, '-c', 'print(input())'], check=False)\n"

@@ -17,9 +17,7 @@ from byok.clients.service.control import (
     remove_files,
     write_files,
 )
-from byok.clients.service.launchd import Launchd
-from byok.clients.service.systemd import Systemd
-from byok.clients.service.windows_tasks import WindowsTasks
+from byok.clients.service.systems import Launchd, Systemd, WindowsTasks
 from byok.core.errors import CannotStart, ConfigError, NotReady
 from byok.core.platform.paths import find_paths
 from tests.fakes.launches import FakeRun

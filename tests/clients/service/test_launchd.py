@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from byok.clients.service.base import CommandResult, ServiceState, find_mark
-from byok.clients.service.launchd import LABEL, Launchd
+from byok.clients.service.systems import LABEL, Launchd
 from tests.fakes.launches import HARD_NAMES, make_launch
 
 AGENTS = Path("/Users/u/Library/LaunchAgents")

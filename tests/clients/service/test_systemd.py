@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from byok.clients.service.base import CommandResult, Launch, ServiceState
-from byok.clients.service.systemd import Systemd, command_line
+from byok.clients.service.systems import Systemd, command_line
 from tests.fakes.launches import HARD_NAMES, make_launch
 
 ANALYZE = shutil.which("systemd-analyze")

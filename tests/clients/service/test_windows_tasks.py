@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from byok.clients.service.base import CommandResult, Launch, ServiceState, find_mark
-from byok.clients.service.windows_tasks import FILE, WindowsTasks
+from byok.clients.service.systems import FILE, WindowsTasks
 from tests.fakes.launches import HARD_NAMES, make_launch
 
 SYSTEM = WindowsTasks(Path("/state"), "DOMAIN\\u & v")

@@ -13,8 +13,8 @@ from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
 from byok.core.stage import drain
 from byok.core.wire.sse import ServerSentEvent
 from byok.dialects.base import Target, UpstreamRequest
-from byok.dialects.fim.codecs import FimAnswer, codecs_of, modes_for
-from byok.dialects.fim.templates import (
+from byok.dialects.fim_codecs import FimAnswer, codecs_of, modes_for
+from byok.dialects.fim_templates import (
     TEMPLATES,
     FimMode,
     FimProfile,

@@ -6,8 +6,8 @@ from byok.core.chat import ChatRequest, FimRequest, Sampling
 from byok.core.events import Finish, FinishReason, TextDelta
 from byok.core.stage import drain
 from byok.dialects.base import Target
-from byok.dialects.fim.codecs import ollama_codecs
-from byok.dialects.fim.templates import FimMode
+from byok.dialects.fim_codecs import ollama_codecs
+from byok.dialects.fim_templates import FimMode
 from tests.fakes.ollama_server import broken_prompt_rules
 
 CHAT = ChatRequest(

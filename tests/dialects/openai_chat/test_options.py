@@ -20,8 +20,7 @@ from byok.dialects.families import family_facts
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.dialects.openai_chat.request import encode_request
-from byok.dialects.presets import quirks_of
-from byok.dialects.quirks import DEFAULT, Quirks
+from byok.dialects.presets import DEFAULT, Quirks, quirks_of
 
 ASK = Message(Role.USER, (TextPart("Hi?"),))
 TOLD = Message(Role.ASSISTANT, (TextPart("Yes."),))

@@ -19,8 +19,7 @@ from byok.core.chat import (
 from byok.dialects.base import Target
 from byok.dialects.model_facts import ModelFacts, Replay
 from byok.dialects.openai_chat.request import encode_request
-from byok.dialects.presets import quirks_of
-from byok.dialects.quirks import DEFAULT, Quirks
+from byok.dialects.presets import DEFAULT, Quirks, quirks_of
 
 HERE = Origin("openai_chat", "box", "m")
 CALL = ToolCall("call_1", "view", "{}")

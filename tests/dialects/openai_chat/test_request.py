@@ -28,8 +28,7 @@ from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.families import family_facts
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.request import add_caching, effort_fields, encode_request
-from byok.dialects.presets import quirks_of
-from byok.dialects.quirks import DEFAULT, EffortForm, Quirks
+from byok.dialects.presets import DEFAULT, EffortForm, Quirks, quirks_of
 
 HERE = Origin("openai_chat", "box", "m")
 CALL = ToolCall("call_1", "view", '{"path": "a"}')

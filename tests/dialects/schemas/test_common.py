@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from byok.core.chat import ChatRequest, Json, Message, Role, TextPart
+from byok.dialects import schemas as schema_shapes
 from byok.dialects.base import Target, write_request
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.dialects.presets import quirks_of
-from byok.dialects.schemas import parts as schema_shapes
-from byok.dialects.schemas.common import write_schema
-from byok.dialects.schemas.parts import shape, unite
+from byok.dialects.schemas import shape, unite, write_schema
 from byok.protocols.augment.tools import read_tools
 from tests.fakes.mcp_servers import NOTION, SERVERS, TEXT, Tools
 from tests.fakes.schemas import MOST_TOOLS, RULES, SCHEMAS, refused

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byok.dialects.schemas.gemini import narrow_schema
+from byok.dialects.schemas import narrow_schema
 from tests.fakes.schemas import SCHEMAS
 from tests.fakes.values import VALUES
 

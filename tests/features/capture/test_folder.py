@@ -8,13 +8,14 @@ import pytest
 from byok.core.errors import ByokError, ConfigError
 from byok.core.record import Head, Hop
 from byok.features.capture.capture import (
+    KEPT_SECONDS,
     MAGIC,
     Capture,
+    CaptureFolder,
     Piece,
     decode_capture,
     encode_capture,
 )
-from byok.features.capture.folder import KEPT_SECONDS, CaptureFolder
 
 IDS = ["aaaa111111111111", "aaaa222222222222", "bbbb333333333333"]
 

@@ -10,8 +10,7 @@ import pytest
 from byok.core.platform.paths import Paths
 from byok.core.record import Head, Hop, RequestRecord
 from byok.core.redact import MARK, Redactor
-from byok.features.capture.capture import Capture
-from byok.features.capture.folder import KEPT_SECONDS, CaptureFolder
+from byok.features.capture.capture import KEPT_SECONDS, Capture, CaptureFolder
 from byok.features.capture.recorder import (
     LONGEST_SECONDS,
     CaptureLimits,

@@ -11,7 +11,7 @@ from byok.core.record import Hop, RequestRecord
 from byok.core.redact import Redactor
 from byok.core.wire.json_lines import encode_line
 from byok.dialects.model_facts import Price
-from byok.features.feed import FeedEnd, FeedReader
+from byok.features.base import FeedEnd, FeedReader
 from byok.features.journal.entry import make_entry
 from byok.features.live.requests import (
     MOST_ENDED,

@@ -31,7 +31,7 @@ from byok.search.retrieval.rerank import (
     write_list,
 )
 from byok.upstream.base import Destination
-from byok.upstream.short_question import ShortQuestion
+from byok.upstream.own_questions import ShortQuestion
 from byok.upstream.transport import Transports
 from tests.fakes.asker import Asker
 from tests.fakes.clock import Clock

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from byok.core.chat import Json
 from byok.core.routing import Service
+from byok.server.dashboard.api import make_overview_handlers
 from byok.server.dashboard.endpoint import PageRequest
-from byok.server.dashboard.overview_api import make_overview_handlers
 from byok.server.endpoints import LocalHandler
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.dashboard import Page, signed_in

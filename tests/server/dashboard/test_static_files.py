@@ -6,7 +6,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from byok.server.dashboard.static_files import static_files
+from byok.server.dashboard.endpoint import static_files
 from tests.fakes.program import build_wheel
 
 

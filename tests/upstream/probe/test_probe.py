@@ -10,7 +10,7 @@ from byok.core.errors import UpstreamRefused, UpstreamTimeout
 from byok.dialects.model_facts import Price, Replay
 from byok.dialects.registry import DIALECTS
 from byok.upstream.client import HttpUpstream
-from byok.upstream.probe import questions
+from byok.upstream.probe import cases
 from byok.upstream.probe.asking import LatenessWatch, ProbeAnswer, Prober
 from byok.upstream.probe.cases import (
     CASES,
@@ -199,7 +199,7 @@ async def test_an_answer_is_noted_with_its_parts_and_refusals(
     fake: FakeUpstream, prober: Prober
 ) -> None:
     ProbedModel(sampling=False).serve(fake)
-    warm = questions.count_to_thirty(temperature=0.3)
+    warm = cases.count_to_thirty(temperature=0.3)
     for _ in range(2):  # ways around refusals are kept from the first question only
         answer = await prober.ask(warm, sampling=None)
         thought, said = answer.parts
@@ -216,7 +216,7 @@ async def test_an_answer_without_end_is_given_up(
 ) -> None:
     fake.play(Script([], end="hang"))
     prober = make_prober(fake, transports, seconds=0.05)
-    answer = await prober.ask(questions.count_to_thirty())
+    answer = await prober.ask(cases.count_to_thirty())
     assert isinstance(answer.error, UpstreamTimeout)
 
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 
 from byok.dialects.model_facts import FactSource, ModelFacts, SourcedFacts
+from byok.upstream.model_facts import Profile
 from byok.upstream.probe.report import (
     ProbeOutcome,
     ProbeResult,
@@ -15,7 +16,6 @@ from byok.upstream.probe.report import (
     read_results,
     write_report,
 )
-from byok.upstream.profiles import Profile
 from tests.fakes.values import VALUES
 
 SEEN = ProbeResult("picture", ProbeOutcome.YES, "seen", 1, 90, 2, 0.5, {"images": True})

@@ -20,8 +20,12 @@ from byok.core.chat import (
     ToolResult,
 )
 from byok.core.events import ThinkingDelta
-from byok.upstream.toolcalls.assemble import BrokenCall
-from byok.upstream.toolcalls.correction import Unsaid, answer_parts, correction_request
+from byok.upstream.toolcalls.assemble import (
+    BrokenCall,
+    Unsaid,
+    answer_parts,
+    correction_request,
+)
 from tests.fakes.values import CUTS, cut
 
 ASKED = Message(Role.USER, (TextPart("Search it."),))

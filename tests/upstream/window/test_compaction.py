@@ -7,13 +7,15 @@ from hypothesis import strategies as st
 from byok.core.chat import Message, Role, TextPart, ToolCall, ToolResult
 from byok.upstream.window.compaction import (
     LOW_WATER,
+    Compaction,
     CompactionPlan,
+    Compactions,
     cut_points,
+    digests,
     newest_from,
     plan,
 )
 from byok.upstream.window.estimate import weigh
-from byok.upstream.window.memory import Compaction, Compactions, digests
 from byok.upstream.window.transcript import summary_of
 from tests.fakes.histories import (
     PNG,

@@ -18,8 +18,12 @@ from byok.core.chat import (
     ToolCall,
     ToolResult,
 )
-from byok.upstream.window.compaction import CompactionPlan
-from byok.upstream.window.memory import Compaction, Compactions, digests
+from byok.upstream.window.compaction import (
+    Compaction,
+    CompactionPlan,
+    Compactions,
+    digests,
+)
 from tests.fakes.histories import PNG, agent, histories, step, user
 
 BODY = agent(10, 50)

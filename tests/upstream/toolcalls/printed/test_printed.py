@@ -21,8 +21,8 @@ from byok.core.events import (
     Usage,
 )
 from byok.upstream.toolcalls.assemble import ToolCallAssembler
-from byok.upstream.toolcalls.printed.grammar import first_mark
-from byok.upstream.toolcalls.printed.reader import PrintedCallReader
+from byok.upstream.toolcalls.call_grammar import first_mark
+from byok.upstream.toolcalls.printed_calls import PrintedCallReader
 from tests.fakes.clock import check_linear
 from tests.fakes.printed_forms import FORMS, TOOLS, Calls
 from tests.fakes.prose_about_calls import ANNOUNCEMENTS, ANSWERS, INTRODUCTIONS, REMARKS

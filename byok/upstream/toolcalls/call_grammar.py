@@ -31,8 +31,7 @@ from typing import Any
 from byok.core.chat import Json
 from byok.core.wire.json_body import read_float
 from byok.core.wire.lenient_json import BrokenJson, parse_lenient, parse_prefix
-from byok.upstream.toolcalls.names import ToolNames
-from byok.upstream.toolcalls.repair import coerce, fill_missing, is_valid
+from byok.upstream.toolcalls.repair import ToolNames, coerce, fill_missing, is_valid
 
 MAX_CALLS = 64  # in one text
 _HALF_SIZE = 24  # characters at the end of a text that may be half of something

@@ -23,8 +23,7 @@ from byok.core.events import (
 from byok.core.stage import Stage, then_raise
 from byok.core.wire.json_body import write_json
 from byok.upstream.toolcalls.assemble import MAX_ARGUMENT_CHARS
-from byok.upstream.toolcalls.names import ToolNames
-from byok.upstream.toolcalls.printed.grammar import (
+from byok.upstream.toolcalls.call_grammar import (
     HOLDER_WORDS,
     NotCalls,
     OfferedTools,
@@ -33,6 +32,7 @@ from byok.upstream.toolcalls.printed.grammar import (
     first_mark,
     read_calls,
 )
+from byok.upstream.toolcalls.repair import ToolNames
 
 _KEPT = 2000  # characters of the text that are looked at
 _MOST_PENDING = 4096

@@ -18,7 +18,7 @@ from byok.core.wire.sse import ServerSentEvent, SSEDecoder
 from byok.dialects.answer_reader import missing_end
 from byok.dialects.base import Codec, Target, UpstreamRequest
 from byok.dialects.error_bodies import refusal_of
-from byok.dialects.fim.templates import FimMode, FimProfile, template_of
+from byok.dialects.fim_templates import FimMode, FimProfile, template_of
 from byok.dialects.ollama.answer import OllamaAnswer
 from byok.dialects.ollama.request import with_options
 from byok.dialects.openai_chat.answer import OpenAIAnswer

@@ -1,1 +1,0 @@
-"""Access to the daemon from other processes of the same user."""

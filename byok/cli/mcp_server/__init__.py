@@ -1,1 +1,0 @@
-"""byok as an MCP server over standard input and output."""

@@ -1,1 +1,0 @@
-"""Fill-in-the-middle: the APIs that complete code at a cursor."""

@@ -1,1 +1,0 @@
-"""JSON Schemas of tools, rewritten for upstreams that accept only part of them."""

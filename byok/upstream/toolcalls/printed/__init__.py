@@ -1,1 +1,0 @@
-"""Tool calls that a model printed into its text, read by their form."""
