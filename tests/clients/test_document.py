@@ -7,6 +7,7 @@ import pytest
 from byok.clients import jsonc
 from byok.clients.document import EDITORS, TextFormat, put_all, take_out, value_digest
 from byok.clients.editor import Setting, SettingPath, TextEditor
+from tests.fakes.settings_files import OPENCODE_FULL
 
 JSONC = TextFormat.JSONC
 WANTED = (Setting(("a", "b", "c"), "x"), Setting(("z",), ["y"]))
@@ -60,3 +61,10 @@ def test_editor_trusts_no_finder(result: str) -> None:
 def test_document_value_digest_depends_on_the_value_alone() -> None:
     assert value_digest({"a": "1", "b": "2"}) == value_digest({"b": "2", "a": "1"})
     assert value_digest("1") != value_digest(1)
+
+
+def test_document_keeps_what_somebody_added_beside() -> None:
+    text = put_all(OPENCODE_FULL, WANTED, JSONC)
+    text = EDITORS[JSONC].put(text, ("a", "mine"), "1")
+    taken = take_out(text, OPENCODE_FULL, written(WANTED).items(), JSONC)
+    assert EDITORS[JSONC].read(taken.text, ("a",)) == {"mine": "1"}

@@ -25,7 +25,6 @@ put, restore, drop = EDITOR.put, EDITOR.restore, EDITOR.drop
 TABLE = ("model_providers", "byok", "name")
 PATHS: dict[SettingPath, Any] = {
     ("chat", "temperature"): 0.25,
-    ("chat", "max_tokens"): 99,
     ("chat", "system_prompt"): 'a\n"""b"""\\ # c\n',
     ("routing", "default"): 'q"x',
     ("routing", "models", "commit"): "byok:x:y",
@@ -33,7 +32,6 @@ PATHS: dict[SettingPath, Any] = {
     ("upstreams", "a", "base_url"): "https://n.example/v1",
     ("upstreams", "new"): {},
     ("tools", "repair"): "off",
-    ("caps", "usd_per_day"): 7,
     ("metrics", "enabled"): True,
 }
 ADDRESS = DaemonAddress("http://127.0.0.1:8317", "token", PurePath("/t"), "byok:a:m")

@@ -11,11 +11,11 @@ import json
 import math
 from array import array
 from collections.abc import Awaitable, Callable
-from typing import Any, Self
+from typing import Any
 
 from aiohttp import web
 
-from tests.fakes.upstream import Script, play, refusal
+from tests.fakes.upstream import LoopbackServer, Script, play, refusal
 
 JSON = {"Content-Type": "application/json"}
 
@@ -31,11 +31,13 @@ def vector_of(text: str, dimensions: int, model: str = "") -> list[float]:
     return [number / length for number in total]
 
 
-class EmbeddingServer:
+class EmbeddingServer(LoopbackServer):
     """Answers POST /v1/embeddings; any fault named in `faults` comes first.
 
     `most_texts` and `longest` (characters of a text) are refused with `limit_status`.
     """
+
+    path = "/v1"
 
     def __init__(self, dimensions: int = 8, *, model: str = "tiny-embed") -> None:
         self.dimensions = dimensions
@@ -56,8 +58,6 @@ class EmbeddingServer:
         self.gate = asyncio.Event()
         self.gate.set()
         self.reached = asyncio.Event()
-        self.url = ""
-        self._runner: web.AppRunner | None = None
 
     @property
     def sizes(self) -> list[int]:
@@ -69,20 +69,13 @@ class EmbeddingServer:
         """All texts that came, in order."""
         return [text for request in self.requests for text in request["input"]]
 
-    async def __aenter__(self) -> Self:
-        app = web.Application(client_max_size=2**30, middlewares=[self._count])
-        app.router.add_post("/v1/embeddings", self._embed)
-        self._runner = web.AppRunner(
-            app, handler_cancellation=True, shutdown_timeout=0.1, access_log=None
-        )
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}/v1"
-        return self
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.post("/v1/embeddings", self._embed),
+        ]
 
-    async def __aexit__(self, *_: object) -> None:
-        assert self._runner is not None
-        await self._runner.cleanup()
+    def make_app(self) -> web.Application:
+        return web.Application(client_max_size=2**30, middlewares=[self._count])
 
     @web.middleware
     async def _count(

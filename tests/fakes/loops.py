@@ -4,12 +4,10 @@ Every body is judged as its vendor's API would: `refusals` are the rules that it
 """
 
 import json
-from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any
 
 from aiohttp import web
 
-from byok.core.wire.sse import encode_named
 from tests.fakes import (
     messages_api,
     ollama_server,
@@ -17,15 +15,28 @@ from tests.fakes import (
     strict,
     strict_gemini,
 )
+from tests.fakes.messages_api import (
+    call_block,
+    end,
+    start,
+    text_block,
+    thinking_block,
+)
 from tests.fakes.ollama_server import call_line, done_line, text_line
-from tests.fakes.upstream import DONE, delta, event
+from tests.fakes.responses_server import (
+    call_item,
+    reasoning_item,
+    streamed,
+    text_item,
+)
+from tests.fakes.upstream import LoopbackServer, answer, delta, event, tool_answer
 
 Body = dict[str, Any]
 THOUGHT = "hm"
 _EVENTS = {"Content-Type": "text/event-stream"}
 
 
-class LoopServer:
+class LoopServer(LoopbackServer):
     """Answers a question with a call of `tool`, and a result with text."""
 
     def __init__(self, tool: str = "view", arguments: Body | None = None) -> None:
@@ -33,26 +44,16 @@ class LoopServer:
         self.arguments = {"path": "ä.py"} if arguments is None else arguments
         self.requests: list[tuple[str, Body]] = []
         self.refusals: list[str] = []
-        self.url = ""
-        self._runner: web.AppRunner | None = None
 
-    async def __aenter__(self) -> Self:
-        app = web.Application(client_max_size=2**28)
-        app.router.add_post("/v1/chat/completions", self._chat)
-        app.router.add_post("/v1/messages", self._messages)
-        app.router.add_post("/v1/responses", self._responses)
-        app.router.add_post("/v1beta/models/{call:.+}", self._gemini)
-        app.router.add_post("/api/chat", self._ollama)
-        app.router.add_get("/{list:.+}", _list_nothing)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        assert self._runner is not None
-        await self._runner.cleanup()
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.post("/v1/chat/completions", self._chat),
+            web.post("/v1/messages", self._messages),
+            web.post("/v1/responses", self._responses),
+            web.post("/v1beta/models/{call:.+}", self._gemini),
+            web.post("/api/chat", self._ollama),
+            web.get("/{list:.+}", _list_nothing),
+        ]
 
     def settings(self, **paths: str) -> Body:
         """Return settings with an upstream for each dialect, by the path of its API."""
@@ -78,12 +79,9 @@ class LoopServer:
         self.refusals += strict.broken_rules(body, spoken=["reasoning_content"])
         chunks = [delta(reasoning_content=THOUGHT)]
         if _is_result(body["messages"][-1]) or not body.get("tools"):
-            chunks += [delta(content="Done"), delta(content="."), delta("stop"), DONE]
+            chunks += answer("Done", ".")
         else:
-            given = {"name": self.tool, "arguments": json.dumps(self.arguments)}
-            call = {"index": 0, "id": self._new_id(), "type": "function"}
-            chunks.append(delta(tool_calls=[{**call, "function": given}]))
-            chunks += [delta("tool_calls"), DONE]
+            chunks += tool_answer(self.tool, json.dumps(self.arguments), self._new_id())
         return await _play(request, chunks)
 
     async def _ollama(self, request: web.Request) -> web.StreamResponse:
@@ -117,30 +115,22 @@ class LoopServer:
         self.refusals += messages_api.broken_rules(body)
         content = body["messages"][-1]["content"]
         result = isinstance(content, list) and content[0]["type"] == "tool_result"
+        pieces = [start(), thinking_block(0, THOUGHT, signature="c2lnbg==")]
         if result or not body.get("tools"):
-            block: Body = {"type": "text", "text": ""}
-            end = "end_turn"
-            deltas: list[Body] = [{"type": "text_delta", "text": "Done."}]
+            pieces += [text_block(1, "Done."), end()]
         else:
-            block = {"type": "tool_use", "id": self._new_id(), "name": self.tool}
-            block, end = {**block, "input": {}}, "tool_use"
             given = json.dumps(self.arguments)
-            deltas = [{"type": "input_json_delta", "partial_json": given}]
-        return await _play(request, map(encode_named, _message(block, deltas, end)))
+            pieces.append(call_block(1, self.tool, given, call_id=self._new_id()))
+            pieces.append(end("tool_use"))
+        return await _play(request, pieces)
 
     async def _responses(self, request: web.Request) -> web.StreamResponse:
         body = await self._take(request, "openai_responses")
         self.refusals += responses_server.broken_rules(body)
-        last, number = body["input"][-1], len(self.requests)
-        if last.get("type") == "function_call_output" or not body.get("tools"):
-            part = {"type": "output_text", "text": "Done.", "annotations": []}
-            item = {"type": "message", "role": "assistant", "content": [part]}
-        else:
-            given = json.dumps(self.arguments)
-            item = {"type": "function_call", "name": self.tool, "arguments": given}
-            item["call_id"] = self._new_id()
-        item |= {"id": f"item_{number}", "status": "completed"}
-        return await _play(request, map(encode_named, _response(item)))
+        last, item = body["input"][-1], text_item("Done.")
+        if last.get("type") != "function_call_output" and body.get("tools"):
+            item = call_item(self.tool, json.dumps(self.arguments), self._new_id())
+        return await _play(request, streamed(reasoning_item("c2VhbGVk", THOUGHT), item))
 
     def _new_id(self) -> str:
         return f"call_{len(self.requests)}"
@@ -152,49 +142,6 @@ async def _list_nothing(request: web.Request) -> web.Response:
 
 def _is_result(message: Body) -> bool:
     return bool(message["role"] == "tool")
-
-
-def _message(block: Body, deltas: list[Body], end: str) -> Iterator[Body]:
-    usage = {"input_tokens": 9, "output_tokens": 3}
-    message = {"id": "m", "type": "message", "role": "assistant", "content": []}
-    yield {"type": "message_start", "message": {**message, "usage": usage}}
-    thinking = {"type": "thinking", "thinking": "", "signature": ""}
-    yield {"type": "content_block_start", "index": 0, "content_block": thinking}
-    for piece in (
-        {"type": "thinking_delta", "thinking": THOUGHT},
-        {"type": "signature_delta", "signature": "c2lnbg=="},
-    ):
-        yield {"type": "content_block_delta", "index": 0, "delta": piece}
-    yield {"type": "content_block_stop", "index": 0}
-    yield {"type": "content_block_start", "index": 1, "content_block": block}
-    for piece in deltas:
-        yield {"type": "content_block_delta", "index": 1, "delta": piece}
-    yield {"type": "content_block_stop", "index": 1}
-    stop = {"stop_reason": end, "stop_sequence": None}
-    yield {"type": "message_delta", "delta": stop, "usage": usage}
-    yield {"type": "message_stop"}
-
-
-def _response(item: Body) -> Iterator[Body]:
-    response = {"id": "resp_1", "object": "response", "status": "in_progress"}
-    yield {"type": "response.created", "response": {**response, "output": []}}
-    for place, whole in enumerate(
-        (
-            {
-                "type": "reasoning",
-                "id": "rs_1",
-                "summary": [{"type": "summary_text", "text": THOUGHT}],
-                "encrypted_content": "c2VhbGVk",
-            },
-            item,
-        )
-    ):
-        for kind in ("added", "done"):
-            name = f"response.output_item.{kind}"
-            yield {"type": name, "output_index": place, "item": whole}
-    usage = {"input_tokens": 9, "output_tokens": 3, "total_tokens": 12}
-    done = {**response, "status": "completed", "output": [item], "usage": usage}
-    yield {"type": "response.completed", "response": done}
 
 
 async def _play(

@@ -62,44 +62,6 @@ MEMORY: Tools = {
     "read_graph": {"type": "object", "properties": {}},
     "open_nodes": closed(["names"], names=listed(TEXT)),
 }
-GITHUB: Tools = {
-    "create_or_update_file": {
-        "type": "object",
-        "properties": {n: TEXT for n in ("owner", "repo", "path", "content", "sha")},
-        "required": ["owner", "repo", "path", "content"],
-    },
-    "issue_write": {
-        "type": "object",
-        "properties": {
-            "method": {"type": "string", "enum": ["create", "update"]},
-            "labels": listed(TEXT),
-            "milestone": NUMBER,
-            "state": {"type": "string", "enum": ["open", "closed"]},
-        },
-        "required": ["method"],
-    },
-    "push_files": {
-        "type": "object",
-        "properties": {
-            "files": listed(
-                {
-                    "type": "object",
-                    "additionalProperties": False,
-                    "properties": {"path": TEXT, "content": TEXT},
-                    "required": ["path", "content"],
-                }
-            )
-        },
-        "required": ["files"],
-    },
-    "list_issues": {
-        "type": "object",
-        "properties": {
-            "perPage": {"type": "number", "minimum": 1, "maximum": 100},
-            "since": {"type": "string", "format": "date-time"},
-        },
-    },
-}
 # One of three sets of keys, beside a type: refused by OpenAI, Anthropic and Moonshot.
 NOTION: Tools = {
     "notion-create-attachment": {
@@ -178,32 +140,6 @@ DIGITALOCEAN: Tools = {
             }
         },
     },
-    "region-list": {"type": "object"},
-}
-PLAYWRIGHT: Tools = {
-    "browser_click": closed(
-        ["element", "ref"],
-        element=TEXT,
-        ref=TEXT,
-        button={"type": "string", "enum": ["left", "right", "middle"]},
-        modifiers=listed({"type": "string", "enum": ["Alt", "Control", "Shift"]}),
-    ),
-    "browser_fill_form": closed(
-        ["fields"],
-        fields=listed(
-            closed(
-                ["name", "type", "ref", "value"],
-                name=TEXT,
-                type={"type": "string", "enum": ["textbox", "checkbox", "slider"]},
-                ref=TEXT,
-                value=TEXT,
-            )
-        ),
-    ),
-    "browser_tabs": closed(
-        ["action"], action={"type": "string", "enum": ["list", "new"]}, index=NUMBER
-    ),
-    "browser_close": closed(),
 }
 # Keys with dots, and keys of a web API as they are.
 TWILIO: Tools = {
@@ -334,10 +270,8 @@ AZURE_DEVOPS: Tools = {
 SERVERS: dict[str, Tools] = {
     "filesystem": FILESYSTEM,
     "memory": MEMORY,
-    "github": GITHUB,
     "notion": NOTION,
     "digitalocean": DIGITALOCEAN,
-    "playwright": PLAYWRIGHT,
     "twilio": TWILIO,
     "pdf-reader": PDF_READER,
     "apollo": APOLLO,

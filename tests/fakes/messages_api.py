@@ -28,7 +28,7 @@ from byok.core.chat import (
 from byok.dialects.anthropic.dialect import AnthropicMessages
 from byok.dialects.base import Target, UpstreamRequest, write_request
 from byok.dialects.model_facts import UNKNOWN_MODEL, ModelFacts
-from tests.fakes.upstream import FakeUpstream, Script, event, play
+from tests.fakes.upstream import FakeUpstream, Script, play
 
 HERE = Origin("anthropic", "box", "m")
 THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
@@ -444,7 +444,7 @@ class AnthropicAgent(FakeUpstream):
             self.refusals += reasons
             error = {"type": "invalid_request_error", "message": "; ".join(reasons)}
             return web.json_response({"type": "error", "error": error}, status=400)
-        return await play(request, Script([*self._events(body)]))
+        return await play(request, Script(self._answer(body)))
 
     def _unfaithful(self, body: Any) -> Iterator[str]:
         is_thinking = "thinking" in body
@@ -459,59 +459,28 @@ class AnthropicAgent(FakeUpstream):
                 if is_thinking and wanted != before:
                     self.lost.append(block["id"])
 
-    def _events(self, body: Any) -> Iterator[bytes]:
+    def _answer(self, body: Any) -> list[bytes]:
         number = len(self.requests)
         last = [block["type"] for block in _blocks_of(body["messages"][-1])]
-        calls = bool(body.get("tools")) and "tool_result" not in last
-        blocks: list[Block] = []
+        pieces, thought = [start()], Block()
         if body.get("thinking", {}).get("type") in ("adaptive", "enabled"):
-            thought = {"type": "thinking", "thinking": f"Thought {number}: é.",
-                       "signature": f"S{number}+/=="}  # fmt: skip
-            self._thoughts[thought["signature"]] = thought
-            blocks.append(thought)
-        if calls:
-            name = body["tools"][0]["name"]
-            call = {"type": "tool_use", "id": f"toolu_{number}", "name": name}
-            if blocks:
-                self._calls[call["id"]] = blocks[0]
-            blocks.append({**call, "input": {}})
-        else:
-            blocks.append({"type": "text", "text": "Done."})
-        yield from map(_named, _events_of(blocks, "tool_use" if calls else "end_turn"))
+            words, signature = f"Thought {number}: é.", f"S{number}+/=="
+            thought = {"type": "thinking", "thinking": words, "signature": signature}
+            self._thoughts[signature] = thought
+            pieces.append(thinking_block(0, words, signature=signature))
+        place = len(pieces) - 1
+        if not body.get("tools") or "tool_result" in last:
+            return [*pieces, text_block(place, "Done."), end()]
+        call_id, name = f"toolu_{number}", body["tools"][0]["name"]
+        if thought:
+            self._calls[call_id] = thought
+        return [
+            *pieces,
+            call_block(place, name, "{}", call_id=call_id),
+            end("tool_use"),
+        ]
 
 
 def _blocks_of(message: Any) -> list[Block]:
     content = message["content"]
     return [{"type": "text"}] if isinstance(content, str) else content
-
-
-def _named(value: Block) -> bytes:
-    return f"event: {value['type']}\n".encode() + event(value)
-
-
-def _events_of(blocks: list[Block], reason: str) -> Iterator[Block]:
-    usage = {"input_tokens": 9, "output_tokens": 1}
-    message = {"id": "m", "role": "assistant", "content": [], "usage": usage}
-    yield {"type": "message_start", "message": message}
-    for index, block in enumerate(blocks):
-        at = {"index": index}
-        begun = {key: "" if key != "input" else {} for key in block}
-        begun |= {key: block[key] for key in ("type", "id", "name") if key in block}
-        yield {"type": "content_block_start", **at, "content_block": begun}
-        for delta in _deltas(block):
-            yield {"type": "content_block_delta", **at, "delta": delta}
-        yield {"type": "content_block_stop", **at}
-    last = {"stop_reason": reason}
-    yield {"type": "message_delta", "delta": last, "usage": {"output_tokens": 9}}
-    yield {"type": "message_stop"}
-
-
-def _deltas(block: Block) -> Iterator[Block]:
-    match block["type"]:
-        case "thinking":
-            yield {"type": "thinking_delta", "thinking": block["thinking"]}
-            yield {"type": "signature_delta", "signature": block["signature"]}
-        case "text":
-            yield {"type": "text_delta", "text": block["text"]}
-        case _:
-            yield {"type": "input_json_delta", "partial_json": "{}"}

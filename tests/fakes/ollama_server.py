@@ -5,9 +5,11 @@ reference and the source of its server.
 """
 
 import json
-from typing import Any, Self
+from typing import Any
 
 from aiohttp import web
+
+from tests.fakes.upstream import LoopbackServer
 
 _ANY = (str, int, float, bool, list, dict, type(None))
 _NUMBER = (int, float)
@@ -160,7 +162,7 @@ class OllamaModel:
         }
 
 
-class OllamaServer:
+class OllamaServer(LoopbackServer):
     """Serves Ollama's own API and the chats of its compatible one.
 
     A token has `ratio` bytes of the messages and tools. Answers are scripts, lists of
@@ -177,27 +179,17 @@ class OllamaServer:
         self.cuts: list[tuple[int, int]] = []  # tokens of a prompt, and what was read
         self.loads: list[int] = []
         self.loaded: dict[str, int] = {}
-        self.url = ""
-        self._runner: web.AppRunner | None = None
 
-    async def __aenter__(self) -> Self:
-        app = web.Application(client_max_size=2**28)
-        app.router.add_get("/api/tags", self._tags)
-        app.router.add_get("/v1/models", self._listed)
-        app.router.add_get("/api/ps", self._ps)
-        app.router.add_post("/api/show", self._show)
-        app.router.add_post("/api/chat", self._chat)
-        app.router.add_post("/api/generate", self._generate)
-        app.router.add_post("/v1/chat/completions", self._compatible)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        assert self._runner is not None
-        await self._runner.cleanup()
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/api/tags", self._tags),
+            web.get("/v1/models", self._listed),
+            web.get("/api/ps", self._ps),
+            web.post("/api/show", self._show),
+            web.post("/api/chat", self._chat),
+            web.post("/api/generate", self._generate),
+            web.post("/v1/chat/completions", self._compatible),
+        ]
 
     def tokens(self, messages: Any, tools: Any) -> int:
         """Count the tokens of a prompt."""

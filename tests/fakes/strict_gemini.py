@@ -9,12 +9,13 @@ import json
 import re
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any
 
 from aiohttp import web
 
 from byok.dialects.safe_names import NOT_CHECKED, wants_signatures
 from tests.fakes.schemas import geminis_words
+from tests.fakes.upstream import LoopbackServer
 
 Body = dict[str, Any]
 
@@ -245,12 +246,14 @@ def _signatures(contents: list[Body]) -> Iterator[str]:
             )
 
 
-class GeminiServer:
+class GeminiServer(LoopbackServer):
     """Calls the first tool `steps` times in a turn, then says "Done."; streams.
 
     It refuses what the judge refuses, and signatures that it did not give to that
     model. `calls` is how many calls a step has; with `ids` each has an id.
     """
+
+    path = "/v1beta"
 
     def __init__(self, steps: int = 1, calls: int = 1, *, ids: bool = True) -> None:
         self.steps = steps
@@ -264,22 +267,12 @@ class GeminiServer:
         self.lost: list[Body] = []  # calls of its own among them
         self._signatures: dict[tuple[str, int], str] = {}  # by model and argument
         self.models: list[Body] = []
-        self.url = ""
-        self._runner: web.AppRunner | None = None
 
-    async def __aenter__(self) -> Self:
-        app = web.Application(client_max_size=2**30)
-        app.router.add_post("/v1beta/models/{call:.+}", self._generate)
-        app.router.add_get("/v1beta/models", self._list)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}/v1beta"
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        assert self._runner is not None
-        await self._runner.cleanup()
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.post("/v1beta/models/{call:.+}", self._generate),
+            web.get("/v1beta/models", self._list),
+        ]
 
     async def _list(self, request: web.Request) -> web.Response:
         first = int(request.query.get("pageToken", "0"))

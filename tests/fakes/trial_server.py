@@ -1,9 +1,11 @@
 """A server that speaks the trial protocol, strictly, on a free loopback port."""
 
 import json
-from typing import Any, Self
+from typing import Any
 
 from aiohttp import web
+
+from tests.fakes.upstream import LoopbackServer
 
 VERSION = "2"
 MODELS = [
@@ -14,7 +16,7 @@ MODELS = [
 _MOST_WORDS = 256
 
 
-class TrialServer:
+class TrialServer(LoopbackServer):
     """Answers each chat with the next script, a list of lines; the last one for ever.
 
     `TOOL` in a script is the name that the first tool was sent by.
@@ -29,24 +31,14 @@ class TrialServer:
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.pages: list[str] = []
-        self.url = ""
         self._played = 0
-        self._runner: web.AppRunner | None = None
 
-    async def __aenter__(self) -> Self:
-        app = web.Application()
-        app.router.add_post("/trial/chat", self._chat)
-        app.router.add_get("/trial/catalog", self._catalog)
-        app.router.add_post("/trial/loaded", self._loaded)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        assert self._runner is not None
-        await self._runner.cleanup()
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.post("/trial/chat", self._chat),
+            web.get("/trial/catalog", self._catalog),
+            web.post("/trial/loaded", self._loaded),
+        ]
 
     def play(self, *scripts: list[dict[str, Any]]) -> None:
         """Set the scripts of the next chats."""

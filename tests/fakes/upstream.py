@@ -57,16 +57,53 @@ class Script:
     before_head: bool = False  # end before any byte
 
 
-class FakeUpstream:
+class LoopbackServer:
+    """Serves its routes on a free loopback port while a block lasts.
+
+    `path` is that of the API, which `url` ends with.
+    """
+
+    path = ""
+    url = ""
+    _host = "127.0.0.1"
+    _tls: ssl.SSLContext | None = None
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return what is served."""
+        raise NotImplementedError
+
+    def make_app(self) -> web.Application:
+        """Return the application of the routes."""
+        return web.Application(client_max_size=2**30)
+
+    async def __aenter__(self) -> Self:
+        app = self.make_app()
+        app.add_routes(self.routes())
+        self._runner = web.AppRunner(
+            app, handler_cancellation=True, shutdown_timeout=0.1, access_log=None
+        )
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, self._host, 0, ssl_context=self._tls)
+        await site.start()
+        port = self._runner.addresses[0][1]
+        name = f"[{self._host}]" if ":" in self._host else self._host
+        self.url = f"http{'s' if self._tls else ''}://{name}:{port}{self.path}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._runner.cleanup()
+
+
+class FakeUpstream(LoopbackServer):
     """Answers each chat request with the next script, the last one for ever."""
+
+    path = "/v1"
 
     def __init__(
         self, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None
     ) -> None:
         self._host = host
         self._tls = tls
-        self._runner: web.AppRunner | None = None
-        self.url = ""
         self.open = 0
         self.renew()
 
@@ -92,25 +129,12 @@ class FakeUpstream:
         self.scripts = [s if isinstance(s, Script) else Script(s) for s in scripts]
         self._played = 0
 
-    async def __aenter__(self) -> Self:
-        app = web.Application(client_max_size=2**30)
-        app.router.add_post("/v1/{path:.+}", self._chat)
-        app.router.add_post("/{beside:.+}", self._chat)  # such as /infill
-        app.router.add_get("/v1/models", self._list)
-        self._runner = web.AppRunner(
-            app, handler_cancellation=True, shutdown_timeout=0.1, access_log=None
-        )
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, self._host, 0, ssl_context=self._tls)
-        await site.start()
-        port = self._runner.addresses[0][1]
-        name = f"[{self._host}]" if ":" in self._host else self._host
-        self.url = f"http{'s' if self._tls else ''}://{name}:{port}/v1"
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        assert self._runner is not None
-        await self._runner.cleanup()
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.post("/v1/{path:.+}", self._chat),
+            web.post("/{beside:.+}", self._chat),  # such as /infill
+            web.get("/v1/models", self._list),
+        ]
 
     async def _list(self, request: web.Request) -> web.Response:
         self.list_headers.append(dict(request.headers))
