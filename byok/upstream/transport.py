@@ -8,7 +8,6 @@ could leak headers, and cookies are not wanted.
 import errno
 import socket
 import ssl
-from collections.abc import Awaitable
 from dataclasses import dataclass
 
 import aiohttp
@@ -60,9 +59,19 @@ class Transports:
 class Body(AiohttpResponseStream):
     """The body of a response."""
 
-    def read(self) -> Awaitable[bytes]:
-        """Return what has been received, b"" at the end; raises aiohttp's errors."""
-        return self._aiohttp_response.content.readany()
+    async def read(self) -> bytes:
+        """Return what has been received, b"" at the end; raises aiohttp's errors.
+
+        aiohttp feeds its parser after each HTTP chunk that is taken from its buffer,
+        also where reading was never paused. Without a low-water mark it does not: what
+        was paused goes on here, once the buffer is empty.
+        """
+        content = self._aiohttp_response.content
+        content._low_water = 0
+        data = await content.readany()
+        if content._protocol._reading_paused:
+            content._protocol.resume_reading()
+        return data
 
     @property
     def is_at_end(self) -> bool:

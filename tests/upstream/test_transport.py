@@ -7,7 +7,8 @@ from pathlib import Path
 import aiohttp
 import httpx
 import pytest
-from aiohttp import client_reqrep
+from aiohttp import client_reqrep, web
+from aiohttp.test_utils import RawTestServer
 
 from byok.core.errors import ConfigError
 from byok.upstream.transport import Route, Transports, body_of
@@ -79,6 +80,36 @@ async def test_an_aborted_body_leaves_nothing_in_the_library(
         with pytest.raises(aiohttp.ClientConnectionError):
             await body.read()
     assert shared.__traceback__ is before
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+async def test_a_slow_reader_gets_all_that_was_held_back(
+    is_whole: bool, transports: Transports
+) -> None:
+    """More bytes than the library holds, in more HTTP chunks than it counts."""
+    sent = [bytes([n % 256]) * 700 for n in range(8000)]
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse()
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        for piece in sent:
+            await response.write(piece)
+        return response
+
+    async with RawTestServer(answer) as server:
+        request = httpx.Request("GET", str(server.make_url("/")))
+        response = await transports.by(Route()).handle_async_request(request)
+        body, got = body_of(response), bytearray()
+        await asyncio.sleep(0.1)
+        if is_whole:
+            got += await response.aread()
+        else:
+            while data := await body.read():
+                got += data
+                await asyncio.sleep(0)
+            assert body.is_at_end
+    assert bytes(got) == b"".join(sent)
 
 
 async def test_a_host_name_of_a_link_local_address_is_refused(

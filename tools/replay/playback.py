@@ -5,7 +5,7 @@ path whose body was about as long; others are answered with 404.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple
 
 import aiohttp
@@ -92,18 +92,15 @@ class _PlayedBody(Body):
         self._reads = list(reads)
         self._is_broken = is_broken
 
-    def read(self) -> Awaitable[bytes]:
+    async def read(self) -> bytes:
         """Return the next read."""
-        return self._next()
-
-    async def _next(self) -> bytes:
         await asyncio.sleep(0)
         if self._is_broken and not self._reads:
             raise aiohttp.ClientConnectionError("Connection lost")
         return self._reads.pop(0) if self._reads else b""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        while data := await self._next():
+        while data := await self.read():
             yield data
 
     @property

@@ -31,29 +31,28 @@ def weigh(message: Message) -> int:
 
     Reasoning counts only beside tool calls; no upstream gets it anywhere else.
     """
-    said = weigh_said(message)
-    if not any(isinstance(part, ToolCall) for part in message.parts):
-        return said
-    thoughts = (p.text for p in message.parts if isinstance(p, ThinkingPart))
-    return said + sum(map(_bytes, thoughts))
+    thoughts, has_calls = 0, False
+    for part in message.parts:
+        if isinstance(part, ThinkingPart):
+            thoughts += _bytes(part.text)
+        elif isinstance(part, ToolCall):
+            has_calls = True
+    return weigh_said(message) + (thoughts if has_calls else 0)
 
 
 def weigh_said(message: Message) -> int:
     """Return the weight of a message without its reasoning."""
     total = _MESSAGE
     for part in message.parts:
-        match part:
-            case TextPart(text=text):
-                total += _bytes(text)
-            case ToolResult(content=content):
-                total += _CALL + len(part.call_id) + _bytes(content)
-                total += weigh_images(message)
-            case ToolCall(arguments=arguments):
-                total += _CALL + len(part.id) + len(part.name) + _bytes(arguments)
-            case ImagePart():
-                total += IMAGE_WEIGHT
-            case ThinkingPart():
-                pass
+        if isinstance(part, TextPart):
+            total += _bytes(part.text)
+        elif isinstance(part, ToolResult):
+            total += _CALL + len(part.call_id) + _bytes(part.content)
+            total += IMAGE_WEIGHT * len(part.images)
+        elif isinstance(part, ToolCall):
+            total += _CALL + len(part.id) + len(part.name) + _bytes(part.arguments)
+        elif isinstance(part, ImagePart):
+            total += IMAGE_WEIGHT
     return total
 
 
