@@ -212,14 +212,6 @@ def test_backup_is_private_and_has_no_secret_in_names(
     assert secret.decode() not in manifest
 
 
-def test_backup_knows_what_byok_wrote() -> None:
-    known = backup().with_written(b"newer", {("a", "b"): "d2", ("c",): "d3"})
-    assert [known.is_as_written(raw) for raw in (b"new", b"newer", b"x")] == [
-        *(True, True, False)
-    ]
-    assert known.values == {("a", "b"): frozenset({"d1", "d2"}), ("c",): {"d3"}}
-
-
 def test_backup_is_removed_with_all_its_files_and_no_others(
     store: BackupStore, tmp_path: Path
 ) -> None:

@@ -11,30 +11,12 @@ from byok.core import errors
 from byok.core.errors import (
     ContextLengthExceeded,
     NotReady,
-    RefusalKind,
     UpstreamRefused,
     UpstreamTimeout,
     of_system,
 )
 
 SOURCES = Path(errors.__file__).parent.parent
-
-
-@pytest.mark.parametrize("status", [0, 400, 401, 403, 404, 429, 500, 502, 503, 504])
-def test_error_status_of_an_upstream_is_kept_and_never_becomes_byoks(
-    status: int,
-) -> None:
-    error = UpstreamRefused("No.", upstream_status=status, retry_after=2.5)
-    assert (error.status, error.upstream_status) == (422, status)
-    assert error.retry_after == 2.5
-
-
-def test_error_of_a_context_overflow_has_a_hint_and_numbers() -> None:
-    error = ContextLengthExceeded("Too long.", window=8192, counted=9000)
-    assert (error.kind, error.code) == (RefusalKind.CONTEXT_LENGTH, "context_length")
-    assert (error.window, error.counted) == (8192, 9000)
-    assert "start a new conversation" in error.hint
-    assert ContextLengthExceeded("Too long.", hint="Less.").hint == "Less."
 
 
 def test_error_message_begins_with_the_upstream_but_the_log_text_does_not() -> None:

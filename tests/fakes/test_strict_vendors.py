@@ -1,4 +1,4 @@
-"""The fakes of vendors: they refuse what was refused, and take what was taken."""
+"""The fakes of vendors: they refuse what was refused, and take what byok sends."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,24 +49,6 @@ ROWS = {
     "groq": "groq",
     "zai": "zai",
 }
-# Of no use to a judge: what the recording left out, and what only some models take.
-NOT_JUDGED = (
-    "stream is not true",
-    "model is missing",
-    "arguments 'null'",
-    "Tool call id was call_REDACTED",
-    "tool name None",
-    "parameters of None",
-    "tools is empty",
-    "tool_choice without tools",
-    "unknown key moderation",
-    "Unsupported parameter: 'stream_options'",
-    "Unexpected role 'user'",
-    "Function tools",
-    "Unsupported parameter",
-    "Failed to deserialize",
-    "user part",
-)
 
 
 @pytest.mark.slow
@@ -92,23 +74,6 @@ def refused(vendor: str, body: dict[str, Any]) -> Iterator[str]:
     for reason in refusals_of(vendor, body):
         if not reason.startswith("Unsupported parameter"):
             yield reason
-
-
-def test_recorded_requests_that_were_answered_break_no_rule(shared: Path) -> None:
-    judged = 0
-    for item in recorded(shared, "chat_stream"):
-        body = item["request"]
-        if not body or "messages" not in body:
-            continue
-        row = ROWS.get(item["provider"], "any")
-        found = [
-            reason
-            for reason in refusals_of(row, body)
-            if not reason.startswith(NOT_JUDGED)
-        ]
-        assert found == [], item["id"]
-        judged += 1
-    assert judged > 400
 
 
 def test_recorded_requests_that_were_refused_break_a_rule(shared: Path) -> None:

@@ -7,12 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from byok.core.daemon.logs import RedactingFormatter, set_up_logging
 from byok.core.redact import Redactor
-from tools.fuzz import redactor as fuzzing
 
 KEY = "a-canary-of-a-key"
 
@@ -130,11 +127,3 @@ def test_a_fifo_in_the_place_of_the_log_file_does_not_hold_the_start_up(
     (tmp_path / "byok.log").symlink_to("fifo")
     set_up_logging("warning", tmp_path / "byok.log", redactor)
     assert "byok.log is not a regular file" in capsys.readouterr().err
-
-
-@settings(max_examples=150)
-@given(st.binary(min_size=40, max_size=250))
-def test_no_secret_leaves_however_it_is_spelled_and_spread_over_log_calls(
-    choices: bytes,
-) -> None:
-    fuzzing.check(choices)

