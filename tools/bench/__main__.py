@@ -4,21 +4,26 @@ import argparse
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
 
 from tools.bench import processes
 from tools.bench.answers import AUGMENT, OPENAI
 from tools.bench.client import Target
 from tools.bench.measure import DIRECT, Table, generator, measured
-from tools.bench.report import PAGE, lines, machine, page_with
+from tools.bench.report import BEFORE, PAGE, compare, lines, machine, page_with
 from tools.bench.scenarios import Scenario, scenarios
 
 _QUICK = 1.0
+_ROUNDS, _ROUNDS_AGAINST = 3, 7
+_ROUNDS_HELP = f"{_ROUNDS}; {_ROUNDS_AGAINST} with --against; 1 for --seconds 1"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print the table; 1 when a stream was damaged."""
+    """Measure, print the table; 1 when a stream was damaged, or byok became dearer."""
     given = _parser().parse_args(arguments)
-    rounds = given.rounds or (1 if given.seconds <= _QUICK else 3)
+    usual = _ROUNDS_AGAINST if given.against else _ROUNDS
+    rounds = given.rounds or (1 if given.seconds <= _QUICK else usual)
     plan = scenarios(given.seconds)
     if given.scenarios:
         wanted = given.scenarios.split(",")
@@ -41,7 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         facts += f"{machine()}."
         page = page_with(PAGE.read_text(encoding="utf-8"), f"{facts}\n\n{text}")
         PAGE.write_text(page, encoding="utf-8")
-    return _tell_damages(plan, table)
+    dearer = [*compare(plan, table)] if given.against else []
+    for line in dearer:
+        print(line, file=sys.stderr)
+    return max(_tell_damages(plan, table), int(bool(dearer)))
 
 
 def _targets(stack: ExitStack, given: argparse.Namespace) -> list[Target]:
@@ -55,6 +63,10 @@ def _targets(stack: ExitStack, given: argparse.Namespace) -> list[Target]:
         target = Target("byok", given.url, AUGMENT, given.token, given.pid)
     else:
         target = stack.enter_context(processes.byok(upstream)).target
+    if given.against:
+        other = processes.byok(upstream, root=given.against.resolve())
+        before = replace(stack.enter_context(other).target, name=BEFORE)
+        targets.append(before)
     return [*targets, target, *map(peer, given.peer)]
 
 
@@ -78,8 +90,15 @@ def _tell_damages(plan: Sequence[Scenario], table: Table) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     parser.add_argument("--seconds", type=float, default=5, help="length of a run")
-    parser.add_argument("--rounds", type=int, default=0, help="3; 1 for --seconds 1")
+    parser.add_argument("--rounds", type=int, default=0, help=_ROUNDS_HELP)
     parser.add_argument("--scenarios", default="", help="some of them: ttft,paced")
+    parser.add_argument(
+        "--against",
+        type=Path,
+        metavar="FOLDER",
+        help="another checkout of byok, such as that of the last release: fail where "
+        "this one takes 5 %% more CPU time or memory",
+    )
     parser.add_argument("--write", action="store_true", help="into PERFORMANCE.md")
     parser.add_argument(
         "--peer",

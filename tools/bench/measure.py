@@ -93,13 +93,13 @@ def measured(
     rounds: int,
     tell: Callable[[str], None],
 ) -> Table:
-    """Measure every target in every scenario: A B C A B C."""
+    """Measure every target in every scenario: A B C C B A, as the first one waits."""
     table: Table = {}
     for scenario in plan:
         asked = [t for t in targets if t.name != DIRECT or scenario.direct]
         row = table[scenario.name] = {target.name: Figures() for target in asked}
         for turn in range(rounds):
-            for target in asked:
+            for target in asked if turn % 2 else reversed(asked):
                 _once(scenario, target, load, seconds, row[target.name])
                 time.sleep(_PAUSE)
             tell(f"{scenario.name}: round {turn + 1} of {rounds}")

@@ -35,7 +35,9 @@ class Child:
 
 
 @contextmanager
-def started(*command: str, env: Mapping[str, str] | None = None) -> Iterator[Child]:
+def started(
+    *command: str, env: Mapping[str, str] | None = None, root: Path = ROOT
+) -> Iterator[Child]:
     """Start a Python module that prints its address first; end it at the end."""
     log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed below
     process = subprocess.Popen(
@@ -45,7 +47,7 @@ def started(*command: str, env: Mapping[str, str] | None = None) -> Iterator[Chi
         stderr=log,
         encoding="utf-8",
         env={**_environment(), **(env or {})},
-        cwd=ROOT,
+        cwd=root,
     )
     assert process.stdout is not None
     try:
@@ -92,9 +94,10 @@ def byok(
     *,
     timeout: float = 0,
     patience: float = 300,
+    root: Path = ROOT,
     **settings: Mapping[str, Any],
 ) -> Iterator[Daemon]:
-    """Start byok in a home of its own.
+    """Start the byok of a checkout in a home of its own.
 
     It waits `timeout` seconds for a silent upstream and `patience` seconds for a busy
     one; `settings` are more sections of its config.
@@ -107,7 +110,7 @@ def byok(
         (home / "config.toml").write_text("".join(_toml(sections)), encoding="utf-8")
         (home / "config.toml").chmod(0o600)
         env = {"BYOK_HOME": folder}
-        with started("byok", "serve", "--port", "0", env=env) as child:
+        with started("byok", "serve", "--port", "0", env=env, root=root) as child:
             token = (home / "state" / "token").read_text().strip()
             target = Target("byok", child.url, AUGMENT, token, child.pid)
             yield Daemon(target, home)

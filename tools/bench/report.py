@@ -5,6 +5,7 @@ import os
 import platform
 from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from statistics import median
 
 from tools.bench.measure import DIRECT, Figures, Table
 from tools.bench.processes import ROOT
@@ -14,6 +15,10 @@ PAGE = ROOT / "docs" / "PERFORMANCE.md"
 BEGIN = "<!-- scripts/bench --write: begin -->"
 END = "<!-- scripts/bench --write: end -->"
 REFERENCE = "pass-through"
+BEFORE = "before"  # the byok to compare with
+_BYOK = "byok"
+_DEARER = 1.05
+_WORDS = {"cpu": "CPU time", "memory": "memory"}
 _PACKAGES = ("aiohttp", "httpx", "httpx-aiohttp", "orjson", "uvloop")
 _HEAD = (
     "scenario",
@@ -59,6 +64,19 @@ def _cells(
     yield _number(own.median("memory"), ".0f")
     yield str(own.streams)
     yield str(own.damaged)
+
+
+def compare(plan: Sequence[Scenario], table: Table) -> Iterator[str]:
+    """Say where byok takes more than another byok did, each round for itself."""
+    for scenario in plan:
+        row = table[scenario.name]
+        for what in ("cpu", "memory"):
+            rounds = zip(
+                getattr(row[_BYOK], what), getattr(row[BEFORE], what), strict=True
+            )
+            ratio = median([now / before for now, before in rounds])
+            if ratio > _DEARER:
+                yield f"{scenario.name}: {ratio:.2f} x the {_WORDS[what]} of before"
 
 
 def _number(value: float, form: str = ".1f") -> str:
