@@ -57,7 +57,7 @@ Conversations and tools inside byok
 
 Index
     engines          a context engine without worker processes, and what is around it
-    stores           stores, uploads and outcomes; other indexes, and damage to one
+    stores           stores, uploads and outcomes; and indexes that are damaged
     vectors          blobs to be given vectors, vectors of a text, embedders
     vector_kills     a filling that is killed again and again
     project          a small project to index, repositories made with git

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from byok.core.platform.paths import Paths
 from byok.features.journal.entry import JournalEntry
 from tests.fakes.journal_entries import entry, write_journal
-from tests.fakes.project import make_project
+from tests.fakes.project import FILES, make_project
 
 DAY = 86_400.0
 _DAYS = 14
@@ -146,25 +146,8 @@ def _spoil(source: Random, made: JournalEntry) -> JournalEntry:
 
 
 PROJECT = {
-    "README.md": "# Bakery\n\nOrders, ovens and bread.\n",
+    **FILES,
     "bakery/__init__.py": '"""The bakery."""\n',
-    "bakery/oven.py": (
-        '"""Ovens."""\n\n\nclass ConvectionOven:\n'
-        '    """Bakes bread with moving air."""\n\n'
-        "    def preheat(self, degrees: int) -> None:\n"
-        '        """Heat the oven before the dough goes in."""\n'
-        "        self.degrees = degrees\n\n"
-        "    def bake(self, dough: bytes, minutes: int) -> bytes:\n"
-        '        """Return bread; the oven must be hot."""\n'
-        "        if self.degrees < 180:\n"
-        '            raise ValueError("the oven is cold")\n'
-        "        return dough * minutes\n"
-    ),
-    "bakery/till.py": (
-        '"""Money."""\n\n\ndef total_price(items: list[int]) -> int:\n'
-        '    """Add up what the customer pays."""\n'
-        "    return sum(items)\n"
-    ),
     "bakery/orders.ts": (
         "export interface Order { id: number; loaves: number }\n\n"
         "// Return how many loaves the oven must bake today.\n"
@@ -176,9 +159,6 @@ PROJECT = {
         "def test_a_cold_oven_bakes_nothing() -> None:\n"
         "    oven = ConvectionOven()\n    oven.preheat(20)\n"
     ),
-    ".env": "PASSWORD=not-for-anybody\n",
-    ".gitignore": "*.log\n",
-    "bake.log": "preheat the convection oven\n",
 }
 
 

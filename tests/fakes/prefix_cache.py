@@ -10,7 +10,8 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.fakes.upstream import DONE, FakeUpstream, Script, delta, event, play
+from tests.fakes.messages_api import call_block, end, start
+from tests.fakes.upstream import DONE, FakeUpstream, Script, event, play, tool_answer
 
 _LOOKBACK = 20  # blocks before a cache point that Anthropic's API tries
 _POINT = "cache_control"
@@ -97,43 +98,24 @@ class CachingUpstream(FakeUpstream):
 
 
 def _chat(count: int, size: int, read: int) -> list[bytes]:
-    function = {"name": "view", "arguments": json.dumps({"path": f"{count}.py"})}
-    call = {"index": 0, "id": f"call_{count}", "type": "function", "function": function}
     usage = {
         "prompt_tokens": size,
         "completion_tokens": 9,
         "prompt_tokens_details": {"cached_tokens": read},
     }
-    counted = event({"choices": [], "usage": usage})
-    return [delta(tool_calls=[call]), delta(finish="tool_calls"), counted, DONE]
+    pieces = tool_answer("view", json.dumps({"path": f"{count}.py"}), f"call_{count}")
+    return [*pieces[:-1], event({"choices": [], "usage": usage}), DONE]
 
 
 def _anthropic(count: int, size: int, read: int) -> list[bytes]:
-    usage = {
-        "input_tokens": 0,
-        "cache_read_input_tokens": read,
-        "cache_creation_input_tokens": size - read,
-        "output_tokens": 1,
-    }
-    message: dict[str, Any] = {
-        "id": "m",
-        "role": "assistant",
-        "content": [],
-        "usage": usage,
-    }
-    block = {"type": "tool_use", "id": f"toolu_{count}", "name": "view", "input": {}}
     given = json.dumps({"path": f"{count}.py"})
-    piece = {"type": "input_json_delta", "partial_json": given}
-    events: list[dict[str, Any]] = [
-        {"type": "message_start", "message": message},
-        {"type": "content_block_start", "index": 0, "content_block": block},
-        {"type": "content_block_delta", "index": 0, "delta": piece},
-        {"type": "content_block_stop", "index": 0},
-        {
-            "type": "message_delta",
-            "delta": {"stop_reason": "tool_use"},
-            "usage": {"output_tokens": 9},
-        },
-        {"type": "message_stop"},
+    return [
+        start(
+            input_tokens=0,
+            cache_read_input_tokens=read,
+            cache_creation_input_tokens=size - read,
+            output_tokens=1,
+        ),
+        call_block(0, "view", given, call_id=f"toolu_{count}"),
+        end("tool_use"),
     ]
-    return [f"event: {e['type']}\n".encode() + event(e) for e in events]

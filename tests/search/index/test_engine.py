@@ -38,7 +38,7 @@ from tests.fakes.engines import (
     written,
 )
 from tests.fakes.patience import PATIENCE
-from tests.fakes.stores import MemoryIndex, write_old_index
+from tests.fakes.stores import write_old_index
 
 
 @pytest.fixture
@@ -353,21 +353,6 @@ async def test_the_real_workers_do_the_same(tmp_path: Path, lion_root: Path) -> 
         await complete(made)
         [entry] = made.contents.entries(made.workspaces[0].ids()).values()
         assert made.contents.lines_of(entry) == ["def lion(): pass"]
-
-
-async def test_another_lexical_index_takes_the_place_of_tantivy(
-    tmp_path: Path, lion_root: Path
-) -> None:
-    options = IndexOptions(roots=[lion_root])
-    for _ in range(2):  # this index is empty at each start, and filled again
-        async with open_engine(
-            tmp_path / "data.db", tmp_path / "index", options, open_index=MemoryIndex
-        ) as made:
-            await complete(made)
-            view = made.workspaces[0].members()
-            [hit] = made.store.index.search({"lion": 1.0}, View(*view, chunks=0))
-            assert hit.blob_id == made.workspaces[0].blob_of("a.py")
-    assert not (tmp_path / "index").exists()
 
 
 async def test_who_hangs_up_while_the_files_are_opened_leaves_them_free(

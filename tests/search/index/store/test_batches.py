@@ -177,7 +177,7 @@ def test_batch_loses_nothing_when_the_index_fails(
     before = put_file(opened, B1)
     opened.batches.flush()
     again = [of_file("a.py", A1), of_file("b.py", words("b.py", "new"))]
-    opened.index._writer = FullWriter(at_once)  # type: ignore[attr-defined]
+    opened.index._writer = FullWriter(at_once)  # type: ignore[assignment]
     with pytest.raises(IndexFailed):
         opened.batches.put(again)
         opened.batches.flush()

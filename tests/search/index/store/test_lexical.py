@@ -3,7 +3,7 @@
 import random
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,6 @@ from byok.search.index.store.schema import TO_INDEX
 from byok.search.index.store.tantivy_index import TantivyIndex
 from byok.search.index.types import Document, Prepared, Span
 from tests.fakes.stores import (
-    MemoryIndex,
     Opened,
     ids_of,
     of_upload,
@@ -23,12 +22,10 @@ from tests.fakes.stores import (
     words,
 )
 
-ENGINES: list[Callable[[Path], LexicalIndex]] = [TantivyIndex, MemoryIndex]
 
-
-@pytest.fixture(params=ENGINES)
-def index(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LexicalIndex]:
-    made: LexicalIndex = request.param(tmp_path / "index")
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[LexicalIndex]:
+    made = TantivyIndex(tmp_path / "index")
     yield made
     made.close()
 
@@ -106,18 +103,15 @@ def scores(hits: list[ChunkScore]) -> list[float]:
     return [round(hit.score, 4) for hit in hits]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_lexical_index_that_lost_everything_is_filled_again(
-    tmp_path: Path, engine: Callable[[Path], LexicalIndex]
-) -> None:
-    opened = Opened(tmp_path, engine)
+def test_lexical_index_that_lost_everything_is_filled_again(tmp_path: Path) -> None:
+    opened = Opened(tmp_path)
     with opened.database.writing() as db:
         _, (blob_id,) = blobs.store(db, [upload("a.py", "alpha")], {}, 7)
     put = [of_upload(blob_id, "a.py", words("a.py", "alpha"))]
     opened.batches.put(put)
     opened.close()
     shutil.rmtree(tmp_path / "index", ignore_errors=True)
-    opened = Opened(tmp_path, engine)
+    opened = Opened(tmp_path)
     assert opened.index.counts() == Counter()
     assert opened.database.rows("SELECT state FROM blob") == [(TO_INDEX,)]
     opened.batches.put(put)
