@@ -25,12 +25,7 @@ from byok.dialects.base import Target, write_request
 from byok.dialects.chat_changes import CHAT_ROWS
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.registry import DIALECTS
-from byok.dialects.remedies import (
-    RefusedRequest,
-    Remedy,
-    find_remedy,
-    rewrite_chat,
-)
+from byok.dialects.remedies import RefusedRequest, Remedy, find_remedy, rewrite_chat
 from tests.fakes import (
     messages_api,
     ollama_server,
@@ -114,11 +109,9 @@ def texts(asked: ChatRequest) -> list[tuple[str, ...]]:
         "Invalid schema for function 'b': In context=('properties', 'a'), array schema "
         "missing items.",
         "tools.1.custom.input_schema: JSON schema is invalid.",
-        "tools.1.custom: Invalid schema: Circular reference detected",
         "invalid JSON schema for tool b, tools[1].function.parameters: no 'properties'",
         "Invalid value at 'request.tools[0].function_declarations[1].parameters'",
         "`b` functionDeclaration `parameters.a` schema specified a wrong type",
-        "tools[1].function.parameters must be valid JSON",
         "tools.1.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'",
     ],
 )
@@ -208,7 +201,6 @@ def test_remedy_notice_lists_left_out_tools_in_the_first_turn() -> None:
             128,
         ),
         ("'tools' : maximum number of items is 64", 64),
-        ("You may not include more than 100 tools in your request.", 100),
         (
             "tools[0].function_declarations: [FIELD_INVALID] At most 140 function "
             "declarations can be specified.",
@@ -216,7 +208,6 @@ def test_remedy_notice_lists_left_out_tools_in_the_first_turn() -> None:
         ),
         ("Too many tools.", 128),
         ("claude-3-5-haiku supports up to 64 tools, o3 more.", 64),
-        ("gpt-4.1 takes at most 64 tools, see error 3.", 64),
     ],
 )
 def test_remedy_offers_as_many_tools_as_are_taken(message: str, most: int) -> None:
@@ -305,14 +296,6 @@ def test_calls_and_results_become_records_in_the_users_words() -> None:
     assert all(thought not in message.parts for message in sent.messages)
 
 
-def test_a_record_belongs_to_the_latest_call_of_its_id() -> None:
-    again = replace(CALL, arguments='{"n": 2}')
-    asked = chat(messages=(user("Go."), said(CALL), RESULT, said("So?", again), RESULT))
-    sent, _ = after(asked, "It does not support tools")
-    *_, (_, first), _, (_, second) = texts(sent)
-    assert '{"n": 1}' in first and '{"n": 2}' in second
-
-
 def test_the_picture_of_a_result_stays_beside_its_record() -> None:
     sent, _ = after(
         chat(messages=(user("Go."), said(CALL), SHOT)), "It does not support tools"
@@ -325,13 +308,9 @@ NAMES = [
     ("tools.0.custom.name: String should match pattern '^[a-zA-Z0-9-]{1,128}$'",
      ("a-view", "b-save")),
     ("tool name 'a-view' must match [A-Za-z0-9_]{1,64}", ("a_view", "b_save")),
-    ("Invalid 'tools[0].function.name': string does not match pattern. Expected a "
-     "string that matches the pattern '^[a-zA-Z0-9_.]+$'.", ("a_view", "b_save")),
     ("Value 'a-view' at 'toolConfig.tools.1.member.toolSpec.name' failed to satisfy "
      "constraint: Member must satisfy regular expression pattern: "
      "[a-zA-Z][a-zA-Z0-9_]*", ("a_view", "b_save")),
-    ("invalid request: tool names can only contain certain characters (A-Za-z0-9_) and "
-     "can't begin with a digit", ("a_view", "b_save")),
     ("tool names can only contain letters and digits: [A-Za-z0-9]",
      ("aview", "bsave")),
 ]  # fmt: skip
@@ -417,23 +396,12 @@ NINE = "Tool call IDs should be alphanumeric strings with length 9!"
             "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9.",
             "ids",
         ),
-        ("Invalid 'messages[1].tool_calls[0].id': maximum length 40.", "ids"),
         ("messages.1.content.0.tool_use_id: String should match pattern", "ids"),
         (ALTERNATE, "roles"),
-        (
-            "After the optional system message, conversation roles must alternate user "
-            "and assistant roles except for tool calls and results.",
-            "roles",
-        ),
         ("Unexpected role 'user' after role 'tool'", "roles"),
         ("System message must be at the beginning.", "roles"),
         ("This model only supports single tool-calls at once!", "one call"),
         ("System role not supported", "system"),
-        (
-            "Unsupported value: 'messages[0].role' does not support 'system' with this "
-            "model.",
-            "system",
-        ),
         ("Developer instruction is not enabled for models/gemma-3-27b-it", "system"),
         (
             "Cannot pass both content and thinking in an assistant message with tool "

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byok.core.errors import ContextLengthExceeded, UpstreamRefused
-from byok.dialects import rate_limits
 from byok.dialects.error_bodies import error_text, refusal_of
 from byok.dialects.rate_limits import (
     Overflow,
@@ -50,7 +49,6 @@ from tests.fakes.values import VALUES
         pytest.param({"error": "No."}, "No.", "", id="a bare text"),
         pytest.param({"message": "No.", "code": "c"}, "No.", "c", id="at the top"),
         pytest.param({"detail": "No."}, "No.", "", id="detail"),
-        pytest.param({"error": {"detail": "No."}}, "No.", "", id="detail inside"),
         pytest.param(
             {"detail": [{"msg": "No.", "loc": ["body", "seed", 0]}, {"msg": "Nor."}]},
             "body.seed.0: No.; Nor.",
@@ -63,21 +61,11 @@ from tests.fakes.values import VALUES
             "",
             id="details inside",
         ),
-        pytest.param({"errors": [{"message": "No."}]}, "No.", "", id="errors"),
         pytest.param(
             {"statusCode": 400, "error": "Bad Request", "message": "No."},
             "Bad Request: No.",
             "",
             id="a status in words before it",
-        ),
-        pytest.param(
-            {"error": True, "message": "No."}, "No.", "", id="a flag before it"
-        ),
-        pytest.param(
-            {"error": {"code": 401, "type": "t", "message": "No."}},
-            "No.",
-            "t",
-            id="a status as the code",
         ),
         pytest.param(
             {"error": {"code": 401, "message": "No."}}, "No.", "", id="only a status"
@@ -104,21 +92,12 @@ from tests.fakes.values import VALUES
             "",
             id="a router with the provider's JSON",
         ),
-        pytest.param(
-            {"error": {"message": "Provider returned error", "metadata": []}},
-            "Provider returned error",
-            "",
-            id="a router that tells nothing",
-        ),
         pytest.param("No.", "No.", "", id="no JSON"),
         pytest.param(
             {"error": {"message": "a\n  b\r\nc"}}, "a b c", "", id="several lines"
         ),
         pytest.param({"error": {"code": "c"}}, "", "c", id="only a code"),
-        pytest.param({"error": {}}, "", "", id="an empty error"),
         pytest.param({}, "", "", id="an empty object"),
-        pytest.param([], "", "", id="an empty list"),
-        pytest.param(None, "", "", id="null"),
         pytest.param(7, "", "", id="a number"),
     ],
 )
@@ -158,11 +137,6 @@ def test_error_body_words_behind_the_cut_still_give_the_class() -> None:
     error = refusal_of({"error": {"message": f"{'So ' * 200}out of memory"}}, 500)
     assert error.code == "upstream_no_memory"
     assert "memory" not in str(error)
-
-
-def test_error_body_detail_path_names_the_parameter() -> None:
-    body = {"detail": [{"loc": ["body", "stream_options"], "msg": "Extra input"}]}
-    assert "body.stream_options: Extra input." in str(refusal_of(body, 422))
 
 
 @pytest.mark.parametrize(
@@ -271,23 +245,17 @@ def test_endless_names_of_quotas_take_linear_time() -> None:
     ("message", "seconds"),
     [
         ("Please retry in 36.206s.", 36.206),
-        ("Please try again in 20ms. Visit", 0.02),
         ("Please try again in 1m26.4s.", 86.4),
-        ("Please try again in 6m0s", 360.0),
         ("try again in 2h5m", 7500.0),
         ("Please retry after 26 seconds.", 26.0),
         ("Try again in 2 minutes", 120.0),
-        ("Please try again in 350ms", 0.35),
-        ("try again in 1m20.5s", 80.5),
         ("Try it again in 250 milliseconds", 0.25),
         ("Please wait 2 hours and 5 minutes before you ask", 7500.0),
         ("Limit resets in about 12s", 12.0),
         ("Your quota is available again in 1 day", 86400.0),
         ("They await 5 s", None),
-        ("Please retry shortly", None),
         ("Retry in a moment", None),
         ("Limit 30000, used 29000", None),
-        ("", None),
     ],
 )
 def test_rate_limit_wait_is_read_from_the_sentence(
@@ -313,7 +281,6 @@ def test_rate_limit_retry_info_of_google_wins_over_the_sentence(
         ({"retryAfter": "9"}, 9.0),
         ({"metadata": {"retry_after_seconds": 12}}, 12.0),
         ({"retry_after": True, "metadata": "x"}, 7.0),
-        ({"retry_after": -1}, 7.0),
         ({"retry_after": 1e300}, 7.0),
     ],
 )
@@ -346,19 +313,15 @@ NOW = 1_445_412_480.0  # Wed, 21 Oct 2015 07:28:00 GMT
     ("value", "seconds"),
     [
         ("5", 5.0),
-        (" 0 ", 0.0),
         ("1.5", 1.5),
-        ("3600", 3600.0),
         ("Wed, 21 Oct 2015 07:28:30 GMT", 30.0),
         ("Wed, 21 Oct 2015 07:27:30 GMT", 0.0),
         ("abc", None),
         ("-5", None),
         ("1.2.3", None),
-        (".", None),
         ("nan", None),
         ("9" * 400, None),
         ("Wed, 99 Oct 2015 07:28:30 GMT", None),
-        ("", None),
     ],
 )
 @pytest.mark.case("F09")
@@ -411,10 +374,8 @@ def test_retry_after_ms_is_more_exact(milliseconds: str, seconds: float) -> None
         ),
         pytest.param({"X-RateLimit-Reset": "1445412490000"}, 10.0, id="OpenRouter"),
         pytest.param({"x-ratelimit-reset": "1445412470"}, 0.0, id="a time gone by"),
-        pytest.param({"ratelimit-reset": "50"}, 50.0, id="IETF"),
         pytest.param({"retry-after": "1m5s", "ratelimit-reset": "9"}, 65.0, id="span"),
         pytest.param({"x-ratelimit-reset-tokens": "soon"}, None, id="no time"),
-        pytest.param({"x-ratelimit-limit-tokens": "50"}, None, id="a limit"),
     ],
 )
 def test_rate_limit_without_retry_after_lasts_until_its_quota_is_filled(
@@ -437,19 +398,10 @@ TOLD: dict[str, tuple[str, Overflow]] = {
         "Please reduce the length of the messages or functions.",
         Overflow(W, C),
     ),
-    "OpenAI, without tools": (
-        "This model's maximum context length is 32768 tokens. However, your messages "
-        "resulted in 40123 tokens.",
-        Overflow(W, C),
-    ),
     "OpenAI, with the answer": (
         "This model's maximum context length is 32768 tokens. However, you requested "
         "44123 tokens (40123 in the messages, 4000 in the completion).",
         Overflow(W, C),
-    ),
-    "OpenAI, without numbers": (
-        "Your input exceeds the context window of this model. Please adjust it.",
-        Overflow(),
     ),
     "vLLM": (
         "This model's maximum context length is 32768 tokens. However, you requested "
@@ -466,11 +418,6 @@ TOLD: dict[str, tuple[str, Overflow]] = {
     "OpenRouter": (
         "This endpoint's maximum context length is 32768 tokens. However, you "
         "requested about 44123 tokens (40123 of text input, 4000 in the output).",
-        Overflow(W, C),
-    ),
-    "DeepSeek": (
-        "This model's maximum context length is 32768 tokens. However, you requested "
-        "44123 tokens (40123 in the messages, 4000 in the completion).",
         Overflow(W, C),
     ),
     "Anthropic": ("prompt is too long: 40123 tokens > 32768 maximum", Overflow(W, C)),
@@ -498,19 +445,10 @@ TOLD: dict[str, tuple[str, Overflow]] = {
         "tokens).",
         Overflow(W, C),
     ),
-    "SGLang": (
-        "Requested token count exceeds the model's maximum context length of 32768 "
-        "tokens.",
-        Overflow(W),
-    ),
     "xAI": (
         "This model's maximum prompt length is 32768 but the request contains 40123 "
         "tokens.",
         Overflow(W, C),
-    ),
-    "Kimi": (
-        "Invalid request: Your request exceeded model token limit: 32768",
-        Overflow(W),
     ),
     "DashScope": ("Range of input length should be [1, 32768]", Overflow(W)),
     "Copilot": (
@@ -534,11 +472,6 @@ TOLD: dict[str, tuple[str, Overflow]] = {
     "LM Studio": (
         "The number of tokens to keep from the initial prompt is greater than the "
         "context length (n_keep: 40123>= n_ctx: 32768). Try a larger context length.",
-        Overflow(W),
-    ),
-    "LM Studio, loaded": (
-        "Trying to keep the first 40123 tokens when context the overflows. However, "
-        "the model is loaded with context length of only 32768 tokens",
         Overflow(W),
     ),
     "OpenAI, reasoning": (
@@ -595,20 +528,8 @@ TOLD: dict[str, tuple[str, Overflow]] = {
         "model context window limit (32768).",
         Overflow(W),
     ),
-    "commas": ("maximum context length is 32,768 tokens", Overflow(W)),
     # Here is no number to be read, or one that means something else.
-    "Ollama": ("input length exceeds the context length", Overflow()),
-    "Ollama, not cut": (
-        "prompt too long; exceeded max context length by 7355 tokens",
-        Overflow(),
-    ),
-    "Groq": ("Please reduce the length of the messages or completion.", Overflow()),
-    "GLM": ("model_context_window_exceeded", Overflow()),
-    "MiniMax": ("invalid params, context window exceeds limit (2013)", Overflow()),
-    "Bedrock": ("Input is too long for requested model.", Overflow()),
     "a batch": ("increase the physical batch size (current: 512)", Overflow()),
-    "nonsense": ("maximum context length is 7 tokens", Overflow()),
-    "a long number": (f"maximum context length is {'9' * 3000} tokens", Overflow()),
 }
 
 
@@ -622,13 +543,6 @@ def test_context_overflow_error_carries_the_numbers(text: str, told: Overflow) -
         assert (error.retryable, cure in error.hint) == (False, True)
 
 
-def test_context_overflow_fields_win_over_words() -> None:
-    error = {"message": "Too long.", "n_ctx": W, "n_prompt_tokens": C}
-    told = refusal_of({"error": {**error, "type": "exceed_context_size_error"}}, 400)
-    assert isinstance(told, ContextLengthExceeded)
-    assert (told.window, told.counted) == (W, C)
-
-
 def test_context_overflow_is_no_rate_limit_that_names_the_context_length() -> None:
     text = "Rate limit reached on tokens per min: maximum context length is 32768"
     error = refusal_of({"error": {"message": text}}, 429)
@@ -639,11 +553,6 @@ def test_context_overflow_is_no_rate_limit_that_names_the_context_length() -> No
 def test_context_overflow_fields_may_hold_anything(one: Any, other: Any) -> None:
     told = overflow_of("", {"n_ctx": one, "n_prompt_tokens": other})
     assert all(n is None or 64 <= n < 2**31 for n in (told.window, told.counted))
-
-
-ROWS = [
-    (name, row) for name in ("_WINDOW", "_COUNTED") for row in vars(rate_limits)[name]
-]
 
 
 @pytest.mark.shared

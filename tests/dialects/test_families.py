@@ -20,11 +20,9 @@ ROWS: list[Family] = [row for rows in FAMILIES.values() for row in rows]
     ("model", "name"),
     [
         ("GPT-5.6-Terra", "gpt-5.6-terra"),
-        ("anthropic/claude-opus-5", "claude-opus-5"),
         ("us.anthropic.claude-opus-4-7-v1:0", "claude-opus-4-7-v1:0"),
         ("accounts/fireworks/models/kimi-k2p7-code", "kimi-k2.7-code"),
         ("qwen.qwen3-coder-next", "qwen3-coder-next"),
-        ("deepseek.v3.2", "deepseek.v3.2"),
         ("zai-glm-4.7", "glm-4.7"),
         ("meta-llama/Llama-3.3-70B-Instruct", "llama-3.3-70b-instruct"),
         ("hf.co/unsloth/Qwen3-8B-GGUF:Q4_K_M", "qwen3-8b-gguf:q4_k_m"),
@@ -196,7 +194,6 @@ def facts(names: str) -> list[ModelFacts]:
             "gpt-5.5",
             "gpt-5.4-mini",
         ),
-        ("openai", "gpt-6-luna gpt-6-terra gpt-6-sol", "gpt-6-sol", "gpt-6-luna"),
         (
             "anthropic",
             "claude-opus-5 claude-sonnet-4-5-20250929 claude-sonnet-4-20250514 "

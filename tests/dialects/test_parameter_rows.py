@@ -60,7 +60,6 @@ def test_a_dropped_parameter_takes_an_empty_object_with_it(
     [
         ("Unknown option num_ctx", Remedy("drop", "options.num_ctx")),
         ("options.deep.er: not permitted", Remedy("drop", "options.deep.er")),
-        ("Invalid Options.Num_Ctx!", Remedy("drop", "options.num_ctx")),
         ("seed is unknown", Remedy("rename", "seed")),
         (
             "num_predict must be at most 256 (of 8)",
@@ -68,7 +67,6 @@ def test_a_dropped_parameter_takes_an_empty_object_with_it(
         ),
         ("num_predict must be at least 1000", None),
         ("number of seeds", None),
-        ("", None),
     ],
 )
 def test_the_row_that_helps_is_found(message: str, remedy: Remedy | None) -> None:

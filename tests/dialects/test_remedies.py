@@ -116,11 +116,9 @@ def after(effort: Any, message: str) -> Any:
     [
         ("minimal", OPENAI, "low"),
         ("max", OPENAI, "xhigh"),
-        ("max", "Unsupported value: 'max'. Supported values are: 'high'.", "high"),
         ("low", "`reasoning_effort` must be one of `none` or `default`", "none"),
         ("blue", OPENAI, ""),
         ("high", OPENAI, None),
-        ("max", "Unsupported value: 'blue'. Supported values are: 'high'.", None),
         ("max", "reasoning.effort is not supported with this model.", None),
         ("max", "effort: supported values are: 1, 2", None),
         (None, OPENAI, None),
@@ -169,11 +167,9 @@ def test_models_that_chat_completions_refuses_are_asked_by_responses(
         (400, "gpt-audio is not supported with the Responses API.", "dialect"),
         (404, "This model is only supported in v1/chat/completions.", "dialect"),
         (404, "Not Found", "path"),
-        (404, "404 page not found", "path"),
         (405, "Method Not Allowed", "path"),
         (501, "File not found", "path"),
         (404, "The model `gpt-9` does not exist or you do not have access", ""),
-        (404, "Rate limit reached", ""),
         (400, "Not Found", ""),
     ],
 )

@@ -57,15 +57,12 @@ def test_aliases_of_ids_are_taken_unique_and_found_again(
     ("model", "wanted"),
     [
         ("gemini-3-pro-preview", True),
-        ("models/gemini-3.6-flash", True),
         ("Gemini-Flash-Latest", True),
         ("gemini-10-pro", True),
         ("google/gemini-3-pro", True),
         ("gemini-2-flash", False),
         ("gemini-2.5-pro", False),
-        ("gemini-1.5-flash", False),
         ("gemma-4", False),
-        ("", False),
     ],
 )
 def test_gemini_3_and_later_want_signatures(model: str, wanted: bool) -> None:
@@ -93,10 +90,6 @@ def test_a_key_of_the_client_wins() -> None:
     assert len(keys) == 1
 
 
-def test_without_a_conversation_there_is_no_key() -> None:
-    assert prompt_cache_key(ChatRequest(())) == ""
-
-
 # Results as one string each, and their pictures in the user's message behind them
 
 
@@ -105,12 +98,9 @@ def test_without_a_conversation_there_is_no_key() -> None:
     [
         ("found", False, "found"),
         ("", False, "(no output)"),
-        (" \n", False, "(no output)"),
         ("no such file", True, "ERROR: no such file"),
-        ("", True, "ERROR: (no output)"),
         ("Error: no", True, "Error: no"),
         (" FAILED x", True, " FAILED x"),
-        ("Traceback (most", True, "Traceback (most"),
         ("error", False, "error"),
     ],
 )

@@ -6,13 +6,9 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from byok.core.chat import ProviderData
-from byok.core.errors import (
-    UpstreamError,
-    UpstreamRefused,
-)
+from byok.core.errors import UpstreamError, UpstreamRefused
 from byok.core.events import (
     Citation,
     Finish,
@@ -110,10 +106,6 @@ EXPECTED = [
 ]
 
 
-def test_a_turn_with_thinking_text_and_calls() -> None:
-    assert joined(decode(FULL)) == EXPECTED
-
-
 @given(CUTS)
 def test_any_slicing_gives_the_same(places: list[int]) -> None:
     assert joined(decode(*cut(FULL, places))) == EXPECTED
@@ -152,11 +144,9 @@ def test_a_whole_answer_is_read_like_a_stream() -> None:
     ("reason", "finish"),
     [
         ("end_turn", FinishReason.STOP),
-        ("stop_sequence", FinishReason.STOP),
         ("a_later_reason", FinishReason.STOP),
         ("max_tokens", FinishReason.LENGTH),
         ("model_context_window_exceeded", FinishReason.LENGTH),
-        ("tool_use", FinishReason.TOOL_CALLS),
         ("refusal", FinishReason.CONTENT_FILTER),
     ],
 )
@@ -199,13 +189,6 @@ def test_arguments_given_with_the_block_count_unless_pieces_follow() -> None:
     pieces = decode(start(), block(0, begun, [piece]), end("tool_use"))
     calls = [event for event in pieces if isinstance(event, ToolCallDelta)]
     assert [call.arguments for call in calls] == ["", '{"b": 2}']
-
-
-def test_input_of_the_apis_own_tools_is_no_call() -> None:
-    begun = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
-    piece = {"type": "input_json_delta", "partial_json": '{"query": "x"}'}
-    events = decode(start(), block(0, begun, [piece]), text_block(1, "x"), end())
-    assert events == [TextDelta("x"), Usage(10, 5), STOP]
 
 
 def test_sources_are_given_once_they_come() -> None:
@@ -256,12 +239,6 @@ def test_what_follows_the_end_is_ignored(tail: bytes) -> None:
     assert decode(answer("x"), tail) == [TextDelta("x"), Usage(10, 5), STOP]
 
 
-def test_with_a_stop_reason_the_answer_is_complete() -> None:
-    last = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
-    done = b"data: [DONE]\n\n"
-    assert decode(start(), text_block(0, "x"), sse(last), done)[-1] == STOP
-
-
 def test_an_answer_that_breaks_off_is_an_error_after_its_text() -> None:
     half = start() + text_block(0, "x", "\ud83d")
     events, error = until_error(half)
@@ -283,12 +260,6 @@ def test_the_start_of_a_stream_does_not_say_that_it_is_complete(reason: Any) -> 
     assert (events, error.code) == ([TextDelta("x")], "upstream_cut")
 
 
-@pytest.mark.parametrize("reason", ["", None, 7])
-def test_a_delta_without_a_reason_does_not_complete_the_answer(reason: Any) -> None:
-    last = sse({"type": "message_delta", "delta": {"stop_reason": reason}})
-    assert until_error(start(), text_block(0, "x"), last)[1].code == "upstream_cut"
-
-
 def test_calls_are_given_only_where_a_reason_says_that_they_are_whole() -> None:
     stop = sse({"type": "message_stop"})
     assert decode(start(), text_block(0, "x"), stop)[-1] == STOP
@@ -303,8 +274,6 @@ def test_calls_are_given_only_where_a_reason_says_that_they_are_whole() -> None:
             b'{"type":"error","error":{"type":"overloaded_error","message":"Over"}}',
             "upstream_overloaded", True,
         ),
-        (b'{"error": {"message": "invalid x-api-key"}}', "upstream_auth", False),
-        (b'{"detail": "Unknown model: x"}', "upstream_not_found", False),
         (b"rate limit reached", "upstream_rate_limit", True),
     ],
 )  # fmt: skip
@@ -314,15 +283,3 @@ def test_errors_inside_a_stream(raw: bytes, code: str, retryable: bool) -> None:
     assert events == [TextDelta("x")]
     assert isinstance(error, UpstreamRefused)
     assert (error.code, error.retryable) == (code, retryable)
-
-
-@pytest.mark.parametrize("raw", [b"data: {\n\n", b"data: [1]\n\n", b'data: "x"\n\n'])
-def test_events_that_are_no_json_objects_are_errors(raw: bytes) -> None:
-    assert until_error(start(), raw)[1].code == "upstream_not_json"
-
-
-KINDS = st.sampled_from(
-    ["message_start", "content_block_start", "content_block_delta", "message",
-     "content_block_stop", "message_delta", "message_stop", "ping", "other"]
-)  # fmt: skip
-FIELDS = ("index", "delta", "content_block", "message", "usage", "content")

@@ -15,12 +15,7 @@ from byok.core.chat import (
 from byok.dialects.anthropic.remedies import REMEDIES
 from byok.dialects.base import UpstreamRequest
 from byok.dialects.error_bodies import refusal_of
-from byok.dialects.remedies import (
-    RefusedRequest,
-    Remedy,
-    change_body,
-    find_remedy,
-)
+from byok.dialects.remedies import RefusedRequest, Remedy, change_body, find_remedy
 from tests.fakes.messages_api import (
     ADAPTIVE,
     BUDGET,
@@ -147,18 +142,6 @@ def test_a_model_that_always_thinks_thinks_least_where_it_should_not(
     assert remedy and change_body(REMEDIES, chat, [remedy])[0] == chat
 
 
-@pytest.mark.parametrize(
-    ("text", "path"),
-    [
-        ("This model does not support the effort parameter.", "effort"),
-        ("output_config: Extra inputs are not permitted", "output_config"),
-    ],
-)
-def test_an_effort_that_is_refused_is_dropped(text: str, path: str) -> None:
-    body = {**encode(user("?")).body, "output_config": {"effort": "low"}}
-    assert "output_config" not in after(body, text)[0]
-
-
 def test_the_display_of_thoughts_is_dropped_where_it_is_unknown() -> None:
     text = "thinking.adaptive.display: Extra inputs are not permitted"
     changed, _ = after(asked(facts=ADAPTIVE), text)
@@ -166,10 +149,14 @@ def test_the_display_of_thoughts_is_dropped_where_it_is_unknown() -> None:
 
 
 def test_a_format_that_is_refused_is_asked_for_in_words() -> None:
-    sent = encode(user("?"), json_answer=JsonAnswer({"type": "object"}))
+    system = said(Role.SYSTEM, "Be brief.")
+    sent = encode(system, user("?"), json_answer=JsonAnswer({"type": "object"}))
     text = "output_config.format: structured outputs are not supported by this model"
     changed, notice = after(sent, text)
-    assert "JSON Schema" in changed["system"][-1]["text"]
+    first, words = changed["system"]
+    assert first == {"type": "text", "text": "Be brief."}
+    assert "JSON Schema" in words["text"]
+    assert words["text"].endswith('{"type":"object","additionalProperties":false}')
     assert "in words" in notice
 
 

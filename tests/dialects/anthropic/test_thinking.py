@@ -56,12 +56,6 @@ def test_newer_models_decide_themselves_and_show_their_thoughts() -> None:
     assert "output_config" not in body
 
 
-def test_the_nearest_effort_is_sent() -> None:
-    body = asked(GRADED, "max").body
-    assert body["output_config"] == {"effort": "high"}
-    assert body["thinking"]["type"] == "adaptive"
-
-
 def test_without_effort_a_model_that_decides_itself_is_told_not_to_think() -> None:
     sent = asked(GRADED, "none", user("?"), assistant(thought(), CALL), result())
     assert sent.body["thinking"] == {"type": "disabled"}
@@ -141,22 +135,12 @@ def test_a_model_that_does_not_reason_is_asked_without(facts: ModelFacts) -> Non
     assert "`high` was not sent" in sent.notices[0]
 
 
-def test_sampling_is_left_out_where_the_model_takes_none() -> None:
-    sent = encode(
-        user("?"),
-        facts=ModelFacts("m", sampling=False),
-        sampling=Sampling(temperature=0.5, top_p=0.9),
-    )
-    assert sent.body.keys() & {"temperature", "top_p"} == set()
-    assert sent.notices == (
-        "This model takes no temperature.",
-        "This model takes no top_p.",
-    )
-
-
 def test_one_of_both_sampling_parameters_is_sent_and_at_most_1() -> None:
     sent = encode(user("?"), sampling=Sampling(temperature=1.5, top_p=0.9))
     assert sent.body["temperature"] == 1
     assert "top_p" not in sent.body
     assert len(sent.notices) == 2
     assert encode(user("?"), sampling=Sampling(top_p=0.9)).body["top_p"] == 0.9
+    none = ModelFacts("m", sampling=False)
+    sent = encode(user("?"), facts=none, sampling=Sampling(temperature=0.5))
+    assert "temperature" not in sent.body and sent.notices

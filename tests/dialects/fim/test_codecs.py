@@ -201,7 +201,6 @@ def test_fim_answer_of_text_completions() -> None:
     ("last", "finish"),
     [
         ({"stop_type": "eos"}, STOP),
-        ({"stop_type": "word"}, STOP),
         ({"stop_type": "limit"}, LENGTH),
         ({"stopped_limit": True, "stopped_eos": False}, LENGTH),
         ({"stopped_eos": True}, STOP),
@@ -216,17 +215,6 @@ def test_fim_answer_of_llama_cpp_infill(last: dict[str, Any], finish: Finish) ->
 def test_fim_answer_without_streaming() -> None:
     assert read(choice("ab", "length")) == [TextDelta("ab"), LENGTH]
     assert read({"content": "ab", "stop": True}) == [TextDelta("ab"), STOP]
-
-
-def test_fim_answer_is_the_first_choice_only() -> None:
-    second = {"choices": [{"index": 1, "text": "no"}, {"index": 0, "text": "yes"}]}
-    assert read(second, choice("", "stop")) == [TextDelta("yes"), STOP]
-
-
-def test_fim_answer_joins_surrogate_halves() -> None:
-    halves = [b'{"choices":[{"text":"\\ud83d"}]}', b'{"choices":[{"text":"\\ude00"}]}']
-    assert read(*halves, choice("", "stop")) == [TextDelta("😀"), STOP]
-    assert read(halves[0], choice("", "stop")) == [TextDelta("\ufffd"), STOP]
 
 
 @pytest.mark.parametrize(

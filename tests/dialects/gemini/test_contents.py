@@ -83,17 +83,6 @@ def test_gemini_roles_alternate_and_results_follow_their_calls() -> None:
     assert not hides
 
 
-def test_gemini_answer_without_parts_is_left_out() -> None:
-    body, _ = encode(
-        said(Role.USER, TextPart("A")),
-        said(Role.ASSISTANT),
-        said(Role.USER, TextPart("B")),
-    )
-    assert body["contents"] == [
-        {"role": "user", "parts": [{"text": "A"}, {"text": "B"}]}
-    ]
-
-
 def test_gemini_3_sees_pictures_inside_of_results_and_others_behind_them() -> None:
     history = (
         said(Role.USER, TextPart("Look."), PNG),
@@ -117,13 +106,3 @@ def test_gemini_3_sees_pictures_inside_of_results_and_others_behind_them() -> No
     assert first["functionResponse"]["parts"] == [INLINE]
     assert second == response("output", "ok")
     assert rest == [{"text": "Image 2, output of f (a):"}, {"text": NO_PICTURE}]
-
-
-def test_gemini_old_pictures_are_left_out_without_a_word() -> None:
-    body, hides = encode(
-        said(Role.USER, GIF),
-        said(Role.ASSISTANT, TextPart("A")),
-        said(Role.USER, TextPart("B")),
-    )
-    assert body["contents"][0]["parts"] == [{"text": NO_PICTURE}]
-    assert not hides

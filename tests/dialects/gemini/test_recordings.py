@@ -42,13 +42,3 @@ def test_gemini_recordings_are_read_as_by_the_sdk(shared: Path) -> None:
         assert usage.reasoning_tokens == (counts.get("thoughts_token_count") or 0)
         read_so_far += 1
     assert read_so_far > 100
-
-
-def test_gemini_recorded_calls_in_pieces_are_joined(shared: Path) -> None:
-    for item in recorded(shared, "gemini_stream"):
-        raw = bytes_of(shared, item)
-        if b"partialArgs" not in raw:
-            continue
-        found = [e for e in read(raw) if isinstance(e, ToolCallDelta)]
-        assert found[0].name
-        assert all(json.loads(e.arguments) for e in found if e.arguments), item["id"]

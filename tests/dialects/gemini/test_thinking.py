@@ -20,14 +20,11 @@ def config(model: str, effort: str = "", *, silent: bool = False, **facts: Any) 
 @pytest.mark.parametrize(
     ("model", "effort", "wanted"),
     [
-        ("gemini-3-pro", "", SHOWN),
         ("gemini-3-pro", "medium", SHOWN | {"thinkingLevel": "LOW"}),
-        ("gemini-3-pro", "max", SHOWN | {"thinkingLevel": "HIGH"}),
         ("gemini-3.5-flash", "none", SHOWN | {"thinkingLevel": "MINIMAL"}),
         ("gemini-flash-latest", "medium", SHOWN | {"thinkingLevel": "MEDIUM"}),
         ("gemini-2.5-pro", "", SHOWN),
         ("gemini-2.5-pro", "none", SHOWN | {"thinkingBudget": 128}),
-        ("gemini-2.5-pro", "max", SHOWN | {"thinkingBudget": 32_768}),
         ("gemini-2.5-flash", "none", {"thinkingBudget": 0}),
         ("gemini-2.5-flash", "high", SHOWN | {"thinkingBudget": 24_576}),
         ("gemini-2.5-flash-lite", "xhigh", SHOWN | {"thinkingBudget": 24_576}),

@@ -96,7 +96,6 @@ def test_a_description_tells_abilities_window_and_memory() -> None:
         ({"a.attention.head_count_kv": 0}, 4 * 8 * 128 * 2),  # as many as heads
         ({"a.attention.key_length": 256}, 4 * 2 * (256 + 64) * 2),
         ({"a.attention.head_count_kv": [2, 0, 2, None]}, 2 * 2 * 128 * 2),
-        ({"a.attention.head_count_kv": [0]}, 4 * 8 * 128 * 2),
         ({"a.attention.sliding_window": 1024}, 1 * 2 * 128 * 2),
         ({"a.attention.head_count": 0}, 0),
         ({"general.architecture": "b"}, 0),
@@ -139,11 +138,3 @@ def test_a_refused_level_of_thinking_becomes_a_switch_or_nothing(
     found = THINK_ROW.find(RefusedRequest(sent, error))
     assert found is not None and THINK_ROW.make
     assert THINK_ROW.make(sent, Remedy("think", *found)).get("think") is changed
-
-
-def test_a_switch_for_thinking_stays_where_a_level_was_refused() -> None:
-    plain = {"model": "m", "think": False}
-    assert THINK_ROW.make
-    assert THINK_ROW.make(plain, Remedy("think", "think", "switch")) == plain
-    other = refusal_of({"error": "model not found"}, 404)
-    assert THINK_ROW.find(RefusedRequest(plain, other)) is None

@@ -92,7 +92,6 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
         ],
         [TextDelta("Hel"), TextDelta("lo."), Usage(3, 2), STOP],
     ),
-    "no [DONE]": ([HI, delta(finish="stop")], [TextDelta("Hi."), STOP]),
     "no finish_reason but [DONE]": ([HI, DONE], [TextDelta("Hi."), STOP]),
     "no blank line at the end": (
         [HI, delta(finish="stop").rstrip()],
@@ -105,14 +104,6 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
     ),
     "two [DONE] and data after them": (
         [HI, delta(finish="stop"), DONE, DONE, HI, event({"error": "late"})],
-        [TextDelta("Hi."), STOP],
-    ),
-    "only usage, then text": (
-        [event({"choices": [], "usage": USAGE}), HI, delta(finish="stop")],
-        [TextDelta("Hi."), Usage(3, 2), STOP],
-    ),
-    "empty choices first, as Azure sends": (
-        [event({"choices": [], "prompt_filter_results": []}), HI, DONE],
         [TextDelta("Hi."), STOP],
     ),
     "comments between": (
@@ -130,10 +121,6 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
         ],
         [TextDelta("yes"), STOP],
     ),
-    "a choice without index": (
-        [event({"choices": [{"delta": {"content": "Hi."}, "finish_reason": "stop"}]})],
-        [TextDelta("Hi."), STOP],
-    ),
     "an unusual object, which repeats the message": (
         [
             event({"object": "chat.completion.chunk", "choices": [
@@ -141,10 +128,6 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
             event({"object": "chat.completion.done", "choices": [
                 {"message": {"content": "Hi."}, "finish_reason": "stop"}]}),
         ],
-        [TextDelta("Hi."), STOP],
-    ),
-    "finish_reason twice": (
-        [HI, delta(finish="stop"), delta(finish="stop", content=""), DONE],
         [TextDelta("Hi."), STOP],
     ),
     "text after finish_reason": (
@@ -162,10 +145,6 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
     "another native_finish_reason says nothing": (
         [HI, choice("stop", delta={}, native_finish_reason="tool_use"), DONE],
         [TextDelta("Hi."), STOP],
-    ),
-    "reasoning_content": (
-        [delta(reasoning_content="hm"), delta(content="Hi."), DONE],
-        [ThinkingDelta("hm"), end(field="reasoning_content"), TextDelta("Hi."), STOP],
     ),
     "reasoning beside text": (
         [delta(reasoning_content="hm", content="Hi."), DONE],
@@ -240,17 +219,6 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
         [delta(content="a\ud83d"), DONE],
         [TextDelta("a"), TextDelta("\ufffd"), STOP],
     ),
-    "half an emoji in the reasoning": (
-        [delta(reasoning="a\ud83d"), DONE],
-        [ThinkingDelta("a"), end("\ufffd", field="reasoning"), STOP],
-    ),
-    "list content with plain thinking": (
-        [
-            delta(content=[{"thinking": "hm"}, {"thinking": None}, {"text": "Hi."}]),
-            DONE,
-        ],
-        [ThinkingDelta("hm"), end(parts=True), TextDelta("Hi."), STOP],
-    ),
     "details of several chunks": (
         [
             delta(reasoning="h", reasoning_details=[
@@ -290,19 +258,6 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
         [delta(reasoning="hm"), delta(finish="length"), DONE],
         [ThinkingDelta("hm"), LENGTH],
     ),
-    "tags before a call": (
-        [
-            delta(content="<think>hm</think>\n"),
-            delta(tool_calls=[{"index": 0, "id": "x"}]),
-            delta(finish="tool_calls"),
-        ],
-        [
-            ThinkingDelta("hm"),
-            end(tags=["<think>", "</think>\n"]),
-            ToolCallDelta(0, "x"),
-            TOOLS,
-        ],
-    ),
     "sources, as Perplexity sends": (
         [
             event({"citations": ["https://a", "https://b", 1], "choices": []}),
@@ -324,10 +279,6 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
             delta(finish="stop"),
         ],
         [TextDelta("Hi."), Citation("https://a", "A"), Citation("https://c"), STOP],
-    ),
-    "usage in x_groq": (
-        [event({"x_groq": {"usage": USAGE}, "choices": []}), HI, DONE],
-        [TextDelta("Hi."), Usage(3, 2), STOP],
     ),
     "usage in a choice, as Moonshot sends": (
         [HI, choice("stop", delta={}, usage=USAGE)],
@@ -369,14 +320,6 @@ D = ToolCallDelta
             id="no index, as Mistral sends",
         ),
         pytest.param(
-            [
-                [call(1, id="x", name="f")],
-                [call(1, id=None, name=None, arguments="{}")],
-            ],
-            [D(1, "x", "f"), D(1, "", "", "{}")],
-            id="null in later fragments",
-        ),
-        pytest.param(
             [[call(0, id="x", name="f"), call(1, id="y", name="g")]],
             [D(0, "x", "f"), D(1, "y", "g")],
             id="two in one chunk",
@@ -387,17 +330,9 @@ D = ToolCallDelta
             id="arguments as an object",
         ),
         pytest.param(
-            [[call(id="x", name="f", arguments="null")]],
-            [D(0, "x", "f", "null")],
-            id="arguments that say null",
-        ),
-        pytest.param(
             [[call("0", id=7, name=["f"], arguments=5)], [None, "x"]],
             [D()],
             id="values of the wrong type",
-        ),
-        pytest.param(
-            [[{"index": 0, "id": "x", "function": None}]], [D(0, "x")], id="no function"
         ),
         pytest.param(
             [[call(id="x", name="safe_name")]], [D(0, "x", "my tool")], id="a name back"
@@ -433,14 +368,10 @@ def test_openai_chat_arguments_object_beyond_orjson_is_serialised(
     ("reason", "finish"),
     [
         ("stop", FinishReason.STOP),
-        ("STOP", FinishReason.STOP),
-        ("end_turn", FinishReason.STOP),
         ("something new", FinishReason.STOP),
         ("length", FinishReason.LENGTH),
-        ("max_tokens", FinishReason.LENGTH),
         ("model_context_window_exceeded", FinishReason.LENGTH),
         ("tool_calls", FinishReason.TOOL_CALLS),
-        ("tool_use", FinishReason.TOOL_CALLS),
         ("function_call", FinishReason.TOOL_CALLS),
         ("content_filter", FinishReason.CONTENT_FILTER),
         ("SAFETY", FinishReason.CONTENT_FILTER),
@@ -505,15 +436,12 @@ def test_openai_chat_empty_message_beside_an_empty_delta_is_a_beginning() -> Non
     assert (text(events), error.code) == ("Hi.", "upstream_cut")
 
 
-OVER = event({"error": {"message": "Over"}})
 FAILURES: dict[str, tuple[list[bytes], str, str]] = {
     "nothing": ([], "", "upstream_empty"),
-    "blank lines": ([b"\n\n"], "", "upstream_empty"),
     "only comments": ([b": ping\n\n"], "", "upstream_empty"),
     "[DONE] first": ([DONE], "", "upstream_empty"),
     "[DONE] and then text": ([DONE, HI], "", "upstream_empty"),
     "no choice": ([event({"choices": []})], "", "upstream_empty"),
-    "an empty object": ([b"{}"], "", "upstream_empty"),
     "no end": ([HI], "Hi.", "upstream_cut"),
     "cut in a tag": ([delta(content="<thi")], "<thi", "upstream_cut"),
     "cut in an emoji": ([delta(content="a\ud83d")], "a\ufffd", "upstream_cut"),
@@ -534,16 +462,8 @@ FAILURES: dict[str, tuple[list[bytes], str, str]] = {
         )
     },
     "no JSON": ([HI, b"data: oops\n\n"], "Hi.", "upstream_not_json"),
-    "no object": ([b"data: 7\n\n"], "", "upstream_not_json"),
     "half JSON": ([b'data: {"a":1}\ndata: oops\n\n'], "", "upstream_not_json"),
-    "a web page": ([b"<html>"], "", "upstream_not_json"),
     "a list as the whole answer": ([b'[{"error": "No"}]'], "", "upstream_not_json"),
-    "an error inside": ([HI, OVER, HI], "Hi.", "upstream_failed"),
-    "an error beside a finish": (
-        [HI, event({"error": "Over", "choices": [{"finish_reason": "stop"}]})],
-        "Hi.",
-        "upstream_failed",
-    ),
     "an error event": (
         [b'event: error\ndata: {"message": "Over"}\n\n'],
         "",
@@ -560,12 +480,6 @@ FAILURES: dict[str, tuple[list[bytes], str, str]] = {
         "upstream_failed",
     ),
     "an error in plain words": ([HI, b"error: Over\n\n"], "Hi.", "upstream_failed"),
-    "an error as the whole answer": ([OVER[6:]], "", "upstream_failed"),
-    "too long a conversation": (
-        [event({"error": {"message": "maximum context length"}})],
-        "",
-        "context_length",
-    ),
 }
 
 
@@ -589,8 +503,6 @@ ERRORS: list[dict[str, Any]] = [
     {"object": "error", "message": {"detail": "Over"}},
     {"detail": "Over"},
     {"detail": [{"msg": "Over", "loc": ["body"]}]},
-    {"code": 500, "message": "Over"},
-    {"code": "InternalError", "message": "Over", "request_id": "1"},
     {"code": 1261, "msg": "Over", "success": False},
     {"errors": [{"message": "Over"}]},
     {"base_resp": {"status_code": 1013, "status_msg": "Over"}, "choices": None},
@@ -607,13 +519,6 @@ def test_openai_chat_error_is_told_from_a_chunk_by_its_fields(
     assert text(events) == ("Hi." if before else "")
     assert isinstance(failure, UpstreamRefused)
     assert "Over" in str(failure)
-
-
-def test_openai_chat_error_in_one_piece_has_its_class() -> None:
-    frame = {"status_code": 1008, "status_msg": "insufficient balance"}
-    _, failure = until_error(json.dumps({"base_resp": frame}).encode())
-    assert failure.code == "upstream_quota"
-    assert "insufficient balance" in str(failure)
 
 
 @pytest.mark.parametrize(
@@ -715,11 +620,6 @@ def test_openai_chat_transcript_of_a_voice_is_the_text(content: dict[str, Any]) 
     ("usage", "expected"),
     [
         pytest.param(
-            {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
-            Usage(10, 5),
-            id="plain",
-        ),
-        pytest.param(
             {"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 8}},
             Usage(10, 0, 8),
             id="the cached part is inside",
@@ -754,12 +654,6 @@ def test_openai_chat_transcript_of_a_voice_is_the_text(content: dict[str, Any]) 
             id="Claude behind a gateway",
         ),
         pytest.param(
-            {"prompt_tokens": 10, "prompt_tokens_details": None, "cached_tokens": None},
-            Usage(10, 0, 0),
-            id="null details",
-        ),
-        pytest.param({"completion_tokens": 5}, Usage(0, 5), id="only completion"),
-        pytest.param(
             {"prompt_tokens": "10", "completion_tokens": 5}, Usage(0, 5), id="a string"
         ),
         pytest.param(
@@ -767,10 +661,7 @@ def test_openai_chat_transcript_of_a_voice_is_the_text(content: dict[str, Any]) 
         ),
         pytest.param({"prompt_tokens": 0, "completion_tokens": 0}, None, id="zeros"),
         pytest.param({"total_tokens": 15}, None, id="only the total"),
-        pytest.param({}, None, id="empty"),
-        pytest.param(None, None, id="null"),
         pytest.param([], None, id="a list"),
-        pytest.param(7, None, id="a number"),
     ],
 )
 def test_usage_is_read(usage: Any, expected: Usage | None) -> None:
@@ -781,7 +672,6 @@ def test_usage_is_read(usage: Any, expected: Usage | None) -> None:
     ("told", "details"),
     [
         (False, {}),
-        (False, {"prompt_tokens_details": None}),
         (False, {"prompt_tokens_details": {"audio_tokens": 0}}),
         (True, {"prompt_tokens_details": {"cached_tokens": 0}}),
         (True, {"prompt_cache_hit_tokens": 0}),
@@ -800,11 +690,6 @@ def test_a_cache_that_is_not_told_of_is_not_an_empty_one(
     ("answer", "expected"),
     [
         pytest.param(
-            b'{"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 1}}',
-            Usage(3, 1),
-            id="a whole answer",
-        ),
-        pytest.param(
             b'data: {"usage":null}\n\ndata: {"usage":{"prompt_tokens":3}}\n\n'
             b"data: [DONE]\n\n",
             Usage(3),
@@ -817,9 +702,7 @@ def test_a_cache_that_is_not_told_of_is_not_an_empty_one(
             id="a response",
         ),
         pytest.param(b'{"choices": []}', None, id="none"),
-        pytest.param(b'{"usage": null}', None, id="null"),
         pytest.param(b'ge": 1} "usage": {"prompt_tok', None, id="cut"),
-        pytest.param(b'"usage"' + b"{" * 3000, None, id="not JSON"),
         pytest.param(b'"usage":{"a":"\xff"}', None, id="not UTF-8"),
     ],
 )
@@ -854,7 +737,6 @@ def test_details_of_a_text_are_one_entry_however_it_is_cut(
         ),
         pytest.param([[SEALED], [{**SEALED, "id": "rs_2"}]], id="encrypted ones"),
         pytest.param([[{**ENTRY, "summary": "a"}], [SEALED]], id="types"),
-        pytest.param([[{**ENTRY, "id": "a"}], [{**ENTRY, "id": "b"}]], id="ids"),
         pytest.param(
             [[{**ENTRY, "text": "a"}], [{**ENTRY, "index": 1, "text": "b"}]],
             id="indexes",
@@ -871,11 +753,6 @@ def test_details_that_are_encrypted_and_come_twice_are_kept_once() -> None:
         SEALED,
         {**SEALED, "data": "x"},
     ]
-
-
-@pytest.mark.parametrize("entries", [None, "x", {}, [None, 5, "x", {}, {"type": 5}]])
-def test_details_that_are_damaged_are_left_out(entries: Any) -> None:
-    assert join_details([entries]) == []
 
 
 def test_openai_chat_legacy_function_call_is_read() -> None:

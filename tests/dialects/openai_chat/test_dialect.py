@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from byok.dialects.base import ErrorResponse, Probe
+from byok.dialects.base import Probe
 from byok.dialects.model_facts import ModelFacts, Price
 from byok.dialects.openai_chat.dialect import (
     OpenAIChat,
@@ -41,12 +41,6 @@ def test_http_sender_keeps_the_base_of_a_path_beside_the_api() -> None:
     ):
         assert OpenAIChat().url(base, "/infill") == beside
         assert OpenAIChat().url(base, "models") == f"{base}/models"
-
-
-def test_a_refusal_takes_its_wait_from_the_headers() -> None:
-    body = {"error": {"message": "Too many requests"}}
-    response = ErrorResponse(429, body, {"retry-after": "7"})
-    assert OpenAIChat().refusal(response).retry_after == 7
 
 
 def test_only_a_server_that_loads_models_is_asked_about_them() -> None:
@@ -202,19 +196,9 @@ def model(**fields: Any) -> ModelFacts:
             id="Perplexity",
         ),
         pytest.param(
-            {"pricing": {"prompt": "0", "completion": "0"}},
-            ModelFacts("m", price=Price(0.0, 0.0)),
-            id="free",
-        ),
-        pytest.param(
             {"pricing": {"prompt": "-1", "completion": None}, "providers": ["x"]},
             ModelFacts("m"),
             id="a price that is none",
-        ),
-        pytest.param(
-            {"output_modalities": ["transcription"], "max_completion_tokens": 448},
-            ModelFacts("m", chats=False, max_output=448),
-            id="speech",
         ),
     ],
 )
@@ -222,16 +206,6 @@ def test_a_list_may_tell_more_of_a_model(
     fields: dict[str, Any], facts: ModelFacts
 ) -> None:
     assert model(**fields) == facts
-
-
-FIELDS = (
-    *("pricing", "providers", "architecture", "top_provider", "capabilities"),
-    *("supported_parameters", "input_modalities", "max_completion_tokens", "reasoning"),
-)
-
-
-def test_what_a_model_was_trained_with_is_no_window() -> None:
-    assert windows(meta={"n_ctx_train": 131_072}, n_ctx_train=131_072) == {}
 
 
 @given(VALUES)
@@ -285,12 +259,10 @@ LLAMA = {"default_generation_settings": {"n_ctx": 4096}, "total_slots": 2}
 @pytest.mark.parametrize(
     ("body", "model", "window"),
     [
-        (OLLAMA, "qwen3:latest", 4096),
         (OLLAMA, "qwen3", 4096),
-        (OLLAMA, "qwen", 0),
         (OLLAMA, "other", 0),
+        (OLLAMA, "qwen", 0),
         (LM_STUDIO, "a", 8192),
-        (LM_STUDIO, "b", 0),
         (LM_STUDIO_1, "a", 8192),  # either of them may answer
         (LM_STUDIO_1, "a:2", 8192),
         (LM_STUDIO_1, "b", 0),
@@ -299,19 +271,3 @@ LLAMA = {"default_generation_settings": {"n_ctx": 4096}, "total_slots": 2}
 )
 def test_the_window_of_a_loaded_model(body: Any, model: str, window: int) -> None:
     assert read_loaded_window(body, model) == window
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        None, [], "x", {}, {"models": None}, {"models": {}}, {"models": [1, None, {}]},
-        {"models": [{"name": "m", "context_length": "4096"}]},
-        {"models": [{"name": "m", "context_length": -1}]},
-        {"models": [{"name": "m", "context_length": True}]},
-        {"default_generation_settings": []},
-        {"default_generation_settings": {"n_ctx": 0}},
-    ],
-    ids=str,
-)  # fmt: skip
-def test_loaded_context_window_that_cannot_be_read_is_unknown(body: Any) -> None:
-    assert read_loaded_window(body, "m") == 0

@@ -7,12 +7,7 @@ import pytest
 
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.openai_chat.remedies import REMEDIES
-from byok.dialects.remedies import (
-    RefusedRequest,
-    Remedy,
-    change_body,
-    find_remedy,
-)
+from byok.dialects.remedies import RefusedRequest, Remedy, change_body, find_remedy
 
 USER = {"role": "user", "content": "Hi?"}
 
@@ -75,12 +70,8 @@ def after(request: Any, message: str, **options: Any) -> Sent:
 @pytest.mark.parametrize(
     ("message", "name"),
     [
-        ("Unsupported parameter: 'parallel_tool_calls'.", "parallel_tool_calls"),
         ("stream_options: Extra inputs are not permitted", "stream_options"),
-        ("`temperature` and `top_p` cannot both be specified", "temperature"),
         ("Unsupported value: 'Temperature' does not support 0.5", "temperature"),
-        ("top_p must be 1", "top_p"),
-        ("body.tool_choice: Input should be 'none'", "tool_choice"),
         (
             "Unsupported parameter: 'max_tokens' is not supported with this model. "
             "Use 'max_completion_tokens' instead.",
@@ -98,12 +89,8 @@ def test_remedy_finds_the_named_parameter(message: str, name: str) -> None:
     "message",
     [
         "Unknown field seeds",
-        "messages: at least one is required",
         "tools are not supported",
-        "model not found",
-        "stream must be true",
         "frequency_penalty is not supported",
-        "",
     ],
 )
 def test_remedy_needs_a_name_in_the_refusal(message: str) -> None:
@@ -116,42 +103,6 @@ def test_remedy_for_a_context_overflow_does_not_drop_max_tokens() -> None:
         "context length is 8192 tokens and your request has 8190 input tokens"
     )
     assert found(BODY, message) is None
-
-
-@pytest.mark.parametrize(
-    ("remedies", "gone", "added"),
-    [
-        pytest.param([], [], {}, id="nothing"),
-        pytest.param(
-            [("parameter", "temperature"), ("parameter", "top_p")],
-            ["temperature", "top_p"],
-            {},
-            id="two",
-        ),
-        pytest.param([("parameter", "unknown")], [], {}, id="what was not there"),
-        pytest.param(
-            [("cap", "max_tokens")],
-            ["max_tokens"],
-            {"max_completion_tokens": 9},
-            id="a cap",
-        ),
-        pytest.param(
-            [("cap", "max_tokens"), ("parameter", "max_completion_tokens")],
-            ["max_tokens"],
-            {},
-            id="both caps",
-        ),
-        pytest.param([("cap", "max_completion_tokens")], [], {}, id="a cap not sent"),
-    ],
-)
-def test_remedy_drops_refused_parameters(
-    remedies: list[tuple[str, str]], gone: list[str], added: dict[str, Any]
-) -> None:
-    before = dict(BODY)
-    kept = {key: value for key, value in BODY.items() if key not in gone}
-    sent = mended(BODY, [Remedy(*remedy) for remedy in remedies])
-    assert sent == Sent({**kept, **added})
-    assert before == BODY
 
 
 def test_remedy_drops_max_tokens_after_renaming_it() -> None:
@@ -183,7 +134,6 @@ def test_remedy_for_tools_without_reasoning_says_so() -> None:
         "messages.1.reasoning_content: Extra inputs are not permitted",
         "'messages.1' : for 'role:assistant' the following must be satisfied"
         "[('messages.1' : property 'reasoning_content' is unsupported)]",
-        "messages.1.assistant.reasoning_content: property is unsupported",
         "messages[1].reasoning: reasoning is not supported with this model",
         "reasoning_content is not allowed in the messages of this model",
     ],
@@ -246,7 +196,6 @@ CALLED = {"role": "assistant", "tool_calls": [{"id": "c"}]}
     [
         ("InternalError.Algo.InvalidParameter: The content field is a required field.",
          None, ""),
-        ("Input error. Field required: input.messages.2.content", None, ""),
         ("The parameter is invalid. Please check again.", None, ""),
         ("Invalid value for 'content': expected a string, got null.", None, ""),
         ("Invalid 'content': 'content' field must be a string or an array of objects.",
@@ -255,9 +204,6 @@ CALLED = {"role": "assistant", "tool_calls": [{"id": "c"}]}
         ("invalid message content type: <nil>", None, ""),
         ("body.messages.1.content.str: Input should be a valid string", None, ""),
         ("messages: text content blocks must be non-empty", "", None),
-        ("messages.1: content must not be empty", "", None),
-        ("The content field is a required field.", "I look.", "I look."),
-        ("reasoning_content is required in message 1", None, None),
         ("messages: text content blocks must be non-empty", "I look.", "I look."),
     ],
 )  # fmt: skip
@@ -274,9 +220,3 @@ def test_remedy_for_the_content_beside_tool_calls(
     first, changed, last = mended(request, [remedy]).body["messages"]
     assert (changed["content"], last["content"]) == (after, "Words.")
     assert first == USER
-
-
-def test_remedy_for_a_cap_that_is_too_large_lowers_it() -> None:
-    request = {"messages": [USER], "max_tokens": 200_000}
-    sent = after(request, "max_tokens is too large: 200000. It supports at most 128000")
-    assert sent.body["max_tokens"] == 128_000

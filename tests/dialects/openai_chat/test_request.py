@@ -89,16 +89,7 @@ def test_request_of_a_plain_question_has_few_fields() -> None:
             {"role": "system", "content": "Be\n\nkind."},
             id="system",
         ),
-        pytest.param(user("a", "b"), {"role": "user", "content": "a\n\nb"}, id="user"),
         pytest.param(user(), {"role": "user", "content": ""}, id="user without words"),
-        pytest.param(
-            assistant("a"), {"role": "assistant", "content": "a"}, id="assistant"
-        ),
-        pytest.param(
-            assistant(ThinkingPart("hm"), "a"),
-            {"role": "assistant", "content": "a"},
-            id="thoughts are not sent",
-        ),
         pytest.param(
             assistant(ThinkingPart("hm"), "a", CALL, ThinkingPart("m"), "b", CALL),
             {
@@ -107,11 +98,6 @@ def test_request_of_a_plain_question_has_few_fields() -> None:
                 "tool_calls": [written(CALL), written(CALL)],
             },
             id="texts of one turn are one text",
-        ),
-        pytest.param(
-            assistant("a", CALL),
-            {"role": "assistant", "content": "a", "tool_calls": [written(CALL)]},
-            id="a call after words",
         ),
         pytest.param(
             assistant(CALL),
@@ -255,11 +241,8 @@ def test_parallel_tool_calls_are_disabled_unless_the_client_can(
     ("name", "safe"),
     [
         ("view", "view"),
-        ("save-file_2", "save-file_2"),
-        ("a" * 64, "a" * 64),
         ("a" * 65, r"a{55}_[0-9a-f]{8}"),
         ("mcp server.tool", r"mcp_server_tool_[0-9a-f]{8}"),
-        ("ünï", r"n_[0-9a-f]{8}"),
         ("工具", r"tool_[0-9a-f]{8}"),
         ("", r"tool_[0-9a-f]{8}"),
         ("view\n", r"view_[0-9a-f]{8}"),
@@ -271,14 +254,6 @@ def test_tool_name_is_made_safe_and_mapped_back(name: str, safe: str) -> None:
     sent = request.body["tools"][0]["function"]["name"]
     assert re.fullmatch(safe, sent)
     assert request.tool_names[sent] == name
-
-
-def test_tool_name_that_equals_the_safe_name_of_another_stays_apart() -> None:
-    (safe,) = encode(tools=(tool("a.b"),)).tool_names
-    request = encode(tools=(tool(safe), tool("a.b")))
-    first, second = (t["function"]["name"] for t in request.body["tools"])
-    assert (first, request.tool_names[second]) == (safe, "a.b")
-    assert first != second
 
 
 NAMES = st.lists(
@@ -310,34 +285,6 @@ def test_tool_names_stay_distinct(names: list[str], order: Any) -> None:
     assert [request.tool_names[name] for name in offered] == names
     assert called == offered
     assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in offered)
-
-
-IDS = st.lists(
-    st.text(max_size=70) | st.text("ab1", min_size=9, max_size=9), unique=True
-)
-
-
-@pytest.mark.parametrize("vendor", ["default", "openai", "mistral", "anthropic"])
-@settings(max_examples=60)
-@given(ids=IDS)
-def test_tool_call_ids_stay_distinct(vendor: str, ids: list[str]) -> None:
-    quirks = quirks_of(vendor)
-    calls = [ToolCall(call_id, "view", "{}") for call_id in ids]
-    turn = [assistant(*calls), *(result(call) for call in calls)]
-    asked, *told = messages(*turn, quirks=quirks)
-    sent = [call["id"] for call in asked.get("tool_calls", ())]
-    assert [message["tool_call_id"] for message in told] == sent
-    assert len(set(sent)) == len(ids)
-    for call_id in sent:
-        if quirks.tool_ids.is_exact:
-            assert re.fullmatch(r"[A-Za-z0-9]{9}", call_id)
-        else:
-            assert 0 < len(call_id) <= (quirks.tool_ids.longest or 70)
-            assert call_id.isprintable()
-        if quirks.tool_ids.longest:
-            assert call_id.isascii()
-        if quirks.tool_ids.is_plain:
-            assert re.fullmatch(r"[A-Za-z0-9_-]+", call_id)
 
 
 # Efforts in the form of each vendor, and what is said where there is none
@@ -379,7 +326,6 @@ def test_effort_without_a_setting_is_a_notice(
     [
         ("glm-5.2", "zai", {"thinking": {"type": "disabled"}}),
         ("glm-5.1", "zai", {"thinking": {"type": "disabled"}}),
-        ("deepseek-v4-pro", "deepseek", {"thinking": {"type": "disabled"}}),
         ("deepseek-v4-flash", "volcengine", {"thinking": {"type": "disabled"}}),
         ("deepseek/deepseek-v4-pro", "openrouter", {"reasoning": {"effort": "none"}}),
         ("deepseek-ai/DeepSeek-V4", "siliconflow", {"enable_thinking": False}),
@@ -441,16 +387,6 @@ def test_cache_control_of_dashscope_is_behind_the_system_and_at_the_end() -> Non
     add_caching(sent, ChatRequest(()), Target("qwen3-max"), quirks_of("dashscope"))
     assert "cache_control" not in sent
     assert points(sent) == [0, 3]
-
-
-def test_cache_point_keeps_the_parts_of_a_message() -> None:
-    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
-    sent = {"messages": [{"role": "user", "content": parts}]}
-    add_caching(sent, ChatRequest(()), Target("q"), quirks_of("dashscope"))
-    assert sent["messages"][0]["content"] == [
-        parts[0],
-        {**parts[1], "cache_control": POINT},
-    ]
 
 
 @pytest.mark.parametrize("content", ["", None, []])

@@ -59,10 +59,8 @@ def test_reasoning_of_another_origin_is_left_out(name: str) -> None:
 @pytest.mark.parametrize(
     "item",
     [
-        7,
         {},
         {**SEALED, "type": "message"},
-        {**SEALED, "summary": 7},
         {**SEALED, "summary": [7]},
         {**SEALED, "summary": [{"type": "summary_text"}]},
         {**SEALED, "content": "text"},

@@ -209,11 +209,6 @@ def test_tool_schema_never_forbids_a_value_that_fits_the_original(
             {"type": "array"}, {"type": "array", "items": {}}, id="a bare array"
         ),
         pytest.param(
-            {"type": ["array", "null"]},
-            {"type": ["array", "null"], "items": {}},
-            id="an array or null",
-        ),
-        pytest.param(
             {"type": "array", "items": [TEXT, {"type": "number"}]},
             {
                 "type": "array",
@@ -226,11 +221,6 @@ def test_tool_schema_never_forbids_a_value_that_fits_the_original(
             {"type": "integer", "minimum": 0, "exclusiveMinimum": True},
             {"type": "integer", "exclusiveMinimum": 0},
             id="a bound of draft 4",
-        ),
-        pytest.param(
-            {"type": "integer", "maximum": 9, "exclusiveMaximum": False},
-            {"type": "integer", "maximum": 9},
-            id="a bound that counts, of draft 4",
         ),
         pytest.param({"type": "int"}, {"type": "integer"}, id="a type's nickname"),
         pytest.param({"type": "any"}, {}, id="any type"),
@@ -247,23 +237,6 @@ def test_tool_schema_never_forbids_a_value_that_fits_the_original(
             id="an enum of another type",
         ),
         pytest.param(
-            {
-                "type": ["boolean", "number", "array", "object"],
-                "enum": [True, 1.5, "a", [], {}],
-            },
-            {
-                "type": ["boolean", "number", "array", "object"],
-                "items": {},
-                "enum": [True, 1.5, [], {}],
-            },
-            id="an enum of several types",
-        ),
-        pytest.param(
-            {"type": "integer", "const": "1"},
-            {"type": "integer", "description": 'one of: ["1"]'},
-            id="a const of another type",
-        ),
-        pytest.param(
             {"type": "array", "items": False},
             {"type": "array", "items": {}, "description": "no further items"},
             id="an array without items",
@@ -271,11 +244,6 @@ def test_tool_schema_never_forbids_a_value_that_fits_the_original(
         pytest.param({"type": "string", "anyOf": [3]}, TEXT, id="no schema to choose"),
         pytest.param(
             {"not": {"type": "int"}}, {"not": {"type": "integer"}}, id="a negation"
-        ),
-        pytest.param(
-            {"type": "string", "readOnly": True},
-            {"type": "string", "readOnly": True},
-            id="a flag",
         ),
         pytest.param(
             {"type": "string", "pattern": r"^\p{L}+$"},
@@ -459,13 +427,6 @@ def test_schema_union_property_allows_what_any_choice_allows() -> None:
     assert note.startswith("anyOf: [")
 
 
-def test_schema_union_of_all_of_requires_every_part() -> None:
-    parts = [{"required": ["a"]}, {"properties": {"a": TEXT}, "required": ["b"]}]
-    node, notes = united({"allOf": parts})
-    assert node == {"required": ["a", "b"], "properties": {"a": TEXT}}
-    assert notes == []
-
-
 # Values that a keyword may not have are dropped; the metaschema is the judge
 
 
@@ -492,25 +453,12 @@ def test_schema_keyword_values_fit_the_metaschema(key: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("node", "expected"),
     [
-        ({"type": "STRING"}, {"type": "string"}),
-        ({"type": "int"}, {"type": "integer"}),
         ({"type": ["dict", None]}, {"type": ["object", "null"]}),
-        ({"type": None}, {}),
-        ({"type": "file"}, {}),
         ({"type": ["string", "any"]}, {}),
-        ({"type": []}, {}),
         ({"required": ["a", "a", 5]}, {"required": ["a"]}),
-        ({"required": True}, {}),
-        ({"minimum": 1, "exclusiveMinimum": True}, {"exclusiveMinimum": 1}),
-        ({"maximum": 1, "exclusiveMaximum": False}, {"maximum": 1}),
-        ({"exclusiveMaximum": True}, {}),
         ({"minLength": "1", "maxLength": -1, "minItems": 2}, {"minItems": 2}),
-        ({"enum": [], "anyOf": []}, {}),
-        ({"properties": None, "description": None}, {}),
         ({"$schema": "x", "$id": "https://x/y"}, {"$id": "https://x/y"}),
-        ({"dependentRequired": {"a": ["b"]}}, {"dependentRequired": {"a": ["b"]}}),
         ({"dependencies": {"a": {}}}, {}),
-        ({"x-own": 5, "default": None}, {"x-own": 5, "default": None}),
     ],
 )
 def test_a_keyword_is_kept_spelled_or_dropped(
