@@ -14,6 +14,7 @@ from byok.settings.sections import (
     FallbackSettings,
     ModelSettings,
     OfficialSettings,
+    RemoteSettings,
     TeamSettings,
 )
 
@@ -23,7 +24,7 @@ SETTING = re.compile(r"^#(\"?[a-z][\w/-]*\"?) = (.+)$", re.MULTILINE)
 UPSTREAM, FACTS = "upstreams.name", 'upstreams.name.facts."model"'
 MODELS, FALLBACK = "routing.models", "routing.fallback"
 OFFICIAL = "routing.official"
-TEAM = "embeddings.team"
+TEAM, REMOTE = "embeddings.team", "search.remote"
 NO_DEFAULT = "base_url"  # an upstream without a preset must name one
 
 
@@ -53,6 +54,8 @@ def existing() -> dict[str, list[str]]:
     rows = (row for row in ENDPOINTS if isinstance(row, Generate))
     sections["embeddings"].remove("team")
     sections[TEAM] = list(TeamSettings.model_fields)
+    del sections["search"]
+    sections[REMOTE] = list(RemoteSettings.model_fields)
     sections["prompts"] = [row.path.lstrip("/") for row in rows]
     return sections
 
@@ -97,8 +100,9 @@ def test_config_example_with_its_settings_switched_on_gives_the_defaults(
     pairs: list[tuple[BaseModel, BaseModel]] = [
         (getattr(given, name), getattr(Settings(), name))
         for name in existing()
-        if name not in (UPSTREAM, FACTS, MODELS, FALLBACK, OFFICIAL, TEAM, "prompts")
+        if "." not in name and name != "prompts"
     ]
+    pairs.append((given.search.remote, RemoteSettings()))
     pairs.append((given.routing.models, ModelSettings()))
     pairs.append((given.routing.fallback, FallbackSettings()))
     pairs.append((given.routing.official, OfficialSettings()))

@@ -89,6 +89,7 @@ _PAGE = {
         ),
         "mcp": "Serve code search to an MCP client over standard input and output.",
         "embed": "Manage the vectors (embeddings) of your code.",
+        "remote": "Allow or forbid questions to a search server of your organisation.",
     },
     "When something is wrong": {
         "doctor": (

@@ -99,6 +99,19 @@ def show_index(answer: dict[str, Any]) -> None:
     ]
     if rows:
         say_table("workspace", "phase", "", "files", "", rows=rows)
+    show_remote(answer.get("remote"))
+
+
+def show_remote(answer: dict[str, Any] | None) -> None:
+    """Print the status of the search server, if the settings name one."""
+    if answer is None:
+        return
+    words = f"search server: {answer['url']}"
+    if not answer["enabled"]:
+        say(f"{words}; not enabled, so nothing is sent (byok remote enable)")
+        return
+    words += f"; {answer['asked']:,} questions, {answer['answered']:,} answered"
+    say(f"{words}; left out: {answer['note']}" if answer["note"] else words)
 
 
 @commands.command("add")

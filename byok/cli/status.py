@@ -10,7 +10,7 @@ import typer
 from byok.cli.command_context import JsonOption
 from byok.cli.control import EXIT_NOT_RUNNING, is_started_by_requests
 from byok.cli.daemon_client import find_daemon, refuse_if_silent, talking
-from byok.cli.index import show_index
+from byok.cli.index import show_index, show_remote
 from byok.cli.log import show_entries, tell_damage, write_entry
 from byok.cli.terminal import say, say_json
 from byok.core.daemon.instance import Instance
@@ -105,6 +105,7 @@ def _show(answer: dict[str, Any]) -> None:
         show_index(answer["index"])
     else:
         say("index: nothing is indexed (byok index add DIR)")
+        show_remote(answer["index"].get("remote"))
     say("dashboard: byok dashboard opens it in your browser")
 
 

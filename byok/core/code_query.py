@@ -148,8 +148,27 @@ class WorkspaceReport:
 
 
 @dataclass(frozen=True, slots=True)
+class RemoteStatus:
+    """What a search server that the settings name does; counts since byok started.
+
+    Nothing is asked unless it is `enabled`. `note` says why it is left out for
+    `next_try` seconds, "" if it is not.
+    """
+
+    url: str
+    enabled: bool
+    asked: int
+    answered: int
+    note: str
+    next_try: float
+
+
+@dataclass(frozen=True, slots=True)
 class IndexStatus:
-    """The state of the whole index; `waiting` is the number of open tasks."""
+    """The state of the whole index; `waiting` is the number of open tasks.
+
+    `remote` is the search server beside it, None where the settings name none.
+    """
 
     state: str
     error: str
@@ -157,6 +176,7 @@ class IndexStatus:
     mode: SearchMode
     workspaces: Sequence[WorkspaceReport] = ()
     totals: Mapping[str, int] = field(default_factory=dict)
+    remote: RemoteStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)

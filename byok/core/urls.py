@@ -5,6 +5,7 @@ import ipaddress
 import socket
 from urllib.parse import urlsplit
 
+_PORTS = {"http": 80, "https": 443}
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -14,6 +15,14 @@ def is_loopback(url: str) -> bool:
         return (urlsplit(url).hostname or "") in _LOOPBACK
     except ValueError:
         return False
+
+
+def host_of(url: str) -> str:
+    """Return host and port of an address, as users confirm where something is sent."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    port = parts.port or _PORTS.get(parts.scheme, 0)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def is_link_local(host: str) -> bool:

@@ -327,6 +327,7 @@ def check_files(settings: Settings) -> None:
     """
     named = {
         "network.ca_file": settings.network.ca_file,
+        "search.remote.ca_file": settings.search.remote.ca_file,
         "embeddings.team.ca_file": settings.embeddings.team.ca_file,
     }
     for name, upstream in settings.upstreams.items():

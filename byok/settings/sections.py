@@ -447,6 +447,65 @@ class RetrievalSettings(SettingsSection):
     )
 
 
+# The section about a search server that the user's organisation runs.
+
+
+class RemoteSettings(SettingsSection):
+    """No search server is asked until one is named here."""
+
+    url: Annotated[str, AfterValidator(lambda u: values.base_url(u) if u else u)] = (
+        Field(
+            "",
+            description="Address of a Zoekt server (`zoekt-webserver -rpc`), such as "
+            '"https://code.example.com". Empty means off.',
+        )
+    )
+    token_scheme: Annotated[str, Field(pattern="^[A-Za-z0-9-]{0,20}$")] = Field(
+        "Bearer",
+        description="The word before the token in the header Authorization; empty for "
+        "none.",
+    )
+    headers: Annotated[dict[str, str], AfterValidator(values.headers)] = Field(
+        {},
+        description='Headers of each request, such as { X-Organisation = "platform" }.',
+    )
+    ca_file: str = Field(
+        "",
+        description="PEM file of additional CA certificates, instead of that of "
+        "[network].",
+    )
+    proxy: Annotated[str, AfterValidator(values.proxy)] = Field(
+        "", description="http:// proxy for this server; that of [network] is not used."
+    )
+    allow_insecure_http: bool = Field(
+        False,
+        description="Allow plain http to another machine. Others could then read the "
+        "token and the words of questions.",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> "RemoteSettings":
+        plain = self.url.lower().startswith("http:")
+        if plain and not is_loopback(self.url) and not self.allow_insecure_http:
+            raise ValueError(
+                "url is plain http to another machine, so others could read its token "
+                "and the words of questions: use https, or set allow_insecure_http = "
+                "true"
+            )
+        return self
+
+    @property
+    def on(self) -> bool:
+        """Whether a server is named."""
+        return bool(self.url)
+
+
+class SearchSettings(SettingsSection):
+    """What is searched beside the index of this machine."""
+
+    remote: RemoteSettings = Field(default_factory=lambda: RemoteSettings())
+
+
 class LimitSettings(SettingsSection):
     """Limits on concurrent work."""
 

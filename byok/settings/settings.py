@@ -27,6 +27,7 @@ from byok.settings.sections import (
     NetworkSettings,
     RetrievalSettings,
     RoutingSettings,
+    SearchSettings,
     ServerSettings,
     ToolSettings,
     UpstreamSettings,
@@ -58,6 +59,7 @@ class _OwnSections(BaseSettings):
     tools: ToolSettings = Field(default_factory=lambda: ToolSettings())
     context: ContextSettings = Field(default_factory=lambda: ContextSettings())
     retrieval: RetrievalSettings = Field(default_factory=lambda: RetrievalSettings())
+    search: SearchSettings = Field(default_factory=lambda: SearchSettings())
     embeddings: EmbeddingSettings = Field(default_factory=lambda: EmbeddingSettings())
     limits: LimitSettings = Field(default_factory=lambda: LimitSettings())
 
@@ -116,9 +118,10 @@ class Settings(_Sections):
                     ("upstreams", name),
                 )
             _check_upstream(name, upstream)
-        several = len(self.upstreams) > 1 or self.embeddings.team.on
+        team, search = self.embeddings.team.on, self.search.remote.on
+        several = len(self.upstreams) > 1 or team or search
         if several or any(u.key_names for u in self.upstreams.values()):
-            _check_key_variables(self.upstreams, with_team=self.embeddings.team.on)
+            _check_key_variables(self.upstreams, with_team=team, with_search=search)
         if self.embeddings.upstream == DEMO:
             raise SettingsClash(
                 "embeddings.upstream: the demo has no embedding model",
@@ -149,15 +152,22 @@ class Settings(_Sections):
 
 
 def _check_key_variables(
-    upstreams: Mapping[str, UpstreamSettings], *, with_team: bool
+    upstreams: Mapping[str, UpstreamSettings], *, with_team: bool, with_search: bool
 ) -> None:
     """Refuse two keys that would be read from the same environment variable."""
-    from byok.settings.keys.ladder import TEAM_INDEX, TEAM_SALT, own_variable
+    from byok.settings.keys.ladder import (
+        SEARCH_SERVER,
+        TEAM_INDEX,
+        TEAM_SALT,
+        own_variable,
+    )
 
     owners: dict[str, tuple[str, str]] = {}
     if with_team:
         for label in ("", TEAM_SALT):
             owners[own_variable(TEAM_INDEX, label)] = ("the team's index", "")
+    if with_search:
+        owners[own_variable(SEARCH_SERVER)] = ("the search server", "")
     for name, upstream in upstreams.items():
         labels = [key for key in upstream.key_names if not key.startswith("env:")]
         for label in labels if upstream.key_names else [""]:

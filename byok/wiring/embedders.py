@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from byok.core.errors import ConfigError, NotReady
 from byok.core.platform.memory import explain_import, has_room, memory_is_short
 from byok.core.platform.paths import Paths
 from byok.core.redact import Redactor
-from byok.core.urls import is_loopback
+from byok.core.urls import host_of, is_loopback
 from byok.search.vectors.consent import Consent
 from byok.search.vectors.recipe import RECIPE, dollars_per_million, prefixes_of
 from byok.search.vectors.service import EmbeddingPlan, EmbeddingService
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 _NUMPY_MIB = 150  # of addresses: where they are short, it ends the process
 _SECONDS = 60.0  # for one request; a slow model gets fewer texts with each
-_PORTS = {"http": 80, "https": 443}
 
 
 def embedding_section(settings: Settings) -> tuple[str, UpstreamSettings]:
@@ -54,7 +52,7 @@ def embedding_target(settings: Settings) -> EmbeddingTarget | None:
     name, section = embedding_section(settings)
     spec = make_spec(name, section, settings)
     url = (spec.find_serving("embeddings") or spec.api).base_url
-    host, local = _host_of(url), is_loopback(url)
+    host, local = host_of(url), is_loopback(url)
     price = own.price
     if price is None:
         price = 0.0 if local else dollars_per_million(host, own.model)
@@ -110,13 +108,6 @@ def make_embedder(
         may_send=may_send,
         redact=redactor,
     )
-
-
-def _host_of(url: str) -> str:
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    port = parts.port or _PORTS.get(parts.scheme, 0)
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 # Build what a member of a team needs, as the settings say.

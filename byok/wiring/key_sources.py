@@ -12,7 +12,7 @@ from byok.core.urls import is_loopback
 from byok.dialects.presets import PRESETS
 from byok.settings import Settings, UpstreamSettings, upstream_named
 from byok.settings.keys import KeyLadder, KeyWanted, fingerprint
-from byok.settings.keys.ladder import TEAM_INDEX, TEAM_SALT
+from byok.settings.keys.ladder import SEARCH_SERVER, TEAM_INDEX, TEAM_SALT
 from byok.settings.keys.lookup import AnyKey, KeyPool, UpstreamKey
 from byok.settings.keys.vault import Vault
 from byok.settings.section import SettingFault
@@ -85,6 +85,11 @@ def team_keys_wanted(settings: Settings) -> tuple[KeyWanted, KeyWanted]:
     return KeyWanted(TEAM_INDEX, url), KeyWanted(TEAM_INDEX, url, label=TEAM_SALT)
 
 
+def search_key_wanted(settings: Settings) -> KeyWanted:
+    """Return what the token of the search server is looked up by."""
+    return KeyWanted(SEARCH_SERVER, settings.search.remote.url)
+
+
 def make_ladder(
     paths: Paths,
     environ: Mapping[str, str] = os.environ,
@@ -149,7 +154,7 @@ def all_wanted(
     wanted = [
         one for name, section in upstreams.items() for one in keys_wanted(name, section)
     ]
-    wanted += [official, *team_keys_wanted(settings)]
+    wanted += [official, *team_keys_wanted(settings), search_key_wanted(settings)]
     wanted += [key_wanted(name, section) for name, section in presets.items()]
     yield from (one for one in wanted if one.base_url)
 
@@ -173,7 +178,7 @@ def key_named(name: str, settings: Settings) -> KeyWanted:
                 hint="Set base_url under [routing.official] first.",
             )
         return wanted
-    for wanted in team_keys_wanted(settings):
+    for wanted in (*team_keys_wanted(settings), search_key_wanted(settings)):
         if wanted.base_url and wanted.title == name:
             return wanted
     label = ""
@@ -212,11 +217,15 @@ def moved_secrets(
         if wanted[0].base_url and wanted[0].origin not in origins:
             what = (*_fields(section), *_sources(ladder, wanted))
             found += _faults(("upstreams", name, _URL), what)
-    service = official_wanted(after)
-    known = {official_wanted(one).origin for one in former}
-    if service.base_url and service.origin not in known:
-        path = ("routing", OFFICIAL, _URL)
-        found += _faults(path, tuple(_sources(ladder, (service,))))
+    headers = ("headers",) if after.search.remote.headers else ()
+    for path, find_wanted, fields in (
+        (("routing", OFFICIAL, _URL), official_wanted, ()),
+        (("search", "remote", "url"), search_key_wanted, headers),
+    ):
+        service = find_wanted(after)
+        known = {find_wanted(one).origin for one in former}
+        if service.base_url and service.origin not in known:
+            found += _faults(path, (*fields, *_sources(ladder, (service,))))
     return found
 
 

@@ -31,7 +31,13 @@ from byok.features.cost import PriceOf
 from byok.protocols.augment.reply_job import DecodeState, keep_readings
 from byok.search.index.types import IndexOptions
 from byok.search.retrieval.code_context import CodeContext
-from byok.search.retrieval.model_aids import ModelAids, Rerank, Translate, VectorSearch
+from byok.search.retrieval.model_aids import (
+    ModelAids,
+    RemoteSearch,
+    Rerank,
+    Translate,
+    VectorSearch,
+)
 from byok.search.vectors.consent import Consent
 from byok.search.vectors.service import EmbeddingService
 from byok.settings import Settings, UpstreamSettings, check_models, check_settings
@@ -272,6 +278,7 @@ class _ServicesFactory:
         self._fallback_memory = FallbackMemory()
         self._selection: UpstreamSelection | None = None  # the last one
         self._catalogs: WeakSet[Catalog] = WeakSet()
+        self._remote: tuple[object, RemoteSearch] | None = None  # what it was made of
 
     async def make(self, settings: Settings, context: CodeContext) -> Services:
         """Build the services for these settings.
@@ -303,7 +310,8 @@ class _ServicesFactory:
             settings, self._transports, keys[OFFICIAL], self._redactor
         )
         await self._embed(settings, pooled, context)
-        context.aids = make_aids(settings, fallbacks, prompts, context.aids)
+        aids = make_aids(settings, fallbacks, prompts, context.aids)
+        context.aids = replace(aids, remote=self._find_remote(settings))
         return Services(
             settings, self._paths, selection, self._redactor, self._ladder,
             upstreams, catalog, router, fallbacks, keys, official, context,
@@ -346,6 +354,21 @@ class _ServicesFactory:
         await self.embeddings.configure(plan, context.open)
         vectors = self.embeddings if plan else None
         context.aids = replace(context.aids, vectors=vectors)
+
+    def _find_remote(self, settings: Settings) -> RemoteSearch | None:
+        """Return what asks the search server, as before if its settings are."""
+        if not settings.search.remote.on:
+            return None
+        wanted = (settings.search.remote, settings.network)
+        if self._remote and self._remote[0] == wanted:
+            return self._remote[1]
+        from byok.wiring.remote_search import make_remote_search
+
+        made = make_remote_search(
+            settings, self._paths, self._transports, self._ladder, self._redactor
+        )
+        self._remote = (wanted, made)
+        return made
 
     async def _select(self, settings: Settings) -> UpstreamSelection:
         check_settings(settings, self._upstream, self._model)

@@ -266,6 +266,7 @@ def values_to_hide(settings: Settings, selection: UpstreamSelection) -> Iterable
     """
     for _, section in settings:
         yield from getattr(section, "headers", {}).values()
+    yield from settings.search.remote.headers.values()
     for upstream in selection.upstreams.values():
         yield from (*upstream.headers.values(), *upstream.query.values())
         names = {upstream.model, *upstream.models}

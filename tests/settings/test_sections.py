@@ -88,6 +88,27 @@ def test_plain_http_on_this_machine_and_where_it_is_allowed(
     assert TeamSettings(**given).on
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"url": "http://code.example"}, "plain http"),
+        ({"url": "https://code.example?q=1"}, "query"),
+        ({"url": "https://code.example", "headers": {"X\n": "a"}}, "header"),
+        ({"url": "https://code.example", "token_scheme": "a b"}, "token_scheme"),
+    ],
+)
+def test_a_search_server_that_is_refused(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValidationError, match=told):
+        Settings(search={"remote": given})
+
+
+def test_no_upstream_has_the_token_of_the_search_server() -> None:
+    upstreams = {"search-server": {"base_url": "https://h/v1"}}
+    assert not Settings(upstreams=upstreams).search.remote.on
+    with pytest.raises(ValidationError, match="would both be read from BYOK_KEY_SEA"):
+        Settings(upstreams=upstreams, search={"remote": {"url": "https://c.example"}})
+
+
 @pytest.mark.parametrize("name", ["team-index", "team-index__salt"])
 def test_no_upstream_has_the_key_of_the_team(name: str) -> None:
     upstreams = {name: {"base_url": "https://h/v1"}}

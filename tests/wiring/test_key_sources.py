@@ -132,6 +132,7 @@ SETTINGS = Settings(
         "model": "m",
         "team": {"url": "https://q.example", "team": "t"},
     },
+    search={"remote": {"url": "https://s.example/zoekt"}},
 )
 
 
@@ -144,6 +145,7 @@ SETTINGS = Settings(
         ("official", "official@https://o.example"),
         ("team-index", "team-index@https://q.example"),
         ("team-index/salt", "team-index/salt@https://q.example"),
+        ("search-server", "search-server@https://s.example"),
     ],
 )
 def test_a_key_is_stored_for_one_origin(name: str, entry: str) -> None:
@@ -229,6 +231,24 @@ def test_a_credential_of_systemd_stays_at_its_address(tmp_path: Path) -> None:
         settings("own", OLD), settings("own", NEW), CREDENTIALS_DIRECTORY=str(tmp_path)
     )
     assert found == ["upstreams.own.base_url"]
+
+
+@pytest.mark.parametrize(
+    ("own", "environ"),
+    [
+        ({"headers": {"X-Org": "o"}}, {}),
+        ({}, {"BYOK_KEY_SEARCH_SERVER": "canary0123456789"}),
+    ],
+    ids=str,
+)
+def test_what_a_search_server_gets_stays_at_its_address(
+    own: dict[str, Any], environ: dict[str, str]
+) -> None:
+    def remote(url: str) -> Settings:
+        return read({"search": {"remote": {"url": url, **own}}})
+
+    assert told(remote(OLD), remote(NEW), **environ) == ["search.remote.url"]
+    assert told(remote(OLD), remote(f"{OLD}/more"), **environ) == []
 
 
 def test_the_official_token_stays_at_its_address() -> None:

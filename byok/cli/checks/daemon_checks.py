@@ -245,6 +245,21 @@ async def check_official(around: Surroundings) -> CheckResult:
     return good(f"used for {', '.join(groups)}" if groups else "not used")
 
 
+async def search_server(around: Surroundings) -> Sequence[str]:
+    """Return the search server of the organisation, if the settings name one."""
+    return ("",) if (await around.settings()).search.remote.on else ()
+
+
+async def check_search_server(around: Surroundings) -> CheckResult:
+    """Check that the search server may be asked, and answered the last question."""
+    status = (await around.ask(Service.INDEX_STATUS)).get("remote") or {}
+    if not status.get("enabled"):
+        return doubtful("it is not enabled, so nothing is sent", "byok remote enable")
+    if note := status.get("note"):
+        return doubtful(f"it is left out: {note}", "ask who runs it")
+    return good(f"{status['asked']:,} questions, {status['answered']:,} answered")
+
+
 async def vectors(around: Surroundings) -> Sequence[str]:
     """Return the vectors of code, if the settings name a model for them."""
     return ("",) if (await around.settings()).embeddings.on else ()

@@ -69,6 +69,7 @@ CHECKS = (
     Check("tool call", upstreams.check_tool_call, _ASKED_ONES, 2 * _ASKED),
     Check("official service", daemon.check_official, daemon.official_service),
     Check("vectors", daemon.check_vectors, daemon.vectors),
+    Check("search server", daemon.check_search_server, daemon.search_server),
     Check("client", clients.check_client, clients.clients),
     Check("ripgrep", setup.check_ripgrep),
     Check("index", index.check_index, seconds=index.INDEX_SECONDS),

@@ -57,7 +57,9 @@ OWN_NAMES = {
         "data.db-shm",
         "data.db-wal",
         "data.db.lock",
+        "embeddings.json",
         "index",
+        "search.json",
         "vault.json",
         "vault.key",
         "vectors",
@@ -304,6 +306,11 @@ class Paths:
     def embedding_consent(self) -> Path:
         """Which host and model may get code for vectors, and whether that is paused."""
         return self.data_dir / "embeddings.json"
+
+    @property
+    def search_consent(self) -> Path:
+        """Which search server may get words of questions."""
+        return self.data_dir / "search.json"
 
     @property
     def vault(self) -> Path:

@@ -272,8 +272,10 @@ class CodeContext:
         """Return how far everything is indexed; opens nothing that was never used."""
         from byok.search.index.report import totals
 
+        server = self.aids.remote
+        remote = await asyncio.to_thread(lambda: server.status) if server else None
         if self._open is None and not self._database.exists():
-            return IndexStatus("standby", "", 0, self._mode)
+            return IndexStatus("standby", "", 0, self._mode, remote=remote)
         engine = (await self._open_engine()).engine
         return IndexStatus(
             engine.state,
@@ -282,6 +284,7 @@ class CodeContext:
             self._mode,
             [_report_of(workspace) for workspace in engine.workspaces],
             await asyncio.to_thread(totals, engine.store),
+            remote,
         )
 
     async def add(self, root: Path) -> WorkspaceReport:

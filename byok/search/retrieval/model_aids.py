@@ -1,7 +1,7 @@
-"""What the user's models may add to a search; each part is None where it is off.
+"""What models and a search server may add to a search; each is None where it is off.
 
-Retrieval knows no upstream and no vector store. It says here what it needs of them, and
-`wiring` brings the two together.
+Retrieval knows no upstream, no vector store and no server. It says here what it needs
+of them, and `wiring` brings them together.
 """
 
 import logging
@@ -10,11 +10,16 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
+from byok.core.code_query import RemoteStatus
 from byok.core.errors import ByokError, ConfigError, KeyMissing
 from byok.search.index.store.chunk_index import ChunkScore, View
 
 if TYPE_CHECKING:
+    import asyncio
+    from pathlib import Path
+
     from byok.search.index.engine import ContextEngine
+    from byok.search.retrieval.excerpts import CurrentFiles
     from byok.search.retrieval.query import Query
     from byok.search.retrieval.rank import RankedFile
 
@@ -88,6 +93,37 @@ class Rerank(Protocol):
         """Return the same files in a better order, or as they are; never raises."""
 
 
+class RemoteHits(Protocol):
+    """What a search server found for one question, or why it was left out."""
+
+    def write(
+        self,
+        files: "Sequence[RankedFile]",
+        current: "CurrentFiles | None",
+        length: int,
+    ) -> str:
+        """Return the text below a local answer of `files`, at most a share of `length`.
+
+        "" if there is nothing to say. It blocks.
+        """
+
+
+class RemoteSearch(Protocol):
+    """A search server that the user's organisation runs (`byok.search.remote`)."""
+
+    @property
+    def status(self) -> RemoteStatus:
+        """What it does now; reads a small file."""
+
+    def begin(
+        self, question: str, roots: "Sequence[Path]"
+    ) -> "asyncio.Task[RemoteHits]":
+        """Ask, and return what has the hits in time; it never fails.
+
+        What is in the repositories of `roots` is left out.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class ModelAids:
     """The parts that the user switched on."""
@@ -95,6 +131,7 @@ class ModelAids:
     translate: Translate | None = None
     rerank: Rerank | None = None
     vectors: VectorSearch | None = None
+    remote: RemoteSearch | None = None
 
 
 # When a model of the user's is left alone: after a failure, and longer each time.

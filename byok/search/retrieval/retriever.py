@@ -23,7 +23,7 @@ from byok.search.retrieval import excerpts
 from byok.search.retrieval import query as queries
 from byok.search.retrieval.excerpts import CurrentFiles, find_terms
 from byok.search.retrieval.masking import mask_lines
-from byok.search.retrieval.model_aids import ModelAids
+from byok.search.retrieval.model_aids import ModelAids, RemoteHits
 from byok.search.retrieval.pack import MOST_FILES, Packed, pack
 from byok.search.retrieval.rank import RankedFile
 from byok.search.retrieval.ranker import Ranker, Ranking
@@ -117,6 +117,7 @@ class Retriever:
         self._engine = engine
         self._ripgrep = ripgrep
         self._mode = mode
+        self._aids = aids
         self.ranker = Ranker(engine, aids)
 
     async def answer(self, request: RetrievalRequest) -> Retrieval:
@@ -184,34 +185,63 @@ class Retriever:
         return answer
 
     async def _answer_code(self, text: str, scope: Scope, length: int) -> str:
+        """Answer from here, and below it what a search server adds, if there is one."""
+        remote = self._aids().remote
+        if remote is None:
+            return await self._answer_here(text, scope, length)
+        hits = remote.begin(text, [space.root for space in scope.workspaces])
+        try:
+            return await self._answer_here(text, scope, length, hits)
+        finally:
+            hits.cancel()
+
+    async def _answer_here(
+        self,
+        text: str,
+        scope: Scope,
+        length: int,
+        hits: "asyncio.Task[RemoteHits] | None" = None,
+    ) -> str:
         usable = scope.named or all(map(is_usable, scope.workspaces))
         by_index = self._mode is SearchMode.INDEX or (
             self._mode is SearchMode.AUTO and usable
         )
-        if not scope.view.ids and (scope.named or not scope.workspaces):
-            return empty_answer(scope)
-        if by_index or not scope.workspaces:
+        is_empty = not scope.view.ids and (scope.named or not scope.workspaces)
+        if not is_empty and (by_index or not scope.workspaces):
             try:
                 query = await asyncio.to_thread(queries.parse_query, text)
                 ranking = await self.ranker.rank(text, query, scope, may_rerank=True)
                 if not ranking.files and not text.isascii():
                     scope.notes.append(ASK_IN_ENGLISH)
+                remote = await hits if hits else None
                 return await asyncio.to_thread(
-                    self._write, ranking, query, scope, length
+                    self._write, ranking, query, scope, length, remote
                 )
             except IndexFailed as error:
                 _log.error("the index cannot be searched: %s", error)
                 scope.notes.append(f"The index was not searched. {error.sentence}")
-                if not scope.workspaces:
-                    return empty_answer(scope)
-        return await self._answer_by_ripgrep(text, scope, length)
+        below = ""
+        if hits:
+            remote = await hits
+            below = await asyncio.to_thread(remote.write, (), None, length // 2)
+        if is_empty or not scope.workspaces:
+            return empty_answer(scope)[: length - len(below)] + below
+        text = await self._answer_by_ripgrep(text, scope, length - len(below))
+        return text + below
 
     def _write(
-        self, ranking: Ranking, query: queries.Query, scope: Scope, length: int
+        self,
+        ranking: Ranking,
+        query: queries.Query,
+        scope: Scope,
+        length: int,
+        remote: RemoteHits | None = None,
     ) -> str:
         found, entries = ranking
         current = CurrentFiles(self._engine.contents, entries, scope, query)
         found = current.update(found, MOST_FILES)
+        below = remote.write(found, current, length) if remote else ""
+        length -= len(below)
         glimpse = partial(excerpts.glimpse, current=current, query=query)
         packed = pack(found, current.spans_of, length, glimpse)
         if not found:
@@ -226,7 +256,7 @@ class Retriever:
             find=find_terms(query.terms),
             listed=FILES_FOUND if found else ALL_FILES,
         )
-        return answer.text
+        return answer.text + below
 
     def _all_paths(self, scope: Scope) -> tuple[str, ...]:
         """List all files of a small scope, code first: better than "no matches"."""

@@ -107,7 +107,7 @@ def _read(path: Path) -> _Kept:
     except FileNotFoundError:
         return _Kept()
     except (ByokError, OSError, ValueError) as error:
-        _log.warning("no consent to embeddings: %s (%s)", path, type(error).__name__)
+        _log.warning("no consent: %s (%s)", path, type(error).__name__)
         return _Kept(off=True)
 
 

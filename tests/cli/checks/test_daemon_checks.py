@@ -15,6 +15,7 @@ from byok.cli.checks.daemon_checks import (
     check_daemon_version,
     check_localhost,
     check_port,
+    check_search_server,
     check_service,
     check_settings_in_force,
     check_vectors,
@@ -173,6 +174,27 @@ async def test_vectors(answer: dict[str, Any], state: CheckState, said: str) -> 
     assert result.state is state
     assert said in result.found
     assert bool(result.cure) is (state is not CheckState.OK)
+
+
+@pytest.mark.parametrize(
+    ("remote", "state", "said", "cure"),
+    [
+        ({"enabled": False}, CheckState.WARNING, "nothing is sent", "remote enable"),
+        ({"note": "It is down."}, CheckState.WARNING, "It is down.", "who runs it"),
+        ({}, CheckState.OK, "9 questions, 8 answered", ""),
+    ],
+    ids=str,
+)
+async def test_search_server(
+    remote: dict[str, Any], state: CheckState, said: str, cure: str
+) -> None:
+    status = {"enabled": True, "note": "", "asked": 9, "answered": 8, **remote}
+    answers = {"/byok/index/status": {"remote": status}}
+    async with daemon_rows(answers), surroundings() as around:
+        result = await check_search_server(around)
+    assert result.state is state
+    assert said in result.found
+    assert cure in result.cure
 
 
 def told(settings: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from byok.core.platform.programs import clean_environment, find_program, run_program
 from byok.search.index.files.repository import Marks, marks_of, repository_of
@@ -172,6 +173,46 @@ def origin(root: Path, *, git: str | None = None) -> str:
     except _RefusedError:
         return ""
     return "" if ran.trouble else ran.output.decode("utf-8", "replace").strip()
+
+
+# The address of a repository, and its name for all who have it.
+
+
+_LONGEST_ADDRESS = 500
+_SCP = re.compile(r"(?:[^@/:\s]+@)?([^@/:\s]{2,}):(?!//)/*(\S+)")  # [user@]host:path
+
+
+def repository_name(address: str) -> str:
+    """Return host and path of a repository's address, such as host/owner/name.
+
+    The same for each way to clone it: users, passwords, ports, `.git` and letter case
+    do not count. "" for what is no address of another machine, such as a folder.
+    """
+    address = address.strip()
+    if len(address) > _LONGEST_ADDRESS or not address.isprintable():
+        return ""
+    if "://" in address:
+        try:
+            parts = urlsplit(address)
+            host, path = parts.hostname or "", parts.path
+        except ValueError:
+            return ""
+        if parts.scheme not in ("http", "https", "ssh", "git", "git+ssh"):
+            return ""
+    elif match := _SCP.fullmatch(address):
+        host, path = match.groups()
+    else:
+        return ""
+    path = path.strip("/").removesuffix(".git").strip("/")
+    return f"{host}/{path}".lower() if host and path else ""
+
+
+def repository_name_of(root: Path) -> str:
+    """Return the name of the repository that a folder is in, "" if it has none.
+
+    Runs git for a few milliseconds.
+    """
+    return repository_name(origin(root))
 
 
 def read_history(

@@ -66,7 +66,7 @@ class BoundedTransport(httpx.AsyncBaseTransport):
             request.headers["api-key"] = key
         response = await self._inner.handle_async_request(request)
         try:
-            content = await _read(response)
+            content = await read_bounded(response, MOST_BYTES)
         finally:
             await response.aclose()
         kind = response.headers.get("content-type", "")
@@ -75,14 +75,19 @@ class BoundedTransport(httpx.AsyncBaseTransport):
         )
 
 
-async def _read(response: httpx.Response) -> bytes:
+async def read_bounded(response: httpx.Response, most: int) -> bytes:
+    """Return an answer of at most `most` bytes, read to the end.
+
+    Raises:
+        UpstreamGarbled: it is larger, or compressed.
+    """
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         raise UpstreamGarbled("Its answer is compressed, which was not asked for.")
     content = bytearray()
     async for piece in response.aiter_raw():
         content += piece
-        if len(content) > MOST_BYTES:
-            raise UpstreamGarbled(f"Its answer is larger than {MOST_BYTES} bytes.")
+        if len(content) > most:
+            raise UpstreamGarbled(f"Its answer is larger than {most} bytes.")
     return bytes(content)
 
 
@@ -222,15 +227,15 @@ async def _run(request: Awaitable[_T], seconds: float) -> _T:
             f"It did not answer within {seconds:g} seconds."
         ) from None
     except UnexpectedResponse as error:
-        raise _refusal(error.status_code or 0) from None
+        raise refusal_by(error.status_code or 0) from None
     except ResponseHandlingException as error:
-        raise _translate(error.source) from None
+        raise translate_failure(error.source) from None
     except (ValueError, AssertionError, RecursionError):
         raise UpstreamGarbled("Its answer is not what it should be.") from None
 
 
-def _translate(error: Exception) -> ByokError:
-    """Return what an error below the client library means."""
+def translate_failure(error: Exception) -> ByokError:
+    """Return what an error of the transport means."""
     if isinstance(error, ByokError):
         return error
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
@@ -242,7 +247,8 @@ def _translate(error: Exception) -> ByokError:
     return UpstreamGarbled("Its answer is not what it should be.")
 
 
-def _refusal(status: int) -> UpstreamError:
+def refusal_by(status: int) -> UpstreamError:
+    """Return what a status means that is none of success."""
     if 300 <= status < 400:
         kind, text = RefusalKind.REDIRECT, "It redirects, which is not followed"
     elif (kind := _KINDS.get(status, RefusalKind.UNKNOWN)) is RefusalKind.AUTH:
@@ -265,16 +271,19 @@ _FIRST, _LONGEST = 5.0, 600.0  # seconds
 class Pause:
     """Waits twice as long after each failure, 10 minutes at most.
 
-    The same trouble is logged once, until a success. Waits differ by up to a half, so
-    that the members of a team do not come back all at once.
+    The same trouble is logged once, until a success; `what` is the server's name there.
+    Waits differ by up to a half, so that the members of a team do not come back all at
+    once.
     """
 
     def __init__(
         self,
+        what: str = "the team's index",
         *,
         clock: Callable[[], float] = time.monotonic,
         draw: Callable[[], float] = random.random,
     ) -> None:
+        self._what = what
         self._clock = clock
         self._draw = draw
         self._until = 0.0
@@ -289,7 +298,7 @@ class Pause:
     def begin(self, note: str) -> None:
         """Leave the server alone for a while; `note` says why, in one sentence."""
         if note != self.note:
-            _log.warning("the team's index is not used: %s", note)
+            _log.warning("%s is not used: %s", self._what, note)
         self.note = note
         self._until = self._clock() + self._next * (0.5 + self._draw() / 2)
         self._next = min(2 * self._next, _LONGEST)
@@ -297,6 +306,6 @@ class Pause:
     def end(self) -> None:
         """Note that the server answered as it should."""
         if self.note:
-            _log.info("the team's index is used again")
+            _log.info("%s is used again", self._what)
         self.note = ""
         self._next = _FIRST

@@ -6,17 +6,15 @@ repository with an address is nobody else's and is not given.
 """
 
 import asyncio
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import TypeAlias
-from urllib.parse import urlsplit
 
 from byok.core.errors import ConfigError, NotReady
 from byok.search.index.engine import ContextEngine
-from byok.search.index.workspace.git_history import origin
+from byok.search.index.workspace.git_history import repository_name_of
 from byok.search.vectors.numeric import np
 from byok.search.vectors.store.database import Space
 from byok.search.vectors.store.listings import ListedKey, ListedKeys
@@ -25,43 +23,6 @@ from byok.search.vectors.team.team_index import TeamIndex
 from byok.search.vectors.types import Key
 
 # What members of a team call the same repository, and a blob's repositories.
-
-
-_LONGEST = 500
-_SCP = re.compile(r"(?:[^@/:\s]+@)?([^@/:\s]{2,}):(?!//)/*(\S+)")  # [user@]host:path
-
-
-def repository_name(address: str) -> str:
-    """Return host and path of a repository's address, such as host/owner/name.
-
-    The same for each way to clone it: users, passwords, ports, `.git` and letter case
-    do not count. "" for what is no address of another machine, such as a folder.
-    """
-    address = address.strip()
-    if len(address) > _LONGEST or not address.isprintable():
-        return ""
-    if "://" in address:
-        try:
-            parts = urlsplit(address)
-            host, path = parts.hostname or "", parts.path
-        except ValueError:
-            return ""
-        if parts.scheme not in ("http", "https", "ssh", "git", "git+ssh"):
-            return ""
-    elif match := _SCP.fullmatch(address):
-        host, path = match.groups()
-    else:
-        return ""
-    path = path.strip("/").removesuffix(".git").strip("/")
-    return f"{host}/{path}".lower() if host and path else ""
-
-
-def repository_name_of(root: Path) -> str:
-    """Return the name of the repository that a folder is in, "" if it has none.
-
-    Runs git for a few milliseconds.
-    """
-    return repository_name(origin(root))
 
 
 def repository_names(roots: Iterable[Path]) -> list[str]:

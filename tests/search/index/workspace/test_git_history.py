@@ -26,6 +26,7 @@ from byok.search.index.workspace.git_history import (
     head,
     origin,
     read_history,
+    repository_name,
 )
 from tests.fakes.clock import check_linear
 from tests.fakes.engines import complete, engine, until
@@ -494,3 +495,40 @@ async def test_commits_are_read_again_where_git_was_too_slow(
         await commits.read()
         assert commits.history is not None
         assert not await commits.are_new()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://git.example/owner/name",
+        "https://git.example/owner/name.git",
+        "https://user:token@git.example/Owner/Name.git/",
+        "http://git.example:8080/owner/name",
+        "ssh://git@git.example:2222/owner/name.git",
+        "git://git.example/owner/name",
+        "git@git.example:owner/name.git",
+        "git.example:/owner/name",
+        "GIT.example:owner/name\n",
+    ],
+)
+def test_one_repository_has_one_name(address: str) -> None:
+    assert repository_name(address) == "git.example/owner/name"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *[
+            "",
+            "/srv/git/name.git",
+            "../name",
+            "file:///srv/name",
+            r"C:\name",
+            "C:/name",
+        ],
+        *["https://", "https://git.example", "https://git.example/.git", "https://[x"],
+        *["ext::sh -c touch% /tmp/x", "git.example:", "x" * 501, "a@b:c\0d"],
+    ],
+)
+def test_what_is_no_address_has_no_name(address: str) -> None:
+    assert repository_name(address) == ""

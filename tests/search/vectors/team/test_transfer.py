@@ -8,7 +8,6 @@ import pytest
 from byok.core.errors import NotReady
 from byok.search.vectors.team.transfer import (
     Repositories,
-    repository_name,
     repository_names,
 )
 from tests.fakes.engines import complete, engine, project
@@ -81,43 +80,6 @@ async def test_vectors_that_are_switched_off_meanwhile_end_it(
 
 
 SAME = "git.example/owner/name"
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "https://git.example/owner/name",
-        "https://git.example/owner/name.git",
-        "https://user:token@git.example/Owner/Name.git/",
-        "http://git.example:8080/owner/name",
-        "ssh://git@git.example:2222/owner/name.git",
-        "git://git.example/owner/name",
-        "git@git.example:owner/name.git",
-        "git.example:/owner/name",
-        "GIT.example:owner/name\n",
-    ],
-)
-def test_one_repository_has_one_name(address: str) -> None:
-    assert repository_name(address) == SAME
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        *[
-            "",
-            "/srv/git/name.git",
-            "../name",
-            "file:///srv/name",
-            r"C:\name",
-            "C:/name",
-        ],
-        *["https://", "https://git.example", "https://git.example/.git", "https://[x"],
-        *["ext::sh -c touch% /tmp/x", "git.example:", "x" * 501, "a@b:c\0d"],
-    ],
-)
-def test_what_is_no_address_has_no_name(address: str) -> None:
-    assert repository_name(address) == ""
 
 
 def test_folders_are_named_by_their_origin(tmp_path: Path) -> None:

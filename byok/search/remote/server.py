@@ -1,0 +1,171 @@
+"""Any search server: what is asked of it, what is believed of its answers, its HTTP.
+
+Answers are a stranger's. What has no sane place (a path that climbs, a repository with
+a name that no repository has) is refused; texts are escaped and masked where they are
+shown, as local ones are.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import httpx
+import orjson
+
+from byok import __version__
+from byok.core.errors import UpstreamGarbled
+from byok.search.index.files.secret_names import is_secret
+from byok.search.vectors.team.server import (
+    SecretSource,
+    read_bounded,
+    refusal_by,
+    translate_failure,
+)
+
+MOST_BYTES = 10 * 2**20
+_LAST_LINE = 200_000
+_LONGEST_PATH = 1000
+_REPOSITORY = re.compile(r"\w[\w.~+@/:-]{0,199}", re.ASCII)
+_REVISION = re.compile(r"[0-9a-f]{7,64}")
+_SHOWN_DIGITS = 12
+
+
+class Piece(NamedTuple):
+    """Lines of a file that stand together; the first has the number `first`, from 0."""
+
+    first: int
+    lines: tuple[str, ...]
+
+
+class FoundFile(NamedTuple):
+    """A file that a server found; `revision` and `digest` are "" where it names none.
+
+    Files with one digest have the same content.
+    """
+
+    repository: str
+    revision: str
+    path: str
+    score: float
+    pieces: tuple[Piece, ...]
+    digest: str = ""
+
+    @property
+    def title(self) -> str:
+        """The path as answers show it, with repository and revision."""
+        revision = self.revision[:_SHOWN_DIGITS] or "unknown"
+        return f"{self.path} (repository {self.repository}, revision {revision})"
+
+
+class SearchServer(Protocol):
+    """A server that searches the code of an organisation."""
+
+    async def search(
+        self, terms: Sequence[str], paths: Sequence[str], limit: int
+    ) -> list[FoundFile]:
+        """Return the best files with some of these parts of words, best first.
+
+        `paths` are names of files that count, too.
+
+        Raises:
+            ByokError: there is no usable answer.
+        """
+
+
+def check_file(file: FoundFile) -> FoundFile | None:
+    """Return what can be shown of a file, None if nothing of it can be believed."""
+    if not _REPOSITORY.fullmatch(file.repository) or ".." in file.repository:
+        return None
+    if not _is_path(file.path) or is_secret(file.path):
+        return None
+    pieces = tuple(
+        piece
+        for piece in file.pieces
+        if piece.lines and 0 <= piece.first <= _LAST_LINE - len(piece.lines)
+    )
+    revision = file.revision if _REVISION.fullmatch(file.revision) else ""
+    return file._replace(revision=revision, pieces=pieces) if pieces else None
+
+
+def _is_path(path: str) -> bool:
+    """Tell whether a path stays below the folder that it is relative to."""
+    if not (0 < len(path) <= _LONGEST_PATH and path.isprintable()):
+        return False
+    if "\\" in path or path[1:2] == ":":
+        return False
+    return not {"", ".", ".."} & {*path.split("/")}
+
+
+class HttpServer:
+    """Posts JSON to one address: bounded answers, no redirects, a token of the user's.
+
+    `transport` is called in the event loop; its owner closes it. `scheme` is the word
+    before the token in the header Authorization.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        transport: Callable[[], httpx.AsyncBaseTransport],
+        token: SecretSource,
+        *,
+        scheme: str = "Bearer",
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self._url = url
+        self._transport = transport
+        self._token = token
+        self._scheme = scheme
+        self._headers = headers or {}
+        self._looking: asyncio.Future[str] | None = None
+
+    async def post(self, path: str, value: Any) -> Any:
+        """Return the value of the answer.
+
+        Raises:
+            ConfigError: the token is missing or cannot be used.
+            UpstreamError: there is no usable answer.
+        """
+        headers = {
+            **self._headers,
+            "accept": "application/json",
+            "accept-encoding": "identity",
+            "content-type": "application/json",
+            "user-agent": f"byok/{__version__}",
+        }
+        if token := await self._find_token():
+            headers["authorization"] = f"{self._scheme} {token}".strip()
+        request = httpx.Request(
+            "POST", self._url + path, headers=headers, content=orjson.dumps(value)
+        )
+        try:
+            response = await self._transport().handle_async_request(request)
+            try:
+                return await self._read(response)
+            finally:
+                await response.aclose()
+        except httpx.HTTPError as error:
+            raise translate_failure(error) from None
+
+    async def _read(self, response: httpx.Response) -> Any:
+        if response.status_code != 200:
+            if response.status_code in (401, 403):
+                self._token.forget()
+            raise refusal_by(response.status_code)
+        kind = response.headers.get("content-type", "").partition(";")[0].strip()
+        if kind.lower() != "application/json":
+            raise UpstreamGarbled("Its answer is no JSON; perhaps a page to sign in.")
+        try:
+            return orjson.loads(await read_bounded(response, MOST_BYTES))
+        except ValueError:
+            raise UpstreamGarbled("Its answer is not the JSON it should be.") from None
+
+    async def _find_token(self) -> str:
+        """Return the token; a look-up goes on although a question stops waiting.
+
+        A keyring may ask the user, which takes longer than any question waits.
+        """
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.ensure_future(self._token.get())
+        return await asyncio.shield(self._looking)

@@ -1,0 +1,48 @@
+"""Build what asks the search server that the settings name."""
+
+from functools import partial
+
+from byok.core.platform.paths import Paths
+from byok.core.redact import Redactor
+from byok.core.urls import host_of, is_loopback
+from byok.search.remote.remote_search import RemotePlace, RemoteSearch
+from byok.search.remote.server import HttpServer
+from byok.search.remote.zoekt import Zoekt
+from byok.search.vectors.consent import Consent
+from byok.settings import Settings
+from byok.settings.keys import KeyLadder
+from byok.settings.keys.lookup import UpstreamKey
+from byok.upstream.transport import Route, Transports
+from byok.wiring.key_sources import search_key_wanted
+
+
+def remote_place(settings: Settings) -> RemotePlace:
+    """Return where the search server of the settings is."""
+    url = settings.search.remote.url
+    return RemotePlace(url, host_of(url), is_loopback(url))
+
+
+def make_remote_search(
+    settings: Settings,
+    paths: Paths,
+    transports: Transports,
+    ladder: KeyLadder,
+    redactor: Redactor,
+) -> RemoteSearch:
+    """Return what asks the server; the transports stay open. Asks nobody."""
+    own, place = settings.search.remote, remote_place(settings)
+    proxy = "" if place.is_local else own.proxy
+    route = Route(proxy, own.ca_file or settings.network.ca_file)
+    token = UpstreamKey(
+        ladder, search_key_wanted(settings), redactor, local=place.is_local
+    )
+    server = HttpServer(
+        own.url,
+        partial(transports.by, route),
+        token,
+        scheme=own.token_scheme,
+        headers=own.headers,
+    )
+    return RemoteSearch(
+        place, Zoekt(server), partial(Consent, paths.search_consent), redactor
+    )
