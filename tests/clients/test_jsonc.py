@@ -236,3 +236,8 @@ def test_jsonc_that_cannot_be_read_is_told_with_its_line(text: str, what: str) -
 def test_jsonc_of_a_stranger_is_read_in_linear_time(text: str) -> None:
     with pytest.raises(ValueError, match="line 1"):
         read("{" + text, ())
+
+
+def test_a_member_that_is_not_there_is_not_taken_out() -> None:
+    text = '{"a": 1}'
+    assert jsonc.without_path(text, ("b",)) == text

@@ -145,3 +145,15 @@ def test_yaml_elements_are_mappings() -> None:
         put("", ITEM, "v")
     with pytest.raises(ValueError, match="not in the former text"):
         restore("", ITEM, "")
+
+
+def test_an_element_that_is_not_there_is_not_taken_out() -> None:
+    text = "a: 1\n"
+    assert yaml_text.without_path(text, ITEM) == text
+
+
+def test_yaml_text_in_lines_is_replaced_and_comes_back() -> None:
+    text = "model: |+\n x\n\na: b"
+    new = put(text, ("model",), "☃ # :")
+    assert read(new, ("model",)) == "☃ # :"
+    assert restore(new, ("model",), text) == text

@@ -34,9 +34,9 @@ def result_node(call_id: Any, content: Any = "done", **fields: Any) -> dict[str,
     return {"id": 0, "type": 1, "tool_result_node": payload}
 
 
-def image_node(data: Any = PNG, form: Any = 1) -> dict[str, Any]:
+def image_node(data: Any = PNG) -> dict[str, Any]:
     """Write a request node that holds a picture."""
-    return {"id": 0, "type": 2, "image_node": {"image_data": data, "format": form}}
+    return {"id": 0, "type": 2, "image_node": {"image_data": data, "format": 1}}
 
 
 def call_node(

@@ -258,16 +258,15 @@ def write_settings(text: str | bytes, path: Path | None = None) -> Path:
 async def running_on_file(
     path: Path | None = None,
     *,
-    environ: Mapping[str, str] | None = None,
     keyring: KeyringStore | None = None,
     options: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Editor]:
     """Start a daemon that takes its settings from a file, as `byok serve` does.
 
-    Nothing is watched; `environ` is where keys are looked for.
+    Nothing is watched.
     """
     file = path or find_paths().config
-    parts = parts_of(environ=environ, keyring=keyring, path=file)
+    parts = parts_of(keyring=keyring, path=file)
     source = Source(
         file, lambda: load_settings(file, PORT), check_settings, PORT, options or {}
     )

@@ -40,9 +40,9 @@ async def surroundings(
         await around.close()
 
 
-def result_in(rows: Sequence[CheckRow], check: str, about: str = "") -> CheckResult:
+def result_in(rows: Sequence[CheckRow], check: str) -> CheckResult:
     """Return the result of one check."""
-    [found] = [row.result for row in rows if (row.check, row.about) == (check, about)]
+    [found] = [row.result for row in rows if (row.check, row.about) == (check, "")]
     return found
 
 

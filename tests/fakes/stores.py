@@ -146,7 +146,6 @@ async def uploading(
     free_bytes: int = 0,
     workers: type = PlainWorkers,
     patience: float = PATIENCE,
-    first_pause: float = 0.05,
 ) -> AsyncIterator[tuple[Uploads, Store]]:
     """Run uploads with everything below them; what is waiting is indexed at the end."""
     store = open_store(folder)
@@ -156,9 +155,7 @@ async def uploading(
     def flushed() -> None:
         loop.call_soon_threadsafe(uploads.searchable)
 
-    indexer = Indexer(
-        lambda size: workers(), store, first_pause=first_pause, on_flush=flushed
-    )
+    indexer = Indexer(lambda size: workers(), store, first_pause=0.05, on_flush=flushed)
     uploads = Uploads(
         store,
         indexer,

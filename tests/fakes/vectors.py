@@ -39,9 +39,9 @@ def vectors(
     return np.array([vector(text, dimensions, model) for text in texts])
 
 
-def probe(model: str = "model", dimensions: int = 16) -> NDArray[np.float32]:
+def probe(model: str = "model") -> NDArray[np.float32]:
     """Return the vector of the probe text."""
-    return vectors(["probe"], dimensions, model)
+    return vectors(["probe"], model=model)
 
 
 def keys(*texts: str) -> list[Key]:
