@@ -8,6 +8,8 @@
           x factor of its kind (tests and documents below code)
           + gain from files that were changed in the same commits
 
+Where the question is who uses a name, files that define or use it come first.
+
 The formula and its weights were measured (docs/RETRIEVAL.md). The factor of the kind
 matters most: without it, tests and documents crowd out the code that they talk about.
 """
@@ -23,6 +25,7 @@ from typing import NamedTuple, Protocol
 from byok.search.index.parse.tokens import COMPOUND, terms
 from byok.search.index.store.chunk_index import ChunkScore
 from byok.search.index.types import Kind
+from byok.search.retrieval.names import NameFound, Wanted
 from byok.search.retrieval.query import Query
 
 _CHUNK_WEIGHTS = (1.0, 0.5, 0.25, 0.125, 0.0625)
@@ -30,6 +33,10 @@ _NAME_WEIGHT = 0.1
 # A definition counts this share of the best score, more in a file of the same name.
 _DEFINITION_WEIGHT = 0.5
 _NAMED_SO = 1.5
+_NAMED_WEIGHT = 0.1  # the same where the question says more than the name
+# What the definition of a name and each use of it count if that is what is asked for.
+_ASKED_DEFINITION, _ASKED_USE = 2.0, 1.0
+_FEW_DEFINITIONS = 3
 _FACTORS = {
     Kind.CODE: 1.0,
     Kind.CONF: 0.6,
@@ -66,7 +73,7 @@ class FileEntry(NamedTuple):
 class Reasons(NamedTuple):
     """The parts of a score.
 
-    It is `(text + name + history + definition) x kind + cochange`.
+    It is `(text + name + history + definition + use) x kind + cochange`.
     """
 
     text: float
@@ -75,6 +82,7 @@ class Reasons(NamedTuple):
     kind: float
     cochange: float
     definition: float = 0.0
+    use: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +117,13 @@ def rank(
     by_path: Callable[[str], FileEntry | None] = lambda _: None,
     *,
     defining: Sequence[ChunkScore] = (),
+    names: Sequence[NameFound] = (),
     limit: int = MOST_FILES,
 ) -> list[RankedFile]:
     """Rank the files of a view, best first; equal scores in the order of paths.
 
-    `defining` are chunks that define `query.identifier`, with scores of at most 1.
+    `defining` are chunks that define `query.identifier`, with scores of at most 1;
+    `names` are those in the question, and what defines and uses them.
 
     `by_blob` and `by_path` look up files of the view and return None for others, which
     are left out. The history can add files whose text does not match.
@@ -122,7 +132,21 @@ def rank(
     if signals:
         ranking.add_messages(signals)
     if defining:
-        ranking.add_definitions(_chunks_by_file(defining, by_blob))
+        worth = _DEFINITION_WEIGHT
+        ranking.add_definitions(
+            _chunks_by_file(defining, by_blob), query.identifier, worth
+        )
+    for found in names:
+        files = _chunks_by_file(found.defining, by_blob)
+        using = _chunks_by_file(found.using, by_blob)
+        if found.asked.wanted is Wanted.NOTHING:
+            if files and found.asked.name != query.identifier:
+                worth = _NAMED_WEIGHT / len(files)
+                ranking.add_definitions(files, found.asked.name, worth)
+        else:
+            worth = _ASKED_DEFINITION * min(1, _FEW_DEFINITIONS / (len(files) or 1))
+            ranking.add_definitions(files, found.asked.name, worth)
+            ranking.add_uses(using)
     if signals:
         ranking.add_companions(signals)
     return ranking.best(limit)
@@ -146,6 +170,7 @@ class _Ranking:
         self._messages: Mapping[str, float] = {}
         self._gains: Mapping[str, float] = {}
         self._definitions: dict[str, float] = {}
+        self._uses: dict[str, float] = {}
         self._own: dict[str, float] = {}  # scores without gains
 
     def add_messages(self, signals: FileSignals) -> None:
@@ -154,19 +179,41 @@ class _Ranking:
         self._look_up(_highest(self._messages, _BY_HISTORY))
 
     def add_definitions(
-        self, found: Mapping[str, tuple[FileEntry, list[ChunkScore]]]
+        self,
+        found: Mapping[str, tuple[FileEntry, list[ChunkScore]]],
+        name: str,
+        weight: float,
     ) -> None:
-        """Add to the files that define what was asked for, also if no word matches."""
-        best = max(self._scores().values(), default=0.0) or 1.0
+        """Add to the files that define a name, also if no word of theirs matches."""
+        best = self._best
         for path, (entry, chunks) in found.items():
-            worth = _DEFINITION_WEIGHT * best * chunks[0].score
-            if _is_named(path, self._query.identifier):
+            worth = weight * best * chunks[0].score
+            if _is_named(path, name):
                 worth *= _NAMED_SO
-            self._files.setdefault(path, entry)
-            known = self._chunks.get(path, ())
-            self._chunks[path] = _with_first(chunks[0], known) if known else (*chunks,)
-            self._definitions[path] = worth
+            self._definitions[path] = max(worth, self._definitions.get(path, 0.0))
+            self._add_chunk(path, entry, chunks)
+
+    def add_uses(self, found: Mapping[str, tuple[FileEntry, list[ChunkScore]]]) -> None:
+        """Add to the files that use a name, more for more chunks that do."""
+        best = self._best
+        for path, (entry, chunks) in found.items():
+            self._uses[path] = _ASKED_USE * best * len(chunks) / (len(chunks) + 0.5)
+            if path not in self._definitions:
+                self._add_chunk(path, entry, chunks)
             self._own.pop(path, None)
+
+    @property
+    def _best(self) -> float:
+        texts = [own for path, own in self._scores().items() if path in self._text]
+        return max(texts, default=0.0) or 1.0
+
+    def _add_chunk(
+        self, path: str, entry: FileEntry, chunks: Sequence[ChunkScore]
+    ) -> None:
+        self._files.setdefault(path, entry)
+        known = self._chunks.get(path, ())
+        self._chunks[path] = _with_first(chunks[0], known) if known else (*chunks,)
+        self._own.pop(path, None)
 
     def add_companions(self, signals: FileSignals) -> None:
         """Add what files gain from those that were changed together with them."""
@@ -217,6 +264,7 @@ class _Ranking:
             self._factor(path),
             self._gains.get(path, 0.0),
             self._definitions.get(path, 0.0),
+            self._uses.get(path, 0.0),
         )
 
 
@@ -274,8 +322,8 @@ def _words_of_name(name: str) -> frozenset[str]:
 
 
 def _without_gain(reasons: Reasons) -> float:
-    found = reasons.text + reasons.name + reasons.history + reasons.definition
-    return found * reasons.kind
+    found = reasons.text + reasons.name + reasons.history
+    return (found + reasons.definition + reasons.use) * reasons.kind
 
 
 def _highest(scores: Mapping[str, float], count: int) -> dict[str, float]:

@@ -14,12 +14,21 @@ from byok.core.bounded import BoundedMap
 from byok.search.index.contents import Contents, Entry
 from byok.search.index.engine import ContextEngine
 from byok.search.index.files.languages import kind_of
-from byok.search.index.parse.tokens import terms
+from byok.search.index.parse.prepare import NameKind, exact_mark
+from byok.search.index.parse.tokens import COMPOUND, terms
 from byok.search.index.store.chunk_index import CANDIDATES, ChunkScore
 from byok.search.index.types import CommitHistory, Kind
 from byok.search.retrieval.masking import mask_lines
 from byok.search.retrieval.model_aids import FindNear, ModelAids, NearChunks
-from byok.search.retrieval.query import STOP_WORDS, TASK_WORDS, Query, definition_marks
+from byok.search.retrieval.names import (
+    NameFound,
+    NameQuestion,
+    Wanted,
+    definition_marks,
+    methods_of_interface,
+    reference_marks,
+)
+from byok.search.retrieval.query import STOP_WORDS, TASK_WORDS, Query
 from byok.search.retrieval.rank import (
     MOST_FILES,
     NO_KINDS,
@@ -301,6 +310,8 @@ class JoinedSignals:
 
 _FEW = 50
 _MANY = 100  # definitions of one name
+_NO_CODE = (Kind.DOC, Kind.CONF, Kind.GEN, None)
+_MOST_USES = 2_000  # chunks with uses of one name that are counted
 # Seconds to wait for the vector of a question; without any match there is more time.
 _VECTOR_SECONDS, _ONLY_VECTOR_SECONDS = 0.4, 5.0
 _SCAN_SECONDS = 2.0  # to find what is near to it; it takes a few milliseconds
@@ -309,10 +320,11 @@ _NO_AIDS = ModelAids()
 
 
 class Ranking(NamedTuple):
-    """Ranked files, best first, and index entries by blob id."""
+    """Ranked files, best first, index entries by blob id, and names of the question."""
 
     files: list[RankedFile]
     entries: Mapping[int, Entry]
+    names: Sequence[NameFound] = ()
 
 
 class Ranker:
@@ -393,8 +405,10 @@ class Ranker:
         near: NearChunks | None = None,
     ) -> Ranking:
         near_ids = {chunk.blob_id for chunk in near.nearest} if near else set[int]()
-        defining = self._find_definitions(query, scope)
-        found = {hit.blob_id for hit in (*hits, *defining)} | near_ids
+        defining = self._find_definitions(query.identifier, scope)
+        names = self._find_names(query, hits, scope)
+        marked = [chunk for one in names for chunk in (*one.defining, *one.using)]
+        found = {hit.blob_id for hit in (*hits, *defining, *marked)} | near_ids
         entries = _Entries(self._engine.contents, found)
 
         def by_blob(blob_id: int) -> FileEntry | None:
@@ -410,20 +424,105 @@ class Ranker:
         signals = self._signals_of(scope)
         limit = MOST_FILES if near is None else CANDIDATES
         files = rank(
-            hits, by_blob, query, signals, by_path, defining=defining, limit=limit
+            hits,
+            by_blob,
+            query,
+            signals,
+            by_path,
+            defining=defining,
+            names=names,
+            limit=limit,
         )
         if near is not None:
             files = fuse(files, near, by_blob, query.kinds)
-        return Ranking(files, entries)
+        return Ranking(files, entries, [_with_paths(one, by_blob) for one in names])
 
-    def _find_definitions(self, query: Query, scope: Scope) -> list[ChunkScore]:
-        """Return chunks that define the identifier that was asked for, best first.
+    def _find_names(
+        self, query: Query, hits: Sequence[ChunkScore], scope: Scope
+    ) -> list[NameFound]:
+        """Return the names of the question that the index knows.
+
+        What is asked about a name that may be a word is asked about a name only if
+        something of that name is defined and used.
+        """
+        found = [self._find_name(asked, hits, scope) for asked in query.names]
+        return [
+            one
+            for one in found
+            if (one.defining and one.using)
+            or (not one.asked.is_plain and (one.defining or one.using))
+        ]
+
+    def _find_name(
+        self, asked: NameQuestion, hits: Sequence[ChunkScore], scope: Scope
+    ) -> NameFound:
+        marks = reference_marks(asked.name, asked.wanted)
+        using = self._engine.store.index.find_marked(marks, scope.view, _MOST_USES)
+        defining = self._find_definitions(asked.name, scope)
+        if asked.wanted is Wanted.BASES:  # types, where there are any
+            defining = [one for one in defining if one.score == defining[0].score]
+        is_cut = len(using) == _MOST_USES
+        methods: tuple[str, ...] = ()
+        if asked.wanted is Wanted.USES and not is_cut:
+            using += self._find_whole(asked.name, {*defining, *using}, scope)
+        elif asked.wanted is Wanted.BASES and defining and not using:
+            methods = self._methods_of(asked.name, defining[0])
+            using = self._find_methods(methods, scope, besides=defining[0].blob_id)
+        score = {hit[:2]: hit.score for hit in hits}
+        # Of very many those are looked at that have most of the question.
+        best = sorted(using, key=lambda chunk: -score.get(chunk[:2], 0.0))[:CANDIDATES]
+        files = len({chunk.blob_id for chunk in using})
+        return NameFound(asked, defining, best, files, is_cut, methods)
+
+    def _find_whole(
+        self, name: str, known: Iterable[ChunkScore], scope: Scope
+    ) -> list[ChunkScore]:
+        """Return code that has a name of several words in another place than a call.
+
+        Such as a constant, an argument, or a call in a macro. Comments are code here.
+        """
+        whole = {term: 1.0 for term in terms(name) if term.startswith(COMPOUND)}
+        seen = {chunk[:2] for chunk in known}
+        found = self._engine.store.index.search(whole, scope.view, _FEW)
+        found = [chunk for chunk in found if chunk[:2] not in seen]
+        entries = self._engine.contents.entries({chunk.blob_id for chunk in found})
+        kinds = {blob_id: kind_of(entry.path) for blob_id, entry in entries.items()}
+        return [chunk for chunk in found if kinds.get(chunk.blob_id) not in _NO_CODE]
+
+    def _methods_of(self, name: str, defining: ChunkScore) -> tuple[str, ...]:
+        """Return the methods of an interface of Go, where nothing says who has them."""
+        entry = self._engine.contents.entries([defining.blob_id])[defining.blob_id]
+        if not entry.path.endswith(".go"):
+            return ()
+        text = "\n".join(self._engine.contents.lines_of(entry) or ())
+        return methods_of_interface(name, text)
+
+    def _find_methods(
+        self, methods: Sequence[str], scope: Scope, besides: int
+    ) -> list[ChunkScore]:
+        """Return chunks that define the first of some methods, in files with all."""
+        found = [
+            self._engine.store.index.find_marked(
+                {exact_mark(NameKind.FUNCTION, method): 1.0}, scope.view, _MOST_USES
+            )
+            for method in methods
+        ]
+        blobs = [{chunk.blob_id for chunk in chunks} for chunks in found]
+        everywhere = set.intersection(*blobs) - {besides} if blobs else set()
+        return (
+            [chunk for chunk in found[0] if chunk.blob_id in everywhere]
+            if found
+            else []
+        )
+
+    def _find_definitions(self, name: str, scope: Scope) -> list[ChunkScore]:
+        """Return chunks that define a name, best first.
 
         What too many chunks define says nothing about any of them.
         """
-        if not query.identifier:
+        if not name:
             return []
-        marks = definition_marks(query.identifier)
+        marks = definition_marks(name)
         found = self._engine.store.index.find_marked(marks, scope.view, _MANY)
         if len(found) < _MANY:
             return found
@@ -454,6 +553,19 @@ class Ranker:
                 self._signals[space.id] = known
             parts[scope.prefix_of(space)] = known[1]
         return JoinedSignals(parts)
+
+
+def _with_paths(
+    found: NameFound, by_blob: Callable[[int], FileEntry | None]
+) -> NameFound:
+    """Return what is known of a name with the paths of the files."""
+
+    def paths(chunks: Iterable[ChunkScore]) -> dict[int, str]:
+        blobs = dict.fromkeys(chunk.blob_id for chunk in chunks)
+        entries = [entry for blob in blobs if (entry := by_blob(blob)) is not None]
+        return {entry.blob_id: entry.path for entry in entries}
+
+    return found._replace(defined_in=paths(found.defining), paths=paths(found.using))
 
 
 def _says_something(question: str, query: Query) -> bool:

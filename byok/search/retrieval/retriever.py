@@ -27,7 +27,7 @@ from byok.search.retrieval.model_aids import ModelAids, RemoteHits
 from byok.search.retrieval.pack import MOST_FILES, Packed, pack
 from byok.search.retrieval.rank import RankedFile
 from byok.search.retrieval.ranker import Ranker, Ranking
-from byok.search.retrieval.render import ALL_FILES, FILES_FOUND, render
+from byok.search.retrieval.render import ALL_FILES, FILES_FOUND, HEADING, render
 from byok.search.retrieval.ripgrep import ASK_IN_ENGLISH, Ripgrep
 from byok.search.retrieval.scope import (
     Scope,
@@ -38,6 +38,7 @@ from byok.search.retrieval.scope import (
     select_scope,
     stale_notes,
 )
+from byok.search.retrieval.uses import pack_uses
 
 # Find and write the commits of a workspace that match a question.
 
@@ -170,12 +171,15 @@ class Retriever:
             building.append(f"Indexing failed, so hits may be missing: {trouble}")
         text = remove_roots(text, scope)
         query = await asyncio.to_thread(queries.parse_query, text)
-        found, entries = await self.ranker.rank(text, query, scope, may_rerank=True)
+        ranking = await self.ranker.rank(text, query, scope, may_rerank=True)
+        found, entries, names = ranking
         current = CurrentFiles(self._engine.contents, entries, scope, query)
         best = await asyncio.to_thread(current.update, found[:limit], limit)
         hits = [_describe_hit(file, entries, scope, current) for file in best]
         notes = [*scope.notes, *current.notes(), *(building or stale_notes(scope))]
         answer: dict[str, Any] = {"hits": hits, "notes": notes}
+        if names:
+            answer["names"] = [one.describe() for one in names]
         if lines:
             read = excerpts.lines_of_hits
             found_lines = await asyncio.to_thread(read, best, current, query, lines)
@@ -237,13 +241,17 @@ class Retriever:
         length: int,
         remote: RemoteHits | None = None,
     ) -> str:
-        found, entries = ranking
+        found, entries, names = ranking
         current = CurrentFiles(self._engine.contents, entries, scope, query)
-        found = current.update(found, MOST_FILES)
+        found = current.update(found, 2 * MOST_FILES if names else MOST_FILES)
         below = remote.write(found, current, length) if remote else ""
         length -= len(below)
         glimpse = partial(excerpts.glimpse, current=current, query=query)
-        packed = pack(found, current.spans_of, length, glimpse)
+        head = "".join(f"{escape(one.sentence)}\n" for one in names if one.sentence)
+        if names and names[0].is_asked:
+            packed = pack_uses(names[0], found, current, length, glimpse)
+        else:
+            packed = pack(found, current.spans_of, length, glimpse)
         if not found:
             packed = Packed((), self._all_paths(scope) if query.terms else ())
         elsewhere = _duplicate_notes(packed, entries, scope)
@@ -254,6 +262,7 @@ class Retriever:
             length,
             notes,
             find=find_terms(query.terms),
+            heading=head + HEADING,
             listed=FILES_FOUND if found else ALL_FILES,
         )
         return answer.text + below

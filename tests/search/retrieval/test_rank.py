@@ -52,7 +52,7 @@ def test_rank_of_a_file_sums_its_five_best_chunks_with_halving_weights() -> None
     assert [c.ordinal for c in file.chunks] == [1, 3, 4, 2, 0, 5, 6]
     assert file.reasons._asdict() == {
         "text": file.score, "name": 0, "history": 0, "kind": 1, "cochange": 0,
-        "definition": 0,
+        "definition": 0, "use": 0,
     }  # fmt: skip
 
 
@@ -131,7 +131,7 @@ def test_rank_is_raised_for_companions_of_the_best_files() -> None:
     assert order(found) == ["a.py", "c.py", "b.py", "new.py"]
     assert found[1].reasons.cochange == pytest.approx(0.45)
     for file in found:  # each part counts once, also of a file that does not match
-        text, name, said, kind, gain, _ = file.reasons
+        text, name, said, kind, gain, *_ = file.reasons
         assert file.score == pytest.approx((text + name + said) * kind + gain)
 
 

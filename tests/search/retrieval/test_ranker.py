@@ -38,10 +38,10 @@ async def test_ranker_finds_who_defines_an_identifier(tmp_path: Path) -> None:
             ("lion", "beasts.py"),
             ("lions", "words.py"),
         ):
-            found, _ = ranker.rank_by_words(parse_query(asked), scope)
+            found = ranker.rank_by_words(parse_query(asked), scope).files
             assert [f.path for f in found if f.reasons.definition] == [path]
             assert found[0].path == path
-        found, _ = ranker.rank_by_words(parse_query("where is the Lion"), scope)
+        found = ranker.rank_by_words(parse_query("where is the Lion"), scope).files
         assert all(file.reasons.definition == 0 for file in found)
 
 
@@ -51,7 +51,7 @@ async def test_ranker_ignores_what_very_many_files_define(tmp_path: Path) -> Non
     async with engine(tmp_path / "e", root) as made:
         await complete(made)
         scope = await select_scope(made, BlobNames(), [])
-        found, _ = Ranker(made).rank_by_words(parse_query("run"), scope)
+        found = Ranker(made).rank_by_words(parse_query("run"), scope).files
     assert [f.path for f in found if f.reasons.definition] == ["type.py"]
 
 
@@ -67,7 +67,7 @@ async def test_what_is_near_joins_what_words_find(tmp_path: Path) -> None:
             ChunkScore(blob_id, 0, 0.9) for blob_id in (lion, cat, 10**6)
         )
         ranker = Ranker(made, lambda: ModelAids(vectors=vectors))
-        both, entries = await ranker.rank("the lion", parse_query("the lion"), scope)
+        both, entries, _ = await ranker.rank("the lion", parse_query("the lion"), scope)
         assert [file.path for file in both] == ["lion.py", "cat.py"]
         assert entries[cat].path == "cat.py"
         assert list(vectors.asked) == [lion]

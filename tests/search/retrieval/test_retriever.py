@@ -121,6 +121,62 @@ async def test_files_beyond_the_room_are_shown_by_the_line_that_defines_somethin
     assert all("2\tdef feed_parrot_" in line for _, line in glimpses)
 
 
+NAMES = {
+    "feeding.py": "def feed_lion(meat):\n    '''calls nobody'''\n    return meat\n",
+    "keeper.py": "from feeding import feed_lion\n\n\nclass Keeper(Person):\n"
+    "    def work(self):\n        # feed_lion(bones) would be wrong\n"
+    "        return feed_lion(hay)\n",
+    "vet.py": "import feeding\n\n\ndef cure():\n    feeding.feed_lion(pills)\n",
+    "words.py": "def feed(lion):\n    '''To feed a lion: calls, called by.'''\n" * 9,
+    "shape.go": "package zoo\n\ntype Shape interface {\n\tArea() int\n"
+    "\tName() string\n}\n",
+    "cage.go": "package zoo\n\nfunc (c *Cage) Area() int { return 1 }\n\n"
+    "func (c *Cage) Name() string { return c.n }\n",
+    "half.go": "package zoo\n\nfunc (h Half) Area() int { return 2 }\n",
+}
+
+
+async def test_who_uses_a_name_is_told_and_shown_by_the_lines_that_do(
+    tmp_path: Path,
+) -> None:
+    root = written(tmp_path / "zoo", NAMES)
+    async with asking(tmp_path, root) as asker:
+        text = await asker.text("who calls feed_lion")
+        first, *parts = [part.splitlines() for part in text.split("Path: ")]
+        assert first[0] == (
+            "feed_lion is defined in feeding.py and used in 2 files, "
+            "all in the top folder."
+        )
+        assert [part[0] for part in parts[:3]] == ["feeding.py", "keeper.py", "vet.py"]
+        assert "     1\tdef feed_lion(meat):" in parts[0]
+        assert "     7\t        return feed_lion(hay)" in parts[1]
+        assert "     5\t    feeding.feed_lion(pills)" in parts[2]
+        for question, found in (
+            ("what extends Person", ["keeper.py"]),
+            ("what implements Shape", ["shape.go", "cage.go"]),
+            ("where is bones called", []),  # in a comment
+        ):
+            about = (await asker.retriever.search(question)).get("names", [])
+            paths = [
+                one["defined_in"] + [f["path"] for f in one["files"]] for one in about
+            ]
+            assert paths == ([found] if found else [])
+            assert [one["used_in"] for one in about] == [1] * len(about)
+
+
+async def test_of_many_uses_each_file_is_shown_by_a_line(tmp_path: Path) -> None:
+    body = "".join(f"    other_{n}(value, {n})\n" for n in range(60))
+    uses = {
+        f"cage{n}.py": f"def clean_{n}():\n{body}    sweep({n})\n{body}"
+        for n in range(25)
+    }
+    root = written(tmp_path / "zoo", uses | {"broom.py": "def sweep(n):\n    pass\n"})
+    async with asking(tmp_path, root) as asker:
+        text = await asker.text("who calls sweep", length=6_000)
+    assert text.count("\tdef sweep(n):") == 1
+    assert all(f"\t    sweep({n})" in text for n in range(25))
+
+
 @pytest.mark.parametrize("query", ["", " \n"])
 async def test_retrieval_tells_an_empty_question_from_a_search_without_code(
     tmp_path: Path, root: Path, query: str

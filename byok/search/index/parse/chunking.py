@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate
 from time import process_time
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from tree_sitter import Language, Node, Parser, Query, QueryCursor, Tree
 
 from byok.core.platform.memory import lacks_memory
 from byok.search.index.parse.queries import QUERIES
+from byok.search.index.parse.references import REFERENCES
 from byok.search.index.types import Span
 
 _TARGET = 1600
@@ -176,7 +177,7 @@ def _join_short(
     yield Span(start, stop - 1, offsets[stop] - offsets[start])
 
 
-# Finds the definitions in a text with tree-sitter.
+# Finds the definitions in a text, and what it refers to, with tree-sitter.
 #
 # For worker processes only: some inputs keep a parser busy for minutes. It asks now and
 # then whether it shall go on, but not everything in it does; the rest is ended with its
@@ -201,6 +202,12 @@ class ParserTooSlow(Exception):
     """The parser was cancelled: it took more processor time than it may."""
 
 
+# A line, counted from 0, and the name that is called or used there as a type (USED), or
+# that a class or type extends or implements (BASE). A plain tuple: there are so many.
+Reference: TypeAlias = tuple[int, bytes]
+USED, BASE = b"u", b"b"
+
+
 class Definition(NamedTuple):
     """A definition's lines, both inclusive, counted from 0; its kind of node."""
 
@@ -210,10 +217,15 @@ class Definition(NamedTuple):
     name: str | None
 
 
-def definitions(
-    text: bytes, language: str, deadline: float = math.inf
-) -> list[Definition]:
-    """Return the definitions in a text, outer ones before inner ones.
+class Outline(NamedTuple):
+    """What a text defines, outer definitions before inner ones, and refers to."""
+
+    definitions: list[Definition]
+    references: list[Reference]
+
+
+def outline(text: bytes, language: str, deadline: float = math.inf) -> Outline:
+    """Return the definitions and references in a text, each in the order of lines.
 
     Lines are counted by line feeds alone. Without a grammar or a query for the language
     there are none. `deadline` is in seconds of `process_time`.
@@ -224,21 +236,35 @@ def definitions(
     if language in _COMPONENTS:
         return _in_component(text, deadline)
     if language not in QUERIES or (grammar := _grammar(language)) is None:
-        return []
+        return Outline([], [])
     parser, query = grammar
     if len(text) > _LARGE or "(#" not in QUERIES[language]:
         tree = _parse(parser, text, deadline)
     else:
         tree = parser.parse(text)
     found = set()
+    used: list[tuple[Node, bytes]] = []
+    defined = set()
     for _, captures in QueryCursor(query).matches(tree.root_node):
-        node = captures["d"][0]
-        names = captures.get("name")
-        name = _name(names[0], text) if names else None
-        first, last = node.start_point[0], node.end_point[0]
-        found.add(Definition(first, last, node.type, name))
+        if "u" in captures:
+            used.append((captures["u"][0], USED))
+        elif "b" in captures:
+            used.append((captures["b"][0], BASE))
+        else:
+            node = captures["d"][0]
+            names = captures.get("name")
+            name = _name(names[0], text) if names else None
+            if names:
+                defined.add(names[0].start_byte)
+            first, last = node.start_point[0], node.end_point[0]
+            found.add(Definition(first, last, node.type, name))
+    references = {
+        (node.start_point[0], kind + text[start : node.end_byte])
+        for node, kind in used
+        if (start := node.start_byte) not in defined  # `X` in `type X struct`
+    }
     # The order of matches is not the same in every process.
-    return sorted(found, key=_order)
+    return Outline(sorted(found, key=_order), sorted(references))
 
 
 def _parse(parser: Parser, text: bytes, deadline: float) -> Tree:
@@ -271,7 +297,9 @@ def _grammar(language: str) -> tuple[Parser, Query] | None:
         if lacks_memory(error):  # the next process may have more
             raise MemoryError from error
         return None
-    return Parser(loaded), Query(loaded, QUERIES[language])
+    # One query for both: to walk the tree twice would take twice the time.
+    query = Query(loaded, QUERIES[language] + REFERENCES.get(language, ""))
+    return Parser(loaded), query
 
 
 def _load(language: str) -> Language:
@@ -298,8 +326,8 @@ def _name(node: Node, text: bytes) -> str:
     return text[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
 
-def _in_component(text: bytes, deadline: float) -> list[Definition]:
-    """Return the sections of a Vue or Svelte file and what its scripts define."""
+def _in_component(text: bytes, deadline: float) -> Outline:
+    """Return the sections of a Vue or Svelte file, and the outline of its scripts."""
     # All but the scripts is made blank, so that their lines keep their numbers.
     parts: list[bytes] = []
     typed, end = False, 0
@@ -312,11 +340,12 @@ def _in_component(text: bytes, deadline: float) -> list[Definition]:
         typed = typed or _TYPED.search(script[1]) is not None
         end = closing.start()
     language = "typescript" if typed else "javascript"
-    inner = definitions(b"".join(parts), language, deadline)
+    inner = outline(b"".join(parts), language, deadline)
     line, end = 0, 0
     sections = []
     for section in _SECTION.finditer(text):
         line += text.count(b"\n", end, section.start())
         end = section.start()
         sections.append(Definition(line, line, section[1].decode(), None))
-    return sorted([*sections, *inner], key=_order)
+    found = sorted([*sections, *inner.definitions], key=_order)
+    return inner._replace(definitions=found)

@@ -4,12 +4,13 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from byok.search.index.files.languages import language_of
 from byok.search.index.files.text import decode, is_notebook, read_notebook, split_lines
 from byok.search.index.parse import tokens
-from byok.search.index.parse.chunking import Definition, cut, definitions
+from byok.search.index.parse.chunking import BASE, Outline, cut, outline
 from byok.search.index.types import (
     MAX_BYTES,
     Document,
@@ -22,10 +23,12 @@ from byok.search.index.types import (
 # Exact names of definitions, and the marks that stand for them in the index.
 #
 # Terms are stems, so `Context` and `contexts` are one. A mark says that a chunk defines
-# exactly this name:
+# or uses exactly this name:
 #
 #     :t:RouterGroup   a type of this name is defined here
 #     :T:routergroup   the same in lower case, for whoever writes it otherwise
+#     :u:RouterGroup   it is called here, or used as a type
+#     :b:RouterGroup   something here extends or implements it
 
 
 _LONGEST = 64
@@ -101,6 +104,26 @@ def name_marks(node: str, name: str) -> list[str]:
     return marks
 
 
+def use_mark(name: str) -> str:
+    """Return the mark of chunks that call a name, or use it as a type."""
+    return f":u:{name}"
+
+
+def base_mark(name: str) -> str:
+    """Return the mark of chunks in which something extends or implements a name."""
+    return f":b:{name}"
+
+
+@lru_cache(maxsize=20_000)
+def _reference_mark(reference: bytes) -> str:
+    """Return the mark of a reference; "" for what is no name, or of one letter."""
+    plain = plain_name(reference[1:].decode("utf-8", "replace"))
+    if len(plain) < _SHORTEST_USED:
+        return ""
+    return base_mark(plain) if reference.startswith(BASE) else use_mark(plain)
+
+
+_SHORTEST_USED = 2
 _LONGEST_NAME = 64
 _MARKDOWN = "markdown"
 _PROSE = (_MARKDOWN, None)
@@ -153,11 +176,12 @@ def prepare(
     spans: list[Span] = []
     documents: list[Document] = []
     for part in parts:
-        found: list[Definition] = []
+        found = Outline([], [])
         if part.language is not None and not plain:
             raw = part.text.encode("utf-8", "replace")
-            found = definitions(raw, part.language, deadline)
-        cuts = cut(split_lines(part.text), found, prose=part.language in _PROSE)
+            found = outline(raw, part.language, deadline)
+        prose = part.language in _PROSE
+        cuts = cut(split_lines(part.text), found.definitions, prose=prose)
         documents += _documents(part.text, cuts, found)
         spans += (_shift(span, part.first, lines) for span in cuts)
     terms = " ".join(tokens.path_terms(path))
@@ -203,9 +227,10 @@ def _text(path: str, content: bytes) -> str | SkipReason:
 
 
 def _documents(
-    text: str, spans: Sequence[Span], found: Sequence[Definition]
+    text: str, spans: Sequence[Span], outlined: Outline
 ) -> Iterator[Document]:
-    start = at = 0
+    found, references = outlined
+    start = at = used = 0
     for span in spans:
         body = text[start : start + span.chars]
         start += span.chars
@@ -217,6 +242,11 @@ def _documents(
                 )
                 marks.update(dict.fromkeys(name_marks(found[at].kind, name)))
             at += 1
+        while used < len(references) and references[used][0] <= span.last:
+            marks[_reference_mark(references[used][1])] = None
+            used += 1
         yield Document(
-            tokens.join_terms(body), " ".join(filter(None, symbols)), " ".join(marks)
+            tokens.join_terms(body),
+            " ".join(filter(None, symbols)),
+            " ".join(filter(None, marks)),
         )

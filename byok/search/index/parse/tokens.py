@@ -41,6 +41,8 @@ def expand_words(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
 
 def join_terms(text: str) -> str:
     """Return the terms of a text with spaces between."""
+    if text.isascii():  # as nearly all code is: no step of Python for each word
+        return " ".join(filter(None, map(_join_expanded, _WORD.findall(text))))
     return " ".join([term for word in _WORD.findall(text) for term in expand(word)])
 
 
@@ -54,6 +56,11 @@ def expand(word: str) -> tuple[str, ...]:
     if word[0] >= IDEOGRAPHS:
         return tuple(word[i : i + 2] for i in range(len(word) - 1)) or (word,)
     return _expand(word)
+
+
+@lru_cache(maxsize=_CACHED)
+def _join_expanded(word: str) -> str:
+    return " ".join(_expand(word))
 
 
 @lru_cache(maxsize=_CACHED)

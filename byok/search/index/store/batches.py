@@ -312,7 +312,7 @@ class Batches:
 # background, while its old documents answer. A new field of the documents must be
 # appended to older indexes too (`tantivy_index.py`): an index that cannot be opened is
 # replaced by an empty one.
-INDEX_VERSION = 3
+INDEX_VERSION = 4
 _VERSION_KEY = "index_version"  # in `meta`: all blobs have it
 
 

@@ -8,12 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.search.index.files.text import split_lines
-from byok.search.index.parse.chunking import Definition, cut, definitions
+from byok.search.index.parse.chunking import BASE, USED, Definition, cut, outline
 from byok.search.index.parse.queries import QUERIES
 from byok.search.index.types import Span
 from tests.fakes.language_samples import SAMPLES
 
 BODY = ["    " + "x" * 95] * 4  # 400 characters: enough for a chunk of its own
+
+
+def definitions(text: bytes, language: str) -> list[Definition]:
+    return outline(text, language).definitions
 
 
 def spans(text: str, language: str) -> list[Span]:
@@ -265,3 +269,87 @@ def test_query_finds_only_variables_of_the_module() -> None:
     text = b"const a = 1\nfunction f() { const b = 2; let c }\nexport let d = 3\n"
     for language in ("javascript", "typescript", "tsx"):
         assert [one.name for one in definitions(text, language)] == ["a", "f", "d"]
+
+
+# References: what is called, used as a type, extended; not comments, texts, variables
+
+REFERENCES = {
+    "python": (
+        "@deco\nclass A(Base, m.Mixin):\n def f(self, p: P) -> list[Q]:\n"
+        "  'said()'\n  # noted()\n  run(v); self.go(Made())\n",
+        "P Q Made deco go run",
+        "Base Mixin",
+    ),
+    "go": (
+        "package a\n// noted()\ntype S struct { Held; *Kept; f Field }\n"
+        'func (s *S) Run(x Arg) Ret { call(); x.meth("said()"); pkg.Fn(); T{} }\n',
+        "Arg Field Fn Held Kept Ret S T call meth",
+        "Held Kept",
+    ),
+    "java": (
+        "class A extends B<C> implements D, E<F> { G g; "
+        "H m(K k) { n(); o.p(); new Q(); } }",
+        "B C D E F G H K Q n o p",
+        "B D E",
+    ),
+    "typescript": (
+        "class A extends B implements C<D> { f: E; m(): G { h(); i.j(); new K(); } }",
+        "C D E G K h j",
+        "B C",
+    ),
+    "javascript": ("class A extends B { m() { h(); i.j(); new K(); } }", "K h j", "B"),
+    "tsx": ("const x = () => <Foo a={g()}><Bar/></Foo>;", "Bar Foo g", ""),
+    "rust": (
+        "struct A { f: B }\nimpl C<T> for A { "
+        "fn g(&self) -> E { h(); x.i(); J::k(); l!(); } }\nimpl A {}\n",
+        "B C E J T h i k l",
+        "C",
+    ),
+    "c": ("struct a *f(b_t x) { g(x); p->h(); /* i() */ }", "a b_t g h", ""),
+    "cpp": (
+        "class A : public B, n::C { F g() { i(); j.k(); n::l(); } };",
+        "B C F i k l",
+        "B C",
+    ),
+    "csharp": (
+        "class A : B, IC<D> { E? f; G m(H h) { i(); J.k(); new L(); } }",
+        "D E G H IC J L i k",
+        "B IC",
+    ),
+    "kotlin": (
+        "class A : B(), C, D<E> { fun f(g: G): H { i(); j.k() } }",
+        "B C D E G H i k",
+        "B C D",
+    ),
+    "php": (
+        "<?php class A extends B implements C { use E; "
+        "function f(G $g): H { i(); $j->k(); L::m(); } }",
+        "G H L i k m",
+        "B C E",
+    ),
+    "ruby": (
+        "class A < B\n include C\n def f; g(1); H.new; end\nend\n",
+        "H g include new",
+        "B C",
+    ),
+    "scala": (
+        "class A extends B with C[D] { def f(g: G) = j.k(2) }",
+        "B C D G k",
+        "B C",
+    ),
+    "swift": ("class A: B, C { func f(g: G) { i(); j.k() } }", "B C G i k", "B C"),
+    "lua": ("local function f() g(); h.i(); j:k() end", "g i k", ""),
+    "dart": (
+        "class A extends B implements D { E f() { h(); i.j(); } }",
+        "B D E h j",
+        "B D",
+    ),
+}
+
+
+@pytest.mark.parametrize("language", REFERENCES)
+def test_what_a_text_refers_to_is_known_by_its_parser(language: str) -> None:
+    text, used, bases = REFERENCES[language]
+    found = {name for _, name in outline(text.encode(), language).references}
+    wanted = {USED + name.encode() for name in used.split()}
+    assert found == wanted | {BASE + name.encode() for name in bases.split()}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from byok.search.index.files.text import decode, split_lines
 from byok.search.index.parse import tokens
-from byok.search.index.parse.chunking import definitions
+from byok.search.index.parse.chunking import outline
 from byok.search.index.parse.prepare import (
     NameKind,
     name_kind,
@@ -275,18 +275,18 @@ def test_kinds_of_nodes_say_what_a_name_stands_for(
 @pytest.mark.parametrize("language", sorted(SAMPLES))
 def test_marks_of_any_language_have_no_space(language: str) -> None:
     """They stand between spaces, and no name in code makes one that is not a name."""
-    for one in definitions(SAMPLES[language][0].encode(), language):
+    for one in outline(SAMPLES[language][0].encode(), language).definitions:
         for mark in name_marks(one.kind, one.name or ""):
             assert len(mark.split()) == 1
             assert mark[0] == mark[2] == ":"
 
 
-def test_marks_stand_with_the_chunk_that_defines_the_name() -> None:
+def test_marks_stand_with_the_chunk_that_defines_or_uses_the_name() -> None:
     body = "    return 'words of a body that is long enough for a chunk'\n" * 6
-    text = f"class Engine:\n{body}def start():\n{body}"
+    text = f"class Engine(Motor):\n{body}def start():\n    Key().turn()\n{body}"
     first, second = prepare("a.py", text.encode()).documents
-    assert first.marks == ":t:Engine :T:engine"
-    assert second.marks == ":f:start"
+    assert first.marks == ":t:Engine :T:engine :b:Motor"
+    assert second.marks == ":f:start :u:Key :u:turn"
     assert ":" not in first.body + first.symbols + second.body + second.symbols
 
 

@@ -1,0 +1,162 @@
+"""What an answer shows of a name: its definition, and the lines of files that use it.
+
+The index knows the chunks that define a name, and those that call it, use it as a type,
+or extend it (`index/parse/references.py`). Their text shows which lines do.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, takewhile
+from typing import NamedTuple
+
+from byok.search.index.store.chunk_index import ChunkScore
+from byok.search.index.types import Span
+from byok.search.retrieval.excerpts import CurrentFiles
+from byok.search.retrieval.names import NameFound
+from byok.search.retrieval.pack import (
+    GAP_LINE,
+    LONGEST_LINE,
+    NUMBER_WIDTH,
+    PATH_LINE,
+    Packed,
+    PackedFile,
+    Section,
+    merge_spans,
+    pack,
+)
+from byok.search.retrieval.rank import RankedFile
+
+_MOST_FILES = 30  # that are shown
+_MOST_PLACES = 8  # of one file
+# Lines around a use: as many as there is room for.
+_CONTEXTS = (12, 5, 2, 1, 0)
+# Of the limit: definitions at most, uses with these; of what is left, other files.
+_DEFINITION_SHARE, _SHARE, _OTHERS_SHARE = 0.35, 0.9, 0.5
+_DEFINES = (
+    r"\b(?:def|class|fn|func|function|struct|interface|enum|trait|type|object|record"
+    r"|mod)"
+)
+_COMMENT = re.compile(r"\s*(?://|/\*|\*|--|;|%|#(?!\w|\[))")
+_HEADER = re.compile(
+    r"\b(?:class|struct|interface|impl|trait|extends|implements|object|record|enum|type"
+    r"|extension|protocol|include|extend|prepend|use|with)\b|:"
+)
+
+
+class _File(NamedTuple):
+    """What a file has of a name: whole definitions, and lines that use it."""
+
+    file: RankedFile
+    lines: Sequence[str]
+    definitions: tuple[Span, ...]
+    uses: tuple[tuple[int, Span], ...]  # each with the chunk that it is in
+
+    def show(self, context: int) -> PackedFile:
+        """Return its sections, with so many lines around each use."""
+        around = [
+            Section(max(span.first, line - context), min(span.last, line + context))
+            for line, span in self.uses
+        ]
+        sections = merge_spans([*self.definitions, *around])
+        return PackedFile(self.file.blob_id, self.file.path, sections)
+
+
+def pack_uses(
+    found: NameFound,
+    ranked: Sequence[RankedFile],
+    current: CurrentFiles,
+    limit: int,
+    glimpse: Callable[[RankedFile], Span | None],
+) -> Packed:
+    """Choose what an answer shows of a name: its definition, then each file's uses.
+
+    Files that define it come first, else they keep their order. There are as many lines
+    around each use as all of them have room for. Behind them is what other files have.
+    """
+    files = [*_files_with(found, ranked, current, limit)]
+    room = limit * _SHARE
+    shown: list[PackedFile] = []
+    for context in _CONTEXTS:
+        shown = [file.show(context) for file in files]
+        costs = [_cost(one, file.lines) for one, file in zip(shown, files, strict=True)]
+        if sum(costs) <= room:
+            break
+    fitting = (
+        [*takewhile(lambda total: total <= room, accumulate(costs))] if files else []
+    )
+    shown = shown[: len(fitting)]
+    known = {file.blob_id for file in shown}
+    rest = [file for file in ranked if file.blob_id not in known]
+    left = limit - (fitting[-1] if fitting else 0)
+    other = pack(rest, current.spans_of, int(left * _OTHERS_SHARE), glimpse)
+    return Packed((*shown, *other.files), other.others)
+
+
+def _files_with(
+    found: NameFound, ranked: Sequence[RankedFile], current: CurrentFiles, limit: int
+) -> Iterator[_File]:
+    """Yield the files that have something of the name, at most thirty."""
+    defining = _by_blob(found.defining)
+    using = _by_blob(found.using)
+    left = limit * _DEFINITION_SHARE
+    known = [file for file in ranked if file.blob_id in {*defining, *using}]
+    known.sort(key=lambda file: file.blob_id not in defining)
+    for file in known[:_MOST_FILES]:
+        lines = current.lines_of(file.blob_id)
+        spans = current.spans_of(file.blob_id)
+        if lines is None:
+            continue
+        whole = []
+        for span in _spans(defining.get(file.blob_id, ())[:1], spans):
+            if span.chars <= left:
+                whole.append(span)
+                left -= span.chars
+        places = [
+            (line, span)
+            for span in _spans(using.get(file.blob_id, ()), spans)
+            for line in _places(lines, span, found)
+        ]
+        if whole or places:
+            yield _File(file, lines, tuple(whole), tuple(places[:_MOST_PLACES]))
+
+
+def _by_blob(chunks: Iterable[ChunkScore]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for chunk in chunks:
+        found.setdefault(chunk.blob_id, []).append(chunk.ordinal)
+    return found
+
+
+def _spans(ordinals: Iterable[int], spans: Sequence[Span]) -> list[Span]:
+    return [spans[n] for n in sorted(ordinals) if n < len(spans)]
+
+
+def _places(lines: Sequence[str], span: Span, found: NameFound) -> Iterator[int]:
+    """Yield the lines of a chunk that use the name; not those that define it."""
+    if found.methods:
+        has = re.compile(rf"\bfunc \([^)]*\) {re.escape(found.methods[0])}\(")
+        yield from (n for n in _range(span, lines) if has.search(lines[n]))
+        return
+    name = re.escape(found.asked.name)
+    said = re.compile(rf"(?<![\w$]){name}(?![\w$])")
+    defines = re.compile(rf"{_DEFINES}\s+(?:\([^()]*\)\s*)?{name}(?![\w$])")
+    for number in _range(span, lines):
+        line = lines[number]
+        if not said.search(line) or _COMMENT.match(line) or defines.search(line):
+            continue
+        if not found.is_base or _HEADER.search(line):
+            yield number
+
+
+def _range(span: Span, lines: Sequence[str]) -> range:
+    return range(span.first, min(span.last + 1, len(lines)))
+
+
+def _cost(file: PackedFile, lines: Sequence[str]) -> int:
+    cost = len(PATH_LINE) + len(file.path)
+    for first, last in file.sections:
+        cost += len(GAP_LINE) + sum(
+            min(len(line), LONGEST_LINE) + NUMBER_WIDTH + 1
+            for line in lines[first : last + 1]
+        )
+    return cost

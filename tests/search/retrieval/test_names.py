@@ -1,0 +1,164 @@
+"""The names that a question says, and what it wants to know of them."""
+
+import time
+
+import pytest
+
+from byok.search.retrieval.names import (
+    Wanted,
+    definition_marks,
+    identifier_of,
+    names_in,
+)
+
+# What counts as a request that is one identifier
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Foo", "Foo"),
+        ("foo_bar", "foo_bar"),
+        ("  Foo\n", "Foo"),
+        ("`Foo`", "Foo"),
+        ('"Foo"', "Foo"),
+        ("\u201cFoo\u201d", "Foo"),
+        ("A::B", "B"),
+        ("::A::B", "B"),
+        ("a.b()", "b"),
+        ("`a.b()`", "b"),
+        ("a.b(c, d)", "b"),
+        ("a->b", "b"),
+        ("$this->x", "x"),
+        ("$x", "x"),
+        ("#method", "method"),
+        ("Foo#method", "method"),
+        ("@decorator", "decorator"),
+        ("App\\Http\\Controller", "Controller"),
+        ("Foo<T>::bar", "bar"),
+        ("Vec<u8>", "Vec"),
+        ("println!", "println"),
+        ("println!()", "println"),
+        ("empty?", "empty"),
+        ("foo?.bar", "bar"),
+        ("Get-Item", "Get-Item"),
+        ("client.go()", "go"),
+        ("mutex.lock", "lock"),
+        ("__init__", "__init__"),
+        ("g", "g"),
+    ],
+)
+def test_identifier_of_a_request_is_its_last_part(text: str, name: str) -> None:
+    assert identifier_of(text) == name
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "  ",
+        "``",
+        "where is Foo defined",
+        "class Foo",
+        "Foo Bar",
+        "Foo, Bar",
+        "foo (the function)",
+        "context.go",
+        "go.mod",
+        "Cargo.lock",
+        "setup.cfg",
+        "requirements.txt",
+        "src/context.go",
+        "README.md",
+        "a/b",
+        "1.2.3",
+        "42",
+        "用户登录",
+        "x" * 301,
+        "a\nb",
+        "operator==",
+        "...",
+        "a..b",
+        "\ud800",
+    ],
+)
+def test_identifier_is_missing_in_other_requests(text: str) -> None:
+    assert identifier_of(text) == ""
+
+
+@pytest.mark.parametrize("text", ["a." * 149 + "!", "a<" * 149, "(" * 299, "-a" * 149])
+def test_identifier_is_looked_for_in_linear_time(text: str) -> None:
+    began = time.process_time()
+    for _ in range(20):
+        identifier_of(text)
+    assert time.process_time() - began < 10
+
+
+def test_marks_of_types_count_most_and_another_case_half() -> None:
+    assert definition_marks("Foo") == {
+        ":t:Foo": 1.0, ":T:foo": 0.5,
+        ":f:Foo": 0.6, ":F:foo": 0.3,
+        ":o:Foo": 0.6, ":O:foo": 0.3,
+    }  # fmt: skip
+
+
+# What a question wants to know of a name
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "wanted"),
+    [
+        ("who calls parse_header", "parse_header", Wanted.USES),
+        ("Who calls dispatch?", "dispatch", Wanted.USES),
+        ("where is RetryPolicy used", "RetryPolicy", Wanted.USES),
+        ("show me what calls `run` and its tests", "run", Wanted.USES),
+        ("callers of Utils.getBound", "getBound", Wanted.USES),
+        ("Find usages of the function flush in the writer", "flush", Wanted.USES),
+        ("how is get_proxies used in the client", "get_proxies", Wanted.USES),
+        ("all places that reference MAX_RETRIES", "MAX_RETRIES", Wanted.USES),
+        ("谁调用了 parse_header", "parse_header", Wanted.USES),
+        ("RetryPolicy在哪里被使用", "RetryPolicy", Wanted.USES),
+        ("what implements Storage", "Storage", Wanted.BASES),
+        ("What types implement the Sink trait?", "Sink", Wanted.BASES),
+        ("which handlers inherit from Base, and how", "Base", Wanted.BASES),
+        ("find all implementations of IEnricher", "IEnricher", Wanted.BASES),
+        ("subclasses of ServiceMethod", "ServiceMethod", Wanted.BASES),
+        ("Storage 的子类有哪些", "Storage", Wanted.BASES),
+        ("哪些类实现了 Storage 接口", "Storage", Wanted.BASES),
+        ("fix a crash in parse_header()", "parse_header", Wanted.NOTHING),
+        ("why does `flush` block", "flush", Wanted.NOTHING),
+    ],
+)
+def test_question_about_a_name_says_what_it_wants(
+    text: str, name: str, wanted: Wanted
+) -> None:
+    assert names_in(text)[0][:2] == (name, wanted)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "where is the session cookie signed",
+        "what uses retry logic for failed requests",
+        "which code uses it",
+        "the parser uses regex for tokens",
+        "allow that users create a form",
+        "crash in http/client.py and README.md",
+    ],
+)
+def test_question_without_a_name_has_none(text: str) -> None:
+    assert names_in(text) == ()
+
+
+def test_question_has_at_most_three_names_and_the_asked_one_first() -> None:
+    found = names_in("with a_b, c_d() and eF in mind: who calls gH")
+    assert [one.name for one in found] == ["gH", "a_b", "c_d"]
+
+
+@pytest.mark.parametrize(
+    "text", ["who calls " * 9_999, "a.b" * 9_999, "which a b c " * 9_999]
+)
+def test_names_are_looked_for_in_linear_time(text: str) -> None:
+    began = time.process_time()
+    names_in(text)
+    assert time.process_time() - began < 2
