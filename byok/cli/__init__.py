@@ -110,7 +110,6 @@ def _program(
 
 
 def _workspaces() -> list[Path]:
-    """Return all folders that byok indexes or has indexed."""
     from byok.search.index.store.workspaces import roots_in
 
     return roots_in(find_paths().database)

@@ -25,7 +25,6 @@ ConfigOption = Annotated[
 
 
 def _complete_upstream(begun: str) -> list[str]:
-    """Return the names of upstreams that begin like this, for shell completion."""
     from byok.settings import upstream_names
 
     own: Iterable[str] = ()

@@ -130,7 +130,6 @@ class _Command(TyperCommand):
     """A command on whose page of --help flags have no type."""
 
     def get_params(self, ctx: Any) -> Any:
-        """Return the parameters."""
         return _hide_types_of_flags(super().get_params(ctx))
 
 

@@ -157,7 +157,6 @@ def _find_address(
 
 
 def _find_model() -> str:
-    """Return the default model of the daemon, or of the settings."""
     answer = ask_daemon(Service.CATALOG)
     model = answer["default"] if answer else load()[0].routing.default
     if not model:

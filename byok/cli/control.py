@@ -301,7 +301,6 @@ class Starter:
         pause: float = _PAUSE_BETWEEN_STARTS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the command and its folder; attempts are `pause` seconds apart."""
         self._command = command
         self._folder = folder
         self._pause = pause

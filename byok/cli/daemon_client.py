@@ -344,7 +344,6 @@ class LocalClient:
             await door.answer(Service.INDEX_ADD, {"root": str(root)})
 
     async def _leave(self, found: _Open | None) -> None:
-        """Close `found` unless it is closed already."""
         async with self._opening:
             if found is not None and self._open is found:
                 self._open = None

@@ -190,7 +190,6 @@ def _announce(url: str) -> None:
 
 
 def _loop_factory() -> "type[asyncio.AbstractEventLoop] | None":
-    """Return uvloop's event loop if it is installed."""
     try:
         import uvloop
     except ImportError:
@@ -228,7 +227,6 @@ def unfulfilled_options(
 
 
 def _answers(answer: Json, upstream: str, settings: Settings) -> bool:
-    """Tell whether an upstream is the daemon's default."""
     from byok.wiring.apis import base_url_of  # it loads the HTTP client
 
     name, section = upstream_named(upstream, settings)

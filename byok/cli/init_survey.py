@@ -172,7 +172,6 @@ def _is_fit(upstream: str, model: str) -> bool:
 
 
 def _in_order(settings: Settings) -> dict[str, UpstreamSettings]:
-    """Return the upstreams of the settings, that of the default model first."""
     first, _ = split_id(settings.routing.default) or ("", "")
     names = sorted(settings.upstreams, key=lambda name: name != first)
     return {name: settings.upstreams[name] for name in names}

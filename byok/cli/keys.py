@@ -158,7 +158,9 @@ def list_keys(json: JsonOption = False, config: ConfigOption = None) -> None:
     answer = None if config else ask_daemon(Service.KEYS)
     if answer is None:
         settings, paths = load(config)
-        answer = list_keys(settings, settings.upstreams, _open_ladder(paths))
+        answer = list_keys(
+            settings, settings.upstreams, KeyLadder(vault=open_vault(paths))
+        )
         if config is None:
             tell_not_running()
     rows = answer["keys"]
@@ -242,7 +244,9 @@ def remove_key(
     unread: dict[KeyStore, ByokError] = {}
     for place in [store] if store else (KeyStore.KEYRING, KeyStore.VAULT):
         try:
-            if _store(place, paths).remove(wanted.entry):
+            if (
+                KeyringStore() if place is KeyStore.KEYRING else open_vault(paths)
+            ).remove(wanted.entry):
                 removed.append(place.value)
         except ByokError as error:
             unread[place] = error
@@ -274,12 +278,3 @@ def _choose(
         vault.create_key_file()
     vault.open()
     return vault
-
-
-def _open_ladder(paths: Paths) -> KeyLadder:
-    """Return the key sources; a locked vault is opened by a person, if there is one."""
-    return KeyLadder(vault=open_vault(paths))
-
-
-def _store(store: KeyStore, paths: Paths) -> "KeyringStore | Vault":
-    return KeyringStore() if store is KeyStore.KEYRING else open_vault(paths)

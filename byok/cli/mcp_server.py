@@ -282,7 +282,6 @@ async def call(
 
 
 def _wrong(name: str, given: Mapping[str, Any]) -> str:
-    """Return what is wrong with a call, or ""."""
     if name != NAME:
         return f"Unknown tool {name[:100]!r}; the only one is {NAME}."
     unknown = [key for key in given if key != FIELD]

@@ -94,8 +94,6 @@ def probe(
 
 @dataclass
 class _Run:
-    """One probe of one model."""
-
     target: ProbeTarget
     settings: Settings
     paths: Paths
@@ -104,12 +102,10 @@ class _Run:
     dialect: str = ""
 
     def facts_of_report(self) -> dict[str, str]:
-        """Return what a report says besides the results."""
         today = datetime.now(UTC).date().isoformat()
         return {"dialect": self.dialect, "date": today, "version": __version__}
 
     async def probe(self) -> "tuple[list[ProbeResult], ModelFacts]":
-        """Ask for permission, run the cases and write the profile."""
         from byok.wiring.key_sources import make_ladder
         from byok.wiring.upstreams import open_probed
 
@@ -157,7 +153,6 @@ class _Run:
         return (*CASES, overflow_case(window)) if window else CASES
 
     def _ask_permission(self, prober: "Prober", cases: "tuple[ProbeCase, ...]") -> None:
-        """Say what the probe costs, and ask whether to go on."""
         from byok.upstream.probe.cases import estimate_cost
 
         cost = estimate_cost(cases, prober.facts.facts.price)

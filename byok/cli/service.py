@@ -218,7 +218,6 @@ def _check_place(service: UserService, launch: Launch) -> Instance | None:
 
 
 def _is_kept(service: UserService, daemon: Instance) -> bool:
-    """Tell whether a daemon is the one that the service runs."""
     if not service.is_installed():
         return False
     return is_of(service.state(), daemon)
@@ -257,7 +256,6 @@ def is_of(state: ServiceState, daemon: Instance) -> bool:
 
 
 def _facts(service: UserService) -> dict[str, Any]:
-    """Return what is to be told of the service and the daemon."""
     facts: dict[str, Any] = {
         "system": service.system.title,
         "installed": service.is_installed(),

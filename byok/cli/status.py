@@ -110,7 +110,6 @@ def _show(answer: dict[str, Any]) -> None:
 
 
 def _show_features(status: dict[str, list[dict[str, Any]]]) -> None:
-    """Print what features show, each line with the feature's label."""
     from byok.features.status import write_rows
 
     for row in ROWS:
@@ -119,7 +118,6 @@ def _show_features(status: dict[str, list[dict[str, Any]]]) -> None:
 
 
 def _show_settings(answer: dict[str, Any]) -> None:
-    """Print which settings of the file are not in use, and why."""
     if answer.get("error"):
         say(f"settings: the previous ones are still in use. {answer['error']}")
     if answer.get("restart"):
@@ -128,7 +126,6 @@ def _show_settings(answer: dict[str, Any]) -> None:
 
 
 def _show_official(answer: dict[str, Any]) -> None:
-    """Print which groups use the official service, and its problems."""
     groups = [group for group, place in answer["groups"].items() if place == "official"]
     asked = f"used for {', '.join(groups)}" if groups else "not used"
     say(f"official service: {answer['base_url']}, {asked}")

@@ -212,7 +212,9 @@ def preview_change(
     path: str, before: bytes | None, after: bytes | None, redact: Callable[[str], str]
 ) -> list[str]:
     """Return the lines of a difference; each goes through `redact`."""
-    old, new = (_lines(raw) for raw in (before, after))
+    old, new = (
+        decode_text(raw).text.splitlines() if raw else [] for raw in (before, after)
+    )
     difference = difflib.unified_diff(
         old,
         new,
@@ -222,7 +224,3 @@ def preview_change(
         lineterm="",
     )
     return [redact(line) for line in difference]
-
-
-def _lines(raw: bytes | None) -> list[str]:
-    return decode_text(raw).text.splitlines() if raw else []

@@ -189,7 +189,6 @@ def _replace(text: str, node: Node, raw: str) -> Edit:
 
 
 def _append(text: str, root: Node | None, new: str) -> str:
-    """Append lines to the mapping of the whole file."""
     if root is not None and not isinstance(root, MappingNode):
         raise ValueError("the whole file is no mapping")
     if root is not None and root.flow_style:
@@ -219,7 +218,6 @@ def _append_element(text: str, root: Node | None, name: str, raw: str) -> list[E
 
 
 def _insert_lines(text: str, at: int, new: str) -> Edit:
-    """Insert lines below the line of a place."""
     if text[at - 1 : at] == "\n":  # a block of text ends with its line
         return Edit(at, at, new)
     end = text.find("\n", at)

@@ -130,7 +130,6 @@ class Codec(Protocol):
 
     def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
         """Encode a conversation as a request."""
-        ...
 
     def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
         """Return a new reader for the bytes of one answer, streamed or whole.
@@ -138,7 +137,6 @@ class Codec(Protocol):
         The reader gives exactly one Finish at the end, or raises an UpstreamError.
         `sent` is the request without its body.
         """
-        ...
 
     def presumed_remedies(self, facts: ModelFacts) -> tuple[Remedy, ...]:
         """Return the remedies that a model is known to need before any refusal."""
@@ -178,19 +176,15 @@ class Dialect(Codec, Protocol):
 
     def headers(self, key: str) -> Mapping[str, str]:
         """Return the headers of every request; `key` is "" without an API key."""
-        ...
 
     def refusal(self, response: ErrorResponse) -> UpstreamRefused:
         """Decode an error response."""
-        ...
 
     def models_path(self) -> str:
         """Return the path of the model list, or of its first page."""
-        ...
 
     def read_models(self, body: Any) -> ModelPage:
         """Decode a page of the model list; any other JSON is an empty page."""
-        ...
 
     def probes(self, model: str) -> tuple[Probe, ...]:
         """Return the requests for facts about one model; the first answer counts."""

@@ -639,6 +639,5 @@ def _own_tools(refused: RefusedRequest) -> Mapping[str, ToolDefinition]:
 
 
 def _version_of(tool: ToolDefinition) -> str:
-    """Return a digest of a tool's definition."""
     raw = write_json([tool.name, tool.description, tool.parameters])
     return digest_of(raw)

@@ -169,7 +169,6 @@ def _first(body: Any) -> Any:
 
 
 def _inner(body: Any) -> Any:
-    """Return the object that holds the fields of an error."""
     body = _first(body)
     error = body.get("error") if isinstance(body, dict) else None
     return error if isinstance(error, dict) else body
@@ -223,7 +222,6 @@ def _words(value: Any, depth: int = 0) -> str:
 
 
 def _provider_message(metadata: Any) -> str:
-    """Return what the provider behind a router said."""
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
     if not isinstance(raw, str):
         return _words(raw)

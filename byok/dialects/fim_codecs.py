@@ -75,7 +75,6 @@ class FimAnswer:
         return self._finish_events()
 
     def _text_of(self, chunk: dict[str, Any]) -> str:
-        """Return the text of a chunk, and note its finish reason."""
         self._spoke = True
         choices = chunk.get("choices")
         if isinstance(choices, list):

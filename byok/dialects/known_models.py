@@ -364,7 +364,6 @@ def _letters(facts: Mapping[str, Any]) -> str:
 
 
 def _merge(one: Row, other: Row) -> Row:
-    """Combine two rows about one model."""
     limits = zip(one[:2], other[:2], strict=True)
     window, output = (min(filter(None, pair), default=0) for pair in limits)
     flags = one[2] + other[2]

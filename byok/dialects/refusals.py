@@ -463,11 +463,7 @@ _OWN_FAULT = re.compile(
 _LONGEST_RATE = 3600.0  # seconds; a limit that takes longer to reset is one of a plan
 
 
-def _compile(rows: Iterable[RefusalRow]) -> tuple[tuple[re.Pattern[str], Refusal], ...]:
-    return tuple((re.compile("|".join(words)), refusal) for words, refusal in rows)
-
-
-_KNOWN = _compile(ROWS)
+_KNOWN = tuple((re.compile("|".join(words)), refusal) for words, refusal in ROWS)
 _READ = 8192  # characters: a message and its codes
 
 

@@ -75,11 +75,9 @@ class Feed(Protocol):
 
     def open_reader(self) -> AbstractContextManager[FeedReader]:
         """Read until the block ends."""
-        ...
 
     def take(self, reader: FeedReader, /) -> Json:
         """Return what a reader has not seen."""
-        ...
 
 
 class Load(Protocol):
@@ -88,12 +86,10 @@ class Load(Protocol):
     @property
     def open(self) -> int:
         """Answers in progress."""
-        ...
 
     @property
     def waiting(self) -> int:
         """Requests that wait for a place."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,22 +134,18 @@ class Supplies(Protocol):
     @property
     def settings(self) -> Settings:
         """All settings; a feature reads its section by `settings.section(TYPE)`."""
-        ...
 
     @property
     def price_of(self) -> PriceOf:
         """What tells the price of a model, None if it is not known."""
-        ...
 
     @property
     def ask_index(self) -> "Callable[[], Awaitable[IndexStatus]]":
         """What asks the index of code how it stands."""
-        ...
 
     @property
     def presets(self) -> Mapping[str, str]:
         """The vendors' names of the upstreams, by the names of these."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,6 @@ class Answerable(Protocol):
         Raises:
             ByokError: before anything was sent.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,6 @@ class Completer:
         settings: CompletionSettings,
         admit: Callable[[Asking], Awaitable[Verdict]],
     ) -> None:
-        """Take what completions need; `defaults` are by endpoint and model."""
         self._models = models
         self._defaults = defaults
         self._context = context

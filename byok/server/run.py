@@ -148,7 +148,6 @@ class Daemon:
 
 
 async def _wait_until(holds: Callable[[], bool], seconds: float) -> None:
-    """Wait until something holds, or for so many seconds."""
     for _ in range(round(seconds / _PAUSE)):
         if holds():
             return

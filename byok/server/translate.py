@@ -272,7 +272,6 @@ class Translator:
         )
 
     def _log_left_out(self, question: Question) -> None:
-        """Log once what is not passed on."""
         for what in question.left_out:
             if self._said.is_new(what):
                 _log.info("not passed on to models: %s", what)

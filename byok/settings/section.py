@@ -88,6 +88,5 @@ def faults_of(error: ConfigError) -> tuple[SettingFault, ...]:
 def _fault_of(
     section: tuple[str, ...], error: Exception | None, message: str
 ) -> SettingFault:
-    """Return a fault of a section, with the settings that an error names."""
     named = error.paths if isinstance(error, SettingsClash) else ()
     return SettingFault(section, message, tuple((*section, *path) for path in named))

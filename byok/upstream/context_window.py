@@ -256,7 +256,7 @@ class ShorterConversation(Recovery):
         elif room and fitted.fixed >= room:
             estimate = int(fitted.fixed / limits.ratio)
             notice = self._notices.note_no_room(conversation, model, window, estimate)
-        is_counted = _is_what_is_weighed(fitted.chat)
+        is_counted = fitted.chat.fim is None and not has_images(fitted.chat.messages)
         return replace(fitted, is_counted=is_counted, notice=notice)
 
     async def _ask(self, model: str) -> int:
@@ -296,11 +296,6 @@ class ShorterConversation(Recovery):
 def _conversation_of(plan: Plan) -> str | None:
     """Return the id of a conversation; None where no user would see a notice."""
     return None if plan.request.silent else plan.request.conversation
-
-
-def _is_what_is_weighed(chat: ChatRequest) -> bool:
-    """Tell whether the upstream counts only the texts of the messages."""
-    return chat.fim is None and not has_images(chat.messages)
 
 
 def _with_shorter_answer(

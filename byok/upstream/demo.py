@@ -101,7 +101,6 @@ class DemoUpstream:
 
 
 def _script(chat: ChatRequest) -> tuple[str, ToolCallDelta | None]:
-    """Return the answer, and the call of a tool that the question names."""
     last = chat.messages[-1]
     if last.role is Role.TOOL:
         results = [p for p in last.parts if isinstance(p, ToolResult)]

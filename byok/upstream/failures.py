@@ -108,7 +108,6 @@ def _is_of_proxy(error: BaseException, url: str) -> bool:
 
 
 def _why(error: aiohttp.ClientConnectorError, url: str) -> tuple[str, str]:
-    """Return why the connection failed, and a hint."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         if error.errno == errno.EADDRNOTAVAIL:  # see transport.py
             return f"{error.host} is a link-local address.", "No such address is asked."

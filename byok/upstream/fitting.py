@@ -149,12 +149,10 @@ class ConversationFitter:
 
 
 def _split(chat: ChatRequest) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
-    """Return the system message, if there is one, and the rest of a conversation."""
     first = 1 if chat.messages and chat.messages[0].role is Role.SYSTEM else 0
     return chat.messages[:first], chat.messages[first:]
 
 
 def _run_for(messages: int, weight: int) -> Runner:
-    """Choose where to process a conversation: long ones in a thread."""
     large = messages > _MANY_MESSAGES or weight > _LARGE
     return asyncio.to_thread if large else inline

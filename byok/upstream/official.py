@@ -124,7 +124,6 @@ class OfficialService:
         )
 
     def _is_fit(self, value: str) -> bool:
-        """Tell whether a header may be passed on: it contains no secret."""
         plain = value.isascii() and value.isprintable()
         return plain and self._redactor(value) == value
 

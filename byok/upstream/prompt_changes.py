@@ -70,7 +70,6 @@ def _compare(name: str, old: Any, new: Any) -> str:
 
 
 def _common(one: bytes, other: bytes) -> int:
-    """Return the length of the common beginning."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2

@@ -325,7 +325,6 @@ class _ServicesFactory:
     def _sections(
         self, settings: Settings, selection: UpstreamSelection
     ) -> Mapping[str, UpstreamSettings]:
-        """Return the upstreams to be built."""
         if not (self._embeds and settings.embeddings.on):
             return selection.upstreams
         from byok.wiring.embedders import with_embedder

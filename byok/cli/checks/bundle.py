@@ -219,7 +219,6 @@ async def write_parts(
 
 
 def _find_model(catalog: Json, upstream: str, model: str) -> dict[str, Any]:
-    """Return the row of a model in the daemon's catalog, {} if it has none."""
     ending = f"{upstream}:{model}"
     for value in catalog.values():
         for row in value if isinstance(value, list) else ():

@@ -167,7 +167,7 @@ def check_disk(around: Surroundings) -> CheckResult:
     """Check that there is room to write in the folders of state and data."""
     least, where = None, Path()
     for folder in (around.paths.state_dir, around.paths.data_dir):
-        place = _existing(folder)
+        place = next(place for place in (folder, *folder.parents) if place.is_dir())
         if failure := _try_to_write(place):
             return _no_room(place, failure)
         free = around.machine.free(place)
@@ -180,10 +180,6 @@ def check_disk(around: Surroundings) -> CheckResult:
     if least < _LITTLE:
         return doubtful(f"only {said}: the index stops growing", "Free some disk space")
     return good(said)
-
-
-def _existing(folder: Path) -> Path:
-    return next(place for place in (folder, *folder.parents) if place.is_dir())
 
 
 def _try_to_write(folder: Path) -> OSError | None:

@@ -118,7 +118,10 @@ def choose_system(
         config = Path(folder) if Path(folder).is_absolute() else home / ".config"
         return Systemd(config / "systemd" / "user")
     if platform == "darwin":
-        return Launchd(home / "Library" / "LaunchAgents", _user_id())
+        return Launchd(
+            home / "Library" / "LaunchAgents",
+            os.getuid() if hasattr(os, "getuid") else 0,
+        )
     if platform == "win32":
         names = (environ.get("USERDOMAIN", ""), environ.get("USERNAME", ""))
         return WindowsTasks(paths.state_dir, "\\".join(filter(None, names)))
@@ -180,7 +183,6 @@ def _search_path(environ: Mapping[str, str]) -> str:
 
 
 def _outermost(folders: tuple[Path, ...]) -> tuple[Path, ...]:
-    """Return the folders that are in none of the others."""
     return tuple(
         folder
         for folder in folders
@@ -195,10 +197,6 @@ def _has_ipv6() -> bool:
     except OSError:
         return False
     return True
-
-
-def _user_id() -> int:
-    return os.getuid() if hasattr(os, "getuid") else 0
 
 
 _CODE = "service"

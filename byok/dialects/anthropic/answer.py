@@ -339,5 +339,4 @@ class AnthropicAnswer(AnswerReader[ServerSentEvent]):
 
 
 def _string(value: Any) -> str:
-    """Return a string unchanged, "" for anything else."""
     return value if isinstance(value, str) else ""

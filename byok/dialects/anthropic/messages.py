@@ -260,8 +260,6 @@ def _has_points(body: Json, part: str) -> bool:
 
 
 def _set_points(body: Json, point: Json) -> Body:
-    """Return a body whose points all are `point`."""
-
     def change(block: Json) -> Json:
         return {**block, FIELD: point} if FIELD in block else block
 

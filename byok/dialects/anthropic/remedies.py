@@ -203,7 +203,6 @@ def _has_results_at_end(body: Json) -> bool:
 
 
 def _find_room(refused: RefusedRequest) -> tuple[str, str] | None:
-    """Find how much room the prompt leaves for the answer."""
     found = _TOO_MUCH.search(refused.text)
     if not found or not has_parameter(refused.body, "max_tokens"):
         return None

@@ -253,7 +253,6 @@ def format_as_words(body: Body) -> Body:
 
 
 def _close_objects(schema: Any) -> Any:
-    """Close all objects of a schema."""
     if not isinstance(schema, dict):
         return schema
     closed = dict(schema)

@@ -178,7 +178,7 @@ def read_sources(candidate: Json, sources: dict[str, str]) -> None:
     for page in (
         *_grounding(candidate),
         *_citations(candidate),
-        *_url_pages(candidate),
+        *_rows(candidate.get("urlContextMetadata"), "urlMetadata"),
     ):
         url = page.get("uri") or page.get("retrievedUrl")
         title = page.get("title")
@@ -198,10 +198,6 @@ def _citations(candidate: Json) -> Iterator[Json]:
     metadata = candidate.get("citationMetadata")
     for name in ("citationSources", "citations"):  # of the Gemini API, of Vertex AI
         yield from _rows(metadata, name)
-
-
-def _url_pages(candidate: Json) -> Iterator[Json]:
-    yield from _rows(candidate.get("urlContextMetadata"), "urlMetadata")
 
 
 def _rows(value: Any, name: str) -> Iterator[Json]:

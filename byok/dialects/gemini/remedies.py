@@ -196,7 +196,6 @@ def _thinking(refused: RefusedRequest) -> tuple[str, str] | None:
 
 
 def _cap(refused: RefusedRequest) -> tuple[str, str] | None:
-    """Return the longest answer that a refusal names."""
     value = read_parameter(refused.body, _CAP)
     found = _UP_TO.search(refused.text.lower())
     if not found or not _names(refused, _CAP) or type(value) is not int:

@@ -236,7 +236,6 @@ def _reasoning(usage: Json) -> int:
 
 
 def _most(places: Iterable[Json], names: Iterable[str]) -> int:
-    """Return the highest of the counts that have one of these names."""
     counts = [
         _count(place[name]) for place in places for name in names if name in place
     ]

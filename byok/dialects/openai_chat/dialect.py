@@ -156,7 +156,6 @@ def _dollars(value: Any) -> float | None:
 
 
 def _words(places: Iterable[Json], *names: str) -> list[str] | None:
-    """Return the words of the lists of these names, None where there is none."""
     found = [place.get(name) for place in places for name in names]
     lists = [value for value in found if isinstance(value, list)]
     return [word for words in lists for word in words if isinstance(word, str)] or None

@@ -78,7 +78,7 @@ def _write(wanted: str, efforts: tuple[str, ...], form: EffortForm) -> dict[str,
             value = _OFF if is_off else nearest_effort(wanted, graded or _ALL)
             return {"reasoning": {"effort": value}} if value else {}
         case EffortForm.SWITCH:
-            return {"thinking": {"type": _word(is_off=is_off)}, **level}
+            return {"thinking": {"type": "disabled" if is_off else "enabled"}, **level}
         case EffortForm.BUDGET:
             budget = _BUDGETS.get(wanted)
             most = {"thinking_budget": budget} if budget else {}
@@ -92,10 +92,6 @@ def _write(wanted: str, efforts: tuple[str, ...], form: EffortForm) -> dict[str,
                 accepted = graded or _GRADES * (not efforts)
             value = nearest_effort(wanted, accepted)
             return {"reasoning_effort": value} if value else {}
-
-
-def _word(*, is_off: bool) -> str:
-    return "disabled" if is_off else "enabled"
 
 
 # The parameters of a Chat Completions request: sampling, effort, tool choice, JSON.
@@ -125,7 +121,11 @@ def add_options(
     if body.get("tools") and target.facts.thinking:
         body.update(quirks.with_tools)
     is_trained = target.facts.family == "qwen"
-    if quirks.preserve_thinking and is_trained and _keeps_all(target, quirks):
+    if (
+        quirks.preserve_thinking
+        and is_trained
+        and replay_of(target, quirks) is Replay.EVERY_TURN
+    ):
         body.update(set_parameter(body, quirks.preserve_thinking, True))
     found = (
         _add_tool_choice(body, chat, quirks, names),
@@ -134,11 +134,6 @@ def add_options(
         _add_json(body, chat.json_answer, quirks),
     )
     return [notice for notice in found if notice]
-
-
-def _keeps_all(target: Target, quirks: Quirks) -> bool:
-    """Tell whether the reasoning of all turns goes back."""
-    return replay_of(target, quirks) is Replay.EVERY_TURN
 
 
 def _add_tool_choice(

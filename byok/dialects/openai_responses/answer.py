@@ -380,7 +380,6 @@ class ResponsesAnswer(AnswerReader[ServerSentEvent]):
             self._finish_item(event.get("output_index"), item)
 
     def _note_item(self, index: object, item: Json) -> int | str:
-        """Note that an item has begun, and return its key."""
         kind = read_text(item, "type")
         key = _key(index, kind)
         if key not in self._seen:

@@ -50,7 +50,6 @@ class CaptureRecorder(Feature):
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Open nothing yet."""
         self._folder = site.paths.captures
         self._redactor = site.redactor
         self.limits = limits or CaptureLimits()
@@ -186,13 +185,11 @@ class _RequestTap:
         self.size = 0
 
     def __call__(self, hop: Hop, data: bytes, /) -> None:
-        """Keep what one read or write carried."""
         attempt = 0 if hop in (Hop.FROM_CLIENT, Hop.TO_CLIENT) else current_attempt()
         if data:
             self._take(hop, attempt, data, len(data))
 
     def take_head(self, hop: Hop, head: Head, /) -> None:
-        """Keep a head."""
         attempt = 0 if hop in (Hop.FROM_CLIENT, Hop.TO_CLIENT) else current_attempt()
         size = len(head.line) + sum(len(n) + len(v) for n, v in head.headers)
         self._take(hop, attempt, head, size)

@@ -137,7 +137,6 @@ class RequestMetrics:
     """
 
     def __init__(self, hide: Callable[[str], str] = str) -> None:
-        """Take what removes secrets from names."""
         self.on = False
         self.price_of: PriceOf = no_price
         self.open = 0

@@ -28,7 +28,6 @@ class Metrics(Feature):
     def __init__(
         self, site: Site, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Count nothing yet."""
         self._site = site
         self._clock = clock
         self._requests = RequestMetrics(site.redactor)

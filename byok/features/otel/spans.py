@@ -39,7 +39,6 @@ class Spans(Feature):
     """Makes spans; a thread of OpenTelemetry's SDK sends them."""
 
     def __init__(self, site: Site) -> None:
-        """Send nothing yet."""
         self._hide = site.redactor
         self._clock = site.clock
         self._target: tuple[OtelSettings, NetworkSettings] | None = None

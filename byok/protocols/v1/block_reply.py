@@ -101,7 +101,6 @@ class BlockReply(ABC):
     def _note(
         self, event: Usage | Finish | Notice | Citation | ToolCallDelta | ToolCallPlace
     ) -> None:
-        """Keep what the end of the answer tells."""
         match event:
             case Usage():
                 self.usage = event

@@ -15,7 +15,6 @@ from byok.core.chat import (
     ThinkingPart,
     ToolCall,
     ToolChoice,
-    ToolResult,
     ToolUse,
 )
 from byok.core.conversation_builder import make_result
@@ -63,7 +62,9 @@ def add_message(turns: Turns, message: Json) -> None:
         case "assistant":
             turns.add_answer(_read_answer(message))
         case "tool":
-            turns.add_result(_read_result(message))
+            turns.add_result(
+                make_result(text(message, "tool_call_id"), _read_content(message))
+            )
         case role:
             raise wrong_field("role", f"one that byok knows, not {role[:60]!r}")
 
@@ -117,10 +118,6 @@ def _read_thinking(message: Json) -> Iterator[ThinkingPart]:
     name = "reasoning_content" if message.get("reasoning_content") else "reasoning"
     if isinstance(said := message.get(name), str) and said:
         yield ThinkingPart(said)
-
-
-def _read_result(message: Json) -> ToolResult:
-    return make_result(text(message, "tool_call_id"), _read_content(message))
 
 
 # Chat Completions: write an answer, as chunks and as one object.

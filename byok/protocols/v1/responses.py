@@ -13,14 +13,12 @@ from byok.core.chat import (
     ChatRequest,
     ImagePart,
     Json,
-    JsonAnswer,
     ProviderData,
     Sampling,
     TextPart,
     ThinkingPart,
     ToolCall,
     ToolChoice,
-    ToolResult,
     ToolUse,
 )
 from byok.core.conversation_builder import make_result
@@ -83,7 +81,9 @@ def add_items(turns: Turns, given: Any) -> list[str]:
         elif kind in _CALLS:
             turns.add_answer([_read_call(kind, item)])
         elif kind in _RESULTS:
-            turns.add_result(_read_result(item))
+            turns.add_result(
+                make_result(_call_id(item), read_parts(item, "output", _read_part))
+            )
         elif kind == "item_reference":
             raise feature_refusal(
                 "byok stores no items: item_reference is refused",
@@ -144,10 +144,6 @@ def _read_call(kind: str, item: Json) -> ToolCall:
             return ToolCall(call_id, "local_shell", action)
         case _:
             return ToolCall(call_id, name, text(item, "arguments") or "{}")
-
-
-def _read_result(item: Json) -> ToolResult:
-    return make_result(_call_id(item), read_parts(item, "output", _read_part))
 
 
 # Responses: write token counts.
@@ -398,7 +394,7 @@ def decode_response(body: Json) -> Question:
             text(mapping(body, "reasoning"), "effort"),
         ),
         tool_choice=choice,
-        json_answer=_read_format(body),
+        json_answer=read_format(mapping(mapping(body, "text"), "format")),
         cache_key=text(body, "prompt_cache_key"),
     )
     reply = partial(
@@ -445,10 +441,6 @@ def _read_choice(choice: Any, tools: ToolList) -> ToolChoice:
         return tools.choose(read_use(text(choice, "mode") or None))
     name = text(choice, "name") or text(choice, "type")
     return tools.choose(ToolUse.REQUIRED, name)
-
-
-def _read_format(body: Json) -> JsonAnswer | None:
-    return read_format(mapping(mapping(body, "text"), "format"))
 
 
 def _shown_fields(body: Json) -> dict[str, Any]:

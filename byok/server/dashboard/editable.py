@@ -286,13 +286,9 @@ def _read_path(row: Any) -> SettingPath:
     ):
         raise _bad("a path is a list of names")
     path = tuple(parts)
-    if find_editable(path) is None and not _is_upstream(path):
+    if find_editable(path) is None and not (path[0] == UPSTREAMS and len(path) == 2):
         raise _bad(f"{'.'.join(path)} is not changed on this page, only in the file")
     return path
-
-
-def _is_upstream(path: SettingPath) -> bool:
-    return path[0] == UPSTREAMS and len(path) == 2
 
 
 def _read_value(path: SettingPath, row: dict[str, Any]) -> SettingValue | MissingValue:

@@ -272,7 +272,6 @@ def _error(row: ErrorSum, known: Mapping[str, Json]) -> Json:
 
 
 def _explain(codes: set[str]) -> dict[str, Json]:
-    """Return what `byok explain` tells of those codes that it knows."""
     rows = error_rows() if codes - {""} else {}
     return {
         code: {**row._asdict(), "group": GROUPS.get(row.group, row.group)}

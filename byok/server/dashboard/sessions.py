@@ -183,7 +183,6 @@ class Sessions:
         del self._codes[found]
 
     def _remove_expired(self) -> None:
-        """Forget what is over."""
         now = self._clock()
         self._codes = {
             code: until for code, until in self._codes.items() if now < until

@@ -133,7 +133,6 @@ def _field(state: SettingsState, above: SettingPath, row: Editable) -> dict[str,
 
 
 def _value(state: SettingsState, path: SettingPath, row: Editable) -> Any:
-    """Return the effective value."""
     if path[0] == UPSTREAMS:
         upstream = state.current.upstreams.get(path[1])
         found = getattr(upstream, path[2]) if upstream else row.default

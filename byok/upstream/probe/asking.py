@@ -158,7 +158,6 @@ class _NotedFailures(Recovery):
         self._failures = failures
 
     async def next(self, plan: Plan, failure: ByokError) -> Plan | ByokError:
-        """Note a failure."""
         if isinstance(failure, UpstreamError):
             self._failures.append(failure)
         return failure
@@ -219,7 +218,6 @@ class _Collected:
         return brought
 
     def parts(self) -> tuple[Part, ...]:
-        """Return the blocks of the answer."""
         joined: list[Part] = []
         for part in self._parts:
             match part, joined[-1] if joined else None:

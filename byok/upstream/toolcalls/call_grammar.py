@@ -271,7 +271,6 @@ class _Reading:
         self.found: list[PrintedCall] = []
 
     def calls(self) -> list[PrintedCall]:
-        """Read all calls."""
         found = self.found
         while True:
             self._skip_marks()
