@@ -88,7 +88,7 @@ def _explain(error: Exception) -> ByokError | None:
 
 def _print_version(given: bool) -> None:
     if given:
-        from byok.cli.version import version
+        from byok.cli.commands import version
 
         version()
         raise typer.Exit

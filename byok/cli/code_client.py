@@ -25,15 +25,12 @@ WorkspacesOption = Annotated[
 
 
 def with_client(
-    work: Callable[[LocalClient], Awaitable[T]],
-    *,
-    config: Path | None = None,
-    roots: Iterable[Path] = (),
+    work: Callable[[LocalClient], Awaitable[T]], *, config: Path | None = None
 ) -> T:
-    """Run `work` with a client that follows these folders."""
+    """Run `work` with a client of the index."""
 
     async def run() -> T:
-        async with asking(find_paths(), opener(config), roots) as client:
+        async with asking(find_paths(), opener(config)) as client:
             return await work(client)
 
     return asyncio.run(run())

@@ -4,6 +4,7 @@ So `byok --help` and shell completion import none of them: they show the rows. A
 has a function of the command's name, or a group `commands` of commands below it.
 """
 
+import platform
 from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -12,6 +13,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import DefaultPlaceholder
 
+from byok import __version__
+from byok.cli.terminal import say
 from byok.features import ROWS as FEATURES
 
 
@@ -114,6 +117,7 @@ _MODULES = {
     "restart": "control",
     "reload": "control",
     "usage": "log",
+    "version": "commands",
 }
 ROWS = {
     name: CommandRow(_MODULES.get(name, name), group, help)
@@ -182,3 +186,8 @@ def _hide_types_of_flags(params: Any) -> Any:
         if getattr(param, "is_flag", False) and param.metavar is None:
             param.metavar = ""
     return params
+
+
+def version() -> None:
+    """Print the versions of byok and Python."""
+    say(f"byok {__version__} (Python {platform.python_version()})")

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
@@ -25,13 +25,13 @@ from byok.core.routing import Service
 if TYPE_CHECKING:
     from byok.clients.service.control import UserService
 
+T = TypeVar("T")
 EXIT_NOT_RUNNING = 3  # as `systemctl status` has it
 _END_SECONDS = 20.0  # longer than responses in progress may take
 _RESTART_SECONDS = 60.0
 _LOOK_SECONDS = 0.1
 END_IT = "To end it: byok stop"
 _START_SECONDS = 60.0
-_PAUSE = 0.2
 _CONNECT_SECONDS = 1.0
 
 
@@ -59,7 +59,8 @@ def stop_daemon(paths: Paths) -> Instance | None:
     """
     daemon = _request_stop(paths, again=False)
     if daemon is not None:
-        _wait(lambda: _is_over(paths, daemon), _END_SECONDS, "is still stopping")
+        error = NotReady("byok is still stopping.")
+        _wait_for(lambda: _is_over(paths, daemon) or None, _END_SECONDS, error)
     return daemon
 
 
@@ -75,14 +76,11 @@ def restart() -> None:
     if daemon is None:
         say("byok is not running. Start it: byok serve")
         raise typer.Exit(EXIT_NOT_RUNNING)
-
-    def runs_again() -> bool:
-        now = find_daemon(paths, 0)
-        return now is not None and now.instance != daemon.instance
-
-    _wait(runs_again, _RESTART_SECONDS, f"has not restarted; see its log: {paths.log}")
-    now = find_daemon(paths)
-    say(f"byok is listening on http://127.0.0.1:{now.port if now else daemon.port}")
+    error = NotReady(f"byok has not restarted; see its log: {paths.log}.")
+    now = _wait_for(
+        lambda: _find_other(paths, daemon.instance), _RESTART_SECONDS, error
+    )
+    say(f"byok is listening on http://127.0.0.1:{now.port}")
 
 
 def reload() -> None:
@@ -121,12 +119,19 @@ def _is_over(paths: Paths, daemon: Instance) -> bool:
     return not is_held(paths) if now is None else now.instance != daemon.instance
 
 
-def _wait(is_so: Callable[[], bool], seconds: float, else_it: str) -> None:
+def _find_other(paths: Paths, instance: str) -> Instance | None:
+    """Return the daemon that runs now, unless it is this instance."""
+    daemon = find_daemon(paths, 0)
+    return None if daemon is None or daemon.instance == instance else daemon
+
+
+def _wait_for(find: Callable[[], T | None], seconds: float, error: NotReady) -> T:
     deadline = time.monotonic() + seconds
-    while not is_so():
-        if time.monotonic() > deadline:
-            raise NotReady(f"byok {else_it}.")
+    while (found := find()) is None:
+        if time.monotonic() >= deadline:
+            raise error
         time.sleep(_LOOK_SECONDS)
+    return found
 
 
 def find_or_start(paths: Paths) -> Instance | None:
@@ -240,12 +245,8 @@ def start_in_background(paths: Paths, port: int) -> Instance:
         sock.close()
     starter = Starter(daemon_command(None), paths.state_dir)
     starter.start()
-    deadline = time.monotonic() + _START_SECONDS
-    while (daemon := find_daemon(paths, 0)) is None:
-        if time.monotonic() >= deadline:
-            raise NotReady("byok did not start.", hint="See why: byok serve")
-        time.sleep(_PAUSE)
-    return daemon
+    error = NotReady("byok did not start.", hint="See why: byok serve")
+    return _wait_for(lambda: find_daemon(paths, 0), _START_SECONDS, error)
 
 
 def is_started_by_requests(paths: Paths) -> bool:
@@ -263,18 +264,12 @@ def wait_for_daemon(paths: Paths, *, other_than: str = "") -> Instance:
     Raises:
         NotReady: it does not within a minute.
     """
-    deadline = time.monotonic() + _START_SECONDS
-    while True:
-        daemon = find_daemon(paths, 0)
-        if daemon is not None and daemon.instance != other_than:
-            return daemon
-        if time.monotonic() >= deadline:
-            raise NotReady(
-                "The service was started, and byok does not answer.",
-                code="service",
-                hint="See why: byok service logs",
-            )
-        time.sleep(_PAUSE)
+    error = NotReady(
+        "The service was started, and byok does not answer.",
+        code="service",
+        hint="See why: byok service logs",
+    )
+    return _wait_for(lambda: _find_other(paths, other_than), _START_SECONDS, error)
 
 
 _log = logging.getLogger(__name__)

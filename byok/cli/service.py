@@ -22,7 +22,7 @@ from byok.clients.service.control import UserService, make_launch
 from byok.core.daemon.instance import Instance
 from byok.core.daemon.sockets import listen
 from byok.core.errors import ByokError, CannotStart, ConfigError
-from byok.core.platform.paths import Paths, find_paths
+from byok.core.platform.paths import find_paths
 from byok.core.routing import Service
 from byok.dialects.presets import PRESETS
 
@@ -111,7 +111,7 @@ def restart() -> None:
     """Restart the service, for example after an update of byok."""
     service = find_service(find_paths())
     _check_manager(service)
-    before = _find(service.paths)
+    before = find_daemon(service.paths, 0)
     _end_before_kill(service)
     service.restart()
     other = before.instance if before else ""
@@ -161,10 +161,6 @@ def logs(
                 say(line)
 
 
-def _find(paths: Paths) -> Instance | None:
-    return find_daemon(paths, 0)
-
-
 def _check_manager(service: UserService) -> None:
     if service.is_installed():
         service.check_system()
@@ -174,7 +170,7 @@ def _end_before_kill(service: UserService) -> None:
     """Let the service's daemon end in order where the system would not."""
     if not service.system.kills:
         return
-    daemon = _find(service.paths)
+    daemon = find_daemon(service.paths, 0)
     if daemon is not None and _is_kept(service, daemon):
         stop_daemon(service.paths)
 
@@ -203,7 +199,7 @@ def _check_place(service: UserService, launch: Launch) -> Instance | None:
             "A service needs a fixed port.", hint="Set `port` below [server]."
         )
     service.check_owner()
-    daemon = _find(service.paths)
+    daemon = find_daemon(service.paths, 0)
     if daemon is not None and not _is_kept(service, daemon):
         raise CannotStart(
             f"byok runs already (pid {daemon.pid}, port {daemon.port}), and not as the "

@@ -25,16 +25,24 @@ dialect holds only facts about the vendor it is made for, and must be equal to a
 with the same facts: on a reload, equal upstreams keep what they have learned.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
 from byok.core.chat import NO_ORIGIN, ChatRequest, Json, Origin
 from byok.core.errors import UpstreamRefused
 from byok.core.events import StreamEvent
+from byok.core.late import late_function
 from byok.core.stage import Stage
 from byok.dialects.chat_changes import NAMES, names_of_tools, presumed_remedies
 from byok.dialects.model_facts import UNKNOWN_MODEL, ModelFacts
+from byok.dialects.presets import (
+    ANTHROPIC,
+    GEMINI,
+    OLLAMA,
+    OPENAI_CHAT,
+    OPENAI_RESPONSES,
+)
 from byok.dialects.remedies import (
     Remedy,
     RemedyTable,
@@ -229,3 +237,16 @@ def write_request(
         back = {alias: own.get(name, name) for alias, name in sent.tool_names.items()}
         sent = replace(sent, tool_names=back)
     return rewritten, sent
+
+
+# The dialects, by the name used in config.toml. Each is made for a vendor: the name of
+# a preset, or openai_compatible. Its module is loaded then.
+DIALECTS: dict[str, Callable[[str], Dialect]] = {
+    OPENAI_CHAT: late_function("byok.dialects.openai_chat.dialect:OpenAIChat.of"),
+    GEMINI: late_function("byok.dialects.gemini.dialect:Gemini.of"),
+    OLLAMA: late_function("byok.dialects.ollama.dialect:Ollama.of"),
+    ANTHROPIC: late_function("byok.dialects.anthropic.dialect:AnthropicMessages.of"),
+    OPENAI_RESPONSES: late_function(
+        "byok.dialects.openai_responses.dialect:OpenAIResponses.of"
+    ),
+}

@@ -55,15 +55,8 @@ class Control:
     `on_restart` a successor has been started by then.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        settings: Settings,
-        instance: str,
-        *,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self.since = clock()  # when the daemon began
+    def __init__(self, source: Source, settings: Settings, instance: str) -> None:
+        self.since = time.time()  # when the daemon began
         self.source = source
         self._started = self.settings = settings
         self.instance = instance

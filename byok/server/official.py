@@ -52,11 +52,8 @@ class _Trouble:
 class OfficialHealth:
     """Keeps the failures of each group; a silent service is left alone for `pause`."""
 
-    def __init__(
-        self, pause: float, *, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, pause: float) -> None:
         self._pause = pause
-        self._clock = clock
         self._keyless = False
         self._found: dict[EndpointGroup, _Trouble] = {
             group: _Trouble() for group in EndpointGroup
@@ -65,13 +62,13 @@ class OfficialHealth:
 
     def is_paused(self, group: EndpointGroup) -> bool:
         """Tell whether the group has just waited in vain."""
-        return self._clock() < self._until.get(group, 0.0)
+        return time.monotonic() < self._until.get(group, 0.0)
 
     def note_failure(self, group: EndpointGroup, path: str, error: ByokError) -> None:
         """Note a failure, and write down a new one."""
         trouble, reason = self._found[group], _reason(error)
         if isinstance(error, UpstreamTimeout):
-            self._until[group] = self._clock() + self._pause
+            self._until[group] = time.monotonic() + self._pause
         if isinstance(error, KeyMissing):
             known, self._keyless = self._keyless, True
         elif _concerns_path(error):

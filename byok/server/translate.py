@@ -176,8 +176,6 @@ class Translator:
         admission: Admission,
         open_stream: Callable[[HttpExchange], LineStream],
         admit: Callable[[Asking], Awaitable[Verdict]],
-        *,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         self._router = router
         self._forwarder = forwarder
@@ -185,7 +183,6 @@ class Translator:
         self._admission = admission
         self._open_stream = open_stream
         self._admit = admit
-        self._clock = clock
         self._said = SaidOnce(_MAX_TOLD)
 
     async def understand(
@@ -245,7 +242,7 @@ class Translator:
         destination: Destination,
         own_answer: str,
     ) -> Answerable:
-        created = int(self._clock())
+        created = int(time.time())
         head = ReplyHead(exchange.request_id, destination.model, created)
         pieces = question.reply(head)
         reply = pieces if question.stream else WholeReply(pieces)

@@ -127,7 +127,7 @@ def dialect(name: str) -> str:
 
 def dialect_names() -> tuple[str, ...]:
     """Return the names of all dialects; few settings name one."""
-    from byok.dialects.registry import DIALECTS  # imports them all
+    from byok.dialects.base import DIALECTS  # imports them all
 
     return tuple(DIALECTS)
 

@@ -64,16 +64,14 @@ def set_aside(
     return name
 
 
-def remove_set_aside(
-    path: Path, *, endings: Sequence[str] = DATABASE_ENDINGS, most: int = 9
-) -> None:
+def remove_set_aside(path: Path, *, most: int = 9) -> None:
     """Delete what `set_aside` renamed; what is a link or no plain file stays.
 
     Raises:
         OSError: one cannot be deleted.
     """
     for name in _asides(path, most):
-        for file in (_beside(name, end) for end in endings):
+        for file in (_beside(name, end) for end in DATABASE_ENDINGS):
             if is_plain(file):
                 file.unlink()
 

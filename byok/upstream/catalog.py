@@ -297,9 +297,7 @@ _MAX_PAGES = 20
 _SECONDS = 12.0
 
 
-async def fetch_models(
-    sender: Sender, api: Api, *, seconds: float = _SECONDS
-) -> list[ModelFacts]:
+async def fetch_models(sender: Sender, api: Api) -> list[ModelFacts]:
     """Return the models of all pages; no page is fetched twice.
 
     Raises:
@@ -308,7 +306,7 @@ async def fetch_models(
     found: dict[str, ModelFacts] = {}
     path, paths = api.dialect.models_path(), set[str]()
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(_SECONDS):
             while path and path not in paths and len(paths) < _MAX_PAGES:
                 paths.add(path)
                 page = api.dialect.read_models(await _get(sender, api, path))

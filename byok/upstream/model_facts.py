@@ -80,15 +80,8 @@ class Profiles:
     An upstream is named by its name and address, as in the file of model lists.
     """
 
-    def __init__(
-        self,
-        file: Path,
-        *,
-        most: int = _MAX_PROFILES,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, file: Path, *, clock: Callable[[], float] = time.time) -> None:
         self._file = file
-        self._most = most
         self._clock = clock
         self._thread = ThreadPoolExecutor(1, "profiles")
         self._is_closed = False
@@ -165,7 +158,7 @@ class Profiles:
         others = {m: p for m, p in others.items() if m != model}
         rest = {name: rows for name, rows in self._kept.items() if name != upstream}
         kept = {**rest, upstream: {**others, model: row}}
-        self._kept = _newest(kept, self._most)
+        self._kept = _newest(kept, _MAX_PROFILES)
         content = {"version": _VERSION, "profiles": self._kept}
         return orjson.dumps(content, option=orjson.OPT_INDENT_2).decode()
 
@@ -196,15 +189,13 @@ class Profiles:
             _log.warning("%s", self.damage)
 
 
-def newest_of_each(
-    items: Sequence[_Item], kind: Callable[[_Item], str], most: int = _MAX_REMEDIES
-) -> list[_Item]:
+def newest_of_each(items: Sequence[_Item], kind: Callable[[_Item], str]) -> list[_Item]:
     """Return the last items of each kind, in their order."""
     counts = Counter[str]()
     kept: list[_Item] = []
     for item in reversed(items):
         counts[kind(item)] += 1
-        if counts[kind(item)] <= most:
+        if counts[kind(item)] <= _MAX_REMEDIES:
             kept.append(item)
     return kept[::-1]
 

@@ -27,7 +27,6 @@ from byok.upstream.http_call import (
     Callee,
     Caller,
     KeySource,
-    Timeouts,
     describing_headers,
     hang_up,
     pass_on,
@@ -62,12 +61,10 @@ class OfficialService:
         redactor: Redactor,
         *,
         route: Route | None = None,
-        timeouts: Timeouts = REMOTE,
     ) -> None:
-        callee = Callee(OFFICIAL, base_url, timeouts, route=route or Route())
+        callee = Callee(OFFICIAL, base_url, REMOTE, route=route or Route())
         self._caller = Caller(callee, transports, key)
         self._redactor = redactor
-        self._timeouts = timeouts
         self.base_url = base_url
 
     @asynccontextmanager
@@ -92,7 +89,7 @@ class OfficialService:
                     )
                     stack.push_async_callback(hang_up, response)
                     _check(response)
-                    reads = pass_on(response, OFFICIAL, str(url), self._timeouts)
+                    reads = pass_on(response, OFFICIAL, str(url), REMOTE)
                     await stack.enter_async_context(aclosing(reads))
                     first = await anext(reads, b"")
             except TimeoutError as error:

@@ -15,9 +15,8 @@ from pathlib import Path
 
 from byok.core.bounded import BoundedMap
 from byok.core.chat import Origin
-from byok.storage.database import HelpDatabase, select_in
+from byok.storage.database import HelpDatabase, select_in, transaction
 from byok.storage.kind import DatabaseKind, Policy
-from byok.storage.migration import transaction
 from byok.upstream.base import Plan, Recovery
 from byok.upstream.toolcalls.provider_data import (
     has_calls,

@@ -202,8 +202,8 @@ class ChatPlaces:
     are forgotten.
     """
 
-    def __init__(self, most: int = _MOST) -> None:
-        self._seen = BoundedMap[str, frozenset[str]](most)
+    def __init__(self) -> None:
+        self._seen = BoundedMap[str, frozenset[str]](_MOST)
 
     def note(self, window: str, upstream: str) -> None:
         """Remember that a chat of a window goes to an upstream; "" is no window."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from byok.core.urls import is_loopback
+from byok.dialects.base import DIALECTS
 from byok.dialects.presets import (
     DEFAULT_PATHS,
     PRESETS,
@@ -11,7 +12,6 @@ from byok.dialects.presets import (
     preset_of,
     vendor_of,
 )
-from byok.dialects.registry import DIALECTS
 from byok.settings import UpstreamSettings
 from byok.upstream.spec import Api
 

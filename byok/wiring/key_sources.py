@@ -1,7 +1,7 @@
 """Where the key of each upstream is looked for and found; stored and removed."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from byok.core.errors import ConfigError, KeyMissing
@@ -90,16 +90,9 @@ def search_key_wanted(settings: Settings) -> KeyWanted:
     return KeyWanted(SEARCH_SERVER, settings.search.remote.url)
 
 
-def make_ladder(
-    paths: Paths,
-    environ: Mapping[str, str] = os.environ,
-    ask: Callable[[], str] | None = None,
-) -> KeyLadder:
-    """Return the key sources of this user, in the order in which they are searched.
-
-    `ask` asks a person for the passphrase of the vault.
-    """
-    vault = Vault(paths.vault, environ, ask, key_file=paths.vault_key)
+def make_ladder(paths: Paths, environ: Mapping[str, str] = os.environ) -> KeyLadder:
+    """Return the key sources of this user, in the order in which they are searched."""
+    vault = Vault(paths.vault, environ, key_file=paths.vault_key)
     return KeyLadder(environ=environ, vault=vault)
 
 

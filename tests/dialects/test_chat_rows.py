@@ -21,11 +21,15 @@ from byok.core.chat import (
     ToolResult,
     ToolUse,
 )
-from byok.dialects.base import Target, write_request
+from byok.dialects.base import DIALECTS, Target, write_request
 from byok.dialects.chat_changes import CHAT_ROWS
 from byok.dialects.error_bodies import refusal_of
-from byok.dialects.registry import DIALECTS
-from byok.dialects.remedies import RefusedRequest, Remedy, find_remedy, rewrite_chat
+from byok.dialects.remedies import (
+    RefusedRequest,
+    Remedy,
+    find_remedy,
+    rewrite_chat,
+)
 from tests.fakes import (
     messages_api,
     ollama_server,

@@ -14,8 +14,7 @@ from byok.core.errors import (
 )
 from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
 from byok.core.stage import drain
-from byok.dialects.base import UpstreamRequest
-from byok.dialects.registry import DIALECTS
+from byok.dialects.base import DIALECTS, UpstreamRequest
 from tests.fakes.values import SCALARS, singles
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from byok.dialects.base import DIALECTS
 from byok.dialects.presets import PRESETS, Preset
-from byok.dialects.registry import DIALECTS
 from tests.fakes.daemon import running
 from tests.fakes.trial_dialect.dialect import TrialDialect
 from tests.fakes.trial_server import TrialServer

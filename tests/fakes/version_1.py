@@ -33,7 +33,7 @@ from byok.search.index.store.checkpoints import members_of
 from byok.search.index.store.chunk_index import LexicalIndex, View
 from byok.search.index.store.store import Store
 from byok.search.index.store.tantivy_index import TantivyIndex
-from byok.storage import database, kind, migration
+from byok.storage import database, kind
 from tests.fakes.stores import check, open_store
 
 SQL = Path(__file__).parents[1] / "search" / "index" / "store" / "version_1.sql"
@@ -172,7 +172,7 @@ def _add_content(db: sqlite3.Connection, blob_id: int, rng: Random, size: int) -
     )
 
 
-_WATCHED = {m.__file__ for m in (database, kind, migration)}
+_WATCHED = {m.__file__ for m in (database, kind, database)}
 
 
 def _start(folder: Path, moment: int = 0) -> None:

@@ -17,9 +17,8 @@ import pytest
 
 from byok.core.errors import NotReady
 from byok.search.index.store.schema import INDEX
-from byok.storage.database import Database
+from byok.storage.database import Database, migrate, rehearse, remove_old_copy
 from byok.storage.kind import DatabaseKind, MigrationStep
-from byok.storage.migration import migrate, rehearse, remove_old_copy
 from tests.fakes.disk import fill, mounted
 from tests.fakes.program import ROOT
 from tests.fakes.stores import open_store

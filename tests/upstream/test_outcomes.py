@@ -16,7 +16,7 @@ from byok.core.errors import ByokError
 from byok.core.events import Finish, FinishReason, Notice, StreamEvent, TextDelta
 from byok.core.purposes import Purpose
 from byok.core.redact import Redactor
-from byok.dialects.registry import DIALECTS
+from byok.dialects.base import DIALECTS
 from byok.settings.keys.ladder import KeyLadder, KeyWanted
 from byok.settings.keys.lookup import KeyPool, UpstreamKey
 from byok.upstream.ask import ask

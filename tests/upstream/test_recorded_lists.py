@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from byok.core.purposes import Purpose
+from byok.dialects.base import DIALECTS
 from byok.dialects.default_models import choose_chat_model, choose_job_model
 from byok.dialects.families import family_facts
 from byok.dialects.model_facts import FactSource, ModelFacts, combine_facts
 from byok.dialects.presets import preset_of
-from byok.dialects.registry import DIALECTS
 from byok.upstream.model_table import packed_table
 from tests.fakes.replay import bytes_of, recorded
 

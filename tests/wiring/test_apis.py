@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from byok.dialects.base import DIALECTS
 from byok.dialects.presets import PRESETS, Preset
-from byok.dialects.registry import DIALECTS
 from byok.settings import UpstreamSettings
 from byok.wiring.apis import addresses_of, apis_of, base_url_of, local_upstreams
 from tests.fakes.trial_dialect.dialect import TrialDialect

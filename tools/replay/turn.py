@@ -9,9 +9,8 @@ import orjson
 from byok.core.errors import UpstreamError
 from byok.core.events import Finish, TextDelta, ThinkingDelta, ToolCallDelta, Usage
 from byok.core.wire.json_body import parse_json
-from byok.dialects.base import UpstreamRequest
+from byok.dialects.base import DIALECTS, UpstreamRequest
 from byok.dialects.presets import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
-from byok.dialects.registry import DIALECTS
 from byok.protocols.augment.nodes import ResponseNode
 
 _PROTOCOLS = {

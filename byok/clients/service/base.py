@@ -238,13 +238,13 @@ def _decode(printed: bytes) -> str:
     return printed.decode(encoding, "replace")
 
 
-def service_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+def service_environment() -> dict[str, str]:
     """Return the environment of such programs, without keys and other variables.
 
     A shell without a login session lacks the address of the user's manager, which is
     always in the same folder.
     """
-    kept = {name: environ[name] for name in _KEPT if environ.get(name)}
+    kept = {name: os.environ[name] for name in _KEPT if os.environ.get(name)}
     if hasattr(os, "getuid") and "XDG_RUNTIME_DIR" not in kept:
         folder = Path(f"/run/user/{os.getuid()}")
         if folder.is_dir():

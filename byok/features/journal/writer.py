@@ -22,7 +22,7 @@ from byok.features.journal.entry import JournalEntry, make_entry
 from byok.features.journal.file import check_rows, journal_file
 from byok.features.journal.settings import JournalSettings
 from byok.features.status import StatusLine
-from byok.storage.migration import transaction
+from byok.storage.database import transaction
 
 # What the journal deletes: expired requests, and the oldest if it is too large.
 #

@@ -58,14 +58,10 @@ class Rows(Generic[Row]):
     """
 
     def __init__(
-        self,
-        make: Callable[[], Row],
-        hide: Callable[[str], str] = str,
-        limit: int = MOST_ROWS,
+        self, make: Callable[[], Row], hide: Callable[[str], str] = str
     ) -> None:
         self._make = make
         self._hide = hide
-        self._limit = limit
         self._by_key: dict[Labels, Row] = {}
         self._by_labels: dict[Labels, Row] = {}
 
@@ -82,7 +78,7 @@ class Rows(Generic[Row]):
         short = tuple(name[:_LONGEST_READ] for name in key)
         if (row := self._by_key.get(short)) is not None:
             return row
-        if len(self._by_key) >= self._limit - 1:
+        if len(self._by_key) >= MOST_ROWS - 1:
             return self._row_of((OTHER,) * len(key))
         # Two names may look the same once their secrets are hidden.
         row = self._row_of(tuple(map(self._label, short)))

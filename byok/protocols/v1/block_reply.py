@@ -70,7 +70,7 @@ class BlockReply(ABC):
             case TextDelta(text=text):
                 if self._open is _Open.TEXT:
                     self._pieces.append(text)
-                    return (self.write_text(text),)
+                    return (self._write_text(text),)
                 return self._begin_text(text)
             case ThinkingDelta():
                 return [*self._think(event)]
@@ -92,11 +92,11 @@ class BlockReply(ABC):
             self.finish = FinishReason.TOOL_CALLS
         if not self.calls and self.finish is FinishReason.TOOL_CALLS:
             self.finish = FinishReason.STOP
-        return [*self._begin(), *self._close(), *self.write_end()]
+        return [*self._begin(), *self._close(), *self._write_end()]
 
     def fail(self, error: ByokError) -> Iterable[Json]:
         """Write the end of an answer that failed; its open block stays open."""
-        return [*self._begin(), *self.write_failure(error)]
+        return [*self._begin(), *self._write_failure(error)]
 
     def _note(
         self, event: Usage | Finish | Notice | Citation | ToolCallDelta | ToolCallPlace
@@ -120,7 +120,7 @@ class BlockReply(ABC):
         if self._begun:
             return ()
         self._begun = True
-        return self.write_beginning()
+        return self._write_beginning()
 
     def _begin_text(self, text: str) -> Iterable[Json]:
         self._blank.append(text)
@@ -129,7 +129,7 @@ class BlockReply(ABC):
         text, self._blank = "".join(self._blank), []
         before = [*self._begin(), *self._close()]
         self._open, self._pieces = _Open.TEXT, [text]
-        return [*before, *self.open_text(), self.write_text(text)]
+        return [*before, *self._open_text(), self._write_text(text)]
 
     def _think(self, event: ThinkingDelta) -> Iterator[Json]:
         if event.text or event.provider_data:
@@ -137,10 +137,10 @@ class BlockReply(ABC):
             if self._open is not _Open.THINKING:
                 yield from self._close()
                 self._open, self._pieces = _Open.THINKING, []
-                yield from self.open_thinking()
+                yield from self._open_thinking()
         if event.text:
             self._pieces.append(event.text)
-            yield from self.write_thinking(event.text)
+            yield from self._write_thinking(event.text)
         if event.provider_data:
             yield from self._close(event.provider_data)
 
@@ -149,9 +149,9 @@ class BlockReply(ABC):
         text, self._pieces = "".join(self._pieces), []
         match closing:
             case _Open.TEXT:
-                return self.close_text(text)
+                return self._close_text(text)
             case _Open.THINKING:
-                return self.close_thinking(text, provider_data)
+                return self._close_thinking(text, provider_data)
             case _Open.NOTHING:
                 return ()
 
@@ -161,49 +161,49 @@ class BlockReply(ABC):
             return
         yield from self._begin()
         yield from self._close()
-        yield from self.write_call(call)
+        yield from self._write_call(call)
         self.calls += 1
 
     @abstractmethod
-    def write_beginning(self) -> Iterable[Json]:
+    def _write_beginning(self) -> Iterable[Json]:
         """Write what comes before the first block."""
 
-    @abstractmethod
-    def open_text(self) -> Iterable[Json]:
-        """Open a block of text."""
+    def _open_text(self) -> Iterable[Json]:
+        """Open a block of text, where the protocol has a beginning for it."""
+        return ()
 
     @abstractmethod
-    def write_text(self, text: str) -> Json:
+    def _write_text(self, text: str) -> Json:
         """Write a piece of the open text."""
 
     @abstractmethod
-    def close_text(self, text: str) -> Iterable[Json]:
+    def _close_text(self, text: str) -> Iterable[Json]:
         """Close a block of text; `text` is all of it."""
 
-    @abstractmethod
-    def open_thinking(self) -> Iterable[Json]:
-        """Open a block of reasoning."""
+    def _open_thinking(self) -> Iterable[Json]:
+        """Open a block of reasoning, where the protocol has a beginning for it."""
+        return ()
 
     @abstractmethod
-    def write_thinking(self, text: str) -> Iterable[Json]:
+    def _write_thinking(self, text: str) -> Iterable[Json]:
         """Write a piece of the open reasoning."""
 
     @abstractmethod
-    def close_thinking(
+    def _close_thinking(
         self, text: str, provider_data: ProviderData | None
     ) -> Iterable[Json]:
         """Close a block of reasoning."""
 
     @abstractmethod
-    def write_call(self, call: ToolCall) -> Iterable[Json]:
+    def _write_call(self, call: ToolCall) -> Iterable[Json]:
         """Write a whole call; `calls` counts those before it."""
 
     @abstractmethod
-    def write_end(self) -> Iterable[Json]:
+    def _write_end(self) -> Iterable[Json]:
         """Write what comes behind the last block."""
 
     @abstractmethod
-    def write_failure(self, error: ByokError) -> Iterable[Json]:
+    def _write_failure(self, error: ByokError) -> Iterable[Json]:
         """Write an error instead of the end."""
 
     @abstractmethod

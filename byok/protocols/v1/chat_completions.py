@@ -146,32 +146,22 @@ class CompletionReply(BlockReply):
         self._details: list[Json] = []
         self._made: list[Json] = []
 
-    def write_beginning(self) -> Iterable[Json]:
+    def _write_beginning(self) -> Iterable[Json]:
         """Write the role."""
         return (self._chunk({"role": "assistant", "content": ""}),)
 
-    def open_text(self) -> Iterable[Json]:
-        """Texts of one answer are one text."""
-        return ()
-
-    def write_text(self, text: str) -> Json:
-        """Write a chunk with text."""
+    def _write_text(self, text: str) -> Json:
         return self._chunk({"content": text})
 
-    def close_text(self, text: str) -> Iterable[Json]:
+    def _close_text(self, text: str) -> Iterable[Json]:
         """Keep the text."""
         self._said.append(text)
         return ()
 
-    def open_thinking(self) -> Iterable[Json]:
-        """Reasoning has no beginning."""
-        return ()
-
-    def write_thinking(self, text: str) -> Iterable[Json]:
-        """Write a chunk with reasoning."""
+    def _write_thinking(self, text: str) -> Iterable[Json]:
         return (self._chunk({"reasoning_content": text}),)
 
-    def close_thinking(
+    def _close_thinking(
         self, text: str, provider_data: ProviderData | None
     ) -> Iterable[Json]:
         """Write the provider's data, if there is any."""
@@ -185,8 +175,7 @@ class CompletionReply(BlockReply):
         self._details.append(detail)
         return (self._chunk({"reasoning_details": [detail]}),)
 
-    def write_call(self, call: ToolCall) -> Iterable[Json]:
-        """Write a chunk with a whole call."""
+    def _write_call(self, call: ToolCall) -> Iterable[Json]:
         if call.name in self._freeform:
             given = {"name": call.name, "input": read_freeform(call.arguments)}
             made = {"id": call.id, "type": "custom", "custom": given}
@@ -196,7 +185,7 @@ class CompletionReply(BlockReply):
         self._made.append(made)
         return (self._chunk({"tool_calls": [{"index": self.calls, **made}]}),)
 
-    def write_end(self) -> Iterator[Json]:
+    def _write_end(self) -> Iterator[Json]:
         """Write the finish reason and the usage."""
         last = {"annotations": self._annotations()} if self.sources else {}
         yield self._chunk(last, self.finish.value)
@@ -204,8 +193,7 @@ class CompletionReply(BlockReply):
             yield {**self._chunk({}), "choices": [], "usage": write_usage(self.usage)}
         yield DONE
 
-    def write_failure(self, error: ByokError) -> Iterable[Json]:
-        """Write the error as one more event."""
+    def _write_failure(self, error: ByokError) -> Iterable[Json]:
         return (openai_error(error),)
 
     def whole(self) -> dict[str, Any]:

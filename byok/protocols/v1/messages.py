@@ -177,35 +177,30 @@ class MessageReply(BlockReply):
         self._shows_thinking = shows_thinking
         self._content: list[Json] = []
 
-    def write_beginning(self) -> Iterator[Json]:
+    def _write_beginning(self) -> Iterator[Json]:
         """Write the message as it begins; its tokens are counted at the end."""
         usage = write_usage(self.usage or Usage())
         message = {**self._message(), "content": [], "stop_reason": None}
         yield {"type": "message_start", "message": {**message, "usage": usage}}
 
-    def open_text(self) -> Iterator[Json]:
-        """Open a block of text."""
+    def _open_text(self) -> Iterator[Json]:
         yield self._start({"type": "text", "text": ""})
 
-    def write_text(self, text: str) -> Json:
-        """Write a piece of text."""
+    def _write_text(self, text: str) -> Json:
         return self._delta({"type": "text_delta", "text": text})
 
-    def close_text(self, text: str) -> Iterator[Json]:
-        """Close a block of text."""
+    def _close_text(self, text: str) -> Iterator[Json]:
         yield self._stop({"type": "text", "text": text})
 
-    def open_thinking(self) -> Iterator[Json]:
-        """Open a block of reasoning."""
+    def _open_thinking(self) -> Iterator[Json]:
         if self._shows_thinking:
             yield self._start({"type": "thinking", "thinking": "", "signature": ""})
 
-    def write_thinking(self, text: str) -> Iterator[Json]:
-        """Write a piece of reasoning."""
+    def _write_thinking(self, text: str) -> Iterator[Json]:
         if self._shows_thinking:
             yield self._delta({"type": "thinking_delta", "thinking": text})
 
-    def close_thinking(
+    def _close_thinking(
         self, text: str, provider_data: ProviderData | None
     ) -> Iterator[Json]:
         """Close a block of reasoning; its signature holds the provider's data."""
@@ -215,8 +210,7 @@ class MessageReply(BlockReply):
             block = {"type": "thinking", "thinking": text, "signature": signature}
             yield self._stop(block)
 
-    def write_call(self, call: ToolCall) -> Iterator[Json]:
-        """Write a whole call."""
+    def _write_call(self, call: ToolCall) -> Iterator[Json]:
         block = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
         yield self._start(block)
         delta = {"type": "input_json_delta", "partial_json": call.arguments}
@@ -224,15 +218,14 @@ class MessageReply(BlockReply):
         arguments = parse_json(call.arguments.encode("utf-8", "surrogatepass"))
         yield self._stop({**block, "input": arguments})
 
-    def write_end(self) -> Iterator[Json]:
+    def _write_end(self) -> Iterator[Json]:
         """Write the stop reason and the tokens."""
         delta = {"stop_reason": _STOPS[self.finish], "stop_sequence": None}
         usage = write_usage(self.usage or Usage())
         yield {"type": "message_delta", "delta": delta, "usage": usage}
         yield {"type": "message_stop"}
 
-    def write_failure(self, error: ByokError) -> Iterable[Json]:
-        """Write the error."""
+    def _write_failure(self, error: ByokError) -> Iterable[Json]:
         return (anthropic_error(error, self.head.id),)
 
     def whole(self) -> dict[str, Any]:

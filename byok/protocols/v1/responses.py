@@ -194,18 +194,17 @@ class ResponseReply(BlockReply):
         self._output: list[Json] = []
         self._item = ""  # the id of the open item
 
-    def write_beginning(self) -> Iterator[Json]:
-        """Write the response as it begins."""
+    def _write_beginning(self) -> Iterator[Json]:
         begun = self._response("in_progress")
         yield self._event("response.created", response=begun)
         yield self._event("response.in_progress", response=begun)
 
-    def open_text(self) -> Iterator[Json]:
+    def _open_text(self) -> Iterator[Json]:
         """Open a message with one part."""
         yield self._begin_item(self._message("in_progress"))
         yield self._part("response.content_part.added", part=_text_part(""))
 
-    def write_text(self, text: str) -> Json:
+    def _write_text(self, text: str) -> Json:
         """Write a piece of the part; one literal, as it is the most frequent event."""
         self._number += 1
         return {
@@ -218,7 +217,7 @@ class ResponseReply(BlockReply):
             "logprobs": [],
         }
 
-    def close_text(self, text: str) -> Iterator[Json]:
+    def _close_text(self, text: str) -> Iterator[Json]:
         """Close the part and its message."""
         sources = [
             {"type": "url_citation", **write_source(url, title)}
@@ -229,18 +228,17 @@ class ResponseReply(BlockReply):
         yield self._part("response.content_part.done", part=part)
         yield self._end_item(self._message("completed", part))
 
-    def open_thinking(self) -> Iterator[Json]:
-        """Open a reasoning item."""
+    def _open_thinking(self) -> Iterator[Json]:
         yield self._begin_item(self._reasoning([]))
 
-    def write_thinking(self, text: str) -> Iterator[Json]:
+    def _write_thinking(self, text: str) -> Iterator[Json]:
         """Write a piece of the summary; the first one opens it."""
         if len(self._pieces) == 1:
             added = {"type": "summary_text", "text": ""}
             yield self._summary("response.reasoning_summary_part.added", part=added)
         yield self._summary("response.reasoning_summary_text.delta", delta=text)
 
-    def close_thinking(
+    def _close_thinking(
         self, text: str, provider_data: ProviderData | None
     ) -> Iterator[Json]:
         """Close the summary and its item."""
@@ -250,8 +248,7 @@ class ResponseReply(BlockReply):
             yield self._summary("response.reasoning_summary_part.done", part=part)
         yield self._end_item(self._reasoning(summary, provider_data))
 
-    def write_call(self, call: ToolCall) -> Iterator[Json]:
-        """Write a whole call."""
+    def _write_call(self, call: ToolCall) -> Iterator[Json]:
         base = {"call_id": call.id, "status": "completed", **self._spell(call.name)}
         if call.name in self._freeform:
             kind, field = "custom_tool_call", "input"
@@ -268,13 +265,12 @@ class ResponseReply(BlockReply):
         yield self._event(f"response.{event}.done", **place, **named, **{field: given})
         yield self._end_item({**base, field: given})
 
-    def write_end(self) -> Iterator[Json]:
+    def _write_end(self) -> Iterator[Json]:
         """Write the whole response."""
         whole = self.whole()
         yield self._event(f"response.{whole['status']}", response=whole)
 
-    def write_failure(self, error: ByokError) -> Iterator[Json]:
-        """Write the response as it failed."""
+    def _write_failure(self, error: ByokError) -> Iterator[Json]:
         failed = {**self._response("failed"), "error": response_error(error)}
         yield self._event("response.failed", response=failed)
 

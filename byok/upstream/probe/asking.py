@@ -79,17 +79,11 @@ class Prober:
     """Asks one model, with facts that a question may assume."""
 
     def __init__(
-        self,
-        upstream: HttpUpstream,
-        model: str,
-        *,
-        seconds: float = 120.0,
-        clock: Callable[[], float] = time.monotonic,
+        self, upstream: HttpUpstream, model: str, *, seconds: float = 120.0
     ) -> None:
         self._upstream = upstream
         self.model = model
         self._seconds = seconds
-        self._clock = clock
         self._refusals: list[UpstreamError] = []
         upstream.recoveries = (_NotedFailures(self._refusals), *upstream.recoveries)
 
@@ -124,9 +118,9 @@ class Prober:
         collected = _Collected()
         record = begin_record(RequestRecord())
         self._refusals.clear()
-        began = self._clock()
+        began = time.monotonic()
         self._upstream.known.assume(**assumed)
-        watch = LatenessWatch(self._clock)
+        watch = LatenessWatch(time.monotonic)
         watching = asyncio.ensure_future(watch.run())
         asked = Destination(self._upstream, self.model)
         try:
@@ -134,7 +128,7 @@ class Prober:
                 async for batch in ask(asked, chat):
                     if collected.take(batch):
                         if not answer.reads:
-                            answer.first = self._clock() - began
+                            answer.first = time.monotonic() - began
                             answer.late = watch.lateness()
                         answer.reads += 1
         except TimeoutError:
@@ -144,7 +138,7 @@ class Prober:
         finally:
             watching.cancel()
             self._upstream.known.assume()
-        answer.seconds = self._clock() - began
+        answer.seconds = time.monotonic() - began
         answer.refusals = [*self._refusals]
         answer.requests = record.attempts
         answer.parts, answer.usage = collected.parts(), collected.usage

@@ -30,8 +30,7 @@ from byok.core.events import (
 )
 from byok.core.stage import drain
 from byok.core.wire.json_body import write_json
-from byok.dialects.base import Target
-from byok.dialects.registry import DIALECTS
+from byok.dialects.base import DIALECTS, Target
 from byok.protocols.augment.body import objects
 from byok.protocols.augment.chat_job import chat_lines, chat_object
 from byok.protocols.augment.chat_reply import ChatReply, chunk, collect

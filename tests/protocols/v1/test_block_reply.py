@@ -25,36 +25,36 @@ TOOLS = Finish(FinishReason.TOOL_CALLS)
 class Words(BlockReply):
     """Writes each call of its methods as one word."""
 
-    def write_beginning(self) -> Iterable[Json]:
+    def _write_beginning(self) -> Iterable[Json]:
         return ({"w": "begin"},)
 
-    def open_text(self) -> Iterable[Json]:
+    def _open_text(self) -> Iterable[Json]:
         return ({"w": "text("},)
 
-    def write_text(self, text: str) -> Json:
+    def _write_text(self, text: str) -> Json:
         return {"w": repr(text)}
 
-    def close_text(self, text: str) -> Iterable[Json]:
+    def _close_text(self, text: str) -> Iterable[Json]:
         return ({"w": f"){text!r}"},)
 
-    def open_thinking(self) -> Iterable[Json]:
+    def _open_thinking(self) -> Iterable[Json]:
         return ({"w": "think("},)
 
-    def write_thinking(self, text: str) -> Iterable[Json]:
+    def _write_thinking(self, text: str) -> Iterable[Json]:
         return ({"w": repr(text)},)
 
-    def close_thinking(
+    def _close_thinking(
         self, text: str, provider_data: ProviderData | None
     ) -> Iterable[Json]:
         return ({"w": f"){text!r}{'+' if provider_data else ''}"},)
 
-    def write_call(self, call: ToolCall) -> Iterable[Json]:
+    def _write_call(self, call: ToolCall) -> Iterable[Json]:
         return ({"w": f"call {call.id} {self.calls}"},)
 
-    def write_end(self) -> Iterable[Json]:
+    def _write_end(self) -> Iterable[Json]:
         return ({"w": f"end {self.finish.value}"},)
 
-    def write_failure(self, error: ByokError) -> Iterable[Json]:
+    def _write_failure(self, error: ByokError) -> Iterable[Json]:
         return ({"w": f"failed {error.code}"},)
 
     def whole(self) -> dict[str, Any]:

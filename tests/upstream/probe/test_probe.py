@@ -7,8 +7,8 @@ import pytest
 
 from byok.core.chat import TextPart, ThinkingPart
 from byok.core.errors import UpstreamRefused, UpstreamTimeout
+from byok.dialects.base import DIALECTS
 from byok.dialects.model_facts import Price, Replay
-from byok.dialects.registry import DIALECTS
 from byok.upstream.client import HttpUpstream
 from byok.upstream.probe import cases
 from byok.upstream.probe.asking import LatenessWatch, ProbeAnswer, Prober

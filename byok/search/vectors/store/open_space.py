@@ -11,8 +11,7 @@ from byok.search.vectors.numeric import Quantised, checksum, np, take
 from byok.search.vectors.store.database import PLACE_BITS, Space, first_id
 from byok.search.vectors.store.matrix import BLOCK, Columns, Matrix, RowsFile, is_own
 from byok.search.vectors.types import Key
-from byok.storage.database import select_in
-from byok.storage.migration import transaction
+from byok.storage.database import select_in, transaction
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
