@@ -28,6 +28,7 @@ _GLIMPSES = 12  # files that are shown by one line
 _LISTED = 20  # with these; the others by their paths
 _SHARE, _GLIMPSES_SHARE = 0.95, 0.06  # of the limit, the second of the first
 _STEEPNESS = 3
+_ENCLOSING = 15  # characters of the lines that say what a section is in, on average
 _DECAY = 0.9
 _WEAKEST = 0.05
 _NOTHING_FITS = 150
@@ -138,7 +139,8 @@ def _relative(file: RankedFile, turn: int) -> float:
 
 def _cost(span: Span) -> int:
     lines = span.last - span.first + 1
-    return min(span.chars, lines * LONGEST_LINE) + lines * NUMBER_WIDTH + len(GAP_LINE)
+    around = len(GAP_LINE) + (_ENCLOSING if span.first and lines > 1 else 0)
+    return min(span.chars, lines * LONGEST_LINE) + lines * NUMBER_WIDTH + around
 
 
 def merge_spans(spans: Iterable[Section | Span]) -> tuple[Section, ...]:

@@ -4,8 +4,12 @@
     Path: src/login.py
          1<tab>from .store import find_user
     ...
-        41<tab>def login(name: str) -> Session:
+        38<tab>class Login:
+    ...
+        41<tab>    def login(name: str) -> Session:
 
+Above a section stand the lines of the class and the function that it is in, but not
+where one line is all that is shown of a file.
 Paths that are only listed, and notes, come below. What is shown comes from files, so it
 is escaped and masked, and cannot imitate a line that byok writes itself.
 """
@@ -14,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from byok.core.escapes import escape
+from byok.search.retrieval.enclosing import find_enclosing
 from byok.search.retrieval.excerpts import FindSpots, find_nothing, show_lines
 from byok.search.retrieval.pack import GAP_LINE, PATH_LINE, Packed, PackedFile, Section
 
@@ -116,9 +121,18 @@ def write_block(
     """Write the sections of a file that fit; cut one to at least `least` lines."""
     text = PATH_LINE.format(escape(file.path))
     shown: list[Section] = []
+    seen: set[int] = set()  # lines
+    is_line = (
+        file.sections[0].first == file.sections[-1].last if file.sections else False
+    )
     whole = True
     for first, last in file.sections:
         gap = GAP_LINE if shown else ""
+        if not is_line:
+            around = [n for n in find_enclosing(lines, first) if n not in seen]
+            seen.update(around)
+            above = [_rows(lines, n, n, file.path, find_nothing)[0] for n in around]
+            gap += "".join([*above, GAP_LINE]) if above else ""
         rows = _rows(lines, first, last, file.path, find)
         if len(text) + len(gap) + sum(map(len, rows)) > room:
             whole = False
@@ -127,6 +141,7 @@ def write_block(
         if rows:
             text += gap + "".join(rows) + ("" if whole else GAP_LINE)
             shown.append(Section(first, first + len(rows) - 1))
+            seen.update(range(first, first + len(rows)))
         if not whole:
             break
     return FileBlock(text if shown else "", file._replace(sections=(*shown,)), whole)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from byok.search.index.store.chunk_index import ChunkScore
 from byok.search.index.types import Span
+from byok.search.retrieval.enclosing import find_enclosing
 from byok.search.retrieval.excerpts import CurrentFiles
 from byok.search.retrieval.names import NameFound
 from byok.search.retrieval.pack import (
@@ -57,6 +58,9 @@ class _File(NamedTuple):
             Section(max(span.first, line - context), min(span.last, line + context))
             for line, span in self.uses
         ]
+        if not context:  # a line by itself
+            inside = (find_enclosing(self.lines, line)[-1:] for line, _ in self.uses)
+            around += [Section(n, n) for found in inside for n in found]
         sections = merge_spans([*self.definitions, *around])
         return PackedFile(self.file.blob_id, self.file.path, sections)
 

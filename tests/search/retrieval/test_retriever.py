@@ -174,7 +174,10 @@ async def test_of_many_uses_each_file_is_shown_by_a_line(tmp_path: Path) -> None
     async with asking(tmp_path, root) as asker:
         text = await asker.text("who calls sweep", length=6_000)
     assert text.count("\tdef sweep(n):") == 1
-    assert all(f"\t    sweep({n})" in text for n in range(25))
+    for n in range(25):
+        part = text.partition(f"Path: cage{n}.py\n")[2].partition("Path: ")[0]
+        assert part.startswith(f"     1\tdef clean_{n}():\n...\n")
+        assert f"    62\t    sweep({n})\n" in part
 
 
 @pytest.mark.parametrize("query", ["", " \n"])
