@@ -29,11 +29,9 @@ def test_a_public_class_has_a_name_of_its_own(trees: dict[Path, ast.Module]) -> 
     assert {cls: paths for cls, paths in homes.items() if len(paths) > 1} == {}
 
 
-def test_every_fake_is_listed_once_with_what_it_stands_for() -> None:
-    tree = ast.parse((FAKES / "__init__.py").read_text("utf-8"))
-    listed = re.findall(r"(?m)^    (\w+) +\S", ast.get_docstring(tree) or "")
-    files = [path.stem for path in FAKES.glob("*.py") if path.name != "__init__.py"]
-    assert sorted(listed) == sorted(f for f in files if not f.startswith("test_"))
+def test_a_fake_says_what_it_stands_for() -> None:
+    found = [path.name for path in FAKES.glob("*.py") if path.read_text()[:3] != '"""']
+    assert found == []
 
 
 def test_no_module_imports_from_a_test_module() -> None:

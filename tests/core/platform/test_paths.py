@@ -22,33 +22,6 @@ def mode(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
 
-def test_byok_home_holds_everything(tmp_path: Path) -> None:
-    paths = find_paths({"BYOK_HOME": str(tmp_path)})
-    kept = {
-        str(path.relative_to(tmp_path))
-        for path in (
-            paths.config, paths.token, paths.daemon, paths.lock, paths.models,
-            paths.log, paths.vault, paths.provider_data,
-            paths.profiles, paths.vectors, paths.metrics_token,
-            paths.owner_secret,
-        )
-    }  # fmt: skip
-    assert kept == {
-        "config.toml",
-        "state/token",
-        "state/metrics-token",
-        "state/owner-secret",
-        "state/daemon.json",
-        "state/daemon.lock",
-        "state/models.json",
-        "state/provider_data.db",
-        "state/profiles.json",
-        "state/log/byok.log",
-        "data/vault.json",
-        "data/vectors.db",
-    }
-
-
 @pytest.mark.parametrize("home", ["byok", ".", "./byok", "../byok"])
 def test_a_relative_byok_home_is_refused(home: str) -> None:
     with pytest.raises(ConfigError, match="absolute"):
@@ -119,19 +92,6 @@ def test_private_write_removes_old_leftovers_of_a_killed_one(tmp_path: Path) -> 
         os.utime(file, (time.time() - age,) * 2)
     write_private(path, "new")
     assert {p.name for p in tmp_path.iterdir()} == {"token", busy.name}
-
-
-@needs_modes
-@pytest.mark.parametrize("bits", [0o640, 0o620, 0o604, 0o602, 0o610, 0o644], ids=oct)
-def test_private_file_open_to_others_is_refused_with_a_hint(
-    tmp_path: Path, bits: int
-) -> None:
-    path = tmp_path / "token"
-    path.write_text("secret")
-    path.chmod(bits)
-    with pytest.raises(ConfigError, match="other users") as caught:
-        check_private(path)
-    assert caught.value.hint == f"Run: chmod 600 '{path}'"
 
 
 @pytest.mark.skipif(

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.core.platform.programs import clean_environment, find_program, kill_group
-from tests.fakes.patience import PATIENCE
+from byok.core.platform.programs import clean_environment, find_program
 
 
 def planted(folder: Path, name: str = "tool", mode: int = 0o755) -> Path:
@@ -131,15 +130,3 @@ def test_program_environment_has_nothing_of_the_callers(
     monkeypatch.setenv("GIT_DIR", "/x")
     found = clean_environment({"EXTRA": "1"})
     assert set(found) - {"SYSTEMROOT"} == {"PATH", "LANG", "EXTRA"}
-
-
-def test_process_group_is_killed_with_its_children(tmp_path: Path) -> None:
-    pipe = subprocess.Popen(
-        ["/bin/sh", "-c", "sleep 60 & wait"],
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-    )
-    kill_group(pipe.pid)
-    output, _ = pipe.communicate(timeout=PATIENCE)  # the child held the pipe
-    assert output == b""
-    assert pipe.returncode != 0

@@ -60,12 +60,6 @@ async def test_a_key_stored_in_the_encrypted_file_later_is_found_without_a_resta
         key.forget()
 
 
-async def test_key_lookup_reports_a_missing_key() -> None:
-    wanted = KeyWanted("box", URL, preset_env="BOX_API_KEY")
-    with pytest.raises(KeyMissing, match="BOX_API_KEY"):
-        await lookup({}, wanted).get()
-
-
 async def test_key_lookup_for_a_local_server_opens_the_keyring_after_a_refusal() -> (
     None
 ):
