@@ -207,15 +207,6 @@ async def test_context_window_gives_added_code_the_room_that_is_left() -> None:
     assert K < code_in(sent) < 20 * K
 
 
-async def test_context_window_has_room_for_added_code_after_compaction() -> None:
-    bench = Bench(Model(10 * K), WindowSource(10 * K))
-    await bench.ask(asking(60, 20 * K))
-    [sent] = bench.model.chats
-    assert results(sent.messages) != results(asking(60, 0).messages)
-    assert code_in(sent) > K
-    assert sent.messages[-1].parts[-1] == TextPart("Why?")
-
-
 async def test_context_window_sends_a_changed_system_message() -> None:
     model = Model(8 * K)
     bench = Bench(model, WindowSource(8 * K))

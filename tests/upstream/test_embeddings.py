@@ -68,10 +68,8 @@ async def test_vectors_come_in_the_order_of_the_texts(
 @pytest.mark.parametrize(
     "fault",
     [
-        *("cut", "ends early", "not JSON", "one too few", "one longer", "zeros"),
-        *("NaN in base64", "infinity in base64", "null", "same index", "an array"),
-        *("empty vector", "half a number", "nested deeply"),
-        *("502", "503", "429", "500", "cut before the head"),
+        *("cut", "not JSON", "one too few", "NaN in base64", "503", "500"),
+        "cut before the head",
     ],
 )
 async def test_a_passing_fault_costs_another_try(
@@ -90,7 +88,6 @@ async def test_a_passing_fault_costs_another_try(
         ("cut", UpstreamUnreachable),
         ("NaN", UpstreamGarbled),
         ("one too many", UpstreamGarbled),
-        ("503", UpstreamRefused),
         ("429", UpstreamRefused),
     ],
 )
@@ -103,14 +100,6 @@ async def test_a_fault_that_stays_is_tried_three_times(
     assert len(server.requests) == 3
     assert caught.value.upstream == "fake"
     assert caught.value.retryable
-
-
-async def test_an_error_inside_200_is_told(
-    asker: Asker, server: EmbeddingServer
-) -> None:
-    server.always = "an error inside 200"
-    with pytest.raises(UpstreamRefused, match=r"fake: .*The GPU is gone"):
-        await asker.ask(TEXTS)
 
 
 @pytest.mark.case("F47")

@@ -40,8 +40,6 @@ def caused(error: httpx.HTTPError, cause: BaseException) -> httpx.HTTPError:
             False,
             id="a foreign certificate",
         ),
-        pytest.param(httpx.ReadTimeout("x"), "upstream_timeout", True, id="silence"),
-        pytest.param(httpx.ReadError("x"), "upstream_cut", True, id="reset"),
         (aiohttp.ClientPayloadError("x"), "upstream_cut", True),  # half a body
     ],
 )
@@ -140,10 +138,8 @@ def test_each_failure_of_a_connection_is_told_apart(
     ("url", "environ", "named"),
     [
         (HOST, {"HTTPS_PROXY": "http://p:1"}, "HTTPS_PROXY"),
-        (HOST, {"https_proxy": "http://p:1"}, "https_proxy"),
         (HOST, {"ALL_PROXY": "socks5://p:1"}, "ALL_PROXY"),
         (HOST, {"HTTP_PROXY": "http://p:1", "HTTPS_PROXY": ""}, ""),
-        ("http://api.model.test/v1", {"HTTP_PROXY": "http://p:1"}, "HTTP_PROXY"),
         (URL, {"HTTP_PROXY": "http://p:1", "ALL_PROXY": "http://p:1"}, ""),
         (HOST, {}, ""),
     ],
@@ -178,13 +174,11 @@ def test_a_connection_failure_keeps_a_host_name_beyond_ascii() -> None:
     ("status", "said", "path", "missing"),
     [
         (404, "Not Found", "responses", True),
-        (404, "File Not Found", "responses", True),
         (405, "Method Not Allowed", "embeddings", True),
         (501, "This server does not support embeddings.", "embeddings", True),
         (404, "model 'x' not found, try pulling it first", "responses", False),
         (404, "The model `x` does not exist", "embeddings", False),
         (404, "Not Found", "chat/completions", False),
-        (400, "Bad input", "responses", False),
     ],
 )
 def test_a_missing_path_404_is_told_from_a_missing_model_404(

@@ -32,13 +32,10 @@ def fallbacks(folder: Path, named: list[str]) -> Fallbacks:
     ("chosen", "named", "chain"),
     [
         pytest.param(FAR, [], None, id="none is named"),
-        pytest.param(FAR, [FAR], None, id="only the chosen one"),
-        pytest.param(FAR, [CLOUD, NEAR], [FAR, CLOUD, NEAR], id="in their order"),
         pytest.param(FAR, [CLOUD, FAR, NEAR], [FAR, CLOUD, NEAR], id="each once"),
         pytest.param(FAR, ["best", CLOUD, "best"], [FAR, CLOUD], id="an alias"),
         pytest.param("best", [CLOUD, NEAR], [CLOUD, NEAR], id="an alias is chosen"),
         pytest.param(NEAR, [CLOUD, FAR], None, id="what is local stays so"),
-        pytest.param(NEAR, [CLOUD, "byok:lan:l"], [NEAR, "byok:lan:l"], id="on this"),
         pytest.param(NEAR, [NEAR, CLOUD], [NEAR, CLOUD], id="unless the list has it"),
         pytest.param("byok:gone:m", [CLOUD], None, id="not configured"),
         pytest.param("", [CLOUD], [FAR, CLOUD], id="the default model"),

@@ -76,15 +76,6 @@ async def test_ten_turns_of_an_agent_are_read_whole_and_loaded_twice(
     assert await box.upstream.window("coder") == 64 * K
 
 
-async def test_the_window_of_the_settings_is_asked_for(
-    server: OllamaServer, transports: Transports
-) -> None:
-    box = Box(server, transports, num_ctx=20_000)
-    await box.ask(agent(1, 100))
-    assert server.loads == [20_000]
-    assert await box.upstream.window("coder") == 20_000
-
-
 async def test_a_prompt_with_more_tokens_than_estimated_is_tried_with_more(
     server: OllamaServer, transports: Transports
 ) -> None:

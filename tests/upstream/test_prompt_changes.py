@@ -22,7 +22,6 @@ def body(*messages: Any, **other: Any) -> bytes:
     [
         (body(SYSTEM, HI), body(SYSTEM, HI), ""),
         (body(SYSTEM, HI), body(SYSTEM, HI, HO, HI), ""),
-        (body(SYSTEM, HI, tools=[1]), body(SYSTEM, HI, HO, HI, tools=[1]), ""),
         (body(HI, max_tokens=5), body(HI, HO, max_tokens=6), ""),
         (body(SYSTEM, HI), body({**SYSTEM, "content": "You hinder."}, HI, HO),
          "messages[0], byte 33"),
@@ -31,7 +30,6 @@ def body(*messages: Any, **other: Any) -> bytes:
         (body(HI, tools=[{"name": "a"}, {"name": "b"}]),
          body(HI, HO, tools=[{"name": "b"}, {"name": "a"}]), "tools[0], byte 9"),
         (body(HI, tools=[{"name": "a"}]), body(HI, HO), "tools, byte 0"),
-        (body(HI, system="A b"), body(HI, HO, system="A c"), "system, byte 3"),
         (b'{"input":[1],"instructions":"x"}', b'{"input":[2],"instructions":"x"}',
          "input[0], byte 0"),
         (b'{"contents":[1,2]}', b'{"contents":[1]}', "contents[1], byte 0"),

@@ -102,11 +102,6 @@ def test_notice_of_a_wait_comes_at_the_end_once_the_answer_has_begun() -> None:
     assert "".join(texts(chunks)).startswith("Hi.\n[byok] groq: ")
 
 
-def test_notice_of_a_wait_is_kept_from_background_jobs() -> None:
-    chunks = written(WAIT, TextDelta("Hi."), STOP, chat=replace(ASKED, silent=True))
-    assert "".join(texts(chunks)) == "Hi."
-
-
 def test_chat_reply_nodes_are_in_their_order() -> None:
     chunks = written(
         ThinkingDelta("Hm"),
@@ -260,16 +255,9 @@ def test_chat_reply_of_a_silent_job_has_no_thinking() -> None:
     [
         pytest.param((), [2], id="nothing"),
         pytest.param((ThinkingDelta(" \n"), STOP), [2], id="blank thoughts"),
-        pytest.param((ThinkingDelta("Hm."), STOP), [8, 2], id="only thoughts"),
-        pytest.param((TextDelta("a"), ThinkingDelta("b"), STOP), [0, 8, 2],
-                     id="thoughts after the text"),
-        pytest.param((TextDelta("a"), ThinkingDelta("b"), TextDelta("c"), STOP),
-                     [0, 8, 0, 2], id="thoughts between texts"),
         pytest.param((TextDelta("\n"), ThinkingDelta("b"), TextDelta("c"), STOP),
                      [8, 0, 2], id="white space before the thoughts"),
         pytest.param((ThinkingDelta("", SIGNED), STOP), [8, 2], id="only encrypted"),
-        pytest.param((ThinkingDelta("a", SIGNED), ThinkingDelta("b"), STOP), [8, 8, 2],
-                     id="two blocks of thoughts"),
         pytest.param((ThinkingDelta("b"), OTHER, TOOLS), [8, 7, 5, 2],
                      id="thoughts before a call"),
         pytest.param((ToolCallDelta(0, "c", "view", "{}"), STOP), [2],
@@ -415,9 +403,3 @@ def test_sources_are_one_line_each_whatever_they_contain() -> None:
 def test_sources_beyond_the_most_are_counted() -> None:
     lines = [*source_lines({f"https://a.example/{n}": "" for n in range(45)})]
     assert lines[-2:] == ["40. https://a.example/39", "and 5 more."]
-
-
-def test_an_answer_in_one_piece_has_the_error_of_its_end() -> None:
-    whole = collect(written(TextDelta("So"), error=BROKE))
-    assert whole["text"].startswith("So")
-    assert whole["error"]["code"] == BROKE.code

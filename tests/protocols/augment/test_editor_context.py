@@ -159,8 +159,6 @@ def test_memory_is_limited_and_the_least_recently_used_goes_first() -> None:
     [
         {"agent_memories": "Remember me."},
         {"memories": "Remember me."},
-        {"text": "Remember me."},
-        {"content": "Remember me."},
         {"items": ["Remember me."]},
         {"items": [{"text": "Remember me."}, 5, None]},
     ],

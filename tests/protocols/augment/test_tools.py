@@ -34,15 +34,10 @@ def read(*rows: Any) -> tuple[ToolDefinition, ...]:
         pytest.param({"input_schema_json": json.dumps(SCHEMA)}, SCHEMA, id="a string"),
         pytest.param({"input_schema": SCHEMA}, SCHEMA, id="an object"),
         pytest.param({"parameters": SCHEMA}, SCHEMA, id="alias"),
-        pytest.param({"inputSchemaJson": json.dumps(SCHEMA)}, SCHEMA, id="camelCase"),
         pytest.param({"input_schema": SCHEMA, "input_schema_json": "{}"}, SCHEMA,
                      id="the object wins"),
-        pytest.param({"input_schema": "x", "input_schema_json": json.dumps(SCHEMA)},
-                     SCHEMA, id="an object that is none"),
         pytest.param({}, EMPTY, id="none"),
         pytest.param({"input_schema_json": "{bad"}, EMPTY, id="no JSON"),
-        pytest.param({"input_schema_json": "[1]"}, EMPTY, id="a list"),
-        pytest.param({"input_schema_json": None, "input_schema": 5}, EMPTY, id="odd"),
         pytest.param({"input_schema": {"type": ["object", "null"]}}, EMPTY,
                      id="another type"),
         pytest.param({"input_schema": {"anyOf": [{}]}}, {**EMPTY, "anyOf": [{}]},
@@ -118,7 +113,6 @@ def test_tool_schema_references_and_patterns_pass_unchanged() -> None:
 
 
 LONG = "Says what it is in one sentence. " + "Then it says more of it, at length. " * 9
-SHORT = LONG[:32]
 
 
 def shorten_schema(schema: dict[str, Any]) -> dict[str, Any]:
@@ -158,9 +152,7 @@ def test_parameters_keep_all_but_the_words(where: str) -> None:
         ({"items": described()}, {"items": brief()}),
         ({"items": [described(), True]}, {"items": [brief(), True]}),
         ({"anyOf": [described()]}, {"anyOf": [brief()]}),
-        ({"additionalProperties": described()}, {"additionalProperties": brief()}),
         ({"additionalProperties": False}, {"additionalProperties": False}),
-        ({"properties": {"a": True}}, {"properties": {"a": True}}),
         ({"properties": 5, "items": "x", "anyOf": 3}, {"properties": 5, "items": "x",
          "anyOf": 3}),
         ({"description": [LONG]}, {"description": [LONG]}),
@@ -244,11 +236,8 @@ CHINESE = "读取工作区中的一个文件，并返回其内容。"
         ),
         ("Does it (really!). " + "X" * 60, "Does it (really!)."),
         ("# View\n\nReads a file.\n\nThen more." + MORE, "Reads a file."),
-        ("View\n====\nReads a file.\n\n" + MORE * 2, "Reads a file."),
         ("```\ncode\n```\nReads a file.\n\n" + MORE, "Reads a file."),
         ("<example>\nx\n</example>\nReads a file.\n\n" + MORE, "Reads a file."),
-        ("Examples:\n- one\n- two\n\nReads a file.\n\n" + MORE, "Reads a file."),
-        ("Reads a file.\nExample:\n  view a\n" + MORE, "Reads a file."),
         ("Reads a file. It:\n- does this\n- and that" + MORE, "Reads a file."),
         ("It can:\n1. do this\n2. and that" + MORE, "It can"),
         ("# Only a heading\n\n```\n" + "x" * 70, "Only a heading"),

@@ -11,14 +11,12 @@ from byok.core.errors import (
     BadRequest,
     ByokError,
     ContextLengthExceeded,
-    KeyMissing,
     NotAllowed,
     NotReady,
     RefusalKind,
     UpstreamGarbled,
     UpstreamRefused,
     UpstreamTimeout,
-    UpstreamUnreachable,
 )
 from byok.protocols.v1 import fields
 from byok.protocols.v1.fields import (
@@ -80,7 +78,6 @@ def test_images_data_url_is_read(head: str) -> None:
     [
         ("https://example.com/a.png", "fetches no pictures"),
         ("file:///etc/passwd", "fetches no pictures"),
-        ("", "fetches no pictures"),
         ("data:text/html;base64,aaaa", "must be an image"),
         ("data:image/png,aaaa", "must be an image"),
         ("data:image/png;base64,a", "in base64"),
@@ -154,7 +151,6 @@ def refused(status: int, code: str = "") -> UpstreamRefused:
     ("error", "status", "kind", "code", "anthropic"),
     [
         (NotAllowed("x", status=401), 401, AUTH, "not_allowed", AUTH),
-        (BadRequest("x"), 400, INVALID, "bad_request", INVALID),
         (
             BadRequest("x", code=MODEL_NOT_FOUND, status=404),
             404,
@@ -169,12 +165,9 @@ def refused(status: int, code: str = "") -> UpstreamRefused:
             "bad_request",
             "request_too_large",
         ),
-        (BadRequest("x", status=409), 409, INVALID, "bad_request", INVALID),
-        (KeyMissing("x"), 422, INVALID, "key_missing", INVALID),
         (NotReady("x"), 503, "server_error", "not_ready", "overloaded_error"),
         (refused(400, "bad_value"), 400, INVALID, "bad_value", INVALID),
         (refused(401), 401, AUTH, "upstream_refused", AUTH),
-        (refused(404), 404, INVALID, "upstream_refused", "not_found_error"),
         (
             refused(429, "slow_down"),
             429,
@@ -182,18 +175,9 @@ def refused(status: int, code: str = "") -> UpstreamRefused:
             "slow_down",
             "rate_limit_error",
         ),
-        (refused(418), 418, "api_error", "upstream_refused", "api_error"),
-        (refused(500), 500, "api_error", "upstream_refused", "api_error"),
         (refused(529), 529, "api_error", "upstream_refused", "overloaded_error"),
         (refused(0), 422, "api_error", "upstream_refused", "api_error"),
         (UpstreamGarbled("x"), 422, "api_error", "upstream_garbled", "api_error"),
-        (
-            UpstreamUnreachable("x"),
-            502,
-            "api_error",
-            "upstream_unreachable",
-            "api_error",
-        ),
         (UpstreamTimeout("x"), 504, "api_error", "upstream_timeout", "api_error"),
         (ByokError("x"), 500, "api_error", "internal", "api_error"),
     ],

@@ -11,7 +11,6 @@ from byok.core.chat import (
     ToolCall,
     ToolResult,
 )
-from byok.core.conversation_builder import NO_RESULT
 from byok.core.errors import BadRequest
 from byok.protocols.v1.turns import BEGINNING, Turns
 
@@ -70,23 +69,6 @@ def test_turns_results_stand_behind_their_calls() -> None:
     ]
     assert turns.own_words == "Wait."
     assert turns.user_texts == ["Hi.", "Wait."]
-
-
-def test_turns_parallel_calls_with_results_between_are_two_turns() -> None:
-    turns = Turns()
-    turns.add_user([TextPart("Hi.")])
-    for name in "ab":
-        turns.add_answer([call(name)])
-        turns.add_result(result(name))
-    roles = [role for role, _ in shape(turns)]
-    assert roles == ["user", "assistant", "tool", "assistant", "tool"]
-
-
-def test_turns_a_call_without_a_result_gets_one() -> None:
-    turns = Turns()
-    turns.add_user([TextPart("Hi.")])
-    turns.add_answer([call("a")])
-    assert shape(turns)[-1] == ("tool", f"a={NO_RESULT}")
 
 
 def test_turns_a_result_without_a_call_becomes_text() -> None:

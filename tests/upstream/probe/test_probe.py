@@ -92,7 +92,6 @@ WHIMS: dict[str, tuple[ProbedModel, str, str, str, dict[str, Any]]] = {
         {"tools": False},
     ),
     "one call": (ProbedModel(parallel=1), "parallel tools", "no", "1 in one", {}),
-    "no reasoning": (ProbedModel(reasons=False), "reasoning", "no", "none came", {}),
     "reasoning in vain": (
         ProbedModel(needs_reasoning=False), "without reasoning", "yes", "not needed", {}
     ),
@@ -105,19 +104,14 @@ WHIMS: dict[str, tuple[ProbedModel, str, str, str, dict[str, Any]]] = {
         ProbedModel(images="refused"), "picture", "refused", "no_images",
         {"images": False},
     ),
-    "no temperature": (
-        ProbedModel(sampling=False), "temperature", "refused", "", {"sampling": False}
-    ),
     "two efforts": (
         ProbedModel(efforts=("low", "high")), "effort", "yes", "low, high",
         {"efforts": ("low", "high")},
     ),
-    "no efforts": (ProbedModel(efforts=()), "effort", "refused", "none", {}),
     "efforts in vain": (
         ProbedModel(efforts=None, reasons=False), "effort", "yes", "perhaps ignored", {}
     ),
     "no cache": (ProbedModel(caches=False), "cache", "no", "0 of ", {}),
-    "no counts": (ProbedModel(counts=False), "cache", "no", "not counted", {}),
     "a small window": (ProbedModel(window=9000), "window", "yes", "9000 tokens", {}),
 }  # fmt: skip
 

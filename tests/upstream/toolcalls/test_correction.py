@@ -99,11 +99,9 @@ def test_correction_does_not_mention_a_tool_that_was_not_offered(
 @pytest.mark.parametrize(
     ("said", "answer", "new"),
     [
-        ("", " Hi.", " Hi."),
         ("I look.", "Again:", "\n\nAgain:"),
         ("I look.\n", "Again:", "Again:"),
         ("I look.", "I look.", ""),
-        ("I look.", "I look. So:", " So:"),
         ("I look.", "\n I look.\nSo:", "\nSo:"),
         ("I look.", "I lo", ""),
         ("I look.", "I love it.", "\n\nI love it."),

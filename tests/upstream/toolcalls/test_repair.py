@@ -40,8 +40,6 @@ VIEW: Json = {
     [
         pytest.param("{}", id="nothing in it"),
         pytest.param('\n { "path" : "\\u0061" , "n":1.0e2 } \t', id="odd spelling"),
-        pytest.param('{"a": 1, "a": 2}', id="duplicate keys"),
-        pytest.param('{"a": "```\\n{}\\n```"}', id="a fence inside a string"),
         pytest.param('{"a": 123456789012345678901234567890}', id="a long integer"),
         pytest.param('{"a": "None", "b": "it\'s, }"}', id="words that need no repair"),
         pytest.param('{"a": 1e400, "b": [-1E+999]}', id="a number no float holds"),
@@ -59,15 +57,12 @@ def test_repair_keeps_valid_arguments_as_the_model_wrote_them(
     ("raw", "repaired", "rules"),
     [
         pytest.param("", "{}", [EMPTY], id="nothing"),
-        pytest.param('""', "{}", [DOUBLE, EMPTY], id="an empty string"),
         pytest.param("null", "{}", ["null arguments"], id="null"),
-        pytest.param('"null"', "{}", [DOUBLE, "null arguments"], id="null as a string"),
         ("None", "{}", ["python literal", "null arguments"]),  # Python's None
         pytest.param('```json\n{"a": 1}\n```', '{"a":1}', [FENCE], id="a fence"),
         # a fence amid words
         ('Sure:\n```json\r\n{"a": 1}\r\n```\nDone.', '{"a":1}', [FENCE]),
         pytest.param('```json\n{"a": 1}\n', '{"a":1}', [STRAY], id="a fence left open"),
-        pytest.param('I call it: {"a": 1}.', '{"a":1}', [STRAY], id="stray words"),
         ('```\n{"a": "x```"}\n```', '{"a":"x```"}', [STRAY]),  # a fence in a fence
         pytest.param('"{\\"a\\": 1}"', '{"a":1}', [DOUBLE], id="encoded twice"),
         pytest.param(
@@ -82,11 +77,8 @@ def test_repair_keeps_valid_arguments_as_the_model_wrote_them(
             ["single quotes"],
             id="a long integer keeps its digits",
         ),
-        pytest.param('{"a": 1}}', '{"a":1}', [SURPLUS], id="a brace too many"),
         pytest.param('{}{"a": 1}', '{"a":1}', [BESIDE], id="nothing, then an object"),
-        pytest.param('{"a": 1}\n{}', '{"a":1}', [BESIDE], id="an object, then nothing"),
         pytest.param('{"a": 1}{"a": 1}', '{"a":1}', [REPEATED], id="the same twice"),
-        pytest.param("{}{}{}", "{}", [REPEATED], id="nothing three times"),
         ('{}{"a": 1} {"a":1}}', '{"a":1}', [SURPLUS, BESIDE]),  # all of that
         ('```json\n{}{"a": 1}\n```', '{"a":1}', [FENCE, BESIDE]),  # in a fence
     ],
@@ -101,24 +93,17 @@ def test_syntax_is_repaired_and_the_rule_named(
     "raw",
     [
         pytest.param('{"path": "a.py"', id="the last brace is missing"),
-        pytest.param('{"line": 12', id="a number that may go on"),
-        pytest.param('{"a": {"b": 1}', id="only the inner object is whole"),
         pytest.param('```json\n{"a": 1\n```', id="cut in a fence"),
-        pytest.param('"{\\"a\\": 1"', id="cut and encoded"),
         pytest.param('"{\\"a\\": 1}', id="encoded and cut"),
         pytest.param("{'command': 'rm -rf {tmp}", id="a brace inside an open string"),
-        pytest.param("[]", id="an array"),
         pytest.param("7", id="a number"),
         pytest.param("rm -rf /", id="no JSON at all"),
         pytest.param('{"a": 1}{"a": 2}', id="two objects"),
         '{"a": 1}{"a": 1.0}',  # two objects that Python takes for equal
-        pytest.param('{"a": 1}{"a": 1', id="the second is cut"),
         pytest.param('{}{"a": "rm -rf ', id="nothing and one that is cut"),
         pytest.param('{"a": [1}]}', id="brackets that do not match"),
-        pytest.param('"{}""{}"', id="two strings"),
         pytest.param(r'{"a": "class\s+\w+\("}', id="a regular expression"),
         pytest.param(r"""{"a": "echo 'it'\''s here'"}""", id="a shell's apostrophe"),
-        pytest.param(r'{"a": "C:\Users\me"}', id="a path of Windows"),
         pytest.param("{'a': 1e400}", id="a number no float holds, in need of repair"),
         pytest.param('{"a": 1} and {"b": 2}', id="two objects amid words"),
         pytest.param('```\n{}\n```\n```\n{"a": 1}\n```', id="two fences"),

@@ -15,10 +15,8 @@ K = 1000
         (0, 0, 0, 0),
         (0, 0, 32 * K, 32 * K),
         (0, 8 * K, 32 * K, 8 * K),  # a refusal knows better than a list
-        (0, 64 * K, 32 * K, 64 * K),
         (16 * K, 0, 32 * K, 16 * K),  # the user too
         (16 * K, 8 * K, 32 * K, 8 * K),
-        (16 * K, 64 * K, 0, 16 * K),
     ],
 )
 def test_limit_sources_and_their_precedence(

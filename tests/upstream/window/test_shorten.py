@@ -159,12 +159,3 @@ def test_without_added_code_nothing_is_shortened() -> None:
     assert without_context(plain) == less_context(plain, 10) == plain
     assert less_context((), 10) == ()
     assert without_context(asked("x\n" * 9000))[-1].parts == (QUESTION,)
-
-
-def test_added_code_that_is_still_long_enough_is_kept_in_part() -> None:
-    code = "line of code\n" * 400
-    *_, last = less_context(asked(code), 2000)
-    part, question = last.parts
-    assert isinstance(part, ContextPart)
-    assert question == QUESTION
-    assert 2900 < len(part.text) <= len(code) - 2000

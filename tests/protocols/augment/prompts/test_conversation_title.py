@@ -15,16 +15,12 @@ BODY = {"chat_history": [exchange("Why is the ferry late?", "Fog.")]}
 @pytest.mark.parametrize(
     ("answer", "title"),
     [
-        ("Ferry delays in fog", "Ferry delays in fog"),
         ("Sure! Here's a title:\n\nFerry delays", "Ferry delays"),
-        ("标题如下：\n渡轮延误", "渡轮延误"),
         ("Ferry delays:", "Ferry delays"),
         ('"Ferry delays in fog."\n\nbecause', "Ferry delays in fog"),
         ("**Title: Ferry delays**", "Ferry delays"),
-        ("# Ferry delays", "Ferry delays"),
         ("```\nFerry\n```", "Ferry"),
         ("Learning C#", "Learning C#"),
-        ("Fähren im Nebel。", "Fähren im Nebel"),
         (" ".join("abcdefghi"), " ".join("abcdefgh")),
         ("x" * 100, "x" * 60),
         (" \n", ""),

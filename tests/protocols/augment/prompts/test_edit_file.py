@@ -70,7 +70,6 @@ FENCED = f"```python\n{NEW}```"
 @pytest.mark.parametrize(
     "answer",
     [
-        f"{FENCED}\n\nI changed the return value. Anything else?",
         f"Here is the updated file:\n\n{FENCED}\n\nI changed `f`.",
         f"x -> y, as f(x)=2\n{FENCED}\nx -> y\n",
     ],
@@ -84,7 +83,6 @@ def test_a_models_remarks_never_reach_the_file(answer: str) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        "Sorry, I can't help with that.",
         "I have updated the function as you described.",
         f"x -> y, as f(x)=2\n{FENCED}\nand\n{FENCED}",
     ],

@@ -72,10 +72,3 @@ def test_remarks_behind_the_code_are_not_pasted() -> None:
     ran = streamed(decode_smart_paste, body, events("I'm sorry, but I can't do that."))
     assert isinstance(ran.error, UpstreamGarbled)
     assert ran.text == ""
-
-
-def test_where_code_and_words_cannot_be_told_apart_the_paste_fails() -> None:
-    body = {"code_block": "x", "target_file_content": "x = 1\n"}
-    answer = "```\nx = 2\n```\nThen you run it.\n```\nls\n```\n"
-    with pytest.raises(UpstreamGarbled, match="nothing was changed"):
-        streamed(decode_smart_paste, body, events(answer))

@@ -83,12 +83,8 @@ def test_request_choice_of_a_tool(choice: Any, tools: int, chosen: ToolChoice) -
         ({"functions": [{}]}, "functions"),
         ({"logprobs": True}, "logprobs"),
         ({"audio": {"voice": "x"}}, "audio"),
-        ({"temperature": "hot"}, "temperature must be"),
-        ({"stop": 1}, "stop must be"),
-        ({"tools": {}}, "tools must be"),
         ({"tools": [{"type": "function"}]}, "name of a tool"),
         ({"messages": []}, "nothing to answer"),
-        ({"messages": "Hi."}, "messages must be"),
     ],
 )
 def test_request_is_refused_where_the_client_relies_on_it(

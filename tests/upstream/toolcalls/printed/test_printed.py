@@ -178,12 +178,10 @@ def test_reasoning_in_the_text_is_no_text_before_a_call() -> None:
 
 NO_CALLS = (
     VIEW.replace("view", "unknown-tool"),
-    VIEW.replace("view", "view" * 100),
     VIEW.replace('"path"', '"file"'),
     VIEW.replace('"README.md"', "[1]"),
     VIEW.replace('"README.md"', '"a", "line": 1e999'),
     VIEW.replace('"README.md"', '"a", "line": NaN'),
-    VIEW[:-1],
     '{"name": "view", "path": "README.md"}',
     f"<tool_call>{VIEW.replace('view', 'other')}</tool_call>",
     f"<tool_call>{VIEW[:-2]},</tool_call>",
@@ -195,11 +193,9 @@ NO_CALLS = (
     '<tool_call>{"name": "view", "arguments": {"path": "a</tool_call>',
     '<tool_call>{"name": "launch-process", "command": "a", "wait": true, "env": {}'
     "</tool_call>",
-    '<tool_call>view{"path": "a", "line": 12</tool_call>',
     'view({"path": "a"<|im_end|>',
     '<tool_call>[{"name": "view", "arguments": {"path": "a"}}</tool_call>',
     '<tool_call>{"name": "view", "arguments": {"path": "a"}<',
-    "<tool_call>read-terminal",
     "<tool_call>view\n<arg_key>path</arg_key>\n<arg_value>a</arg_value>",
     "<tool_call>view\n<arg_key>path</arg_key>\n<arg_value>a</arg_value><|im_end|>",
     '<function=view>{"path": "README',
@@ -209,11 +205,9 @@ NO_CALLS = (
     "</function>",
     "<tool_call>view\n<arg_key>path</arg_key>\n<arg_key>a</arg_key></tool_call>",
     "[view(path='a', path='b')]",
-    "[view(path='a'; line=3)]",
     '<tool_call>save_file(path=\'a\', content="""x</tool_call>',
     '<tool_call>save_file(path=\'a\', content="""x\\n""")</tool_call>',
     f"{VIEW} {VIEW.replace('view', 'other')}",
-    "{}",
     '{"path": "README.md"}',
     "view the file",
 )
@@ -237,15 +231,6 @@ def test_text_passes_at_once_unless_it_may_become_a_call() -> None:
     words = "The function is defined in `reader.py`. "
     assert text_of(stage.feed(words.encode())) == words
     assert text_of(stage.feed(b"a < b and c[0]")) != ""
-
-
-def test_text_that_was_held_back_is_given_when_the_answer_breaks() -> None:
-    stage = make_reader()
-    events = [*stage.feed(b'<tool_call>{"name')]
-    with pytest.raises(UpstreamGarbled):
-        for event in stage.feed(b"\0"):
-            events.append(event)
-    assert text_of(events) == '<tool_call>{"name'
 
 
 class Reads:
