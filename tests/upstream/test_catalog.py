@@ -12,7 +12,7 @@ from byok.core.model_ids import ListedModel
 from byok.core.purposes import Purpose
 from byok.dialects.model_facts import ModelFacts, Price
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.upstream.catalog import Catalog, CatalogEntry, ListState
+from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.http_sender import Sender
 from byok.upstream.model_facts import KnownModels
 from byok.upstream.spec import Api, UpstreamSpec
@@ -67,19 +67,6 @@ async def test_catalog_refreshes_only_an_old_model_list(file: Path) -> None:
     await refreshed(catalog)
     assert lister.asked == 2
     assert catalog.models_of("a") == ["m2"]
-
-
-async def test_catalog_tells_how_the_fetching_of_a_list_stands(file: Path) -> None:
-    lister, clock = Lister("a", "m1"), Clock()
-    catalog = Catalog([CatalogEntry(lister)], file, clock=clock)
-    assert catalog.state_of("a") == ListState(False, None, "")
-    lister.open.clear()
-    catalog.refresh()
-    assert catalog.state_of("a") == ListState(True, None, "")
-    lister.open.set()
-    await catalog.settle(5)
-    clock.now += 7
-    assert catalog.state_of("a") == ListState(False, 7, "")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import asyncio
 import gzip
 import json
-from contextlib import aclosing
 
 import httpx
 import pytest
@@ -11,13 +10,11 @@ import pytest
 from byok.core.errors import KeyMissing, UpstreamError
 from byok.core.events import TextDelta
 from byok.dialects.model_facts import ModelFacts
-from byok.upstream.ask import ask
-from byok.upstream.base import Destination
 from byok.upstream.client import MAX_ANSWER_BYTES, HttpUpstream
 from byok.upstream.http_call import Timeouts
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports
-from tests.fakes.asker import CHAT, HI, OK, Asker, Key
+from tests.fakes.asker import HI, Asker, Key
 from tests.fakes.patience import PATIENCE
 from tests.fakes.scripted import Canned
 from tests.fakes.trial_dialect.dialect import TrialDialect
@@ -70,16 +67,6 @@ async def test_a_model_that_reasons_may_be_silent_for_longer(
 
 
 # Parameters that an upstream dislikes
-
-
-async def test_a_remedy_is_remembered_for_one_model(
-    fake: FakeUpstream, asker: Asker
-) -> None:
-    fake.play(refusal(400, "temperature is not supported"), OK)
-    await asker.ask()
-    async with aclosing(ask(Destination(asker.upstream, "other"), CHAT)) as stream:
-        await anext(stream)
-    assert ["temperature" in body for body in fake.requests] == [True, False, True]
 
 
 @pytest.mark.slow

@@ -17,7 +17,6 @@ from byok.core.chat import (
     Role,
     Sampling,
     TextPart,
-    ThinkingPart,
     ToolCall,
     ToolDefinition,
     ToolResult,
@@ -234,18 +233,6 @@ async def test_context_window_learning_does_not_move_a_compaction() -> None:
     fresh = ChatRequest((user("Another one."), *request.messages[2:]))
     await bench.ask(fresh)
     assert model.chats[-1].messages == fresh.messages, "all of that fits by now"
-
-
-async def test_context_window_counts_thinking_only_where_it_is_sent() -> None:
-    messages = tuple(
-        Message(m.role, (ThinkingPart("Hm. " * 400), *m.parts))
-        if m.role is Role.ASSISTANT else m
-        for m in agent(12, 400)
-    )  # fmt: skip
-    for reasoning in (False, True):
-        bench = Bench(Scripted(), WindowSource(8 * K, reasoning=reasoning))
-        await bench.ask(ChatRequest(messages))
-        assert (bench.model.chats[-1].messages == messages) is not reasoning
 
 
 # --- refusals ---
@@ -472,12 +459,3 @@ async def test_context_window_summariser_does_not_recurse() -> None:
         await events_of(model, chat(100))
     assert len(model.taken) == 2, "a summary, then the conversation"
     assert summary_of(model.taken[-1].messages[1]) == "Fine."
-
-
-async def test_context_windows_of_models_are_kept_apart() -> None:
-    bench = Bench(Model(8 * K))
-    await bench.ask(chat(100))
-    assert len(bench.model.chats) == 2
-    request = chat(10)
-    await events_of(bench.model, request, "other")
-    assert bench.model.chats[-1] is request

@@ -11,7 +11,6 @@ from byok.core.chat import (
     TextPart,
     ToolCall,
     ToolDefinition,
-    ToolResult,
 )
 from byok.core.errors import UpstreamError
 from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
@@ -73,14 +72,6 @@ async def test_demo_calls_the_tool_that_the_question_names(
     assert json.loads(arguments) == {"path": "a.py", "n": {"x": 1}}
     assert "no model" in said(events)
     assert events[-1] == Finish(FinishReason.TOOL_CALLS)
-
-
-async def test_demo_repeats_a_tool_result() -> None:
-    result = Message(Role.TOOL, (ToolResult("c", "view", "42 lines, view them"),))
-    events = await ask(user("view it"), result)
-    assert "42 lines" in said(events)
-    assert "no model" in said(events)
-    assert called(events) == ("", "")
 
 
 async def test_demo_refuses_verbatim_requests() -> None:

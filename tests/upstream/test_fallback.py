@@ -204,19 +204,6 @@ async def test_fallback_voids_the_thoughts_of_who_failed() -> None:
     assert await chain.ask() == [thought, void, TextDelta("Fine."), STOP]
 
 
-async def test_each_answer_voids_the_thoughts_before_it() -> None:
-    chain = Chain(a=[KeyMissing("No.")], b=[said()], c=[said()])
-    busy = refused(RefusalKind.OVERLOADED, retryable=True)
-    chain.upstreams["b"] = Broken("b", [ThinkingDelta("Hm")], error=busy, times=1)
-    chain.upstreams["c"] = Broken("c", [ThinkingDelta("Hm")])
-    notices = [event for event in await chain.ask() if isinstance(event, Notice)]
-    assert [(notice.text[:8], notice.is_restart) for notice in notices] == [
-        ("byok:b:m", False),
-        ("byok:c:m", True),
-        ("byok:b:m", True),
-    ]
-
-
 async def test_who_is_only_busy_is_waited_for_when_the_others_fail() -> None:
     busy = refused(RefusalKind.OVERLOADED, retryable=True)
     chain, patience = Chain(a=[busy, said("Late.")], b=[ConnectFailed("No.")]), Seen()
@@ -232,14 +219,6 @@ async def test_fallback_comes_back_when_the_other_fails_too() -> None:
     assert (await chain.ask(chat=RESULTS))[:2] == [back, TextDelta("Back.")]
     assert await chain.ask() == [TextDelta("Back."), STOP]
     assert chain.asked == {"a": 3, "b": 2}
-
-
-async def test_fallback_goes_on_after_any_failure_of_another_model() -> None:
-    no_tools = refused(RefusalKind.NO_TOOLS)
-    chain = Chain(a=[BUSY], b=[no_tools], c=[said()])
-    told = Notice("byok:c:m answers instead of byok:a:m: it is overloaded.")
-    assert (await chain.ask())[0] == told
-    assert chain.asked == {"a": 1, "b": 1, "c": 1}
 
 
 async def test_fallback_in_vain_tells_the_first_error_and_who_else_failed() -> None:

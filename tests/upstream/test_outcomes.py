@@ -4,7 +4,6 @@ Each fault is played for ever to an upstream alone, to one with two keys, and to
 with another model behind it.
 """
 
-import itertools
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -150,7 +149,6 @@ class Pair:
     ) -> None:
         self.fakes = (one, two)
         self.slept: list[float] = []
-        self.heals_after: float | None = None  # seconds
         self._transports = transports
         ladder = KeyLadder(environ=ENVIRON, keyring=store_of(FakeRing()))
         urls = {"one": one.url, "two": two.url}
@@ -183,8 +181,6 @@ class Pair:
 
     async def _sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
-        if self.heals_after is not None and sum(self.slept) >= self.heals_after:
-            self.fakes[0].play(answer("Hi."))
 
     def falling_back(self, first: HttpUpstream) -> Destination:
         chain = [Destination(first, "m"), Destination(self.two, "n")]
@@ -372,68 +368,3 @@ async def test_an_answer_without_a_word_is_explained_or_given_by_another_model(
     assert helped.notices[-1].startswith("byok:two:n answers instead of byok:one:m: ")
     ends = [event for event in helped.events if isinstance(event, Finish)]
     assert ends == [Finish(FinishReason.STOP)]
-
-
-IN_STREAM: dict[int, dict[str, Any]] = {
-    429: {"type": "rate_limit_error"},
-    502: {},  # of a gateway, which has no streams
-    503: {"code": 503, "status": "UNAVAILABLE"},
-    529: {"type": "overloaded_error"},
-}
-STATUSES, DURATIONS = tuple(IN_STREAM), (1, 5, 240)
-
-
-def script_of(status: int, kind: str) -> Script:
-    match kind:
-        case "after a thought":
-            return in_stream("Busy", THOUGHT, **IN_STREAM[status])
-        case "Retry-After":
-            return refusal(status, headers={"Retry-After": "7"})
-        case _:
-            return refusal(status)
-
-
-def expect(status: int, lasts: float, kind: str, helper: str) -> tuple[str, bool]:
-    """Return who answers, and whether it was waited for."""
-    if helper == "key" and status == 429:
-        return "Hi.", False
-    if helper == "model" and (kind == "Retry-After" or lasts > 1.5):
-        return "Two.", kind != "Retry-After"
-    return "Hi.", True
-
-
-@pytest.mark.slow
-async def test_a_chat_survives_an_upstream_that_is_busy_for_minutes(
-    fake: FakeUpstream, two: FakeUpstream, transports: Transports
-) -> None:
-    wrong = []
-    kinds = ("at once", "Retry-After", "after a thought")
-    helpers = ("none", "key", "model")
-    for row in itertools.product(STATUSES, DURATIONS, kinds, helpers):
-        status, lasts, kind, helper = row
-        if status == 502 and kind == "after a thought":
-            continue
-        pair = Pair(transports, fake, two)
-        first = pair.with_keys if helper == "key" else pair.alone
-        upstream = pair.falling_back(first) if helper == "model" else first
-        pair.heals_after = lasts
-        script = script_of(status, kind)
-        is_key = helper == "key" and status == 429
-        fake.play(*([script, answer("Hi.")] if is_key else [script]))
-        outcome = await pair.ask(upstream)
-        answers, waits = expect(*row)
-        waited = sum(pair.slept)
-        notices = outcome.notices
-        fine = [
-            (outcome.code, outcome.text) == ("", answers),
-            (waited > 0) is waits,
-            waited <= max(2 * lasts, lasts + 30),
-            answers == "Two." or waited >= lasts or not waits,
-            not any(wait > 3 for wait in pair.slept) or "waiting" in "".join(notices),
-            len([text for text in notices if "waiting" in text]) <= 35,
-            kind != "after a thought"
-            or any(isinstance(e, Notice) and e.is_restart for e in outcome.events),
-        ]
-        if not all(fine):
-            wrong.append((row, fine, waited, outcome.code, notices))
-    assert not wrong

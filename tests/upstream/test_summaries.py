@@ -13,7 +13,7 @@ from byok.upstream.own_questions import Summariser
 from byok.upstream.window.transcript import outline
 from tests.fakes.histories import agent
 from tests.fakes.patience import PATIENCE
-from tests.fakes.scripted import Answer, Scripted, said, too_long
+from tests.fakes.scripted import Answer, Scripted, said
 
 DROPPED = agent(5, 900)
 ROOM, LONGEST = 40_000, 3000
@@ -86,19 +86,6 @@ async def test_summary_request_fits_the_window_and_its_answer_fits_the_plan() ->
     summary = await bench.ask(room=10_000, longest=500, steps=300)
     assert len(words(bench.own.chats[0])) <= 7_500
     assert 400 < len(summary) <= 500
-
-
-async def test_summary_model_with_a_smaller_window_gets_less() -> None:
-    def answer(chat: ChatRequest) -> Answer:
-        if len(words(chat)) > 9_000:
-            raise too_long(4_096)
-        return said("Short.")
-
-    bench = Bench(answer)
-    assert await bench.ask(room=200_000, steps=30) == "Short."
-    sizes = [len(words(chat)) for chat in bench.own.chats]
-    assert len(sizes) == 2
-    assert sizes[1] <= 2 * 4_096
 
 
 def refused(chat: ChatRequest) -> Answer:

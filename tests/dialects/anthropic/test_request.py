@@ -279,10 +279,6 @@ def test_pieces_of_a_text_are_joined_and_blank_ones_left_out() -> None:
     assert [block["type"] for block in turn["content"]] == ["text", "tool_use"]
 
 
-def test_a_conversation_without_words_has_a_message() -> None:
-    assert messages(user(" "))[0]["content"] == [{"type": "text", "text": "(no text)"}]
-
-
 def test_names_and_ids_that_the_api_refuses_get_aliases() -> None:
     odd = ToolCall("call 1|x", "view file", "{}")
     sent = encode(user("?"), assistant(odd), result(odd))

@@ -34,7 +34,6 @@ from tests.fakes.values import CUTS, VALUES, cut, singles
 
 HERE = Origin("gemini", "box", "gemini-3-pro")
 NAMES = {"view_1": "view file"}
-USED = {"promptTokenCount": 7, "candidatesTokenCount": 3, "thoughtsTokenCount": 2}
 
 
 def chunk(*parts: Any, finish: str = "", **candidate: Any) -> dict[str, Any]:
@@ -148,23 +147,9 @@ STOP = Finish(FinishReason.STOP)
             id="code that Google ran, and two finish reasons",
         ),
         pytest.param(
-            [chunk({"text": "A\ud83d"}), chunk({"text": "\ude00"}, finish="STOP")],
-            [TextDelta("A"), TextDelta("😀"), STOP],
-            id="half an emoji",
-        ),
-        pytest.param(
             [chunk({"text": "A"}), chunk({"text": "B"}, index=1), chunk(finish="STOP")],
             [TextDelta("A"), STOP],
             id="another candidate",
-        ),
-        pytest.param(
-            [chunk({"text": "A"}), {"usageMetadata": USED}, chunk(finish="MAX_TOKENS")],
-            [
-                TextDelta("A"),
-                Usage(7, 5, reasoning_tokens=2),
-                Finish(FinishReason.LENGTH),
-            ],
-            id="counts, and the limit",
         ),
         pytest.param(
             [chunk({"inlineData": {}}), chunk({"fileData": {}}, finish="STOP")],

@@ -307,11 +307,6 @@ def call(**more: Any) -> dict[str, Any]:
              call(thoughtSignature=NOT_CHECKED)],
             id="signed text that is gone",
         ),
-        pytest.param(
-            [TextPart("A"), thought(thoughtSignature="c2ln", chars=0)],
-            [{"text": "A"}, {"text": "", "thoughtSignature": "c2ln"}],
-            id="a signed empty text",
-        ),
         pytest.param([thought(part=CODE)], [CODE], id="code that Google ran"),
         pytest.param(
             [called(thoughtSignature="c2ln", id="7"), called()],

@@ -93,10 +93,6 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
         [TextDelta("Hel"), TextDelta("lo."), Usage(3, 2), STOP],
     ),
     "no finish_reason but [DONE]": ([HI, DONE], [TextDelta("Hi."), STOP]),
-    "no blank line at the end": (
-        [HI, delta(finish="stop").rstrip()],
-        [TextDelta("Hi."), STOP],
-    ),
     "no blank lines at all": (
         [b"data: " + json.dumps({"choices": [{"delta": d}]}).encode() + b"\n"
          for d in ({"content": "a"}, {"content": "b"})] + [b"data: [DONE]\n"],
@@ -104,10 +100,6 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
     ),
     "two [DONE] and data after them": (
         [HI, delta(finish="stop"), DONE, DONE, HI, event({"error": "late"})],
-        [TextDelta("Hi."), STOP],
-    ),
-    "comments between": (
-        [b": PROCESSING\n\n", HI, b": ping\n\n", delta(finish="stop")],
         [TextDelta("Hi."), STOP],
     ),
     "a second choice": (
@@ -145,10 +137,6 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
     "another native_finish_reason says nothing": (
         [HI, choice("stop", delta={}, native_finish_reason="tool_use"), DONE],
         [TextDelta("Hi."), STOP],
-    ),
-    "reasoning beside text": (
-        [delta(reasoning_content="hm", content="Hi."), DONE],
-        [ThinkingDelta("hm"), end(field="reasoning_content"), TextDelta("Hi."), STOP],
     ),
     "reasoning in every field counts once": (
         [
@@ -214,10 +202,6 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
     "an emoji in halves": (
         [delta(content="a\ud83d"), delta(content="\ude00b"), DONE],
         [TextDelta("a"), TextDelta("😀b"), STOP],
-    ),
-    "half an emoji": (
-        [delta(content="a\ud83d"), DONE],
-        [TextDelta("a"), TextDelta("\ufffd"), STOP],
     ),
     "details of several chunks": (
         [
@@ -310,19 +294,9 @@ D = ToolCallDelta
     ("calls", "deltas"),
     [
         pytest.param(
-            [[call(id="x", name="f", arguments="")], [call(arguments="{}")]],
-            [D(0, "x", "f"), D(0, "", "", "{}")],
-            id="OpenAI",
-        ),
-        pytest.param(
             [[call(None, id="x", name="f", arguments="{}")]],
             [D(None, "x", "f", "{}")],
             id="no index, as Mistral sends",
-        ),
-        pytest.param(
-            [[call(0, id="x", name="f"), call(1, id="y", name="g")]],
-            [D(0, "x", "f"), D(1, "y", "g")],
-            id="two in one chunk",
         ),
         pytest.param(
             [[call(id="x", name="f", arguments={"a": [1, "é"]})]],
@@ -620,20 +594,10 @@ def test_openai_chat_transcript_of_a_voice_is_the_text(content: dict[str, Any]) 
     ("usage", "expected"),
     [
         pytest.param(
-            {"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 8}},
-            Usage(10, 0, 8),
-            id="the cached part is inside",
-        ),
-        pytest.param(
             {"prompt_tokens": 10, "cached_tokens": 8}, Usage(10, 0, 8), id="at the top"
         ),
         pytest.param(
             {"prompt_tokens": 10, "num_cached_tokens": 8}, Usage(10, 0, 8), id="Mistral"
-        ),
-        pytest.param(
-            {"prompt_tokens": 10, "prompt_cache_hit_tokens": 8},
-            Usage(10, 0, 8),
-            id="DeepSeek",
         ),
         pytest.param(
             {

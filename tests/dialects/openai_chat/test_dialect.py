@@ -148,24 +148,6 @@ def model(**fields: Any) -> ModelFacts:
         ),
         pytest.param(
             {
-                "max_output_length": "65536",
-                "input_modalities": ["text"],
-                "output_modalities": ["text"],
-                "supported_features": ["json_mode"],
-                "supported_sampling_parameters": ["temperature"],
-            },
-            ModelFacts(
-                "m",
-                max_output=65_536,
-                chats=True,
-                tools=False,
-                images=False,
-                sampling=True,
-            ),
-            id="Groq",
-        ),
-        pytest.param(
-            {
                 "capabilities": {
                     "completion_chat": False,
                     "function_calling": True,
@@ -194,11 +176,6 @@ def model(**fields: Any) -> ModelFacts:
             {"pricing": {"input": 10, "output": 50, "cache_write": 12.5, "unit": "M"}},
             ModelFacts("m", price=Price(10.0, 50.0, None, 12.5)),
             id="Perplexity",
-        ),
-        pytest.param(
-            {"pricing": {"prompt": "-1", "completion": None}, "providers": ["x"]},
-            ModelFacts("m"),
-            id="a price that is none",
         ),
     ],
 )

@@ -114,20 +114,6 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
             CALLS,
         ],
     ),
-    "reasoning before a call, and a phase alone": (
-        streamed(SEALED, CALL, text_item("So.", phase="final_answer")),
-        [
-            ThinkingDelta("One.\nTwo.", kept(item=SENT_BACK)),
-            ToolCallDelta(0, "call_1", "view", '{"a": 1}'),
-            ThinkingDelta("", kept(phase="final_answer")),
-            TextDelta("So."),
-            CALLS,
-        ],
-    ),
-    "reasoning that is only a summary": (
-        streamed(reasoning_item("", "One."), text_item("So.")),
-        [ThinkingDelta("One."), TextDelta("So."), STOP],
-    ),
     "reasoning itself, not sealed": (
         [
             item_event("added", {"type": "reasoning"}, output_index=0),
@@ -185,25 +171,6 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
             CALLS,
         ],
     ),
-    "deltas without items": (
-        [delta("output_text", "So."), ended(output=[text_item("So.")])],
-        [TextDelta("So."), STOP],
-    ),
-    "arguments that come at once": (
-        [
-            item_event("added", CALL | {"arguments": ""}, output_index=0),
-            event(
-                {
-                    "type": "response.function_call_arguments.done",
-                    "arguments": "{}",
-                    "output_index": 0,
-                }
-            ),
-            item_event("done", CALL, output_index=0),
-            ended(),
-        ],
-        [ToolCallDelta(0, "call_1", "view", "{}"), CALLS],
-    ),
     "everything in the last event": (
         [ended(output=[SEALED, text_item("So.", phase="final_answer")], usage=USAGE)],
         [
@@ -216,19 +183,6 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
     "one document": (
         [write_json(response(text_item("So."), CALL))],
         [TextDelta("So."), ToolCallDelta(0, "call_1", "view", '{"a": 1}'), CALLS],
-    ),
-    "a refusal in one piece": (
-        [
-            write_json(
-                response(
-                    {
-                        "type": "message",
-                        "content": [{"type": "refusal", "refusal": "No."}],
-                    }
-                )
-            )
-        ],
-        [TextDelta("No."), STOP],
     ),
     "cut by the limit": (
         streamed(
@@ -253,14 +207,6 @@ STREAMS: dict[str, tuple[list[bytes], list[StreamEvent]]] = {
             TextDelta("So."),
             STOP,
         ],
-    ),
-    "half an emoji at the end": (
-        [
-            delta("reasoning_text", "\ud83d", output_index=0),
-            delta("output_text", "a\ud83d", output_index=1),
-            ended(),
-        ],
-        [TextDelta("a"), ThinkingDelta("\ufffd"), TextDelta("\ufffd"), STOP],
     ),
     "sources that the text does not name": (
         streamed(
@@ -384,6 +330,12 @@ def test_an_error_event_ends_the_answer(last: bytes) -> None:
     assert events == [TextDelta("Hi")]
     assert isinstance(error, UpstreamRefused)
     assert error.code == "upstream_rate_limit"
+
+
+def test_a_refusal_may_come_in_one_piece() -> None:
+    part = {"type": "refusal", "refusal": "No."}
+    document = response({"type": "message", "content": [part]})
+    assert decode(write_json(document)) == [TextDelta("No."), STOP]
 
 
 def test_a_document_may_be_an_error() -> None:

@@ -36,19 +36,6 @@ def one(schema: Any, **root: Any) -> Any:
             id="what it knows stays",
         ),
         pytest.param(
-            {"type": "object", "$comment": "x", "additionalProperties": False},
-            {"type": "object"},
-            id="what says nothing goes",
-        ),
-        pytest.param(
-            {"const": "a"}, {"type": "string", "enum": ["a"]}, id="a constant"
-        ),
-        pytest.param(
-            {"type": "integer", "enum": [1, 2], "description": "How many."},
-            {"type": "integer", "description": "How many. (one of: [1,2])"},
-            id="an enum of numbers",
-        ),
-        pytest.param(
             {"enum": ["a", None]},
             {"type": "string", "enum": ["a"], "nullable": True},
             id="an enum with null",
@@ -110,11 +97,6 @@ def one(schema: Any, **root: Any) -> Any:
             id="bounds of an integer",
         ),
         pytest.param(
-            {"type": "number", "exclusiveMinimum": 0},
-            {"type": "number", "description": "exclusiveMinimum: 0"},
-            id="bounds of a number",
-        ),
-        pytest.param(
             {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
             {
                 "type": "array",
@@ -133,17 +115,17 @@ def one(schema: Any, **root: Any) -> Any:
             id="a tuple",
         ),
         pytest.param(
-            {"type": "string", "format": "uri"},
-            {"type": "string", "description": 'format: "uri"'},
-            id="a format it does not know",
-        ),
-        pytest.param(
             {"type": "object", "additionalProperties": {"type": "string"}},
             {
                 "type": "object",
                 "description": 'values of other keys: {"type":"string"}',
             },
             id="a map",
+        ),
+        pytest.param(
+            {"type": "integer", "enum": [1, 2], "description": "How many."},
+            {"type": "integer", "description": "How many. (one of: [1,2])"},
+            id="an enum of numbers",
         ),
         pytest.param(True, {}, id="anything"),
     ],

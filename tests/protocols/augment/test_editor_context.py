@@ -126,14 +126,6 @@ def test_after_a_restart_the_editor_is_described_at_the_last_question() -> None:
     assert talk.ask(result="c3") == [*again, "found c3"]
 
 
-def test_an_edited_message_starts_anew() -> None:
-    talk = Talk(path="a.py")
-    talk.ask("Hi?")
-    talk.history = []
-    talk.editor = {"path": "b.py"}
-    assert talk.ask("Ho?") == [f"{OPEN}b.py | Ho?"]
-
-
 def test_a_conversation_without_an_id_is_not_remembered() -> None:
     talk = Talk(conversation="", path="a.py")
     talk.ask("Hi?")

@@ -98,12 +98,6 @@ def test_remarks_do_not_begin_with_a_key_or_a_label() -> None:
             assert code(answer, "no:\n", holds) == answer
 
 
-def test_lines_of_the_file_before_a_fence_are_no_remark() -> None:
-    old = "The example:\n```\nx\n```\n"
-    answer = "The example:\n```\ny\n```\n"
-    assert out(WithoutTalk(old, Holds.CODE), answer) == answer
-
-
 def test_in_markdown_only_its_own_fence_has_remarks_before_it() -> None:
     def text(answer: str) -> str:
         return out(WithoutTalk("# t\n", Holds.WORDS, MARKDOWN), answer)

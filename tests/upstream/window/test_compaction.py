@@ -66,13 +66,6 @@ def test_compaction_is_legal_and_lighter(body: tuple[Message, ...], room: int) -
             assert total(now) < total(body)
 
 
-def test_a_cut_that_its_mark_outweighs_is_not_made() -> None:
-    for size in range(400):
-        body = (user("1"), *step(2, "x" * size), user("2" * 5000))
-        if made := plan(body, 300, weigh):
-            assert total(outcome(made, body)) < total(body)
-
-
 @settings(max_examples=100)
 @given(histories(), ROOMS)
 def test_compaction_touches_new_messages_last(
@@ -170,14 +163,6 @@ def test_compaction_shortens_the_oldest_results_first() -> None:
     assert room * LOW_WATER - 3500 < made.weight <= room * LOW_WATER
     assert body[made.length].role is Role.ASSISTANT
     assert made.length == 1 + 2 * sum(size < 5000 for size in sizes)
-
-
-def test_compaction_shortens_twice_before_it_leaves_anything_out() -> None:
-    body = agent(20, 5000)
-    made = planned(body, 60_000)
-    assert made.cut == 0
-    sizes = [len(content) for content in results(made.messages).values()]
-    assert min(sizes) < 100 < 1900 < max(sizes)
 
 
 def test_compaction_replaces_whole_steps_by_a_summary() -> None:

@@ -3,7 +3,6 @@
 import pytest
 
 from byok.core.chat import (
-    ImagePart,
     Message,
     Part,
     Role,
@@ -13,14 +12,8 @@ from byok.core.chat import (
     ToolDefinition,
     ToolResult,
 )
-from byok.upstream.window.estimate import (
-    IMAGE_WEIGHT,
-    has_images,
-    weigh,
-    weigh_said,
-    weigh_tools,
-)
-from tests.fakes.histories import PNG, user
+from byok.upstream.window.estimate import weigh, weigh_said, weigh_tools
+from tests.fakes.histories import user
 
 EMPTY = weigh(user(""))
 
@@ -39,13 +32,6 @@ def test_estimate_of_a_text_is_its_bytes(text: str, expected: int) -> None:
     assert result == expected
     call = weight(ToolCall("id", "view", text)) - weight(ToolCall("id", "view", ""))
     assert call == expected
-
-
-def test_estimate_of_an_image_does_not_depend_on_its_size() -> None:
-    large = ImagePart("image/png", PNG.data * 1000)
-    assert weight(PNG) == weight(large) == IMAGE_WEIGHT
-    assert has_images([user("a"), Message(Role.USER, (TextPart("b"), PNG))])
-    assert not has_images([user("a"), user("b")])
 
 
 @pytest.mark.parametrize(

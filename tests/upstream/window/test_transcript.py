@@ -4,13 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byok.core.chat import Message, Role, TextPart, ThinkingPart, ToolCall, ToolResult
-from byok.core.prompts.prompt_set import shipped_prompts
-from byok.core.purposes import SUMMARY_HOLDS
-from byok.upstream.window.transcript import (
-    instruction,
-    outline,
-    transcript,
-)
+from byok.upstream.window.transcript import outline, transcript
 from tests.fakes.histories import PNG, agent, histories, step
 
 TALK = (
@@ -51,12 +45,6 @@ def test_transcript_mentions_errors_and_images_of_results() -> None:
         "Error of view: No.",
         "Result of open (with a picture): Opened.",
     ]
-
-
-def test_summary_instruction_says_what_to_keep_and_how_long() -> None:
-    told = instruction(7000, shipped_prompts())
-    assert SUMMARY_HOLDS in told
-    assert "at most 1000 words" in told
 
 
 def test_outline_without_a_model_lists_words_and_tools() -> None:

@@ -165,10 +165,6 @@ def test_a_block_ends_where_another_begins(
     assert block(before, after, said) == (taken, True)
 
 
-def test_an_unclosed_block_is_not_enough_and_is_taken() -> None:
-    assert block("def f():\n    ", "", "a\n    b") == ("a\n    b", False)
-
-
 def test_a_block_has_an_end_at_last() -> None:
     text, enough = block("", "", "x\n" * 100)
     assert enough
@@ -196,12 +192,6 @@ def test_a_block_of_one_line_ends_with_its_line(
 
 
 # A cursor: its line, what stands around it, and brackets
-
-
-def test_a_cursor_knows_its_line_whatever_ends_the_lines() -> None:
-    cursor = Cursor("a\r\n  b", "c\r\n\r\n \r\n d\r\n e")
-    assert (cursor.line, cursor.rest, cursor.next_line) == ("  b", "c", " d")
-    assert (cursor.head, cursor.tail) == ("a\n  b", "c\n\n \n d\n e")
 
 
 @pytest.mark.parametrize(
