@@ -35,7 +35,6 @@ class FakeCollector:
 
     @property
     def spans(self) -> list[Span]:
-        """The spans that came."""
         return [
             span
             for body in self.bodies
@@ -52,7 +51,6 @@ class FakeCollector:
 
 
 def values_of(span: Span) -> dict[str, str | int | float]:
-    """Return the attributes of a span."""
     kinds = {"string_value", "int_value", "double_value"}
     found: dict[str, str | int | float] = {}
     for attribute in span.attributes:

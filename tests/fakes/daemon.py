@@ -39,7 +39,6 @@ from tests.fakes.upstream import FakeUpstream
 
 
 def owner_token(daemon: Daemon) -> str:
-    """Return the owner's token for one daemon."""
     secret = read_token(find_paths().owner_secret)
     return derive_owner_token(secret, daemon.port, daemon.instance)
 
@@ -121,7 +120,6 @@ class Editor:
 
     @property
     def owner_token(self) -> str:
-        """What byok's commands send to this daemon."""
         return owner_token(self.daemon)
 
     async def post(

@@ -41,7 +41,6 @@ async def surroundings(
 
 
 def result_in(rows: Sequence[CheckRow], check: str) -> CheckResult:
-    """Return the result of one check."""
     [found] = [row.result for row in rows if (row.check, row.about) == (check, "")]
     return found
 

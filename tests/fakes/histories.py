@@ -29,7 +29,6 @@ _FILLERS = ("let x = 1;\n", "ошибка ", "编译失败", "🛠 ", "x")
 
 
 def user(*texts: str) -> Message:
-    """A message of the user."""
     return Message(Role.USER, tuple(map(TextPart, texts)))
 
 

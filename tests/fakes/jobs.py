@@ -33,7 +33,6 @@ def texts(chat: ChatRequest, role: Role = Role.USER) -> str:
 
 
 def events(*said: str, finish: FinishReason = FinishReason.STOP) -> list[StreamEvent]:
-    """Write the events of an answer."""
     return [*map(TextDelta, said), Finish(finish)]
 
 

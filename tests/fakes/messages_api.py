@@ -117,7 +117,6 @@ def call_block(index: int, name: str, *pieces: str, call_id: str = "toolu_1") ->
 
 
 def end(reason: str = "end_turn", *, usage: Any = None, **fields: Any) -> bytes:
-    """End an answer."""
     delta = {"stop_reason": reason, "stop_sequence": None, **fields}
     usage = usage or {"output_tokens": 5}
     last = {"type": "message_delta", "delta": delta, "usage": usage}

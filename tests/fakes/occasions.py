@@ -100,7 +100,6 @@ class Occasion:
         return Defaults(own, self.settings.get("addition", ""), fit=fit)
 
     def decode(self) -> ChatRequest:
-        """Return the request to the model."""
         return decode_chat(self.body, self.defaults())
 
     def golden(self) -> str:

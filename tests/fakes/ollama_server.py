@@ -315,7 +315,6 @@ def _full(name: str) -> str:
 
 
 def text_line(text: str, **fields: Any) -> dict[str, Any]:
-    """A line with a piece of text."""
     message = {"role": "assistant", "content": text, **fields}
     return {"created_at": "2026-11-22T10:00:00Z", "message": message, "done": False}
 
@@ -327,7 +326,6 @@ def done_line(tokens: int = 30, reason: str = "stop") -> dict[str, Any]:
 
 
 def call_line(name: str, arguments: dict[str, Any], number: int = 0) -> dict[str, Any]:
-    """A line with a tool call."""
     function = {"index": number, "name": name, "arguments": arguments}
     call = {"id": f"call_{number}{name}", "function": function}
     return text_line("", tool_calls=[call])

@@ -303,7 +303,6 @@ def control(page: Page, name: str) -> Locator:
 
 
 def save_button(page: Page) -> Locator:
-    """Return the button that saves."""
     return page.get_by_role("button", name="Save", exact=True)
 
 

@@ -31,7 +31,6 @@ SPACE = SpaceName("fake-embed", 8, "1")
 
 
 def key(text: str) -> bytes:
-    """Return the key of a text."""
     return hashlib.sha256(f"1\0{text}".encode()).digest()
 
 
@@ -82,7 +81,6 @@ class Team:
         return made
 
     async def close(self) -> None:
-        """Close all members."""
         for member in self._members:
             await member.close()
         await self._transports.close()

@@ -104,7 +104,6 @@ class RawConnection:
 
 @asynccontextmanager
 async def connected(port: int, host: str = "127.0.0.1") -> AsyncIterator[RawConnection]:
-    """Connect to the daemon."""
     connection = RawConnection(*await asyncio.open_connection(host, port))
     try:
         yield connection

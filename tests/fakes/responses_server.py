@@ -287,14 +287,12 @@ def call_item(name: str, arguments: str = "{}", call_id: str = "call_1") -> Item
 
 
 def reasoning_item(sealed: str = "", *summary: str, **fields: Any) -> Item:
-    """Write a complete reasoning item."""
     parts = [{"type": "summary_text", "text": text} for text in summary]
     own = {"encrypted_content": sealed} if sealed else {}
     return {"type": "reasoning", "id": "rs_1", "summary": parts, **own, **fields}
 
 
 def response(*items: Item, status: str = "completed", **fields: Any) -> Item:
-    """Write a whole response."""
     return {"object": "response", "status": status, "output": list(items), **fields}
 
 

@@ -195,7 +195,6 @@ def _word(quoted: str) -> str:
 
 
 def _listen(place: str) -> int:
-    """Return a listening socket."""
     host, _, port = place.rpartition(":")
     family = socket.AF_INET6 if "[" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)

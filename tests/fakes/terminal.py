@@ -32,7 +32,6 @@ class Typist:
         self._read = at + len(text)
 
     def type(self, line: str) -> None:
-        """Type a line."""
         os.write(self._handle, line.encode() + b"\n")
 
     def interrupt(self) -> None:

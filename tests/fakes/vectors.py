@@ -35,7 +35,6 @@ def vector(
 def vectors(
     texts: Sequence[str], dimensions: int = 16, model: str = "model"
 ) -> NDArray[np.float32]:
-    """Return a row for each text."""
     return np.array([vector(text, dimensions, model) for text in texts])
 
 
@@ -45,7 +44,6 @@ def probe(model: str = "model") -> NDArray[np.float32]:
 
 
 def keys(*texts: str) -> list[Key]:
-    """Return the keys of texts."""
     return [key_of(text) for text in texts]
 
 

@@ -48,7 +48,6 @@ WORDS = {"view", "remember", "diagnostics"}
 
 @cache
 def named(text: str) -> set[str]:
-    """Return the tools that a text names."""
     found: set[str] = set()
     for match in TOOL_NAMES.finditer(text):
         quoted = text[match.start() - 1 : match.end() + 1] == f"`{match[0]}`"

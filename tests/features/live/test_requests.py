@@ -30,7 +30,6 @@ def make_live(every: float = 60) -> LiveRequests:
 
 
 def begin(live: LiveRequests, name: str, **fields: Any) -> RequestRecord:
-    """Begin a request of a client."""
     record = RequestRecord(name, "POST")
     record.tap = live.request_started(record)
     known = {"endpoint": "/chat-stream", "trusted": True}
@@ -203,13 +202,11 @@ COUNTS = ("sent", "pieces", "received", "reads")
 
 
 def record_of(**fields: Any) -> RequestRecord:
-    """A request of a client."""
     known = {"endpoint": "/chat-stream", "trusted": True, "clock": Clock()}
     return RequestRecord("r", "POST", **{**known, **fields})
 
 
 def told_at_the_end(record: RequestRecord) -> Any:
-    """Return what is told of a request that has ended."""
     record.finish(200)
     entry = make_entry(record, 5000.0, lambda upstream, model: None)
     return EndedRow(lambda: entry, None, 1).tell(Redactor())
