@@ -4,8 +4,10 @@ They run outside the clone. A command that is new there is in neither table belo
 fails a test. The Chinese README has the same headings, commands and links.
 """
 
+import json
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -31,14 +33,43 @@ README = "\n".join((ROOT / name).read_text("utf-8") for name in PAGES)
 PROGRAMS = ("byok ", "scripts/", "pipx ", "eval ", "claude ", "which ", "kill ")
 PORT = "8317"  # of the README; the tests take a free one
 SECONDS = 90.0
+# Runs commands of the wheel that the parent has imported, a process each: (words, what
+# they read) of each as JSON, and what became of it.
+_FORKS = """
+import json, os, sys, tempfile
+from byok.cli import main
+from byok.cli.commands import ROWS, load_command
+for name in ROWS:
+    load_command(name)
+ended = []
+for words, said in json.loads(sys.argv[1]):
+    files = [tempfile.TemporaryFile() for _ in range(3)]
+    files[0].write(said.encode())
+    files[0].seek(0)
+    child = os.fork()
+    if not child:
+        for number, file in enumerate(files):
+            os.dup2(file.fileno(), number)
+        sys.argv = words
+        try:
+            main()
+        except SystemExit as end:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(end.code)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    for file in files:
+        file.seek(0)
+    ended.append([code, *(file.read().decode() for file in files[1:])])
+json.dump(ended, sys.stdout)
+"""
 
 
 @dataclass(frozen=True)
 class Run:
     """How a command is run: beside a daemon or as one, and what it says.
 
-    `alone` wants a daemon that no other command has used or will use, `first` is a
-    command that has to come before.
+    `alone` wants a daemon that no command without it uses.
     """
 
     says: str
@@ -46,14 +77,12 @@ class Run:
     alone: bool = False
     serves: bool = False
     stdin: str = ""
-    first: str = ""
 
 
 def plain(says: str, stdin: str = "") -> Run:
     return Run(says, daemon=False, stdin=stdin)
 
 
-ADD = "byok index add ."
 LISTENING = "byok is listening on http://127.0.0.1:8317"
 SERVES = Run(LISTENING, daemon=False, serves=True)
 INDEXED = "files indexed"
@@ -61,7 +90,6 @@ COMMANDS = {
     "scripts/serve --upstream ollama": SERVES,
     "byok serve": SERVES,
     "byok serve --ensure": SERVES,
-    "byok serve --upstream ollama --model qwen3-coder:30b": SERVES,
     "byok serve --upstream http://127.0.0.1:9000/v1": SERVES,
     "byok serve --upstream ollama --workspace ~/src/project": SERVES,
     "byok config path": plain("config.toml"),
@@ -77,8 +105,6 @@ COMMANDS = {
     "byok capture on": Run("byok captures requests for "),
     "byok explain CODE": plain("upstream_auth: "),
     "byok reload": Run("byok uses the settings of"),
-    "byok restart": Run(LISTENING, alone=True),
-    "byok stop": Run("byok has ended", alone=True),
     "byok keys list": Run("No keys were found"),
     "byok keys set NAME --store vault": plain("in the vault", "sk-0123456789\n"),
     "byok connect jetbrains": Run("127.0.0.1:8317"),
@@ -87,8 +113,11 @@ COMMANDS = {
     "byok index add .": Run(INDEXED),
     "byok index status": Run("complete"),
     "byok index why src/x.py": Run("src/x.py: indexed"),
-    "byok index remove DIR": Run("Removed ", alone=True, first=ADD),
     "byok index rebuild": Run("no workspace", alone=True),
+    "byok restart": Run(LISTENING, alone=True),
+    "byok index add DIR": Run(INDEXED, alone=True),
+    "byok index remove DIR": Run("Removed ", alone=True),
+    "byok stop": Run("byok has ended", alone=True),
     'byok search "where are tool call arguments repaired"': Run("Path: "),
     "byok prompts list": plain("agent.small"),
     "byok prompts show agent --model qwen3:8b": plain("You are a coding agent"),
@@ -103,9 +132,9 @@ COMMANDS = {
 NOT_RUN = {
     "scripts/serve --upstream demo": "as with ollama",
     "byok serve --upstream http://127.0.0.1:4000/v1": "as with the port 9000",
+    "byok serve --upstream ollama --model qwen3-coder:30b": "as without a model",
     "byok log": "as with --errors",
     "byok index add ~/src/project": "as with the folder .",
-    "byok index add DIR": "as with the folder .",
     "byok index why PATH": "as with src/x.py",
     "byok mcp": "as with -w DIR",
     "scripts/test": "runs this very test",
@@ -218,14 +247,37 @@ class Place:
     project: Path
     port: int
 
-    def run(self, command: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
+    def check(self, *names: str) -> None:
+        """Run commands one after the other; each works as it is written."""
+        own = [name for name in names if self.is_own(name)]
+        asked = [(shlex.split(self.here(written()[n])), COMMANDS[n].stdin) for n in own]
+        python = str(self.clone / ".venv" / "bin" / "python")
+        done = self.run(self.project, python, "-c", _FORKS, json.dumps(asked))
+        assert done.returncode == 0, done.stderr
+        ended = dict(zip(own, json.loads(done.stdout), strict=True))
+        for name in names:
+            if name not in ended:
+                bash = self.here(written()[name])
+                done = self.run(self.folder(name), "bash", "-ec", bash)
+                ended[name] = [done.returncode, done.stdout, done.stderr]
+            code, out, err = ended[name]
+            assert code == 0, (name, out, err)
+            says = COMMANDS[name].says.replace(PORT, str(self.port))
+            assert says in out + err, (name, out, err)
+            assert "Traceback" not in err, name
+
+    def is_own(self, name: str) -> bool:
+        """Tell whether a command needs nothing of a shell."""
+        return name.startswith("byok ") and not {*"$|;&"} & {*written()[name]}
+
+    def run(self, cwd: Path, *words: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
-            ["bash", "-ec", self.here(command)],
-            input=stdin,
+            words,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",
             env=self.environment,
-            cwd=self.folder(command),
+            cwd=cwd,
             timeout=SECONDS,
             check=False,
         )
@@ -319,17 +371,6 @@ def place(clone: Path, tmp_path: Path) -> Place:
     return make_place(clone, tmp_path / "user")
 
 
-@pytest.fixture(scope="module")
-def common_place(
-    clone: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Place]:
-    """A place with a daemon, for the commands that leave it as it is."""
-    place = make_place(clone, tmp_path_factory.mktemp("common") / "user")
-    with place.serving("byok serve --upstream demo"):
-        assert place.run(ADD).returncode == 0
-        yield place
-
-
 def make_place(clone: Path, home: Path) -> Place:
     project = make_project(home / "src" / "project")
     (project / "src").mkdir()
@@ -358,35 +399,20 @@ def test_readme_commands_that_serve_work_as_written(place: Place) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", names(lambda how: how.daemon and not how.alone))
-def test_readme_command_beside_a_daemon_works_as_written(
-    common_place: Place, name: str
-) -> None:
-    works_as_written(common_place, name)
+def test_readme_commands_beside_a_daemon_work_as_written(place: Place) -> None:
+    with place.serving("byok serve --upstream demo"):
+        place.check(*names(lambda how: how.daemon and not how.alone))
 
 
 @pytest.mark.slow
 def test_readme_commands_that_change_the_daemon_work_as_written(place: Place) -> None:
-    for name in names(lambda how: how.alone):
-        with place.serving("byok serve --upstream demo"):
-            works_as_written(place, name)
+    with place.serving("byok serve --upstream demo"):
+        place.check(*names(lambda how: how.alone))
 
 
 @pytest.mark.slow
 def test_readme_commands_without_a_daemon_work_as_written(place: Place) -> None:
-    for name in names(lambda how: not (how.daemon or how.serves)):
-        works_as_written(place, name)
-
-
-def works_as_written(place: Place, name: str) -> None:
-    how, command = COMMANDS[name], written()[name]
-    if how.first:
-        assert place.run(how.first).returncode == 0
-    done = place.run(command, how.stdin)
-    said = done.stdout + done.stderr
-    assert done.returncode == 0, (name, said)
-    assert how.says.replace(PORT, str(place.port)) in said, name
-    assert "Traceback" not in done.stderr, name
+    place.check(*names(lambda how: not (how.daemon or how.serves)))
 
 
 @pytest.mark.slow

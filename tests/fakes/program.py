@@ -279,7 +279,8 @@ def install_wheel(wheel: Path, venv: Path) -> None:
     subprocess.run(
         [
             *(sys.executable, "-m", "pip", "--python", python, "install", "--quiet"),
-            *("--no-deps", "--no-index", "--disable-pip-version-check", str(wheel)),
+            *("--no-deps", "--no-index", "--no-compile", "--disable-pip-version-check"),
+            str(wheel),
         ],
         check=True,
         capture_output=True,
