@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib import resources
 from pathlib import Path
@@ -21,6 +21,7 @@ from playwright.async_api import (
     Browser,
     BrowserContext,
     ConsoleMessage,
+    Error,
     Locator,
     Page,
     Request,
@@ -76,6 +77,7 @@ Language: TypeAlias = Literal["en", "zh"]
 Theme: TypeAlias = Literal["auto", "light", "dark"]
 
 STATIC = Path(__file__).parents[2] / "byok" / "server" / "dashboard" / "static"
+WIDTH, HEIGHT = 1280, 900
 SECONDS = PATIENCE * 1000  # in ms, as Playwright counts
 # A report of the policy is an error of the console in Chromium; this says it again, in
 # case that a later one does not.
@@ -133,12 +135,33 @@ class Watch:
 
     def follow(self, page: Page) -> None:
         """Write down what happens on a page from now on."""
-        page.on("console", self._hear)
-        page.on("pageerror", lambda error: self.wrong.append(f"error: {error}"))
-        page.on("request", self._see_request)
-        page.on("requestfinished", self._see_end)
-        page.on("requestfailed", self._see_failure)
-        page.on("response", self._see_response)
+        for event, hear in self._listeners():
+            page.on(event, hear)
+
+    @asynccontextmanager
+    async def following(self, page: Page) -> AsyncIterator[None]:
+        """Write down what happens on a page, and on those it opens, meanwhile."""
+        page.context.on("page", self.follow)
+        self.follow(page)
+        try:
+            yield
+        finally:
+            page.context.remove_listener("page", self.follow)
+            for event, hear in self._listeners():
+                page.remove_listener(event, hear)
+
+    def _listeners(self) -> list[tuple[Any, Callable[[Any], None]]]:
+        return [
+            ("console", self._hear),
+            ("pageerror", self._see_error),
+            ("request", self._see_request),
+            ("requestfinished", self._see_end),
+            ("requestfailed", self._see_failure),
+            ("response", self._see_response),
+        ]
+
+    def _see_error(self, error: Error) -> None:
+        self.wrong.append(f"error: {error}")
 
     def _hear(self, message: ConsoleMessage) -> None:
         if message.type not in ("error", "warning"):
@@ -197,21 +220,15 @@ async def type_code(page: Page, code: str) -> None:
 
 
 @asynccontextmanager
-async def visiting(
+async def profile_of(
     browser: Browser,
-    url: str,
     *,
-    width: int = 1280,
-    height: int = 900,
+    width: int = WIDTH,
+    height: int = HEIGHT,
     theme: Theme = "light",
     language: Language = "en",
-    check: bool = True,
-) -> AsyncIterator[tuple[BrowserContext, Watch]]:
-    """Give a browser window with a new, empty profile, whose pages are watched.
-
-    `url` is the daemon's address without a path. With `check`, the end fails if
-    anything went wrong that `Watch.allow` does not name.
-    """
+) -> AsyncIterator[BrowserContext]:
+    """Give a browser window with a new, empty profile."""
     context = await browser.new_context(
         viewport={"width": width, "height": height},
         color_scheme="light",
@@ -222,12 +239,25 @@ async def visiting(
     context.set_default_timeout(SECONDS)
     expect.set_options()
     await context.add_init_script(_INIT % (language, theme))
-    watch = Watch(url)
-    context.on("page", watch.follow)
     try:
-        yield context, watch
+        yield context
     finally:
         await context.close()
+
+
+@asynccontextmanager
+async def visiting(
+    browser: Browser, url: str, *, check: bool = True, **options: Any
+) -> AsyncIterator[tuple[BrowserContext, Watch]]:
+    """Give a window as `profile_of` does, whose pages are watched.
+
+    `url` is the daemon's address without a path. With `check`, the end fails if
+    anything went wrong that `Watch.allow` does not name.
+    """
+    watch = Watch(url)
+    async with profile_of(browser, **options) as context:
+        context.on("page", watch.follow)
+        yield context, watch
     if check:
         watch.check()
 

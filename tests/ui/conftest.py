@@ -13,7 +13,7 @@ from playwright.async_api import Browser, Page
 from byok.core.platform.paths import find_paths
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.furnished import ENVIRON, UPSTREAMS, furnish, make_bakery
-from tests.fakes.pages import Watch, browsing, sign_in, visiting
+from tests.fakes.pages import HEIGHT, WIDTH, Watch, browsing, profile_of, sign_in
 from tests.fakes.upstream import FakeUpstream, Script, delta
 
 
@@ -70,18 +70,33 @@ async def furnished(tmp_path: Path, fake: FakeUpstream) -> AsyncIterator[Editor]
         await asyncio.gather(*asking, return_exceptions=True)
 
 
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def tab(browser: Browser) -> AsyncIterator[Page]:
+    """A page for many tests: what it keeps belongs to one daemon's port."""
+    async with profile_of(browser) as context:
+        yield await context.new_page()
+
+
 @pytest_asyncio.fixture(loop_scope="session")
-async def window(browser: Browser, editor: Editor) -> AsyncIterator[tuple[Page, Watch]]:
+async def window(tab: Page, editor: Editor) -> AsyncIterator[tuple[Page, Watch]]:
     """A page that is signed in, and what is written down of it.
 
     At the end the test fails if the console had an error or a warning, if the page's
     policy was broken, if a request failed or went to another host, or if an answer was
     an error that the test did not allow.
     """
-    async with visiting(browser, editor.daemon.url) as (context, watch):
-        page = await context.new_page()
-        await sign_in(page, editor.daemon.url)
-        yield page, watch
+    watch = Watch(editor.daemon.url)
+    async with watch.following(tab):
+        await sign_in(tab, editor.daemon.url)
+        yield tab, watch
+        await tab.unroute_all(behavior="wait")
+        await tab.set_viewport_size({"width": WIDTH, "height": HEIGHT})
+        # A later daemon may have the port of this one.
+        await tab.evaluate("sessionStorage.clear(); localStorage.clear()")
+        await tab.goto("about:blank")
+        for other in tab.context.pages[1:]:
+            await other.close()
+    watch.check()
 
 
 @pytest.fixture
