@@ -3,7 +3,6 @@
 import asyncio
 import json
 import signal
-import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from tests.fakes.clock import Clock
 from tests.fakes.daemon import Answer, running, settings_for
 from tests.fakes.journal_entries import NOW
 from tests.fakes.patience import PATIENCE
-from tests.fakes.program import HELD, Program, configure, run_byok, serving
+from tests.fakes.program import HELD, Program, configure, serving
 from tests.fakes.raw import RawAnswer, connected, request
 from tests.fakes.upstream import FakeUpstream, answer, delta, event
 
@@ -62,10 +61,6 @@ async def cancel(program: Program, fake: FakeUpstream) -> None:
 def _chat(conversation: str) -> bytes:
     body = json.dumps({"message": "Hello.", "conversation_id": conversation})
     return request(target=b"/chat-stream", body=body.encode())
-
-
-def byok(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    return run_byok(*arguments, env={"BYOK_HOME": str(home)})
 
 
 def noon_now() -> str:
@@ -219,7 +214,8 @@ async def test_a_days_cap_holds_over_a_restart(
     async with serving(home, env=env) as program:
         last = await ask(program, "one")
         over = await ask(program, "two")
-        status = json.loads(byok(home, "status", "--json").stdout)["features"]
+        told = await program.ask(request(target=b"/byok/daemon"))
+        caps_now = told.json["features"]["caps"]
         configure(home, fake.url, PRICES + "[caps]\nrequests_per_day = 4\n")
         reload = request(target=b"/byok/reload")
         assert (await program.ask(reload)).status == 200
@@ -228,6 +224,6 @@ async def test_a_days_cap_holds_over_a_restart(
     assert b"Hi." in last.body
     assert b"3 of 3 requests today" in over.body
     assert len(fake.requests) == 4
-    assert status["caps"][0]["used"] == 3
-    assert status["caps"][1]["unpriced"] == 1  # the cancelled one
-    assert status["caps"][1]["used"] == pytest.approx(2 * 0.00209)
+    assert caps_now[0]["used"] == 3
+    assert caps_now[1]["unpriced"] == 1  # the cancelled one
+    assert caps_now[1]["used"] == pytest.approx(2 * 0.00209)

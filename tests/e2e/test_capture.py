@@ -26,6 +26,9 @@ sig = "query-canary-0123"
 ARGUMENTS = json.dumps({"path": "a.py", "key": KEY, "own": OWN})
 
 
+STEPS = (1, 3, 7, 1000)
+
+
 def tool_turn(step: int) -> Script:
     """A turn that repeats the keys in a text and in a call, a few letters an event."""
     text = f"Your key {KEY} works."
@@ -61,9 +64,8 @@ def check_no_canary(home: Path, *more: str) -> None:
                 assert form not in raw, secret
 
 
-@pytest.mark.parametrize("step", [1, 3, 7, 1000])
 async def test_capture_of_a_tool_turn_holds_all_hops_and_no_secret(
-    tmp_path: Path, fake: FakeUpstream, step: int
+    tmp_path: Path, fake: FakeUpstream
 ) -> None:
     home = tmp_path / "home"
     configure(home, fake.url, MORE)
@@ -81,21 +83,24 @@ async def test_capture_of_a_tool_turn_holds_all_hops_and_no_secret(
     }
     async with serving(home) as program:
         await switch(program, switch="on", seconds=60)
-        fake.play(tool_turn(step))
-        answer = await ask(program, f"/chat-stream?token={QUERY}", body)
-        assert KEY.encode() in answer.body  # the client got it, as the model said it
+        for step in STEPS:
+            fake.play(tool_turn(step))
+            answer = await ask(program, f"/chat-stream?token={QUERY}", body)
+            assert KEY.encode() in answer.body  # the client got what the model said
         await switch(program)
         token = program.token
-    [capture] = captures(home)
-    assert capture.facts["model"] == "m"
-    assert "My own key is" in capture.text(Hop.FROM_CLIENT)
-    assert "My own key is" in capture.text(Hop.TO_UPSTREAM, 1)
-    assert '"tool_calls"' in capture.text(Hop.FROM_UPSTREAM, 1)
-    assert '"stop_reason"' in capture.text(Hop.TO_CLIENT)
-    head = capture.head(Hop.TO_UPSTREAM, 1)
-    assert head is not None
-    assert head.line.endswith("/chat/completions?sig=[redacted]")
-    assert dict(head.headers)["authorization"] == "[redacted]"
+    kept = captures(home)
+    assert len(kept) == len(STEPS)
+    for capture in kept:
+        assert capture.facts["model"] == "m"
+        assert "My own key is" in capture.text(Hop.FROM_CLIENT)
+        assert "My own key is" in capture.text(Hop.TO_UPSTREAM, 1)
+        assert '"tool_calls"' in capture.text(Hop.FROM_UPSTREAM, 1)
+        assert '"stop_reason"' in capture.text(Hop.TO_CLIENT)
+        head = capture.head(Hop.TO_UPSTREAM, 1)
+        assert head is not None
+        assert head.line.endswith("/chat/completions?sig=[redacted]")
+        assert dict(head.headers)["authorization"] == "[redacted]"
     check_no_canary(home, token)
 
 

@@ -73,7 +73,11 @@ async def test_what_cannot_be_kept_on_a_full_disk_is_refused_and_works_later(
     filler = home / "filler"
     configure(home, fake.url)
     upload = {"blob_name": "", "path": "a.py", "content": "x"}
+    names = {"checkpoint_id": None, "added_blobs": ["0" * 64], "deleted_blobs": []}
     async with serving(home) as program:
+        # The disk is smaller than the floor that checkpoints without end leave it.
+        refused = await asked(program, "/checkpoint-blobs", blobs=names)
+        assert (refused.status, refused.json["error"]["code"]) == (507, "storage_full")
         assert (await asked(program, "/byok/index/status")).status == 200
         fill(filler)
         first = make_project(tmp_path / "first")
@@ -95,15 +99,3 @@ async def test_what_cannot_be_kept_on_a_full_disk_is_refused_and_works_later(
             assert answered.status in (200, 503, 507), answered.body
         fake.play(answer("Yes."))
         await program.check_well()
-
-
-@pytest.mark.case("B113")
-async def test_checkpoints_without_end_leave_the_disk_its_floor(
-    home: Path, fake: FakeUpstream
-) -> None:
-    configure(home, fake.url)
-    async with serving(home) as program:  # the disk is smaller than the floor
-        names = {"checkpoint_id": None, "added_blobs": ["0" * 64], "deleted_blobs": []}
-        refused = await asked(program, "/checkpoint-blobs", blobs=names)
-        assert (refused.status, refused.json["error"]["code"]) == (507, "storage_full")
-        program.check_log()

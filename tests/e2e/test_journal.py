@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from byok.features.journal.reading import last_entries
+from tests.fakes.daemon import running_on_file
 from tests.fakes.disk import fill, mounted
 from tests.fakes.journal_entries import rows_of
 from tests.fakes.patience import PATIENCE
@@ -51,8 +52,8 @@ def byok(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return run_byok(*arguments, env={"BYOK_HOME": str(home)})
 
 
-def shown(home: Path, *options: str) -> list[dict[str, Any]]:
-    done = byok(home, "log", "--json", *options)
+def shown(home: Path) -> list[dict[str, Any]]:
+    done = byok(home, "log", "--json", "--all")
     assert (done.returncode, done.stderr) == (0, "")
     told: list[dict[str, Any]] = json.loads(done.stdout)
     return told
@@ -75,7 +76,7 @@ async def test_journal_shows_what_became_of_each_request(
         await ask(program, "/completion", prompt="def f():\n", path="/secret/dir/a.py")
         await ask(program, "/find-missing")
         await program.ended(signal.SIGTERM)
-    everything = shown(home, "--all")
+    everything = shown(home)
     rows = everything[:5]
     wrong, good, refused, cancelled, _ = rows
     ends = [(row["purpose"], row["outcome"], row["conversation"]) for row in rows]
@@ -123,7 +124,7 @@ async def test_journal_survives_a_kill_in_the_middle(
         await cancel(program, fake)
         program.process.kill()
         await program.process.wait()
-    assert shown(home)[0]["conversation"] == "written"
+    assert rows_of(journal, "conversation")[0] == ("written",)
     fake.play(answer("Hi."))
     async with serving(home) as program:
         await ask(program, "/chat-stream", conversation_id="after")
@@ -149,7 +150,7 @@ async def test_journal_that_cannot_be_used_changes_no_answer(
         assert program.err.count(b"cannot be used") == 1
     aside = journal.with_name("journal.db.damaged-1")
     assert aside.read_bytes() == b"what somebody left here" * 500
-    assert len(shown(home)) == 1
+    assert len(rows_of(journal, "id")) == 1
 
 
 @pytest.mark.case("F60")
@@ -168,19 +169,18 @@ async def test_journal_of_a_full_disk_is_no_reason_to_fail(
             code, _, err = await program.ended(signal.SIGTERM)
         assert code == 0
         assert err.count(b"WARNING byok.storage.database") <= 1
-        assert shown(home)
+        assert rows_of(home / "state" / "journal.db", "id")
 
 
 async def test_journal_can_be_switched_off_while_the_daemon_runs(
-    tmp_path: Path, fake: FakeUpstream
+    clean_environment: Path, fake: FakeUpstream
 ) -> None:
-    home = tmp_path / "home"
-    configure(home, fake.url, "[journal]\nkeep_days = 0\n")
-    async with serving(home) as program:
-        await program.check_well()
-        assert not (home / "state" / "journal.db").exists()
-        configure(home, fake.url, "[journal]\nkeep_days = 1\n")
-        assert (await ask(program, "/byok/reload")).status == 200
-        await program.check_well()
-        await program.ended(signal.SIGTERM)
-    assert len(shown(home)) == 1
+    journal = clean_environment / "state" / "journal.db"
+    configure(clean_environment, fake.url, "[journal]\nkeep_days = 0\n")
+    async with running_on_file() as editor:
+        await editor.chat()
+        assert not journal.exists()
+        configure(clean_environment, fake.url, "[journal]\nkeep_days = 1\n")
+        assert (await editor.post("/byok/reload")).status == 200
+        await editor.chat()
+    assert len(rows_of(journal, "id")) == 1

@@ -264,8 +264,8 @@ HOSTILE = (
 )  # fmt: skip
 
 
-@pytest.mark.case("B60")
-async def test_working_folder_files_redirect_nothing(
+@pytest.mark.case("B60", "B96")
+async def test_working_folder_files_redirect_nothing_and_keys_are_not_logged(
     tmp_path: Path, fake: FakeUpstream
 ) -> None:
     repository = tmp_path / "repository"
@@ -283,29 +283,20 @@ async def test_working_folder_files_redirect_nothing(
             (repository / name).parent.mkdir(parents=True, exist_ok=True)
             (repository / name).write_text(content)
         configure(tmp_path / "home", fake.url)
+        said = f"My key is {KEY}, in short."
+        fake.play(answer(f"Your key is {KEY}."))
         async with serving(tmp_path / "home", cwd=repository) as program:
-            await program.check_well()
+            await program.ask(request(body=json.dumps({"message": said}).encode()))
+            broken = json.dumps({"message": said}).encode()[:-1]
+            await program.ask(request(body=broken))
+            await program.check_well()  # and logged no key
             await program.ask(request(target=b"/get-models"))
-        assert len(fake.requests) == 1
+        assert len(fake.requests) == 2
+        assert fake.requests[0]["messages"][-1]["content"] == said
         assert canary.requests == canary.list_headers == []
 
 
 # What is told where.
-
-
-@pytest.mark.case("B96")
-async def test_key_in_a_message_is_sent_and_not_logged(
-    tmp_path: Path, fake: FakeUpstream
-) -> None:
-    configure(tmp_path / "home", fake.url)
-    fake.play(answer(f"Your key is {KEY}."))
-    said = f"My key is {KEY}, in short."
-    async with serving(tmp_path / "home") as program:
-        await program.ask(request(body=json.dumps({"message": said}).encode()))
-        broken = json.dumps({"message": said}).encode()[:-1]
-        await program.ask(request(body=broken))
-        await program.check_well()
-    assert fake.requests[0]["messages"][-1]["content"] == said
 
 
 LOCALES = (
