@@ -44,7 +44,24 @@ async def events_of(
     return [event async for batch in batches for event in batch]
 
 
-class Scripted:
+class NamedUpstream:
+    """What every upstream in memory has: a name, and nothing that it forwards."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.rest_seconds = 0.0
+        self.recoveries: tuple[Recovery, ...] = ()
+
+    def serves(self, path: str, model: str) -> bool:
+        return False
+
+    def forward(
+        self, path: str, content: bytes, headers: Mapping[str, str] = NO_HEADERS
+    ) -> AbstractAsyncContextManager[ForwardedResponse]:
+        raise NotImplementedError(f"{path} {content!r}")
+
+
+class Scripted(NamedUpstream):
     """Upstream whose answers a function gives; it may raise instead."""
 
     def __init__(
@@ -52,19 +69,10 @@ class Scripted:
         answer: Callable[[ChatRequest], Answer] = lambda chat: said(),
         name: str = "box",
     ) -> None:
+        super().__init__(name)
         self.answer = answer
-        self._name = name
-        self.recoveries: tuple[Recovery, ...] = ()
         self.asked: list[tuple[ChatRequest, str]] = []
         self.closed = 0
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def rest_seconds(self) -> float:
-        return 0.0
 
     @property
     def chats(self) -> list[ChatRequest]:
@@ -83,35 +91,17 @@ class Scripted:
         finally:
             self.closed += 1
 
-    def serves(self, path: str, model: str) -> bool:
-        return False
 
-    def forward(
-        self, path: str, content: bytes, headers: Mapping[str, str] = NO_HEADERS
-    ) -> AbstractAsyncContextManager[ForwardedResponse]:
-        raise NotImplementedError(f"{path} {content!r}")
-
-
-class Lister:
+class Lister(NamedUpstream):
     """Upstream without answers; clear `open` to keep askers waiting."""
 
-    recoveries: tuple[Recovery, ...] = ()
-
     def __init__(self, name: str, *models: str) -> None:
-        self._name = name
+        super().__init__(name)
         self.listed = list(models)
         self.failure: ByokError | None = None
         self.asked = 0
         self.open = asyncio.Event()
         self.open.set()
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def rest_seconds(self) -> float:
-        return 0.0
 
     async def models(self) -> list[str]:
         self.asked += 1
@@ -121,14 +111,6 @@ class Lister:
         return list(self.listed)
 
     def send(self, plan: Plan) -> AsyncGenerator[list[StreamEvent], None]:
-        raise NotImplementedError
-
-    def serves(self, path: str, model: str) -> bool:
-        return False
-
-    def forward(
-        self, path: str, content: bytes, headers: Mapping[str, str] = NO_HEADERS
-    ) -> AbstractAsyncContextManager[ForwardedResponse]:
         raise NotImplementedError
 
 
