@@ -12,7 +12,7 @@ from byok.core.model_ids import ListedModel
 from byok.core.purposes import Purpose
 from byok.dialects.model_facts import ModelFacts, Price
 from byok.dialects.openai_chat.dialect import OpenAIChat
-from byok.upstream.catalog import Catalog, CatalogEntry
+from byok.upstream.catalog import Catalog, CatalogEntry, remember_lists
 from byok.upstream.http_sender import Sender
 from byok.upstream.model_facts import KnownModels
 from byok.upstream.spec import Api, UpstreamSpec
@@ -230,3 +230,12 @@ async def test_catalog_keeps_model_lists_by_address(tmp_path: Path) -> None:
     await refreshed(Catalog([entry("http://b/v1", "m2")], file))
     again = Catalog([entry("http://a/v1")], file)
     assert again.models_of("custom") == ["m1"]
+
+
+# The file of model lists: what one process wrote, another one reads
+
+
+def test_only_the_last_fifty_lists_are_kept(file: Path) -> None:
+    for names in (range(40), range(40, 60)):
+        remember_lists(file, {f"u{name}": [ModelFacts("m")] for name in names})
+    assert len(json.loads(file.read_bytes())) == 50

@@ -12,9 +12,14 @@ from byok.core.chat import (
     ToolCall,
     ToolDefinition,
 )
-from byok.core.errors import UpstreamError
+from byok.core.errors import BadRequest, UpstreamError
 from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
-from byok.upstream.demo import MODEL, DemoUpstream
+from byok.upstream.demo import (
+    MODEL,
+    DemoUpstream,
+    unconfigured_upstream,
+    upstream_without_models,
+)
 from tests.fakes.scripted import events_of
 
 TOOLS = tuple(
@@ -87,3 +92,22 @@ async def test_demo_finds_the_question_before_the_editor_state() -> None:
     assert (name, json.loads(arguments)) == ("view", {"a": 1})
     assert said(await ask(user("Hello!", state))).endswith("You asked: Hello!")
     assert "root: /src" in said(await ask(user("[workspace]\nroot: /src")))
+
+
+# Upstreams that refuse: they say what to do
+
+
+@pytest.mark.parametrize("name", ["x" * 33, "sk-Secret", "a b", ""])
+def test_unconfigured_upstream_hides_an_invalid_name(name: str) -> None:
+    assert unconfigured_upstream(name).name == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("vendor", "cure"), [("ollama", "ollama pull"), ("vllm", "[upstreams.box]")]
+)
+async def test_a_server_without_models_gets_no_invented_one(
+    vendor: str, cure: str
+) -> None:
+    with pytest.raises(BadRequest) as caught:
+        await events_of(upstream_without_models("box", vendor), ChatRequest(()))
+    assert cure in caught.value.hint

@@ -1,9 +1,16 @@
 """Calling a server: its key, the deadline for the head, redirects, the breaker."""
 
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
 import httpx
 import pytest
 
+from byok import __version__
 from byok.core.errors import NotReady, UpstreamUnreachable
+from byok.dialects.base import Dialect
+from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.upstream.http_call import (
     FAILURES,
     Callee,
@@ -12,6 +19,8 @@ from byok.upstream.http_call import (
     Timeouts,
     hang_up,
 )
+from byok.upstream.http_sender import Sender
+from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Route, Transports
 from tests.fakes.asker import Key
 from tests.fakes.clock import Clock
@@ -119,3 +128,180 @@ async def test_http_call_tries_a_changed_api_key_at_once(
     sent = [headers["Authorization"] for headers in fake.headers]
     assert sent == ["Bearer sk-1", "Bearer sk-2"]
     assert key.forgotten == 1
+
+
+# An upstream that cannot be reached is left alone for a while
+
+
+DOWN = UpstreamUnreachable("nothing answers at http://a/v1.", hint="Is it running?")
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def breaker(clock: Clock) -> CircuitBreaker:
+    return CircuitBreaker(30.0, clock=clock, sleep=clock.sleep)
+
+
+def is_open(check: Callable[[], None]) -> bool:
+    try:
+        check()
+    except NotReady as error:
+        assert (error.status, error.code, error.retryable) == (
+            503,
+            "upstream_down",
+            True,
+        )
+        return True
+    return False
+
+
+def fail(breaker: CircuitBreaker, times: int = FAILURES) -> None:
+    for _ in range(times):
+        breaker.record_failure(DOWN)
+
+
+def test_circuit_breaker_resets_its_count_at_one_success(
+    breaker: CircuitBreaker,
+) -> None:
+    fail(breaker, FAILURES - 1)
+    breaker.record_success()
+    breaker.record_failure(DOWN)
+    assert not is_open(breaker.check)
+
+
+def test_circuit_breaker_lets_one_probe_through_after_the_pause(
+    breaker: CircuitBreaker, clock: Clock
+) -> None:
+    fail(breaker)
+    clock.now += 29.9
+    assert is_open(breaker.check)
+    clock.now += 0.1
+    assert not is_open(breaker.check)
+    assert is_open(breaker.check)
+
+
+async def test_circuit_breaker_does_not_count_a_cancelled_request(
+    breaker: CircuitBreaker, clock: Clock
+) -> None:
+    fail(breaker)
+    clock.now += 30
+    with pytest.raises(ValueError):
+        async with breaker.attempt():
+            assert is_open(breaker.check)  # for all others, as long as it goes on
+            raise ValueError
+    assert not is_open(breaker.check)
+
+
+@pytest.mark.parametrize("left", [1.9, 0.01])
+async def test_circuit_breaker_waits_for_a_short_pause(
+    breaker: CircuitBreaker, clock: Clock, left: float
+) -> None:
+    fail(breaker)
+    clock.now += 30 - left
+    async with breaker.attempt():
+        breaker.record_success()
+    assert clock.now == pytest.approx(1030)
+    assert not is_open(breaker.check)
+
+
+async def test_circuit_breaker_reports_a_long_pause_at_once(
+    breaker: CircuitBreaker, clock: Clock
+) -> None:
+    fail(breaker)
+    clock.now += 27.9
+    with pytest.raises(NotReady, match=r" in 3 s\."):
+        async with breaker.attempt():
+            pass
+    assert clock.now == pytest.approx(1027.9)
+
+
+# One exchange with an upstream: headers, deadlines, the breaker
+
+
+HASTY = Timeouts(first_byte=0.2, idle=0.2)
+
+
+class Asked:
+    """A sender, and the API that it is to ask."""
+
+    def __init__(self, spec: UpstreamSpec, transports: Transports, key: str) -> None:
+        self.key = Key(key)
+        self.api = spec.api
+        self.sender = Sender(spec, transports, self.key)
+
+    def open(
+        self, path: str, content: bytes | None = None, **headers: str
+    ) -> AbstractAsyncContextManager[httpx.Response]:
+        return self.sender.open(self.api, path, content, headers)
+
+
+def sender(
+    transports: Transports,
+    url: str,
+    *,
+    pause: float = 30.0,
+    key: str = "sk-1",
+    dialect: Dialect = OpenAIChat(),  # noqa: B008 - it holds no state
+    **fields: Any,
+) -> Asked:
+    spec = UpstreamSpec(
+        "fake",
+        (Api(dialect, url),),
+        breaker_pause=pause,
+        **{"headers": {"X-Own": "1"}, "timeouts": HASTY, **fields},
+    )
+    return Asked(spec, transports, key)
+
+
+async def test_http_sender_sets_a_content_type_on_post_only(
+    fake: FakeUpstream, transports: Transports
+) -> None:
+    asked = sender(transports, fake.url)
+    async with asked.open("chat/completions", b'{"a":1}') as response:
+        assert response.status_code == 200
+    async with asked.open("models"):
+        pass
+    assert fake.requests == [{"a": 1}]
+    assert fake.headers[0]["Content-Length"] == "7"
+    for headers in (fake.headers[0], fake.list_headers[0]):
+        assert headers["Host"] == fake.url.split("/")[2]
+        assert "Transfer-Encoding" not in headers
+        assert headers["Authorization"] == "Bearer sk-1"
+        assert headers["x-own"] == "1"
+        assert headers["User-Agent"] == f"byok/{__version__}"
+        assert headers["Accept-Encoding"] == "identity"
+    assert fake.headers[0]["Content-Type"] == "application/json"
+    assert "Content-Type" not in fake.list_headers[0]
+
+
+async def test_http_sender_adds_the_query_to_every_url(
+    fake: FakeUpstream, transports: Transports
+) -> None:
+    asked = sender(transports, fake.url, query={"api-version": "2024-10-21", "a": "&"})
+    async with asked.open("chat/completions", b"{}"):
+        pass
+    async with asked.open("models"):
+        pass
+    assert fake.queries == ["api-version=2024-10-21&a=%26"] * 2
+
+
+class Versioned(OpenAIChat):
+    """A dialect whose requests all need a header, with and without a key."""
+
+    def headers(self, key: str) -> Mapping[str, str]:
+        return {"X-Version": "2", "Accept": "a/b"} | ({"X-Key": key} if key else {})
+
+
+async def test_headers_of_the_user_win_but_for_the_key(
+    fake: FakeUpstream, transports: Transports
+) -> None:
+    own = {"x-version": "3", "x-key": "mine", "accept": "c/d"}
+    asked = sender(transports, fake.url, dialect=Versioned(), headers=own)
+    async with asked.open("chat/completions", b"{}"):
+        pass
+    found = {name: fake.headers[0][name] for name in ("x-version", "x-key", "Accept")}
+    assert found == {"x-version": "3", "x-key": "sk-1", "Accept": "c/d"}

@@ -6,20 +6,33 @@ import pytest
 
 from byok.core.chat import (
     ChatRequest,
+    ImagePart,
     JsonAnswer,
     Message,
     Role,
     Sampling,
+    TextPart,
+    ToolCall,
     ToolDefinition,
+    ToolResult,
 )
 from byok.dialects.anthropic.remedies import REMEDIES
 from byok.dialects.base import UpstreamRequest
 from byok.dialects.error_bodies import refusal_of
-from byok.dialects.remedies import RefusedRequest, Remedy, change_body, find_remedy
+from byok.dialects.remedies import (
+    RefusedRequest,
+    Remedy,
+    change_body,
+    find_remedy,
+    rewrite_chat,
+)
+from tests.fakes.histories import PNG
 from tests.fakes.messages_api import (
     ADAPTIVE,
     BUDGET,
     CALL,
+    REDACTED,
+    THOUGHT,
     assistant,
     encode,
     result,
@@ -220,3 +233,105 @@ def test_where_an_hour_is_refused_the_points_stay_without_it() -> None:
     body, _ = change_body(REMEDIES, sent.body, [found])
     assert body == encode(*turns, cache=True).body != sent.body
     assert find(body, "cache_control: no ttl here", (found,)) != found
+
+
+# Thinking blocks that are refused, and those that stay
+
+
+NEXT = ToolCall("toolu_2", "view", "{}")
+LATER = {**THOUGHT, "signature": "bGF0ZXI="}
+TALK = (
+    user("?"),
+    assistant(thought(REDACTED), thought(), CALL),
+    result(),
+    assistant(thought(LATER), NEXT),
+    result(NEXT),
+)
+
+
+def find_in_talk(message: str) -> Remedy | None:
+    error = refusal_of({"error": {"message": message}}, 400)
+    return find_remedy(REMEDIES, RefusedRequest(encode(*TALK).body, error))
+
+
+def kinds(remedy: Remedy) -> list[str]:
+    body, notices = change_body(REMEDIES, encode(*TALK).body, [remedy], new=[remedy])
+    assert notices == ()
+    return [b["type"] for m in body["messages"] for b in m["content"]][1:]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "messages.1.content.0: Invalid `signature` in `thinking` block",
+        "messages.1.content.1: `thinking` or `redacted_thinking` blocks in the latest "
+        "assistant message cannot be modified.",
+    ],
+)
+def test_the_message_that_is_named_loses_its_thinking(text: str) -> None:
+    remedy = find_in_talk(text)
+    assert remedy
+    left = ["tool_use", "tool_result", "thinking", "tool_use", "tool_result"]
+    assert kinds(remedy) == left
+
+
+@pytest.mark.parametrize("place", ["", "messages.3.content.0: "])
+def test_all_thinking_up_to_the_last_refused_block_goes(place: str) -> None:
+    remedy = find_in_talk(f"{place}Invalid `signature` in `thinking` block")
+    assert remedy
+    assert kinds(remedy) == ["tool_use", "tool_result"] * 2
+
+
+def test_other_conversations_keep_their_thinking() -> None:
+    body = encode(user("?"), assistant(thought(), CALL), result()).body
+    other = Remedy("signature", "", "of another block")
+    assert change_body(REMEDIES, body, [other])[0] == body
+
+
+# A picture is known by its bytes, so that it is replaced in later requests, too
+
+
+SMALL = ImagePart("image/png", "AAAA")
+
+
+def find_in_messages(message: str, *messages: Message) -> Remedy | None:
+    error = refusal_of({"error": {"message": message}}, 400)
+    body = encode(*messages).body
+    return find_remedy(
+        REMEDIES, RefusedRequest(body, error, chat=ChatRequest(messages))
+    )
+
+
+def test_only_the_same_picture_is_replaced_wherever_it_is() -> None:
+    place = "messages.0.content.1.image.source.base64: image exceeds 5 MB maximum"
+    remedy = find_in_messages(place, user("?", PNG, "b", SMALL))
+    assert remedy
+    later = ChatRequest((user("?", SMALL, "b", PNG), assistant("Yes."), user("!")))
+    changed, (notice,) = rewrite_chat(REMEDIES, later, [remedy], new=[remedy])
+    question, *others = changed.messages
+    assert question.parts[:2] == (TextPart("?"), SMALL)
+    assert [type(part) for part in question.parts[2:]] == [TextPart]
+    assert (*others,) == later.messages[1:]
+    assert "A picture is too large" in notice
+
+
+def test_a_large_picture_of_a_result_becomes_a_sentence_below_it() -> None:
+    place = "messages.2.content.0.tool_result.content.1.image.source: image exceeds 5"
+    messages = (user("?"), assistant(CALL), result(images=(PNG, SMALL)))
+    remedy = find_in_messages(place, *messages)
+    assert remedy
+    changed, _ = rewrite_chat(REMEDIES, ChatRequest(messages), [remedy])
+    (part,) = changed.messages[2].parts
+    assert isinstance(part, ToolResult) and part.images == (SMALL,)
+    assert part.content.startswith("ok\n\n[a picture stood here; it is too large")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "image exceeds 5 MB maximum",
+        "messages.9.content.1: image exceeds 5 MB maximum",
+    ],
+)
+def test_without_the_place_of_a_large_picture_nothing_is_changed(message: str) -> None:
+    assert find_in_messages(message, user("?", PNG)) is None

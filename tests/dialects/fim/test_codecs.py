@@ -13,7 +13,7 @@ from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
 from byok.core.stage import drain
 from byok.core.wire.sse import ServerSentEvent
 from byok.dialects.base import Target, UpstreamRequest
-from byok.dialects.fim_codecs import FimAnswer, codecs_of, modes_for
+from byok.dialects.fim_codecs import FimAnswer, codecs_of, modes_for, ollama_codecs
 from byok.dialects.fim_templates import (
     TEMPLATES,
     FimMode,
@@ -22,6 +22,7 @@ from byok.dialects.fim_templates import (
     template_of,
 )
 from byok.dialects.presets import OPENAI_COMPATIBLE, PRESETS
+from tests.fakes.ollama_server import broken_prompt_rules
 
 FILL = FimRequest("def f(", ")\n")
 CHAT = ChatRequest((), fim=FILL, sampling=Sampling(0.2, 0.9, 64))
@@ -261,3 +262,62 @@ def test_no_answer_is_a_fault(events: list[Any]) -> None:
         read(*events, b"[DONE]")
     except UpstreamError as error:
         assert str(error)
+
+
+# Ollama's own endpoint for a gap in code
+
+
+OLLAMA_CHAT = ChatRequest(
+    (), fim=FimRequest("def f(", ")\n", one_line=True), sampling=Sampling(0.2, None, 64)
+)
+OLLAMA_CODER = Target("qwen2.5-coder", num_ctx=8192)
+
+
+def test_the_gap_is_sent_with_the_window_of_chats() -> None:
+    request = ollama_codecs()[FimMode.SUFFIX].encode(OLLAMA_CHAT, OLLAMA_CODER)
+    assert request.path == "/api/generate"
+    assert broken_prompt_rules(request.body) == []
+    assert request.body == {
+        "model": "qwen2.5-coder",
+        "prompt": "def f(",
+        "suffix": ")\n",
+        "stream": True,
+        "truncate": False,
+        "shift": False,
+        "think": False,
+        "options": {
+            "num_ctx": 8192,
+            "num_predict": 64,
+            "temperature": 0.2,
+            "stop": ["\n"],
+        },
+    }
+
+
+def test_a_prompt_with_marks_reaches_the_model_as_it_is() -> None:
+    body = ollama_codecs()[FimMode.TEMPLATE].encode(OLLAMA_CHAT, OLLAMA_CODER).body
+    assert broken_prompt_rules(body) == []
+    assert body["raw"] is True and "suffix" not in body
+    assert body["prompt"] == "<|fim_prefix|>def f(<|fim_suffix|>)\n<|fim_middle|>"
+    assert body["options"]["stop"][-1] == "\n"
+
+
+def test_a_gap_at_the_end_of_a_file_is_no_question_of_a_chat() -> None:
+    chat = ChatRequest((), fim=FimRequest("x = ", ""))
+    body = ollama_codecs()[FimMode.SUFFIX].encode(chat, OLLAMA_CODER).body
+    assert body["suffix"] == "\n"
+    assert body["options"] == {"num_ctx": 8192}
+
+
+def test_the_completion_is_read_from_lines() -> None:
+    codec = ollama_codecs()[FimMode.SUFFIX]
+    lines = [
+        {"response": "a, ", "done": False},
+        {"response": "b", "done": True, "done_reason": "length"},
+    ]
+    raw = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    assert [*drain(codec.reader(codec.encode(OLLAMA_CHAT, OLLAMA_CODER)), [raw])] == [
+        TextDelta("a, "),
+        TextDelta("b"),
+        Finish(FinishReason.LENGTH),
+    ]

@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 
 from byok.core.chat import (
     ChatRequest,
+    ImagePart,
     JsonAnswer,
     Message,
     Origin,
@@ -27,12 +28,19 @@ from byok.core.chat import (
     ToolCall,
     ToolChoice,
     ToolDefinition,
+    ToolResult,
     ToolUse,
 )
 from byok.core.errors import BadRequest
 from byok.dialects.base import Target, UpstreamRequest, write_request
+from byok.dialects.chat_changes import NO_PICTURE
 from byok.dialects.gemini.dialect import Gemini
-from byok.dialects.gemini.request import ModelTurns, encode_request
+from byok.dialects.gemini.request import (
+    GeminiContents,
+    ModelTurns,
+    encode_request,
+    thinking_config,
+)
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.safe_names import NOT_CHECKED, Aliases, spell_name
 from tests.fakes.histories import histories
@@ -375,3 +383,146 @@ FIELDS = st.sampled_from(["thoughtSignature", "chars", "thought", "part", "id"])
 def test_gemini_any_data_is_survived(data: dict[str, Any]) -> None:
     *_, last = parts(thought(**data), TextPart("A"), called(**data))
     assert last["functionCall"]["name"] == "f"
+
+
+# How much Gemini should think: levels, budgets, and models that do not think
+
+
+SHOWN = {"includeThoughts": True}
+
+
+def thinking_of(
+    model: str, effort: str = "", *, silent: bool = False, **facts: Any
+) -> Any:
+    chat = ChatRequest((), sampling=Sampling(effort=effort), silent=silent)
+    return thinking_config(chat, Target(model, facts=ModelFacts(model, **facts)))
+
+
+@pytest.mark.parametrize(
+    ("model", "effort", "wanted"),
+    [
+        ("gemini-3-pro", "medium", SHOWN | {"thinkingLevel": "LOW"}),
+        ("gemini-3.5-flash", "none", SHOWN | {"thinkingLevel": "MINIMAL"}),
+        ("gemini-flash-latest", "medium", SHOWN | {"thinkingLevel": "MEDIUM"}),
+        ("gemini-2.5-pro", "", SHOWN),
+        ("gemini-2.5-pro", "none", SHOWN | {"thinkingBudget": 128}),
+        ("gemini-2.5-flash", "none", {"thinkingBudget": 0}),
+        ("gemini-2.5-flash", "high", SHOWN | {"thinkingBudget": 24_576}),
+        ("gemini-2.5-flash-lite", "xhigh", SHOWN | {"thinkingBudget": 24_576}),
+        ("gemini-2.5-flash", "odd", SHOWN),
+        ("gemini-2.0-flash", "none", {}),
+        ("gemma-4", "", {}),
+    ],
+)
+def test_gemini_effort_becomes_a_level_or_a_budget(
+    model: str, effort: str, wanted: Any
+) -> None:
+    assert thinking_of(model, effort) == (wanted, ())
+
+
+def test_gemini_facts_count_more_than_the_name() -> None:
+    known = thinking_of("best", "max", efforts=("low", "medium"), thinking=True)[0]
+    assert known["thinkingLevel"] == "MEDIUM"
+    assert thinking_of("gemini-3-pro", thinking=False) == ({}, ())
+
+
+def test_gemini_effort_of_a_model_that_does_not_think_is_told() -> None:
+    _, notices = thinking_of("gemini-2.0-flash", "high")
+    assert "`high`" in " ".join(notices)
+
+
+def test_gemini_thoughts_that_nobody_sees_are_not_asked_for() -> None:
+    assert thinking_of("gemini-3-pro", silent=True) == ({}, ())
+
+
+# Conversations as Gemini's contents: roles, results and pictures
+
+
+PNG = ImagePart("image/png", "aGk=")
+GIF = ImagePart("image/gif", "aGk=")
+INLINE = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
+
+
+def said(role: Role, *parts: Part) -> Message:
+    return Message(role, parts)
+
+
+def result(call_id: str, content: str, **fields: Any) -> Message:
+    return said(Role.TOOL, ToolResult(call_id, "f", content, **fields))
+
+
+def encode_contents(
+    *messages: Message, model: str = "gemini-2.5-pro"
+) -> tuple[dict[str, Any], bool]:
+    origin = Origin("gemini", "box", model)
+    target = Target(model, origin=origin)
+    contents = GeminiContents(Aliases(spell_name), target)
+    contents.add(messages)
+    return contents.fields(), contents.hides_picture
+
+
+def response(key: str, value: str, **more: Any) -> dict[str, Any]:
+    return {"functionResponse": {**more, "name": "f", "response": {key: value}}}
+
+
+def test_gemini_roles_alternate_and_results_follow_their_calls() -> None:
+    data = ProviderData(Origin("gemini", "box", "gemini-2.5-pro"), {"id": "7"})
+    body, hides = encode_contents(
+        said(Role.SYSTEM, TextPart("Be brief.")),
+        said(Role.USER, TextPart("Look.")),
+        said(Role.ASSISTANT, ToolCall("a", "f", "{}", data), ToolCall("b", "f", "{}")),
+        result("b", "no", is_error=True),
+        result("a", ""),
+        said(Role.USER, TextPart("And?")),
+        said(Role.ASSISTANT, TextPart("Well.")),
+        said(Role.USER),
+    )
+    assert body == {
+        "systemInstruction": {"parts": [{"text": "Be brief."}]},
+        "contents": [
+            {"role": "user", "parts": [{"text": "Look."}]},
+            {
+                "role": "model",
+                "parts": [
+                    {"functionCall": {"id": "7", "name": "f", "args": {}}},
+                    {"functionCall": {"name": "f", "args": {}}},
+                ],
+            },
+            {
+                "role": "user",
+                "parts": [
+                    response("output", "(no output)", id="7"),
+                    response("error", "no"),
+                    {"text": "And?"},
+                ],
+            },
+            {"role": "model", "parts": [{"text": "Well."}]},
+            {"role": "user", "parts": [{"text": "(no words)"}]},
+        ],
+    }
+    assert not hides
+
+
+def test_gemini_3_sees_pictures_inside_of_results_and_others_behind_them() -> None:
+    history = (
+        said(Role.USER, TextPart("Look."), PNG),
+        said(Role.ASSISTANT, ToolCall("a", "f", "{}"), ToolCall("b", "f", "{}")),
+        result("a", "[image 1 below]", images=(PNG, GIF)),
+        result("b", "ok"),
+    )
+    behind, hides = encode_contents(*history)
+    assert hides
+    assert behind["contents"][0]["parts"][1] == INLINE
+    assert behind["contents"][-1]["parts"] == [
+        response("output", "[image 1 below]"),
+        response("output", "ok"),
+        {"text": "Image 1, output of f (a):"},
+        INLINE,
+        {"text": "Image 2, output of f (a):"},
+        {"text": NO_PICTURE},
+    ]
+    inside, _ = encode_contents(*history, model="gemini-3-pro")
+    first, second, *rest = inside["contents"][-1]["parts"]
+    assert first["functionResponse"]["parts"] == [INLINE]
+    assert second == response("output", "ok")
+    assert rest == [{"text": "Image 2, output of f (a):"}, {"text": NO_PICTURE}]

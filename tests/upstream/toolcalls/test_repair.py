@@ -10,7 +10,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from byok.core.chat import Json, RepairMode
-from byok.upstream.toolcalls.repair import Unrepairable, repair_arguments
+from byok.upstream.toolcalls.repair import (
+    Unrepairable,
+    coerce,
+    fill_missing,
+    is_memory_tool,
+    is_valid,
+    memory_supply,
+    missing_required,
+    repair_arguments,
+)
 from tests.fakes.schemas import OBJECTS, SCHEMAS
 from tools.fuzz.toolcalls import check_repair
 
@@ -270,3 +279,268 @@ def test_repair_never_invents_values_and_raises_only_its_own_error(
     for place, scrap in scraps:
         text = text[:place] + scrap + text[place:]
     check_repair(text, schema, mode)
+
+
+# Types of a schema: taken where one reading is certain, else the value stays
+
+
+SAME: Any = object()
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "wanted"),
+    [
+        ("integer", "5", 5),
+        ("integer", "12345678901234567890123", 12345678901234567890123),
+        ("integer", 5.0, 5),
+        ("integer", 5.5, SAME),
+        ("integer", 1e16, SAME),
+        ("integer", True, SAME),
+        ("integer", None, SAME),
+        ("number", "-0.5e1", -5.0),
+        ("number", "12345678901234567890123", 12345678901234567890123),
+        ("number", "NaN", SAME),
+        ("number", 5, SAME),
+        ("boolean", "true", True),
+        ("boolean", "False", False),
+        ("boolean", "yes", SAME),
+        ("string", 5, "5"),
+        ("string", 5.5, SAME),
+        ("array", '["a", 1]', ["a", 1]),
+        ("array", "['a']", SAME),
+        ("object", '{"a": 1}', {"a": 1}),
+        ("object", '{"a": 1', SAME),
+        ("object", "[1]", SAME),
+        ("nonsense", "5", SAME),
+        (["null", "integer"], "5", 5),
+        (["integer", "string"], "5", SAME),
+        ([], "5", SAME),
+        ([{"type": "integer"}], "5", SAME),
+    ],
+)
+def test_an_argument_is_coerced_to_its_type(kind: Any, value: Any, wanted: Any) -> None:
+    rules: list[str] = []
+    result = coerce({"v": value}, {"properties": {"v": {"type": kind}}}, rules)["v"]
+    expected = value if wanted is SAME else wanted
+    assert (type(result), result) == (type(expected), expected)
+    assert bool(rules) == (wanted is not SAME)
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "result", "rules"),
+    [
+        pytest.param(
+            {"properties": {"a": {"items": {"type": "boolean"}}}},
+            {"a": ["true", False, "no"]},
+            {"a": [True, False, "no"]},
+            ["a[]: type made boolean"],
+            id="inside an array",
+        ),
+        pytest.param(
+            {"properties": {"a": {"type": "array", "items": {"type": "integer"}}}},
+            {"a": '["5"]'},
+            {"a": [5]},
+            ["a: type made array", "a[]: type made integer"],
+            id="inside what was a string",
+        ),
+        pytest.param(
+            {"properties": {"a": {"type": "integer", "enum": [1, 2]}}},
+            {"a": "3"},
+            {"a": "3"},
+            [],
+            id="no choice of the enum",
+        ),
+        pytest.param(
+            {"properties": {"a": {"$ref": "#"}}},
+            {"a": {"a": "5"}},
+            {"a": {"a": "5"}},
+            [],
+            id="references are not followed",
+        ),
+    ],
+)
+def test_coercion_walks_the_schema(
+    schema: Json, value: Any, result: Any, rules: list[str]
+) -> None:
+    noted: list[str] = []
+    assert coerce(value, schema, noted) == result
+    assert noted == rules
+
+
+def test_coercion_stops_in_an_endless_schema() -> None:
+    schema: dict[str, Any] = {"type": "integer"}
+    value: Any = "5"
+    for _ in range(200):
+        schema, value = {"properties": {"a": schema}}, {"a": value}
+    assert coerce(value, schema, []) == value
+
+
+FIELDS: Json = {
+    "properties": {
+        "plain": {"type": "string"},
+        "declared": {"type": "string", "default": "d"},
+        "list": {"type": ["array", "null"]},
+        "untyped": {},
+    },
+    "required": ["plain", "declared", "list", "untyped", "unknown", 7],
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "invent", "added"),
+    [
+        pytest.param({}, False, {"declared": "d"}, id="only defaults"),
+        ({}, True, {"declared": "d", "plain": "", "list": []}),  # inventing
+        ({"plain": "x", "list": 1, "z": 2}, True, {"declared": "d"}),  # the rest
+    ],
+)
+def test_coercion_adds_missing_defaults(
+    value: dict[str, Any], invent: bool, added: dict[str, Any]
+) -> None:
+    rules: list[str] = []
+    assert fill_missing(value, FIELDS, rules, invent=invent) == {**value, **added}
+    assert len(rules) == len(added)
+
+
+@pytest.mark.parametrize("required", [None, "path", 5, {"path": True}, [], [5, None]])
+def test_an_invalid_required_list_requires_nothing(required: Any) -> None:
+    assert missing_required({}, {"required": required}) == []
+
+
+FARE = {
+    "type": "object",
+    "properties": {
+        "kind": {"type": ["string", "null"], "enum": ["a", None]},
+        "list": {"type": "array", "items": {"type": "integer"}},
+        "inner": {"type": "object", "required": ["x"]},
+    },
+    "required": ["kind"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "valid"),
+    [
+        ({"kind": "a"}, True),
+        ({"kind": None, "list": [1, 2], "inner": {"x": {}}}, True),
+        ({}, False),
+        ({"kind": "b"}, False),
+        ({"kind": 5}, False),
+        ({"kind": "a", "other": 1}, False),
+        ({"kind": "a", "list": [1, "2"]}, False),
+        ({"kind": "a", "inner": {}}, False),
+    ],
+)
+def test_value_is_valid_where_its_schema_allows_it(value: Any, *, valid: bool) -> None:
+    assert is_valid(value, FARE) is valid
+
+
+def test_value_is_valid_where_the_schema_is_none() -> None:
+    assert is_valid({"a": [1]}, {})
+    assert is_valid({"a": 1}, {"properties": {"a": True}, "required": "a"})
+    deep: Any = []
+    for _ in range(100):
+        deep = [deep]
+    assert is_valid(deep, {"type": "array"})
+
+
+# Memory tools: absent required text fields come from the user's own words
+
+
+SAID = "Always run   the tests\nwith pytest -q before you commit anything, " + "x" * 60
+FLAT = " ".join(SAID.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "is_memory"),
+    [
+        ("remember", True),
+        ("save_memory", True),
+        ("mcp_Memory-Store", True),
+        ("memories_list", False),
+        ("save-file", False),
+    ],
+)
+def test_a_memory_tool_is_told_by_its_name(name: str, is_memory: bool) -> None:
+    assert is_memory_tool(name) is is_memory
+
+
+def requiring(*names: str, **kinds: Any) -> Json:
+    properties = {name: {"type": kinds.get(name, "string")} for name in names}
+    return {"type": "object", "properties": properties, "required": list(names)}
+
+
+@pytest.mark.parametrize("name", ["title", "name", "summary"])
+def test_a_memory_title_is_the_first_80_characters(name: str) -> None:
+    assert memory_supply(SAID)({}, requiring(name)) == {name: FLAT[:80]}
+
+
+@pytest.mark.parametrize("name", ["memory", "content", "text"])
+def test_a_memory_content_is_all_of_it_and_when_to_use_it(name: str) -> None:
+    content = memory_supply(SAID)({}, requiring(name))[name]
+    said, _, when = content.partition("\n")
+    assert said == FLAT
+    assert "when" in when.lower()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "schema"),
+    [
+        pytest.param({}, requiring("path", "file_content", "Title"), id="other names"),
+        # null where the schema allows it
+        ({"title": None}, requiring("title", title=["string", "null"])),
+        pytest.param({}, {**requiring("title"), "required": []}, id="not required"),
+        pytest.param({}, requiring("text", text="array"), id="no text field"),
+    ],
+)
+def test_other_tools_get_no_memory_fields(
+    arguments: dict[str, Any], schema: Json
+) -> None:
+    assert memory_supply(SAID)(arguments, schema) == {}
+
+
+def test_a_memory_field_without_a_usable_text_is_supplied() -> None:
+    short = {"properties": {"title": {"minLength": 5}}, "required": ["title"]}
+    for value, schema in (
+        ("", requiring("title")),
+        (" \n", requiring("title")),
+        (None, requiring("title")),
+        ("abc", short),
+    ):
+        assert memory_supply("Hi there")({"title": value}, schema) == {
+            "title": "Hi there"
+        }
+    assert memory_supply("Hi there")({"title": "abcde"}, short) == {}
+
+
+def test_a_memory_tool_is_told_by_its_description() -> None:
+    wrong: list[str] = []
+    for description, stores in (
+        ("Call this tool when the user asks you to remember something.", True),
+        ("Creates a long-term memory from this conversation.", True),
+        ("Save information to memory.", True),
+        ("将用户的话保存为长期记忆。", True),
+        ("Shows how much memory a process uses.", False),
+        ("Search the memories of earlier conversations.", False),
+        ("Writes a file. Its memory is not limited.", False),
+        ("Save a file.", False),
+        ("", False),
+    ):
+        if is_memory_tool("keep", description) is not stores:
+            wrong.append(description)
+    assert not wrong
+
+
+def test_memory_sentences_are_in_the_language_of_the_user() -> None:
+    wrong: list[str] = []
+    for said, script in (
+        ("提交前总是运行测试。", "\u4e00-\u9fff"),
+        ("コミットの前にテストを実行して。", "\u3040-\u9fff"),
+        ("커밋 전에 테스트를 실행하세요.", "\uac00-\ud7af"),
+    ):
+        filled = memory_supply(said)({}, requiring("memory", "context"))
+        added = "".join(filled.values()).replace(said, "")
+        if not re.search(f"[{script}]", added) or re.search("[A-Za-z]", added):
+            wrong.append(repr(filled))
+    assert not wrong
