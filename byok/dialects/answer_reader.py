@@ -1,29 +1,36 @@
 """What the readers of answers have in common: how an answer ends, or breaks off."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from byok.core.chat import NO_ORIGIN, Json, Origin, ProviderData
 from byok.core.errors import UpstreamEmpty, UpstreamError, UpstreamGarbled
 from byok.core.events import Finish, StreamEvent, TextDelta, ThinkingDelta
 from byok.core.stage import then_raise
-from byok.core.wire.json_body import parse_json
+from byok.core.wire.json_body import SurrogateBuffer, parse_json
 
 Item = TypeVar("Item")
+_NO_NAMES: Mapping[str, str] = {}
 
 
 class AnswerReader(ABC, Generic[Item]):
     """Stage[Item, StreamEvent] without its protocol: a subclass has `_read`.
 
     `_out` collects events, `_spoke` is set when something of an answer has come, and
-    `_done` when its Finish was given.
+    `_done` when its Finish was given. Some servers leave a think block in the text.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, tool_names: Mapping[str, str] = _NO_NAMES, origin: Origin = NO_ORIGIN
+    ) -> None:
+        self._tool_names = tool_names
+        self._origin = origin
         self._out: list[StreamEvent] = []
         self._spoke = False
         self._done = False
+        self._text = SurrogateBuffer()
+        self._think: ThinkTags | None = ThinkTags(origin)  # None once that is over
 
     def feed(self, item: Item, /) -> Iterable[StreamEvent]:
         """Decode one item; text before a failure is given first."""
@@ -57,6 +64,20 @@ class AnswerReader(ABC, Generic[Item]):
     def _end_if_finished(self) -> None:
         """End the answer if all has come but for the last mark of the protocol."""
         return
+
+    def _give_text(self, text: str) -> None:
+        """Give a text, or the reasoning in it."""
+        if self._think is None:
+            self._out.append(TextDelta(text))
+            return
+        self._out.extend(self._think.feed(TextDelta(text)))
+        if self._think.over:
+            self._think = None
+
+    def _give_held_tag(self) -> None:
+        """Give what may have been a tag, and ends here."""
+        if self._think is not None:
+            self._out.extend(self._think.flush())
 
     def _take_events(self) -> list[StreamEvent]:
         out, self._out = self._out, []

@@ -27,7 +27,7 @@ with the same facts: on a reload, equal upstreams keep what they have learned.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 from byok.core.chat import NO_ORIGIN, ChatRequest, Json, Origin
 from byok.core.errors import UpstreamRefused
@@ -35,6 +35,7 @@ from byok.core.events import StreamEvent
 from byok.core.late import late_function
 from byok.core.stage import Stage
 from byok.dialects.chat_changes import NAMES, names_of_tools, presumed_remedies
+from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import UNKNOWN_MODEL, ModelFacts
 from byok.dialects.presets import (
     ANTHROPIC,
@@ -43,6 +44,7 @@ from byok.dialects.presets import (
     OPENAI_CHAT,
     OPENAI_RESPONSES,
 )
+from byok.dialects.rate_limits import read_retry_after
 from byok.dialects.remedies import (
     Remedy,
     RemedyTable,
@@ -182,14 +184,23 @@ class Dialect(Codec, Protocol):
         """Return the URL of a path, which may contain a query."""
         return f"{base_url}/{path}"
 
+    @classmethod
+    def of(cls, vendor: str) -> Self:
+        """Return the dialect of a vendor, named by its preset; most speak it alike."""
+        del vendor
+        return cls()
+
     def headers(self, key: str) -> Mapping[str, str]:
         """Return the headers of every request; `key` is "" without an API key."""
 
     def refusal(self, response: ErrorResponse) -> UpstreamRefused:
-        """Decode an error response."""
+        """Decode an error response: its body, and the wait from its headers."""
+        wait = read_retry_after(response.headers, response.received)
+        return refusal_of(response.body, response.status, wait, response.received)
 
     def models_path(self) -> str:
         """Return the path of the model list, or of its first page."""
+        return "models"
 
     def read_models(self, body: Any) -> ModelPage:
         """Decode a page of the model list; any other JSON is an empty page."""

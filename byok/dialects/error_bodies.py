@@ -13,11 +13,9 @@ from byok.core.errors import (
     UpstreamRefused,
 )
 from byok.core.wire.json_body import parse_json
-from byok.dialects.base import ErrorResponse
 from byok.dialects.rate_limits import (
     overflow_of,
     quotas_exceeded,
-    read_retry_after,
     requested_wait,
     reset_time,
     wait_in_words,
@@ -53,12 +51,6 @@ def error_text(body: Any) -> tuple[str, str]:
     """
     message, kinds = _read(body)
     return message, next((k for k in kinds.values() if not _STATUS.match(k)), "")
-
-
-def refusal_of_response(response: ErrorResponse) -> UpstreamRefused:
-    """Decode an error response: its body, and the wait from its headers."""
-    wait = read_retry_after(response.headers, response.received)
-    return refusal_of(response.body, response.status, wait, response.received)
 
 
 def refusal_of(

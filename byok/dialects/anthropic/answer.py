@@ -14,7 +14,6 @@ from byok.core.events import (
     Finish,
     FinishReason,
     Notice,
-    TextDelta,
     ThinkingDelta,
     ToolCallDelta,
     Usage,
@@ -24,7 +23,6 @@ from byok.core.wire.sse import ServerSentEvent
 from byok.dialects.answer_reader import (
     MESSAGES,
     AnswerReader,
-    ThinkTags,
     check_protocol,
     missing_end,
 )
@@ -135,18 +133,13 @@ class AnthropicAnswer(AnswerReader[ServerSentEvent]):
     def __init__(
         self, tool_names: Mapping[str, str], origin: Origin = NO_ORIGIN
     ) -> None:
-        super().__init__()
-        self._tool_names = tool_names
-        self._origin = origin
-        self._text = SurrogateBuffer()
+        super().__init__(tool_names, origin)
         self._usage = UsageCounter()
         self._index = 0  # of the last block
         self._thoughts: dict[int, ThinkingBlock] = {}  # open blocks, by index
         self._calls: dict[int, Any] = {}  # input given with the block, by index
         self._finish: FinishReason | None = None
         self._fills_window = False
-        # Local servers leave a think block in the text; None once that is over.
-        self._think: ThinkTags | None = ThinkTags(origin)
 
     def _end_if_finished(self) -> None:
         if self._finish is not None:
@@ -306,14 +299,8 @@ class AnthropicAnswer(AnswerReader[ServerSentEvent]):
             self._out.append(ThinkingDelta(rest, data))
 
     def _say(self, text: Any) -> None:
-        if not isinstance(text, str) or not (text := self._text.feed(text)):
-            return
-        if self._think is None:
-            self._out.append(TextDelta(text))
-            return
-        self._out.extend(self._think.feed(TextDelta(text)))
-        if self._think.over:
-            self._think = None
+        if isinstance(text, str) and (text := self._text.feed(text)):
+            self._give_text(text)
 
     def _cite(self, citation: Any) -> None:
         """Note a source on the web; documents of the prompt have no address."""
@@ -326,8 +313,7 @@ class AnthropicAnswer(AnswerReader[ServerSentEvent]):
             if rest := thought.rest():
                 self._out.append(ThinkingDelta(rest))
         self._say(self._text.flush())
-        if self._think is not None:
-            self._out.extend(self._think.flush())
+        self._give_held_tag()
 
     def _end(self) -> None:
         self._done = True

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 from byok.core.chat import ChatRequest
-from byok.core.errors import UpstreamRefused
 from byok.core.events import StreamEvent
 from byok.core.stage import Stage, chain
 from byok.core.wire.sse import SSEDecoder
@@ -15,12 +14,10 @@ from byok.dialects.anthropic.remedies import REMEDIES
 from byok.dialects.anthropic.request import encode_request
 from byok.dialects.base import (
     Dialect,
-    ErrorResponse,
     ModelPage,
     Target,
     UpstreamRequest,
 )
-from byok.dialects.error_bodies import refusal_of_response
 from byok.dialects.model_facts import EFFORTS, ModelFacts
 from byok.dialects.presets import ANTHROPIC
 from byok.dialects.remedies import RemedyTable
@@ -89,11 +86,6 @@ class AnthropicMessages(Dialect):
     serves: ClassVar[frozenset[str]] = frozenset({"messages", "messages/count_tokens"})
     remedies: ClassVar[RemedyTable] = REMEDIES
 
-    @classmethod
-    def of(cls, vendor: str) -> "AnthropicMessages":
-        """Return the dialect of a vendor, named by its preset."""
-        return cls()
-
     def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
         """Encode a request for `messages`."""
         return encode_request(chat, target)
@@ -114,10 +106,6 @@ class AnthropicMessages(Dialect):
             "anthropic-version": _VERSION,
         }
         return headers | {"x-api-key": key} if key else headers
-
-    def refusal(self, response: ErrorResponse) -> UpstreamRefused:
-        """Decode an error body, and the wait from the headers."""
-        return refusal_of_response(response)
 
     def models_path(self) -> str:
         """Return the path of the first page."""

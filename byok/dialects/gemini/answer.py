@@ -334,10 +334,7 @@ class GeminiAnswer(AnswerReader[ServerSentEvent]):
     def __init__(
         self, tool_names: Mapping[str, str], origin: Origin = NO_ORIGIN
     ) -> None:
-        super().__init__()
-        self._tool_names = tool_names
-        self._origin = origin
-        self._text = SurrogateBuffer()
+        super().__init__(tool_names, origin)
         self._thinking = SurrogateBuffer()
         self._calls = 0
         self._partial: PartialArguments | None = None  # of the call that is not whole

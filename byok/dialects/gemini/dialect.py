@@ -6,19 +6,16 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 from byok.core.chat import ChatRequest
-from byok.core.errors import UpstreamRefused
 from byok.core.events import StreamEvent
 from byok.core.stage import Stage, chain
 from byok.core.wire.sse import SSEDecoder
 from byok.dialects.base import (
     Dialect,
-    ErrorResponse,
     ModelPage,
     Target,
     UpstreamRequest,
 )
 from byok.dialects.chat_changes import presumed_remedies
-from byok.dialects.error_bodies import refusal_of_response
 from byok.dialects.gemini.answer import GeminiAnswer
 from byok.dialects.gemini.remedies import REMEDIES
 from byok.dialects.gemini.request import encode_request
@@ -73,11 +70,6 @@ class Gemini(Dialect):
     name: ClassVar[str] = GEMINI
     remedies: ClassVar[RemedyTable] = REMEDIES
 
-    @classmethod
-    def of(cls, vendor: str) -> "Gemini":
-        """Return the dialect of a vendor; all of them speak it alike."""
-        return cls()
-
     def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
         """Encode a streamGenerateContent request."""
         return encode_request(chat, target)
@@ -96,10 +88,6 @@ class Gemini(Dialect):
         if key.startswith(_OAUTH):
             return headers | {"Authorization": f"Bearer {key}"}
         return headers | {"x-goog-api-key": key} if key else headers
-
-    def refusal(self, response: ErrorResponse) -> UpstreamRefused:
-        """Decode an error body, and the wait from the headers."""
-        return refusal_of_response(response)
 
     def models_path(self) -> str:
         """Return the path of the first page of the list."""

@@ -19,7 +19,7 @@ from byok.core.events import (
     Usage,
 )
 from byok.core.wire.json_body import SurrogateBuffer, write_json
-from byok.dialects.answer_reader import AnswerReader, ThinkTags
+from byok.dialects.answer_reader import AnswerReader
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import read_positive
 from byok.dialects.openai_chat.chunks import string
@@ -36,14 +36,10 @@ class OllamaAnswer(AnswerReader[Any]):
     def __init__(
         self, tool_names: Mapping[str, str] = _NO_NAMES, origin: Origin = NO_ORIGIN
     ) -> None:
-        super().__init__()
-        self._tool_names = tool_names
-        self._origin = origin
-        self._text = SurrogateBuffer()
+        super().__init__(tool_names, origin)
         self._thinking = SurrogateBuffer()
         self._thinks = False  # a block of reasoning has begun and not ended
         self._calls = 0
-        self._think: ThinkTags | None = ThinkTags(origin)  # None once that is over
         self._plain = False  # a line with nothing but text is just that
 
     def feed(self, line: Any, /) -> Iterable[StreamEvent]:
@@ -86,12 +82,7 @@ class OllamaAnswer(AnswerReader[Any]):
         if not text:
             return
         self._end_thinking()
-        if self._think is None:
-            self._out.append(TextDelta(text))
-        else:
-            self._out.extend(self._think.feed(TextDelta(text)))
-            if self._think.over:
-                self._think = None
+        self._give_text(text)
         self._plain = self._think is None
 
     def _end_thinking(self) -> None:
@@ -132,8 +123,7 @@ class OllamaAnswer(AnswerReader[Any]):
         """Give the text that was held back: half an emoji, half a tag."""
         self._end_thinking()
         self._say(self._text.flush())
-        if self._think is not None:
-            self._out.extend(self._think.flush())
+        self._give_held_tag()
         self._plain = False
 
 

@@ -23,7 +23,6 @@ from byok.dialects.base import (
     UpstreamRequest,
 )
 from byok.dialects.chat_changes import CHAT_ROWS
-from byok.dialects.error_bodies import refusal_of_response
 from byok.dialects.model_facts import ModelFacts, read_positive
 from byok.dialects.ollama.answer import OllamaAnswer
 from byok.dialects.ollama.request import encode_request
@@ -178,12 +177,6 @@ class Ollama(Dialect):
     loads_window: ClassVar[bool] = True
     remedies: ClassVar[RemedyTable] = REMEDIES
 
-    @classmethod
-    def of(cls, vendor: str) -> "Ollama":
-        """Return the dialect, which is the same for all vendors."""
-        del vendor
-        return cls()
-
     @property
     def sends_thoughts(self) -> bool:
         """Reasoning goes back beside tool calls."""
@@ -210,7 +203,7 @@ class Ollama(Dialect):
 
     def refusal(self, response: ErrorResponse) -> UpstreamRefused:
         """Decode `{"error": "text"}`; a model that is not there can be pulled."""
-        error = refusal_of_response(response)
+        error = super().refusal(response)
         if missing := _MISSING.search(error.message):
             return error.with_hint(
                 f"Get it on that machine with: ollama pull {missing[1]}. byok models "

@@ -20,7 +20,6 @@ from byok.core.wire.json_body import SurrogateBuffer, parse_json, write_json
 from byok.core.wire.sse import ServerSentEvent
 from byok.dialects.answer_reader import (
     AnswerReader,
-    ThinkTags,
     missing_end,
     read_error_body,
 )
@@ -49,17 +48,13 @@ class OpenAIAnswer(AnswerReader[ServerSentEvent]):
     def __init__(
         self, tool_names: Mapping[str, str], origin: Origin = NO_ORIGIN
     ) -> None:
-        super().__init__()
-        self._tool_names = tool_names
-        self._origin = origin
-        self._text = SurrogateBuffer()
+        super().__init__(tool_names, origin)
         self._thinking = SurrogateBuffer()
         self._finish: FinishReason | None = None
         self._fills_window = False
         self._usage: Any = None
         self._block = ReasoningBlock()
         self._sources = SourceList()
-        self._think: ThinkTags | None = ThinkTags(origin)  # None once that is over
         self._plain = False  # no block of reasoning is open, in whatever form
         self._has_more = False  # something came that a call may have to end
 
@@ -113,8 +108,7 @@ class OpenAIAnswer(AnswerReader[ServerSentEvent]):
         """
         self._end_block(whole=whole)
         self._say(self._text.flush())
-        if self._think is not None:
-            self._out.extend(self._think.flush())
+        self._give_held_tag()
 
     def _chunk(self, chunk: Any) -> None:
         if not self._spoke:
@@ -230,12 +224,8 @@ class OpenAIAnswer(AnswerReader[ServerSentEvent]):
             return
         if not self._plain:
             self._end_block()
-        if self._think is None:
-            self._out.append(TextDelta(text))
-            return
-        self._out.extend(self._think.feed(TextDelta(text)))
-        if self._think.over:
-            self._think, self._plain = None, True
+        self._give_text(text)
+        self._plain = self._think is None
 
     def _call(self, call: dict[str, Any]) -> ToolCallDelta:
         raw, index = call.get("function"), call.get("index")

@@ -5,20 +5,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from byok.core.chat import ChatRequest, Json
-from byok.core.errors import UpstreamRefused
 from byok.core.events import StreamEvent
 from byok.core.stage import Stage, chain
 from byok.core.wire.sse import SSEDecoder
 from byok.dialects.base import (
     Dialect,
-    ErrorResponse,
     ModelPage,
     Probe,
     Target,
     UpstreamRequest,
 )
 from byok.dialects.chat_changes import presumed_remedies
-from byok.dialects.error_bodies import refusal_of_response
 from byok.dialects.model_facts import (
     ModelFacts,
     Price,
@@ -278,14 +275,6 @@ class OpenAIChat(Dialect):
     def headers(self, key: str) -> Mapping[str, str]:
         """Return the headers; the key is a bearer token or in the vendor's header."""
         return openai_headers(key, self.quirks.auth_header)
-
-    def refusal(self, response: ErrorResponse) -> UpstreamRefused:
-        """Decode an error body, and the wait from the headers."""
-        return refusal_of_response(response)
-
-    def models_path(self) -> str:
-        """Return the path of the list, which has one page."""
-        return "models"
 
     def read_models(self, body: Any) -> ModelPage:
         """Decode the list: ids, and the windows that some vendors add."""

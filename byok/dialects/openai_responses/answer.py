@@ -22,7 +22,7 @@ from byok.core.events import (
 )
 from byok.core.wire.json_body import SurrogateBuffer, parse_json
 from byok.core.wire.sse import ServerSentEvent
-from byok.dialects.answer_reader import AnswerReader, ThinkTags
+from byok.dialects.answer_reader import AnswerReader
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.openai_chat.chunks import is_error, read_usage
 from byok.dialects.openai_responses.request import (
@@ -274,11 +274,9 @@ class ResponsesAnswer(AnswerReader[ServerSentEvent]):
     def __init__(
         self, tool_names: Mapping[str, str], origin: Origin = NO_ORIGIN
     ) -> None:
-        super().__init__()
+        super().__init__(tool_names, origin)
         self._calls = Calls(tool_names)
-        self._text = SurrogateBuffer()
         self._reasoning = ReasoningStream(origin)
-        self._think: ThinkTags | None = ThinkTags(origin)  # None once that is over
         self._texts: dict[int | str, list[str]] = {}  # of messages, by their items
         self._said: list[str] = []  # the text of the item that comes now
         self._told: set[int | str] = set()  # items of which deltas came
@@ -327,13 +325,13 @@ class ResponsesAnswer(AnswerReader[ServerSentEvent]):
             if self._think is None:  # nearly all events are just that
                 self._out.append(TextDelta(text))
             else:
-                self._say(text)
+                self._give_text(text)
 
     def _begin_text(self, key: int | str) -> None:
         """Begin or go on with a message; a blank line parts it from the last one."""
         self._told.add(key)
         if key not in self._texts and self._said and not self._said[-1].endswith("\n"):
-            self._say("\n\n")
+            self._give_text("\n\n")
         self._said = self._texts.setdefault(key, [])
 
     def _complete_text(self, key: int | str, item: Json) -> None:
@@ -341,14 +339,6 @@ class ResponsesAnswer(AnswerReader[ServerSentEvent]):
         said, whole = "".join(self._texts.get(key, ())), message_text(item)
         if len(whole) > len(said) and whole.startswith(said):
             self._add_text({"delta": whole[len(said) :], "output_index": key})
-
-    def _say(self, text: str) -> None:
-        if self._think is None:
-            self._out.append(TextDelta(text))
-            return
-        self._out.extend(self._think.feed(TextDelta(text)))
-        if self._think.over:
-            self._think = None
 
     def _add_summary(self, event: Json) -> None:
         self._add_thought(event, ("summary", event.get("summary_index")))
@@ -451,7 +441,7 @@ class ResponsesAnswer(AnswerReader[ServerSentEvent]):
 
     def _flush_text(self) -> None:
         if rest := self._text.flush():
-            self._say(rest)
+            self._give_text(rest)
 
     def _fail(self, event: Json) -> None:
         raise failure_of(event)
@@ -495,8 +485,7 @@ class ResponsesAnswer(AnswerReader[ServerSentEvent]):
         self._end_thinking()
         self._out += self._reasoning.rest()
         self._flush_text()
-        if self._think is not None:
-            self._out.extend(self._think.flush())
+        self._give_held_tag()
 
     _HANDLERS: ClassVar[Mapping[str, Callable[["ResponsesAnswer", Json], None]]] = {
         "response.output_text.delta": _add_text,

@@ -5,19 +5,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from byok.core.chat import ChatRequest
-from byok.core.errors import UpstreamRefused
 from byok.core.events import StreamEvent
 from byok.core.stage import Stage, chain
 from byok.core.wire.sse import SSEDecoder
 from byok.dialects.base import (
     Dialect,
-    ErrorResponse,
     ModelPage,
     Target,
     UpstreamRequest,
 )
 from byok.dialects.chat_changes import presumed_remedies
-from byok.dialects.error_bodies import refusal_of_response
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.dialect import read_models
 from byok.dialects.openai_responses.answer import ResponsesAnswer
@@ -70,14 +67,6 @@ class OpenAIResponses(Dialect):
     def headers(self, key: str) -> Mapping[str, str]:
         """Return the headers; the key is a bearer token or in the vendor's header."""
         return openai_headers(key, self.auth_header)
-
-    def refusal(self, response: ErrorResponse) -> UpstreamRefused:
-        """Decode an error body, and the wait from the headers."""
-        return refusal_of_response(response)
-
-    def models_path(self) -> str:
-        """Return the path of the list, which has one page."""
-        return "models"
 
     def read_models(self, body: Any) -> ModelPage:
         """Decode the list, which is that of all of OpenAI's APIs."""
