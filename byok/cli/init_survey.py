@@ -98,7 +98,6 @@ class _EmptyKeyring(KeyringStore):
     """A keyring without keys, for requests that must not show one."""
 
     def get(self, entry: str) -> str | None:
-        del entry
         return None
 
 

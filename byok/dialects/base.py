@@ -187,7 +187,6 @@ class Dialect(Codec, Protocol):
     @classmethod
     def of(cls, vendor: str) -> Self:
         """Return the dialect of a vendor, named by its preset; most speak it alike."""
-        del vendor
         return cls()
 
     def headers(self, key: str) -> Mapping[str, str]:

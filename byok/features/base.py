@@ -201,12 +201,10 @@ class Feature:
 
     async def admit(self, asking: Asking, /) -> Verdict:
         """Let a request ask its model, change it, or end it; may reserve something."""
-        del asking
         return PASS
 
     def request_started(self, record: RequestRecord, /) -> Tap | None:
         """Read a record at its start, as an `Observer` does."""
-        del record
         return None
 
     def request_finished(self, record: RequestRecord, /) -> None:
@@ -220,7 +218,6 @@ class Feature:
         Raises:
             BadRequest: the body cannot be used.
         """
-        del body
         return {}
 
     async def status(self) -> Sequence[StatusRow] | None:

@@ -18,7 +18,6 @@ FREE_FAILURES = frozenset(
 
 def no_price(upstream: str, model: str) -> Price | None:
     """Know no price of any model."""
-    del upstream, model
     return None
 
 

@@ -86,7 +86,6 @@ class CodeEndpoints:
     # What the command line asks
 
     async def _status(self, body: Json) -> Json:
-        del body
         return asdict(await self._context.status())
 
     async def _add(self, body: Json) -> Json:
@@ -105,7 +104,6 @@ class CodeEndpoints:
         return {"removed": str(root)}
 
     async def _rebuild(self, body: Json) -> Json:
-        del body
         files = await self._context.rebuild()
         status = await self._context.status()
         return {"files": files, "workspaces": asdict(status)["workspaces"]}

@@ -118,7 +118,6 @@ def daemon_handlers(
     """
 
     async def daemon(body: Json) -> Json:
-        del body
         choice = services.selection
         first = next(iter(choice.upstreams))
         return {
@@ -132,11 +131,9 @@ def daemon_handlers(
         }
 
     async def settings(body: Json) -> Json:
-        del body
         return mask_settings(services.settings)
 
     async def reload(body: Json) -> Json:
-        del body
         services.forget_keys()
         await control.reload()
         return control.status()
@@ -147,7 +144,6 @@ def daemon_handlers(
         return {"again": again}
 
     async def dashboard_code(body: Json) -> Json:
-        del body
         return {"code": make_code()}
 
     return {
@@ -203,11 +199,9 @@ def embed_handlers(
     """Return what answers about vectors; each answer has the status afterwards."""
 
     async def status(body: Json) -> Json:
-        del body
         return asdict(await control.status())
 
     async def estimate(body: Json) -> Json:
-        del body
         return asdict(await control.estimate())
 
     async def enable(body: Json) -> Json:
@@ -255,7 +249,6 @@ class ModelLists:
 
     async def for_editor(self, body: Json) -> Json:
         """Return the answer of `/get-models`; its body says nothing that counts."""
-        del body
         await self._refresh()
         own = self.settings
         flags = pauses(chat_input=own.chat_input, next_edit=own.next_edit)

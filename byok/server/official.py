@@ -216,7 +216,6 @@ class Relay:
 
     async def status(self, body: Json) -> dict[str, Any]:
         """Return which groups go to the service, and what is wrong with that."""
-        del body
         places = {group: self._settings.where(group) for group in EndpointGroup}
         return {
             "base_url": self._settings.base_url,

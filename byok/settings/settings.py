@@ -141,7 +141,6 @@ class Settings(_Sections):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Return the sources in order; the file is the init argument `_toml`."""
-        del dotenv_settings, file_secret_settings
         given = dict(getattr(init_settings, "init_kwargs", {}))
         file = given.pop("_toml", {})
         return (

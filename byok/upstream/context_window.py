@@ -67,36 +67,36 @@ class WindowNotices:
         self, conversation: str | None, model: str, tokens: int, estimate: int
     ) -> Notice | None:
         """Return the notice that a server read only `tokens` of a longer prompt."""
-        if not self._is_first(conversation, model):
-            return None
-        return Notice(
+        return self._tell_once(
+            conversation,
+            model,
             f"The model has read only {tokens:,} of about {estimate:,} tokens: its "
             "server cut off the beginning of this conversation without a word, and "
-            f"perhaps the task or the tools. {self._cure}"
+            f"perhaps the task or the tools. {self._cure}",
         )
 
     def note_instructions(
         self, conversation: str | None, model: str, window: int
     ) -> Notice | None:
         """Return the notice that the middle of the instructions was left out."""
-        if not self._is_first(conversation, model):
-            return None
-        return Notice(
+        return self._tell_once(
+            conversation,
+            model,
             f"The instructions are too long for this model's window of {window:,} "
             "tokens, so byok left out their middle: shorten guidelines and rules. "
-            f"{self._cure}"
+            f"{self._cure}",
         )
 
     def note_no_room(
         self, conversation: str | None, model: str, window: int, estimate: int
     ) -> Notice | None:
         """Return the notice that instructions and tools alone exceed a window."""
-        if not self._is_first(conversation, model):
-            return None
-        return Notice(
+        return self._tell_once(
+            conversation,
+            model,
             f"The instructions and tools alone have about {estimate:,} tokens, which "
             f"leaves no room in this model's window of {window:,}. {self._cure} "
-            f"{_FEWER_TOOLS}"
+            f"{_FEWER_TOOLS}",
         )
 
     def explain_tools(
@@ -113,13 +113,13 @@ class WindowNotices:
             f"window has {window:,}. {_FEWER_TOOLS} {self._cure}"
         )
 
-    def _is_first(self, conversation: str | None, model: str) -> bool:
-        if conversation is None:
-            return False
-        key = (conversation, model)
-        was_told = self._told.get(key)
-        self._told[key] = True
-        return not was_told
+    def _tell_once(
+        self, conversation: str | None, model: str, text: str
+    ) -> Notice | None:
+        if conversation is None or self._told.get((conversation, model)):
+            return None
+        self._told[conversation, model] = True
+        return Notice(text)
 
 
 _log = logging.getLogger(__name__)

@@ -34,24 +34,31 @@ _MAX_ECHO = 2000
 _LABEL = re.compile(r"\[[a-z][^\]\n]*\]?")  # of protocols/augment/nodes.py
 
 
-class DemoUpstream:
-    """Upstream without a model; it pauses for `pause` seconds between words."""
+class _NoServer:
+    """What both upstreams have in common that ask no server: a name, and no wait."""
 
     recoveries: tuple[Recovery, ...] = ()
 
-    def __init__(self, name: str = "demo", *, pause: float = 0.01) -> None:
+    def __init__(self, name: str) -> None:
         self._name = name
-        self._pause = pause
 
     @property
     def name(self) -> str:
-        """The name in the user's settings."""
+        """The name in the settings, or in the id of a model."""
         return self._name
 
     @property
     def rest_seconds(self) -> float:
         """See Upstream.rest_seconds."""
         return 0.0
+
+
+class DemoUpstream(_NoServer):
+    """Upstream without a model; it pauses for `pause` seconds between words."""
+
+    def __init__(self, name: str = "demo", *, pause: float = 0.01) -> None:
+        super().__init__(name)
+        self._pause = pause
 
     def serves(self, path: str, model: str) -> bool:
         """See Upstream.serves; chats are translated."""
@@ -152,25 +159,13 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _UNNAMED = "unknown"
 
 
-class RefusingUpstream:
+class RefusingUpstream(_NoServer):
     """Upstream that refuses every request."""
 
-    recoveries: tuple[Recovery, ...] = ()
-
     def __init__(self, name: str, message: str, hint: str) -> None:
-        self._name = name
+        super().__init__(name)
         self._message = message
         self._hint = hint
-
-    @property
-    def name(self) -> str:
-        """The name in the model id."""
-        return self._name
-
-    @property
-    def rest_seconds(self) -> float:
-        """See Upstream.rest_seconds."""
-        return 0.0
 
     async def send(self, plan: Plan) -> AsyncGenerator[list[StreamEvent], None]:
         """See Upstream.send."""

@@ -160,5 +160,4 @@ def _kept_table(path: Path) -> ModelTable:
 @lru_cache(maxsize=1)
 def _read_kept(path: Path, stamp: tuple[int, ...]) -> ModelTable:
     """Read the file; it is read again when its `stamp` is another one."""
-    del stamp
     return load_table(path.read_bytes)

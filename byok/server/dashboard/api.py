@@ -61,7 +61,6 @@ def make_overview_handlers(
     """Return what answers each name of the overview."""
 
     async def state(asked: PageRequest) -> Json:
-        del asked
         return {
             **await local[Service.DAEMON]({}),
             "pid": os.getpid(),
@@ -81,7 +80,6 @@ def make_overview_handlers(
         return {"upstreams": rows}
 
     async def catalog(asked: PageRequest) -> Json:
-        del asked
         return known_catalog(services)
 
     return {
@@ -122,7 +120,6 @@ def _one_at_a_time(
     running: list[asyncio.Task[Json]] = []
 
     async def answer(asked: PageRequest) -> Json:
-        del asked
         if not running or running[0].done():
             running[:] = [asyncio.ensure_future(look({}))]
         return await asyncio.shield(running[0])

@@ -404,7 +404,6 @@ class _SettingsApi:
 
     async def read(self, asked: PageRequest) -> Json:
         """Return the form, and what of the settings needs a restart."""
-        del asked
         return await self._read()
 
     async def check(self, asked: PageRequest) -> Json:
@@ -426,7 +425,6 @@ class _SettingsApi:
 
     async def restart(self, asked: PageRequest) -> Json:
         """Start byok again, as `byok restart` does."""
-        del asked
         await self._control.stop(self._control.instance, again=True)
         return {"port": self._control.settings.server.port}
 

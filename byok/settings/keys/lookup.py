@@ -41,12 +41,10 @@ class UpstreamKey:
 
     def begin(self, conversation: str = "") -> Self:
         """Return the key for one request: there is no other one."""
-        del conversation
         return self
 
     def replace(self, seconds: float) -> bool:
         """Tell that no other key can take its place; see PooledKey."""
-        del seconds
         return False
 
     async def get(self) -> str:

@@ -286,13 +286,11 @@ def _pieces(answer: ProbeAnswer) -> str:
 
 async def try_reasoning(prober: Prober, state: ProbeState) -> Finding:
     """Tell whether reasoning came with any answer so far."""
-    del prober
     return Finding(YES if state.thinks else NO, "" if state.thinks else "none came")
 
 
 async def try_picture(prober: Prober, state: ProbeState) -> Finding:
     """Try a picture, and whether the model saw it."""
-    del state
     answer = await prober.ask(show_picture(), images=None)
     if answer.refusal or answer.error:
         is_meant = answer.refusal and answer.refusal.kind is RefusalKind.NO_IMAGES
@@ -304,7 +302,6 @@ async def try_picture(prober: Prober, state: ProbeState) -> Finding:
 
 async def try_sampling(prober: Prober, state: ProbeState) -> Finding:
     """Try temperature and top_p."""
-    del state
     chat = count_to_thirty(temperature=0.3, top_p=0.9)
     answer = await prober.ask(chat, sampling=None)
     if answer.refusal or answer.error:
@@ -340,7 +337,6 @@ async def try_efforts(prober: Prober, state: ProbeState) -> Finding:
 
 async def try_cache(prober: Prober, state: ProbeState) -> Finding:
     """Try the same long beginning twice, and see what was read from a cache."""
-    del state
     await prober.window()  # the prompt must fit
     answers = [await _share_prefix(prober, 1)]
     if isinstance(answers[0].refusal, ContextLengthExceeded):
@@ -365,7 +361,6 @@ async def _share_prefix(prober: Prober, number: int) -> ProbeAnswer:
 
 async def try_window(prober: Prober, state: ProbeState) -> Finding:
     """Tell the window that the server reports."""
-    del state
     await prober.window()
     found = prober.facts
     if not found.facts.window:
@@ -376,7 +371,6 @@ async def try_window(prober: Prober, state: ProbeState) -> Finding:
 
 async def try_overflow(prober: Prober, state: ProbeState) -> Finding:
     """Try a prompt that is longer than the window, which must be refused."""
-    del state
     known = prober.facts
     window = known.facts.window
     if not window:
