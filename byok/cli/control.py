@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from byok.cli.command_context import load
-from byok.cli.daemon_client import ask_daemon, find_daemon, refuse_if_silent, talking
+from byok.cli.daemon_client import (
+    ask_daemon,
+    ask_instance,
+    find_daemon,
+    refuse_if_silent,
+)
 from byok.cli.terminal import say, tell
 from byok.core.daemon.instance import Instance, find_instance, is_held
 from byok.core.errors import ByokError, CannotStart, DaemonGone, NotReady
@@ -104,13 +109,8 @@ def _request_stop(paths: Paths, *, again: bool) -> Instance | None:
     if daemon is None:
         refuse_if_silent(paths)
         return None
-
-    async def request_stop() -> None:
-        async with talking(daemon, paths) as door:
-            body = {"instance": daemon.instance, "again": again}
-            await door.answer(Service.STOP, body)
-
-    asyncio.run(request_stop())
+    body = {"instance": daemon.instance, "again": again}
+    asyncio.run(ask_instance(daemon, paths, Service.STOP, body))
     return daemon
 
 

@@ -159,12 +159,19 @@ def ask_daemon(service: str, body: Json | None = None) -> Json | None:
     if daemon is None:
         refuse_if_silent(paths)
         return None
+    return asyncio.run(ask_instance(daemon, paths, service, body or {}))
 
-    async def ask() -> Json:
-        async with talking(daemon, paths) as door:
-            return await door.answer(service, body or {})
 
-    return asyncio.run(ask())
+async def ask_instance(
+    daemon: Instance, paths: Paths, service: str, body: Json
+) -> Json:
+    """Return what a daemon answers that has passed the challenge.
+
+    Raises:
+        ByokError: it does not answer, or its own error.
+    """
+    async with talking(daemon, paths) as door:
+        return await door.answer(service, body)
 
 
 def refuse_if_silent(paths: Paths) -> None:

@@ -17,11 +17,10 @@ from typing import Annotated
 import typer
 
 from byok.cli.control import require_daemon
-from byok.cli.daemon_client import talking
+from byok.cli.daemon_client import ask_instance
 from byok.cli.terminal import say, tell
 from byok.clients.locations import RunPlace, find_run_place
-from byok.core.daemon.instance import Instance
-from byok.core.platform.paths import Paths, find_paths
+from byok.core.platform.paths import find_paths
 from byok.core.platform.programs import find_program
 from byok.core.routing import Service
 
@@ -52,20 +51,15 @@ def dashboard(
     """
     paths, place = find_paths(), find_run_place(os.environ)
     daemon = require_daemon(paths)
-    code = asyncio.run(_make_code(daemon, paths))
+    answer = asyncio.run(ask_instance(daemon, paths, Service.DASHBOARD_CODE, {}))
     url = f"http://127.0.0.1:{daemon.port}/ui/"
     opens = not link and open_browser(url, place)
     say(f"The dashboard: {url}")
-    say(f"Code: {code}")
+    say(f"Code: {answer['code']}")
     tell("Enter the code on the page within five minutes. It is for one use.")
     if not opens:
         for line in advise_link(place, daemon.port):
             tell(line)
-
-
-async def _make_code(daemon: Instance, paths: Paths) -> str:
-    async with talking(daemon, paths) as door:
-        return str((await door.answer(Service.DASHBOARD_CODE, {}))["code"])
 
 
 def advise_link(place: RunPlace, port: int) -> list[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from byok import __version__
-from byok.cli.daemon_client import find_daemon, talking
+from byok.cli.daemon_client import ask_instance, find_daemon
 from byok.core.chat import Json
 from byok.core.daemon.instance import Instance, is_held
 from byok.core.errors import ByokError, ConfigError
@@ -211,12 +211,11 @@ class Surroundings:
             CannotCheck: they cannot be used.
         """
         try:
-            return await self.once("settings", self._settings)
+            return await self.once(
+                "settings", lambda: in_background(self.read_settings)
+            )
         except ConfigError as error:
             raise CannotCheck("the settings cannot be used") from error
-
-    async def _settings(self) -> Settings:
-        return await in_background(self.read_settings)
 
     async def daemon(self) -> Instance | None:
         """Return the daemon that proved to be this user's; None if none runs.
@@ -261,11 +260,9 @@ class Surroundings:
         daemon = await self.daemon()
         if daemon is None:
             raise CannotCheck("no daemon runs")
-        return await self.once(service.name, lambda: self._ask(daemon, service))
-
-    async def _ask(self, daemon: Instance, service: Service) -> Json:
-        async with talking(daemon, self.paths) as door:
-            return await door.answer(service, {})
+        return await self.once(
+            service.name, lambda: ask_instance(daemon, self.paths, service, {})
+        )
 
     async def ask_if_running(self, service: Service) -> Json | None:
         """Return an answer of the daemon; None if there is none for any reason."""
