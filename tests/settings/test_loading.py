@@ -209,6 +209,15 @@ def test_config_file_that_others_can_change_is_refused(write: Write, mode: int) 
     assert "chmod go-w" in error.hint
 
 
+@pytest.mark.skipif(
+    os.name == "nt" or os.geteuid() != 0, reason="only root can give a file away"
+)
+def test_config_file_of_another_user_is_refused(write: Write) -> None:
+    path = write("")
+    os.chown(path, 12345, -1)
+    assert "belongs to another user" in str(failure(path))
+
+
 def test_config_pipe_instead_of_a_file_is_refused_without_waiting(
     tmp_path: Path,
 ) -> None:

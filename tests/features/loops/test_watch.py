@@ -205,6 +205,11 @@ def test_the_worst_loop_of_a_step_is_told() -> None:
             [success("a"), success("b")],
             {2: "ended-steps-2"},
         ),
+        (
+            LoopSettings(steps_warn=2, steps_end=0),
+            [success("a"), success("b"), success("c")],
+            {2: "warned-steps-2"},
+        ),
         (LoopSettings(polling=frozenset()), [poll()] * 5, {5: "warned-repeated-5"}),
     ],
 )
