@@ -328,7 +328,7 @@ class _QuestionSections:
         if self._found is None:
             view = View(f"attached.{hash(self._ids):x}", self._ids, chunks=0)
             self._found = self._rank(self._query, Scope(view, ()))
-        ranked, entries, _ = self._found
+        ranked, entries, *_ = self._found
         file = [file for file in ranked if file.blob_id == blob_id]
         packed = pack(file, lambda blob_id: entries[blob_id].spans, room)
         return packed.files[0].sections if packed.files else ()

@@ -97,7 +97,7 @@ class Query:
 
 def parse_query(text: str) -> Query:
     """Parse a question; of more than 10,000 characters the rest is ignored."""
-    text = normalize(text, _LONGEST)
+    text = without_template(normalize(text, _LONGEST))
     said = words(text)
     foreign = read_foreign(said)
     tasks = TASK_WORDS | {term for term, word in foreign.own.items() if _is_task(word)}
@@ -126,6 +126,34 @@ def parse_query(text: str) -> Query:
         only_stop_words=not weights,
         only_task_words=weights.keys() <= tasks,
     )
+
+
+# What templates of pull requests and issues say in every text: lists to tick, comments
+# that are not shown, headings. It would find the templates.
+_TEMPLATE = re.compile(
+    r"<!--.*?(?:-->|\Z)"
+    r"|^[ \t]*[-*+][ \t]+\[[ xX]\][^\n]*$"
+    r"|^[ \t]*#{1,6}[ \t]*(?:pull request|pr\b|checklist|types? of changes?|description"
+    r"|motivation|context|screenshots?|how (?:has|was|to|do|did|can)\b[^\n]{0,40}test"
+    r"|test plan|testing|related issues?|breaking changes?"
+    r"|additional (?:context|notes?)"
+    r"|steps to reproduce|expected behaviou?r|actual behaviou?r|environment|summary"
+    r"|what (?:does|is|do|kind|changed)\b[^\n]{0,40}(?:pr|pull request|change))[^\n]*$"
+    r"|^[ \t]*(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?[ \t]+"
+    r"#(?:\d+|\(issue\))[ \t]*$",
+    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+)
+
+
+def without_template(text: str) -> str:
+    """Return a question without what a template of pull requests put into it.
+
+    Unless that is all there is.
+    """
+    if "#" not in text and "<!--" not in text and "[" not in text:
+        return text
+    left = _TEMPLATE.sub(" ", text)
+    return left if left.strip() else text
 
 
 def with_english(query: Query, english: Mapping[str, float]) -> Query:

@@ -28,7 +28,8 @@ from byok.search.retrieval.names import (
     methods_of_interface,
     reference_marks,
 )
-from byok.search.retrieval.query import STOP_WORDS, TASK_WORDS, Query
+from byok.search.retrieval.parts import join_rankings, split_parts
+from byok.search.retrieval.query import STOP_WORDS, TASK_WORDS, Query, parse_query
 from byok.search.retrieval.rank import (
     MOST_FILES,
     NO_KINDS,
@@ -320,11 +321,15 @@ _NO_AIDS = ModelAids()
 
 
 class Ranking(NamedTuple):
-    """Ranked files, best first, index entries by blob id, and names of the question."""
+    """Ranked files, best first, index entries by blob id, and names of the question.
+
+    `parts` is how many questions it is.
+    """
 
     files: list[RankedFile]
     entries: Mapping[int, Entry]
     names: Sequence[NameFound] = ()
+    parts: int = 1
 
 
 class Ranker:
@@ -363,8 +368,50 @@ class Ranker:
             IndexFailed: the index cannot be searched.
         """
         aids = self._aids()
-        if aids == _NO_AIDS:
+        parts = split_parts(question)
+        if aids == _NO_AIDS and not parts:
             return await asyncio.to_thread(self.rank_by_words, query, scope)
+        whole = None
+        if aids != _NO_AIDS:
+            whole = await self._rank_with(
+                aids, question, query, scope, may_rerank=may_rerank, patience=patience
+            )
+        if whole is not None and not parts:
+            return whole
+        return await asyncio.to_thread(self._rank_parts, parts, whole, scope)
+
+    def _rank_parts(
+        self, parts: Sequence[str], whole: Ranking | None, scope: Scope
+    ) -> Ranking:
+        """Rank what several questions find that were asked at once, by words.
+
+        With what models find for all of them together, where they were asked.
+        """
+        found = []
+        for query in map(parse_query, parts):
+            if not query.only_task_words:
+                hits = self._search(query, scope, CANDIDATES // 2)
+                found.append(self._rank(query, hits, scope))
+        files = join_rankings(
+            [one.files for one in found], whole.files if whole else ()
+        )
+        entries = _Entries(self._engine.contents, ())
+        for one in (*found, *([whole] if whole else ())):
+            entries.update(one.entries)
+        names = {name.asked.name: name for one in found for name in one.names}
+        return Ranking(files, entries, tuple(names.values()), len(parts))
+
+    async def _rank_with(
+        self,
+        aids: ModelAids,
+        question: str,
+        query: Query,
+        scope: Scope,
+        *,
+        may_rerank: bool,
+        patience: float,
+    ) -> Ranking:
+        """Rank the files of a scope by words, and by the user's models."""
         vector = None
         if aids.vectors is not None and _says_something(question, query):
             vector = asyncio.ensure_future(aids.vectors.begin(question))
@@ -394,8 +441,10 @@ class Ranker:
         """
         return self._rank(query, self._search(query, scope), scope)
 
-    def _search(self, query: Query, scope: Scope) -> list[ChunkScore]:
-        return self._engine.store.index.search(query.terms, scope.view)
+    def _search(
+        self, query: Query, scope: Scope, limit: int = CANDIDATES
+    ) -> list[ChunkScore]:
+        return self._engine.store.index.search(query.terms, scope.view, limit)
 
     def _rank(
         self,

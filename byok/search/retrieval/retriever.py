@@ -172,7 +172,7 @@ class Retriever:
         text = remove_roots(text, scope)
         query = await asyncio.to_thread(queries.parse_query, text)
         ranking = await self.ranker.rank(text, query, scope, may_rerank=True)
-        found, entries, names = ranking
+        found, entries, names = ranking[:3]
         current = CurrentFiles(self._engine.contents, entries, scope, query)
         best = await asyncio.to_thread(current.update, found[:limit], limit)
         hits = [_describe_hit(file, entries, scope, current) for file in best]
@@ -241,15 +241,15 @@ class Retriever:
         length: int,
         remote: RemoteHits | None = None,
     ) -> str:
-        found, entries, names = ranking
+        found, entries, names, parts = ranking
         current = CurrentFiles(self._engine.contents, entries, scope, query)
         found = current.update(found, 2 * MOST_FILES if names else MOST_FILES)
         below = remote.write(found, current, length) if remote else ""
         length -= len(below)
         glimpse = partial(excerpts.glimpse, current=current, query=query)
         head = "".join(f"{escape(one.sentence)}\n" for one in names if one.sentence)
-        if names and names[0].is_asked:
-            packed = pack_uses(names[0], found, current, length, glimpse)
+        if asked := next((one for one in names if one.is_asked), None):
+            packed = pack_uses(asked, found, current, length, glimpse, parts)
         else:
             packed = pack(found, current.spans_of, length, glimpse)
         if not found:

@@ -71,14 +71,16 @@ def pack_uses(
     current: CurrentFiles,
     limit: int,
     glimpse: Callable[[RankedFile], Span | None],
+    parts: int = 1,
 ) -> Packed:
     """Choose what an answer shows of a name: its definition, then each file's uses.
 
     Files that define it come first, else they keep their order. There are as many lines
-    around each use as all of them have room for. Behind them is what other files have.
+    around each use as all of them have room for. Behind them is what other files have:
+    less than that if only one of several `parts` of the question is about the name.
     """
-    files = [*_files_with(found, ranked, current, limit)]
-    room = limit * _SHARE
+    files = [*_files_with(found, ranked, current, limit // parts)]
+    room = limit * _SHARE / parts
     shown: list[PackedFile] = []
     for context in _CONTEXTS:
         shown = [file.show(context) for file in files]
@@ -92,7 +94,8 @@ def pack_uses(
     known = {file.blob_id for file in shown}
     rest = [file for file in ranked if file.blob_id not in known]
     left = limit - (fitting[-1] if fitting else 0)
-    other = pack(rest, current.spans_of, int(left * _OTHERS_SHARE), glimpse)
+    share = _OTHERS_SHARE if parts == 1 else 1.0
+    other = pack(rest, current.spans_of, int(left * share), glimpse)
     return Packed((*shown, *other.files), other.others)
 
 

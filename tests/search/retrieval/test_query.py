@@ -70,6 +70,16 @@ def test_query_tells_whether_tests_are_what_is_wanted(
     assert (factor > 1) == wants_tests
 
 
+def test_query_leaves_out_what_a_template_of_pull_requests_says() -> None:
+    text = (
+        "## Description\n<!-- What\nis new? -->\nretry of the parser\n"
+        "## Type of change\n- [ ] Bug fix\n- [x] New feature\nFixes #123\n"
+    )
+    assert set(parse_query(text).terms) == {"retri", "parser"}
+    assert "descript" in parse_query("## Description").terms
+    assert "queue" in parse_query("## How the queue works").terms
+
+
 def test_query_keeps_the_most_significant_terms() -> None:
     many = " ".join(f"word{chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(60))
     text = f"add fix file {many} lastWord finalWord endWord trueName oneMore"

@@ -67,7 +67,9 @@ async def test_what_is_near_joins_what_words_find(tmp_path: Path) -> None:
             ChunkScore(blob_id, 0, 0.9) for blob_id in (lion, cat, 10**6)
         )
         ranker = Ranker(made, lambda: ModelAids(vectors=vectors))
-        both, entries, _ = await ranker.rank("the lion", parse_query("the lion"), scope)
+        both, entries, *_ = await ranker.rank(
+            "the lion", parse_query("the lion"), scope
+        )
         assert [file.path for file in both] == ["lion.py", "cat.py"]
         assert entries[cat].path == "cat.py"
         assert list(vectors.asked) == [lion]

@@ -180,6 +180,18 @@ async def test_of_many_uses_each_file_is_shown_by_a_line(tmp_path: Path) -> None
         assert f"    62\t    sweep({n})\n" in part
 
 
+async def test_several_questions_are_answered_each(tmp_path: Path) -> None:
+    many = {f"lion{n}.py": "def feed_lion(): 'feed the lion'\n" for n in range(40)}
+    few = {"bird.py": "def wash(parrot): pass\n", "keeper.py": "gate = 'open'\n"}
+    root = written(tmp_path / "zoo", many | few)
+    asked = "How do we feed a lion? Where is the parrot washed? When is the gate open?"
+    async with asking(tmp_path, root) as asker:
+        text = await asker.text(asked, length=4_000)
+        hits = (await asker.retriever.search(asked))["hits"]
+    assert "     1\tdef wash(parrot)" in text
+    assert {"bird.py", "keeper.py"} <= {hit["path"] for hit in hits[:3]}
+
+
 @pytest.mark.parametrize("query", ["", " \n"])
 async def test_retrieval_tells_an_empty_question_from_a_search_without_code(
     tmp_path: Path, root: Path, query: str
