@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from byok.search.index.parse.tokens import COMPOUND, IDEOGRAPHS, expand, stem, words
 from byok.search.index.types import Kind
+from byok.search.retrieval.concepts import read_concepts
 from byok.search.retrieval.foreign.words import normalize, read_foreign
 from byok.search.retrieval.formats import named_formats
 from byok.search.retrieval.names import NameQuestion, identifier_of, names_in
@@ -41,6 +42,9 @@ TASK_WORDS = _stems(
     "using via want wants way well within without work working works wrong"
 )
 _TASK_WEIGHT = 0.5
+_EXPLAINED_WEIGHT = 0.5  # of words whose concept has other words in code
+# A question with a name or a piece of code means these words and no others.
+_NAMES_CODE = re.compile(r"[`_{};=]|::|\w[.(]\w|[a-z][A-Z]")
 
 _NAMED = (
     (
@@ -110,6 +114,12 @@ def parse_query(text: str) -> Query:
             else:
                 weights[term] = _TASK_WEIGHT if term in tasks else 1.0
     _add_english(weights, foreign.english)
+    only_task_words = weights.keys() <= tasks
+    if weights and not foreign.english and not _NAMES_CODE.search(text):
+        concepts = read_concepts(said)
+        for term in concepts.said & weights.keys():
+            weights[term] *= _EXPLAINED_WEIGHT
+        _add_english(weights, concepts.code)
     terms = _best(weights or stopped)
     return Query(
         terms,
@@ -124,7 +134,7 @@ def parse_query(text: str) -> Query:
         identifier_of(text),
         names_in(text),
         only_stop_words=not weights,
-        only_task_words=weights.keys() <= tasks,
+        only_task_words=only_task_words,
     )
 
 

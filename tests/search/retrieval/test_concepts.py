@@ -1,0 +1,80 @@
+"""A question in a user's words is also asked in the words that code has for it."""
+
+import re
+from importlib import resources
+
+import pytest
+
+from byok.search.index.parse.tokens import stem, words
+from byok.search.retrieval.concepts import read_concepts
+from byok.search.retrieval.foreign.words import read_entries
+from byok.search.retrieval.query import parse_query
+
+_TABLE = resources.files("byok.search.retrieval") / "concepts.tsv"
+_ENTRIES = read_entries(_TABLE.read_text("utf-8"))
+_CODE = re.compile(r"[a-z][a-z0-9]{1,19}( [a-z][a-z0-9]{1,19}){0,5}")
+
+
+@pytest.mark.parametrize(
+    ("question", "code"),
+    [
+        ("what throws old entries away", "prune"),
+        ("old entries must be thrown away when nobody needs them", "prune"),
+        ("try the upload again if the server is busy", "retry"),
+        ("log in with a name and a password", "authenticate"),
+        ("turn an order into bytes", "serialize"),
+    ],
+)
+def test_users_words_find_the_words_of_code(question: str, code: str) -> None:
+    terms = parse_query(question).terms
+    own = {stem(word) for word in words(question)}
+    assert 0 < terms[stem(code)] < 1
+    assert stem(code) not in own
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "throwAway",
+        "`throw` it away",
+        "throw_it away",
+        "throw away in cache.py",
+        "throw(entry) away",
+        "Cache::throw away",
+        "throw the file open window again and look what goes away then",
+        "alte Einträge wegwerfen",
+    ],
+)
+def test_exact_and_other_questions_gain_no_words_of_concepts(question: str) -> None:
+    assert "prune" not in parse_query(question).terms
+
+
+def test_explained_words_count_less_than_those_that_code_shares() -> None:
+    terms = parse_query("throw away invoices").terms
+    assert terms["throw"] < terms["invoic"] == 1
+
+
+def test_a_question_that_says_nothing_gains_nothing() -> None:
+    assert parse_query("make sure that").only_task_words
+    assert parse_query("for it, by it").only_stop_words
+
+
+def test_each_phrase_of_the_table_finds_its_line() -> None:
+    phrases = [phrase for line in _ENTRIES for phrase in line.split(", ")]
+    assert len(phrases) == len(set(phrases))
+    lost = [
+        phrase
+        for line, code in _ENTRIES.items()
+        for phrase in line.split(", ")
+        if not {*code.split()} <= read_concepts(words(phrase)).code.keys()
+    ]
+    assert lost == []
+
+
+def test_lines_have_at_most_six_different_words_of_code() -> None:
+    wrong = [
+        code
+        for code in _ENTRIES.values()
+        if not _CODE.fullmatch(code) or len(set(code.split())) < len(code.split())
+    ]
+    assert wrong == []
