@@ -63,6 +63,8 @@ def pytest_configure(config: pytest.Config) -> None:
 # Here every test is slow: it starts programs, serves as one would, or has an index.
 _SLOW_ROOMS = ("cli", "e2e", "search", "server", "tools", "ui")
 _SLOW = tuple(f"tests/{room}/" for room in _SLOW_ROOMS)
+# The longest tests: one that began last would leave the other cores without work.
+_LONG = ("tests/test_contributing.py", "tests/e2e/test_readme.py")
 # What a test of a quick run may compute before it is named at the end, in seconds.
 _QUICK_SECONDS = 1.0
 _SETTINGS = "_hypothesis_internal_use_settings"  # there is no public name for it
@@ -91,7 +93,8 @@ def pytest_ignore_collect(
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Mark what is slow, and leave it out of a quick run."""
+    """Mark what is slow, leave it out of a quick run, and begin with what is long."""
+    items.sort(key=lambda item: not item.nodeid.startswith(_LONG))
     for item in items:
         if item.nodeid.startswith(_SLOW):
             item.add_marker(pytest.mark.slow)
