@@ -74,12 +74,6 @@ async def test_canary_key_and_token_are_neither_sent_nor_written(
                     ready = ready.replace(b"QUOTED", quote(KEY, safe="").encode())
                     reply = await ask(program.port, filled(ready, program.port, token))
                     replies += [reply.body, repr(reply.headers).encode()]
-        modes: dict[str, int] = {}
-        for path in home.rglob("*"):
-            with suppress(FileNotFoundError):  # files are replaced while byok runs
-                modes[str(path.relative_to(home))] = path.stat().st_mode & 0o077
-        assert {"state/token", "state/daemon.lock", "state/log/byok.log"} <= set(modes)
-        assert {name for name, open in modes.items() if open} <= {"config.toml"}
         proc = Path(f"/proc/{program.process.pid}/cmdline")
         command = proc.read_bytes() if proc.exists() else b""
         code, out, err = await program.ended(signal.SIGTERM)
@@ -113,6 +107,16 @@ async def test_canary_key_and_token_are_neither_sent_nor_written(
         if form in content
     ]
     assert found == []
+
+
+async def test_canary_home_is_private(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home", "--upstream", "demo") as program:
+        modes: dict[str, int] = {}
+        for path in (program.home, *program.home.rglob("*")):
+            with suppress(FileNotFoundError):  # files are replaced while byok runs
+                modes[str(path.relative_to(program.home))] = path.stat().st_mode & 0o077
+    assert {"state/token", "state/daemon.lock", "state/log/byok.log"} <= set(modes)
+    assert set(modes.values()) == {0}
 
 
 @pytest.mark.parametrize(
