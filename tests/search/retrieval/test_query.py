@@ -72,10 +72,10 @@ def test_query_tells_whether_tests_are_what_is_wanted(
 
 def test_query_leaves_out_what_a_template_of_pull_requests_says() -> None:
     text = (
-        "## Description\n<!-- What\nis new? -->\nretry of the parser\n"
+        "## Description\n<!-- What\nis new? -->\nheredocs of the parser\n"
         "## Type of change\n- [ ] Bug fix\n- [x] New feature\nFixes #123\n"
     )
-    assert set(parse_query(text).terms) == {"retri", "parser"}
+    assert set(parse_query(text).terms) == {"heredoc", "parser"}
     assert "descript" in parse_query("## Description").terms
     assert "queue" in parse_query("## How the queue works").terms
 
