@@ -110,10 +110,10 @@ class NameFound(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """What is known of the name, in one sentence; "" if that is nothing."""
+        """What is known of the name, in one sentence."""
         name, defined = self.asked.name, [*dict.fromkeys(self.defined_in.values())]
         if not defined and not self.file_count:
-            return ""
+            return f"{name} is neither defined nor used here."
         where = f"is defined in {defined[0]}" if defined else "is not defined here"
         if len(defined) > 1:
             more = len(defined) - 1

@@ -92,6 +92,15 @@ def pack(
     return Packed((*files, *glimpses), tuple(rest[: _LISTED - len(glimpses)]))
 
 
+def pack_glimpses(
+    ranked: Sequence[RankedFile],
+    glimpse: Callable[[RankedFile], Span | None],
+    limit: int,
+) -> Packed:
+    """Choose a line of each of the first files, where more would say nothing."""
+    return Packed(tuple(_glimpse(ranked, glimpse, limit)), ())
+
+
 def _glimpse(
     ranked: Sequence[RankedFile],
     glimpse: Callable[[RankedFile], Span | None],

@@ -323,13 +323,15 @@ _NO_AIDS = ModelAids()
 class Ranking(NamedTuple):
     """Ranked files, best first, index entries by blob id, and names of the question.
 
-    `parts` is how many questions it is.
+    `parts` is how many questions it is; `is_only_near` tells that no word of it is in
+    the files, which vectors found.
     """
 
     files: list[RankedFile]
     entries: Mapping[int, Entry]
     names: Sequence[NameFound] = ()
     parts: int = 1
+    is_only_near: bool = False
 
 
 class Ranker:
@@ -399,7 +401,9 @@ class Ranker:
         for one in (*found, *([whole] if whole else ())):
             entries.update(one.entries)
         names = {name.asked.name: name for one in found for name in one.names}
-        return Ranking(files, entries, tuple(names.values()), len(parts))
+        is_only_near = whole is not None and whole.is_only_near
+        names_found = tuple(names.values())
+        return Ranking(files, entries, names_found, len(parts), is_only_near)
 
     async def _rank_with(
         self,
@@ -444,7 +448,12 @@ class Ranker:
     def _search(
         self, query: Query, scope: Scope, limit: int = CANDIDATES
     ) -> list[ChunkScore]:
-        return self._engine.store.index.search(query.terms, scope.view, limit)
+        """Return the chunks that match; none if they have words of tasks only."""
+        index = self._engine.store.index
+        telling = [term for term in query.terms if term not in TASK_WORDS]
+        if telling and not any(index.search({t: 1.0}, scope.view, 1) for t in telling):
+            return []
+        return index.search(query.terms, scope.view, limit)
 
     def _rank(
         self,
@@ -484,7 +493,10 @@ class Ranker:
         )
         if near is not None:
             files = fuse(files, near, by_blob, query.kinds)
-        return Ranking(files, entries, [_with_paths(one, by_blob) for one in names])
+        found_names = [_with_paths(one, by_blob) for one in names]
+        return Ranking(
+            files, entries, found_names, is_only_near=bool(near and not hits)
+        )
 
     def _find_names(
         self, query: Query, hits: Sequence[ChunkScore], scope: Scope
@@ -499,7 +511,7 @@ class Ranker:
             one
             for one in found
             if (one.defining and one.using)
-            or (not one.asked.is_plain and (one.defining or one.using))
+            or (not one.asked.is_plain and (one.defining or one.using or one.is_asked))
         ]
 
     def _find_name(

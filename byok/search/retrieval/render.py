@@ -59,6 +59,7 @@ def render(
     find: FindSpots = find_nothing,
     heading: str = HEADING,
     listed: str = FILES_FOUND,
+    nothing: str = "",
 ) -> RenderedAnswer:
     """Write the answer, at most `limit` characters.
 
@@ -66,7 +67,8 @@ def render(
     shown; a note says so. Long lines are cut around what `find` finds. Notes get at
     most a third of the limit. The listed paths get a quarter. Code gets the rest and is
     cut at line ends. If nothing of a file fits, it is listed by its path, and the list
-    gets all that the code leaves; `listed` heads a list that stands without code.
+    gets all that the code leaves; `listed` heads a list that stands without code,
+    `nothing` the sentence that says that there is none.
     """
     contents = [(file, lines_of(file)) for file in packed.files]
     gone = [file.path for file, lines in contents if lines is None]
@@ -82,7 +84,7 @@ def render(
         above = _OTHERS if blocks else listed
         others_text = _list_paths(above, [*left, *packed.others], room)
     if not blocks and not others_text:
-        start = _TOO_SHORT if left else _NOTHING
+        start = _TOO_SHORT if left else nothing + _NOTHING
     text = (start + code + others_text + notes_text).removeprefix("\n")
     return RenderedAnswer(text[: max(0, limit)], tuple(found.shown for found in blocks))
 

@@ -24,7 +24,7 @@ from byok.search.retrieval import query as queries
 from byok.search.retrieval.excerpts import CurrentFiles, find_terms
 from byok.search.retrieval.masking import mask_lines
 from byok.search.retrieval.model_aids import ModelAids, RemoteHits
-from byok.search.retrieval.pack import MOST_FILES, Packed, pack
+from byok.search.retrieval.pack import MOST_FILES, Packed, pack, pack_glimpses
 from byok.search.retrieval.rank import RankedFile
 from byok.search.retrieval.ranker import Ranker, Ranking
 from byok.search.retrieval.render import ALL_FILES, FILES_FOUND, HEADING, render
@@ -99,6 +99,12 @@ _log = logging.getLogger(__name__)
 # Wait at most so long for files that were just saved to be indexed.
 _SETTLE_SECONDS = 1.0
 _SMALL = 16
+# Something is near to any word, also to `xyzzy`; of so few words little is shown.
+_FEWEST_TERMS = 3
+_ONLY_NEAR = (
+    "No word of this question is in the code here: what follows is only near to it in "
+    "meaning, and may have nothing to do with it."
+)
 _NO_QUESTION = "missing information_request/query: say what to look for.\n"
 
 
@@ -241,15 +247,21 @@ class Retriever:
         length: int,
         remote: RemoteHits | None = None,
     ) -> str:
-        found, entries, names, parts = ranking
+        found, entries, names, parts, _ = ranking
         current = CurrentFiles(self._engine.contents, entries, scope, query)
         found = current.update(found, 2 * MOST_FILES if names else MOST_FILES)
         below = remote.write(found, current, length) if remote else ""
         length -= len(below)
         glimpse = partial(excerpts.glimpse, current=current, query=query)
-        head = "".join(f"{escape(one.sentence)}\n" for one in names if one.sentence)
-        if asked := next((one for one in names if one.is_asked), None):
+        said = [
+            *([_ONLY_NEAR] if ranking.is_only_near else ()),
+            *(one.sentence for one in names),
+        ]
+        head = "".join(f"{escape(sentence)}\n" for sentence in said)
+        if asked := next((one for one in names if one.is_asked and one.paths), None):
             packed = pack_uses(asked, found, current, length, glimpse, parts)
+        elif ranking.is_only_near and len(query.terms) < _FEWEST_TERMS:
+            packed = pack_glimpses(found, glimpse, length)
         else:
             packed = pack(found, current.spans_of, length, glimpse)
         if not found:
@@ -263,6 +275,7 @@ class Retriever:
             notes,
             find=find_terms(query.terms),
             heading=head + HEADING,
+            nothing=head,
             listed=FILES_FOUND if found else ALL_FILES,
         )
         return answer.text + below

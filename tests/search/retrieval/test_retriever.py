@@ -17,13 +17,16 @@ from byok.core.code_query import (
 )
 from byok.core.errors import IndexFailed
 from byok.search.index.engine import ContextEngine
+from byok.search.index.store.chunk_index import ChunkScore
 from byok.search.index.types import Phase, blob_name
+from byok.search.retrieval.model_aids import ModelAids
 from byok.search.retrieval.query import Query
 from byok.search.retrieval.ranker import Ranker, Ranking
 from byok.search.retrieval.retriever import Retriever
 from byok.search.retrieval.ripgrep import ASK_IN_ENGLISH, Ripgrep
 from byok.search.retrieval.scope import Scope
 from tests.fakes.engines import (
+    FakeVectors,
     InlineWorkers,
     complete,
     engine,
@@ -204,12 +207,36 @@ async def test_retrieval_tells_an_empty_question_from_a_search_without_code(
 
 
 async def test_retrieval_without_hits_is_a_sentence(tmp_path: Path, root: Path) -> None:
-    written(root, {f"more/{n}.py": f"other{n}" for n in range(20)})
+    written(root, {f"more/{n}.py": f"other{n} function" for n in range(20)})
     async with asking(tmp_path, root) as asker:
-        assert "no matches" in await asker.text("xylophone")
+        for nowhere in ("xylophone", "add a xylophone function", "who calls xyzzy()"):
+            text = await asker.text(nowhere)
+            assert "no matches" in text
+            assert "Path:" not in text
+        assert "xyzzy is neither defined nor used here." in text
         assert ASK_IN_ENGLISH not in await asker.text("xylophone")
         assert ASK_IN_ENGLISH in await asker.text("霓虹甲乙")
         assert ASK_IN_ENGLISH not in await asker.text("其他 other1")
+
+
+async def test_of_what_is_only_near_a_word_little_is_shown(
+    tmp_path: Path, root: Path
+) -> None:
+    async with asking(tmp_path, root) as asker:
+        ids = [
+            asker.engine.workspaces[0].blob_of(name) for name in ("lion.py", "tiger.py")
+        ]
+        near = FakeVectors(ChunkScore(blob_id or 0, 0, 0.9) for blob_id in ids)
+        aids = ModelAids(vectors=near)
+        asker.retriever = Retriever(
+            asker.engine, Ripgrep(lambda: RG), aids=lambda: aids
+        )
+        for question, shown in (("xyzzy plugh", 1), ("xyzzy plugh zork", 2)):
+            text = await asker.text(question)
+            first, *parts = text.split("Path: ")
+            assert first.startswith("No word of this question is in the code here")
+            assert [part.count("\t") for part in parts] == [shown, shown]
+        assert not (await asker.text("feed lion")).startswith("No word")
 
 
 async def test_retrieval_searches_commits_where_there_is_a_history(
