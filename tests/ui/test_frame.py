@@ -24,6 +24,7 @@ _OVERFLOW = """() => [...document.querySelectorAll("body *")]
     && !found.closest(".scroll, #nav, .hidden, .skip, pre"))
   .map((found) => found.outerHTML.slice(0, 120))"""
 _BACKGROUND = "getComputedStyle(document.body).backgroundColor"
+_DRAWN = "new Promise((d) => requestAnimationFrame(() => requestAnimationFrame(d)))"
 _HIDE = """(hidden) => {
   Object.defineProperty(document, "hidden", {configurable: true, get: () => hidden});
   Object.defineProperty(document, "visibilityState",
@@ -66,7 +67,7 @@ async def test_a_panel_looks_well(browser: Browser, furnished: Editor) -> None:
                 await check_width(page)
                 for wide in WIDTHS if language == "en" else ():
                     await page.set_viewport_size({"width": wide, "height": 900})
-                    await settle(page)
+                    await page.evaluate(_DRAWN)
                     await check_width(page)
                 await page.set_viewport_size({"width": width, "height": 900})
             await page.locator("#theme").select_option("auto")
