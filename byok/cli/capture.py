@@ -1,13 +1,16 @@
-"""byok capture: keep what passes between client, byok and upstream, for a while."""
+"""byok capture and byok report: keep what passes for a while, and archive a request."""
 
+import asyncio
+import os
 import re
 import time
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from byok.cli.command_context import JsonOption
+from byok.cli.command_context import ConfigOption, JsonOption
 from byok.cli.daemon_client import ask_daemon
 from byok.cli.terminal import (
     YesOption,
@@ -21,7 +24,7 @@ from byok.cli.terminal import (
 )
 from byok.core.errors import ConfigError
 from byok.core.platform.paths import find_paths
-from byok.features.capture.capture import CaptureFolder, Piece, write_piece
+from byok.features.capture.capture import Capture, CaptureFolder, Piece, write_piece
 
 EXIT_NOT_RUNNING = 3
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -176,3 +179,58 @@ def _show_piece(piece: Piece, *, full: bool) -> None:
         say_text(shown)
         if len(shown) < len(piece.text):
             say(f"... {len(piece.text):,} characters in all; --full shows them")
+
+
+# byok report: an archive about one captured request, for an issue.
+
+
+def report(
+    wanted: IdArgument,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE.zip", help="Where to write it."),
+    ] = None,
+    with_content: Annotated[
+        bool,
+        typer.Option("--with-content", help="Include your code, messages and answers."),
+    ] = False,
+    config: ConfigOption = None,
+) -> None:
+    """Write an archive of a captured request, to attach to a bug report.
+
+    It contains the request with each letter of its texts replaced by an x, facts about
+    the model, settings without secrets, versions, the end of the log and the results
+    of byok doctor. Look through it before you share it.
+    """
+    capture = open_folder().read(wanted)
+    file = out or Path(f"byok-report-{capture.id}.zip")
+    if os.path.lexists(file):
+        raise ConfigError(f"{file} exists already.", hint="Choose another name: --out")
+    names = asyncio.run(_write(file, capture, config, with_content=with_content))
+    say(f"{file} is written. It holds:")
+    for name, size in names:
+        say(f"  {name}  {size:,} bytes")
+    if with_content:
+        tell("It holds your code, your words and the model's answer.")
+    tell("Look through all of it before you share it.")
+
+
+async def _write(
+    file: Path, capture: Capture, config: Path | None, *, with_content: bool
+) -> list[tuple[str, int]]:
+    """Write the archive; return the names and sizes of what is in it."""
+    from zipfile import ZipFile
+
+    from byok.cli.checks.base import Surroundings
+    from byok.cli.checks.bundle import write_bundle, write_parts
+    from byok.cli.checks.examine import examine
+
+    around = Surroundings(find_paths(), config=config)
+    try:
+        parts = await write_parts(capture, around, with_content=with_content)
+        rows = await examine(around)
+        await asyncio.to_thread(write_bundle, file, around, rows, parts)
+    finally:
+        await around.close()
+    with ZipFile(file) as archive:
+        return [(info.filename, info.file_size) for info in archive.infolist()]

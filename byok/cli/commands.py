@@ -116,6 +116,7 @@ _MODULES = {
     "stop": "control",
     "restart": "control",
     "reload": "control",
+    "report": "capture",
     "usage": "log",
     "version": "commands",
 }
@@ -166,7 +167,7 @@ def load_command(name: str) -> Any:
     """Import a command and return it."""
     row = ROWS[name]
     module = import_module(f"byok.cli.{row.module}")
-    app = getattr(module, "commands", None)
+    app = getattr(module, "commands", None) if name == row.module else None
     if app is None:
         app = typer.Typer()
         app.command(name)(getattr(module, name))

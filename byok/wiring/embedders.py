@@ -15,7 +15,7 @@ from byok.search.vectors.service import EmbeddingPlan, EmbeddingService
 from byok.search.vectors.types import Embedder, EmbeddingTarget
 from byok.settings import Settings, UpstreamSettings, upstream_named
 from byok.settings.keys import KeyLadder
-from byok.settings.keys.lookup import UpstreamKey
+from byok.settings.keys.ladder import UpstreamKey
 from byok.upstream.base import Upstream
 from byok.upstream.embeddings import EmbeddingModel
 from byok.upstream.transport import Route, Transports

@@ -12,8 +12,14 @@ from byok.core.urls import is_loopback
 from byok.dialects.presets import PRESETS
 from byok.settings import Settings, UpstreamSettings, upstream_named
 from byok.settings.keys import KeyLadder, KeyWanted, fingerprint
-from byok.settings.keys.ladder import SEARCH_SERVER, TEAM_INDEX, TEAM_SALT
-from byok.settings.keys.lookup import AnyKey, KeyPool, UpstreamKey
+from byok.settings.keys.ladder import (
+    SEARCH_SERVER,
+    TEAM_INDEX,
+    TEAM_SALT,
+    AnyKey,
+    KeyPool,
+    UpstreamKey,
+)
 from byok.settings.keys.vault import Vault
 from byok.settings.section import SettingFault
 from byok.wiring.apis import base_url_of

@@ -11,7 +11,7 @@ from byok.search.remote.zoekt import Zoekt
 from byok.search.vectors.consent import Consent
 from byok.settings import Settings
 from byok.settings.keys import KeyLadder
-from byok.settings.keys.lookup import UpstreamKey
+from byok.settings.keys.ladder import UpstreamKey
 from byok.upstream.transport import Route, Transports
 from byok.wiring.key_sources import search_key_wanted
 

@@ -42,7 +42,7 @@ from byok.search.vectors.consent import Consent
 from byok.search.vectors.service import EmbeddingService
 from byok.settings import Settings, UpstreamSettings, check_models, check_settings
 from byok.settings.keys import KeyLadder
-from byok.settings.keys.lookup import AnyKey
+from byok.settings.keys.ladder import AnyKey
 from byok.upstream.base import Upstream
 from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.fallback import FallbackMemory, Fallbacks

@@ -24,7 +24,7 @@ from byok.protocols.augment.reply_job import Defaults
 from byok.search.retrieval.masking import is_generated
 from byok.settings import Settings, UpstreamSettings, upstream_named
 from byok.settings.keys import KeyLadder, KeyWanted
-from byok.settings.keys.lookup import AnyKey
+from byok.settings.keys.ladder import AnyKey
 from byok.settings.values import AUTO
 from byok.upstream.base import Destination, Upstream
 from byok.upstream.catalog import Catalog, find_answering

@@ -16,8 +16,7 @@ from byok.core.events import Finish, FinishReason, Notice, StreamEvent, TextDelt
 from byok.core.purposes import Purpose
 from byok.core.redact import Redactor
 from byok.dialects.base import DIALECTS
-from byok.settings.keys.ladder import KeyLadder, KeyWanted
-from byok.settings.keys.lookup import KeyPool, UpstreamKey
+from byok.settings.keys.ladder import KeyLadder, KeyPool, KeyWanted, UpstreamKey
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination
 from byok.upstream.client import HttpUpstream

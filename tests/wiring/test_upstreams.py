@@ -12,7 +12,7 @@ from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.settings import Settings
 from byok.settings.keys import KeyLadder
-from byok.settings.keys.lookup import UpstreamKey
+from byok.settings.keys.ladder import UpstreamKey
 from byok.upstream.base import Destination
 from byok.upstream.http_call import LOCAL, REASONING, REMOTE, Timeouts
 from byok.upstream.model_facts import Profiles

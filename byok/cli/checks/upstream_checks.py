@@ -30,7 +30,7 @@ from byok.dialects.presets import DEMO, PRESETS
 from byok.dialects.refusals import window_cure
 from byok.settings import Settings, UpstreamSettings, chosen_models, upstream_named
 from byok.settings.keys import KeyWanted
-from byok.settings.keys.lookup import KeyPool, UpstreamKey
+from byok.settings.keys.ladder import KeyPool, UpstreamKey
 from byok.upstream.catalog import find_answering
 from byok.upstream.client import HttpUpstream
 from byok.upstream.model_facts import Profiles

@@ -27,9 +27,9 @@ from byok.server.dashboard.endpoint import (
     DashboardEndpoint,
     PageHandler,
     PageRequest,
+    Sessions,
     static_files,
 )
-from byok.server.dashboard.sessions import Sessions
 from byok.server.endpoints import LocalHandler
 from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard

@@ -7,7 +7,7 @@ import pytest
 
 from byok.core.errors import NotAllowed
 from byok.core.redact import MARK, Redactor
-from byok.server.dashboard.sessions import Sessions
+from byok.server.dashboard.endpoint import Sessions
 from tests.fakes.clock import Clock
 
 

@@ -7,8 +7,7 @@ import pytest
 from byok.core.errors import KeyMissing
 from byok.core.redact import Redactor
 from byok.settings.keys import vault as vault_module
-from byok.settings.keys.ladder import KeyLadder, KeyWanted
-from byok.settings.keys.lookup import KeyPool, UpstreamKey
+from byok.settings.keys.ladder import KeyLadder, KeyPool, KeyWanted, UpstreamKey
 from byok.settings.keys.vault import Vault
 from tests.fakes.clock import Clock
 from tests.fakes.ring import FakeRing, store_of
