@@ -22,7 +22,11 @@ from byok.core.chat import (
     ToolUse,
 )
 from byok.dialects.base import DIALECTS, Target, write_request
-from byok.dialects.chat_changes import CHAT_ROWS
+from byok.dialects.chat_changes import (
+    CHAT_ROWS,
+    put_system_into_question,
+    shows_picture,
+)
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.remedies import (
     RefusedRequest,
@@ -537,3 +541,16 @@ def test_remedy_with_tools_keeps_old_tool_calls() -> None:
 def test_each_dialect_has_all_rows(dialect: str) -> None:
     table = DIALECTS[dialect]("").remedies
     assert all(table.get(change) is row for change, row in CHAT_ROWS.items())
+
+
+def test_a_system_message_joins_the_question_where_there_is_one() -> None:
+    joined = put_system_into_question(chat(messages=(SYSTEM, user("Hi?"))))
+    assert texts(joined) == [("user", "Be exact.\n\nHi?")]
+    assert put_system_into_question(chat()) == chat()
+
+
+def test_a_picture_counts_until_the_assistant_has_answered() -> None:
+    shown = Message(Role.USER, (PNG,))
+    assert shows_picture(chat(messages=(shown, user("Well?"))))
+    assert not shows_picture(chat(messages=(shown, said("A cat."), user("Well?"))))
+    assert not shows_picture(chat())

@@ -19,6 +19,7 @@ from byok.dialects.rate_limits import (
     quotas_exceeded,
     read_retry_after,
     requested_wait,
+    wait_in_words,
 )
 from tests.fakes.clock import check_linear
 from tests.fakes.replay import bytes_of, recorded
@@ -262,6 +263,29 @@ def test_rate_limit_wait_may_be_a_field_of_the_error(
     error: Any, seconds: float
 ) -> None:
     assert requested_wait("Please retry in 7s.", error) == seconds
+
+
+@pytest.mark.parametrize(
+    ("at", "seconds"),
+    [
+        (1_445_412_540, 60.0),
+        ("1445412540000", 60.0),
+        ("2015-10-21T07:29:00Z", 60.0),
+        ("2015-10-21 07:29:00 UTC", 60.0),
+        ("2015-10-21 09:29:00 +0200", 60.0),
+        ("2015-10-21T07:29:00", None),
+        (7, None),
+        (True, None),
+        ("soon", None),
+    ],
+)
+def test_rate_limit_reset_is_a_time_with_a_zone(at: Any, seconds: float | None) -> None:
+    assert requested_wait("", {"resets_at": at}, NOW) == seconds
+
+
+def test_rate_limit_wait_is_said_in_its_largest_unit() -> None:
+    waits = [wait_in_words(s) for s in (0.2, 36, 119, 120, 7200, 500_000)]
+    assert waits == ["1 s", "36 s", "119 s", "2 min", "2 h", "6 days"]
 
 
 def test_rate_limit_names_every_exhausted_quota() -> None:
@@ -591,3 +615,31 @@ def test_refusals_keep_their_class_and_their_cure(
     unknown = [name for name, (kind, _) in found.items() if kind == "upstream_refused"]
     assert len(unknown) <= MOST_UNKNOWN, unknown
     assert [name for name, (_, cure) in found.items() if not cure] == unknown
+
+
+def test_rate_limit_details_of_google_tell_a_minute_from_a_plan() -> None:
+    def found(message: str, **detail: Any) -> tuple[str, str]:
+        body = {"error": {"message": message, "code": 429, "details": [detail]}}
+        error = refusal_of(body, 429)
+        return error.code, error.hint
+
+    quota = [{"quotaId": "RequestsPerMinute"}]
+    minute = found("exceeded your current quota", violations=quota)
+    assert minute[0] == "upstream_rate_limit"
+    code, hint = found("Quota exceeded, limit: 0", violations=quota)
+    assert code == "upstream_quota"
+    assert "plan does not include it" in hint
+    assert found("Sorry", reason="API_KEY_INVALID")[0] == "upstream_auth"
+    assert found("Sorry", reason="OTHER")[0] == "upstream_rate_limit"
+    assert found("Sorry", retryDelay="7200s")[0] == "upstream_quota"
+
+
+def test_error_body_of_a_firewall_is_not_one_of_the_key() -> None:
+    page = "<!DOCTYPE html><title>Just a moment...</title>"
+    assert refusal_of(page, 403).code == "upstream_region"
+    assert refusal_of("<!DOCTYPE html><title>No</title>", 403).code == "upstream_auth"
+
+
+def test_error_body_of_a_quota_says_when_it_is_reset() -> None:
+    error = refusal_of({"error": {"message": "weekly usage limit"}}, 429, 7200.0)
+    assert error.hint.startswith("It is reset in 2 h: ")

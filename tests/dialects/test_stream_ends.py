@@ -1,6 +1,7 @@
 """How streams end in all dialects of server-sent events: in silence, or in an error."""
 
 import json
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -221,3 +222,116 @@ def test_whatever_comes_ends_or_is_an_error_of_the_upstream(
     )
     events, error = read(name, [raw])
     assert error or isinstance(events[-1], Finish)
+
+
+# A stream of each protocol with all kinds of events.
+FULL: dict[str, list[Any]] = {
+    "anthropic": [
+        START,
+        *(
+            {"type": "content_block_start", "index": n, "content_block": block}
+            for n, block in enumerate(
+                (
+                    {"type": "thinking", "thinking": "", "signature": ""},
+                    {"type": "text", "text": "", "citations": []},
+                    {"type": "tool_use", "id": "i", "name": "view", "input": {}},
+                )
+            )
+        ),
+        *(
+            {"type": "content_block_delta", "index": n, "delta": {"type": kind, **more}}
+            for n, kind, more in (
+                (0, "thinking_delta", {"thinking": "hm"}),
+                (0, "signature_delta", {"signature": "s"}),
+                (1, "text_delta", {"text": "Hi"}),
+                (2, "input_json_delta", {"partial_json": "{}"}),
+            )
+        ),
+        {"type": "content_block_stop", "index": 2},
+        {"type": "message", "content": [{"type": "text", "text": "Ho"}]},
+        STOPPED,
+        {"type": "message_stop"},
+    ],
+    "gemini": [
+        gemini("Hi"),
+        *(
+            {"candidates": [{"content": {"parts": [part]}}]}
+            for part in (
+                {"text": "hm", "thought": True},
+                {"text": "m", "thought": True, "thoughtSignature": "s"},
+                {"functionCall": {"name": "view", "willContinue": True}},
+                {"functionCall": {"partialArgs": [{"jsonPath": "$.a", "text": "b"}]}},
+                {"functionCall": {"name": "edit", "args": {}}, "thoughtSignature": "s"},
+            )
+        ),
+        {"promptFeedback": {"blockReason": "SAFETY", "blockReasonMessage": "No."}},
+        gemini("Ho", finishReason="STOP", finishMessage="Done."),
+    ],
+    "ollama": [
+        {"message": {"role": "assistant", "content": "Hi", "thinking": "hm"}},
+        {"message": {"tool_calls": [{"function": {"name": "view", "arguments": {}}}]}},
+        {"message": {"content": "Ho"}, "done": True, "done_reason": "stop"},
+    ],
+    "openai_chat": [
+        chat({"role": "assistant", "content": "Hi", "reasoning": "hm"}),
+        chat({"content": [{"text": "a"}, {"type": "thinking", "thinking": "m"}]}),
+        chat({"content": "Ho"}),
+        chat(
+            {"tool_calls": [{"index": 0, "function": {"name": "a", "arguments": ""}}]}
+        ),
+        {**chat({}, "stop"), "x_groq": {"usage": {"prompt_tokens": 3}}},
+    ],
+    "openai_responses": [
+        *(
+            {"type": "response.output_item.added", "output_index": n, "item": item}
+            for n, item in enumerate(
+                (
+                    {"type": "reasoning", "id": "r", "summary": []},
+                    {"type": "message", "id": "m", "phase": "commentary"},
+                    {"type": "function_call", "id": "f", "call_id": "c", "name": "a"},
+                )
+            )
+        ),
+        {"type": "response.reasoning_text.delta", "output_index": 0, "delta": "hm"},
+        {**DONE, "output_index": 1},
+        {
+            "type": "response.function_call_arguments.delta",
+            "output_index": 2,
+            "delta": "{}",
+        },
+        {
+            "type": "response.output_item.done",
+            "output_index": 0,
+            "item": {"type": "reasoning", "id": "r", "encrypted_content": "e"},
+        },
+        {"type": "response.completed", "response": {"status": "completed"}},
+    ],
+}
+ODD: tuple[Any, ...] = (None, 7, "", "x", "\ud83d", [], {}, [7], {"a": 7})
+
+
+def with_odd_values(value: Any) -> Iterator[Any]:
+    """Yield a value with one place of it odd or missing, for each of its places."""
+    yield from ODD
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield {k: v for k, v in value.items() if k != name}
+            yield from ({**value, name: odd} for odd in with_odd_values(inner))
+    elif isinstance(value, list):
+        for place, inner in enumerate(value):
+            for odd in with_odd_values(inner):
+                yield [*value[:place], odd, *value[place + 1 :]]
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_an_odd_value_anywhere_ends_or_is_an_error_of_the_upstream(name: str) -> None:
+    def lines(values: list[Any]) -> bytes:
+        if name != "ollama":
+            return sse(*values)
+        return b"".join(json.dumps(value).encode() + b"\n" for value in values)
+
+    assert read(name, [lines(FULL[name])])[1] == ""
+    for odd in with_odd_values(FULL[name]):
+        if isinstance(odd, list):
+            events, error = read(name, [lines(odd)])
+            assert error or isinstance(events[-1], Finish), odd

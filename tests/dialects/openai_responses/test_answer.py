@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byok.core.chat import Origin, ProviderData
+from byok.core.chat import Json, Origin, ProviderData
 from byok.core.errors import UpstreamError, UpstreamRefused
 from byok.core.events import (
     Citation,
@@ -24,6 +24,7 @@ from byok.core.stage import chain, drain
 from byok.core.wire.json_body import write_json
 from byok.core.wire.sse import SSEDecoder
 from byok.dialects.openai_responses.answer import ResponsesAnswer
+from byok.dialects.openai_responses.request import foreign_tool
 from tests.fakes.responses_server import (
     call_item,
     reasoning_item,
@@ -396,3 +397,20 @@ def test_two_messages_are_parted_by_a_blank_line() -> None:
         events = decode(*stream)
         said = "".join(e.text for e in events if isinstance(e, TextDelta))
         assert said == "I look.\n\nDone."
+
+
+@pytest.mark.parametrize(
+    ("item", "name"),
+    [
+        ({"type": "custom_tool_call", "name": "a"}, "a"),
+        ({"type": "custom_tool_call"}, "custom"),
+        ({"type": "shell_call", "environment": {"type": "container"}}, ""),
+        ({"type": "tool_search_call", "execution": "client"}, "tool_search"),
+        ({"type": "tool_search_call", "execution": "server"}, ""),
+        ({"type": "web_search_call"}, ""),
+    ],
+)
+def test_a_tool_of_the_api_is_the_clients_where_the_client_runs_it(
+    item: Json, name: str
+) -> None:
+    assert foreign_tool(item) == name

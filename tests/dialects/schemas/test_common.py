@@ -263,6 +263,27 @@ def test_tool_schema_never_forbids_a_value_that_fits_the_original(
         pytest.param(
             {"$ref": "#/nowhere"}, {"description": 'as: "nowhere"'}, id="gone"
         ),
+        pytest.param(
+            {
+                "type": "object",
+                "properties": {"a": {"type": "string", "required": True}},
+            },
+            {"type": "object", "properties": {"a": TEXT}, "required": ["a"]},
+            id="a property that says it is required",
+        ),
+        *(
+            pytest.param(
+                {"type": "string", "const": value},
+                {**TEXT, "description": f"one of: [{json.dumps(value)}]"},
+                id=f"a text that is {value}",
+            )
+            for value in list[Any]((7, None, True, 1.5, [], {}))
+        ),
+        pytest.param(
+            {"type": "integer", "const": 2.0},
+            {"type": "integer", "const": 2.0},
+            id="2.0",
+        ),
         pytest.param(None, {}, id="null"),
     ],
 )

@@ -4,7 +4,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byok.core.chat import Message, Role, TextPart, ThinkingPart, ToolCall, ToolResult
-from byok.upstream.window.transcript import outline, transcript
+from byok.core.prompts.prompt_set import shipped_prompts
+from byok.core.purposes import SUMMARY_HOLDS
+from byok.upstream.window.transcript import (
+    instruction,
+    outline,
+    summary_message,
+    transcript,
+)
 from tests.fakes.histories import PNG, agent, histories, step
 
 TALK = (
@@ -45,6 +52,23 @@ def test_transcript_mentions_errors_and_images_of_results() -> None:
         "Error of view: No.",
         "Result of open (with a picture): Opened.",
     ]
+
+
+def test_summary_instruction_says_what_to_keep_and_how_long() -> None:
+    told = instruction(7000, shipped_prompts())
+    assert SUMMARY_HOLDS in told
+    assert "at most 1000 words" in told
+
+
+def test_transcript_begins_with_the_summary_and_leaves_out_middle_steps() -> None:
+    words = [Message(Role.USER, (TextPart(f"w{n}"),)) for n in range(999)]
+    told = transcript((summary_message("Half is done.", ()), *words), 2000)
+    first, *_, last = told.splitlines()
+    assert (first, last) == (
+        "Summary of what was before: Half is done.",
+        "User: w998",
+    )
+    assert len(told) <= 2000
 
 
 def test_outline_without_a_model_lists_words_and_tools() -> None:
