@@ -6,7 +6,7 @@ from byok.core.platform.paths import Paths
 from byok.core.redact import Redactor
 from byok.core.urls import host_of, is_loopback
 from byok.search.remote.remote_search import RemotePlace, RemoteSearch
-from byok.search.remote.server import HttpServer
+from byok.search.remote.server import JsonServer
 from byok.search.remote.zoekt import Zoekt
 from byok.search.vectors.consent import Consent
 from byok.settings import Settings
@@ -36,7 +36,7 @@ def make_remote_search(
     token = UpstreamKey(
         ladder, search_key_wanted(settings), redactor, local=place.is_local
     )
-    server = HttpServer(
+    server = JsonServer(
         own.url,
         partial(transports.by, route),
         token,

@@ -32,8 +32,8 @@ from byok.protocols.augment.reply_job import DecodeState, keep_readings
 from byok.search.index.types import IndexOptions
 from byok.search.retrieval.code_context import CodeContext
 from byok.search.retrieval.model_aids import (
+    AsksRemote,
     ModelAids,
-    RemoteSearch,
     Rerank,
     Translate,
     VectorSearch,
@@ -278,7 +278,7 @@ class _ServicesFactory:
         self._fallback_memory = FallbackMemory()
         self._selection: UpstreamSelection | None = None  # the last one
         self._catalogs: WeakSet[Catalog] = WeakSet()
-        self._remote: tuple[object, RemoteSearch] | None = None  # what it was made of
+        self._remote: tuple[object, AsksRemote] | None = None  # what it was made of
 
     async def make(self, settings: Settings, context: CodeContext) -> Services:
         """Build the services for these settings.
@@ -354,7 +354,7 @@ class _ServicesFactory:
         vectors = self.embeddings if plan else None
         context.aids = replace(context.aids, vectors=vectors)
 
-    def _find_remote(self, settings: Settings) -> RemoteSearch | None:
+    def _find_remote(self, settings: Settings) -> AsksRemote | None:
         """Return what asks the search server, as before if its settings are."""
         if not settings.search.remote.on:
             return None

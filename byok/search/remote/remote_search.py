@@ -32,7 +32,7 @@ from byok.search.index.store.chunk_index import ChunkScore
 from byok.search.index.types import Span
 from byok.search.index.workspace.git_history import repository_name_of
 from byok.search.remote.question import RemoteQuestion, read_question
-from byok.search.remote.server import FoundFile, SearchServer
+from byok.search.remote.server import RemoteFile, SearchServer
 from byok.search.retrieval.excerpts import CurrentFiles, find_terms
 from byok.search.retrieval.masking import mask_lines
 from byok.search.retrieval.pack import MOST_FILES, Packed, pack
@@ -151,9 +151,9 @@ class RemoteSearch:
         return RemoteHits(self.place.host, note=note)
 
 
-def _select(found: Iterable[FoundFile], here: Iterable[str]) -> list[FoundFile]:
+def _select(found: Iterable[RemoteFile], here: Iterable[str]) -> list[RemoteFile]:
     """Return the files of other repositories, each content once, of bounded length."""
-    kept: list[FoundFile] = []
+    kept: list[RemoteFile] = []
     seen: set[str] = set()
     room = _CHARACTERS
     for file in found:
@@ -179,7 +179,7 @@ def _is_here(repository: str, here: Iterable[str]) -> bool:
 class _Far(NamedTuple):
     """A file of the server as retrieval takes it: lines by number, chunks."""
 
-    file: FoundFile
+    file: RemoteFile
     lines: list[str]
     spans: list[Span]
 
@@ -193,7 +193,7 @@ class RemoteHits:
     def __init__(
         self,
         host: str,
-        files: Sequence[FoundFile] = (),
+        files: Sequence[RemoteFile] = (),
         query: Query = _NO_QUERY,
         note: str = "",
     ) -> None:
@@ -307,7 +307,7 @@ def _weigh(
     ]
 
 
-def _lay_out(file: FoundFile) -> _Far:
+def _lay_out(file: RemoteFile) -> _Far:
     """Put the lines of a file where they stand, and cut them to chunks."""
     last = max(piece.first + len(piece.lines) for piece in file.pieces)
     lines = [""] * last

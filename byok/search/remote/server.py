@@ -31,14 +31,14 @@ _REVISION = re.compile(r"[0-9a-f]{7,64}")
 _SHOWN_DIGITS = 12
 
 
-class Piece(NamedTuple):
+class RemoteExcerpt(NamedTuple):
     """Lines of a file that stand together; the first has the number `first`, from 0."""
 
     first: int
     lines: tuple[str, ...]
 
 
-class FoundFile(NamedTuple):
+class RemoteFile(NamedTuple):
     """A file that a server found; `revision` and `digest` are "" where it names none.
 
     Files with one digest have the same content.
@@ -48,7 +48,7 @@ class FoundFile(NamedTuple):
     revision: str
     path: str
     score: float
-    pieces: tuple[Piece, ...]
+    pieces: tuple[RemoteExcerpt, ...]
     digest: str = ""
 
     @property
@@ -63,7 +63,7 @@ class SearchServer(Protocol):
 
     async def search(
         self, terms: Sequence[str], paths: Sequence[str], limit: int
-    ) -> list[FoundFile]:
+    ) -> list[RemoteFile]:
         """Return the best files with some of these parts of words, best first.
 
         `paths` are names of files that count, too.
@@ -73,7 +73,7 @@ class SearchServer(Protocol):
         """
 
 
-def check_file(file: FoundFile) -> FoundFile | None:
+def check_file(file: RemoteFile) -> RemoteFile | None:
     """Return what can be shown of a file, None if nothing of it can be believed."""
     if not _REPOSITORY.fullmatch(file.repository) or ".." in file.repository:
         return None
@@ -97,7 +97,7 @@ def _is_path(path: str) -> bool:
     return not {"", ".", ".."} & {*path.split("/")}
 
 
-class HttpServer:
+class JsonServer:
     """Posts JSON to one address: bounded answers, no redirects, a token of the user's.
 
     `transport` is called in the event loop; its owner closes it. `scheme` is the word

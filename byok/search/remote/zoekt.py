@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from byok.core.errors import UpstreamGarbled
-from byok.search.remote.server import FoundFile, HttpServer, Piece, check_file
+from byok.search.remote.server import JsonServer, RemoteExcerpt, RemoteFile, check_file
 
 _PATH = "/api/search"
 _WALL_NANOSECONDS = 350_000_000  # less than byok waits: some answer comes in time
@@ -25,12 +25,12 @@ _MOST_CHARACTERS = 16 * 1024  # of a piece
 class Zoekt:
     """A Zoekt server; a `SearchServer`."""
 
-    def __init__(self, server: HttpServer) -> None:
+    def __init__(self, server: JsonServer) -> None:
         self._server = server
 
     async def search(
         self, terms: Sequence[str], paths: Sequence[str], limit: int
-    ) -> list[FoundFile]:
+    ) -> list[RemoteFile]:
         """See SearchServer.search."""
         answer = await self._server.post(_PATH, write_request(terms, paths, limit))
         return read_answer(answer)[:limit]
@@ -57,7 +57,7 @@ def write_request(
     }
 
 
-def read_answer(answer: Any) -> list[FoundFile]:
+def read_answer(answer: Any) -> list[RemoteFile]:
     """Return the files of an answer, without those that cannot be believed.
 
     Raises:
@@ -73,7 +73,7 @@ def read_answer(answer: Any) -> list[FoundFile]:
             raise UpstreamGarbled("Its answer is not one of a Zoekt server.")
 
 
-def _read_file(given: Any) -> FoundFile | None:
+def _read_file(given: Any) -> RemoteFile | None:
     match given:
         case {
             "Repository": str() as repository,
@@ -83,7 +83,7 @@ def _read_file(given: Any) -> FoundFile | None:
         }:
             revision, digest = given.get("Version"), given.get("Checksum")
             return check_file(
-                FoundFile(
+                RemoteFile(
                     repository,
                     revision if isinstance(revision, str) else "",
                     path,
@@ -96,7 +96,7 @@ def _read_file(given: Any) -> FoundFile | None:
             return None
 
 
-def _read_pieces(chunks: Sequence[Any]) -> Iterator[Piece]:
+def _read_pieces(chunks: Sequence[Any]) -> Iterator[RemoteExcerpt]:
     for chunk in chunks:
         match chunk:
             case {
@@ -109,4 +109,6 @@ def _read_pieces(chunks: Sequence[Any]) -> Iterator[Piece]:
                     continue
                 text = raw.decode("utf-8", "replace")[:_MOST_CHARACTERS]
                 lines = text.removesuffix("\n").split("\n")
-                yield Piece(number - 1, tuple(line.rstrip("\r") for line in lines))
+                yield RemoteExcerpt(
+                    number - 1, tuple(line.rstrip("\r") for line in lines)
+                )

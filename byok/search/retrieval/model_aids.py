@@ -93,7 +93,7 @@ class Rerank(Protocol):
         """Return the same files in a better order, or as they are; never raises."""
 
 
-class RemoteHits(Protocol):
+class RemoteAnswer(Protocol):
     """What a search server found for one question, or why it was left out."""
 
     def write(
@@ -108,7 +108,7 @@ class RemoteHits(Protocol):
         """
 
 
-class RemoteSearch(Protocol):
+class AsksRemote(Protocol):
     """A search server that the user's organisation runs (`byok.search.remote`)."""
 
     @property
@@ -117,7 +117,7 @@ class RemoteSearch(Protocol):
 
     def begin(
         self, question: str, roots: "Sequence[Path]"
-    ) -> "asyncio.Task[RemoteHits]":
+    ) -> "asyncio.Task[RemoteAnswer]":
         """Ask, and return what has the hits in time; it never fails.
 
         What is in the repositories of `roots` is left out.
@@ -131,7 +131,7 @@ class ModelAids:
     translate: Translate | None = None
     rerank: Rerank | None = None
     vectors: VectorSearch | None = None
-    remote: RemoteSearch | None = None
+    remote: AsksRemote | None = None
 
 
 # When a model of the user's is left alone: after a failure, and longer each time.

@@ -23,7 +23,7 @@ from byok.search.retrieval import excerpts
 from byok.search.retrieval import query as queries
 from byok.search.retrieval.excerpts import CurrentFiles, find_terms
 from byok.search.retrieval.masking import mask_lines
-from byok.search.retrieval.model_aids import ModelAids, RemoteHits
+from byok.search.retrieval.model_aids import ModelAids, RemoteAnswer
 from byok.search.retrieval.pack import MOST_FILES, Packed, pack, pack_glimpses
 from byok.search.retrieval.rank import RankedFile
 from byok.search.retrieval.ranker import Ranker, Ranking
@@ -210,7 +210,7 @@ class Retriever:
         text: str,
         scope: Scope,
         length: int,
-        hits: "asyncio.Task[RemoteHits] | None" = None,
+        hits: "asyncio.Task[RemoteAnswer] | None" = None,
     ) -> str:
         usable = scope.named or all(map(is_usable, scope.workspaces))
         by_index = self._mode is SearchMode.INDEX or (
@@ -245,7 +245,7 @@ class Retriever:
         query: queries.Query,
         scope: Scope,
         length: int,
-        remote: RemoteHits | None = None,
+        remote: RemoteAnswer | None = None,
     ) -> str:
         found, entries, names, parts, _ = ranking
         current = CurrentFiles(self._engine.contents, entries, scope, query)

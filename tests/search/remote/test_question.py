@@ -15,10 +15,10 @@ REDACTOR.add(OWN)
 @pytest.mark.parametrize(
     ("question", "terms", "names"),
     [
-        ("Where is the retry policy?", ("retr", "polic"), ()),
+        ("Where is the retry policy?", ("polic", "retr", "attempt", "backoff"), ()),
         ("call parseHTTP", ("call", "pars", "http", "parsehttp"), ()),
         ("重试", ("retr",), ()),
-        ("the handler of /api/orders", ("handler", "api", "order"), ()),
+        ("the handler of /api/parcels", ("handler", "api", "parcel"), ()),
         ("login in src/auth.py", ("login", "src", "auth"), ("auth.py",)),
         ("what is it", (), ()),
         ("", (), ()),

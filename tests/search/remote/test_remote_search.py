@@ -13,7 +13,7 @@ from aiohttp import web
 from byok.core.code_query import BlobNames, RetrievalRequest, SearchMode, Upload
 from byok.core.redact import Redactor
 from byok.search.remote.remote_search import RemotePlace, RemoteSearch
-from byok.search.remote.server import HttpServer
+from byok.search.remote.server import JsonServer
 from byok.search.remote.zoekt import Zoekt
 from byok.search.retrieval.model_aids import ModelAids
 from byok.search.retrieval.retriever import Retriever
@@ -55,7 +55,7 @@ async def asking(
     clock: Any = time.monotonic,
 ) -> AsyncIterator[Asker]:
     transports = Transports()
-    http = HttpServer(server.url, lambda: transports.by(Route()), Token())
+    http = JsonServer(server.url, lambda: transports.by(Route()), Token())
     if enabled:
         Consent(folder / "search.json").give(HOST, "")
     remote = RemoteSearch(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.core.errors import UpstreamError, UpstreamGarbled
-from byok.search.remote.server import HttpServer
+from byok.search.remote.server import JsonServer
 from byok.search.remote.zoekt import Zoekt, read_answer
 from byok.upstream.transport import Route, Transports
 from tests.fakes.zoekt_server import (
@@ -35,7 +35,7 @@ async def transports() -> AsyncIterator[Transports]:
 def zoekt(
     server: ZoektServer, transports: Transports, token: Token | None = None, **own: Any
 ) -> Zoekt:
-    http = HttpServer(
+    http = JsonServer(
         server.url, lambda: transports.by(Route()), token or Token(), **own
     )
     return Zoekt(http)
