@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 _MOST = 2  # a class and a function
 _FARTHEST = 2_000  # lines that are looked at
+_LONGEST = 400  # characters of one
 _COMMENTED = 40
 # Comments, lines of a preprocessor, labels.
 _COMMENT = re.compile(
@@ -41,7 +42,7 @@ def find_enclosing(lines: Sequence[str], number: int) -> list[int]:
     for above in range(number - 1, max(-1, number - _FARTHEST), -1):
         if depth == 0:
             break
-        line = lines[above]
+        line = lines[above][:_LONGEST]
         if not line or line[:depth].isspace():
             continue
         indent = len(line) - len(line.lstrip())

@@ -190,7 +190,7 @@ def reference_marks(name: str, wanted: Wanted) -> dict[str, float]:
 _MOST_NAMES = 3
 _LONGEST_SEARCHED = 2_000  # characters
 _NAME = (
-    r"[`'\"]?(?P<name>[$@]?[A-Za-z_][\w$]*(?:(?:::|->|[.#\\])[$@]?[A-Za-z_][\w$]*){0,9})"
+    r"[`'\"]?(?<![\w$])(?P<name>[$@]?[A-Za-z_][\w$]*(?:(?:::|->|[.#\\])[$@]?[A-Za-z_][\w$]*){0,9})"
     r"(?P<call>\(\))?[`'\"]?"
 )
 _KIND = (

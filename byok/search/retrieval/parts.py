@@ -18,7 +18,9 @@ _MOST = 6  # parts
 _FEWEST_QUESTIONS = 2
 _WHOLE = 0.9  # what the best file of the whole question counts
 _ASKS = r"(?:how|where|what|which|who|why)\b"
-_SAYS_MUCH = re.compile(r"\w{2,}.*?\W\w{2,}|[\u3040-\u9fff\uac00-\ud7af]{3}", re.DOTALL)
+_FEWEST_WORDS = 2
+_WORD = re.compile(r"\w{2,}")
+_IDEOGRAPHS = re.compile(r"[\u3040-\u9fff\uac00-\ud7af]{3}")
 # A part about what was said before: "and where is it defined".
 _REFERS = re.compile(
     r"\A(?:\W*\w+){1,4}\W+(?:it|its|they|them|those|that)\b", re.IGNORECASE
@@ -59,12 +61,17 @@ def split_parts(text: str) -> list[str]:
         for part in map(str.strip, split(text)):
             if parts and _REFERS.search(part):
                 parts[-1] += f" {part}"
-            elif _SAYS_MUCH.search(part):
+            elif _says_much(part):
                 parts.append(part)
         if len(parts) > 1:
             last = parts[_MOST - 1 :]
             return [*parts[: _MOST - 1], *([" ".join(last)] if last else [])]
     return []
+
+
+def _says_much(part: str) -> bool:
+    enough = len(_WORD.findall(part)) >= _FEWEST_WORDS
+    return enough or _IDEOGRAPHS.search(part) is not None
 
 
 def _items(text: str) -> list[str]:

@@ -64,7 +64,14 @@ def test_very_many_parts_become_six() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["1) a b " * 20_000, "how a, " * 20_000, "? a b" * 20_000, "\n- " * 20_000]
+    "text",
+    [
+        "1) a b " * 20_000,
+        "how a, " * 20_000,
+        "? a b" * 20_000,
+        "\n- a" * 20_000,
+        "a" * 99_999,
+    ],
 )
 def test_question_is_split_in_linear_time(text: str) -> None:
     began = time.process_time()
