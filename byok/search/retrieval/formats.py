@@ -9,10 +9,12 @@ from functools import cache
 
 # What questions say, in lower case, and the paths that are meant.
 _FORMATS = (
-    (r"docker ?files?|container ?files?", r"(?:docker|container)file[^/]*$"),
+    (r"docker[ -]?files?|container ?files?", r"(?:docker|container)file[^/]*$"),
     (r"(?:docker[- ])?compose", r"compose[^/]*\.ya?ml$"),
     (
-        r"(?:ci |actions )?workflows?|github actions?|ci pipelines?|pipeline config",
+        r"(?:ci |actions )?workflows?|github actions?|ci pipelines?|pipeline config"
+        r"|工作流|流水线|ワークフロー|arbeitsablauf|flujos? de trabajo"
+        r"|flux de travail|воркфлоу",
         r"\.github/workflows/|(?:^|/)(?:\.gitlab-ci|\.travis|azure-pipelines|\.circleci/)",
     ),
     (r"terraform|hcl", r"\.(?:tf|tfvars|hcl)$"),
@@ -21,14 +23,25 @@ _FORMATS = (
         r"(?:^|/)charts?/.*\.(?:ya?ml|tpl)$|(?:^|/)(?:chart|values)[^/]*\.ya?ml$",
     ),
     (r"kubernetes|k8s|kubectl|manifests?", r"\.ya?ml$"),
-    (r"sql|migrations?|database schema", r"\.sql$|(?:^|/)migrations?/"),
+    (
+        r"sql|migrations?|database schema|迁移|表结构|建表|マイグレーション"
+        r"|datenbankschema|migrationen|migraci[oó]n(?:es)?"
+        r"|esquema de (?:la )?base de datos"
+        r"|sch[eé]ma de (?:la )?base de donn[eé]es|миграци|схем[аыу] базы",
+        r"\.sql$|(?:^|/)migrations?/",
+    ),
     (r"proto|protobuf|protocol buffers?|grpc", r"\.proto$"),
     (r"graphql", r"\.(?:graphqls?|gql)$"),
     (r"ya?ml", r"\.ya?ml$"),
     (r"toml", r"\.toml$"),
-    (r"css|stylesheets?|scss|sass|less files?", r"\.(?:css|scss|sass|less)$"),
     (
-        r"html|templates?|jinja2?|partials?|layouts?",
+        r"css|stylesheets?|scss|sass|less files?|样式表?|スタイルシート"
+        r"|hojas? de estilos?|feuilles? de styles?|таблиц[аыу] стилей",
+        r"\.(?:css|scss|sass|less)$",
+    ),
+    (
+        r"html|templates?|jinja2?|partials?|layouts?|模板|テンプレート|vorlagen?"
+        r"|plantillas?|gabarits?|шаблон",
         r"\.(?:html?|tmpl|tpl|jinja2?|j2|ejs|erb|hbs|mustache|twig|liquid|gohtml)$",
     ),
     (r"xml", r"\.xml$"),
@@ -45,8 +58,13 @@ _FORMATS = (
     (r"nginx", r"nginx|\.conf$"),
     (r"ini", r"\.(?:ini|cfg)$"),
 )
+# Chinese and Japanese have no spaces, and Russian words have endings.
+_BEFORE, _AFTER = r"(?<![a-z0-9_äöüßà-ÿ])", r"(?![a-z0-9_äöüßà-ÿ])"
 _SAID = re.compile(
-    "|".join(rf"(?P<f{n}>\b(?:{said})\b)" for n, (said, _) in enumerate(_FORMATS))
+    "|".join(
+        rf"(?P<f{n}>{_BEFORE}(?:{said}){_AFTER})"
+        for n, (said, _) in enumerate(_FORMATS)
+    )
 )
 
 

@@ -10,6 +10,7 @@ from byok.search.retrieval.concepts import read_concepts
 from byok.search.retrieval.foreign.words import normalize, read_foreign
 from byok.search.retrieval.formats import named_formats
 from byok.search.retrieval.names import NameQuestion, identifier_of, names_in
+from byok.search.retrieval.wanted_tests import wants_tests
 
 _LONGEST = 10_000
 _MOST_TERMS = 64
@@ -64,14 +65,6 @@ _NAMED = (
     (Kind.EXAMPLE, re.compile(r"examples?|demos?|tutorials?", re.IGNORECASE)),
 )
 _ASKED_FOR, _WANTED = 0.6, 1.2
-# Tests are what is wanted; "a client for unit tests" is not.
-_WANTS_TESTS = re.compile(
-    r"\A\W*(?:(?:which|what|where|find|show|list|are|is|the|all|me|our|any) +){0,6}"
-    r"(?:(?:unit|integration|e2e|regression|functional) +)?"
-    r"(?:tests?|specs?|test +(?:cases?|files?|suites?)) +"
-    r"(?:of|for|that|which|covers?|covering|checks?|checking|exercises?|verif(?:y|ies))\b"
-    r"|\A\W*(?:where|how|is|are)\b.{0,200}\btested\b"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +122,7 @@ def parse_query(text: str) -> Query:
             for kind, name in _NAMED
             if any(name.fullmatch(w) for w in (*said, *foreign.likely))
         }
-        | ({Kind.TEST: _WANTED} if _WANTS_TESTS.search(text.lower()) else {}),
+        | ({Kind.TEST: _WANTED} if wants_tests(text) else {}),
         named_formats(text),
         identifier_of(text),
         names_in(text),

@@ -28,6 +28,13 @@ from tests.fakes.engines import complete, engine, project
         ("Makefile target for docs", "Makefile", "make.py"),
         ("scripts in package.json", "web/package.json", "web/data.json"),
         ("notebook with the plots", "plots.ipynb", "plots.py"),
+        ("查找Dockerfile的内容", "Dockerfile", "docker.py"),
+        ("登录页面的模板", "login.html", "login.py"),
+        ("Migrationen der Nutzer", "migrations/0001.py", "users.py"),
+        ("plantilla de inicio de sesión", "login.html.j2", "login.py"),
+        ("feuille de style de l'en-tête", "header.css", "header.tsx"),
+        ("リリースのワークフロー", ".github/workflows/release.yml", "release.py"),
+        ("шаблоны страниц", "page.tmpl", "page.go"),
     ],
 )
 def test_a_format_that_is_named_means_its_files(

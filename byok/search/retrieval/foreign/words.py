@@ -280,10 +280,20 @@ _LETTERS = {
     "fr": "éèêëàâîïôùûçœ",
 }
 _LATIN_ENDINGS = {
-    "es": ("cion", "ciones", "miento", "adores"),
-    "pt": ("acao", "acoes", "adores"),
-    "de": ("ierung", "ierungen", "ieren", "keit", "schaft"),
-    "fr": ("isation", "ateur", "ateurs"),
+    "es": (
+        *("cion", "ciones", "xion", "xiones", "miento", "mientos", "adores", "dad"),
+        *("dades", "uario", "uarios"),
+    ),
+    "pt": (
+        *("acao", "acoes", "icao", "icoes", "ucao", "ssao", "ssoes", "exao", "exoes"),
+        *("adores", "dade", "dades"),
+    ),
+    "de": (
+        *("ung", "ungen", "ieren", "iert", "ierte", "keit", "keiten", "heit", "heiten"),
+        *("schaft", "eich", "eichen", "eichern", "eicher", "eiten", "wort", "ketten"),
+        *("lich", "liche", "licher", "isch", "ische", "ischer", "iger", "fahren"),
+    ),
+    "fr": ("isation", "ateur", "ateurs", "exion", "exions", "aison", "aisons"),
 }
 _ENGLISH_WORDS = (
     "the and of to is are how where what which when why who does did with from that "

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.search.index.parse.tokens import words
+from byok.search.index.parse.tokens import stem, words
 from byok.search.index.types import Kind
 from byok.search.retrieval.foreign.words import (
     Foreign,
@@ -112,6 +112,23 @@ def test_text_is_normalized_as_a_whole(text: str, spaces: int) -> None:
 @given(st.text())
 def test_any_text_is_parsed(text: str) -> None:
     assert all(0 < weight <= 1 for weight in _terms(text).values())
+
+
+@pytest.mark.parametrize(
+    ("question", "english"),
+    [
+        ("Vergleich geheimer Zeichenketten in konstanter Zeit", "secret"),
+        ("begrenzung gleichzeitiger verbindungen", "concurrent"),
+        ("limite conexoes simultaneas", "connection"),
+        ("renovar sesion usuario", "session"),
+        ("两步验证的一次性密码", "totp"),
+        ("防止伪造请求", "csrf"),
+    ],
+)
+def test_questions_of_few_words_are_asked_in_english(
+    question: str, english: str
+) -> None:
+    assert 0 < _terms(question)[stem(english)] < 1
 
 
 def test_english_question_loads_no_table() -> None:
