@@ -553,12 +553,11 @@ def _team(name: str) -> str:
 class TeamSettings(SettingsSection):
     """Nothing is shared until a server is named here."""
 
-    url: Annotated[str, AfterValidator(lambda u: values.base_url(u) if u else u)] = (
-        Field(
-            "",
-            description="Address of the team's Qdrant server, such as "
-            '"https://qdrant.example.com:6333". Empty means off.',
-        )
+    url: Annotated[str, AfterValidator(values.team_url)] = Field(
+        "",
+        description="Address of the team's Qdrant server, such as "
+        '"https://qdrant.example.com:6333", or of a PostgreSQL database with pgvector, '
+        'such as "postgresql://user@db.example.com/byok". Empty means off.',
     )
     team: Annotated[str, AfterValidator(_team)] = Field(
         "", description="The team's name, the same for all members: a-z, 0-9, _ and -."
@@ -584,14 +583,16 @@ class TeamSettings(SettingsSection):
     )
     allow_insecure_http: bool = Field(
         False,
-        description="Allow plain http to another machine. Others could then read the "
-        "key and all vectors.",
+        description="Allow plain http (or PostgreSQL without TLS) to another machine. "
+        "Others could then read the key and all vectors.",
     )
 
     @model_validator(mode="after")
     def _check(self) -> "TeamSettings":
         if self.url and not self.team:
             raise ValueError("names a server and no team: set team")
+        if self.proxy and self.url.startswith(values.POSTGRES):
+            raise ValueError("proxy is of no use for a PostgreSQL server: remove it")
         plain = self.url.lower().startswith("http:")
         if plain and not is_loopback(self.url) and not self.allow_insecure_http:
             raise ValueError(

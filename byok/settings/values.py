@@ -13,6 +13,7 @@ UPSTREAM_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
 _ALIAS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 _KEY_NAME = re.compile(r"(?:[a-z0-9][a-z0-9_-]{0,15}|env:[A-Za-z_][A-Za-z0-9_]*)\Z")
 AUTO = "auto"
+POSTGRES = "postgresql://"
 FIM_MODES = (AUTO, *(mode.value for mode in FimMode))
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
@@ -22,6 +23,19 @@ def base_url(url: str) -> str:
     if "?" in url:
         raise ValueError("must not contain a query: use query = {…}")
     return address(url)
+
+
+def team_url(url: str) -> str:
+    """Check the address of a team's server: Qdrant's, or that of a database."""
+    if not url.startswith(POSTGRES):
+        return base_url(url) if url else url
+    address(url.replace(POSTGRES, "https://", 1).replace("@", ".", 1))
+    parts = urlsplit(url)
+    if parts.password is not None or not parts.username or "/" in parts.path[1:]:
+        raise ValueError("must look like postgresql://user@host:5432/database")
+    if is_link_local(parts.hostname or ""):
+        raise ValueError("must not be a link-local address")
+    return url.rstrip("/")
 
 
 def official_url(url: str) -> str:

@@ -16,9 +16,10 @@ from byok.search.vectors.types import Embedder, EmbeddingTarget
 from byok.settings import Settings, UpstreamSettings, upstream_named
 from byok.settings.keys import KeyLadder
 from byok.settings.keys.ladder import UpstreamKey
+from byok.settings.values import POSTGRES
 from byok.upstream.base import Upstream
 from byok.upstream.embeddings import EmbeddingModel
-from byok.upstream.transport import Route, Transports
+from byok.upstream.transport import Route, Transports, tls_context
 from byok.wiring.key_sources import team_keys_wanted
 from byok.wiring.upstreams import PooledUpstream, make_spec
 
@@ -127,16 +128,28 @@ def make_team_index(
     own = settings.embeddings.team
     if not own.on:
         return None
+    from byok.search.vectors.team.collection import QdrantStore, TeamStore
     from byok.search.vectors.team.server import TeamServer, connect_to
     from byok.search.vectors.team.team_index import TeamIndex, TeamPlace
 
     local = is_loopback(own.url)
-    route = Route("" if local else own.proxy, own.ca_file or settings.network.ca_file)
-    connect = connect_to(own.url, partial(transports.by, route))
-    key, salt = team_keys_wanted(settings)
+    ca_file = own.ca_file or settings.network.ca_file
+    wanted, salt = team_keys_wanted(settings)
+    key = UpstreamKey(ladder, wanted, redactor, local=local)
+    store: TeamStore
+    if own.url.startswith(POSTGRES):
+        from byok.search.vectors.team.postgres import PostgresServer
+
+        is_plain = local or own.allow_insecure_http
+        tls = None if is_plain else partial(tls_context, ca_file)
+        store = PostgresServer(own.url, key, tls, writes=own.write)
+    else:
+        route = Route("" if local else own.proxy, ca_file)
+        connect = connect_to(own.url, partial(transports.by, route))
+        store = QdrantStore(TeamServer(connect, key))
     return TeamIndex(
         TeamPlace(own.url, own.team, own.write, own.search),
-        TeamServer(connect, UpstreamKey(ladder, key, redactor, local=local)),
+        store,
         UpstreamKey(ladder, salt, redactor),
     )
 

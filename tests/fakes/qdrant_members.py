@@ -12,6 +12,8 @@ import numpy as np
 from byok.search.vectors.recipe import is_embedded
 from byok.search.vectors.store.listings import ListedKeys
 from byok.search.vectors.store.store import VectorStore
+from byok.search.vectors.team.collection import QdrantStore, TeamStore
+from byok.search.vectors.team.postgres import PostgresServer
 from byok.search.vectors.team.server import Pause, TeamServer, connect_to
 from byok.search.vectors.team.team_index import TeamIndex, TeamPlace
 from byok.search.vectors.team.transfer import Transfer
@@ -49,8 +51,9 @@ def embed(*texts: str, model: str = "", dimensions: int = 8) -> "Vectors":
 class Team:
     """Makes members; close it when done."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, api_key: str = "") -> None:
         self.url = url
+        self.api_key = api_key
         self.name = "platform"
         self.clock = Clock()
         self._transports = Transports()
@@ -61,17 +64,24 @@ class Team:
         *,
         writes: bool = False,
         searches: bool = True,
-        api_key: "Key | str" = "",
+        api_key: "Key | str | None" = None,
         salt: "Key | str" = SALT,
         space: SpaceName = SPACE,
         model: str = "",
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> TeamIndex:
         """Return a member whose model has made its probe."""
-        usual = partial(self._transports.by, Route())
-        connect = connect_to(self.url, lambda: transport or usual())
-        source = api_key if isinstance(api_key, Key) else Key(api_key)
-        server = TeamServer(connect, source, seconds=PATIENCE)
+        given = self.api_key if api_key is None else api_key
+        source = given if isinstance(given, Key) else Key(given)
+        server: TeamStore
+        if self.url.startswith("postgresql:"):
+            server = PostgresServer(
+                self.url, source, None, writes=writes, seconds=PATIENCE
+            )
+        else:
+            usual = partial(self._transports.by, Route())
+            connect = connect_to(self.url, lambda: transport or usual())
+            server = QdrantStore(TeamServer(connect, source, seconds=PATIENCE))
         pause = Pause(clock=self.clock, draw=lambda: 1.0)
         place = TeamPlace(self.url, self.name, writes, searches)
         salts = salt if isinstance(salt, Key) else Key(salt)

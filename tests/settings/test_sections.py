@@ -68,6 +68,13 @@ def test_nothing_is_shared_until_a_server_is_named() -> None:
         ({"url": "qdrant.example", "team": "a"}, "must look like https"),
         ({"url": "http://qdrant.example", "team": "a"}, "plain http"),
         ({"url": URL, "team": "a", "proxy": "socks5://h"}, "proxy"),
+        ({"url": "postgresql://h/d", "team": "a"}, "user@host"),
+        ({"url": "postgresql://u:secret@h/d", "team": "a"}, "valid host"),
+        ({"url": "postgresql://u@h/d/e", "team": "a"}, "user@host"),
+        ({"url": "postgresql://u@h/d?sslmode=disable", "team": "a"}, "query"),
+        ({"url": "postgresql://u@169.254.1.1/d", "team": "a"}, "link-local"),
+        ({"url": "postgresql://u@h:x/d", "team": "a"}, "port"),
+        ({"url": "postgresql://u@h", "team": "a", "proxy": "http://p"}, "no use"),
     ],
 )
 def test_settings_that_are_refused(given: dict[str, Any], told: str) -> None:
@@ -80,6 +87,7 @@ def test_settings_that_are_refused(given: dict[str, Any], told: str) -> None:
     [
         {"url": "http://127.0.0.1:6333", "team": "a"},
         {"url": "http://h:6333", "team": "a", "allow_insecure_http": True},
+        {"url": "postgresql://u@db.example:5433/byok", "team": "a"},
     ],
 )
 def test_plain_http_on_this_machine_and_where_it_is_allowed(

@@ -1,5 +1,6 @@
 """Settings become the model that makes vectors, and a member of a team."""
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -262,11 +263,56 @@ async def test_without_a_salt_nobody_is_asked() -> None:
     await transports.close()
 
 
+@pytest.mark.parametrize(
+    ("module", "url", "told"),
+    [
+        ("qdrant_client", "https://h", "qdrant-client"),
+        ("asyncpg", "postgresql://u@h/d", "asyncpg"),
+    ],
+)
 async def test_without_the_package_the_settings_are_refused(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, module: str, url: str, told: str
 ) -> None:
-    monkeypatch.setitem(sys.modules, "qdrant_client", None)
+    monkeypatch.setitem(sys.modules, module, None)
     transports, ladder = Transports(), KeyLadder(environ={})
-    with pytest.raises(ConfigError, match="qdrant-client"):
-        make_team_index(settings_of("https://h"), transports, ladder, Redactor())
+    with pytest.raises(ConfigError, match=told):
+        make_team_index(settings_of(url), transports, ladder, Redactor())
     await transports.close()
+
+
+@pytest.mark.case("B127")
+@pytest.mark.parametrize(
+    ("host", "own", "asks_for_tls"),
+    [
+        ("127.0.0.1", {}, False),
+        ("127.1", {}, True),  # to byok another machine, by its text
+        ("127.1", {"allow_insecure_http": True}, False),
+    ],
+    ids=str,
+)
+async def test_a_database_on_another_machine_is_spoken_to_with_tls(
+    host: str, own: dict[str, bool], asks_for_tls: bool
+) -> None:
+    pytest.importorskip("asyncpg", reason="asyncpg is not installed")
+    began: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        began.append(await reader.read(8))
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    settings = settings_of(f"postgresql://byok@{host}:{port}/byok", **own)
+    environ = {"BYOK_KEY_TEAM_INDEX": KEY, "BYOK_KEY_TEAM_INDEX__SALT": "s" * 20}
+    transports, ladder = Transports(), KeyLadder(environ=environ)
+    member = make_team_index(settings, transports, ladder, Redactor())
+    assert member is not None
+    member.use(SPACE, embed("probe"))
+    assert await member.fetch([key("a")]) == {}
+    assert began, member.status.note
+    request = int.from_bytes(began[0][4:], "big")
+    assert request == (80877103 if asks_for_tls else 196608)
+    await member.close()
+    await transports.close()
+    server.close()
+    await server.wait_closed()

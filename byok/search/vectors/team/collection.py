@@ -8,7 +8,7 @@ never overwritten, so members who push the same text do not disturb each other.
 import hashlib
 import hmac
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from byok.core.errors import ConfigError, UpstreamRefused
 from byok.search.vectors.numeric import np
@@ -150,26 +150,113 @@ def to_numbers(vectors: "Vectors") -> list[list[float]]:
 REPOSITORY = "repo"  # the field of payloads by which the nearest are searched
 _CHECK = "check"  # at the probe only
 LOOKS = 256  # points whose payload is asked for at once
-_MOST_REPOSITORIES = 64  # of one point: a licence's text is everywhere
+MOST_REPOSITORIES = 64  # of one point: a licence's text is everywhere
 _NUMBERS = 24_576  # of all vectors in a request: JSON that takes 3 ms to read or write
 _CANDIDATES = 2.0  # how many times `limit` are compared again at full precision
 
 
+def collection_size(dimensions: int) -> int:
+    """Return how many vectors are asked for, or sent, at once."""
+    return max(1, min(LOOKS, _NUMBERS // dimensions))
+
+
+class TeamVectors(Protocol):
+    """One collection of a team on some server: texts by name, as vectors.
+
+    All methods raise ConfigError where a key is missing, and UpstreamError where the
+    server gives no usable answer in time. What comes back is checked.
+    """
+
+    name: str
+    dimensions: int
+    size: int
+
+    async def exists(self) -> bool:
+        """Return whether the server has it."""
+
+    async def create(self) -> None:
+        """Create it; harmless if another member did."""
+
+    async def read_probe(self) -> "tuple[Vectors | None, str] | None":
+        """Return the probe's vector, None if it is unusable, and the check of the salt.
+
+        None if there is no probe yet.
+        """
+
+    async def write_probe(self, vector: "Vectors", check: str) -> None:
+        """Store the probe's vector and the check of the salt, if there is none yet."""
+
+    async def vectors(self, names: Sequence[bytes]) -> "dict[bytes, Vectors]":
+        """Return the vectors of at most `size` texts, without those unusable."""
+
+    async def repositories(self, names: Sequence[bytes]) -> dict[bytes, list[str]]:
+        """Return which of at most LOOKS texts are there, and their repositories."""
+
+    async def insert(
+        self, names: Sequence[bytes], rows: "Vectors", repositories: Sequence[str]
+    ) -> None:
+        """Add at most `size` texts that belong to these repositories."""
+
+    async def add_repositories(
+        self, known: Mapping[bytes, Sequence[str]], repositories: Sequence[str]
+    ) -> None:
+        """Add repositories to at most LOOKS texts, of which these are known."""
+
+    async def nearest(
+        self,
+        question: "Vectors",
+        repositories: Sequence[str],
+        *,
+        among: Sequence[bytes] = (),
+        limit: int,
+        seconds: float,
+    ) -> dict[bytes, float]:
+        """Return the texts of these repositories nearest to a question, by cosine.
+
+        With `among`, only these texts are compared.
+        """
+
+
+class TeamStore(Protocol):
+    """A server of a team's collections."""
+
+    def collection(self, name: str, dimensions: int) -> TeamVectors:
+        """Return a collection of the server; asks nobody."""
+
+    async def close(self) -> None:
+        """Close the connections; the next request makes others."""
+
+
+class QdrantStore:
+    """A Qdrant server; a `TeamStore`."""
+
+    def __init__(self, server: TeamServer) -> None:
+        self._server = server
+
+    def collection(self, name: str, dimensions: int) -> "TeamCollection":
+        """See TeamStore.collection."""
+        return TeamCollection(self._server, name, dimensions)
+
+    async def close(self) -> None:
+        """See TeamStore.close."""
+        await self._server.close()
+
+
 class TeamCollection:
-    """A collection on a team's server. All methods raise what TeamServer.ask raises."""
+    """A collection on a Qdrant server; a `TeamVectors`."""
 
     def __init__(self, server: TeamServer, name: str, dimensions: int) -> None:
         self._server = server
         self.name = name
         self.dimensions = dimensions
-        self.size = max(1, min(LOOKS, _NUMBERS // dimensions))
+        self.size = collection_size(dimensions)
 
     async def exists(self) -> bool:
-        """Return whether the server has it."""
+        """See TeamVectors.exists."""
         return await self._server.ask(lambda c: c.collection_exists(self.name))
 
     async def create(self) -> None:
-        """Create it and the index over repositories; harmless if another member did."""
+        """See TeamVectors.create; the index over repositories, too."""
         from qdrant_client import models
 
         try:
@@ -192,10 +279,7 @@ class TeamCollection:
         )
 
     async def read_probe(self) -> "tuple[Vectors | None, str] | None":
-        """Return the probe's vector, None if it is unusable, and the check of the salt.
-
-        None if there is no probe yet.
-        """
+        """See TeamVectors.read_probe."""
         records = await self._server.ask(
             lambda c: c.retrieve(
                 self.name, [PROBE_ID], with_payload=[_CHECK], with_vectors=True
@@ -207,11 +291,11 @@ class TeamCollection:
         return check_vector(records[0].vector, self.dimensions), str(check)
 
     async def write_probe(self, vector: "Vectors", check: str) -> None:
-        """Store the probe's vector and the check of the salt, if there is none yet."""
+        """See TeamVectors.write_probe."""
         await self._insert([PROBE_ID], vector.reshape(1, -1), [{_CHECK: check}])
 
     async def vectors(self, names: Sequence[bytes]) -> "dict[bytes, Vectors]":
-        """Return the vectors of at most `size` points, without those unusable."""
+        """See TeamVectors.vectors."""
         wanted = {*names}
         records = await self._server.ask(
             lambda c: c.retrieve(
@@ -231,7 +315,7 @@ class TeamCollection:
         return found
 
     async def repositories(self, names: Sequence[bytes]) -> dict[bytes, list[str]]:
-        """Return which of at most LOOKS points are there, and their repositories."""
+        """See TeamVectors.repositories."""
         wanted = {*names}
         records = await self._server.ask(
             lambda c: c.retrieve(
@@ -247,8 +331,8 @@ class TeamCollection:
     async def insert(
         self, names: Sequence[bytes], rows: "Vectors", repositories: Sequence[str]
     ) -> None:
-        """Add at most `size` points that belong to these repositories."""
-        payload = {REPOSITORY: [*repositories[:_MOST_REPOSITORIES]]}
+        """See TeamVectors.insert."""
+        payload = {REPOSITORY: [*repositories[:MOST_REPOSITORIES]]}
         ids = [*map(to_uuid, names)]
         await self._insert(ids, rows, [payload] * len(ids))
 
@@ -271,7 +355,7 @@ class TeamCollection:
     async def add_repositories(
         self, known: Mapping[bytes, Sequence[str]], repositories: Sequence[str]
     ) -> None:
-        """Add repositories to at most LOOKS points, of which these are known.
+        """See TeamVectors.add_repositories.
 
         Members who do this at the same moment may lose each other's; the next push of
         the loser repeats it.
@@ -279,7 +363,7 @@ class TeamCollection:
         changes: dict[tuple[str, ...], list[str]] = {}
         for name, old in known.items():
             new = tuple(dict.fromkeys((*old, *repositories)))
-            if len(old) < len(new) <= _MOST_REPOSITORIES:
+            if len(old) < len(new) <= MOST_REPOSITORIES:
                 changes.setdefault(new, []).append(to_uuid(name))
         for new, ids in changes.items():
             await self._set_repositories(new, ids)
@@ -301,10 +385,7 @@ class TeamCollection:
         limit: int,
         seconds: float,
     ) -> dict[bytes, float]:
-        """Return the points of these repositories nearest to a question, by cosine.
-
-        With `among`, only these points are compared.
-        """
+        """See TeamVectors.nearest."""
         from qdrant_client import models
 
         [numbers] = to_numbers(question.reshape(1, -1))
@@ -338,9 +419,14 @@ class TeamCollection:
 def _texts(payload: Any) -> list[str]:
     """Return the repositories in a payload, whatever it is."""
     listed = payload.get(REPOSITORY) if isinstance(payload, dict) else None
+    return read_repositories(listed)
+
+
+def read_repositories(listed: Any) -> list[str]:
+    """Return the repositories in what a server lists, whatever it is."""
     if not isinstance(listed, list):
         return []
-    return [text for text in listed if isinstance(text, str)][:_MOST_REPOSITORIES]
+    return [text for text in listed if isinstance(text, str)][:MOST_REPOSITORIES]
 
 
 def _shape(dimensions: int) -> dict[str, Any]:

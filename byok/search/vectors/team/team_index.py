@@ -34,11 +34,12 @@ from byok.search.vectors.store.database import SAME, Space
 from byok.search.vectors.store.listings import ListedKeys
 from byok.search.vectors.team.collection import (
     LOOKS,
-    TeamCollection,
     TeamNames,
+    TeamStore,
+    TeamVectors,
     collection_name,
 )
-from byok.search.vectors.team.server import Pause, SecretSource, TeamServer
+from byok.search.vectors.team.server import Pause, SecretSource
 from byok.search.vectors.types import Key, SpaceName, TeamStatus
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class TeamPlace:
 
 @dataclass(slots=True)
 class _Space:
-    collection: TeamCollection
+    collection: TeamVectors
     probe: "Vectors"
     names: TeamNames | None = None  # set when the collection may be used
 
@@ -84,7 +85,7 @@ class TeamIndex:
     def __init__(
         self,
         place: TeamPlace,
-        server: TeamServer,
+        server: TeamStore,
         salt: SecretSource,
         *,
         pause: Pause | None = None,
@@ -127,7 +128,7 @@ class TeamIndex:
             or now.collection.name != name
             or cosine(now.probe, probe) < SAME
         ):
-            collection = TeamCollection(self._server, name, space.dimensions)
+            collection = self._server.collection(name, space.dimensions)
             self._space = _Space(collection, probe)
 
     async def fetch(self, keys: Sequence[Key]) -> "Mapping[Key, Vectors]":

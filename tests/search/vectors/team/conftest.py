@@ -2,11 +2,12 @@
 
 import os
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.fakes.postgres_server import PASSWORD, postgres
 from tests.fakes.qdrant_members import Team
 from tests.fakes.qdrant_server import Contract, QdrantServer
 
@@ -30,9 +31,22 @@ async def team(server: QdrantServer) -> AsyncIterator[Team]:
     await made.close()
 
 
-@pytest.fixture(params=["fake", "real"])
+@pytest.fixture(scope="session")
+def database() -> Iterator[str]:
+    """The address of a real PostgreSQL server, run for all tests of this folder."""
+    with postgres() as url:
+        yield url
+
+
+@pytest.fixture(params=["fake", "real", "postgres"])
 async def any_team(request: pytest.FixtureRequest) -> AsyncIterator[Team]:
-    """A team on the fake server, and on a real one."""
+    """A team on the fake server, and on real ones."""
+    if request.param == "postgres":
+        made = Team(request.getfixturevalue("database"), PASSWORD)
+        made.name = f"test-{secrets.token_hex(4)}"
+        yield made
+        await made.close()
+        return
     if request.param == "fake":
         async with QdrantServer() as running:
             made = Team(running.url)
