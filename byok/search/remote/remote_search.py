@@ -10,9 +10,9 @@ of both, because scores of two engines cannot be compared:
     worth of a chunk = sum of its words of the question, the rarer among all candidates
                        the more, and repeated ones little more (TF-IDF)
 
-The best local file keeps its own score, the server's files get theirs in its measure,
-and `pack` decides which chunks of which files fit. Local files win ties, and the others
-are shown below them.
+Local files keep their own scores; the server's get theirs in the measure of the local
+one whose text is best, and `pack` decides which chunks of which files fit. Local files
+win ties, and the others are shown below them.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ from byok.search.vectors.team.server import Pause
 SECONDS = 0.6  # what a question waits
 _FILES = 40  # that are asked for
 _CHARACTERS = 200_000  # of all of them together
-_COMPARED = 3  # chunks of a local file
+_COMPARED = 5  # chunks of a local file
 # Of the answer, at most: where the best local file is better, and where it is not.
 _SHARE_BELOW, _SHARE_ABOVE = 0.35, 0.7
 _LONG_LINE = 12  # characters that say something
@@ -222,7 +222,8 @@ class RemoteHits:
         far = {n: one for n, one in far.items() if not _is_copy(one, files, current)}
         ranked = self._rank(files, local, far)
         merged = sorted(
-            [*files, *ranked], key=lambda file: (-file.score, file.blob_id < 0)
+            [*files, *ranked],
+            key=lambda file: (-round(file.score, 9), file.blob_id < 0),
         )
 
         def spans_of(blob_id: int) -> Sequence[Span]:
@@ -262,8 +263,9 @@ class RemoteHits:
             lambda number: FileEntry(number, paths[number], kind_of(paths[number])),
             self._query,
         )
-        best = max((file.score for file in ranked if file.blob_id >= 0), default=0.0)
-        measure = files[0].score / best if best else 1.0
+        own = {file.blob_id: file.score for file in files}
+        best = next((file for file in ranked if file.blob_id >= 0), None)
+        measure = own[best.blob_id] / best.score if best else 1.0
         return [
             replace(file, score=file.score * measure)
             for file in ranked

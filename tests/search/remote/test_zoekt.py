@@ -84,6 +84,7 @@ async def endless(request: web.Request) -> web.StreamResponse:
     await response.prepare(request)
     for _ in range(11):
         await response.write(b" " * 2**20)
+    await response.write(b'{"Result": {"FileCount": 0}}')
     return response
 
 
@@ -99,6 +100,7 @@ JSON = "application/json"
         page(status=400, text='{"Error": "query: x"}', content_type=JSON),
         page(status=500),
         page(text="<html>Sign in</html>", content_type="text/html"),
+        page(text='{"Result": {"FileCount": 0}}', content_type="text/html"),
         page(text='{"Result":', content_type=JSON),
         page(text="[" * 100_000, content_type=JSON),
         page(text="{}", content_type=JSON),
@@ -118,6 +120,15 @@ async def test_what_is_no_answer_is_an_error(
             await zoekt(server, transports, token).search(["retr"], [], 40)
     assert "s3cret" not in raised.value.log_text
     assert len(server.received) == 1  # so no redirect was followed
+
+
+async def test_a_refused_token_is_looked_up_again(transports: Transports) -> None:
+    async with ZoektServer(GOOD) as server:
+        server.token = "Bearer s3cret-token"
+        token = Token("an-old-token")
+        with pytest.raises(UpstreamError):
+            await zoekt(server, transports, token).search(["retr"], [], 40)
+        assert token.forgotten
 
 
 async def test_a_dead_server_is_an_error(transports: Transports) -> None:
@@ -154,6 +165,7 @@ async def test_a_dead_server_is_an_error(transports: Transports) -> None:
         {"ChunkMatches": [{"Content": "YQ==", "ContentStart": {"LineNumber": 0}}]},
         {"ChunkMatches": [{"Content": "YQ==", "ContentStart": {"LineNumber": 2**60}}]},
         {"ChunkMatches": [{"Content": "YQ==", "ContentStart": None}]},
+        {"ChunkMatches": [{**GOOD["ChunkMatches"][0], "FileName": True}]},
     ],
 )
 def test_a_file_that_cannot_be_believed_is_left_out(change: dict[str, Any]) -> None:

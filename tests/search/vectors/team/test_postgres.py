@@ -45,6 +45,8 @@ async def test_writers_of_the_same_moment_lose_no_repository(
     table: PostgresCollection,
 ) -> None:
     await table.insert(NAMES[:1], embed("a"), ["r0"])
+    await table.insert(NAMES[:1], embed("other"), ["r0"])
+    assert float((await table.vectors(NAMES))[NAMES[0]] @ embed("a")[0]) > 0.999
     known = await table.repositories(NAMES[:2])
     assert known == {NAMES[0]: ["r0"]}
     await asyncio.gather(
