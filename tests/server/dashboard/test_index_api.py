@@ -47,7 +47,7 @@ async def test_a_search_gives_files_with_scores_and_the_lines_that_match(
     assert len(found["hits"]) == 2
     assert found["hits"][0]["score"] >= found["hits"][1]["score"] > 0
     assert found["seconds"] > 0
-    assert [one["term"] for one in found["terms"]] == ["total", "price"]
+    assert [one["term"] for one in found["terms"]][:2] == ["total", "price"]
     matching = [
         line["text"] for hit in found["hits"] for line in hit["lines"] if line["match"]
     ]
