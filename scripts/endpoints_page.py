@@ -35,6 +35,9 @@ off unless the settings say otherwise, and has a token of its own
 ([METRICS.md](METRICS.md)). Everything below `/ui` is the dashboard's, for its own page
 only ([DASHBOARD.md](DASHBOARD.md)).
 
+`/mcp` answers messages of MCP (Streamable HTTP, JSON-RPC in and out), without sessions
+([SEARCHING.md](SEARCHING.md)).
+
 An unknown path returns `{}`, or an empty stream if its name ends in `stream`, and is
 logged once. An unknown path below `/v1/` returns 404.
 

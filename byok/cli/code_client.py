@@ -11,11 +11,12 @@ import typer
 
 from byok.cli.command_context import load
 from byok.cli.daemon_client import Answering, LocalClient, asking
+from byok.core.chat import Json
 from byok.core.errors import ByokError, ConfigError, IndexInUse
 from byok.core.platform.paths import find_paths
 from byok.core.platform.programs import project_of
 from byok.core.routing import Service
-from byok.search.index.files.roots import OwnFolders, check_root
+from byok.search.index.files.roots import OwnFolders, check_root, choose_root
 
 T = TypeVar("T")
 WorkspacesOption = Annotated[
@@ -113,20 +114,36 @@ class Agent:
         except IndexInUse:
             self._start()
 
-    async def retrieve(self, question: str) -> str:
-        """Answer a question about this folder with excerpts of its code.
+    async def ask(self, service: Service, body: Json) -> Json:
+        """Ask the daemon, or the index of this process.
 
         Raises:
             ByokError: nobody can answer.
         """
-        try:
-            roots = await self._scope()
-            body = {"information_request": question, "workspaces": roots}
-            reply = await self._client.ask(Service.RETRIEVAL, body)
-            return str(reply["formatted_retrieval"])
-        except IndexInUse as error:
-            self._start()
-            folders = self._given or [self._project(error)]
+        return await self._client.ask(service, body)
+
+    async def find_roots(self, workspace: str) -> list[str]:
+        """Return the workspaces to search: the one that is named, else this folder's.
+
+        Raises:
+            ByokError: it is none that may be searched.
+        """
+        roots = await self._scope()
+        if not workspace:
+            return roots
+        if not self._given:
+            status = await self._client.ask(Service.INDEX_STATUS, {})
+            roots = [space["root"] for space in status["workspaces"]]
+        return [choose_root(roots, workspace)]
+
+    async def search_text(self, question: str, error: IndexInUse) -> str:
+        """Start the daemon; until it runs, answer by a text search.
+
+        Raises:
+            IndexInUse: there is no folder to search.
+        """
+        self._start()
+        folders = self._given or [self._project(error)]
         return await self._open_text().answer(question, folders)
 
     async def _scope(self) -> list[str]:

@@ -6,29 +6,18 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import anyio
-import mcp_types as types
 import orjson
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.server.context import ServerRequestContext
-from mcp.server.lowlevel.server import Server
 from mcp.shared.message import SessionMessage
-from mcp_types import (
-    INVALID_REQUEST,
-    PARSE_ERROR,
-    ErrorData,
-    JSONRPCError,
-    JSONRPCMessage,
-    jsonrpc_message_adapter,
-)
-from pydantic import ValidationError
+from mcp_types import INVALID_REQUEST, PARSE_ERROR, JSONRPCError, JSONRPCMessage
 
-from byok import __version__
 from byok.core.errors import ByokError, of_system
+from byok.server.mcp.tools import CodeSource, make_server, read_message, write_error
 
 # JSON-RPC messages, one per line; an unreadable line gets an error response.
 #
@@ -70,39 +59,21 @@ class Lines:
 def decode(line: bytes | None) -> tuple[JSONRPCMessage | None, JSONRPCError | None]:
     """Return a message, or the error response to a bad line; neither if it is blank."""
     if line is None:
-        return None, _error(INVALID_REQUEST, "The line is too long")
+        return None, write_error(INVALID_REQUEST, "The line is too long")
     if not line.strip():
         return None, None
     try:
         given = orjson.loads(line)
     except orjson.JSONDecodeError:
-        return None, _error(PARSE_ERROR, "Parse error")
-    if not isinstance(given, dict):
-        return None, _error(INVALID_REQUEST, "Invalid Request: not one object")
-    id = given.get("id")
-    if "id" in given and not _is_id(id):
-        return None, _error(INVALID_REQUEST, "Invalid Request: no such id")
-    try:
-        return jsonrpc_message_adapter.validate_python(given, by_name=False), None
-    except ValidationError:
-        if "method" not in given and ("result" in given or "error" in given):
-            return None, None  # a response: byok sends clients no requests
-        return None, _error(INVALID_REQUEST, "Invalid Request", id)
+        return None, write_error(PARSE_ERROR, "Parse error")
+    message = read_message(given)
+    return (None, message) if isinstance(message, JSONRPCError) else (message, None)
 
 
 def encode(message: JSONRPCMessage) -> bytes:
     """Write one message as a line."""
     text = message.model_dump_json(by_alias=True, exclude_unset=True)
     return text.encode() + b"\n"
-
-
-def _is_id(id: object) -> bool:
-    return isinstance(id, str | int) and not isinstance(id, bool)
-
-
-def _error(code: int, message: str, id: str | int | None = None) -> JSONRPCError:
-    error = ErrorData(code=code, message=message)
-    return JSONRPCError(jsonrpc="2.0", id=id, error=error)
 
 
 _CHUNK = 65_536
@@ -217,94 +188,12 @@ def _write(sink: int, data: bytes) -> None:
         view = view[os.write(sink, view) :]
 
 
-# The only tool: description, arguments, result; and serving one client with it.
-
-
 _log = logging.getLogger(__name__)
-NAME = "codebase-retrieval"
-FIELD = "information_request"
-LONGEST = 100_000
-TOOL = types.Tool(
-    name=NAME,
-    title="Codebase retrieval",
-    description=(
-        "Finds the code that matters for a task. Say in natural language what you want "
-        "to know or change, with the identifiers, file names or messages you know of. "
-        "Write English whatever language the conversation is in, with the words that "
-        "code would use. Returns the best excerpts of the workspace as it is on "
-        "disk now, with paths and line numbers. Use it before you edit code that you "
-        "have not seen, and prefer it to a text search when you do not know the exact "
-        "words."
-    ),
-    input_schema={
-        "type": "object",
-        "properties": {
-            FIELD: {
-                "type": "string",
-                "description": (
-                    "What you are looking for, in English, for example: where are "
-                    "tool call arguments repaired, class ToolCallRepair, lenient JSON"
-                ),
-            }
-        },
-        "required": [FIELD],
-        "additionalProperties": False,
-    },
-    annotations=types.ToolAnnotations(read_only_hint=True, open_world_hint=False),
-)
-
-
-class Asks(Protocol):
-    """Answers questions about code: a client of the daemon, or this process."""
-
-    async def retrieve(self, question: str) -> str:
-        """Answer a question about code with excerpts of it."""
-
-
-async def call(
-    asks: Asks, name: str, arguments: Mapping[str, Any] | None
-) -> types.CallToolResult:
-    """Run the tool; errors are returned as results that the agent can read."""
-    given = dict(arguments or {})
-    if wrong := _wrong(name, given):
-        return _result(wrong, is_error=True)
-    try:
-        return _result(await asks.retrieve(given[FIELD]))
-    except ByokError as error:
-        _log.warning("%s: %s", error.code, error.log_text)
-        return _result(error.sentence, is_error=True)
-    except OSError as error:  # such as a folder that cannot be written
-        _log.exception("the tool failed")
-        return _result(of_system(error).sentence, is_error=True)
-    except Exception:
-        _log.exception("the tool failed")
-        return _result("Internal error in byok; see its stderr.", is_error=True)
-
-
-def _wrong(name: str, given: Mapping[str, Any]) -> str:
-    if name != NAME:
-        return f"Unknown tool {name[:100]!r}; the only one is {NAME}."
-    unknown = [key for key in given if key != FIELD]
-    if unknown:
-        return f"Unknown argument {unknown[0][:100]!r}: the only one is {FIELD}."
-    request = given.get(FIELD)
-    if not isinstance(request, str) or not request.strip():
-        return f"{FIELD} must be a text that describes what to look for."
-    if len(request) > LONGEST:
-        return f"{FIELD} is longer than {LONGEST:,} characters: ask in a few sentences."
-    return ""
-
-
-def _result(text: str, *, is_error: bool = False) -> types.CallToolResult:
-    content = types.TextContent(type="text", text=text)
-    return types.CallToolResult(content=[content], is_error=is_error)
-
-
 _END_SECONDS = 1.5
 _LOOK_SECONDS = 5.0
 
 
-class AskingClient(Asks, Protocol):
+class AskingClient(CodeSource, Protocol):
     """Answers questions, and checks now and then whether a daemon can do so instead."""
 
     async def look(self) -> None:
@@ -330,26 +219,10 @@ async def serve(
                 loop.add_signal_handler(number, stop)
         async with streams(own, on_end) as (incoming, outgoing):
             group.start_soon(_keep_up, client)
-            server = _server(client)
+            server = make_server(client)
             options = server.create_initialization_options()
             await server.run(incoming, outgoing, options)
         group.cancel_scope.cancel()
-
-
-def _server(asks: Asks) -> Server[dict[str, object]]:
-    async def on_list(
-        context: ServerRequestContext, params: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[TOOL])
-
-    async def on_call(
-        context: ServerRequestContext, params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
-        return await call(asks, params.name, params.arguments)
-
-    return Server(
-        "byok", version=__version__, on_list_tools=on_list, on_call_tool=on_call
-    )
 
 
 async def _keep_up(client: AskingClient) -> None:

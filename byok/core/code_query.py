@@ -108,8 +108,8 @@ _NO_BLOBS = BlobNames()
 class RetrievalRequest:
     """What is asked: `length` in characters; `code` and `commits` say of what.
 
-    `roots` are the workspaces to search, `folders` those that the client has open
-    (byok's own fields).
+    With a `symbol` it is asked where this name is defined and used. `roots` are the
+    workspaces to search, `folders` those that the client has open (byok's own fields).
     """
 
     query: str
@@ -117,6 +117,7 @@ class RetrievalRequest:
     blobs: BlobNames = _NO_BLOBS
     code: bool = True
     commits: bool = False
+    symbol: str = ""
     roots: Sequence[str] = ()
     folders: Sequence[str] = ()
 

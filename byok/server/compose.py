@@ -20,6 +20,7 @@ from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard
 from byok.server.http.reply import HttpExchange
 from byok.server.http.stream import EVENTS, LINES, LineStream
+from byok.server.mcp.endpoint import DaemonCode, ToolEndpoint
 from byok.server.model_answer import AnswerTools
 from byok.server.official import Relay
 from byok.server.translate import Forwarder, Translator
@@ -106,6 +107,7 @@ def make_endpoints(services: Services, frame: Frame) -> EndpointSet:
         models,
         local,
         services.chat_places,
+        ToolEndpoint(DaemonCode(local), timing.patience),
     )
     gap = timing.body_gap
     endpoints = Endpoints(frame.guard, official, handlers, models, relay, body_gap=gap)

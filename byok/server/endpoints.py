@@ -38,9 +38,11 @@ from byok.server.generate import Generator
 from byok.server.http.body import LargeBodies, parse_request, read_body
 from byok.server.http.guard import Guard, Requester
 from byok.server.http.reply import HttpExchange
+from byok.server.mcp.endpoint import ToolAnswer, ToolEndpoint
 from byok.server.official import Relay
 from byok.server.openai_api import CODEX_VERSION, Ask, Forward, ListModels
 from byok.server.routes import (
+    AgentTools,
     Elsewhere,
     Row,
     check_body,
@@ -69,6 +71,7 @@ class Handlers:
         models: ModelLists,
         local: Mapping[str, LocalHandler],
         places: ChatPlaces,
+        agents: ToolEndpoint,
     ) -> None:
         """Take the handlers; `local` are those of the Local rows, by their answers."""
         self._generator = generator
@@ -77,6 +80,7 @@ class Handlers:
         self._models = models
         self._local = local
         self._places = places
+        self._agents = agents
         self._folders = OpenFolders()
 
     def note(self, row: Row, exchange: HttpExchange, body: Json) -> None:
@@ -117,15 +121,14 @@ class Handlers:
                 codex = CODEX_VERSION in exchange.request.query
                 answer = partial(self._models.for_openai, wanted, is_for_codex=codex)
                 return ObjectAnswer(answer)
+            case AgentTools():
+                return ToolAnswer(self._agents, exchange, body)
             case Local(answer=service):
                 if service is Service.RETRIEVAL:
                     body = self._add_window(exchange, body)
                 return ObjectAnswer(partial(self._local[service], body))
-            case ConstantReply(stream=True):
-                lines = () if row.body is None else (row.body,)
-                return ConstantStream(exchange, lines)
             case ConstantReply():
-                return ConstantAnswer(row.body or {})
+                return _answer_constantly(row, exchange)
             case Refused():
                 raise BadRequest(row.reason, code="not_served", status=row.status)
 
@@ -223,6 +226,12 @@ class Endpoints:
     def _log_unknown(self, path: str) -> None:
         if self._said.is_new(path):
             _log.info("unknown path %.200r: replying with nothing", path)
+
+
+def _answer_constantly(row: ConstantReply, exchange: HttpExchange) -> Answerable:
+    if row.stream:
+        return ConstantStream(exchange, () if row.body is None else (row.body,))
+    return ConstantAnswer(row.body or {})
 
 
 def _check_rights(row: Row, requester: Requester) -> None:

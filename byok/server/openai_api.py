@@ -118,11 +118,14 @@ class ClientApi(Enum):
     EDITOR = "editor"
     OPENAI = "openai"
     ANTHROPIC = "anthropic"
+    MCP = "mcp"
 
 
 def client_api(raw_path: str) -> ClientApi:
     """Return whose protocol the client speaks that asks for a path."""
     path = raw_path.partition("?")[0]
+    if path.rstrip("/").endswith("/mcp"):
+        return ClientApi.MCP
     route = find_route(path)
     if (route.path if route else path).startswith(_MESSAGES):
         return ClientApi.ANTHROPIC

@@ -39,7 +39,16 @@ from byok.server.openai_api import (
 )
 from byok.settings.sections import OfficialSettings
 
-Row: TypeAlias = Endpoint | OpenAIRoute
+
+@dataclass(frozen=True, slots=True)
+class AgentTools:
+    """Code search over MCP, for any agent."""
+
+    path: str = "/mcp"
+    max_body: int = 4 * 2**20
+
+
+Row: TypeAlias = Endpoint | OpenAIRoute | AgentTools
 
 _TRICKS = re.compile(r"%2e|%00|%5c|%3b|%2f|[;\\\x00]", re.IGNORECASE)
 # Paths of APIs that byok speaks to upstreams only, or serves at another place.
@@ -62,7 +71,7 @@ FEATURE_ENDPOINTS = tuple(
     Local(f"/byok/{row.name}", row.answers, own=True) for row in ROWS if row.answers
 )
 _ROWS: dict[str, Row] = {
-    row.path: row for row in (*ENDPOINTS, *FEATURE_ENDPOINTS, *ROUTES)
+    row.path: row for row in (*ENDPOINTS, *FEATURE_ENDPOINTS, *ROUTES, AgentTools())
 }
 
 
@@ -162,7 +171,7 @@ def choose_where(settings: OfficialSettings, row: Row, body: Json) -> Elsewhere 
     A model named as byok names them is nobody else's, also where its upstream has left
     the settings: what was meant for it goes nowhere else.
     """
-    if isinstance(row, (Forward, ListModels)) or not (group := row.group):
+    if isinstance(row, (Forward, ListModels, AgentTools)) or not (group := row.group):
         return None
     where = settings.where(group)
     if where is ServedBy.LOCAL:

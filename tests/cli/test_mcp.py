@@ -65,10 +65,10 @@ def text_of(result: CallToolResult) -> str:
 
 
 async def over_http(daemon: Daemon) -> str:
-    told = await post(
-        daemon, "/agents/codebase-retrieval", {"information_request": QUESTION}
-    )
-    return str(json.loads(told)["formatted_retrieval"])
+    params = {"name": TOOL, "arguments": {"information_request": QUESTION}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    told = json.loads(await post(daemon, "/mcp", message))
+    return str(told["result"]["content"][0]["text"])
 
 
 async def post(daemon: Daemon, path: str, body: object = None) -> bytes:
@@ -97,9 +97,6 @@ async def test_it_indexes_itself_and_answers_as_the_daemon_does_while_one_runs(
     project: Path,
 ) -> None:
     async with connected("-w", project) as client:
-        [tool] = (await client.list_tools()).tools
-        assert tool.name == TOOL
-        assert tool.input_schema["required"] == ["information_request"]
         first = await asked(client)
         assert not first.is_error
         assert "Path: bakery/oven.py" in text_of(first)

@@ -26,6 +26,7 @@ def decode_retrieval(body: Json) -> RetrievalRequest:
         blob_names(body),
         code=not flag(body, "disable_codebase_retrieval"),
         commits=flag(body, "enable_commit_retrieval"),
+        symbol=first_text(body, "symbol"),
         roots=requested_roots(body),
         folders=tuple(strings(body, _FOLDERS)),
     )

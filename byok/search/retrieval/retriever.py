@@ -6,6 +6,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -24,6 +25,7 @@ from byok.search.retrieval import query as queries
 from byok.search.retrieval.excerpts import CurrentFiles, find_terms
 from byok.search.retrieval.masking import mask_lines
 from byok.search.retrieval.model_aids import ModelAids, RemoteAnswer
+from byok.search.retrieval.names import NameQuestion, Wanted, identifier_of
 from byok.search.retrieval.pack import MOST_FILES, Packed, pack, pack_glimpses
 from byok.search.retrieval.rank import RankedFile
 from byok.search.retrieval.ranker import Ranker, Ranking
@@ -105,6 +107,7 @@ _ONLY_NEAR = (
     "No word of this question is in the code here: what follows is only near to it in "
     "meaning, and may have nothing to do with it."
 )
+_LONGEST_NAME = 100
 _NO_QUESTION = "missing information_request/query: say what to look for.\n"
 
 
@@ -139,6 +142,9 @@ class Retriever:
             request.query,
             request.folders,
         )
+        if request.symbol:
+            text = await self._answer_symbol(request.symbol, scope, length)
+            return Retrieval(text[:length], seconds=time.monotonic() - started)
         query = remove_roots(request.query, scope)
         asked = bool(query.strip())
         parts: list[str] = [] if asked else [_NO_QUESTION]
@@ -194,6 +200,27 @@ class Retriever:
                 hit["lines"] = shown
         return answer
 
+    async def _answer_symbol(self, said: str, scope: Scope, length: int) -> str:
+        """Show where a name is defined, and the lines that use it, and nothing else."""
+        name = identifier_of(said)
+        if not name:
+            return f"{escape(said[:_LONGEST_NAME])} is no name of code.\n"
+        if not scope.workspaces:
+            return empty_answer(scope)
+        if not self._asks_index(scope):
+            return await self._answer_by_ripgrep(name, scope, length)
+        query = await asyncio.to_thread(queries.parse_query, name)
+        query = replace(query, names=(NameQuestion(name, Wanted.USES),))
+        ranking = await asyncio.to_thread(self.ranker.rank_by_words, query, scope)
+        [found] = ranking.names
+        known = {*found.defined_in, *found.paths}
+        if not known:
+            notes = [*scope.notes, *stale_notes(scope)]
+            return "\n".join([escape(found.sentence), *notes])
+        files = [file for file in ranking.files if file.blob_id in known]
+        ranking = ranking._replace(files=files)
+        return await asyncio.to_thread(self._write, ranking, query, scope, length)
+
     async def _answer_code(self, text: str, scope: Scope, length: int) -> str:
         """Answer from here, and below it what a search server adds, if there is one."""
         remote = self._aids().remote
@@ -212,10 +239,7 @@ class Retriever:
         length: int,
         hits: "asyncio.Task[RemoteAnswer] | None" = None,
     ) -> str:
-        usable = scope.named or all(map(is_usable, scope.workspaces))
-        by_index = self._mode is SearchMode.INDEX or (
-            self._mode is SearchMode.AUTO and usable
-        )
+        by_index = self._asks_index(scope)
         is_empty = not scope.view.ids and (scope.named or not scope.workspaces)
         if not is_empty and (by_index or not scope.workspaces):
             try:
@@ -238,6 +262,11 @@ class Retriever:
             return empty_answer(scope)[: length - len(below)] + below
         text = await self._answer_by_ripgrep(text, scope, length - len(below))
         return text + below
+
+    def _asks_index(self, scope: Scope) -> bool:
+        if self._mode is SearchMode.AUTO:
+            return scope.named or all(map(is_usable, scope.workspaces))
+        return self._mode is SearchMode.INDEX
 
     def _write(
         self,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger(__name__)
+_PARSE_ERROR, _INVALID_REQUEST = -32700, -32600  # of JSON-RPC
 REQUEST_ID = "X-Request-Id"  # what names a request in its answer and in the log
 COMMON = {
     "Server": "byok",
@@ -78,6 +79,11 @@ def error_response(
             body = openai_error(error_for_user(error, redactor))
         case ClientApi.ANTHROPIC:
             body = anthropic_error(error_for_user(error, redactor), request_id)
+        case ClientApi.MCP:
+            body, status = (
+                _json_rpc_error(error_for_user(error, redactor)),
+                error.status,
+            )
         case ClientApi.EDITOR:
             body, status = error_body(error, request_id, redactor), error.status
     response = json_response(body, status)
@@ -89,6 +95,13 @@ def error_response(
     if unread or isinstance(error, NotAllowed):
         response.force_close()  # the body is not worth reading, a stranger no place
     return response
+
+
+def _json_rpc_error(error: ByokError) -> dict[str, Any]:
+    """Write the error to a message that was not understood, and so has no id."""
+    code = _PARSE_ERROR if error.code == "bad_json" else _INVALID_REQUEST
+    fields = {"code": code, "message": error.sentence, "data": {"code": error.code}}
+    return {"jsonrpc": "2.0", "id": None, "error": fields}
 
 
 def explain_failure(error: Exception, request_id: str) -> ByokError:

@@ -5,14 +5,16 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from mcp_types import TextContent
 
 from byok.cli.code_client import Agent, check_project, workspace_of
 from byok.cli.daemon_client import asking
 from byok.core.chat import Json
-from byok.core.errors import ByokError, ConfigError, IndexInUse
+from byok.core.errors import BadRequest, ByokError, ConfigError, IndexInUse
 from byok.core.platform.paths import find_paths
 from byok.core.routing import Service
 from byok.search.index.files.roots import OwnFolders
+from byok.server.mcp.tools import call
 
 QUESTION = {"information_request": "where"}
 
@@ -62,7 +64,10 @@ async def agent(own: Own, text: Text, here: Path, *given: Path) -> AsyncIterator
 
 
 async def answer(asks: Agent) -> str:
-    return await asks.retrieve("where")
+    told = await call(asks, "codebase-retrieval", QUESTION)
+    [content] = told.content
+    assert isinstance(content, TextContent)
+    return content.text
 
 
 def folder(path: Path) -> Path:
@@ -77,6 +82,16 @@ async def test_agent_searches_the_folders_that_are_named(tmp_path: Path) -> None
         assert await answer(asks) == "by the index"
     assert own.asked == [{**QUESTION, "workspaces": [str(root)]}]
     assert own.opened == [[root]]
+
+
+async def test_agent_searches_what_is_named_within_what_the_user_gave(
+    tmp_path: Path,
+) -> None:
+    own, one, two = Own(), folder(tmp_path / "one/in"), folder(tmp_path / "two")
+    async with agent(own, Text(), tmp_path, one.parent, two) as asks:
+        assert await asks.find_roots(str(one)) == [str(one.parent)]
+        with pytest.raises(BadRequest):
+            await asks.find_roots(str(tmp_path))
 
 
 async def test_agent_without_folders_searches_the_workspace_around_its_folder(

@@ -10,8 +10,11 @@ from typing import Any
 import mcp_types
 import pytest
 
-from byok.cli.mcp_server import LONGEST, NAME, Descriptors, call, serve
-from byok.core.errors import ByokError
+from byok.cli.mcp_server import Descriptors, serve
+from byok.core.chat import Json
+from byok.core.errors import ByokError, IndexInUse
+from byok.core.routing import Service
+from byok.server.mcp.tools import LONGEST, call
 from tests.fakes.patience import PATIENCE
 from tests.fakes.program import ROOT
 
@@ -22,15 +25,31 @@ HELLO = {
 }
 
 
+NAME = "codebase-retrieval"
+
+
 class Asks:
-    def __init__(self, error: Exception = ByokError("Not now.")) -> None:  # noqa: B008
-        self._error = error
+    """Stands for what answers; `answer` may be an error."""
+
+    def __init__(self, answer: str | Exception = "an answer") -> None:
+        self.answer = answer
+        self.asked: list[Json] = []
 
     async def look(self) -> None:
-        raise self._error
+        if isinstance(self.answer, Exception):
+            raise self.answer
 
-    async def retrieve(self, question: str) -> str:
-        return f"answer to {question}"
+    async def find_roots(self, workspace: str) -> list[str]:
+        return [workspace or "/only"]
+
+    async def ask(self, service: Service, body: Json) -> Json:
+        self.asked.append(body)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return {"formatted_retrieval": self.answer}
+
+    async def search_text(self, question: str, error: IndexInUse) -> str:
+        raise error
 
 
 class Exchange:
@@ -81,18 +100,6 @@ class Exchange:
         self.say(method="notifications/initialized")
 
 
-async def test_mcp_server_lists_the_tool_and_answers() -> None:
-    async with Exchange() as client:
-        await client.hello()
-        told = await client.asked(1, "tools/list")
-        assert [t["name"] for t in told["result"]["tools"]] == ["codebase-retrieval"]
-        arguments = {"information_request": "this"}
-        told = await client.asked(
-            2, "tools/call", name="codebase-retrieval", arguments=arguments
-        )
-        assert told["result"]["content"] == [{"type": "text", "text": "answer to this"}]
-
-
 async def test_mcp_server_outlives_a_folder_that_it_cannot_write() -> None:
     refused = OSError(30, "Read-only file system", "/home")
     async with Exchange(Asks(refused)) as exchange:
@@ -141,18 +148,6 @@ def test_mcp_server_ends_in_spite_of_what_hangs() -> None:
     )
 
 
-class Answers:
-    def __init__(self, answer: str | Exception) -> None:
-        self.answer = answer
-        self.asked: list[str] = []
-
-    async def retrieve(self, question: str) -> str:
-        self.asked.append(question)
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
-
-
 def text_of(result: mcp_types.CallToolResult) -> str:
     [content] = result.content
     assert isinstance(content, mcp_types.TextContent)
@@ -168,6 +163,7 @@ def text_of(result: mcp_types.CallToolResult) -> str:
         ({"information_request": "a", "path": "/etc/passwd"}, "'path'"),
         ({"information_request": "a", "k" * 10_000: 1}, "Unknown argument"),
         ({"information_request": "x" * 10**6}, f"{LONGEST:,} characters"),
+        ({"information_request": "a", "workspace": 5}, "workspace must be a text"),
     ],
     ids=lambda value: repr(value)[:50],
 )
@@ -175,7 +171,7 @@ def text_of(result: mcp_types.CallToolResult) -> str:
 async def test_mcp_tool_wrong_arguments_are_a_result_that_says_so(
     arguments: dict[str, Any] | None, word: str
 ) -> None:
-    asks = Answers("")
+    asks = Asks("")
     result = await call(asks, NAME, arguments)
     assert result.is_error
     assert word in text_of(result)
@@ -184,7 +180,7 @@ async def test_mcp_tool_wrong_arguments_are_a_result_that_says_so(
 
 
 async def test_another_tool_is_unknown() -> None:
-    result = await call(Answers(""), "rm", {})
+    result = await call(Asks(""), "rm", {})
     assert result.is_error
     assert "Unknown tool 'rm'" in text_of(result)
 
@@ -199,7 +195,7 @@ async def test_another_tool_is_unknown() -> None:
     ids=repr,
 )
 async def test_mcp_tool_failure_is_a_result_too(error: Exception, words: str) -> None:
-    result = await call(Answers(error), NAME, {"information_request": "a"})
+    result = await call(Asks(error), NAME, {"information_request": "a"})
     assert result.is_error
     assert words in text_of(result)
     assert "secret" not in text_of(result)

@@ -1,5 +1,6 @@
 """Which scope, which way of searching, what text: over small real indexes."""
 
+import re
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -165,6 +166,22 @@ async def test_who_uses_a_name_is_told_and_shown_by_the_lines_that_do(
             ]
             assert paths == ([found] if found else [])
             assert [one["used_in"] for one in about] == [1] * len(about)
+
+
+async def test_a_symbol_is_answered_by_its_definition_and_its_uses_alone(
+    tmp_path: Path,
+) -> None:
+    root = written(tmp_path / "zoo", NAMES)
+    async with asking(tmp_path, root) as asker:
+        for said in ("feed_lion", "feeding.feed_lion(meat)"):
+            text = await asker.text("", symbol=said)
+            paths = re.findall(r"Path: (.*)", text)
+            assert paths == ["feeding.py", "keeper.py", "vet.py"]
+        assert "used in 1 file" in await asker.text("", symbol="Person")
+        assert "Path: " not in await asker.text("", symbol="feed_tiger")
+        assert "is no name" in await asker.text("", symbol="to feed a lion")
+        asker.retriever._mode = SearchMode.RIPGREP
+        assert "Path: feeding.py" in await asker.text("", symbol="feed_lion")
 
 
 async def test_of_many_uses_each_file_is_shown_by_a_line(tmp_path: Path) -> None:

@@ -1,11 +1,11 @@
 """Which folders may be workspaces."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from byok.core.errors import ConfigError
+from byok.core.errors import BadRequest, ConfigError
 
 _Identity: TypeAlias = tuple[int, int]
 
@@ -84,3 +84,32 @@ def check_root(root: Path, own: OwnFolders) -> Path:
     if user not in (0, facts.st_uid):
         raise ConfigError(f"The workspace {real} belongs to another user.")
     return real
+
+
+NO_WORKSPACE = "byok has no workspace yet: `byok index add DIR` adds one."
+
+
+def choose_root(known: Sequence[str], workspace: str) -> str:
+    """Return the innermost workspace around what an agent named, or the only one.
+
+    Raises:
+        BadRequest: there is none, or several.
+    """
+    place = Path(workspace)
+    if not workspace:
+        around = [*known]
+    elif not place.is_absolute() or "\0" in workspace:
+        raise BadRequest("workspace must be an absolute path.", status=422)
+    else:
+        place = Path(os.path.realpath(place))
+        around = [root for root in known if place.is_relative_to(root)]
+    if not known:
+        raise BadRequest(NO_WORKSPACE, code="no_workspace", status=422)
+    if not around or (not workspace and len(around) > 1):
+        raise BadRequest(
+            f"{place} is in no workspace." if workspace else "Name the workspace.",
+            hint=f"There are: {', '.join(known)}.",
+            code="no_workspace",
+            status=422,
+        )
+    return max(around, key=len)

@@ -1,0 +1,79 @@
+"""The path /mcp: search for any agent; the SDK is loaded when the first one asks."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from aiohttp.web import StreamResponse
+
+from byok.core.chat import Json
+from byok.core.errors import IndexInUse
+from byok.core.routing import Service
+from byok.search.index.files.roots import choose_root
+from byok.server.http.reply import HttpExchange
+
+if TYPE_CHECKING:
+    from byok.server.mcp.transport import MessageServer
+
+
+class DaemonCode:
+    """Code search in the daemon itself, for agents that name their workspace."""
+
+    def __init__(self, handlers: Mapping[str, Callable[[Json], Awaitable[Json]]]):
+        """Take the handlers of the services, by their names."""
+        self._handlers = handlers
+
+    async def ask(self, service: Service, body: Json) -> Json:
+        """Answer a request about code."""
+        return await self._handlers[service](body)
+
+    async def find_roots(self, workspace: str) -> list[str]:
+        """Return the workspace that an agent named, or the only one.
+
+        Raises:
+            BadRequest: there is none, or several.
+        """
+        status = await self.ask(Service.INDEX_STATUS, {})
+        known = [str(space["root"]) for space in status["workspaces"]]
+        return [choose_root(known, workspace)]
+
+    async def search_text(self, question: str, error: IndexInUse) -> str:
+        """Raise the error: the daemon starts no other one.
+
+        Raises:
+            IndexInUse: always.
+        """
+        raise error
+
+
+class ToolEndpoint:
+    """Answers MCP messages, each by itself: there are no sessions."""
+
+    def __init__(self, source: DaemonCode, patience: float) -> None:
+        """Take what answers, and how many seconds a client may not read."""
+        self._source = source
+        self._patience = patience
+        self._server: MessageServer | None = None
+
+    async def answer(self, exchange: HttpExchange, body: Json) -> StreamResponse:
+        """Answer the message in a body."""
+        if self._server is None:
+            place = "byok.server.mcp.transport"
+            module = await asyncio.to_thread(import_module, place)
+            self._server = module.MessageServer(self._source, self._patience)
+        return await self._server.answer(exchange, body)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """Answers a message, whose body is small."""
+
+    endpoint: ToolEndpoint
+    exchange: HttpExchange
+    body: Json
+
+    async def answer(self) -> StreamResponse:
+        """Answer it."""
+        return await self.endpoint.answer(self.exchange, self.body)
