@@ -44,6 +44,12 @@ TASK_WORDS = _stems(
 )
 _TASK_WEIGHT = 0.5
 _EXPLAINED_WEIGHT = 0.5  # of words whose concept has other words in code
+# Code that says `GitHub` or `xAI` has their parts in the index, but in `github.go` and
+# `XAI_KEY` they are one word.
+_PRODUCT = re.compile(
+    r"(?=.{3,40}\Z)(?=.*[a-z])(?:[A-Z]|[a-z](?=[A-Z]))[A-Za-z0-9]*[A-Z][A-Za-z0-9]*"
+)
+_PRODUCT_WEIGHT = 0.5
 # A question with a name or a piece of code means these words and no others.
 _NAMES_CODE = re.compile(r"[`_{};=]|::|\w[.(]\w|[a-z][A-Z]")
 
@@ -106,6 +112,9 @@ def parse_query(text: str) -> Query:
                 stopped[term] = 1.0
             else:
                 weights[term] = _TASK_WEIGHT if term in tasks else 1.0
+    for word in said:
+        if _PRODUCT.fullmatch(word):
+            weights.setdefault(stem(word.lower()), _PRODUCT_WEIGHT)
     _add_english(weights, foreign.english)
     only_task_words = weights.keys() <= tasks
     if weights and not foreign.english and not _NAMES_CODE.search(text):

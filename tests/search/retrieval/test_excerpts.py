@@ -118,7 +118,7 @@ async def test_the_lines_that_say_most_come_before_those_that_say_little(
 
 
 def test_terms_are_words_with_weights_and_whole_names() -> None:
-    described = describe_terms(parse_query("where is TokenCheck"))
+    described = describe_terms(parse_query("where is token_check"))
     assert described == [
         {"term": "token", "whole": False, "weight": 1.0},
         {"term": "check", "whole": False, "weight": 1.0},

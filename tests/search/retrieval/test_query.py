@@ -14,6 +14,8 @@ from byok.search.retrieval.query import parse_query
         ("where is the session cookie signed?", {"session": 1, "cooki": 1, "sign": 1}),
         ("fix the parser", {"fix": 0.5, "parser": 1}),
         ("parseHTTP", {"pars": 1, "http": 1, "=parsehttp": 1}),
+        ("GitHub", {"git": 1, "hub": 1, "=github": 1, "github": 0.5}),
+        ("xAI keys", {"ai": 1, "=xai": 1, "xai": 0.5, "key": 1}),
         ("get_file", {"get": 0.5, "file": 0.5, "=getfile": 1}),
         ("what is it for", {"what": 1, "is": 1, "it": 1, "for": 1}),
         ("霓虹", {"霓虹": 1}),
