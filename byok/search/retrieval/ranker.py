@@ -312,7 +312,8 @@ class JoinedSignals:
 _FEW = 50
 _MANY = 100  # definitions of one name
 _NO_CODE = (Kind.DOC, Kind.CONF, Kind.GEN, None)
-_MOST_USES = 2_000  # chunks with uses of one name that are counted
+_RANKED_USES = 200  # of these, chunks whose files are ranked
+_MOST_USES = 1_000  # chunks with uses of one name that are counted
 # Seconds to wait for the vector of a question; without any match there is more time.
 _VECTOR_SECONDS, _ONLY_VECTOR_SECONDS = 0.4, 5.0
 _SCAN_SECONDS = 2.0  # to find what is near to it; it takes a few milliseconds
@@ -370,7 +371,7 @@ class Ranker:
             IndexFailed: the index cannot be searched.
         """
         aids = self._aids()
-        parts = split_parts(question)
+        parts = _parts_of(question)
         if aids == _NO_AIDS and not parts:
             return await asyncio.to_thread(self.rank_by_words, query, scope)
         whole = None
@@ -383,17 +384,16 @@ class Ranker:
         return await asyncio.to_thread(self._rank_parts, parts, whole, scope)
 
     def _rank_parts(
-        self, parts: Sequence[str], whole: Ranking | None, scope: Scope
+        self, parts: Sequence[Query], whole: Ranking | None, scope: Scope
     ) -> Ranking:
         """Rank what several questions find that were asked at once, by words.
 
         With what models find for all of them together, where they were asked.
         """
         found = []
-        for query in map(parse_query, parts):
-            if not query.only_task_words:
-                hits = self._search(query, scope, CANDIDATES // 2)
-                found.append(self._rank(query, hits, scope))
+        for query in parts:
+            hits = self._search(query, scope, CANDIDATES // 2)
+            found.append(self._rank(query, hits, scope))
         files = join_rankings(
             [one.files for one in found], whole.files if whole else ()
         )
@@ -531,7 +531,9 @@ class Ranker:
             using = self._find_methods(methods, scope, besides=defining[0].blob_id)
         score = {hit[:2]: hit.score for hit in hits}
         # Of very many those are looked at that have most of the question.
-        best = sorted(using, key=lambda chunk: -score.get(chunk[:2], 0.0))[:CANDIDATES]
+        best = sorted(using, key=lambda chunk: -score.get(chunk[:2], 0.0))[
+            :_RANKED_USES
+        ]
         files = len({chunk.blob_id for chunk in using})
         return NameFound(asked, defining, best, files, is_cut, methods)
 
@@ -614,6 +616,13 @@ class Ranker:
                 self._signals[space.id] = known
             parts[scope.prefix_of(space)] = known[1]
         return JoinedSignals(parts)
+
+
+def _parts_of(question: str) -> list[Query]:
+    """Return the questions that are asked at once; none if it is one."""
+    parts = [parse_query(part) for part in split_parts(question)]
+    parts = [part for part in parts if not part.only_task_words]
+    return parts if len(parts) > 1 else []
 
 
 def _with_paths(

@@ -40,7 +40,7 @@ from byok.search.retrieval.scope import (
     select_scope,
     stale_notes,
 )
-from byok.search.retrieval.uses import pack_uses
+from byok.search.retrieval.uses import MOST_SHOWN, pack_uses
 
 # Find and write the commits of a workspace that match a question.
 
@@ -278,7 +278,8 @@ class Retriever:
     ) -> str:
         found, entries, names, parts, _ = ranking
         current = CurrentFiles(self._engine.contents, entries, scope, query)
-        found = current.update(found, 2 * MOST_FILES if names else MOST_FILES)
+        asked = next((one for one in names if one.is_asked and one.paths), None)
+        found = current.update(found, MOST_SHOWN if asked else MOST_FILES)
         below = remote.write(found, current, length) if remote else ""
         length -= len(below)
         glimpse = partial(excerpts.glimpse, current=current, query=query)
@@ -287,7 +288,7 @@ class Retriever:
             *(one.sentence for one in names),
         ]
         head = "".join(f"{escape(sentence)}\n" for sentence in said)
-        if asked := next((one for one in names if one.is_asked and one.paths), None):
+        if asked:
             packed = pack_uses(asked, found, current, length, glimpse, parts)
         elif ranking.is_only_near and len(query.terms) < _FEWEST_TERMS:
             packed = pack_glimpses(found, glimpse, length)

@@ -6,7 +6,7 @@ or extend it (`index/parse/references.py`). Their text shows which lines do.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, takewhile
+from itertools import accumulate, islice, takewhile
 from typing import NamedTuple
 
 from byok.search.index.store.chunk_index import ChunkScore
@@ -27,8 +27,10 @@ from byok.search.retrieval.pack import (
 )
 from byok.search.retrieval.rank import RankedFile
 
-_MOST_FILES = 30  # that are shown
+MOST_SHOWN = 24  # that are shown
 _MOST_PLACES = 8  # of one file
+_MOST_DEFINITIONS = 3  # before what uses the name
+_SHORT_LINE = 20  # characters, with its number
 # Lines around a use: as many as there is room for.
 _CONTEXTS = (12, 5, 2, 1, 0)
 # Of the limit: definitions at most, uses with these; of what is left, other files.
@@ -80,35 +82,44 @@ def pack_uses(
     less than that if only one of several `parts` of the question is about the name.
     """
     files = [*_files_with(found, ranked, current, limit // parts)]
-    room = limit * _SHARE / parts
-    shown: list[PackedFile] = []
-    for context in _CONTEXTS:
-        shown = [file.show(context) for file in files]
-        costs = [_cost(one, file.lines) for one, file in zip(shown, files, strict=True)]
-        if sum(costs) <= room:
-            break
-    fitting = (
-        [*takewhile(lambda total: total <= room, accumulate(costs))] if files else []
-    )
-    shown = shown[: len(fitting)]
+    shown, cost = _show(files, limit * _SHARE / parts)
     known = {file.blob_id for file in shown}
     rest = [file for file in ranked if file.blob_id not in known]
-    left = limit - (fitting[-1] if fitting else 0)
     share = _OTHERS_SHARE if parts == 1 else 1.0
-    other = pack(rest, current.spans_of, int(left * share), glimpse)
+    other = pack(rest, current.spans_of, int((limit - cost) * share), glimpse)
     return Packed((*shown, *other.files), other.others)
+
+
+def _show(files: Sequence[_File], room: float) -> tuple[list[PackedFile], int]:
+    """Return what is shown of the files that there is room for, and what it costs."""
+    shown: list[PackedFile] = []
+    totals: list[int] = []
+    for context in _CONTEXTS:
+        shown = [file.show(context) for file in files]
+        lines = sum(last - first + 1 for one in shown for first, last in one.sections)
+        if context and lines * _SHORT_LINE > room:
+            continue
+        pairs = zip(shown, files, strict=True)
+        totals = [*accumulate(_cost(one, file.lines) for one, file in pairs)]
+        if not totals or totals[-1] <= room:
+            break
+    count = sum(1 for _ in takewhile(lambda total: total <= room, totals))
+    return shown[:count], totals[count - 1] if count else 0
 
 
 def _files_with(
     found: NameFound, ranked: Sequence[RankedFile], current: CurrentFiles, limit: int
 ) -> Iterator[_File]:
-    """Yield the files that have something of the name, at most thirty."""
+    """Yield the files that have something of the name, at most 24."""
     defining = _by_blob(found.defining)
     using = _by_blob(found.using)
     left = limit * _DEFINITION_SHARE
-    known = [file for file in ranked if file.blob_id in {*defining, *using}]
-    known.sort(key=lambda file: file.blob_id not in defining)
-    for file in known[:_MOST_FILES]:
+    has = using.keys() | defining.keys()
+    known = [file for file in ranked if file.blob_id in has]
+    first = [file.blob_id for file in known if file.blob_id in defining]
+    first = first[:_MOST_DEFINITIONS]
+    known.sort(key=lambda file: file.blob_id not in first)
+    for file in known[:MOST_SHOWN]:
         lines = current.lines_of(file.blob_id)
         spans = current.spans_of(file.blob_id)
         if lines is None:
@@ -118,13 +129,17 @@ def _files_with(
             if span.chars <= left:
                 whole.append(span)
                 left -= span.chars
-        places = [
+        used: Sequence[int] = using.get(file.blob_id, ())
+        if used and current.is_cut_anew(file.blob_id):
+            used = range(len(spans))
+        places = (
             (line, span)
-            for span in _spans(using.get(file.blob_id, ()), spans)
+            for span in _spans(used, spans)
             for line in _places(lines, span, found)
-        ]
-        if whole or places:
-            yield _File(file, lines, tuple(whole), tuple(places[:_MOST_PLACES]))
+        )
+        shown = tuple(islice(places, _MOST_PLACES))
+        if whole or shown:
+            yield _File(file, lines, tuple(whole), shown)
 
 
 def _by_blob(chunks: Iterable[ChunkScore]) -> dict[int, list[int]]:
@@ -149,7 +164,9 @@ def _places(lines: Sequence[str], span: Span, found: NameFound) -> Iterator[int]
     defines = re.compile(rf"{_DEFINES}\s+(?:\([^()]*\)\s*)?{name}(?![\w$])")
     for number in _range(span, lines):
         line = lines[number]
-        if not said.search(line) or _COMMENT.match(line) or defines.search(line):
+        if found.asked.name not in line or not said.search(line):
+            continue
+        if _COMMENT.match(line) or defines.search(line):
             continue
         if not found.is_base or _HEADER.search(line):
             yield number

@@ -5,6 +5,8 @@ import time
 import pytest
 
 from byok.search.retrieval.names import (
+    NameFound,
+    NameQuestion,
     Wanted,
     definition_marks,
     identifier_of,
@@ -148,6 +150,47 @@ def test_question_about_a_name_says_what_it_wants(
 )
 def test_question_without_a_name_has_none(text: str) -> None:
     assert names_in(text) == ()
+
+
+@pytest.mark.parametrize(
+    ("defined", "used", "count", "sentence"),
+    [
+        (["a.py"], ["x/b.py", "y/c.py"], 2, "is defined in a.py and used in 2 files."),
+        (
+            ["a.py", "b.py", "c.py"],
+            ["x/b.py"],
+            1,
+            "is defined in a.py and 2 more files and used in 1 file.",
+        ),
+        (
+            [],
+            ["x/b.py", "x/c.py", "y/d.py"],
+            3,
+            "is not defined here but used in 3 files, most in x (2).",
+        ),
+        (["a.py"], [], 0, "is defined in a.py; no place was found where it is used."),
+        (
+            ["a.py"],
+            ["x/b.py"] * 9,
+            1_000,
+            "is defined in a.py and used in more than 1,000 files.",
+        ),
+        ([], [], 0, "is neither defined nor used here."),
+    ],
+)
+def test_what_is_known_of_a_name_is_told_in_a_sentence(
+    defined: list[str], used: list[str], count: int, sentence: str
+) -> None:
+    found = NameFound(
+        NameQuestion("run", Wanted.USES),
+        [],
+        [],
+        count,
+        is_cut=count == 1_000,
+        defined_in=dict(enumerate(defined)),
+        paths=dict(enumerate(used)),
+    )
+    assert found.sentence == f"run {sentence}"
 
 
 def test_question_has_at_most_three_names_and_the_asked_one_first() -> None:
