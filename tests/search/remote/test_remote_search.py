@@ -167,13 +167,13 @@ async def test_a_file_that_the_client_uploaded_is_not_shown_twice(
 async def test_the_local_files_win_where_both_say_the_same(
     tmp_path: Path, root: Path
 ) -> None:
-    body = "".join(f"    lion = feed_lion({n})\n" for n in range(400))
+    body = "".join(f"    oven = warm(oven, {n})\n" for n in range(400))
     project(root, den__py=f"def den():\n{body}")
     far = found("git.example/food/kitchen", "pit.py", f"def den():\n{body}")
     async with ZoektServer(far) as server, asking(tmp_path, server, root) as asker:
-        both = await asker.ask("feed_lion", length=6000)
+        both = await asker.ask("warm the oven", length=6000)
         server.files = ()
-        alone = await asker.ask("feed_lion", length=6000)
+        alone = await asker.ask("warm the oven", length=6000)
     local, _, below = both.partition("\nThe following code is in other")
     assert len(both) <= 6000
     assert "Path: pit.py (" in below

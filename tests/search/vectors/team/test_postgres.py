@@ -10,7 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from byok.core.errors import RefusalKind, UpstreamError, UpstreamRefused
+from byok.core.errors import (
+    RefusalKind,
+    UpstreamError,
+    UpstreamRefused,
+    UpstreamTimeout,
+)
 from byok.search.vectors.team.postgres import PostgresCollection, PostgresServer
 from byok.upstream.transport import tls_context
 from tests.fakes.asker import Key
@@ -54,6 +59,7 @@ async def test_writers_of_the_same_moment_lose_no_repository(
     )
     [listed] = (await table.repositories(NAMES[:1])).values()
     assert sorted(listed) == [f"r{n}" for n in range(9)]
+    await table.add_repositories({NAMES[0]: []}, ["r0"])  # known before it was there
     await table.add_repositories(known, [f"more{n}" for n in range(64)])
     assert await table.repositories(NAMES[:1]) == {NAMES[0]: listed}
 
@@ -151,6 +157,7 @@ async def test_a_server_that_is_none_is_an_error_in_time(what: str) -> None:
         server = PostgresServer(url, Key(PASSWORD), None, writes=True, seconds=0.3)
         with pytest.raises(UpstreamError) as raised:
             await server.fetch("SELECT 1", ())
+        assert isinstance(raised.value, UpstreamTimeout) == (what == "silent")
         assert PASSWORD not in raised.value.log_text
         await server.close()
         if fake:
