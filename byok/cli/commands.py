@@ -4,7 +4,9 @@ So `byok --help` and shell completion import none of them: they show the rows. A
 has a function of the command's name, or a group `commands` of commands below it.
 """
 
+import inspect
 import platform
+import re
 from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -132,14 +134,22 @@ ROWS = {
 
 
 class _Command(TyperCommand):
-    """A command on whose page of --help flags have no type."""
+    """A command whose page of --help fits the terminal; its flags have no type."""
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.help = _join_lines(self.help)
 
     def get_params(self, ctx: Any) -> Any:
         return _hide_types_of_flags(super().get_params(ctx))
 
 
 class CommandGroup(TyperGroup):
-    """The same for a command of commands."""
+    """A command of commands, with the same page of --help."""
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.help = _join_lines(self.help)
 
     def get_params(self, ctx: Any) -> Any:
         """Return the parameters."""
@@ -187,6 +197,13 @@ def _hide_types_of_flags(params: Any) -> Any:
         if getattr(param, "is_flag", False) and param.metavar is None:
             param.metavar = ""
     return params
+
+
+def _join_lines(text: str | None) -> str | None:
+    """Join the lines of each paragraph, which the terminal breaks at its own width."""
+    if text is None:
+        return None
+    return re.sub(r"(?<!\n)\n(?=[^\s-])", " ", inspect.cleandoc(text))
 
 
 def version() -> None:

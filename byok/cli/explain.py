@@ -7,6 +7,7 @@ import typer
 from byok.cli.terminal import say, say_table
 from byok.core.error_table import GROUPS, ErrorRow, error_rows
 from byok.core.errors import BadRequest
+from byok.core.suggest import did_you_mean
 
 
 def explain(
@@ -38,10 +39,5 @@ def _say_row(row: ErrorRow) -> None:
 
 
 def _unknown(code: str, known: list[str]) -> BadRequest:
-    from difflib import get_close_matches
-
-    near = get_close_matches(code[:100], known, 1)
-    hint = f"Did you mean {near[0]}? " if near else ""
-    return BadRequest(
-        f"No error has the code {code[:100]!r}.", hint=f"{hint}All: byok explain"
-    )
+    hint = f"{did_you_mean(code, known)} All: byok explain".lstrip()
+    return BadRequest(f"No error has the code {code[:100]!r}.", hint=hint)

@@ -19,6 +19,7 @@ from pydantic_settings import SettingsError
 
 from byok.core.errors import ConfigError
 from byok.core.escapes import shell_word
+from byok.core.suggest import did_you_mean
 from byok.dialects.presets import DEMO, PRESETS
 from byok.settings.section import SettingsClash, fault_message, fault_rows
 from byok.settings.sections import FactSettings, ModelSettings, UpstreamSettings
@@ -216,10 +217,8 @@ def _explain(path: str, row: ErrorDetails) -> str:
     key = ".".join(place)
     message = fault_message(row)
     if row["type"] == "extra_forbidden":
-        known = _keys_of_section(place[:-1])
-        close = difflib.get_close_matches(place[-1], known, n=1)
-        guess = f" Did you mean {close[0]}?" if close else ""
-        return f"{path}: unknown key {key}.{guess}"
+        guess = did_you_mean(place[-1], _keys_of_section(place[:-1]))
+        return f"{path}: unknown key {key}. {guess}".rstrip()
     return f"{path}: {key}: {message}." if key else f"{path}: {message}."
 
 
@@ -263,8 +262,9 @@ def upstream_named(wanted: str, settings: Settings) -> tuple[str, UpstreamSettin
         )
     if wanted == DEMO or (wanted in PRESETS and PRESETS[wanted].base_url):
         return wanted, UpstreamSettings(type=wanted)
-    known = ", ".join(upstream_names(settings.upstreams))
-    hint = f"Use one of {known}, or a URL."
+    known = upstream_names(settings.upstreams)
+    guess = did_you_mean(wanted, known)
+    hint = f"{guess} Use one of {', '.join(known)}, or a URL.".lstrip()
     if _ADDRESS.fullmatch(wanted):
         hint = f"A URL begins with http:// or https://, such as http://{wanted}"
     raise ConfigError(f"Unknown upstream {wanted!r}.", hint=hint)

@@ -1,5 +1,6 @@
 """What all commands share: help, exit codes, messages; and byok version."""
 
+import itertools
 import platform
 import re
 from pathlib import Path
@@ -120,3 +121,15 @@ def test_the_version_of_byok_and_of_python(cli: Cli, asked: str) -> None:
     done = cli(asked)
     line = f"byok {__version__} (Python {platform.python_version()})\n"
     assert (done.code, done.out, done.err) == (0, line, "")
+
+
+@pytest.mark.parametrize("arguments", [("models",), ("search",)], ids=" ".join)
+def test_help_breaks_paragraphs_only_at_the_terminals_width(
+    cli: Cli, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "72")
+    page = cli(*arguments, "--help").out.partition("╭─")[0]
+    lines = map(str.strip, page.splitlines())
+    for line, following in itertools.pairwise(lines):
+        if line and following:
+            assert len(f"{line} {following.split()[0]}") > 70

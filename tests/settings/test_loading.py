@@ -422,8 +422,9 @@ def test_an_unknown_upstream_is_told_with_those_that_are_known(wanted: str) -> N
     settings = Settings(upstreams={"box": OWN, "ollama": {}})
     with pytest.raises(ConfigError, match="Unknown upstream") as caught:
         upstream_named(wanted, settings)
-    names = caught.value.hint.removeprefix("Use one of ").partition(", or")[0]
-    known = names.split(", ")
+    guess, _, names = caught.value.hint.partition(" Use one of ")
+    assert "ollama" in guess
+    known = names.partition(", or")[0].split(", ")
     assert known[:2] == ["box", "ollama"]
     assert {"demo", "openai", "azure"} < set(known)
     assert len(known) == len(set(known))
