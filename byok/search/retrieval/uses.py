@@ -39,6 +39,10 @@ _DEFINES = (
     r"\b(?:def|class|fn|func|function|struct|interface|enum|trait|type|object|record"
     r"|mod)"
 )
+_IMPORTS = re.compile(
+    r"\s*(?:import|from|use|using|include|require|#\s*include)\b"
+    r"|.*(?:\brequire\(|\bfrom\s+['\"])"
+)
 _COMMENT = re.compile(r"\s*(?://|/\*|\*|--|;|%|#(?!\w|\[))")
 _HEADER = re.compile(
     r"\b(?:class|struct|interface|impl|trait|extends|implements|object|record|enum|type"
@@ -53,11 +57,17 @@ class _File(NamedTuple):
     lines: Sequence[str]
     definitions: tuple[Span, ...]
     uses: tuple[tuple[int, Span], ...]  # each with the chunk that it is in
+    begins: bool  # a use is where a class begins: what follows says more
 
     def show(self, context: int) -> PackedFile:
         """Return its sections, with so many lines around each use."""
+        before = 0 if self.begins else context
+        end = len(self.lines) - 1
         around = [
-            Section(max(span.first, line - context), min(span.last, line + context))
+            Section(
+                max(span.first, line - before),
+                min(end if self.begins else span.last, line + 2 * context - before),
+            )
             for line, span in self.uses
         ]
         if not context:  # a line by itself
@@ -137,9 +147,12 @@ def _files_with(
             for span in _spans(used, spans)
             for line in _places(lines, span, found)
         )
-        shown = tuple(islice(places, _MOST_PLACES))
-        if whole or shown:
-            yield _File(file, lines, tuple(whole), shown)
+        some = [*islice(places, 2 * _MOST_PLACES)]
+        # An import says less than a call, and is shown where there is no other use.
+        told = [place for place in some if not _IMPORTS.match(lines[place[0]])] or some
+        if whole or told:
+            shown = tuple(told[:_MOST_PLACES])
+            yield _File(file, lines, tuple(whole), shown, found.is_base)
 
 
 def _by_blob(chunks: Iterable[ChunkScore]) -> dict[int, list[int]]:

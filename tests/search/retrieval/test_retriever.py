@@ -187,7 +187,8 @@ async def test_a_symbol_is_answered_by_its_definition_and_its_uses_alone(
 async def test_of_many_uses_each_file_is_shown_by_a_line(tmp_path: Path) -> None:
     body = "".join(f"    other_{n}(value, {n})\n" for n in range(60))
     uses = {
-        f"cage{n}.py": f"def clean_{n}():\n{body}    sweep({n})\n{body}"
+        f"cage{n}.py": "from broom import sweep\n"
+        f"def clean_{n}():\n{body}    sweep({n})\n"
         for n in range(20)
     }
     root = written(tmp_path / "zoo", uses | {"broom.py": "def sweep(n):\n    pass\n"})
@@ -196,8 +197,8 @@ async def test_of_many_uses_each_file_is_shown_by_a_line(tmp_path: Path) -> None
     assert text.count("\tdef sweep(n):") == 1
     for n in range(20):
         part = text.partition(f"Path: cage{n}.py\n")[2].partition("Path: ")[0]
-        assert part.startswith(f"     1\tdef clean_{n}():\n...\n")
-        assert f"    62\t    sweep({n})\n" in part
+        assert part.startswith(f"     2\tdef clean_{n}():\n...\n")
+        assert f"    63\t    sweep({n})\n" in part
 
 
 async def test_several_questions_are_answered_each(tmp_path: Path) -> None:
