@@ -34,7 +34,8 @@ _VARIABLE = re.compile(r"BYOK_([A-Z]+)__([A-Z_]+)(?:=.*)?")
 # Names of other programs, of clients, of upstreams, of what users type, of examples.
 FOREIGN = frozenset(
     {
-        *(".cursor/mcp.json", "~/.cursor/mcp.json", ".venv/bin/byok", "settings.json"),
+        *("~/.cursor/mcp.json", "mcp.json", "~/.claude.json"),
+        *(".venv/bin/byok", "settings.json"),
         *("augment.advanced.apiToken", "augment.advanced.completionURL", "api_url"),
         *("core.excludesFile", "info/exclude", "sha256", "streams/", "protocol/"),
         *("byok/x/", "tests/x/", "/generate-branch-name"),

@@ -14,6 +14,8 @@ from byok.cli.daemon_client import ask_daemon
 from byok.cli.terminal import Asker, YesOption, confirm, say, say_json, say_text, tell
 from byok.clients.connection import (
     FORMATS,
+    MCP_CLIENTS,
+    MCP_ONLY,
     NEEDS_MODEL,
     DaemonAddress,
     FileChange,
@@ -26,8 +28,10 @@ from byok.clients.locations import (
     ClientKind,
     ClientMachine,
     FileLocation,
+    RunPlace,
     advise,
     find_location,
+    find_mcp_location,
     find_run_place,
     find_windows_files,
 )
@@ -39,7 +43,12 @@ from byok.core.platform.paths import Paths, find_paths
 from byok.core.redact import Redactor
 from byok.core.routing import Service
 
-_VARIABLES = (ClientKind.CLI, ClientKind.SDK)
+_AUGMENT = ("AUGMENT_API_URL", "AUGMENT_API_TOKEN")
+_VARIABLES = {
+    ClientKind.CLI: _AUGMENT,
+    ClientKind.SDK: _AUGMENT,
+    ClientKind.CLAUDE_CODE: ("ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN"),
+}
 ClientArgument = Annotated[ClientKind, typer.Argument(help="Which client.")]
 FileOption = Annotated[
     Path | None,
@@ -88,6 +97,12 @@ def connect(
             help="The model for codex, opencode, aider, continue.", metavar="M"
         ),
     ] = "",
+    mcp: Annotated[
+        bool,
+        typer.Option(
+            "--mcp", help="Give the client byok's code search, as an MCP server."
+        ),
+    ] = False,
     start: Annotated[
         bool,
         typer.Option(
@@ -101,23 +116,34 @@ def connect(
     --write shows the change, asks, and writes it to the client's settings file.
     Comments and all other settings stay. `byok disconnect` undoes it, byte for byte.
     """
-    address = _find_address(find_paths(), client, model, start=start)
+    if mcp and client not in MCP_CLIENTS:
+        raise ConfigError(
+            f"byok knows no file of MCP servers of {client.readable_name}.",
+            hint="docs/SEARCHING.md tells what to enter by hand.",
+        )
+    wanted = client in NEEDS_MODEL and not mcp
+    address = _find_address(find_paths(), client, model, start=start, wanted=wanted)
     if not (write or dry_run):
-        _print(client, address, json=json)
+        _print(client, address, json=json, mcp=mcp)
         return
-    if client not in FORMATS:
+    if client not in FORMATS or (client in MCP_ONLY and not mcp):
         tell(f"byok cannot write this for you: {_NO_FILE[client]}")
         _print(client, address, json=json)
         raise typer.Exit(1)
-    found = (
-        FileLocation(file) if file else find_location(client, find_machine(), profile)
-    )
-    words = ("byok", "connect", client.value, "--write")
+    find = find_mcp_location if mcp else find_location
+    found = FileLocation(file) if file else find(client, find_machine(), profile)
+    words = ("byok", "connect", client.value, *(["--mcp"] if mcp else []), "--write")
     command = write_command(*words, file=file, profile=profile, model=model)
-    is_done = _write(client, address, found, Answer(yes, dry_run, command))
+    answer = Answer(yes, dry_run, command)
+    is_done = _write(client, address, found, answer, mcp=mcp)
     if not (is_done or dry_run):
         raise typer.Exit(1)
-    _advise(client, address, None if file else found.is_remote)
+    if not mcp:
+        _advise(client, address, None if file else found.is_remote)
+    elif client.is_editor:
+        tell(_MCP_SYNC)
+        if find_machine().place is not RunPlace.DESKTOP and not file:
+            tell(_MCP_AWAY)
 
 
 def offer_connection(client: ClientKind, asker: Asker) -> bool:
@@ -126,7 +152,8 @@ def offer_connection(client: ClientKind, asker: Asker) -> bool:
     Raises:
         ByokError: there is no daemon, or the settings cannot be changed.
     """
-    address = _find_address(find_paths(), client, "", start=False)
+    wanted = client in NEEDS_MODEL
+    address = _find_address(find_paths(), client, "", start=False, wanted=wanted)
     found = find_location(client, find_machine(), "")
     command = f"byok connect {client.value} --write"
     is_done = _write(client, address, found, Answer(False, False, command, asker))
@@ -136,9 +163,9 @@ def offer_connection(client: ClientKind, asker: Asker) -> bool:
 
 
 def _find_address(
-    paths: Paths, client: ClientKind, model: str, *, start: bool
+    paths: Paths, client: ClientKind, model: str, *, start: bool, wanted: bool
 ) -> DaemonAddress:
-    """Return where the daemon answers, and the token that it takes.
+    """Return where the daemon answers, the token that it takes, and a `wanted` model.
 
     Raises:
         ByokError: no daemon has proved itself; the token is for nobody else.
@@ -150,7 +177,7 @@ def _find_address(
         raise error.with_hint(
             f"Start it: byok serve. Or let this do it: {words}"
         ) from None
-    if client in NEEDS_MODEL and not model:
+    if wanted and not model:
         model = _find_model()
     url = f"http://127.0.0.1:{daemon.port}"
     return DaemonAddress(url, read_token(paths.token), paths.token, model)
@@ -169,12 +196,17 @@ def _find_model() -> str:
 
 
 def _write(
-    client: ClientKind, address: DaemonAddress, found: FileLocation, answer: Answer
+    client: ClientKind,
+    address: DaemonAddress,
+    found: FileLocation,
+    answer: Answer,
+    *,
+    mcp: bool = False,
 ) -> bool:
     """Point a client at byok, or show how; return whether it points there now."""
     connector, redactor = open_connector(), Redactor()
     redactor.add(address.token)
-    change = connector.plan_connect(client, found.path, address)
+    change = connector.plan_connect(client, found.path, address, mcp=mcp)
     path = change.file.path
     if not change.is_needed:
         say(f"{path} points at byok already.")
@@ -205,24 +237,31 @@ def _advise(client: ClientKind, address: DaemonAddress, is_remote: bool | None) 
         tell(line)
 
 
-def _print(client: ClientKind, address: DaemonAddress, *, json: bool) -> None:
-    if client in FORMATS:
-        settings = settings_for(client, address, windows=open_connector().windows)
+def _print(
+    client: ClientKind, address: DaemonAddress, *, json: bool, mcp: bool = False
+) -> None:
+    where, is_object = _WHERE[client], client.is_editor and not mcp
+    if mcp or (client in FORMATS and client not in MCP_ONLY):
+        windows = open_connector().windows
+        settings = settings_for(client, address, windows=windows, mcp=mcp)
         text = put_all("", settings, FORMATS[client])
-        if client.is_editor:
+        if mcp:
+            where = f"Add to {find_mcp_location(client, find_machine()).path}:"
+        if is_object:
             values: dict[str, Any] = {path[0]: value for path, value in settings}
         else:
             values = {" > ".join(path): value for path, value in settings}
     elif client is ClientKind.JETBRAINS:
         values, text = {"completionURL": address.url, "apiToken": address.token}, ""
     else:
-        values = {"AUGMENT_API_URL": address.url, "AUGMENT_API_TOKEN": address.token}
+        names = _VARIABLES[client]
+        values = dict(zip(names, (address.url, address.token), strict=True))
         text = "".join(f"export {name}={value}\n" for name, value in values.items())
     if json:
         say_json(values)
         return
-    tell(_WHERE[client])
-    if text and not client.is_editor:
+    tell(where)
+    if text and not is_object:
         say_text(text.rstrip("\n"))
     else:
         say_json(values)
@@ -235,9 +274,9 @@ def disconnect(
     file: FileOption = None,
     profile: ProfileOption = "",
 ) -> None:
-    """Undo `byok connect --write`: restore the client's previous settings file.
+    """Undo `byok connect --write`: restore the client's previous settings files.
 
-    If it was edited since, only byok's settings are removed, and their previous values
+    If one was edited since, only byok's settings are removed, and their previous values
     restored.
     """
     if client not in FORMATS:
@@ -248,7 +287,8 @@ def disconnect(
     words = ("byok", "disconnect", client.value)
     command = write_command(*words, file=file, profile=profile)
     answer = Answer(yes, dry_run, command)
-    _undo_connection(client, file or _find_changed_file(client, profile), answer)
+    for path in [file] if file else _find_changed_files(client, profile):
+        _undo_connection(client, path, answer)
 
 
 def _undo_connection(client: ClientKind, path: Path, answer: Answer) -> None:
@@ -276,22 +316,29 @@ def _undo_connection(client: ClientKind, path: Path, answer: Answer) -> None:
         raise typer.Exit(1)
 
 
-def _find_changed_file(client: ClientKind, profile: str) -> Path:
-    """Return the file that byok changed, or the usual one if it is no single one.
+def _find_changed_files(client: ClientKind, profile: str) -> list[Path]:
+    """Return the usual files that byok changed, else the only one.
 
     Raises:
-        ConfigError: byok changed several files, and none is the usual one.
+        ConfigError: byok changed several files, and none is a usual one.
     """
-    usual = find_location(client, find_machine(), profile).path
+    machine = find_machine()
+    finders = [] if client in MCP_ONLY else [find_location]
+    finders += [find_mcp_location] if client in MCP_CLIENTS else []
+    usual = [find(client, machine, profile).path for find in finders]
+    usual = [*dict.fromkeys(usual)]
     known = open_connector().backups.list_paths(client)
-    if profile or not known or usual.resolve() in known:
-        return usual
+    changed = [path for path in usual if path.resolve() in known]
+    if changed:
+        return changed
+    if profile or not known:
+        return usual[:1]
     if len(known) > 1:
         raise ConfigError(
             f"byok changed several files: {', '.join(map(str, known))}.",
             hint="Name one: --file PATH",
         )
-    return known[0]
+    return known
 
 
 def _find_token() -> str | None:
@@ -344,12 +391,20 @@ _SYNC = (  # code.visualstudio.com/docs/configure/settings-sync
     "If Settings Sync is on, it copies both settings to your other machines: name them "
     "in settingsSync.ignoredSettings to keep them here."
 )
+_MCP_SYNC = (
+    "The file has byok's token: leave MCP servers out of Settings Sync, if that is on."
+)
+_MCP_AWAY = (
+    "Windows that are connected to this machine from another one have a file of their "
+    'own: "MCP: Open Remote User Configuration" opens it; name it with --file.'
+)
 _NO_FILE = {
     ClientKind.JETBRAINS: "the plugin's documentation names no file for it.",
     ClientKind.CLI: (
         "the CLI reads variables, and its session file belongs to its own login."
     ),
     ClientKind.SDK: "the SDKs read variables, or get the values from your program.",
+    ClientKind.CLAUDE_CODE: "it reads variables; --mcp writes code search alone.",
 }
 _EDITOR = "Add to settings.json (Preferences: Open User Settings (JSON)):"
 _WHERE = {
@@ -362,6 +417,7 @@ _WHERE = {
         "fields, and not every version was tested:"
     ),
     ClientKind.CLI: "Set in the shell that runs the CLI:",
+    ClientKind.CLAUDE_CODE: "Set in the shell that runs Claude Code:",
     ClientKind.SDK: "Set for the program, or pass as api_url and api_key:",
     ClientKind.CODEX: "Add to ~/.codex/config.toml, the first two above all tables:",
     ClientKind.OPENCODE: "Add to ~/.config/opencode/opencode.json:",

@@ -19,6 +19,7 @@ from byok.clients.settings_file import (
     replace_settings_file,
 )
 from byok.core.errors import ConfigError
+from byok.core.escapes import shell_word
 
 # The settings that each client needs, in the form that it documents.
 
@@ -32,7 +33,17 @@ FORMATS = {
     ClientKind.OPENCODE: TextFormat.JSONC,
     ClientKind.AIDER: TextFormat.YAML,
     ClientKind.CONTINUE: TextFormat.YAML,
+    ClientKind.CLAUDE_CODE: TextFormat.JSONC,
 }
+# Whose files may have byok among the MCP servers, and whose no settings of models.
+MCP_CLIENTS = frozenset(
+    {
+        *(ClientKind.VSCODE, ClientKind.VSCODE_INSIDERS, ClientKind.VSCODIUM),
+        *(ClientKind.CURSOR, ClientKind.CODEX, ClientKind.OPENCODE),
+        ClientKind.CLAUDE_CODE,
+    }
+)
+MCP_ONLY = frozenset({ClientKind.CLAUDE_CODE})
 # Clients of OpenAI's API, which name their model in their settings.
 NEEDS_MODEL = frozenset(
     {ClientKind.CODEX, ClientKind.OPENCODE, ClientKind.AIDER, ClientKind.CONTINUE}
@@ -55,13 +66,23 @@ class DaemonAddress(NamedTuple):
 
 
 def settings_for(
-    client: ClientKind, daemon: DaemonAddress, text: str = "", *, windows: bool = False
+    client: ClientKind,
+    daemon: DaemonAddress,
+    text: str = "",
+    *,
+    windows: bool = False,
+    mcp: bool = False,
 ) -> tuple[Setting, ...]:
     """Return the settings that a client needs; `text` is its current file.
+
+    With `mcp` they make byok one of its MCP servers, else what answers its chats.
 
     Raises:
         ValueError: the text cannot be read.
     """
+    if mcp:
+        here, entry = _mcp_entry(client, daemon, text, windows=windows)
+        return tuple(Setting((*here, *path), value) for path, value in entry)
     match client:
         case ClientKind.CODEX:
             return _codex(daemon, text, windows=windows)
@@ -166,6 +187,51 @@ def _continue(daemon: DaemonAddress, text: str) -> tuple[Setting, ...]:
     )
 
 
+def _mcp_entry(
+    client: ClientKind, daemon: DaemonAddress, text: str, *, windows: bool
+) -> tuple[SettingPath, list[Setting]]:
+    """Return where a client has its MCP server byok, and what stands there.
+
+    Where a client can read a file, or run a command, no copy of the token goes stale.
+    """
+    address = f"{daemon.url}/mcp"
+    token = f"Bearer {daemon.token}"
+    header = Setting(("headers", "Authorization"), token)
+    url, is_http = Setting(("url",), address), Setting(("type",), "http")
+    match client:
+        case ClientKind.CODEX:  # developers.openai.com/codex/mcp
+            here = ("mcp_servers", "byok")
+            has_variable = isinstance(
+                toml_text.read(text, (*here, "bearer_token_env_var")), str
+            )
+            copy = Setting(("http_headers", "Authorization"), token)
+            return here, [url] if has_variable else [url, copy]
+        case ClientKind.OPENCODE:  # its second version reads files of the first, too
+            servers = jsonc.read(text, ("mcp", "servers"))
+            is_new = isinstance(servers, dict) and "type" not in servers
+            read = f"Bearer {{file:{daemon.token_file.as_posix()}}}"
+            return ("mcp", *(("servers",) if is_new else ()), "byok"), [
+                Setting(("type",), "remote"),
+                url,
+                Setting(("headers", "Authorization"), read),
+                Setting(("oauth",), False),
+            ]
+        case ClientKind.CLAUDE_CODE:
+            if not windows:
+                header = Setting(("headersHelper",), _print_header(daemon.token_file))
+            return ("mcpServers", "byok"), [is_http, url, header]
+        case ClientKind.CURSOR:
+            return ("mcpServers", "byok"), [url, header]
+        case _:
+            return ("servers", "byok"), [is_http, url, header]
+
+
+def _print_header(token_file: PurePath) -> str:
+    """Return a command of the shell that prints the header as JSON."""
+    form = '{"Authorization": "Bearer %s"}'
+    return f"printf '{form}' \"$(cat {shell_word(token_file)})\""
+
+
 _LARGEST_SLOW = 250_000  # bytes; with TOML or YAML they take seconds
 
 
@@ -200,7 +266,12 @@ class FileConnector:
     windows: bool = False
 
     def plan_connect(
-        self, client: ClientKind, path: Path, daemon: DaemonAddress
+        self,
+        client: ClientKind,
+        path: Path,
+        daemon: DaemonAddress,
+        *,
+        mcp: bool = False,
     ) -> FileChange:
         """Plan to write byok's settings to a file.
 
@@ -214,7 +285,9 @@ class FileConnector:
             before = _undo(client, file, backup)[0]
         try:
             old = decode_text(file.raw or b"")
-            settings = settings_for(client, daemon, old.text, windows=self.windows)
+            settings = settings_for(
+                client, daemon, old.text, windows=self.windows, mcp=mcp
+            )
             new = old._replace(text=put_all(old.text, settings, FORMATS[client]))
         except ValueError as error:
             raise _unfit(file, error) from None

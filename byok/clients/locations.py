@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +27,7 @@ class ClientKind(StrEnum):
     OPENCODE = "opencode"
     AIDER = "aider"
     CONTINUE = "continue"
+    CLAUDE_CODE = "claude-code"
 
     @property
     def readable_name(self) -> str:
@@ -58,6 +59,7 @@ _NAMES = {
     ClientKind.OPENCODE: "opencode",
     ClientKind.AIDER: "aider",
     ClientKind.CONTINUE: "Continue",
+    ClientKind.CLAUDE_CODE: "Claude Code",
 }
 
 
@@ -224,6 +226,29 @@ def find_location(
             return FileLocation(home / ".continue" / "config.yaml")
         case _:
             raise ConfigError(f"{client.readable_name} has no file of settings.")
+
+
+def find_mcp_location(
+    client: ClientKind, machine: ClientMachine, profile: str = ""
+) -> FileLocation:
+    """Return where the user's MCP servers of a client are.
+
+    Raises:
+        ConfigError: as in `find_location`.
+    """
+    home = machine.home
+    match client:
+        case ClientKind.CLAUDE_CODE:  # code.claude.com/docs/en/mcp
+            folder = _folder(machine.environ, "CLAUDE_CONFIG_DIR", home)
+            return FileLocation(folder / ".claude.json")
+        case ClientKind.CURSOR:  # cursor.com/docs/mcp
+            return FileLocation(home / ".cursor" / "mcp.json")
+        case _ if client.is_editor:  # code.visualstudio.com/docs, "MCP configuration"
+            here = replace(machine, place=RunPlace.DESKTOP)
+            settings = find_location(client, here, profile).path
+            return FileLocation(settings.with_name("mcp.json"))
+        case _:  # among the others: developers.openai.com/codex/mcp, opencode.ai/docs
+            return find_location(client, machine, profile)
 
 
 def find_windows_files(client: ClientKind, drive: Path = _DRIVE) -> list[Path]:

@@ -1,5 +1,6 @@
 """byok connect --write, and byok disconnect."""
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +24,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("USERPROFILE", str(home))
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
-    for name in ("CODEX_HOME", "OPENCODE_CONFIG", "SSH_CONNECTION", "SSH_TTY"):
+    for name in (
+        "CODEX_HOME",
+        "CLAUDE_CONFIG_DIR",
+        "OPENCODE_CONFIG",
+        "SSH_CONNECTION",
+        "SSH_TTY",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("REMOTE_CONTAINERS", "true")
     return home
@@ -121,6 +128,34 @@ def test_connect_makes_the_file_of_other_clients_and_disconnect_removes_it(
     gone = cli("disconnect", client, "--yes")
     assert (gone.code, file.exists()) == (0, False)
     assert f"{file} was removed." in gone.out
+
+
+def test_code_search_and_chats_are_connected_apart_and_disconnected_together(
+    cli: Cli, file: Path, daemon: Daemon
+) -> None:
+    servers = file.with_name("mcp.json")
+    token = cli("token").out.strip()
+    for options in ((), ("--mcp",), ("--mcp",)):
+        done = cli("connect", "vscode", *options, "--write", "--yes")
+        assert (done.code, token in done.out + done.err) == (0, False)
+    assert f"{daemon.url}/mcp" in servers.read_text()
+    assert cli("disconnect", "vscode", "--yes").code == 0
+    assert (file.read_bytes(), servers.exists()) == (RAW, False)
+
+
+def test_claude_code_has_code_search_in_its_file_and_chats_by_variables(
+    cli: Cli, home: Path, daemon: Daemon
+) -> None:
+    printed = cli("connect", "claude-code")
+    assert printed.out.startswith(f"export ANTHROPIC_BASE_URL={daemon.url}\n")
+    assert cli("connect", "claude-code", "--write", "--yes").code == 1
+    assert cli("connect", "aider", "--mcp", "--write", "--yes").code != 0
+    shown = json.loads(cli("connect", "claude-code", "--mcp").out)
+    assert shown["mcpServers"]["byok"]["url"] == f"{daemon.url}/mcp"
+    assert cli("connect", "claude-code", "--mcp", "--write", "--yes").code == 0
+    assert json.loads((home / ".claude.json").read_bytes()) == shown
+    assert cli("disconnect", "claude-code", "--yes").code == 0
+    assert not (home / ".claude.json").exists()
 
 
 def test_disconnect_of_an_edited_file_says_what_it_leaves(

@@ -1,5 +1,8 @@
 """Settings of all clients: what they have to say, written and taken out again."""
 
+import json
+import os
+import subprocess
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import NamedTuple
 
@@ -7,6 +10,7 @@ import pytest
 
 from byok.clients.connection import (
     FORMATS,
+    NEEDS_MODEL,
     DaemonAddress,
     FileChange,
     FileConnector,
@@ -46,11 +50,13 @@ class Desk(NamedTuple):
     def raw(self) -> bytes | None:
         return self.file.read_bytes() if self.file.exists() else None
 
-    def connect(self, client: ClientKind, url: str = "", model: str = "") -> FileChange:
+    def connect(
+        self, client: ClientKind, url: str = "", model: str = "", *, mcp: bool = False
+    ) -> FileChange:
         address = self.address._replace(
             url=url or self.address.url, model=model or self.address.model
         )
-        change = self.connector.plan_connect(client, self.file, address)
+        change = self.connector.plan_connect(client, self.file, address, mcp=mcp)
         self.connector.carry_out(change)
         return change
 
@@ -327,3 +333,97 @@ def test_wanted_settings_of_opencode_name_the_file_of_the_token() -> None:
     assert found["provider > byok > options > apiKey"] == "{file:/s/token}"
     assert found["model"] == "byok/byok:box:m"
     assert "provider > byok > models > byok:box:m > name" in found
+
+
+ENTRY = {"url": "http://127.0.0.1:8317/mcp"}
+HEADERS = {"headers": {"Authorization": f"Bearer {TOKEN}"}}
+SERVERS = '{\n  // mine\n  "%s": { "docs": { "command": "x" } },\n  "z": [1]\n}\n'
+
+
+@pytest.mark.parametrize(
+    ("client", "raw", "path", "entry"),
+    [
+        (
+            ClientKind.CURSOR,
+            SERVERS % "mcpServers",
+            ("mcpServers", "byok"),
+            {**ENTRY, **HEADERS},
+        ),
+        (
+            ClientKind.VSCODE,
+            SERVERS % "servers",
+            ("servers", "byok"),
+            {"type": "http", **ENTRY, **HEADERS},
+        ),
+        (
+            ClientKind.CODEX,
+            '[mcp_servers.docs]\ncommand = "x" # mine\n',
+            ("mcp_servers", "byok"),
+            {**ENTRY, "http_headers": HEADERS["headers"]},
+        ),
+        (
+            ClientKind.CODEX,
+            '[mcp_servers.byok]\nbearer_token_env_var = "T"\n',
+            ("mcp_servers", "byok"),
+            {**ENTRY, "bearer_token_env_var": "T"},
+        ),
+        (
+            ClientKind.OPENCODE,
+            SERVERS % "mcp",
+            ("mcp", "byok"),
+            {
+                "type": "remote",
+                **ENTRY,
+                "headers": {"Authorization": "Bearer {file:/t/token}"},
+                "oauth": False,
+            },
+        ),
+        (
+            ClientKind.OPENCODE,
+            '{"mcp": {"servers": {}}}',
+            ("mcp", "servers", "byok", "oauth"),
+            False,
+        ),
+        (
+            ClientKind.CLAUDE_CODE,
+            SERVERS % "mcpServers",
+            ("mcpServers", "byok", "type"),
+            "http",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, ClientKind) else None,
+)
+def test_byok_is_among_the_mcp_servers_and_goes_without_a_trace(
+    desk: Desk, client: ClientKind, raw: str, path: tuple[str, ...], entry: object
+) -> None:
+    desk = desk._replace(address=desk.address._replace(token_file=Path("/t/token")))
+    before = raw.encode()
+    desk.lay(before)
+    desk.connect(client, mcp=True)
+    editor = EDITORS[FORMATS[client]]
+    assert editor.read((desk.raw or b"").decode(), path) == entry
+    desk.edit(client)
+    desk.disconnect(client)
+    assert b"".join((desk.raw or b"").split()) == b"".join(
+        with_own(client, before).split()
+    )
+    desk.lay(before)
+    desk.connect(client, mcp=True)
+    if client in NEEDS_MODEL:  # its models are in the same file, and go with it
+        desk.connect(client)
+        desk.connect(client, mcp=True)
+    desk.disconnect(client)
+    assert desk.raw == before
+    assert desk.backups() == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="a command of the shell")
+def test_claude_code_is_told_the_header_by_a_command(tmp_path: Path) -> None:
+    file = tmp_path / "it's a token"
+    file.write_text(f"{TOKEN}\n")
+    address = DaemonAddress("http://127.0.0.1:1", "", file)
+    settings = dict(settings_for(ClientKind.CLAUDE_CODE, address, mcp=True))
+    helper = str(settings[("mcpServers", "byok", "headersHelper")])
+    ran = subprocess.run(["sh", "-c", helper], capture_output=True, check=True)
+    assert json.loads(ran.stdout) == HEADERS["headers"]

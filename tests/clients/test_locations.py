@@ -11,6 +11,7 @@ from byok.clients.locations import (
     RunPlace,
     advise,
     find_location,
+    find_mcp_location,
     find_run_place,
     find_windows_files,
 )
@@ -37,6 +38,24 @@ def test_location_is_the_documented_one(
 ) -> None:
     machine = ClientMachine(system, {}, tmp_path)
     assert find_location(client, machine) == FileLocation(tmp_path / expected)
+
+
+@pytest.mark.parametrize(
+    ("system", "client", "expected"),
+    [
+        ("linux", VSCODE, ".config/Code/User/mcp.json"),
+        ("darwin", VSCODE, "Library/Application Support/Code/User/mcp.json"),
+        ("win32", ClientKind.CURSOR, ".cursor/mcp.json"),
+        ("linux", ClientKind.CODEX, ".codex/config.toml"),
+        ("linux", ClientKind.OPENCODE, ".config/opencode/opencode.json"),
+        ("linux", ClientKind.CLAUDE_CODE, ".claude.json"),
+    ],
+)
+def test_location_of_mcp_servers_is_the_documented_one(
+    system: str, client: ClientKind, expected: str, tmp_path: Path
+) -> None:
+    machine = ClientMachine(system, {}, tmp_path)
+    assert find_mcp_location(client, machine) == FileLocation(tmp_path / expected)
 
 
 def test_location_follows_the_variables_of_the_clients(tmp_path: Path) -> None:

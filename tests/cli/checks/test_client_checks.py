@@ -21,7 +21,7 @@ from byok.cli.checks.setup_checks import (
     clients,
     read_target,
 )
-from byok.clients.connection import FORMATS, DaemonAddress, settings_for
+from byok.clients.connection import FORMATS, MCP_ONLY, DaemonAddress, settings_for
 from byok.clients.document import put_all
 from byok.clients.locations import ClientKind
 from byok.core.daemon.token import read_token
@@ -156,7 +156,7 @@ def test_broken_settings_are_refused(tmp_path: Path, raw: bytes) -> None:
         read_target(editor_file(tmp_path, raw))
 
 
-@pytest.mark.parametrize("client", FORMATS)
+@pytest.mark.parametrize("client", sorted(FORMATS.keys() - MCP_ONLY))
 def test_what_connect_writes_is_read(tmp_path: Path, client: ClientKind) -> None:
     text = put_all("", settings_for(client, BYOK), FORMATS[client])
     file = tmp_path / "settings"
