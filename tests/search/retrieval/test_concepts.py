@@ -8,7 +8,7 @@ import pytest
 from byok.search.index.parse.tokens import stem, words
 from byok.search.retrieval.concepts import read_concepts
 from byok.search.retrieval.foreign.words import read_entries
-from byok.search.retrieval.query import parse_query
+from byok.search.retrieval.query import STOP_WORDS, TASK_WORDS, parse_query
 
 _TABLE = resources.files("byok.search.retrieval") / "concepts.tsv"
 _ENTRIES = read_entries(_TABLE.read_text("utf-8"))
@@ -69,6 +69,12 @@ def test_each_phrase_of_the_table_finds_its_line() -> None:
         if not {*code.split()} <= read_concepts(words(phrase)).code.keys()
     ]
     assert lost == []
+
+
+def test_no_phrase_is_a_single_word_about_the_task() -> None:
+    phrases = [words(phrase) for line in _ENTRIES for phrase in line.split(", ")]
+    general = STOP_WORDS | TASK_WORDS | {"set"}
+    assert [p for p in phrases if len(p) == 1 and stem(p[0]) in general] == []
 
 
 def test_lines_have_at_most_six_different_words_of_code() -> None:
