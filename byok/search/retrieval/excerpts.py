@@ -68,10 +68,6 @@ class CurrentFiles:
         """Return the chunks of a file, in order."""
         return self._spans.get(blob_id) or self._entries[blob_id].spans
 
-    def is_cut_anew(self, blob_id: int) -> bool:
-        """Tell whether its chunks are not those of the index: the file was changed."""
-        return blob_id in self._spans
-
     def lines_of(self, blob_id: int) -> list[str] | None:
         """Return the lines of a file; None if they can no longer be shown."""
         if blob_id not in self._lines:

@@ -139,12 +139,9 @@ def _files_with(
             if span.chars <= left:
                 whole.append(span)
                 left -= span.chars
-        used: Sequence[int] = using.get(file.blob_id, ())
-        if used and current.is_cut_anew(file.blob_id):
-            used = range(len(spans))
         places = (
             (line, span)
-            for span in _spans(used, spans)
+            for span in _spans(using.get(file.blob_id, ()), spans)
             for line in _places(lines, span, found)
         )
         some = [*islice(places, 2 * _MOST_PLACES)]

@@ -54,6 +54,19 @@ def test_render_layout_is_the_one_that_clients_know() -> None:
     assert answer.shown == packed.files
 
 
+def test_a_section_says_what_it_is_in_unless_one_line_is_all_of_a_file() -> None:
+    lines = ["class A:", "    def f(self):", "        1", "        2", "        3"]
+    sections = (file("a", (2, 2), (4, 4)), file("b", (3, 3)), file("c", (1, 2)))
+    answer = render(Packed(sections, ()), lambda _: lines, 500)
+    assert answer.text == (
+        f"{HEADING}"
+        "Path: a\n     1\tclass A:\n     2\t    def f(self):\n...\n"
+        "     3\t        1\n...\n     5\t        3\n"
+        "Path: b\n     4\t        2\n"
+        "Path: c\n     1\tclass A:\n...\n     2\t    def f(self):\n     3\t        1\n"
+    )
+
+
 def test_render_of_nothing_is_a_sentence() -> None:
     answer = render(Packed((), ()), lambda _: None, 500, ["It is being indexed."])
     assert answer.text == (

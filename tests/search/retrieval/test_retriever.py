@@ -130,6 +130,8 @@ NAMES = {
     "keeper.py": "from feeding import feed_lion\n\n\nclass Keeper(Person):\n"
     "    def work(self):\n        # feed_lion(bones) would be wrong\n"
     "        return feed_lion(hay)\n",
+    "tests/calm.py": "def soothe(lion):\n    pass\n",
+    "sing.py": "def sing(lion):\n    soothe(lion)\n    soothe(lion)\n",
     "vet.py": "import feeding\n\n\ndef cure():\n    feeding.feed_lion(pills)\n",
     "words.py": "def feed(lion):\n    '''To feed a lion: calls, called by.'''\n" * 9,
     "shape.go": "package zoo\n\ntype Shape interface {\n\tArea() int\n"
@@ -155,6 +157,10 @@ async def test_who_uses_a_name_is_told_and_shown_by_the_lines_that_do(
         assert "     1\tdef feed_lion(meat):" in parts[0]
         assert "     7\t        return feed_lion(hay)" in parts[1]
         assert "     5\t    feeding.feed_lion(pills)" in parts[2]
+        text = await asker.text("what extends Person")
+        assert "Path: keeper.py\n     4\tclass Keeper(Person):\n     5" in text
+        text = await asker.text("who calls soothe")
+        assert text.index("Path: tests/calm.py") < text.index("Path: sing.py")
         for question, found in (
             ("what extends Person", ["keeper.py"]),
             ("what implements Shape", ["shape.go", "cage.go"]),
@@ -185,7 +191,9 @@ async def test_a_symbol_is_answered_by_its_definition_and_its_uses_alone(
 
 
 async def test_of_many_uses_each_file_is_shown_by_a_line(tmp_path: Path) -> None:
-    body = "".join(f"    other_{n}(value, {n})\n" for n in range(60))
+    rows = [f"    other_{n}(value, {n})\n" for n in range(60)]
+    rows[50] = "    # sweep(this) would be wrong\n"
+    body = "".join(rows)
     uses = {
         f"cage{n}.py": "from broom import sweep\n"
         f"def clean_{n}():\n{body}    sweep({n})\n"
@@ -199,6 +207,22 @@ async def test_of_many_uses_each_file_is_shown_by_a_line(tmp_path: Path) -> None
         part = text.partition(f"Path: cage{n}.py\n")[2].partition("Path: ")[0]
         assert part.startswith(f"     2\tdef clean_{n}():\n...\n")
         assert f"    63\t    sweep({n})\n" in part
+        assert "sweep(this)" not in part
+
+
+async def test_uses_of_a_changed_file_are_shown_as_they_are_now(tmp_path: Path) -> None:
+    body = "".join(f"    other_{n}(value, {n})\n" for n in range(60))
+    before = f"def one():\n    sweep(1)\n{body}\ndef two():\n{body}"
+    files = {"cage.py": before, "broom.py": "def sweep(n):\n    pass\n"}
+    root = written(tmp_path / "zoo", files)
+    workers = InlineWorkers()
+    async with asking(tmp_path, root, workers=workers) as asker:
+        workers.gate.clear()
+        after = f"def one():\n{body}\ndef two():\n{body}    sweep(2)\n"
+        (root / "cage.py").write_text(after)
+        text = await asker.text("who calls sweep")
+        workers.gate.set()
+    assert "\t    sweep(2)\n" in text
 
 
 async def test_several_questions_are_answered_each(tmp_path: Path) -> None:
