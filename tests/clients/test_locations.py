@@ -54,8 +54,10 @@ def test_location_is_the_documented_one(
 def test_location_of_mcp_servers_is_the_documented_one(
     system: str, client: ClientKind, expected: str, tmp_path: Path
 ) -> None:
-    machine = ClientMachine(system, {}, tmp_path)
-    assert find_mcp_location(client, machine) == FileLocation(tmp_path / expected)
+    (tmp_path / ".vscode-server/data/Machine").mkdir(parents=True)
+    for place in (RunPlace.DESKTOP, RunPlace.SSH):
+        machine = ClientMachine(system, {}, tmp_path, place)
+        assert find_mcp_location(client, machine) == FileLocation(tmp_path / expected)
 
 
 def test_location_follows_the_variables_of_the_clients(tmp_path: Path) -> None:

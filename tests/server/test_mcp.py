@@ -12,6 +12,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, TextContent
+from multidict import CIMultiDict
 
 from tests.fakes.daemon import Editor, running
 from tests.fakes.engines import until
@@ -117,10 +118,11 @@ async def test_progress_of_an_index_that_is_built_is_told_to_who_asks_for_it(
 ) -> None:
     files = {f"f{n}.py": f"def heat_{n}(): pass\n" for n in range(60)}
     project = make_project(tmp_path / "big", files)
-    reports: list[tuple[float, float | None]] = []
+    reports: list[float] = []
 
     async def report(progress: float, total: float | None, message: str | None) -> None:
-        reports.append((progress, total))
+        assert total == 100
+        reports.append(progress)
 
     async with (
         daemon(project, is_complete=False) as editor,
@@ -134,7 +136,6 @@ async def test_progress_of_an_index_that_is_built_is_told_to_who_asks_for_it(
     assert isinstance(content, TextContent)
     assert content.text.startswith("heat_7 is defined in f7.py")
     assert reports
-    assert reports == sorted(set(reports))
 
 
 PING: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -179,6 +180,8 @@ async def test_a_strange_message_is_refused_in_the_protocols_own_form(
     for body, headers, status, code in STRANGE:
         raw = (body if isinstance(body, str) else json.dumps(body)).encode()
         answer = await editor.post("/mcp", raw=raw, headers=headers)
+        if "event-stream" in headers.get("Accept", ""):
+            assert answer.raw.startswith(b"data: ")
         told = answer.raw.removeprefix(b"data: ")
         found = json.loads(told) if told else {}
         assert (answer.status, found.get("error", {}).get("code")) == (status, code), (
@@ -208,7 +211,12 @@ async def test_headers_must_say_what_the_message_says(editor: Editor) -> None:
         "io.modelcontextprotocol/clientCapabilities": {},
     }
     body = {**PING, "method": "tools/list", "params": {"_meta": meta}}
-    for method, status in (("tools/list", 200), ("tools/call", 400)):
-        headers = {**NEW, "Mcp-Method": method}
-        answer = await editor.post("/mcp", body, headers=headers)
-        assert answer.status == status
+    for methods, status in ((["list"], 200), (["call"], 400), (["list"] * 2, 400)):
+        headers = CIMultiDict(NEW)
+        for method in methods:
+            headers.add("Mcp-Method", f"tools/{method}")
+        headers["Authorization"] = f"Bearer {editor.token}"
+        async with editor.http.post(
+            f"{editor.daemon.url}/mcp", json=body, headers=headers
+        ) as response:
+            assert response.status == status

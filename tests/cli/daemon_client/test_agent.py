@@ -90,6 +90,8 @@ async def test_agent_searches_what_is_named_within_what_the_user_gave(
     own, one, two = Own(), folder(tmp_path / "one/in"), folder(tmp_path / "two")
     async with agent(own, Text(), tmp_path, one.parent, two) as asks:
         assert await asks.find_roots(str(one)) == [str(one.parent)]
+    async with agent(own, Text(), tmp_path, one.parent, one, two) as asks:
+        assert await asks.find_roots(str(one / "a")) == [str(one)]
         with pytest.raises(BadRequest):
             await asks.find_roots(str(tmp_path))
 

@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import sys
-from typing import Any
+from typing import Any, ClassVar
 
 import mcp_types
 import pytest
@@ -177,6 +177,30 @@ async def test_mcp_tool_wrong_arguments_are_a_result_that_says_so(
     assert word in text_of(result)
     assert len(text_of(result)) < 300
     assert asks.asked == []
+
+
+async def test_progress_only_grows_and_the_question_waits_for_the_index() -> None:
+    class Building(Asks):
+        shares: ClassVar = [10.0, 10.0, 5.0, 40.0]
+
+        async def ask(self, service: Service, body: Json) -> Json:
+            if service is not Service.INDEX_STATUS:
+                return await super().ask(service, body)
+            assert self.asked == []
+            other = {"root": "/other", "phase": "indexing", "percentage": 0.0}
+            if not self.shares:
+                return {"workspaces": [other, {"root": "/only", "phase": "complete"}]}
+            own = {"root": "/only", "percentage": self.shares.pop(0)}
+            return {"workspaces": [other, {**own, "phase": "indexing"}]}
+
+    reports: list[float] = []
+
+    async def report(progress: float, total: float, message: str) -> None:
+        reports.append(progress)
+
+    result = await call(Building(), NAME, {"information_request": "a"}, report)
+    assert text_of(result) == "an answer"
+    assert reports == [10.0, 40.0]
 
 
 async def test_another_tool_is_unknown() -> None:
