@@ -149,6 +149,7 @@ STRANGE: tuple[tuple[Any, dict[str, str], int, int | None], ...] = (
     ({**PING, "id": "a"}, {"MCP-Protocol-Version": "2025-06-18"}, 200, None),
     ({"jsonrpc": "2.0", "method": "notifications/initialized"}, {}, 202, None),
     ({"jsonrpc": "2.0", "id": 1, "result": {}}, {}, 202, None),
+    ({"jsonrpc": "2.0", "method": "a"}, {"MCP-Protocol-Version": "1"}, 400, -32022),
     (PING, {"Accept": "image/png"}, 406, None),
     ("{", {}, 400, -32700),
     ([PING], {}, 422, -32600),

@@ -19,20 +19,20 @@ from mcp.shared.inbound import (
     InboundLadderRejection,
     classify_inbound_request,
     find_duplicated_routing_header,
-    unsupported_protocol_version_rejection,
 )
 from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
 from mcp.shared.transport_context import TransportContext
 from mcp_types import (
     DEFAULT_NEGOTIATED_VERSION,
     HEADER_MISMATCH,
+    UNSUPPORTED_PROTOCOL_VERSION,
     ErrorData,
     JSONRPCError,
     JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
 )
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from byok.core.chat import Json
 from byok.core.wire.sse import encode_data
@@ -64,9 +64,7 @@ class MessageServer:
         version = headers.get(_VERSION, DEFAULT_NEGOTIATED_VERSION)
         is_old = version in HANDSHAKE_PROTOCOL_VERSIONS
         if not isinstance(message, JSONRPCRequest):
-            refused = (
-                None if is_old else unsupported_protocol_version_rejection(version)
-            )
+            refused = _refuse_version(version)
             return _refuse(refused, None) if refused else _accept()
         connection = _connect(version, is_old, headers, body)
         if isinstance(connection, InboundLadderRejection):
@@ -169,10 +167,20 @@ def _connect(
     lower = {name.lower(): value for name, value in headers.items()}
     route = classify_inbound_request(body, headers=lower)
     if isinstance(route, InboundLadderRejection):
-        return unsupported_protocol_version_rejection(version) or route
+        return _refuse_version(version) or route
     return Connection.from_envelope(
         route.protocol_version, route.client_info, route.client_capabilities
     )
+
+
+def _refuse_version(version: str) -> InboundLadderRejection | None:
+    """Return why a revision of the protocol is refused, None if it is not."""
+    known = (*MODERN_PROTOCOL_VERSIONS, *HANDSHAKE_PROTOCOL_VERSIONS)
+    if version in known:
+        return None
+    data = {"supported": [*known], "requested": version}
+    message = "Unsupported protocol version"
+    return InboundLadderRejection(UNSUPPORTED_PROTOCOL_VERSION, message, data)
 
 
 def _refuse(why: InboundLadderRejection, id: str | int | None) -> Response:
