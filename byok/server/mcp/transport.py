@@ -5,6 +5,7 @@ told before. Revisions that begin with `initialize` and those that describe the 
 in each request are served alike: nothing is kept from one message to the next.
 """
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -135,7 +136,8 @@ class _Call:
         if self._stream is not None:
             fields = None if params is None else {**params}
             message = JSONRPCNotification(jsonrpc="2.0", method=method, params=fields)
-            await self._stream.write(_event(message))
+            with contextlib.suppress(ConnectionError):  # it is cancelled soon
+                await self._stream.write(_event(message))
 
     async def progress(
         self, progress: float, total: float | None = None, message: str | None = None
