@@ -76,4 +76,4 @@ def _stands_near(phrase: Sequence[str], stems: Sequence[str], place: int) -> boo
     """Tell whether the words of a phrase stand around a place of the question."""
     reach = len(phrase) - 1 + (_BETWEEN if min(map(len, phrase)) > 2 else 1)
     around = stems[max(0, place - reach) : place + reach + 1]
-    return len(phrase) == 1 or Counter(phrase) <= Counter(around)
+    return Counter(phrase) <= Counter(around)

@@ -118,6 +118,7 @@ def test_any_text_is_parsed(text: str) -> None:
     ("question", "english"),
     [
         ("Vergleich geheimer Zeichenketten in konstanter Zeit", "secret"),
+        ("vergleich geheimer texte", "secret"),
         ("begrenzung gleichzeitiger verbindungen", "concurrent"),
         ("limite conexoes simultaneas", "connection"),
         ("renovar sesion usuario", "session"),
