@@ -133,6 +133,12 @@ class BadRequest(ByokError):
     code = "bad_request"
 
 
+class BadJson(BadRequest):
+    """The client's request is not JSON."""
+
+    code = "bad_json"
+
+
 class NotAllowed(ByokError):
     """The caller may not do this."""
 

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, TypeAlias
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
 from byok.core.daemon import challenge
-from byok.core.errors import ByokError
+from byok.core.errors import BadRequest, ByokError, NotAllowed
 from byok.core.observer import Observers
 from byok.core.platform.process import give_back_free_memory
 from byok.core.record import CLIENT_GONE, Head, Hop, RequestRecord, begin_record
 from byok.core.redact import Redactor
+from byok.features.running import Features
 from byok.server.dashboard.endpoint import (
     PAGE_HEADERS,
     PREFIX,
@@ -26,7 +27,6 @@ from byok.server.dashboard.endpoint import (
     end_worker,
     is_visit,
 )
-from byok.server.feature_page import FeaturePages
 from byok.server.http.body import parse_request, read_body
 from byok.server.http.gate import Gate, shutting_down
 from byok.server.http.guard import Guard, client_of
@@ -65,7 +65,7 @@ class App:
         observers: Observers,
         *,
         prove: Callable[["Json"], "Json"],
-        pages: FeaturePages | None = None,
+        pages: "FeaturePages | None" = None,
         dashboard: DashboardEndpoint | None = None,
         body_gap: float = 15.0,
         challenge_seconds: float = 2.0,
@@ -295,3 +295,49 @@ def _facts_of_answer(record: RequestRecord) -> list[str]:
     if record.error:
         facts.append(f"error={record.error}")
     return facts
+
+
+# Pages that a feature has at a path of its own, such as /metrics.
+
+
+class FeaturePages:
+    """Answers GET at the paths of features; a page has a token of its own."""
+
+    def __init__(self, features: Features) -> None:
+        self._features = features
+
+    def serves(self, raw_path: str) -> bool:
+        """Tell whether a feature has a page there."""
+        return self._features.page_at(raw_path.partition("?")[0]) is not None
+
+    async def answer(self, exchange: HttpExchange) -> Response:
+        """Check the token, and write the page.
+
+        Raises:
+            NotAllowed: 401.
+            BadRequest: 404, there is no such page any more.
+        """
+        request, record = exchange.request, exchange.record
+        page = self._features.page_at(request.raw_path.partition("?")[0])
+        if page is None:
+            raise BadRequest("There is no such path.", code="not_found", status=404)
+        record.endpoint = page.path
+        if not page.token(request.headers.get("Authorization", "")):
+            raise NotAllowed(
+                "The token is missing or wrong.",
+                code="unauthorized",
+                hint=page.token_hint,
+                status=401,
+            )
+        record.trusted = True
+        note_token(request)
+        if request.method not in ("GET", "HEAD"):
+            error = BadRequest("Use GET.", code="method_not_allowed", status=405)
+            refused = exchange.write_error(error)
+            refused.headers["Allow"] = "GET"
+            refused.force_close()  # its body stays unread
+            return refused
+        body = await page.write(self._features.numbers)
+        return Response(
+            body=body, headers={**COMMON, "Content-Type": page.content_type}
+        )

@@ -17,14 +17,14 @@ from byok.core.errors import BadRequest
 from byok.core.platform.paths import Paths
 from byok.core.routing import Service
 from byok.protocols.augment import blobs as wire
-from byok.protocols.augment.body import first_text, integer
-from byok.protocols.augment.chat_request import open_folders
-from byok.protocols.augment.retrieval import (
+from byok.protocols.augment.blobs import (
     decode_retrieval,
     encode_retrieval,
     requested_roots,
     with_folders,
 )
+from byok.protocols.augment.body import first_text, integer
+from byok.protocols.augment.chat_request import open_folders
 from byok.search.retrieval.code_context import CodeContext
 from byok.search.vectors.service import EmbeddingService
 from byok.server.daemon_endpoints import embed_handlers

@@ -20,11 +20,10 @@ from byok.protocols.augment.completion import CompletionObject, Shown
 from byok.protocols.augment.endpoints import Generate
 from byok.protocols.augment.reply_job import Decode, DecodeState, Defaults, ReplyFacts
 from byok.search.retrieval.code_context import CodeContext
-from byok.server.answerable import Answerable
 from byok.server.generate import Grounding, ModelChooser
 from byok.server.http.gate import Gate
 from byok.server.http.reply import HttpExchange, explain_failure, json_response
-from byok.server.model_answer import AnswerTools, ModelAnswer
+from byok.server.model_answer import Answerable, AnswerTools, ModelAnswer
 from byok.settings.sections import CompletionSettings
 from byok.upstream.base import Destination
 

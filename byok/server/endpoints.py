@@ -25,12 +25,6 @@ from byok.protocols.augment.endpoints import (
     Refused,
     off_answer,
 )
-from byok.server.answerable import (
-    Answerable,
-    ConstantAnswer,
-    ConstantStream,
-    ObjectAnswer,
-)
 from byok.server.code_endpoints import OpenFolders, window_of
 from byok.server.completions import Completer
 from byok.server.daemon_endpoints import ModelLists
@@ -39,6 +33,12 @@ from byok.server.http.body import LargeBodies, parse_request, read_body
 from byok.server.http.guard import Guard, Requester
 from byok.server.http.reply import HttpExchange
 from byok.server.mcp.endpoint import ToolAnswer, ToolEndpoint
+from byok.server.model_answer import (
+    Answerable,
+    ConstantAnswer,
+    ConstantStream,
+    ObjectAnswer,
+)
 from byok.server.official import Relay
 from byok.server.openai_api import CODEX_VERSION, Ask, Forward, ListModels
 from byok.server.routes import (

@@ -33,11 +33,11 @@ from byok.protocols.augment.reply_job import (
 )
 from byok.search.retrieval.code_context import CodeContext
 from byok.server.admission import Admission
-from byok.server.answerable import Answerable
 from byok.server.code_endpoints import window_of
 from byok.server.http.reply import HttpExchange
 from byok.server.http.stream import LineStream
 from byok.server.model_answer import (
+    Answerable,
     AnswerTools,
     ModelAnswer,
     StreamedAnswer,

@@ -32,15 +32,13 @@ from byok.core.platform.paths import Paths
 from byok.core.redact import Redactor
 from byok.features.base import Site
 from byok.features.running import Features, start_features
-from byok.server.app import AccessLog, App
+from byok.server.app import AccessLog, App, FeaturePages
 from byok.server.control import Control, Source
 from byok.server.dashboard.endpoint import DashboardEndpoint
-from byok.server.feature_page import FeaturePages
 from byok.server.http.deadlines import Timing
 from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard
-from byok.server.http.listener import serve_http
-from byok.server.http.protocol import HttpServer
+from byok.server.http.protocol import HttpServer, serve_http
 from byok.settings import Settings
 
 if TYPE_CHECKING:

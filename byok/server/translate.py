@@ -26,12 +26,13 @@ from byok.protocols.augment.body import first_text
 from byok.protocols.v1.block_reply import Question, ReplyHead, WholeReply
 from byok.protocols.v1.fields import anthropic_error, openai_error
 from byok.server.admission import Admission
-from byok.server.answerable import Answerable, ConstantAnswer
 from byok.server.http.gate import Gate
 from byok.server.http.reply import COMMON, HttpExchange, error_for_user
 from byok.server.http.stream import LineStream, OpenStream
 from byok.server.model_answer import (
+    Answerable,
     AnswerTools,
+    ConstantAnswer,
     ModelAnswer,
     StreamedAnswer,
     WholeAnswer,

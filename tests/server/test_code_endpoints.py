@@ -9,7 +9,7 @@ import pytest
 from byok.core.chat import Json
 from byok.core.errors import BadRequest, ConfigError
 from byok.core.routing import Service
-from byok.protocols.augment.retrieval import decode_retrieval
+from byok.protocols.augment.blobs import decode_retrieval
 from byok.search.index.types import IndexOptions
 from byok.search.retrieval.code_context import CodeContext
 from byok.server.code_endpoints import CodeEndpoints, OpenFolders

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from byok.core.errors import BadRequest
+from byok.core.errors import BadJson, BadRequest
 
 # Lone surrogates: JavaScript strings are UTF-16, and may be cut inside an emoji.
 
@@ -111,7 +111,7 @@ def parse_body(raw: bytes) -> dict[str, Any]:
     except RecursionError as error:
         raise _too_deep(raw) from error
     except ValueError as error:
-        raise BadRequest(f"The body is not JSON: {error}.", code="bad_json") from error
+        raise BadJson(f"The body is not JSON: {error}.") from error
     if not isinstance(body, dict):
         raise BadRequest(
             "The body must be a JSON object.", code="not_an_object", status=422
@@ -204,9 +204,7 @@ def is_deeper_than(value: Any, limit: int) -> bool:
 
 def _too_deep(raw: bytes) -> BadRequest:
     if raw.count(b"[") + raw.count(b"{") > _MAX_OPENERS:
-        return BadRequest(
-            "The body is not JSON: its brackets are never closed.", code="bad_json"
-        )
+        return BadJson("The body is not JSON: its brackets are never closed.")
     return BadRequest(
         f"The body is nested deeper than {MAX_DEPTH} levels.",
         code="json_too_complex",

@@ -17,6 +17,7 @@ from byok.core.routing import OWN_PATHS, EndpointGroup, Service
 from byok.protocols.augment.blobs import (
     checkpoint_reply,
     decode_uploads,
+    encode_retrieval,
     missing_reply,
     upload_reply,
 )
@@ -38,7 +39,6 @@ from byok.protocols.augment.reply_job import (
     ObjectReply,
     ReplyFacts,
 )
-from byok.protocols.augment.retrieval import encode_retrieval
 
 
 @dataclass(frozen=True, slots=True)

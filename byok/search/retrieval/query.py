@@ -8,9 +8,8 @@ from byok.search.index.parse.tokens import COMPOUND, IDEOGRAPHS, expand, stem, w
 from byok.search.index.types import Kind
 from byok.search.retrieval.concepts import read_concepts
 from byok.search.retrieval.foreign.words import normalize, read_foreign
-from byok.search.retrieval.formats import named_formats
+from byok.search.retrieval.formats import named_formats, wants_tests
 from byok.search.retrieval.names import NameQuestion, identifier_of, names_in
-from byok.search.retrieval.wanted_tests import wants_tests
 
 _LONGEST = 10_000
 _MOST_TERMS = 64

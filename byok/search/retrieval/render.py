@@ -18,8 +18,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from byok.core.escapes import escape
-from byok.search.retrieval.enclosing import find_enclosing
-from byok.search.retrieval.excerpts import FindSpots, find_nothing, show_lines
+from byok.search.retrieval.excerpts import (
+    FindSpots,
+    find_enclosing,
+    find_nothing,
+    show_lines,
+)
 from byok.search.retrieval.pack import GAP_LINE, PATH_LINE, Packed, PackedFile, Section
 
 HEADING = "The following code sections were retrieved:\n"

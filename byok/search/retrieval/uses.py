@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from byok.search.index.store.chunk_index import ChunkScore
 from byok.search.index.types import Span
-from byok.search.retrieval.enclosing import find_enclosing
-from byok.search.retrieval.excerpts import CurrentFiles
+from byok.search.retrieval.excerpts import CurrentFiles, find_enclosing
 from byok.search.retrieval.names import NameFound
 from byok.search.retrieval.pack import (
     GAP_LINE,

@@ -3,11 +3,21 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from socket import socket
 from typing import Any
 
-from aiohttp.web import BaseRequest, RequestHandler, Server, StreamResponse
+from aiohttp.web import (
+    BaseRequest,
+    RequestHandler,
+    Server,
+    ServerRunner,
+    SockSite,
+    StreamResponse,
+)
 
+from byok.core.daemon.sockets import BACKLOG
 from byok.core.errors import BadRequest, ByokError
 from byok.core.redact import Redactor
 from byok.server.http.reply import error_response, internal_error
@@ -171,3 +181,31 @@ class HttpServer(Server):
         """Make the handler of a new connection."""
         loop = asyncio.get_running_loop()
         return _Connection(self, loop=loop, **self._limits)
+
+
+# An HTTP server on bound sockets, until a block ends.
+
+
+# The loop accepts so many before it reads again: a request that came is read before a
+# flood of connections behind it takes its place. Others wait in the system's queue.
+_AT_ONCE = 8
+
+
+@asynccontextmanager
+async def serve_http(
+    server: HttpServer, sockets: Sequence[socket], shutdown_seconds: float
+) -> AsyncIterator[list[SockSite]]:
+    """Accept connections; give the sites, which can be stopped before the end.
+
+    At the end, open connections have `shutdown_seconds` before they are closed.
+    """
+    runner = ServerRunner(server, shutdown_timeout=shutdown_seconds)
+    await runner.setup()
+    try:
+        sites = [SockSite(runner, sock, backlog=_AT_ONCE) for sock in sockets]
+        for site, sock in zip(sites, sockets, strict=True):
+            await site.start()
+            sock.listen(BACKLOG)
+        yield sites
+    finally:
+        await runner.cleanup()

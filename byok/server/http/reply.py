@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp.web import BaseRequest, Response
 
-from byok.core.errors import ByokError, NotAllowed, UpstreamError, UpstreamRefused
+from byok.core.errors import (
+    BadJson,
+    ByokError,
+    NotAllowed,
+    UpstreamError,
+    UpstreamRefused,
+)
 from byok.core.platform.installation import make_pasteable
 from byok.core.platform.memory import lacks_memory, memory_is_short
 from byok.core.record import RequestRecord
@@ -99,7 +105,7 @@ def error_response(
 
 def _json_rpc_error(error: ByokError) -> dict[str, Any]:
     """Write the error to a message that was not understood, and so has no id."""
-    code = _PARSE_ERROR if error.code == "bad_json" else _INVALID_REQUEST
+    code = _PARSE_ERROR if isinstance(error, BadJson) else _INVALID_REQUEST
     fields = {"code": code, "message": error.sentence, "data": {"code": error.code}}
     return {"jsonrpc": "2.0", "id": None, "error": fields}
 

@@ -383,6 +383,7 @@ def test_chat_object_of_a_broken_answer_keeps_its_text() -> None:
     found = reply.fail_whole(UpstreamGarbled("broke"))
     assert found["text"] == "One\n[byok] broke"
     assert found["stop_reason"] == 0
+    assert found["error"]["code"] == UpstreamGarbled("").code
     assert reply.omitted_tools == []
 
 

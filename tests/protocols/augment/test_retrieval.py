@@ -12,7 +12,7 @@ from byok.core.code_query import (
     RetrievalRequest,
     to_bytes,
 )
-from byok.protocols.augment.retrieval import decode_retrieval, encode_retrieval
+from byok.protocols.augment.blobs import decode_retrieval, encode_retrieval
 
 NAME = "0" * 63 + "7"
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from byok.search.retrieval.enclosing import find_enclosing
+from byok.search.retrieval.excerpts import find_enclosing
 
 TEXTS = {
     "python": """
