@@ -30,7 +30,7 @@ from byok.core.prompts.prompt_set import (
     shipped_prompts,
 )
 from byok.core.prompts.template import Choice, Template
-from byok.core.purposes import SUMMARY_HOLDS
+from byok.core.routing import SUMMARY_HOLDS
 
 PAGE = Path(__file__).parent.parent / "docs" / "PROMPTS.md"
 BEGIN = "<!-- tools/count_prompt_tokens.py: begin -->"

@@ -52,10 +52,9 @@ from byok.core.errors import (
     RefusalKind,
     UpstreamRefused,
 )
-from byok.core.model_ids import ListedModel
 from byok.core.platform.paths import Paths
 from byok.core.redact import Redactor
-from byok.core.routing import Service
+from byok.core.routing import ListedModel, Service
 from byok.core.urls import is_loopback
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.presets import (

@@ -19,9 +19,8 @@ from byok.core.errors import (
     UpstreamError,
     UpstreamRefused,
 )
-from byok.core.model_ids import ListedModel, split_id
-from byok.core.purposes import Purpose
 from byok.core.redact import Redactor
+from byok.core.routing import ListedModel, Purpose, split_id
 from byok.core.urls import is_loopback
 from byok.dialects.default_models import (
     choose_chat_model,

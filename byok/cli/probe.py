@@ -16,9 +16,9 @@ from byok.cli.command_context import ConfigOption, JsonOption, load
 from byok.cli.terminal import YesOption, count_noun, say, say_json, say_table, tell
 from byok.core.chat import Json
 from byok.core.errors import ByokError, ConfigError, UpstreamError
-from byok.core.model_ids import split_id
 from byok.core.platform.paths import Paths
 from byok.core.redact import Redactor
+from byok.core.routing import split_id
 from byok.dialects.model_facts import ModelFacts, write_facts
 from byok.settings import Settings, UpstreamSettings, upstream_named
 

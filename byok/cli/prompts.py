@@ -526,7 +526,7 @@ def situation_of(variant: str, model: str, window: int) -> Situation:
 
 def _facts_of(what: str) -> "ModelFacts":
     """Return what is known of a model; most commands need no settings for that."""
-    from byok.core.model_ids import split_id
+    from byok.core.routing import split_id
     from byok.dialects.families import family_facts
     from byok.dialects.model_facts import FactSource, combine_facts
     from byok.settings import upstream_named, upstream_names

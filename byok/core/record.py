@@ -22,7 +22,7 @@ from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from byok.core.errors import ByokError
 from byok.core.events import Usage
-from byok.core.model_ids import ListedModel
+from byok.core.routing import ListedModel
 
 Read: TypeAlias = Callable[[], Awaitable[bytes]]  # gives b"" at the end
 # What byok's own commands and Prometheus ask, again and again.

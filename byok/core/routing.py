@@ -1,6 +1,7 @@
-"""Names for routing: byok's own services, endpoint groups, and who serves a group."""
+"""Names for routing: services, endpoint groups, purposes, and models of upstreams."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 
 OFFICIAL = "official"  # the name of the vendor's service, beside those of upstreams
@@ -89,3 +90,71 @@ class ServedBy(StrEnum):
     LOCAL = "local"
     OFFICIAL = "official"
     OFF = "off"
+
+
+# The purposes for which models are asked, and what every summary must contain.
+
+
+class Purpose(StrEnum):
+    """What a model is used for; users may choose a model for each purpose."""
+
+    CHAT = "chat"
+    COMPLETION = "completion"
+    EDIT = "edit"
+    COMMIT = "commit"
+    TITLE = "title"
+    SUMMARY = "summary"
+    ENHANCE = "enhance"
+
+    @property
+    def is_small(self) -> bool:
+        """Whether a small model does it well."""
+        return self not in (Purpose.CHAT, Purpose.COMPLETION, Purpose.EDIT)
+
+
+# What a summary of a conversation must hold, whoever asks a model for it.
+SUMMARY_HOLDS = (
+    "Keep what the user wants, with every condition and preference; what was decided "
+    "and why; the files that were read or changed, by their paths, and what is in them "
+    "that matters; the commands that ran and how they ended; errors and how they were "
+    "solved; what is done and what is still to do, in that order. Keep names, paths, "
+    "numbers and error messages as they are."
+)
+
+
+# Ids of models as clients see them: `byok:<upstream>:<model>`, or `byok:<alias>`.
+
+
+MAX_ID_LENGTH = 512  # characters
+PREFIX = "byok:"
+
+
+@dataclass(frozen=True, slots=True)
+class ListedModel:
+    """One model of one upstream, or the user's own name for it."""
+
+    upstream: str
+    model: str
+    alias: str = ""
+
+    @property
+    def id(self) -> str:
+        """The id that clients send back."""
+        if self.alias:
+            return f"{PREFIX}{self.alias}"
+        return f"{PREFIX}{self.upstream}:{self.model}"
+
+    @property
+    def label(self) -> str:
+        """The name that is shown."""
+        return self.alias or self.model
+
+
+def split_id(model_id: str) -> tuple[str, str] | None:
+    """Split `byok:<upstream>:<model>` at the first two colons; None for others."""
+    prefix, _, rest = model_id.partition(":")
+    upstream, colon, model = rest.partition(":")
+    unfit = len(model_id) > MAX_ID_LENGTH or not model_id.isprintable()
+    if prefix != "byok" or not colon or not upstream or not model or unfit:
+        return None
+    return upstream, model

@@ -23,7 +23,7 @@ from byok.core.chat import (
     ToolUse,
 )
 from byok.core.errors import RefusalKind
-from byok.core.truncate import truncate_middle
+from byok.core.escapes import truncate_middle
 from byok.core.wire.json_body import write_json
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.remedies import (

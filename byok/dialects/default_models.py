@@ -11,7 +11,7 @@ from functools import cache
 from itertools import dropwhile, takewhile, zip_longest
 from typing import NamedTuple, Self
 
-from byok.core.purposes import Purpose
+from byok.core.routing import Purpose
 from byok.dialects.families import FAMILIES, family_name
 from byok.dialects.fim_templates import FimMode, fim_profile_of, template_of
 from byok.dialects.model_facts import ModelFacts

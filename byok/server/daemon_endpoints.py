@@ -11,9 +11,7 @@ from datetime import date
 from byok import __version__
 from byok.core.chat import Json
 from byok.core.errors import NO_UPSTREAM, BadRequest, ConfigError
-from byok.core.model_ids import ListedModel
-from byok.core.purposes import Purpose
-from byok.core.routing import OFFICIAL, Service
+from byok.core.routing import OFFICIAL, ListedModel, Purpose, Service
 from byok.dialects.model_facts import write_facts
 from byok.features.running import Features
 from byok.protocols.augment.body import first_text

@@ -10,10 +10,8 @@ from aiohttp.web import Response, StreamResponse
 from byok.core.bounded import SaidOnce
 from byok.core.chat import Json
 from byok.core.errors import BadRequest, NotAllowed
-from byok.core.model_ids import MAX_ID_LENGTH
-from byok.core.purposes import Purpose
 from byok.core.record import Hop
-from byok.core.routing import EndpointGroup, ServedBy, Service
+from byok.core.routing import MAX_ID_LENGTH, EndpointGroup, Purpose, ServedBy, Service
 from byok.core.threads import Runner
 from byok.protocols.augment.body import first_text
 from byok.protocols.augment.chat_request import model_id, purpose_of_chat

@@ -13,7 +13,7 @@ from byok.core.chat import ChatRequest, Json
 from byok.core.code_query import BlobNames, CodeContextBlock, CodeQuestion, UnknownBlobs
 from byok.core.errors import ByokError
 from byok.core.events import Notice
-from byok.core.purposes import Purpose
+from byok.core.routing import Purpose
 from byok.core.threads import Runner
 from byok.features.base import PASS, Asking, Verdict
 from byok.protocols.augment.blobs import blob_names

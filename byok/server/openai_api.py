@@ -16,7 +16,7 @@ from byok.core.late import late_function
 from byok.core.wire.sse import encode_data, encode_named
 
 if TYPE_CHECKING:
-    from byok.core.model_ids import ListedModel
+    from byok.core.routing import ListedModel
     from byok.protocols.v1.block_reply import Question
 
 PREFIX = "/v1/"

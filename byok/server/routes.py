@@ -10,8 +10,7 @@ from typing import TypeAlias
 
 from byok.core.chat import Json
 from byok.core.errors import BadRequest
-from byok.core.model_ids import PREFIX
-from byok.core.routing import EndpointGroup, ServedBy
+from byok.core.routing import PREFIX, EndpointGroup, ServedBy
 from byok.features import ROWS
 from byok.protocols.augment.chat_request import model_id
 from byok.protocols.augment.constant_replies import (

@@ -356,7 +356,7 @@ def check_models(settings: Settings, upstreams: Collection[str], model: str) -> 
                     "<model>.",
                 ) from SettingsClash(wanted, _path_of(what))
             continue
-        from byok.core.model_ids import split_id
+        from byok.core.routing import split_id
 
         name, _ = split_id(wanted) or ("", "")
         if name not in upstreams:

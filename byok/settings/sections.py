@@ -7,8 +7,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from byok.core.chat import RepairMode
 from byok.core.code_query import DEFAULT_LENGTH, RerankMode, SearchMode
 from byok.core.prompts.prompt_set import FAMILIES
-from byok.core.purposes import Purpose
-from byok.core.routing import EndpointGroup, ServedBy
+from byok.core.routing import EndpointGroup, Purpose, ServedBy
 from byok.core.urls import is_loopback
 from byok.dialects.model_facts import FIELDS, ModelFacts, Price, Replay
 from byok.dialects.presets import OPENAI_COMPATIBLE

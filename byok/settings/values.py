@@ -3,7 +3,7 @@
 import re
 from urllib.parse import urlsplit
 
-from byok.core.model_ids import split_id
+from byok.core.routing import split_id
 from byok.core.urls import is_link_local, is_loopback
 from byok.dialects.fim_templates import FimMode
 from byok.dialects.presets import DEMO, OPENAI_COMPATIBLE, PRESETS

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from byok.core.chat import ChatRequest
 from byok.core.errors import ByokError, UpstreamError
 from byok.core.events import Notice, StreamEvent
-from byok.core.model_ids import ListedModel
+from byok.core.routing import ListedModel
 from byok.dialects.base import Codec
 from byok.dialects.fim_templates import FimMode
 from byok.upstream.fitting import Fitted

@@ -22,9 +22,8 @@ from byok.core.errors import (
     UpstreamGarbled,
     UpstreamTimeout,
 )
-from byok.core.model_ids import ListedModel
 from byok.core.platform.paths import write_private
-from byok.core.purposes import Purpose
+from byok.core.routing import ListedModel, Purpose
 from byok.core.wire.json_body import parse_json
 from byok.dialects.default_models import choose_chat_model, choose_job_model
 from byok.dialects.model_facts import (

@@ -27,9 +27,8 @@ from byok.core.errors import (
     UpstreamTimeout,
 )
 from byok.core.events import Notice
-from byok.core.model_ids import split_id
-from byok.core.purposes import Purpose
 from byok.core.record import current_record
+from byok.core.routing import Purpose, split_id
 from byok.upstream.base import Destination, Plan, Recovery
 from byok.upstream.demo import RefusingUpstream
 from byok.upstream.reasons import reason_of

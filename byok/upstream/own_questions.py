@@ -36,11 +36,11 @@ from byok.core.errors import (
     UpstreamEmpty,
     UpstreamTimeout,
 )
+from byok.core.escapes import truncate_middle
 from byok.core.events import TextDelta, Usage
 from byok.core.prompts.prompt_set import PromptSet, shipped_prompts
-from byok.core.purposes import Purpose
 from byok.core.record import current_record
-from byok.core.truncate import truncate_middle
+from byok.core.routing import Purpose
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination
 from byok.upstream.fallback import Fallbacks

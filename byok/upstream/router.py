@@ -6,8 +6,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from byok.core.bounded import BoundedMap
-from byok.core.model_ids import MAX_ID_LENGTH, PREFIX, ListedModel, split_id
-from byok.core.purposes import Purpose
+from byok.core.routing import MAX_ID_LENGTH, PREFIX, ListedModel, Purpose, split_id
 from byok.dialects.default_models import find_closest
 from byok.upstream.base import Destination, Upstream
 from byok.upstream.catalog import Catalog

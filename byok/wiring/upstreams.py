@@ -10,8 +10,8 @@ from functools import partial
 from byok.core.chat import Sampling
 from byok.core.errors import ConfigError, KeyMissing
 from byok.core.prompts.prompt_set import FitMemory, ModelFit, PromptSet, find_fit
-from byok.core.purposes import Purpose
 from byok.core.redact import Redactor
+from byok.core.routing import Purpose
 from byok.core.urls import is_loopback
 from byok.dialects.base import Codec
 from byok.dialects.default_models import choose_chat_model

@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.core.model_ids import ListedModel, split_id
+from byok.core.routing import ListedModel, split_id
 
 
 @pytest.mark.parametrize(

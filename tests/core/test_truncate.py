@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.core.truncate import LEFT_OUT, fair_share, keep_ends, truncate_middle
+from byok.core.escapes import LEFT_OUT, fair_share, keep_ends, truncate_middle
 
 LETTERS = st.text("abc\n", max_size=400)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byok.core.purposes import Purpose
+from byok.core.routing import Purpose
 from byok.dialects.default_models import (
     choose_chat_model,
     choose_job_model,

@@ -15,7 +15,7 @@ from byok.core.code_query import (
 )
 from byok.core.errors import ConfigError, NotReady
 from byok.core.events import Finish, FinishReason
-from byok.core.purposes import Purpose
+from byok.core.routing import Purpose
 from byok.protocols.augment.chat_job import ChatLines, chat_lines
 from byok.protocols.augment.reply_job import ReplyFacts, ReplyJob
 from byok.search.index.types import IndexOptions

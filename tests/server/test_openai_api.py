@@ -3,7 +3,7 @@
 import pytest
 
 from byok.core.errors import BadRequest
-from byok.core.model_ids import ListedModel
+from byok.core.routing import ListedModel
 from byok.server.openai_api import (
     ROUTES,
     ClientApi,

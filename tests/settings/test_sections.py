@@ -7,8 +7,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from byok.core.errors import ConfigError
-from byok.core.purposes import Purpose
-from byok.core.routing import EndpointGroup, ServedBy
+from byok.core.routing import EndpointGroup, Purpose, ServedBy
 from byok.dialects.model_facts import FIELDS, ModelFacts, Price, Replay
 from byok.settings import Settings, load_settings, sections
 from byok.settings.sections import (

@@ -31,8 +31,8 @@ from byok.core.events import (
     ThinkingDelta,
     Usage,
 )
-from byok.core.purposes import Purpose
 from byok.core.record import RequestRecord, begin_record
+from byok.core.routing import Purpose
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.upstream.ask import ask

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from byok.core.errors import ByokError, KeyMissing, UpstreamUnreachable
-from byok.core.model_ids import ListedModel
-from byok.core.purposes import Purpose
+from byok.core.routing import ListedModel, Purpose
 from byok.dialects.model_facts import ModelFacts, Price
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.upstream.catalog import Catalog, CatalogEntry, remember_lists

@@ -28,8 +28,8 @@ from byok.core.events import (
     TextDelta,
     ThinkingDelta,
 )
-from byok.core.purposes import Purpose
 from byok.core.record import RequestRecord, begin_record
+from byok.core.routing import Purpose
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination, Plan, Recovery
 from byok.upstream.fallback import AnotherModel, FallbackMemory, Topic, helps_elsewhere

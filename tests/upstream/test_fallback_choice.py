@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.core.purposes import Purpose
+from byok.core.routing import Purpose
 from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.fallback import FallbackMemory, Fallbacks
 from byok.upstream.router import Router

@@ -13,8 +13,8 @@ import pytest
 from byok.core.chat import ChatRequest, Message, Role, TextPart, ToolCall, ToolResult
 from byok.core.errors import ByokError
 from byok.core.events import Finish, FinishReason, Notice, StreamEvent, TextDelta
-from byok.core.purposes import Purpose
 from byok.core.redact import Redactor
+from byok.core.routing import Purpose
 from byok.dialects.base import DIALECTS
 from byok.settings.keys.ladder import KeyLadder, KeyPool, KeyWanted, UpstreamKey
 from byok.upstream.ask import ask

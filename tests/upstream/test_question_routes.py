@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from byok.core.errors import ConfigError
-from byok.core.purposes import Purpose
 from byok.core.record import RequestRecord, begin_record
+from byok.core.routing import Purpose
 from byok.upstream.base import Destination
 from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.fallback import FallbackMemory, Fallbacks

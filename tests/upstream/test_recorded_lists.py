@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from byok.core.purposes import Purpose
+from byok.core.routing import Purpose
 from byok.dialects.base import DIALECTS
 from byok.dialects.default_models import choose_chat_model, choose_job_model
 from byok.dialects.families import family_facts

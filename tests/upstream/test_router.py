@@ -8,7 +8,7 @@ import pytest
 
 from byok.core.chat import ChatRequest
 from byok.core.errors import MODEL_NOT_FOUND, BadRequest
-from byok.core.model_ids import ListedModel
+from byok.core.routing import ListedModel
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination
 from byok.upstream.catalog import Catalog, CatalogEntry

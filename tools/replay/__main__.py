@@ -23,10 +23,10 @@ from byok.cli.daemon_client import find_daemon
 from byok.cli.terminal import fail, say, say_json, tell
 from byok.core.daemon.token import read_token
 from byok.core.errors import BadRequest, ByokError, NotReady
-from byok.core.model_ids import ListedModel
 from byok.core.platform.paths import Paths, find_paths
 from byok.core.record import Hop
 from byok.core.redact import Redactor
+from byok.core.routing import ListedModel
 from byok.core.wire.json_body import parse_json
 from byok.features.capture.capture import Capture
 from byok.server.run import listening

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from byok.cli.command_context import load
 from byok.cli.terminal import count_noun, fail, say, say_json, say_table, tell
 from byok.core.errors import ByokError, ConfigError
-from byok.core.model_ids import split_id
 from byok.core.redact import Redactor
+from byok.core.routing import split_id
 from byok.upstream.router import Router
 from byok.wiring.apis import local_upstreams
 from byok.wiring.services import Services

@@ -21,8 +21,7 @@ from byok.core.errors import (
     UpstreamRefused,
     UpstreamUnreachable,
 )
-from byok.core.model_ids import split_id
-from byok.core.routing import Service
+from byok.core.routing import Service, split_id
 from byok.core.urls import is_loopback
 from byok.dialects.default_models import choose_chat_model
 from byok.dialects.model_facts import FactSource

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from byok.core.chat import ChatRequest, Json, Message, Role, TextPart
-from byok.core.purposes import Purpose
+from byok.core.routing import Purpose
 from byok.protocols.augment.body import (
     first_text,
     flag,

@@ -12,8 +12,7 @@ from typing import TypeAlias, assert_never
 from byok.core.chat import Json
 from byok.core.code_query import Retrieval
 from byok.core.errors import BadRequest
-from byok.core.purposes import Purpose
-from byok.core.routing import OWN_PATHS, EndpointGroup, Service
+from byok.core.routing import OWN_PATHS, EndpointGroup, Purpose, Service
 from byok.protocols.augment.blobs import (
     checkpoint_reply,
     decode_uploads,

@@ -18,8 +18,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from byok.core.chat import Json
-from byok.core.escapes import escape
-from byok.core.truncate import fair_share, truncate_middle
+from byok.core.escapes import escape, fair_share, truncate_middle
 from byok.protocols.augment.body import first_text, items, text
 
 LONGEST = 100_000  # characters of one text

@@ -23,7 +23,7 @@ from byok.core.chat import (
     ToolResult,
 )
 from byok.core.conversation_builder import ConversationBuilder
-from byok.core.truncate import truncate_middle
+from byok.core.escapes import truncate_middle
 from byok.core.wire.encrypted_content import read_encrypted
 from byok.core.wire.json_body import is_object
 from byok.protocols.augment.body import integer, mapping, objects, text

@@ -11,9 +11,7 @@ import orjson
 
 from byok.core.chat import Json
 from byok.core.errors import UpstreamGarbled
-from byok.core.model_ids import ListedModel
-from byok.core.purposes import SUMMARY_HOLDS
-from byok.core.routing import EndpointGroup
+from byok.core.routing import SUMMARY_HOLDS, EndpointGroup, ListedModel
 from byok.core.wire.json_body import parse_json, write_json
 from byok.protocols.augment.body import mapping, objects, text
 

@@ -10,8 +10,7 @@ from typing import Any
 
 from byok.core.chat import ImagePart, Json, Part, TextPart, ToolResult
 from byok.core.conversation_builder import make_result
-from byok.core.escapes import escape
-from byok.core.truncate import keep_ends, truncate_middle
+from byok.core.escapes import escape, keep_ends, truncate_middle
 from byok.core.wire.json_body import write_json
 from byok.protocols.augment.body import (
     first_text,

@@ -17,8 +17,7 @@ from byok.core.code_query import (
     to_text,
 )
 from byok.core.errors import IndexFailed, NotReady
-from byok.core.escapes import escape
-from byok.core.truncate import fair_share
+from byok.core.escapes import escape, fair_share
 from byok.search.index.contents import Contents, Entry
 from byok.search.index.engine import ContextEngine
 from byok.search.index.files.text import line_starts, lines_in

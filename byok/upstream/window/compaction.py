@@ -43,7 +43,7 @@ from byok.core.chat import (
     ToolCall,
     ToolResult,
 )
-from byok.core.truncate import fair_share, truncate_middle
+from byok.core.escapes import fair_share, truncate_middle
 from byok.core.wire.json_body import parse_json, write_json
 from byok.upstream.window.estimate import IMAGE_WEIGHT, Weigh, weigh_images
 from byok.upstream.window.transcript import summary_message, without_summary

@@ -13,9 +13,9 @@ from byok.core.chat import (
     ToolCall,
     ToolResult,
 )
+from byok.core.escapes import fair_share, truncate_middle
 from byok.core.prompts.prompt_set import PromptSet
-from byok.core.purposes import SUMMARY_HOLDS
-from byok.core.truncate import fair_share, truncate_middle
+from byok.core.routing import SUMMARY_HOLDS
 
 # The message that replaces the beginning of a conversation.
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from byok.core.model_ids import ListedModel
-from byok.core.routing import EndpointGroup
+from byok.core.routing import EndpointGroup, ListedModel
 from byok.core.wire.json_body import write_json
 from byok.protocols.augment.models import get_models, merge_models
 

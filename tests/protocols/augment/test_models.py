@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.core.model_ids import ListedModel
-from byok.core.purposes import SUMMARY_HOLDS
+from byok.core.routing import SUMMARY_HOLDS, ListedModel
 from byok.protocols.augment.models import FLAGS, OFF, ON, get_models, pauses
 
 REGISTRIES = ("additional_chat_models", "model_registry", "model_info_registry")

@@ -14,7 +14,7 @@ from byok.core.events import (
     ThinkingDelta,
     Usage,
 )
-from byok.core.purposes import Purpose
+from byok.core.routing import Purpose
 from byok.protocols.augment.chat_reply import StopReason, chunk
 from byok.protocols.augment.chat_request import purpose_of_chat
 from byok.protocols.augment.positions import Trimmed, region

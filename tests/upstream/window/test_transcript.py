@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from byok.core.chat import Message, Role, TextPart, ThinkingPart, ToolCall, ToolResult
 from byok.core.prompts.prompt_set import shipped_prompts
-from byok.core.purposes import SUMMARY_HOLDS
+from byok.core.routing import SUMMARY_HOLDS
 from byok.upstream.window.transcript import (
     instruction,
     outline,

@@ -4,8 +4,8 @@ import re
 from functools import partial
 
 from byok.core.chat import Json
+from byok.core.escapes import fair_share
 from byok.core.stage import chain
-from byok.core.truncate import fair_share
 from byok.protocols.augment.body import integer, mapping, strings, text
 from byok.protocols.augment.positions import Trimmed
 from byok.protocols.augment.prompts.prompt_parts import NOTHING, code, question

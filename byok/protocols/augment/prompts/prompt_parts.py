@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from byok.core.chat import ChatRequest, Json, Message, Role, TextPart
-from byok.core.truncate import truncate_middle
+from byok.core.escapes import truncate_middle
 from byok.core.wire.json_body import write_json
 from byok.protocols.augment.body import objects
 from byok.protocols.augment.frames import read_guides
