@@ -1,6 +1,6 @@
 """The command line: one file per command, imported when the command is called."""
 
-from byok.core.platform.programs import leave_out_working_folder
+from byok.core.platform.search_path import leave_out_working_folder
 
 leave_out_working_folder()  # before anything else is imported
 # isort: split

@@ -43,7 +43,7 @@ _PAGE = {
             "Print the settings or variables that point a client at the running daemon."
         ),
         "disconnect": (
-            "Undo `byok connect --write`: restore the client's previous settings file."
+            "Undo `byok connect --write`: restore the client's previous settings files."
         ),
         "keys": "Store, list, test and remove the keys of upstreams.",
         "config": "Find, create, check and show the settings.",

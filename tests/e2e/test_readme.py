@@ -141,7 +141,10 @@ NOT_RUN = {
     "scripts/check": "checks the sources",
     "scripts/generate_docs.py": "is run by scripts/check",
     "scripts/install": "links into a home (tests/core/platform/test_installation.py)",
-    'claude mcp add byok -- byok mcp -w "$PWD"': "needs that program",
+    "byok connect claude-code --mcp --write": (
+        "writes that program's settings (tests/cli/test_disconnect.py)"
+    ),
+    "byok disconnect": "needs a client's name (tests/cli/test_disconnect.py)",
     "byok keys set NAME": "needs the keyring of a desktop",
     "byok keys set NAME --store key-file": "asks for a key (tests/cli/test_keys.py)",
     "byok keys set official": "needs the keyring of a desktop",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.core.platform.programs import (
+from byok.core.platform.search_path import (
     without_working_folder,
 )
 

@@ -34,7 +34,8 @@ from typing import IO, Any, cast
 
 from byok.core.escapes import escape
 from byok.core.platform.memory import speaks_of_memory
-from byok.core.platform.programs import clean_environment, without_working_folder
+from byok.core.platform.programs import clean_environment
+from byok.core.platform.search_path import without_working_folder
 from byok.search.index.parse.worker import BEAT, READY, Beat, WorkerLimits, WorkerReply
 from byok.search.index.types import (
     Document,
