@@ -12,6 +12,7 @@ from byok.server.openai_api import (
     find_route,
     model_list,
     one_model,
+    takes_api_key,
 )
 
 
@@ -87,6 +88,7 @@ def test_openai_api_base_url_without_v1_and_a_model_id_are_routed(
         ("/v1/v1/messages/count_tokens", ClientApi.ANTHROPIC),
         ("/v1/responses", ClientApi.OPENAI),
         ("/v1/unknown", ClientApi.OPENAI),
+        ("/mcp", ClientApi.MCP),
         ("/chat-stream", ClientApi.EDITOR),
     ],
 )
@@ -94,3 +96,11 @@ def test_openai_api_path_tells_whose_protocol_a_client_speaks(
     path: str, api: ClientApi
 ) -> None:
     assert client_api(path) is api
+
+
+def test_openai_api_takes_anthropics_header_of_the_token_on_its_own_paths_only() -> (
+    None
+):
+    taken = ["/v1/messages?beta=true", "/messages", "/v1/models/a%2Fb"]
+    assert all(map(takes_api_key, taken))
+    assert not any(map(takes_api_key, ["/chat-stream", "/v1/unknown", "/mcp"]))

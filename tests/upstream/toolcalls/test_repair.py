@@ -128,6 +128,12 @@ def test_repair_refuses_truncated_arguments_and_non_objects(
         repair_arguments(raw, VIEW, mode=mode)
 
 
+def test_arguments_that_are_no_object_have_no_wrong_place() -> None:
+    with pytest.raises(Unrepairable) as caught:
+        repair_arguments("7", VIEW)
+    assert (caught.value.at, caught.value.cut) == (0, False)
+
+
 @pytest.mark.parametrize(
     ("raw", "repaired", "rules"),
     [
@@ -425,6 +431,7 @@ FARE = {
         ({"kind": "a"}, True),
         ({"kind": None, "list": [1, 2], "inner": {"x": {}}}, True),
         ({}, False),
+        ("a", False),
         ({"kind": "b"}, False),
         ({"kind": 5}, False),
         ({"kind": "a", "other": 1}, False),
