@@ -15,7 +15,7 @@ from tools.bench.report import BEFORE, PAGE, compare, lines, machine, page_with
 from tools.bench.scenarios import Scenario, scenarios
 
 _QUICK = 1.0
-_ROUNDS, _ROUNDS_AGAINST = 3, 7
+_ROUNDS, _ROUNDS_AGAINST = 3, 8
 _ROUNDS_HELP = f"{_ROUNDS}; {_ROUNDS_AGAINST} with --against; 1 for --seconds 1"
 
 

@@ -93,17 +93,26 @@ def measured(
     rounds: int,
     tell: Callable[[str], None],
 ) -> Table:
-    """Measure every target in every scenario: A B C C B A, as the first one waits."""
+    """Measure every target in every scenario, each in every place of a round.
+
+    A B C, C B A, B C A, A C B, ...: what a run costs depends on the one before it.
+    """
     table: Table = {}
     for scenario in plan:
         asked = [t for t in targets if t.name != DIRECT or scenario.direct]
         row = table[scenario.name] = {target.name: Figures() for target in asked}
         for turn in range(rounds):
-            for target in asked if turn % 2 else reversed(asked):
+            for target in _order(asked, turn):
                 _once(scenario, target, load, seconds, row[target.name])
                 time.sleep(_PAUSE)
             tell(f"{scenario.name}: round {turn + 1} of {rounds}")
     return table
+
+
+def _order(targets: Sequence[Target], turn: int) -> list[Target]:
+    first = turn // 2 % len(targets)
+    order = [*targets[first:], *targets[:first]]
+    return order[::-1] if turn % 2 else order
 
 
 def _once(

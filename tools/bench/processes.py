@@ -92,8 +92,8 @@ class Daemon:
 def byok(
     upstream: str,
     *,
-    timeout: float = 0,
-    patience: float = 300,
+    timeout: float | None = None,
+    patience: float | None = None,
     root: Path = ROOT,
     **settings: Mapping[str, Any],
 ) -> Iterator[Daemon]:
@@ -105,7 +105,8 @@ def byok(
     with tempfile.TemporaryDirectory(prefix="byok-bench-") as folder:
         home = Path(folder)
         waits = {"timeout": timeout, "patience": patience}
-        bench = {"base_url": f"{upstream}/v1", "model": "mock", **waits}
+        given = {name: value for name, value in waits.items() if value is not None}
+        bench = {"base_url": f"{upstream}/v1", "model": "mock", **given}
         sections = {"upstreams": {"bench": bench}, **settings}
         (home / "config.toml").write_text("".join(_toml(sections)), encoding="utf-8")
         (home / "config.toml").chmod(0o600)

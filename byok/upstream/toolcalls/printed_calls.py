@@ -293,6 +293,9 @@ class PrintedCallReader:
                         return self._text.feed(text)
                     quiet.append(text)
                     return events
+                if type(event) is ToolCallDelta and not self._text.holds:
+                    self._has_calls = True
+                    return events
             self._take_all(events)
         except Exception as error:
             self._out += self._text.release()
@@ -325,7 +328,11 @@ class PrintedCallReader:
                 if texts:
                     self._out += self._text.feed("".join(texts))
                     texts = []
-                self._take(event)
+                if type(event) is ToolCallDelta:
+                    self._has_calls = True
+                    self._text.put_behind(event, self._out)
+                else:
+                    self._take(event)
         finally:
             if texts:
                 self._out += self._text.feed("".join(texts))
@@ -338,11 +345,9 @@ class PrintedCallReader:
             case ThinkingDelta() if event.text:
                 self._out += self._text.release()
                 self._thoughts.append(event.text)
-            case ToolCallDelta():
-                self._has_calls = True
             case _:
                 pass
-        self._out += self._text.keep_behind(event)
+        self._text.put_behind(event, self._out)
 
     def _finish(self, finish: Finish) -> None:
         """End the answer: make the calls that were held back, or give their text."""
@@ -418,12 +423,14 @@ class PrintedText:
         self.quiet = None if self._held or self._begins_line else self._passed
         return out
 
-    def keep_behind(self, event: StreamEvent) -> list[StreamEvent]:
-        """Keep an event that is no text behind the text before it."""
-        if not self._held:
-            return [event]
-        self._held.append(event)
-        return []
+    @property
+    def holds(self) -> bool:
+        """Whether text is held back."""
+        return bool(self._held)
+
+    def put_behind(self, event: StreamEvent, out: list[StreamEvent]) -> None:
+        """Put an event that is no text into `out`, or behind the text that is held."""
+        (self._held if self._held else out).append(event)
 
     def release(self) -> list[StreamEvent]:
         """Return everything that is held back, as text."""
