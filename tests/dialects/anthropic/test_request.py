@@ -280,6 +280,11 @@ def test_pieces_of_a_text_are_joined_and_blank_ones_left_out() -> None:
     assert [block["type"] for block in turn["content"]] == ["text", "tool_use"]
 
 
+def test_a_part_that_no_user_has_becomes_words() -> None:
+    (turn,) = messages(Message(Role.USER, (TextPart("Hi."), thought({}))))
+    assert [block["type"] for block in turn["content"]] == ["text", "text"]
+
+
 def test_names_and_ids_that_the_api_refuses_get_aliases() -> None:
     odd = ToolCall("call 1|x", "view file", "{}")
     sent = encode(user("?"), assistant(odd), result(odd))
