@@ -21,7 +21,10 @@ _ROUNDS_HELP = f"{_ROUNDS}; {_ROUNDS_AGAINST} with --against; 1 for --seconds 1"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the table; 1 when a stream was damaged, or byok became dearer."""
-    given = _parser().parse_args(arguments)
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    if given.against and not (given.against / "byok" / "__main__.py").is_file():
+        parser.error(f"{given.against} is no checkout of byok")
     usual = _ROUNDS_AGAINST if given.against else _ROUNDS
     rounds = given.rounds or (1 if given.seconds <= _QUICK else usual)
     plan = scenarios(given.seconds)

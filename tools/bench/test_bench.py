@@ -1,5 +1,7 @@
 """scripts/bench, the whole of it, in its quickest mode."""
 
+import math
+
 import pytest
 
 from tools.bench import completions
@@ -32,6 +34,9 @@ def test_what_became_dearer_in_most_rounds_is_named() -> None:
     found = [*compare(plan, table)]
     assert len(found) == 2
     assert all(line.startswith(plan[1].name) for line in found)
+    table = {scenario.name: {BEFORE: before, "byok": same} for scenario in plan}
+    same.cpu[:] = [math.nan] * 3
+    assert len([*compare(plan, table)]) == len(plan), "what nobody measured is no pass"
 
 
 def test_all_three_are_measured(capsys: pytest.CaptureFixture[str]) -> None:

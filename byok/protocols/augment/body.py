@@ -145,5 +145,8 @@ class KeptReadings(Generic[T]):
 
 
 def _weigh(raw: bytes, _: object) -> int:
-    """Estimate the bytes of an entry: its key, as many of strings, and its objects."""
-    return 2 * len(raw) + _OBJECTS
+    """Estimate the bytes of an entry at most: its key, its strings, and its objects.
+
+    One emoji makes four bytes of each character of its string.
+    """
+    return (2 if raw.isascii() else 5) * len(raw) + _OBJECTS

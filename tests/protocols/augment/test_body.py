@@ -102,3 +102,18 @@ def test_what_was_read_before_is_not_read_again_until_room_is_short() -> None:
         keeping({"n": "new"})
     keeping({"n": 1.0})
     assert len(read) == 108, "nothing is kept where memory is short"
+
+
+def test_texts_beyond_ascii_count_what_python_takes_for_them() -> None:
+    for letter, times in (("x", 1), ("\U0001f6e0", 2)):
+        read: list[Any] = []
+
+        def note(given: Any, read: list[Any] = read) -> Any:
+            read.append(given)
+            return given
+
+        keeping = body.KeptReadings(note, 20_000)
+        items = [{"n": n, "said": letter + "x" * 1000} for n in range(5)]
+        for item in (*items, *items):
+            keeping(item)
+        assert len(read) == times * len(items)
