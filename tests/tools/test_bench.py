@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from tools.bench.__main__ import peer
-from tools.bench.answers import AUGMENT, OPENAI, Reading, understood
+from tools.bench.answers import ANTHROPIC, AUGMENT, OPENAI, Reading, understood
 from tools.bench.mock import Writes
 from tools.bench.spec import PADDING, Damaged, Spec, check, record
 
@@ -32,6 +32,19 @@ def augment_lines(spec: Spec) -> Lines:
         {"text": "", "nodes": [{"type": 2}], "stop_reason": 1},
     ]
     return [json.dumps(chunk, ensure_ascii=False).encode() + b"\n" for chunk in chunks]
+
+
+def anthropic_lines(spec: Spec) -> Lines:
+    """Write the events that a gateway to Anthropic's dialect makes of the same."""
+    texts = [record(spec.stream, n, 1) for n in range(spec.chunks)]
+    deltas = [{"type": "text_delta", "text": text} for text in texts]
+    events = [
+        {"type": "message_start"},
+        *({"type": "content_block_delta", "index": 0, "delta": d} for d in deltas),
+        {"type": "message_stop"},
+    ]
+    told = (json.dumps(event, ensure_ascii=False).encode() for event in events)
+    return [b"data: " + data + b"\n\n" for data in told]
 
 
 def read(lines: Lines, dialect: str, spec: Spec) -> list[float]:
@@ -76,6 +89,7 @@ TOOL_DAMAGES: dict[str, Damage] = {
 def test_bench_accepts_a_whole_stream(spec: Spec) -> None:
     assert len(read(openai_lines(spec), OPENAI, spec)) == spec.chunks
     assert len(read(augment_lines(OTHER), AUGMENT, OTHER)) == OTHER.chunks
+    assert len(read(anthropic_lines(OTHER), ANTHROPIC, OTHER)) == OTHER.chunks
 
 
 @pytest.mark.parametrize("damage", [*DAMAGES.values()], ids=[*DAMAGES])
@@ -83,6 +97,7 @@ def test_bench_sees_a_damaged_stream(damage: Damage) -> None:
     for lines, dialect, spec in (
         (openai_lines(SPEC), OPENAI, SPEC),
         (augment_lines(OTHER), AUGMENT, OTHER),
+        (anthropic_lines(OTHER), ANTHROPIC, OTHER),
     ):
         if spec is OTHER:  # the damages name the other stream
             lines = [x.replace(b"000000bb", b"000000aa") for x in lines]
@@ -126,4 +141,6 @@ def test_bench_peer_is_a_name_and_an_address_with_or_without_more() -> None:
     bare = peer("other=http://127.0.0.1:4000/v1/")
     assert (bare.name, bare.url, bare.pid) == ("other", "http://127.0.0.1:4000/v1", 0)
     full = peer("other=http://127.0.0.1:4000/v1,secret,17")
-    assert (full.token, full.pid) == ("secret", 17)
+    assert (full.token, full.pid, full.dialect) == ("secret", 17, OPENAI)
+    other = peer("other=http://127.0.0.1:4000/v1,secret,17,m,anthropic")
+    assert (other.model, other.dialect) == ("m", ANTHROPIC)

@@ -74,10 +74,11 @@ def _targets(stack: ExitStack, given: argparse.Namespace) -> list[Target]:
 
 
 def peer(text: str) -> Target:
-    """Read NAME=URL[,token[,pid]]."""
+    """Read NAME=URL[,TOKEN[,PID[,MODEL[,DIALECT]]]]."""
     name, _, rest = text.partition("=")
-    url, token, pid, *_ = [*rest.split(","), "", ""]
-    return Target(name, url.rstrip("/"), OPENAI, token, int(pid or 0))
+    url, token, pid, model, dialect, *_ = [*rest.split(","), *[""] * 4]
+    url, dialect = url.rstrip("/"), dialect or OPENAI
+    return Target(name, url, dialect, token, int(pid or 0), model or "mock")
 
 
 def _tell_damages(plan: Sequence[Scenario], table: Table) -> int:
@@ -107,8 +108,9 @@ def _parser() -> argparse.ArgumentParser:
         "--peer",
         action="append",
         default=[],
-        metavar="NAME=URL[,TOKEN[,PID]]",
-        help="another gateway that speaks OpenAI's dialect; may come again",
+        metavar="NAME=URL[,TOKEN[,PID[,MODEL[,DIALECT]]]]",
+        help="another gateway; it speaks OpenAI's dialect, or anthropic; may come "
+        "again",
     )
     parser.add_argument("--port", type=int, default=0, help="of the mock upstream")
     parser.add_argument("--url", default="", help="a byok that runs already")

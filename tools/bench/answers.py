@@ -1,4 +1,4 @@
-"""An answer as it arrived, in byok's dialect or OpenAI's, and whether it is right."""
+"""An answer as it arrived, in any of three dialects, and whether it is right."""
 
 import json
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from typing import Any
 
 from tools.bench.spec import Damaged, Spec, check, check_calls, finished
 
-AUGMENT, OPENAI = "augment", "openai"
+AUGMENT, OPENAI, ANTHROPIC = "augment", "openai", "anthropic"
 _NOTICE = "\n[byok] "
 
 
@@ -62,7 +62,7 @@ def understood(reading: Reading, dialect: str) -> Answer:
     if reading.failure or reading.status != 200:
         raise Damaged(f"status {reading.status} {reading.failure}")
     answer, rest = Answer(), b""
-    take = _take_augment if dialect == AUGMENT else _take_openai
+    take = _TAKE[dialect]
     for time, data in reading.reads:
         *lines, rest = (rest + data).split(b"\n")
         for line in lines:
@@ -111,3 +111,21 @@ def _take_openai(answer: Answer, time: float, line: bytes) -> None:
             part = call["function"].get("arguments") or ""
             answer.calls.setdefault(name, []).append(part)
         answer.ends += choice.get("finish_reason") is not None
+
+
+def _take_anthropic(answer: Answer, time: float, line: bytes) -> None:
+    if not line.startswith(b"data:"):
+        return
+    event = json.loads(line[5:])
+    if event["type"] == "error":
+        answer.error = event["error"].get("type") or "error"
+    elif event["type"] == "content_block_delta":
+        delta = event["delta"]
+        if text := delta.get("text"):
+            answer.pieces.append((time, text))
+        if part := delta.get("partial_json"):
+            answer.calls.setdefault(str(event["index"]), []).append(part)
+    answer.ends += event["type"] == "message_stop"
+
+
+_TAKE = {AUGMENT: _take_augment, OPENAI: _take_openai, ANTHROPIC: _take_anthropic}

@@ -7,11 +7,12 @@ from typing import Any
 
 import aiohttp
 
-from tools.bench.answers import AUGMENT, Reading
+from tools.bench.answers import ANTHROPIC, AUGMENT, Reading
 from tools.bench.spec import Spec
 
 _TOOL = "write"
 _SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
+_MOST = 32_000
 _FLAGS = {"support_parallel_tool_use": True}
 _PATIENCE = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=60)
 
@@ -52,6 +53,11 @@ class Target:
             "stream": True,
             "messages": [message],
         }
+        if self.dialect == ANTHROPIC:
+            whole["max_tokens"] = _MOST
+            if spec.calls:
+                whole["tools"] = [{"name": _TOOL, "input_schema": _SCHEMA}]
+            return f"{self.url}/messages", whole
         if spec.calls:
             tool = {"name": _TOOL, "description": "", "parameters": _SCHEMA}
             whole["tools"] = [{"type": "function", "function": tool}]
