@@ -86,16 +86,16 @@ class App:
         self.requests = 0  # in progress
         self._idle = asyncio.Event()
         self._idle_since = 0.0
-        self._forget: Callable[[], None] = lambda: None
+        self._shrink: Callable[[], None] = lambda: None
         self._giving_back: asyncio.TimerHandle | None = None
 
-    def open(self, endpoints: Handler, forget: Callable[[], None]) -> None:
+    def open(self, endpoints: Handler, shrink: Callable[[], None]) -> None:
         """Set the handler; requests that waited for it go on.
 
-        After a minute without requests `forget` drops what is kept for speed only.
+        After a minute without requests `shrink`, in a thread, lets go of memory.
         """
         self._endpoints = endpoints
-        self._forget = forget
+        self._shrink = shrink
         self._settled.set()
 
     def close(self) -> None:
@@ -159,9 +159,13 @@ class App:
         left = self._rest_seconds[1] - (loop.time() - self._idle_since)
         if left > 0:
             self._giving_back = loop.call_later(left, self._give_back)
+            loop.run_in_executor(None, give_back_free_memory)
         else:
-            self._forget()
-        loop.run_in_executor(None, give_back_free_memory)
+            loop.run_in_executor(None, self._shrink_memory)
+
+    def _shrink_memory(self) -> None:
+        self._shrink()
+        give_back_free_memory()
 
     async def _answer_or_fail(self, exchange: HttpExchange) -> StreamResponse:
         try:

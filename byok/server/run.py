@@ -291,7 +291,7 @@ def _opener(
     def open_for(services: "Services") -> None:
         features.configure(services)
         answering = make_endpoints(services, frame)
-        front.app.open(answering.endpoints, services.decoding.forget)
+        front.app.open(answering.endpoints, services.shrink)
         front.dashboard.open(answering.make_page)
         services.catalog.refresh()
 

@@ -57,7 +57,6 @@ from byok.upstream.http_call import (
 )
 from byok.upstream.http_sender import Sender
 from byok.upstream.model_facts import KnownModels, Profiles, fact_sources
-from byok.upstream.prompt_changes import PromptChanges
 from byok.upstream.reasons import another_key_notice
 from byok.upstream.remedies import Remedies, RequestRemedies
 from byok.upstream.retry import Patience, patience_of, rest_of_key
@@ -81,7 +80,6 @@ class AnotherRemedy(Recovery):
         self._remedies = remedies
         self._known = known
         self._loads_window = loads_window
-        self._prompts = PromptChanges()
 
     async def prepare(self, plan: Plan) -> Plan:
         """Encode the request with the remedies that the model is known to need."""
@@ -112,16 +110,10 @@ class AnotherRemedy(Recovery):
         return map(Notice, plan.written.head.notices if plan.written else ())
 
     def note_begin(self, plan: Plan) -> None:
-        """Use these remedies from now on, and note where the prompt changed."""
-        if plan.remedies is None or plan.written is None:
-            return
-        if plan.remedies.made or plan.remedies.before:
+        """Use these remedies from now on."""
+        if plan.remedies and (plan.remedies.made or plan.remedies.before):
             plan.remedies.remember()
             self._known.learn(plan.remedies.learned_facts())
-        if conversation := plan.request.conversation:
-            key = (conversation, plan.written.head.origin)
-            change = self._prompts.note(key, plan.written.content)
-            current_record().prompt_change = change
 
 
 class AnotherKey(Recovery):

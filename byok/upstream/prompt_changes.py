@@ -5,12 +5,15 @@ request of a conversation should begin with all of the one before. If it does no
 first difference explains what the cache costs.
 """
 
+import zlib
 from collections.abc import Hashable
 from itertools import zip_longest
 from typing import Any
 
 from byok.core.bounded import BoundedMap
+from byok.core.record import current_record
 from byok.core.wire.json_body import parse_json, write_json
+from byok.upstream.base import Plan, Recovery
 
 _ROOM = 8 * 2**20  # bytes of all requests that are kept
 _LONGEST = 2 * 2**20  # bytes of one; longer ones are not compared
@@ -19,12 +22,32 @@ _HEADS = ("tools", "system", "instructions", "systemInstruction")
 _TURNS = ("messages", "input", "contents")
 
 
-class PromptChanges:
-    """Keeps the last request of each conversation, the newest ones only."""
+class _Compressed(bytes):
+    """A body that was compressed while the daemon had nothing to do."""
+
+
+class PromptChanges(Recovery):
+    """Keeps the last request of each conversation, the newest ones only.
+
+    It recovers nothing: it notes in the record of a request where its prompt changed.
+    """
 
     def __init__(self, room: int = _ROOM, longest: int = _LONGEST) -> None:
         self._longest = longest
         self._last = BoundedMap[Hashable, bytes](room, lambda _, body: len(body))
+
+    def note_begin(self, plan: Plan) -> None:
+        """Compare the request of an answer that begins with the one before it."""
+        if plan.written is None or not (conversation := plan.request.conversation):
+            return
+        key = (conversation, plan.written.head.origin)
+        current_record().prompt_change = self.note(key, plan.written.content)
+
+    def compress(self) -> None:
+        """Keep all bodies in a fifth of their bytes; takes 10 ms for each megabyte."""
+        for conversation, body in self._last.items():
+            if not isinstance(body, _Compressed):
+                self._last[conversation] = _Compressed(zlib.compress(body, 1))
 
     def note(self, conversation: Hashable, content: bytes) -> str:
         """Keep the body of a request; return where it differs from the last one.
@@ -33,6 +56,8 @@ class PromptChanges:
         body begins with the whole last prompt, or is the first of its conversation.
         """
         before = self._last.pop(conversation)
+        if isinstance(before, _Compressed):
+            before = zlib.decompress(before)
         if len(content) <= self._longest:
             self._last[conversation] = content
         return find_change(before, content) if before else ""

@@ -57,6 +57,7 @@ from byok.wiring.key_sources import make_ladder, official_wanted
 from byok.wiring.upstreams import (
     PooledUpstream,
     RequestDefaults,
+    Shared,
     UpstreamPool,
     UpstreamSelection,
     default_id,
@@ -228,6 +229,11 @@ class Services:
         where = self.settings.routing.official.where(EndpointGroup.CONTEXT)
         return where is ServedBy.LOCAL
 
+    def shrink(self) -> None:
+        """Forget what is kept for speed only, and keep the rest small: byok rests."""
+        self.decoding.forget()
+        self.factory.shared.prompt_changes.compress()
+
     def forget_keys(self) -> None:
         """Look every key up again when it is needed next."""
         for key in self.keys.values():
@@ -262,16 +268,12 @@ class _ServicesFactory:
         self._ladder = ladder
         self._upstream = upstream
         self._model = model
-        self._transports = transports or Transports()
-        self._provider_data = ProviderDataStore(paths.provider_data)
-        self._profiles = Profiles(paths.profiles)
-        self._pool = UpstreamPool(
-            self._transports,
-            ladder,
-            redactor,
-            self._provider_data,
-            self._profiles,
+        self.shared = Shared(
+            transports or Transports(),
+            ProviderDataStore(paths.provider_data),
+            Profiles(paths.profiles),
         )
+        self._pool = UpstreamPool(self.shared, ladder, redactor)
         self._decoding = keep_readings(partial(has_room, _SPARE_MIB))
         self._chat_places = ChatPlaces()
         self._fits = FitMemory()
@@ -307,7 +309,7 @@ class _ServicesFactory:
             router, settings.routing.fallback.for_purpose, local, self._fallback_memory
         )
         official = make_official(
-            settings, self._transports, keys[OFFICIAL], self._redactor
+            settings, self.shared.transports, keys[OFFICIAL], self._redactor
         )
         await self._embed(settings, pooled, context)
         aids = make_aids(settings, fallbacks, prompts, context.aids)
@@ -315,8 +317,8 @@ class _ServicesFactory:
         return Services(
             settings, self._paths, selection, self._redactor, self._ladder,
             upstreams, catalog, router, fallbacks, keys, official, context,
-            self.embeddings, self._provider_data, self._decoding, self._chat_places,
-            RequestDefaults(
+            self.embeddings, self.shared.provider_data, self._decoding,
+            self._chat_places, RequestDefaults(
                 settings, selection.upstreams, catalog, prompts, self._fits
             ),
             self,
@@ -346,7 +348,7 @@ class _ServicesFactory:
                 settings,
                 pooled,
                 consent=self._consent,
-                transports=self._transports,
+                transports=self.shared.transports,
                 ladder=self._ladder,
                 redactor=self._redactor,
             )
@@ -364,7 +366,7 @@ class _ServicesFactory:
         from byok.wiring.remote_search import make_remote_search
 
         made = make_remote_search(
-            settings, self._paths, self._transports, self._ladder, self._redactor
+            settings, self._paths, self.shared.transports, self._ladder, self._redactor
         )
         self._remote = (wanted, made)
         return made
@@ -372,7 +374,11 @@ class _ServicesFactory:
     async def _select(self, settings: Settings) -> UpstreamSelection:
         check_settings(settings, self._upstream, self._model)
         selection = await select_upstreams(
-            settings, self._upstream, self._transports, self._ladder, self._selection
+            settings,
+            self._upstream,
+            self.shared.transports,
+            self._ladder,
+            self._selection,
         )
         check_models(settings, selection.upstreams, self._model)
         self._selection = selection
@@ -399,9 +405,9 @@ class _ServicesFactory:
         """Stop fetching model lists, and close every connection."""
         for catalog in list(self._catalogs):
             await catalog.close()
-        await self._transports.close()
-        await asyncio.to_thread(self._provider_data.close)
-        await asyncio.to_thread(self._profiles.close)
+        await self.shared.transports.close()
+        await asyncio.to_thread(self.shared.provider_data.close)
+        await asyncio.to_thread(self.shared.profiles.close)
 
 
 @asynccontextmanager

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from byok.core.chat import Sampling
@@ -37,6 +37,7 @@ from byok.upstream.http_call import LOCAL, REASONING, REMOTE
 from byok.upstream.model_facts import KnownModels, Profiles
 from byok.upstream.official import OfficialService
 from byok.upstream.own_questions import Summarise, Summariser
+from byok.upstream.prompt_changes import PromptChanges
 from byok.upstream.provider_data_store import ProviderDataStore, RestoredData
 from byok.upstream.router import Router
 from byok.upstream.spec import Api, UpstreamSpec
@@ -106,22 +107,30 @@ def _fim_codecs(kind: str, api: Api, way: str) -> dict[FimMode, Codec | None]:
     return {mode: codecs.get(mode) for mode in modes}
 
 
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What all upstreams share, also those of other settings."""
+
+    transports: Transports
+    provider_data: ProviderDataStore
+    profiles: Profiles
+    prompt_changes: PromptChanges = field(default_factory=PromptChanges)
+
+
 def make_upstream(
     name: str,
     settings: UpstreamSettings,
     *,
     common: Settings,
-    transports: Transports,
+    shared: Shared,
     key: AnyKey,
     summarise: Summarise,
-    provider_data: ProviderDataStore,
-    profiles: Profiles,
 ) -> tuple[Upstream, KnownModels | None]:
     """Build the upstream of one section, and what it knows about its models."""
     if settings.type == DEMO:
         return DemoUpstream(name), None
     spec = make_spec(name, settings, common)
-    http = HttpUpstream(spec, transports, key, profiles=profiles)
+    http = HttpUpstream(spec, shared.transports, key, profiles=shared.profiles)
     if settings.num_ctx and not spec.api.dialect.loads_window:
         _log.warning("%s: num_ctx has no effect, its server cannot be told", name)
     dialect, vendor = spec.api.dialect, vendor_of(settings.type, spec.api.base_url)
@@ -134,7 +143,8 @@ def make_upstream(
         by_model={model: own.window for model, own in settings.facts.items()},
     )
     shorter = ShorterConversation(http, summarise, window)
-    http.recoveries += (shorter, RestoredData(provider_data))
+    restored = RestoredData(shared.provider_data)
+    http.recoveries += (shorter, restored, shared.prompt_changes)
     return http, http.known
 
 
@@ -178,19 +188,10 @@ class UpstreamPool:
     router: Router  # that of the settings in force
     fallbacks: Fallbacks  # as well
 
-    def __init__(
-        self,
-        transports: Transports,
-        ladder: KeyLadder,
-        redactor: Redactor,
-        provider_data: ProviderDataStore,
-        profiles: Profiles,
-    ) -> None:
-        self._transports = transports
+    def __init__(self, shared: Shared, ladder: KeyLadder, redactor: Redactor) -> None:
+        self._shared = shared
         self._ladder = ladder
         self._redactor = redactor
-        self._provider_data = provider_data
-        self._profiles = profiles
         self._pooled: Mapping[str, PooledUpstream] = {}
         self._summariser_of = ("", "")  # the model, and the version of the prompts
         self._summariser = Summariser("", self._find)
@@ -229,11 +230,9 @@ class UpstreamPool:
             name,
             section,
             common=settings,
-            transports=self._transports,
+            shared=self._shared,
             key=key,
             summarise=self._summariser,
-            provider_data=self._provider_data,
-            profiles=self._profiles,
         )
         return PooledUpstream(upstream, key, known_models, built_from)
 

@@ -164,7 +164,7 @@ async def answered_by(fault: Exception, folder: Path) -> StreamResponse:
         raise fault
 
     app = closed_app(folder)
-    app.open(fail, forget=lambda: None)
+    app.open(fail, shrink=lambda: None)
     return await app(asked("POST", "/chat", read_token(folder / "token")))
 
 

@@ -40,6 +40,7 @@ from byok.upstream.base import Destination
 from byok.upstream.client import HttpUpstream
 from byok.upstream.context_window import ShorterConversation
 from byok.upstream.fallback import AnotherModel, FallbackMemory
+from byok.upstream.prompt_changes import PromptChanges
 from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.transport import Transports
 from tests.fakes.asker import PATIENT, Key
@@ -252,6 +253,7 @@ async def test_the_record_tells_where_a_prompt_differs_from_the_last_one(
     asked: Two,
 ) -> None:
     record, [question] = begin_record(RequestRecord()), HI.messages
+    alone = replace(asked.alone, recoveries=(PromptChanges(),))
     said_before = Message(Role.ASSISTANT, (TextPart("Ho."),))
     other = Message(Role.USER, (TextPart("Hm?"),))
     for messages, change in [
@@ -259,7 +261,7 @@ async def test_the_record_tells_where_a_prompt_differs_from_the_last_one(
         ((question, said_before, question), ""),
         ((other, said_before, question), "messages[0]"),
     ]:
-        await collect(asked.alone, replace(HI, messages=messages, conversation="c"))
+        await collect(alone, replace(HI, messages=messages, conversation="c"))
         assert record.prompt_change.split(",")[0] == change
 
 

@@ -27,7 +27,7 @@ from byok.wiring.embedders import (
     make_team_index,
     with_embedder,
 )
-from byok.wiring.upstreams import UpstreamPool, make_spec
+from byok.wiring.upstreams import Shared, UpstreamPool, make_spec
 from tests.fakes.asker import Key
 from tests.fakes.embedding_server import EmbeddingServer
 from tests.fakes.prompts import NONE
@@ -199,13 +199,9 @@ def test_consent_to_one_upstream_is_not_used_for_another_of_its_name() -> None:
 
 @pytest.fixture
 def pool(tmp_path: Path) -> UpstreamPool:
-    return UpstreamPool(
-        Transports(),
-        KeyLadder(environ={}),
-        Redactor(),
-        ProviderDataStore(tmp_path / "kept.db"),
-        Profiles(tmp_path / "profiles.json"),
-    )
+    provider_data = ProviderDataStore(tmp_path / "kept.db")
+    shared = Shared(Transports(), provider_data, Profiles(tmp_path / "profiles.json"))
+    return UpstreamPool(shared, KeyLadder(environ={}), Redactor())
 
 
 def plan(pool: UpstreamPool, consent: Consent, **sections: Any) -> EmbeddingPlan | None:

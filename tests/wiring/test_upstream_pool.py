@@ -17,7 +17,7 @@ from byok.upstream.model_facts import Profiles
 from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.router import Router
 from byok.upstream.transport import Transports
-from byok.wiring.upstreams import PooledUpstream, UpstreamPool
+from byok.wiring.upstreams import PooledUpstream, Shared, UpstreamPool
 from tests.fakes.prompts import NONE
 from tests.fakes.scripted import Answer, Scripted
 
@@ -26,13 +26,8 @@ BOX = {"base_url": "http://127.0.0.1:9/v1"}
 
 @pytest.fixture
 def pool() -> UpstreamPool:
-    return UpstreamPool(
-        Transports(),
-        KeyLadder(environ={}),
-        Redactor(),
-        ProviderDataStore(Path("no")),
-        Profiles(Path("no")),
-    )
+    kept = ProviderDataStore(Path("no")), Profiles(Path("no"))
+    return UpstreamPool(Shared(Transports(), *kept), KeyLadder(environ={}), Redactor())
 
 
 def build(pool: UpstreamPool, **settings: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from byok.upstream.own_questions import Summariser
 from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.transport import Route
 from byok.wiring.key_sources import key_wanted, official_wanted
-from byok.wiring.upstreams import make_official, make_spec, make_upstream
+from byok.wiring.upstreams import Shared, make_official, make_spec, make_upstream
 from tests.fakes.ring import FakeRing, store_of
 from tests.fakes.scripted import FakeTransports, listing
 
@@ -135,11 +135,13 @@ async def test_an_upstream_is_asked_by_its_route(
         "box",
         box,
         common=Settings(),
-        transports=transports,
+        shared=Shared(
+            transports,
+            ProviderDataStore(tmp_path / "provider_data.db"),
+            Profiles(tmp_path / "profiles.json"),
+        ),
         key=key,
         summarise=Summariser("", _nowhere),
-        provider_data=ProviderDataStore(tmp_path / "provider_data.db"),
-        profiles=Profiles(tmp_path / "profiles.json"),
     )
     assert await upstream.models() == ["m"]
     assert known_models
