@@ -8,8 +8,6 @@ from byok.features.journal.reading import latest_conversations, sum_requests
 from tests.fakes.journal_entries import NOW, entry, write_journal
 
 LOCAL = {"purpose": "", "model": "", "upstream": "", "attempts": 0, "cost": 0.0}
-
-
 _CACHES = (("told", 0), ("untold", None))
 
 

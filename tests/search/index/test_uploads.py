@@ -221,10 +221,10 @@ async def test_upload_on_a_full_disk_keeps_no_checkpoint_and_no_copies(
 async def test_a_flood_of_unknown_names_stays_small_and_keeps_no_upload_out(
     tmp_path: Path,
 ) -> None:
-    limit = 400_000
+    limit = 150_000
     async with uploading(tmp_path, store_bytes=limit) as (uploads, store):
         made: str | None = ""
-        for number in range(100):
+        for number in range(40):
             names = [sha256(b"%d %d" % (number, n)).digest() for n in range(200)]
             made = await uploads.checkpoint(made or "", names, [])
         assert store.database.path.stat().st_size < 3 * limit

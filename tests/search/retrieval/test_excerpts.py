@@ -31,7 +31,7 @@ def test_a_long_line_is_cut_around_the_words_that_were_asked_for() -> None:
     """At its beginning, in the middle, at its end; also far behind what is masked."""
     draw = random.Random(7)
     wrong = []
-    for length in (401, 700, 4_095, 4_200, 7_000, 40_000, 300_000):
+    for length in (401, 4_095, 4_200, 7_000, 100_000):
         filler = (FILLER * (length // len(FILLER) + 1))[:length]
         for at in (0, length // 2, length, *draw.sample(range(length), 5)):
             text = shown(f"{filler[:at]} feed_lion {filler[at:]}", "feed lion")

@@ -113,10 +113,6 @@ def test_query_is_read_up_to_ten_thousand_characters() -> None:
     assert parse_query("x " * 4990 + "zebra").terms
 
 
-def test_query_drops_a_name_beyond_64_characters() -> None:
-    assert set(parse_query("a" * 65 + " " + "b" * 64).terms) == {"b" * 64}
-
-
 @pytest.mark.case("B48")
 @given(
     st.one_of(

@@ -135,11 +135,6 @@ def test_rank_is_raised_for_companions_of_the_best_files() -> None:
         assert file.score == pytest.approx((text + name + said) * kind + gain)
 
 
-def test_rank_ignores_history_of_files_outside_the_view() -> None:
-    signals = HistorySignals(history(("zebra", "gone.py a.py")), ["gone.py", "a.py"])
-    assert order(ranked({"a.py": [1]}, "zebra", signals)) == ["a.py"]
-
-
 @pytest.mark.parametrize(
     ("path", "worth", "expected"),
     [
@@ -180,35 +175,6 @@ def test_rank_of_a_definition_takes_part_in_gains_of_companions() -> None:
     found = ranked({"b.py": [4]}, "Zebra", signals, ["a.py", "c.py"], 9, {"a.py": 1})
     assert order(found) == ["b.py", "a.py", "c.py"]
     assert found[2].reasons.cochange == pytest.approx(0.2)
-
-
-GOLDEN = {
-    "src/auth/session.py": [9.1, 4.0],
-    "src/auth/cookies.py": [8.7, 6.1, 2.0],
-    "tests/auth/test_session.py": [12.4, 9.9, 7.0, 3.0],
-    "docs/sessions.md": [11.0, 10.0],
-    "pyproject.toml": [3.0],
-    "examples/login.py": [8.0],
-    "src/api/login.py": [5.0],
-}
-
-
-def test_a_small_repository_is_ranked_as_ever() -> None:
-    found = ranked(GOLDEN, "where is the session cookie signed")
-    assert [(file.path, round(file.score, 3)) for file in found] == [
-        ("src/auth/cookies.py", 14.197),
-        ("src/auth/session.py", 13.047),
-        ("tests/auth/test_session.py", 6.135),
-        ("src/api/login.py", 5.0),
-        ("docs/sessions.md", 4.487),
-        ("examples/login.py", 4.0),
-        ("pyproject.toml", 1.8),
-    ]
-
-
-def test_rank_finds_a_definition_that_no_word_finds() -> None:
-    [file] = ranked({}, "g", others=["src/globals.py"], defining={"src/globals.py": 1})
-    assert file.score == 0.5
 
 
 def test_rank_orders_equal_scores_by_path() -> None:

@@ -1,6 +1,5 @@
 """The files of a scope, ranked by everything that is known of them."""
 
-import random
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -345,17 +344,6 @@ def test_joined_signals_speak_of_whole_paths() -> None:
     assert scores(JoinedSignals({}), "retry") == {}
 
 
-def test_history_signal_gain_never_exceeds_what_was_passed_on() -> None:
-    draw = random.Random(7)
-    names = [f"f{n}" for n in range(12)]
-    commits = [
-        ("w", " ".join(draw.sample(names, draw.randint(1, 6)))) for _ in range(60)
-    ]
-    signals = HistorySignals(history(*commits), names)
-    top = {name: draw.random() for name in names[:5]}
-    assert sum(signals.cochange(top).values()) == pytest.approx(sum(top.values()) / 10)
-
-
 # Answering from commits: what fits best, newest first, in the room there is
 
 
@@ -367,11 +355,7 @@ def commit(message: str, *files: str, time: int = DAY, touched: int = 0) -> Comm
 
 
 FERRY = commit("Sell tickets for the ferry", "sales/counter.py")
-
-
 PRICE = commit("Round prices", "ferry/prices.py")
-
-
 OTHER = commit("Spelling", "README.md")
 
 
@@ -380,11 +364,6 @@ def test_commit_search_counts_words_of_messages_and_paths() -> None:
         FERRY,
         PRICE,
     ]
-
-
-def test_commit_search_weighs_rare_words_more() -> None:
-    given = [commit("common"), commit("common"), commit("rare")]
-    assert rank_commits(given, {"common": 1.0, "rare": 1.0})[0] == given[2]
 
 
 def test_commit_search_prefers_the_newest_of_equals() -> None:

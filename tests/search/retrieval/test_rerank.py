@@ -22,7 +22,6 @@ from byok.search.retrieval.model_aids import ModelRest
 from byok.search.retrieval.query import parse_query
 from byok.search.retrieval.rank import RankedFile, Reasons
 from byok.search.retrieval.rerank import (
-    MOST_NUMBERS,
     Agreement,
     ModelRerank,
     merge,
@@ -429,13 +428,6 @@ def test_numbers_of_the_list_are_read_and_nothing_else(
     assert read_numbers(answer, 20) == places
 
 
-@given(st.text(), st.integers(0, 30))
-def test_numbers_are_always_places_of_the_list(answer: str, count: int) -> None:
-    places = read_numbers(answer, count)
-    assert len({*places}) == len(places) <= MOST_NUMBERS
-    assert all(0 <= place < count for place in places)
-
-
 # A model's choice is merged with the ranking, once it has shown that it judges
 
 
@@ -552,29 +544,3 @@ def test_a_model_rests_longer_each_time_it_fails_again() -> None:
     rest.note_answer()
     rest.note_failure(GARBLED)
     assert seconds_of_rest(rest, clock) == 60
-
-
-def test_a_model_that_may_not_be_asked_here_does_not_rest(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    rest = ModelRest("nothing is translated", Clock())
-    with caplog.at_level(logging.WARNING):
-        for _ in range(3):
-            rest.note_failure(ConfigError("no chat goes to far."))
-    assert rest.is_over
-    assert len(caplog.records) == 1
-    assert "nothing is translated: " in caplog.text
-
-
-def test_a_model_without_its_key_rests() -> None:
-    rest = ModelRest("nothing is translated", Clock())
-    rest.note_failure(KeyMissing("there is no key."))
-    assert not rest.is_over
-
-
-def test_a_rest_can_begin_for_another_reason(caplog: pytest.LogCaptureFixture) -> None:
-    clock = Clock()
-    rest = ModelRest("files keep their order", clock)
-    rest.begin("its choices are no better than chance.")
-    assert seconds_of_rest(rest, clock) == 3600
-    assert "files keep their order; no model is asked for 3600 s: its" in caplog.text

@@ -223,7 +223,7 @@ async def test_ripgrep_has_a_deadline_whatever_it_does(
     tmp_path: Path, text: str, note: str | None, matched: bool
 ) -> None:
     hangs = note == "stopped after"
-    rg = fake(tmp_path, text, token_seconds=4.0 if hangs else PATIENCE)
+    rg = fake(tmp_path, text, token_seconds=2.0 if hangs else PATIENCE)
     async with asyncio.timeout(START):
         found = await rg.search(tmp_path, "zebra", everything)
     assert len(found.notes) == (note is not None)

@@ -105,23 +105,6 @@ def test_ignore_secret_files_whatever_a_repository_says(
     assert rules(files).reason(f"a/{name}") is SECRET
 
 
-def test_ignore_version_control_even_where_the_user_allows_secrets() -> None:
-    judged = rules({}, allow_secret=("*.pem", ".aws/config", ".git/"))
-    assert judged.reason("a/b.PEM") is None
-    assert judged.reason("b.key") is SECRET
-    assert judged.reason(".aws", is_dir=True) is None
-    assert judged.reason(".aws/config") is None
-    assert judged.reason(".aws/credentials") is SECRET
-    assert judged.reason(".git/config") is SECRET
-
-
-def test_ignore_folders_of_byok_itself() -> None:
-    judged = rules({}, is_own={"var/byok"}.__contains__, allow_secret=("var/",))
-    assert judged.reason("var/byok", is_dir=True) is SECRET
-    assert judged.reason("var/byok/notes.txt") is SECRET
-    assert judged.reason("var/other.txt") is None
-
-
 @pytest.mark.parametrize(
     "given", [(".py", ".D.TS"), ("py", "d.ts"), ("*.py", "*.d.ts")]
 )
@@ -182,16 +165,6 @@ def test_ignore_file_that_is_too_long_is_cut_and_reported_once(
         judged.forget("")
         assert judged.reason("first") is IGNORED
     assert len(caplog.records) == 1
-
-
-@pytest.mark.case("B71", "B72")
-def test_ignore_file_beyond_a_set_of_re2_keeps_its_rules_and_the_secret_ones() -> None:
-    for line in ("?" * 900, "*a" * 450, "[[:nope:]]"):
-        judged = rules({".gitignore": f"{line}\n" * 70 + "!.env\nlast\n"})
-        assert judged.reason("last") is IGNORED
-        assert judged.reason(".env") is SECRET
-        assert judged.reason("src/id_rsa") is SECRET
-        assert judged.reason("src/a.py") is None
 
 
 def test_ignore_lines_that_cannot_be_read_are_named_once(
@@ -385,14 +358,6 @@ def test_gitignore_lines_count_however_many_there_are(
             wrong[name] = found
     assert wrong == {}
     assert capfd.readouterr() == ("", "")  # RE2 would write past the log
-
-
-def test_gitignore_line_that_re2_refuses_is_named_and_ignores_nothing() -> None:
-    patterns = Patterns(["[[:nope:]]a", "b", "?" * 100_000, "c"])
-    assert patterns.unreadable == ["[[:nope:]]a", "?" * 100_000]
-    assert patterns.verdict("xa", is_dir=False) is None
-    assert patterns.verdict("b", is_dir=False)
-    assert patterns.verdict("c", is_dir=False)
 
 
 # Ignore rules from outside a workspace, held against git itself

@@ -68,20 +68,6 @@ def test_scan_gives_an_ignored_folder_as_one_entry(root: Path) -> None:
     }
 
 
-def test_scan_and_rules_agree_on_every_path(root: Path) -> None:
-    put(root, "a/b/x.log", "a/b/y.py", "a/k.pem", "docs/a.md", "docs/b/c.txt", "x.log")
-    (root / ".gitignore").write_text("*.log\ndocs/*\n!docs/b/\n")
-    (root / "a/.augmentignore").write_text("!x.log\ny.*\n")
-    walked = {entry.path: getattr(entry, "reason", None) for entry in scanned(root)[0]}
-    with Folder(root) as folder:
-        rules = Rules(folder.load)
-        for path, reason in walked.items():
-            is_dir = path.endswith("/")
-            assert rules.reason(path.rstrip("/"), is_dir=is_dir) is reason
-    assert walked["a/b/x.log"] is None
-    assert walked["docs/b/c.txt"] is None
-
-
 @pytest.mark.case("B67")
 def test_scan_neither_lists_nor_enters_symlinks(root: Path, tmp_path: Path) -> None:
     put(tmp_path, "other/secret.py")

@@ -170,7 +170,6 @@ SOURCES = st.lists(
     st.text(max_size=6).map(lambda line: f"{line}\n"), min_size=1, max_size=4
 )
 
-
 CELLS = st.fixed_dictionaries(
     {
         "cell_type": st.sampled_from(["code", "markdown"]),

@@ -115,20 +115,10 @@ def test_chunks_that_are_short_are_joined_up_to_the_target() -> None:
     assert len(found) == 7
 
 
-def test_chunks_of_300_characters_stay_apart() -> None:
-    lines = ["def f():", *BODY, "def g():", *BODY, "x = 1"]
-    assert firsts(lines, "python") == ["def f():", "def g():"]
-
-
 def test_chunk_of_a_long_definition_is_split_behind_blank_lines() -> None:
     paragraph = [*BODY, *BODY, *BODY, ""]
     found = spans("\n".join(["def f():", *paragraph * 5]), "python")
     assert [span.first for span in found] == [0, 14, 27, 40, 53]
-
-
-def test_chunk_without_blank_lines_is_split_at_the_target() -> None:
-    found = cut(["x" * 99] * 1000, [], prose=False)
-    assert {span.chars for span in found[:-1]} == {1600}
 
 
 def test_chunks_of_text_are_cut_at_paragraphs() -> None:
@@ -242,10 +232,6 @@ def test_definition_of_a_deep_declarator() -> None:
 def test_definitions_in_a_deep_tree() -> None:
     text = b"function f() {" + b"[" * 20_000 + b"]" * 20_000 + b"}"
     assert [one.name for one in definitions(text, "javascript")] == ["f"]
-
-
-def test_definitions_in_bytes_that_are_no_text() -> None:
-    assert definitions(b"def \xff\xfe(): pass\ndef g(): pass", "python")[-1].name == "g"
 
 
 @pytest.mark.parametrize("language", SAMPLES)

@@ -14,8 +14,6 @@ from byok.search.index.files.text import decode, split_lines
 from byok.search.index.parse import tokens
 from byok.search.index.parse.chunking import outline
 from byok.search.index.parse.prepare import (
-    NameKind,
-    name_kind,
     name_marks,
     plain_name,
     prepare,
@@ -161,18 +159,18 @@ def test_each_process_prepares_the_same() -> None:
         "    for text, _ in SAMPLES.values():\n"
         "        print(prepare(path, text.encode() * 2))\n"
     )
-    printed = {
-        subprocess.run(
-            [sys.executable, "-c", script],
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
-            cwd=ROOT,
-            capture_output=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(printed) == 1
-    assert len(printed.pop()) > 10_000
+    other = subprocess.run(
+        [sys.executable, "-c", script],
+        env={"PYTHONHASHSEED": "1", "PYTHONPATH": str(ROOT)},
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    ).stdout.decode()
+    assert other.splitlines() == [
+        str(prepare(path, text.encode() * 2))
+        for path in ("a.py", "b.ts", "c.cs", "d.vue", "e.md")
+        for text, _ in SAMPLES.values()
+    ]
 
 
 @pytest.mark.case("B76")
@@ -240,38 +238,6 @@ def test_marks_of_a_definition_keep_the_case_and_a_folded_form(
     assert name_marks(node, name) == marks
 
 
-TYPES = """
-class_definition class_declaration class_specifier struct_specifier struct_item
-interface_declaration enum_item trait_item type_spec type_definition record_declaration
-object_declaration protocol_declaration type_alias_statement message union_specifier
-annotation_type_declaration data_type create_table contract_declaration
-"""
-
-
-FUNCTIONS = """
-function_definition function_item method_declaration method_signature method
-singleton_method constructor_declaration subroutine_declaration_statement fun_decl
-preproc_function_def
-macro_definition create_function function_signature init_declaration rpc defun
-"""
-
-
-@pytest.mark.parametrize(
-    ("node", "kind"),
-    [
-        *((node, NameKind.TYPE) for node in TYPES.split()),
-        *((node, NameKind.FUNCTION) for node in FUNCTIONS.split()),
-        ("namespace_definition", NameKind.OTHER),
-        ("mod_item", NameKind.OTHER),
-        ("impl_item", None),
-    ],
-)
-def test_kinds_of_nodes_say_what_a_name_stands_for(
-    node: str, kind: NameKind | None
-) -> None:
-    assert name_kind(node) is kind
-
-
 @pytest.mark.parametrize("language", sorted(SAMPLES))
 def test_marks_of_any_language_have_no_space(language: str) -> None:
     """They stand between spaces, and no name in code makes one that is not a name."""
@@ -312,11 +278,6 @@ def test_tokens_of_identifiers_are_split_and_stemmed(
 ) -> None:
     assert list(tokens.terms(text)) == terms
     assert tokens.join_terms(text).split() == terms
-
-
-def test_token_of_excessive_length_is_dropped() -> None:
-    assert list(tokens.terms("x" * 65)) == []
-    assert list(tokens.terms("x" * 64)) == ["x" * 64]
 
 
 def test_tokens_of_a_path_count_its_name_twice_and_four_folders() -> None:

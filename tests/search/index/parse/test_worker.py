@@ -158,23 +158,9 @@ def test_worker_does_not_parse_a_version_that_killed_a_parser(tmp_path: Path) ->
 
 
 JOBS = [ParseJob(1, "a.py"), ParseJob(2, "b.py")]
-
-
 PREPARED = prepare("a.py", b"def lion(): pass\n")
-
-
 REPLY = WorkerReply(1, PREPARED, None, FileFacts(1, 2, 3, 4), False, 0.1, 0.2)
-
-
 SKIPPED = WorkerReply(2, None, SkipReason.BINARY, None, False)
-
-
-def test_the_first_replies_of_a_batch_become_outcomes() -> None:
-    message = read_message(pickle.dumps([REPLY, SKIPPED]))
-    first, second = read_outcomes(message, JOBS)
-    assert (first.job, first.prepared, first.read_seconds) == (JOBS[0], PREPARED, 0.1)
-    assert (second.job, second.reason) == (JOBS[1], SkipReason.BINARY)
-    assert len(read_outcomes([REPLY], JOBS)) == 1
 
 
 @pytest.mark.parametrize(
@@ -219,11 +205,7 @@ def test_worker_reply_with_other_classes_or_damage_is_refused(tmp_path: Path) ->
 
 
 LIMITS = WorkerLimits(nice=0)
-
-
 FILES = Path("/proc/self/fd")
-
-
 ISOLATED = "import sys; print(*sys.path, sep='\\n')"
 
 

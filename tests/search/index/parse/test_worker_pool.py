@@ -25,7 +25,7 @@ from byok.search.index.types import ParseJob, ParseOutcome, SkipReason
 pytestmark = pytest.mark.slow  # it starts programs, or works for seconds
 
 ROOT = Path(__file__).parents[4]
-LIMIT = 0.3
+LIMIT = 0.15
 NASTY = "tests.fakes.nasty_worker"
 
 
@@ -137,7 +137,7 @@ def test_worker_pool_does_a_file_that_hangs_without_the_parser(
 def test_worker_pool_ends_a_process_whose_timer_does_not(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with pool(limit=LIMIT, target=f"{NASTY}:timeless") as workers:
+    with pool(limit=0.1, target=f"{NASTY}:timeless") as workers:
         [outcome] = workers.prepare(named("spin once"))
     assert outcome.plain
     assert outcome.prepared

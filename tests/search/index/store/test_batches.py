@@ -8,10 +8,8 @@ import pytest
 from byok.core.errors import IndexFailed
 from byok.search.index.store.schema import (
     INDEXED,
-    NAMED,
     TO_INDEX,
     TO_REMOVE,
-    unpack_spans,
 )
 from byok.search.index.types import (
     IndexTask,
@@ -45,30 +43,6 @@ def opened(tmp_path: Path) -> Opened:
     return opened
 
 
-def test_batch_indexes_a_file_by_put_and_flush(opened: Opened) -> None:
-    assert not opened.batches.is_pending
-    blob_id = put_file(opened, A1)
-    assert opened.batches.is_pending
-    assert blob_state(opened, blob_id) == TO_INDEX
-    opened.batches.flush()
-    assert not opened.batches.is_pending
-    assert blob_state(opened, blob_id) == INDEXED
-    (spans,) = opened.database.rows("SELECT spans FROM blob")[0]
-    assert tuple(unpack_spans(spans)) == A1.spans
-    assert opened.database.rows("SELECT * FROM file") == [
-        (1, "a.py", *FACTS, blob_id, None)
-    ]
-    opened.check()
-
-
-def test_batch_keeps_the_last_of_many_versions(opened: Opened) -> None:
-    opened.batches.put([of_file("a.py", v) for v in (A1, A2, A1, A2)])
-    opened.batches.flush()
-    assert len(opened.index.counts()) == 1
-    assert opened.database.rows("SELECT name FROM blob") == [(A2.name,)]
-    opened.check()
-
-
 def test_batch_keeps_a_version_shared_by_two_workspaces(opened: Opened) -> None:
     blob_id = put_file(opened, A1)
     assert put_file(opened, A1, workspace=2) == blob_id
@@ -93,18 +67,6 @@ def test_batch_keeps_content_that_comes_again_before_its_removal(
     assert put_file(opened, A1) == blob_id
     opened.batches.flush()
     assert blob_state(opened, blob_id) == INDEXED
-    opened.check()
-
-
-def test_batch_keeps_the_name_and_id_of_a_dropped_upload(opened: Opened) -> None:
-    """A checkpoint may name it; when it comes again, it is that blob."""
-    blob_id = put_upload(opened, "a.py", "one")
-    opened.batches.flush()
-    opened.batches.drop_blobs([blob_id])
-    opened.batches.flush()
-    assert blob_state(opened, blob_id) == NAMED
-    assert put_upload(opened, "a.py", "one") == blob_id
-    opened.batches.flush()
     opened.check()
 
 

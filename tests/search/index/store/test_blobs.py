@@ -34,25 +34,6 @@ def state(db: sqlite3.Connection, blob_id: int, value: int) -> None:
     db.execute("UPDATE blob SET state = ? WHERE id = ?", (value, blob_id))
 
 
-def test_upload_is_held_and_waits_for_indexing(db: sqlite3.Connection) -> None:
-    names, fresh = store(db, [A, B], {}, 7)
-    assert names == [A.name, B.name]
-    found = find_known(db, names)
-    assert [found[name].id for name in names] == fresh
-    for name in names:
-        assert (found[name].state, found[name].is_held) == (TO_INDEX, True)
-    assert [content_of(db, blob_id) for blob_id in fresh] == [b"one", b"two"]
-    assert find_known(db, [b"x" * 32]) == {}
-
-
-def test_upload_of_the_same_blob_again_changes_nothing(db: sqlite3.Connection) -> None:
-    _, (blob_id,) = store(db, [A, A], {}, 7)
-    state(db, blob_id, INDEXED)
-    before = list(db.iterdump())
-    assert store(db, [A], {}, 8) == ([A.name], [])
-    assert list(db.iterdump()) == before
-
-
 @pytest.mark.case("B65")
 def test_upload_of_two_files_with_one_blob_name_keeps_the_first(
     db: sqlite3.Connection,

@@ -26,14 +26,9 @@ from byok.search.index.store.checkpoints import (
 )
 from byok.search.index.store.schema import (
     INDEX,
-    pack_history,
     pack_ids,
-    pack_spans,
-    unpack_history,
     unpack_ids,
-    unpack_spans,
 )
-from byok.search.index.types import Commit, CommitHistory, Span
 from byok.storage.database import Database
 from tests.fakes.stores import Opened, of_upload, upload, words
 
@@ -83,17 +78,6 @@ def test_checkpoints_are_sets(
         assert {names: frozenset(names_in(db, i)) for names, i in ids.items()} == {
             names: names for names in ids
         }
-
-
-def test_checkpoint_ids_are_the_same_in_a_new_database(tmp_path: Path) -> None:
-    made = []
-    for name, order in (("a", NAMES), ("b", NAMES[::-1])):
-        (tmp_path / name).mkdir()
-        with rows_in(tmp_path / name) as db:
-            make(db, "", order[:3], [], 1)
-            made.append(make(db, "", order, NAMES[:2], 1))
-    assert made[0] == made[1]
-    assert made[0] and made[0].startswith("byok-")
 
 
 @pytest.mark.case("B92")
@@ -154,16 +138,6 @@ def test_checkpoints_nobody_used_since_a_day_go_with_their_names(
 # What is stored as bytes comes back as it was
 
 
-U32 = st.integers(0, 2**32 - 1)
-
-
-@given(st.lists(st.builds(Span, U32, U32, U32)))
-def test_packing_of_spans(spans: list[Span]) -> None:
-    packed = pack_spans(spans)
-    assert unpack_spans(packed) == spans
-    assert len(packed) == 12 * len(spans)  # recovery counts chunks by it
-
-
 @given(st.lists(st.integers(1, 2**62)))
 def test_packing_of_ids_sorts_them_and_drops_duplicates(ids: list[int]) -> None:
     assert unpack_ids(pack_ids(ids)) == sorted(set(ids))
@@ -172,12 +146,6 @@ def test_packing_of_ids_sorts_them_and_drops_duplicates(ids: list[int]) -> None:
 
 def test_packing_of_neighbouring_ids_takes_no_room() -> None:
     assert len(pack_ids(range(1, 50_000))) < 5_000
-
-
-def test_packing_of_a_history() -> None:
-    first = Commit("ab12", 1_700_000_000, "Say: héllo\n\nbody", ("a.py", "b c.py"), 2)
-    for history in (CommitHistory("ab12", (first,)), CommitHistory("", ())):
-        assert unpack_history(pack_history(history)) == history
 
 
 # Making room: nothing in use goes, the longest unused goes first

@@ -1,23 +1,16 @@
 """The contract of a lexical index, for each engine: what is added is found."""
 
 import random
-import shutil
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from byok.search.index.store import blobs
 from byok.search.index.store.chunk_index import ChunkScore, LexicalIndex
-from byok.search.index.store.schema import TO_INDEX
 from byok.search.index.store.tantivy_index import TantivyIndex
 from byok.search.index.types import Document, Prepared, Span
 from tests.fakes.stores import (
-    Opened,
     ids_of,
-    of_upload,
-    upload,
     view,
     words,
 )
@@ -28,17 +21,6 @@ def index(tmp_path: Path) -> Iterator[LexicalIndex]:
     made = TantivyIndex(tmp_path / "index")
     yield made
     made.close()
-
-
-def test_lexical_index_finds_chunks_by_word_after_a_commit(index: LexicalIndex) -> None:
-    assert index.was_new
-    index.add(1, words("a.py", "alpha beta", "gamma"))
-    assert index.search({"gamma": 1.0}, view(1)) == []
-    index.commit()
-    (hit,) = index.search({"gamma": 1.0}, view(1))
-    assert (hit.blob_id, hit.ordinal) == (1, 1)
-    assert hit.score > 0
-    assert index.chunks == 2
 
 
 def test_lexical_index_weights_and_fields_count(index: LexicalIndex) -> None:
@@ -101,21 +83,3 @@ def test_lexical_index_filters_a_view_in_either_way_alike(
 def scores(hits: list[ChunkScore]) -> list[float]:
     """Chunks of equal score may come in any order, the last of them may differ."""
     return [round(hit.score, 4) for hit in hits]
-
-
-def test_lexical_index_that_lost_everything_is_filled_again(tmp_path: Path) -> None:
-    opened = Opened(tmp_path)
-    with opened.database.writing() as db:
-        _, (blob_id,) = blobs.store(db, [upload("a.py", "alpha")], {}, 7)
-    put = [of_upload(blob_id, "a.py", words("a.py", "alpha"))]
-    opened.batches.put(put)
-    opened.close()
-    shutil.rmtree(tmp_path / "index", ignore_errors=True)
-    opened = Opened(tmp_path)
-    assert opened.index.counts() == Counter()
-    assert opened.database.rows("SELECT state FROM blob") == [(TO_INDEX,)]
-    opened.batches.put(put)
-    opened.batches.flush()
-    opened.check()
-    assert ids_of(opened.index.search({"alpha": 1.0}, view(blob_id))) == [blob_id]
-    opened.close()

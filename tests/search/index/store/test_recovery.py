@@ -45,25 +45,18 @@ def unread(opened: Opened) -> list[object]:
 
 
 @pytest.mark.case("F25")
-def test_recovery_repeats_what_was_written_but_not_committed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("committed", [False, True])
+def test_recovery_repeats_what_was_written_but_not_noted(
+    tmp_path: Path, committed: bool
+) -> None:
     opened = start(tmp_path)
     file, held = put_file(opened, A1), put_upload(opened, "u.py", "one")
+    if committed:
+        opened.index.commit()
     opened.abandon()
     opened = start(tmp_path)
     assert blob_state(opened, file) is None
     assert unread(opened) == ["a.py"]
-    assert blob_state(opened, held) == TO_INDEX
-    opened.check()
-
-
-@pytest.mark.case("F25")
-def test_recovery_repeats_what_was_committed_but_not_noted(tmp_path: Path) -> None:
-    opened = start(tmp_path)
-    file, held = put_file(opened, A1), put_upload(opened, "u.py", "one")
-    opened.index.commit()
-    opened.abandon()
-    opened = start(tmp_path)
-    assert blob_state(opened, file) is None
     assert blob_state(opened, held) == TO_INDEX
     assert opened.index.chunks == 0
     opened.check()

@@ -62,7 +62,7 @@ def test_of_many_that_make_the_files_at_once_one_has_them(tmp_path: Path) -> Non
             return None
 
     with ThreadPoolExecutor(4) as threads:
-        for number in range(8):
+        for number in range(4):
             folder = tmp_path / str(number)
             folder.mkdir()
             made = list(threads.map(open_or_refuse, [folder] * 4))

@@ -301,20 +301,6 @@ async def test_sync_compares_everything_before_a_question_after_a_while(
         assert bench.paths == ["src/b.py"]
 
 
-async def test_sync_reads_commits_when_the_repository_changes(root: Path) -> None:
-    made = Repository(root)
-    made.commit("one")
-    async with opened(root) as bench, running(bench):
-        await until(lambda: bench.sync.commits.history is not None)
-        newest = made.commit("two", "c.py")
-        await until(
-            lambda: (
-                (known := bench.sync.commits.history) is not None
-                and known.head == newest
-            )
-        )
-
-
 async def test_sync_follows_a_rule_above_the_root(tmp_path: Path) -> None:
     made = Repository(tmp_path.resolve() / "repo")
     root = project(made.root / "pkg", a__py="one", b__txt="two")

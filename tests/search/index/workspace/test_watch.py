@@ -1,8 +1,6 @@
 """Noticing changes: heaps of what the system tells, and what follows failures."""
 
 import asyncio
-import errno
-import logging
 import shutil
 import subprocess
 import sys
@@ -33,15 +31,6 @@ async def first(watcher: Watcher, count: int) -> list[Any]:
             if len(found) == count:
                 break
     return found
-
-
-def telling(
-    root: Path, events: PlayedWatches, notes: list[str], *, pause: float
-) -> Watcher:
-    """Return a watcher of played events, whose notes are kept."""
-    return Watcher(
-        root, lambda path: True, tell=notes.append, poll_seconds=pause, watches=events
-    )
 
 
 async def test_watch_reports_a_saved_file_by_its_path(tmp_path: Path) -> None:
@@ -97,19 +86,6 @@ async def test_a_folder_that_vanishes_and_comes_back_is_watched_again(
         watcher.enter("")
         (root / "a").write_text("x")
         assert (await anext(changes)).paths == frozenset({"a"})
-
-
-async def test_watch_limit_of_the_system_is_reported_and_replaced_by_polling(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.WARNING)
-    notes: list[str] = []
-    events = PlayedWatches()
-    events.error = OSError(errno.ENOSPC, "no more watches")
-    watcher = telling(tmp_path, events, notes, pause=1)
-    assert await first(watcher, 4) == [None] * 4
-    assert set(notes) == {"changes are looked for every 1 s"}
-    assert caplog.text.count("no more watches") == 1
 
 
 LIMITED = """

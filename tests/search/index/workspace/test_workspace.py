@@ -16,7 +16,6 @@ from byok.search.index.workspace.workspace import (
     adopt,
     is_unsettled,
     is_wanted,
-    total_view,
 )
 from tests.fakes.engines import project
 from tests.fakes.stores import of_file, open_store, upload, words
@@ -49,18 +48,6 @@ def test_workspace_members_come_change_and_go(space: Workspace) -> None:
     assert space.blob_of("a.py") == 9
     assert space.blob_of("srcs") is None
     assert sorted(space.paths()) == ["a.py", "src/c.py"]
-
-
-def test_several_workspaces_are_one_view(tmp_path: Path) -> None:
-    one, two = (Workspace(n, tmp_path, rules()) for n in (1, 2))
-    one.load({"a": 1, "b": 2})
-    two.load({"a": 2, "b": 3})
-    both = total_view([one, two], 7)
-    assert both.ids == {1, 2, 3}
-    assert both.chunks == 7
-    assert both.key != total_view([one], 7).key
-    assert total_view([one], 7).ids == {1, 2}
-    assert total_view([], 7).ids == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -148,20 +135,6 @@ def follow(store: Store, root: Path, path: str, content: str) -> int:
     store.flush()
     with store.reading() as db:
         return find_known(db, [prepared.name])[prepared.name].id
-
-
-def test_adopted_file_is_held_if_it_did_not_change(store: Store, root: Path) -> None:
-    same = follow(store, root, "src/a.py", "content")
-    changed = follow(store, root, "src/b.py", "content")
-    gone = follow(store, root, "src/c.py", "content")
-    link = follow(store, root, "src/d.py", "content")
-    (root / "src/b.py").write_text("another")
-    (root / "src/c.py").unlink()
-    (root / "src/d.py").unlink()
-    (root / "src/d.py").symlink_to(root / "src/a.py")
-    assert adopt(store, {1: root}, [same, changed, gone, link, 99]) == {same}
-    assert store.content(same) == b"content"
-    assert store.content(changed) is None
 
 
 def test_adopted_blob_that_went_meanwhile_is_not_held(store: Store, root: Path) -> None:

@@ -88,11 +88,7 @@ def test_text_is_normalised_and_cut(text: str, expected: str) -> None:
 
 
 _LANGUAGES = ("ja", "ko", "ru", "es", "pt", "de", "fr")
-
-
 _SPACED = ("ru", "es", "pt", "de", "fr")
-
-
 _QUESTIONS = Path(__file__).parent / "data" / "questions.tsv"
 
 

@@ -40,17 +40,6 @@ def missing(connection: VectorDatabase, space_id: int = 1) -> list[int]:
         return [b.blob_id for b in listings.plan_missing(db, "1", space_id, (), 99)]
 
 
-def test_only_code_and_configuration_wait(
-    connection: VectorDatabase, rows: Rows
-) -> None:
-    code, conf = rows.add("src/a.py", "setup.cfg")
-    rows.add("tests/test_a.py", "README.md")
-    rows.add("src/empty.py", chunks=0)
-    assert look(connection) == 2
-    assert look(connection) == 0
-    assert sorted(planned(connection)) == [code, conf]
-
-
 def test_asked_blobs_come_first_then_the_newest_files(
     connection: VectorDatabase, rows: Rows
 ) -> None:

@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-import uuid
 from dataclasses import replace
 from typing import Any
 
@@ -11,13 +10,10 @@ import pytest
 
 from byok.core.errors import ConfigError
 from byok.search.vectors.team.collection import (
-    PROBE_ID,
     TeamNames,
     check_score,
     check_vector,
     collection_name,
-    from_uuid,
-    to_uuid,
 )
 from byok.search.vectors.types import SpaceName
 from tests.fakes.qdrant_members import SPACE, Team, embed, key
@@ -177,16 +173,7 @@ def test_scores_stay_within_those_of_cosines() -> None:
 
 
 NOMIC = SpaceName("nomic-embed-text", 768, "1", "search_document: ", "search_query: ")
-
-
 SALT = "correct horse battery staple"
-
-
-def test_a_collection_is_named_by_team_and_space() -> None:
-    name = collection_name("platform", NOMIC)
-    assert name.startswith("byok_platform_")
-    assert len(name.rpartition("_")[2]) == 16
-    assert name == collection_name("platform", replace(NOMIC))
 
 
 @pytest.mark.parametrize(
@@ -217,10 +204,3 @@ def test_a_salt_that_could_be_guessed_is_refused(salt: str) -> None:
     with pytest.raises(ConfigError, match="fewer than 16") as caught:
         TeamNames(salt)
     assert "openssl" in caught.value.hint
-
-
-def test_ids_of_points_are_uuids() -> None:
-    name = TeamNames(SALT).point(b"key")
-    assert str(uuid.UUID(bytes=name)) == to_uuid(name)
-    assert from_uuid(to_uuid(name)) == name
-    assert from_uuid(uuid.UUID(PROBE_ID)) == uuid.UUID(PROBE_ID).bytes

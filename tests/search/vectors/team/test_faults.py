@@ -84,27 +84,6 @@ async def test_a_fault_is_a_note(
     assert (member.status.note, member.status.next_try) == ("", 0)
 
 
-@pytest.mark.case("F49")
-async def test_nobody_listens(team: Team) -> None:
-    team.url = "http://127.0.0.1:1"
-    member = team.member(writes=True)
-    await ask_all(member)
-    assert member.status.note == "It cannot be reached."
-
-
-@pytest.mark.case("F49")
-async def test_a_slow_server_is_left_alone(team: Team) -> None:
-    """The clock of the HTTP client stands for 2 seconds that nobody waits."""
-
-    class Slow(httpx.AsyncBaseTransport):
-        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-            raise httpx.ReadTimeout("", request=request)
-
-    member = team.member(transport=Slow())
-    await ask_all(member)
-    assert "did not answer in time" in member.status.note
-
-
 async def test_a_refused_key_is_looked_up_again(
     server: QdrantServer, team: Team
 ) -> None:

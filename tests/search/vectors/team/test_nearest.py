@@ -1,7 +1,7 @@
 """Questions of a machine without vectors, answered by those of its colleagues."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -228,14 +228,6 @@ async def test_nothing_outside_of_the_view_is_found(
     assert {hit.blob_id for hit in got.nearest} == {*machine.ids[:3]}
     assert [*got.best] == [machine.ids[1]]
     assert await asker.near(view=View("none", frozenset([10**6]), 0)) == NOTHING
-
-
-def number(score: float) -> Callable[[Any], None]:
-    def change(points: Any) -> None:
-        for point in points[::2]:
-            point["score"] = score
-
-    return change
 
 
 async def test_outside_of_repositories_nobody_is_asked(

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import subprocess
 import sys
 
 import httpx
@@ -112,20 +111,6 @@ def test_without_the_package_it_says_what_to_install(
     with pytest.raises(ConfigError, match="not installed") as caught:
         connect_to("https://qdrant.example", httpx.AsyncBaseTransport)
     assert "--extra qdrant" in caught.value.hint
-
-
-@pytest.mark.slow
-def test_the_package_is_loaded_only_when_a_server_is_asked() -> None:
-    code = (
-        "import sys, httpx\n"
-        "from byok.search.vectors.team.server import connect_to\n"
-        "import byok.search.vectors.team.team_index\n"
-        "connect_to('https://h', httpx.AsyncBaseTransport)\n"
-        "assert not {'qdrant_client', 'grpc'} & set(sys.modules)\n"
-        "from importlib.util import find_spec\n"
-        "assert find_spec('qdrant_client') and find_spec('grpc')\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 class Clock:
