@@ -5,11 +5,11 @@ import sys
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from msgspec import Struct, to_builtins
 
 from byok.cli.code_client import folders, whole, with_client
 from byok.cli.command_context import ConfigOption, JsonOption, load
@@ -232,8 +232,7 @@ _LEFT_OUT = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Built:
+class Built(Struct, frozen=True):
     """The status of workspaces after waiting for them, and the seconds it took."""
 
     workspaces: Sequence[dict[str, Any]]
@@ -373,8 +372,7 @@ _FILES_PER_SECOND, _BYTES_PER_SECOND, _MEASURED_WORKERS = 1_100, 9_000_000, 2
 _DISK_SHARE = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """The size of a folder, and the expected cost of indexing it."""
 
     root: str
@@ -387,7 +385,8 @@ class Estimate:
 
     def as_json(self) -> dict[str, Any]:
         """Return it for a script."""
-        return asdict(self)
+        told: dict[str, Any] = to_builtins(self)
+        return told
 
     def text(self) -> str:
         """Return it as a few lines of text."""

@@ -7,9 +7,10 @@ ports. Their answers are limited in size, number and time.
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from byok.core.errors import (
     ByokError,
@@ -56,8 +57,7 @@ class FoundBy(StrEnum):
     NAME = "named by you"
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """An upstream that could be used.
 
     `models` are those that a local server lists; hosted ones are not asked before they

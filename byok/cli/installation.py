@@ -2,12 +2,12 @@
 
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec import Struct
 
 from byok.cli.connect import DryRunOption, open_connector
 from byok.cli.control import find_service, stop_daemon
@@ -85,8 +85,7 @@ def _run(words: list[str]) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Removal:
+class _Removal(Struct, frozen=True):
     """One thing that byok put on this machine, and how it is taken away."""
 
     what: str

@@ -1,11 +1,11 @@
 """byok status: show the daemon, its default model and the index."""
 
 import asyncio
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
 import typer
+from msgspec import to_builtins
 
 from byok.cli.command_context import JsonOption
 from byok.cli.control import EXIT_NOT_RUNNING, is_started_by_requests
@@ -34,7 +34,7 @@ def status(json: JsonOption = False) -> None:
         refuse_if_silent(paths)
     answer: dict[str, Any] = {"running": daemon is not None}
     if daemon is not None:
-        facts = asdict(daemon)
+        facts = to_builtins(daemon)
         del facts["instance"]
         answer |= {**facts, **asyncio.run(_ask_daemon(paths, daemon))}
     entries, trouble = _last_requests(paths) if daemon is not None else ([], "")

@@ -1,8 +1,9 @@
 """Point a client's settings file at byok, and undo that: what each client needs."""
 
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from byok.clients import jsonc, toml_text
 from byok.clients.document import TextFormat, put_all, take_out, value_digest
@@ -235,8 +236,7 @@ def _print_header(token_file: PurePath) -> str:
 _LARGEST_SLOW = 250_000  # bytes; with TOML or YAML they take seconds
 
 
-@dataclass(frozen=True, slots=True)
-class FileChange:
+class FileChange(Struct, frozen=True):
     """A change of a settings file that is not made yet.
 
     `after` is None if the file is to be removed. `changed` are settings of byok that
@@ -257,8 +257,7 @@ class FileChange:
         return self.after != self.file.raw
 
 
-@dataclass(frozen=True, slots=True)
-class FileConnector:
+class FileConnector(Struct, frozen=True):
     """Plans changes of settings files below a home."""
 
     backups: BackupStore

@@ -7,8 +7,9 @@ the path may differ afterwards, and each other byte is as it was.
 import codecs
 import difflib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+
+from msgspec import Struct
 
 # What editors of settings files share: paths, values, leaves of a file.
 
@@ -102,8 +103,7 @@ class Finder(Protocol):
         """Return the text without a value."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextEditor:
+class TextEditor(Struct, frozen=True):
     """Changes single values of a text; the functions raise ValueError."""
 
     finder: Finder

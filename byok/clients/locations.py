@@ -2,10 +2,12 @@
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from byok.core.errors import ConfigError
 from byok.core.escapes import shell_word
@@ -181,8 +183,7 @@ _DRIVE = Path("/mnt/c")  # where WSL mounts the disk of Windows, unless told oth
 _MOST_FILES = 5
 
 
-@dataclass(frozen=True, slots=True)
-class ClientMachine:
+class ClientMachine(Struct, frozen=True):
     """Facts that tell where programs keep their settings; `system` is sys.platform."""
 
     system: str

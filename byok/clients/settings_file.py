@@ -8,12 +8,13 @@ import os
 import shutil
 import stat
 import time
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import orjson
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from byok.clients.editor import SettingPath
 from byok.clients.locations import ClientKind
@@ -32,8 +33,7 @@ _READ |= getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 BY_HAND = "Or make the change by hand: byok connect prints it without --write."
 
 
-@dataclass(frozen=True, slots=True)
-class SettingsFile:
+class SettingsFile(Struct, frozen=True):
     """A settings file as it was read; `path` has no links, `raw` is None if missing."""
 
     path: Path
@@ -198,8 +198,7 @@ _KEPT = ".kept"  # what a file was before byok, while that file is gone
 _CURE = "Take the settings out by hand, and remove the folder."
 
 
-@dataclass(frozen=True, slots=True)
-class Backup:
+class Backup(Struct, frozen=True):
     """A settings file that byok has changed.
 
     `before` is its content before that, None if there was no file. `after` are the

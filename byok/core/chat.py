@@ -1,15 +1,15 @@
 """Vendor-neutral types of a request: one conversation, its tools and its settings."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
+
+from msgspec import Struct, field
 
 Json: TypeAlias = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """Where provider data comes from: dialect, name of the upstream, name of the model.
 
     Providers accept such data only from themselves, and some only for the same model.
@@ -24,8 +24,7 @@ class Origin:
 NO_ORIGIN = Origin("", "", "")
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderData:
+class ProviderData(Struct, frozen=True):
     """Opaque data that a provider wants back, unchanged, with the part it came with.
 
     Examples: signatures of thinking blocks and tool calls, encrypted reasoning, item
@@ -34,7 +33,10 @@ class ProviderData:
     """
 
     origin: Origin
-    data: Json = field(hash=False)
+    data: Json
+
+    def __hash__(self) -> int:
+        return hash(self.origin)
 
     def data_for(self, origin: Origin) -> Json:
         """Return the data if `origin` is exactly where it came from, else {}."""
@@ -50,50 +52,44 @@ class Role(StrEnum):
     TOOL = "tool"
 
 
-@dataclass(frozen=True, slots=True)
-class TextPart:
+class TextPart(Struct, frozen=True):
     """Plain text; an aside is not of its author, such as facts about an editor."""
 
     text: str
-    is_aside: bool = field(default=False, compare=False, kw_only=True)
+    is_aside: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ContextPart(TextPart):
+class ContextPart(TextPart, frozen=True):
     """Code that byok retrieved for a question; dropped first if room is short."""
 
 
-@dataclass(frozen=True, slots=True)
-class ImagePart:
+class ImagePart(Struct, frozen=True):
     """An image: its media type (such as `image/png`) and its bytes in base64."""
 
     media_type: str
     data: str
 
 
-@dataclass(frozen=True, slots=True)
-class ThinkingPart:
+class ThinkingPart(Struct, frozen=True):
     """One block of a model's reasoning. Few upstreams expect it to be sent back.
 
     The text may be empty if `provider_data` holds the reasoning in encrypted form.
     """
 
     text: str
-    provider_data: ProviderData | None = field(default=None, hash=False)
+    provider_data: ProviderData | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True):
     """A tool call of the model; `arguments` is the JSON text of an object."""
 
     id: str
     name: str
     arguments: str
-    provider_data: ProviderData | None = field(default=None, hash=False)
+    provider_data: ProviderData | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(Struct, frozen=True):
     """The output of one tool call, as the client reports it.
 
     `content` may be empty. It refers to the images by number, in their order: `[image 1
@@ -105,14 +101,13 @@ class ToolResult:
     content: str
     is_error: bool = False
     images: tuple[ImagePart, ...] = ()
-    is_missing: bool = field(default=False, compare=False, kw_only=True)
+    is_missing: bool = False
 
 
 Part: TypeAlias = TextPart | ImagePart | ThinkingPart | ToolCall | ToolResult
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """One message of a conversation; with the role TOOL, exactly one ToolResult.
 
     The parts of an assistant message are its blocks, in the order in which the model
@@ -124,8 +119,7 @@ class Message:
     parts: tuple[Part, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolDefinition:
+class ToolDefinition(Struct, frozen=True):
     """A tool that the model may call; `parameters` is a JSON Schema of type object.
 
     The MCP names tell the client which server and tool to call; they are empty for the
@@ -139,8 +133,7 @@ class ToolDefinition:
     mcp_tool_name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Sampling:
+class Sampling(Struct, frozen=True):
     """Sampling parameters; None, "" and () mean the upstream's own default.
 
     `effort` is how much the model should reason: `none`, `minimal`, `low`, `medium`,
@@ -171,24 +164,21 @@ class ToolUse(StrEnum):
     REQUIRED = "required"
 
 
-@dataclass(frozen=True, slots=True)
-class ToolChoice:
+class ToolChoice(Struct, frozen=True):
     """Whether to call a tool; with REQUIRED and a name, that tool."""
 
     use: ToolUse = ToolUse.AUTO
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class JsonAnswer:
+class JsonAnswer(Struct, frozen=True):
     """The answer must be JSON; with a schema, JSON that it allows."""
 
-    schema: Json | None = field(default=None, hash=False)
+    schema: Json | None = None
     name: str = "answer"
 
 
-@dataclass(frozen=True, slots=True)
-class FimRequest:
+class FimRequest(Struct, frozen=True):
     """A fill-in-the-middle request: the code before and after the gap, with LF.
 
     With `one_line`, nothing after the first line break of the completion is used.
@@ -199,8 +189,7 @@ class FimRequest:
     one_line: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ChatRequest:
+class ChatRequest(Struct, frozen=True):
     """Everything that is needed to ask a model for one turn.
 
     Attributes:

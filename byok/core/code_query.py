@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 DEFAULT_LENGTH, LONGEST = 20_000, 80_000  # characters of an answer
 _NAME = re.compile(r"[0-9a-f]{64}")
@@ -27,8 +28,7 @@ class RerankMode(StrEnum):
     MODEL = "model"
 
 
-@dataclass(frozen=True, slots=True)
-class BlobNames:
+class BlobNames(Struct, frozen=True):
     """The set of a request: `set(checkpoint) ∪ added − deleted`; names as bytes."""
 
     checkpoint: str = ""
@@ -74,8 +74,7 @@ class FileChunk(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class CodeQuestion:
+class CodeQuestion(Struct, frozen=True):
     """A question about code; `guided` are the blobs that the user attached to it."""
 
     question: str
@@ -83,8 +82,7 @@ class CodeQuestion:
     guided: tuple[bytes, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CodeContextBlock:
+class CodeContextBlock(Struct, frozen=True):
     """The code that goes into a chat, and what the client should know of its blobs."""
 
     text: str = ""
@@ -93,8 +91,7 @@ class CodeContextBlock:
     checkpoint_found: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownBlobs:
+class UnknownBlobs(Struct, frozen=True):
     """What of a client's set is not here: names as the client wrote them."""
 
     names: tuple[str, ...] = ()
@@ -104,8 +101,7 @@ class UnknownBlobs:
 _NO_BLOBS = BlobNames()
 
 
-@dataclass(frozen=True, slots=True)
-class RetrievalRequest:
+class RetrievalRequest(Struct, frozen=True):
     """What is asked: `length` in characters; `code` and `commits` say of what.
 
     With a `symbol` it is asked where this name is defined and used. `roots` are the
@@ -122,8 +118,7 @@ class RetrievalRequest:
     folders: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Retrieval:
+class Retrieval(Struct, frozen=True):
     """The answer, and what the client should know of its blobs."""
 
     text: str
@@ -132,8 +127,7 @@ class Retrieval:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspaceReport:
+class WorkspaceReport(Struct, frozen=True):
     """How far a workspace is indexed; `percentage` of the files that were to be read.
 
     `note` says what is wrong, "" if nothing is; `counters` are those of the last walk.
@@ -148,8 +142,7 @@ class WorkspaceReport:
     counters: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteStatus:
+class RemoteStatus(Struct, frozen=True):
     """What a search server that the settings name does; counts since byok started.
 
     Nothing is asked unless it is `enabled`. `note` says why it is left out for
@@ -164,8 +157,7 @@ class RemoteStatus:
     next_try: float
 
 
-@dataclass(frozen=True, slots=True)
-class IndexStatus:
+class IndexStatus(Struct, frozen=True):
     """The state of the whole index; `waiting` is the number of open tasks.
 
     `remote` is the search server beside it, None where the settings name none.
@@ -180,8 +172,7 @@ class IndexStatus:
     remote: RemoteStatus | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PathStatus:
+class PathStatus(Struct, frozen=True):
     """Whether a path is indexed; `reason` names the rule that leaves it out.
 
     `notes` say what does not count of the ignore files above it.

@@ -7,7 +7,8 @@ call without one gets an invented one. What belongs to no call is the caller's t
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from byok.core.chat import (
     ImagePart,
@@ -23,8 +24,7 @@ from byok.core.chat import (
 NO_RESULT = '{"error":"no result was recorded for this call"}'
 
 
-@dataclass(slots=True)
-class _Step:
+class _Step(Struct):
     """What one side says at once, its calls, and their results by id."""
 
     role: Role

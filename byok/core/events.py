@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from byok.core.chat import ProviderData, ToolCall
 
 
@@ -17,15 +19,13 @@ class FinishReason(StrEnum):
     CONTENT_FILTER = "content_filter"
 
 
-@dataclass(slots=True)
-class TextDelta:
+class TextDelta(Struct, gc=False):
     """The next piece of the visible text."""
 
     text: str
 
 
-@dataclass(slots=True)
-class ThinkingDelta:
+class ThinkingDelta(Struct, gc=False):
     """The next piece of the model's reasoning.
 
     `provider_data` comes with the last piece of a reasoning block, perhaps without
@@ -36,8 +36,7 @@ class ThinkingDelta:
     provider_data: ProviderData | None = None
 
 
-@dataclass(slots=True)
-class ToolCallDelta:
+class ToolCallDelta(Struct, gc=False):
     """A fragment of a tool call; `index` is None if the upstream sent none.
 
     `is_printed`: the model printed the call into its text, and this is all of it.
@@ -51,8 +50,7 @@ class ToolCallDelta:
     is_printed: bool = False
 
 
-@dataclass(slots=True)
-class ToolCallPlace:
+class ToolCallPlace(Struct):
     """Marks where a tool call belongs; the complete ToolCall event follows later.
 
     It is sent before text or thinking that follows a call. A call without this event
@@ -103,8 +101,7 @@ class Finish:
     fills_window: bool = field(default=False, compare=False, kw_only=True)
 
 
-@dataclass(slots=True)
-class Notice:
+class Notice(Struct):
     """A sentence from byok to the user about this turn, shown after `[byok]`.
 
     `code` is the error code of a failure; without one, the sentence is only
@@ -119,8 +116,7 @@ class Notice:
     is_restart: bool = False
 
 
-@dataclass(slots=True)
-class Citation:
+class Citation(Struct):
     """A source of the answer that the upstream names; the title may be empty."""
 
     url: str

@@ -1,8 +1,9 @@
 """Names for routing: services, endpoint groups, purposes, and models of upstreams."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 OFFICIAL = "official"  # the name of the vendor's service, beside those of upstreams
 
@@ -129,8 +130,7 @@ MAX_ID_LENGTH = 512  # characters
 PREFIX = "byok:"
 
 
-@dataclass(frozen=True, slots=True)
-class ListedModel:
+class ListedModel(Struct, frozen=True):
     """One model of one upstream, or the user's own name for it."""
 
     upstream: str

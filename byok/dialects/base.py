@@ -26,8 +26,10 @@ with the same facts: on a reload, equal upstreams keep what they have learned.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, Self
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from byok.core.chat import NO_ORIGIN, ChatRequest, Json, Origin
 from byok.core.errors import UpstreamRefused
@@ -53,16 +55,14 @@ from byok.dialects.remedies import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ModelPage:
+class ModelPage(Struct, frozen=True):
     """One page of a list of models; `next_path` leads to the next one, "" ends it."""
 
     models: tuple[ModelFacts, ...]
     next_path: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """The model that a request is for.
 
     Attributes:
@@ -85,8 +85,7 @@ class Target:
     num_ctx: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class UpstreamRequest:
+class UpstreamRequest(Struct, frozen=True):
     """A request to a model, to be sent as JSON.
 
     Attributes:
@@ -108,8 +107,7 @@ class UpstreamRequest:
     num_ctx: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorResponse:
+class ErrorResponse(Struct, frozen=True):
     """An HTTP response with an error status.
 
     `body` is any JSON value, or the text where it is not JSON. The names in `headers`
@@ -122,8 +120,7 @@ class ErrorResponse:
     received: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(Struct, frozen=True):
     """A request for facts about one model: a POST of `body` as JSON, or a GET."""
 
     path: str

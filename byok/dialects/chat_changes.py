@@ -5,8 +5,9 @@ They are made on the neutral request, so that they are the same in every dialect
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeAlias
+
+from msgspec.structs import replace
 
 from byok.core.chat import (
     ChatRequest,

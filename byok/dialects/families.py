@@ -6,9 +6,10 @@ window or a price belongs to a host, so no row has one.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from msgspec import Struct
 
 from byok.dialects.model_facts import ModelFacts, Replay
 from byok.dialects.presets import ANTHROPIC, OPENAI_RESPONSES
@@ -25,8 +26,7 @@ _LOW_HIGH = ("low", "medium", "high")
 _TO_MAX = (*_LOW_HIGH, "xhigh", "max")
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(Struct, frozen=True):
     """Models whose names begin with a match of a pattern, and facts about them."""
 
     names: str

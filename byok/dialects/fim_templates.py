@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
+from msgspec import Struct
+
 from byok.dialects.presets import OPENAI_COMPATIBLE, preset_of
 
 _FIM = ("<fim_prefix>", "<fim_suffix>", "<fim_middle>")
@@ -107,8 +109,7 @@ class FimMode(StrEnum):
     CHAT = "chat"
 
 
-@dataclass(frozen=True, slots=True)
-class FimProfile:
+class FimProfile(Struct, frozen=True):
     """The modes of one vendor, the best first.
 
     `suffix_path` is where the mode `suffix` is served.

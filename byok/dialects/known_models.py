@@ -7,12 +7,14 @@ the host that the row is about. What a model can do is the same on every host.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from functools import reduce
 from typing import Any, TypeAlias
 
 import orjson
+from msgspec import Struct
+from msgspec.structs import replace
 
 from byok.dialects.families import family_name
 from byok.dialects.model_facts import (
@@ -181,8 +183,7 @@ _UNLIKE, _BOLD = 2, 4  # how many times as much as the other value
 _DOUBTFUL = {0: "window", 4: "price of input", 5: "price of output"}
 
 
-@dataclass(frozen=True, slots=True)
-class Doubt:
+class Doubt(Struct, frozen=True):
     """A fact on which the lists, or a list and the table before, do not agree."""
 
     vendor: str
@@ -192,8 +193,7 @@ class Doubt:
     used: float
 
 
-@dataclass(frozen=True, slots=True)
-class PublicList:
+class PublicList(Struct, frozen=True):
     """A list that anybody may fetch; `rows` reads what byok wants of it."""
 
     name: str

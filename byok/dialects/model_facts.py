@@ -5,9 +5,10 @@ on whatever host it runs.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any, TypeAlias
+
+from msgspec import Struct, field
 
 # From the least to the most; `none` switches the reasoning off.
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -26,8 +27,7 @@ class Replay(StrEnum):
     EVERY_TURN = "every_turn"
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(Struct, frozen=True):
     """Prices in US dollars per million tokens; None where a price is unknown."""
 
     input: float | None = None
@@ -44,8 +44,7 @@ class Price:
 FREE = Price(0.0, 0.0, 0.0, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFacts:
+class ModelFacts(Struct, frozen=True):
     """What is known about one model; 0, "", () and None mean unknown.
 
     Attributes:
@@ -98,7 +97,7 @@ class ModelFacts:
         return {n: v for n, v in values.items() if v or v is False}
 
 
-FIELDS = tuple(f.name for f in fields(ModelFacts) if f.name != "id")
+FIELDS = tuple(f for f in ModelFacts.__struct_fields__ if f != "id")
 UNKNOWN_MODEL = ModelFacts("")
 
 
@@ -115,8 +114,7 @@ class FactSource(StrEnum):
     LOCAL = "this machine"
 
 
-@dataclass(frozen=True, slots=True)
-class SourcedFacts:
+class SourcedFacts(Struct, frozen=True):
     """The facts about a model, and the source of each that is known, by field."""
 
     facts: ModelFacts
@@ -261,7 +259,7 @@ def write_facts(facts: ModelFacts) -> dict[str, Any]:
     """
     known = {n: v for n, v in facts.known_fields().items() if n in _READERS}
     if facts.price is not None:
-        prices = {name: getattr(facts.price, name) for name in Price.__slots__}
+        prices = {name: getattr(facts.price, name) for name in Price.__struct_fields__}
         known["price"] = {n: p for n, p in prices.items() if p is not None}
     if facts.efforts:
         known["efforts"] = list(facts.efforts)

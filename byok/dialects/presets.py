@@ -9,6 +9,8 @@ from enum import StrEnum
 from typing import Any
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from byok.dialects.model_facts import Replay
 from byok.dialects.safe_names import ANY_ID, IdRule
 
@@ -139,8 +141,7 @@ OPENAI_COMPATIBLE = "openai_compatible"
 DEMO = "demo"
 
 
-@dataclass(frozen=True, slots=True)
-class DefaultModels:
+class DefaultModels(Struct, frozen=True):
     """Patterns of whole names as `family_name` gives them; the best ones first.
 
     `small` is for commit messages, titles and completions, `completion` for models
@@ -152,8 +153,7 @@ class DefaultModels:
     completion: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Preset:
+class Preset(Struct, frozen=True):
     """A well-known upstream, usable without a section in the settings.
 
     Attributes:

@@ -6,10 +6,11 @@ The wait is in a header, in the fields or details of the error, or only in the m
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
+
+from msgspec import Struct
 
 from byok.core.chat import Json
 
@@ -288,8 +289,7 @@ _OVERFLOW_FIELDS = ("n_ctx", "n_prompt_tokens")  # llama.cpp
 _SANE = range(64, 2**31)
 
 
-@dataclass(frozen=True, slots=True)
-class Overflow:
+class Overflow(Struct, frozen=True):
     """Token counts of a refusal: the model's context window, and the prompt's."""
 
     window: int | None = None

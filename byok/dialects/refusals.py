@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from byok.core.chat import Json
 from byok.core.errors import ContextLengthExceeded, RefusalKind
@@ -29,8 +30,7 @@ from byok.dialects.rate_limits import (
 # Alibaba Model Studio, Volcengine Ark, Z.ai, MiniMax and Moonshot, and public threads.
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """A class of refusals; `retryable` ones may pass when asked again."""
 
     kind: RefusalKind

@@ -9,8 +9,9 @@ tries each remedy once a request and remembers those that helped, per model.
 import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
+
+from msgspec import Struct, field
 
 from byok.core.chat import ChatRequest, Json
 from byok.core.errors import ContextLengthExceeded, UpstreamRefused
@@ -28,8 +29,7 @@ def digest_of(part: bytes) -> str:
     return hashlib.blake2b(part, digest_size=8).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Remedy:
+class Remedy(Struct, frozen=True):
     """One change to a request that was refused.
 
     `change` is the key of its row, `what` the part of the request that is changed (a
@@ -41,8 +41,7 @@ class Remedy:
     version: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedRequest:
+class RefusedRequest(Struct, frozen=True):
     """A request that was refused: its body, the error, and the remedies made so far.
 
     `extra` are fields that the user added to the body, `dialects` the names of the
@@ -68,8 +67,7 @@ def _never(chat: ChatRequest) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class RemedyRow:
+class RemedyRow(Struct, frozen=True):
     """One kind of change: how to find that it is needed, how to make it.
 
     Attributes:

@@ -7,7 +7,9 @@ which keeps the prompt prefix, and with it the upstream's prompt cache, unchange
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from byok.core.chat import (
     ChatRequest,
@@ -55,8 +57,7 @@ class Aliases:
         return self._originals
 
 
-@dataclass(frozen=True, slots=True)
-class IdRule:
+class IdRule(Struct, frozen=True):
     """The tool call ids that an API accepts.
 
     Attributes:
@@ -90,8 +91,7 @@ class IdRule:
 ANY_ID = IdRule()
 
 
-@dataclass(frozen=True, slots=True)
-class NameRule:
+class NameRule(Struct, frozen=True):
     """The names of tools that an API accepts, where it refuses some.
 
     They begin with a letter, and `sign` may stand between letters and digits; "" if

@@ -5,17 +5,17 @@ asked. A row imports nothing: settings are needed by every command, the running 
 the daemon alone.
 """
 
-from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from byok.features.base import Feature
     from byok.settings.section import SettingsSection
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureRow:
+class FeatureRow(Struct, frozen=True):
     """A feature: its name, and where its parts are, as `module:class` in its folder.
 
     `name` is also that of its folder and of its section in the settings, which are in

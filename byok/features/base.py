@@ -8,9 +8,10 @@ that watch (`request_started`, `request_finished`) change no answer.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from msgspec import Struct
 
 from byok.core.chat import ChatRequest, Json
 from byok.core.errors import ByokError
@@ -92,8 +93,7 @@ class Load(Protocol):
         """Requests that wait for a place."""
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(Struct, frozen=True):
     """What a feature may use for as long as the daemon runs.
 
     `clock` gives seconds since 1970.
@@ -114,8 +114,7 @@ class Number(NamedTuple):
     value: float
 
 
-@dataclass(frozen=True, slots=True)
-class OwnPage:
+class OwnPage(Struct, frozen=True):
     """A page at a path of its own, for whoever shows the token.
 
     `token_hint` tells where the token is had. `write` gets the numbers of all features.
@@ -148,8 +147,7 @@ class Supplies(Protocol):
         """The vendors' names of the upstreams, by the names of these."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asking:
+class Asking(Struct, frozen=True):
     """A request that is about to ask a model.
 
     `chat` is None where the body is passed on as it came. `shows_notices`: the user
@@ -164,8 +162,7 @@ class Asking:
     run: Runner = inline
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """What features say to a request: with a `refusal`, no model is asked.
 
     With an `answer`, byok answers these words itself. `chat` is asked in place of the

@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from byok.core.chat import Json
 from byok.features import ROWS

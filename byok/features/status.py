@@ -5,15 +5,15 @@ the words given here where it has none.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
 from typing import TypeAlias
+
+from msgspec import Struct, field, to_builtins
 
 from byok.core.chat import Json
 from byok.features.cost import write_cost
 
 
-@dataclass(frozen=True, slots=True)
-class Meter:
+class Meter(Struct, frozen=True):
     """How much of something is used, None for what is counted elsewhere.
 
     `unpriced` requests are not in an amount of dollars.
@@ -27,11 +27,10 @@ class Meter:
 
     def encode(self) -> Json:
         """Return the meter as JSON."""
-        return {"kind": "meter", **asdict(self)}
+        return {"kind": "meter", **to_builtins(self)}
 
 
-@dataclass(frozen=True, slots=True)
-class StatusLine:
+class StatusLine(Struct, frozen=True):
     """A sentence; one that `warns` is not as it should be.
 
     `values` are those of the page's text for the `key`, which shows `seconds` as a
@@ -45,7 +44,7 @@ class StatusLine:
 
     def encode(self) -> Json:
         """Return the line as JSON."""
-        return {"kind": "line", **asdict(self)}
+        return {"kind": "line", **to_builtins(self)}
 
 
 StatusRow: TypeAlias = Meter | StatusLine

@@ -4,7 +4,8 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from byok.core.errors import BadRequest
 from byok.protocols.augment.chat_request import ConversationPlace
@@ -16,8 +17,7 @@ from byok.server.http.gate import Gate
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True, eq=False)
-class _Answer:
+class _Answer(Struct, eq=False):
     place: ConversationPlace
     scope: asyncio.Timeout
     over: asyncio.Event = field(default_factory=asyncio.Event)
@@ -90,8 +90,7 @@ def _superseded_error() -> BadRequest:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
+class Admission(Struct, frozen=True):
     """Admits the answers of models."""
 
     gate: Gate

@@ -7,8 +7,9 @@ calls them in its own process, so that both ways give the same replies.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import asdict
 from pathlib import Path
+
+from msgspec import to_builtins
 
 from byok.core.bounded import BoundedMap
 from byok.core.chat import Json
@@ -86,11 +87,12 @@ class CodeEndpoints:
     # What the command line asks
 
     async def _status(self, body: Json) -> Json:
-        return asdict(await self._context.status())
+        told: Json = to_builtins(await self._context.status())
+        return told
 
     async def _add(self, body: Json) -> Json:
         added = await self._context.add(_path(body, "root"))
-        return {"workspace": asdict(added)}
+        return {"workspace": to_builtins(added)}
 
     async def _remove(self, body: Json) -> Json:
         root = _path(body, "root")
@@ -106,10 +108,11 @@ class CodeEndpoints:
     async def _rebuild(self, body: Json) -> Json:
         files = await self._context.rebuild()
         status = await self._context.status()
-        return {"files": files, "workspaces": asdict(status)["workspaces"]}
+        return {"files": files, "workspaces": to_builtins(status)["workspaces"]}
 
     async def _why(self, body: Json) -> Json:
-        return asdict(await self._context.why(_path(body, "path")))
+        told: Json = to_builtins(await self._context.why(_path(body, "path")))
+        return told
 
 
 def _path(body: Json, field: str) -> Path:

@@ -4,10 +4,11 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
 from functools import partial
 
 from aiohttp.web import StreamResponse
+from msgspec import Struct
+from msgspec.structs import replace
 
 from byok.core.chat import Json
 from byok.core.code_query import BlobNames
@@ -31,8 +32,7 @@ _log = logging.getLogger(__name__)
 _SESSION = "X-Request-Session-Id"
 
 
-@dataclass(frozen=True, slots=True)
-class PendingCompletion:
+class PendingCompletion(Struct, frozen=True):
     """A completion to be made; of those for the same `asker` only the newest counts."""
 
     completer: "Completer"
@@ -49,8 +49,7 @@ class PendingCompletion:
         return await self.completer.complete(self)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadyCompletion:
+class ReadyCompletion(Struct, frozen=True):
     """A completion whose text is known already."""
 
     grounding: Grounding
@@ -65,8 +64,7 @@ class ReadyCompletion:
         return json_response(self.reply.write(self.text))
 
 
-@dataclass(slots=True)
-class _UnderWay:
+class _UnderWay(Struct):
     scope: asyncio.Timeout
     outdated: bool = False
 

@@ -1,9 +1,10 @@
 """Composition of the server: each part gets what it uses of the services."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from byok.core.routing import Service
 from byok.features.running import Features
@@ -34,8 +35,7 @@ class EndpointSet(NamedTuple):
     make_page: MakeHandlers
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """What outlives the services, and so is the same for all of them.
 
     `make_code` gives a code for the dashboard, `clock` seconds since 1970.

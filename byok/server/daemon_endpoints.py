@@ -5,8 +5,9 @@ A command without a daemon calls the same functions on services of its own.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass
 from datetime import date
+
+from msgspec import Struct, to_builtins
 
 from byok import __version__
 from byok.core.chat import Json
@@ -197,10 +198,12 @@ def embed_handlers(
     """Return what answers about vectors; each answer has the status afterwards."""
 
     async def status(body: Json) -> Json:
-        return asdict(await control.status())
+        told: Json = to_builtins(await control.status())
+        return told
 
     async def estimate(body: Json) -> Json:
-        return asdict(await control.estimate())
+        told: Json = to_builtins(await control.estimate())
+        return told
 
     async def enable(body: Json) -> Json:
         """Consent to what the user was shown, which the body repeats."""
@@ -237,8 +240,7 @@ def embed_handlers(
 _FIRST_LIST_SECONDS = 0.25
 
 
-@dataclass(frozen=True, slots=True)
-class ModelLists:
+class ModelLists(Struct, frozen=True):
     """Writes what is known of the models; unknown lists are waited for a moment."""
 
     catalog: Catalog

@@ -5,9 +5,11 @@ The second phase is a `StreamedAnswer` or a `WholeAnswer`.
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from byok.core.chat import ChatRequest, Json
 from byok.core.code_query import BlobNames, CodeContextBlock, CodeQuestion, UnknownBlobs
@@ -51,8 +53,7 @@ from byok.upstream.router import ChatPlaces, Router
 # Which model answers a request: the user's choice for its purpose, or the client's.
 
 
-@dataclass(frozen=True, slots=True)
-class ModelChooser:
+class ModelChooser(Struct, frozen=True):
     """Chooses by purpose and by what the client names."""
 
     settings: ModelSettings
@@ -155,8 +156,7 @@ _MAX_TOLD = 60
 R = TypeVar("R", bound=LineReply | ObjectReply)
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(Struct, frozen=True):
     """A request whose model was chosen, while its body is read."""
 
     row: Generate

@@ -3,10 +3,10 @@
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Protocol
 
 from aiohttp.web import StreamResponse
+from msgspec import Struct
 
 from byok.core.chat import ChatRequest, Json, ToolCall
 from byok.core.errors import ByokError
@@ -49,8 +49,7 @@ _COLLECTED = (ThinkingDelta, ToolCallPlace, ToolCall)
 _FORGOTTEN = ChatRequest(())
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerTools:
+class AnswerTools(Struct, frozen=True):
     """What all answers share: rules for tool calls, and what redacts their errors."""
 
     settings: ToolSettings
@@ -226,8 +225,7 @@ def _difference(before: str, after: str) -> tuple[str, str]:
 # A model's answer as a stream of lines, and how a failure appears in it.
 
 
-@dataclass(frozen=True, slots=True)
-class StreamedAnswer:
+class StreamedAnswer(Struct, frozen=True):
     """Answers with lines as they come; `place` is that in the conversation."""
 
     exchange: HttpExchange
@@ -303,8 +301,7 @@ class StreamedAnswer:
 # A model's answer as one object.
 
 
-@dataclass(frozen=True, slots=True)
-class WholeAnswer:
+class WholeAnswer(Struct, frozen=True):
     """Answers with one object at the end; `place` is that in the conversation."""
 
     model_answer: ModelAnswer
@@ -352,8 +349,7 @@ class Answerable(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class ConstantAnswer:
+class ConstantAnswer(Struct, frozen=True):
     """Answers with one object that is known already."""
 
     body: Json
@@ -363,8 +359,7 @@ class ConstantAnswer:
         return json_response(self.body)
 
 
-@dataclass(frozen=True, slots=True)
-class ConstantStream:
+class ConstantStream(Struct, frozen=True):
     """Answers with a stream whose lines are known already."""
 
     exchange: HttpExchange
@@ -375,8 +370,7 @@ class ConstantStream:
         return await static_stream(self.exchange, *self.lines)
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectAnswer:
+class ObjectAnswer(Struct, frozen=True):
     """Answers with the object that a handler returns; it may hold a small body."""
 
     handler: Callable[[], Awaitable[Json]]

@@ -5,10 +5,10 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
+from msgspec import Struct, field
 
 from byok.core.chat import Json
 from byok.core.errors import (
@@ -43,8 +43,7 @@ _log = logging.getLogger(__name__)
 _OF_THE_SERVICE = frozenset({401, 402, 403, 407, 408, 425, 429})
 
 
-@dataclass(slots=True)
-class _Trouble:
+class _Trouble(Struct):
     whole: str = ""  # what keeps the group from it
     paths: dict[str, str] = field(default_factory=dict)
 
@@ -125,8 +124,7 @@ _TYPE, _ENCODING = "Content-Type", "Content-Encoding"
 _MODELS = "/get-models"
 
 
-@dataclass(frozen=True, slots=True)
-class RelayedRequest:
+class RelayedRequest(Struct, frozen=True):
     """A request for the official service; `locally` answers it where that fails."""
 
     relay: "Relay"

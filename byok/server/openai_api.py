@@ -5,10 +5,11 @@ as they are, but for the model's name. Otherwise they are translated by `clients
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote
+
+from msgspec import Struct
 
 from byok.core.chat import Json
 from byok.core.errors import MODEL_NOT_FOUND, BadRequest
@@ -25,8 +26,7 @@ _MAX_BODY = 64 * 2**20
 _UNKNOWN_TIME = "1970-01-01T00:00:00Z"  # as Anthropic writes it
 
 
-@dataclass(frozen=True, slots=True)
-class Forward:
+class Forward(Struct, frozen=True):
     """Pass a request on to the upstream's endpoint of the same name."""
 
     path: str
@@ -38,28 +38,23 @@ class Forward:
         return self.path.removeprefix(PREFIX)
 
 
-@dataclass(frozen=True, slots=True)
-class Ask(Forward):
+class Ask(Forward, frozen=True, kw_only=True):
     """Pass a question on, or translate it where the upstream speaks another protocol.
 
     `encode` writes an event of the answer.
     """
 
-    _: KW_ONLY
     decode: Callable[[Json], "Question"]
     encode: Callable[[Json], bytes] = encode_named
 
 
-@dataclass(frozen=True, slots=True)
-class CountTokens(Forward):
+class CountTokens(Forward, frozen=True, kw_only=True):
     """Pass on a question about the length of a prompt, or estimate it."""
 
-    _: KW_ONLY
     decode: Callable[[Json], "Question"]
 
 
-@dataclass(frozen=True, slots=True)
-class ListModels:
+class ListModels(Struct, frozen=True):
     """List the models of all upstreams, or tell of the `wanted` one."""
 
     path: str

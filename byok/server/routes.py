@@ -5,8 +5,9 @@ Clients resolve paths against bases of their own making, so `//x`, `/api/x`,
 """
 
 import re
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from byok.core.chat import Json
 from byok.core.errors import BadRequest
@@ -39,8 +40,7 @@ from byok.server.openai_api import (
 from byok.settings.sections import OfficialSettings
 
 
-@dataclass(frozen=True, slots=True)
-class AgentTools:
+class AgentTools(Struct, frozen=True):
     """Code search over MCP, for any agent."""
 
     path: str = "/mcp"
@@ -143,8 +143,7 @@ def _unknown(path: str) -> ConstantReply | Refused:
 _UNREAD, _PASSED_ON = 2**20, 32 * 2**20  # bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
+class Elsewhere(Struct, frozen=True):
     """A request that byok does not answer itself: ServedBy.OFFICIAL or ServedBy.OFF."""
 
     row: Endpoint

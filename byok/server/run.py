@@ -9,12 +9,12 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from socket import socket
 from typing import TYPE_CHECKING, TypeAlias
 
 import orjson
 from aiohttp.web import SockSite
+from msgspec import Struct
 
 from byok.core.daemon.challenge import answer_challenge, derive_owner_token
 from byok.core.daemon.instance import (
@@ -152,8 +152,7 @@ async def _wait_until(holds: Callable[[], bool], seconds: float) -> None:
         await asyncio.sleep(_PAUSE)
 
 
-@dataclass(frozen=True, slots=True)
-class _Front:
+class _Front(Struct, frozen=True):
     """What answers before the services are there."""
 
     app: App

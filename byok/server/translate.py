@@ -5,11 +5,12 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from aiohttp.web import Response, StreamResponse
+from msgspec import Struct
+from msgspec.structs import replace
 
 from byok.core.bounded import SaidOnce
 from byok.core.chat import ChatRequest
@@ -54,8 +55,7 @@ _PLAIN = re.compile(r"[ -~]{1,1000}")  # the value of a header
 _END = 4096  # bytes at the end of a stream, where it counts its tokens
 
 
-@dataclass(frozen=True, slots=True)
-class ForwardedRequest:
+class ForwardedRequest(Struct, frozen=True):
     """A request that is ready to be passed on."""
 
     forwarder: "Forwarder"
@@ -151,7 +151,7 @@ def _count_tokens(path: str, answer: bytes) -> Usage | None:
     if usage is None or path != "messages":
         return usage
     cached = usage.cache_read_tokens + usage.cache_creation_tokens
-    return replace(usage, input_tokens=usage.input_tokens + cached)
+    return usage.plus(Usage(input_tokens=cached))
 
 
 def _passed_headers(row: Forward, exchange: HttpExchange) -> dict[str, str]:

@@ -1,17 +1,16 @@
 """What all sections of the settings share, and what may be wrong with them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from byok.core.errors import ConfigError
 
 
-@dataclass(frozen=True, slots=True)
-class FieldEntry:
+class FieldEntry(Struct, frozen=True):
     """How a setting is entered on the page, where its type does not tell.
 
     `kind` is one of the page's kinds of fields, `choices` returns the values of which

@@ -110,7 +110,7 @@ class FactSettings(SettingsSection):
         """Return the facts about a model that are set."""
         given = self.model_dump()
         given["replay"] = Replay(self.replay) if self.replay else None
-        prices = {name: given[f"price_{name}"] for name in Price.__slots__}
+        prices = {name: given[f"price_{name}"] for name in Price.__struct_fields__}
         if any(price is not None for price in prices.values()):
             given["price"] = Price(**prices)
         return ModelFacts(model, **{n: given[n] for n in FIELDS if n in given})

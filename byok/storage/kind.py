@@ -7,10 +7,11 @@ Released steps are never edited: databases of every older version still need the
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from typing import NamedTuple
+
+from msgspec import Struct
 
 
 class Policy(Enum):
@@ -58,8 +59,7 @@ def sql_step(to: int, *statements: str) -> MigrationStep:
     return MigrationStep(to, change)
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseKind:
+class DatabaseKind(Struct, frozen=True):
     """A kind of databases.
 
     `tables` is the SQL of a new one, and `version` is kept in `PRAGMA user_version`.

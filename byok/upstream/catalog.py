@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import httpx
 import orjson
+from msgspec import Struct
 
 from byok.core.errors import (
     ConfigError,
@@ -129,8 +130,7 @@ class _Entry:
         return choose_job_model(self.vendor, purpose, self.found) or self.default
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogEntry:
+class CatalogEntry(Struct, frozen=True):
     """An upstream in the catalog, with its models from the settings and its default.
 
     `address` distinguishes upstreams of the same name in the cache file, `vendor` is

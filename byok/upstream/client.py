@@ -13,9 +13,9 @@ from collections.abc import (
     Mapping,
 )
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import replace
 
 import httpx
+from msgspec.structs import replace
 
 from byok.core.chat import ChatRequest, ToolDefinition
 from byok.core.errors import (

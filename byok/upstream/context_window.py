@@ -17,7 +17,9 @@ that the prompt was cut.
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from byok.core.bounded import BoundedMap
 from byok.core.chat import ChatRequest, Message
@@ -133,8 +135,7 @@ _UNSAID = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class WindowSource:
+class WindowSource(Struct, frozen=True):
     """How to find out the context windows of an upstream, in tokens; 0 is unknown.
 
     Attributes:

@@ -14,8 +14,10 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from byok.core.errors import (
     ByokError,
@@ -214,8 +216,7 @@ def _sum_up(failed: Sequence[tuple[Destination, ByokError]]) -> ByokError:
     return error.with_hint(f"{error.hint} The others failed too: {told}.".strip())
 
 
-@dataclass(frozen=True, slots=True)
-class Fallbacks:
+class Fallbacks(Struct, frozen=True):
     """Puts the user's other models behind a chosen one.
 
     `named` gives the ids of the models for a purpose, `local` are the names of the

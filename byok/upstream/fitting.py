@@ -12,9 +12,11 @@ since: do not optimise that away.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from byok.core.chat import ChatRequest, Message, Role
 from byok.core.events import Notice
@@ -39,8 +41,7 @@ _LEAST_SYSTEM = 1000  # bytes; of less, nothing would be left to follow
 SummariseFor: TypeAlias = Callable[[str, Sequence[Message], int, int], Awaitable[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
+class Fitted(Struct, frozen=True):
     """A request that fits as well as it can; `fixed` and `weight` are in bytes.
 
     `fixed` is what is not shortened further, the tools and the system message, and part

@@ -6,12 +6,13 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Protocol, Self
 
 import aiohttp
 import httpx
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from byok.core.errors import (
     ConnectFailed,
@@ -144,8 +145,7 @@ _ALIVE = "it sent only signs of life for too long."
 _ENDLESS = "its answer took too long."
 
 
-@dataclass(frozen=True, slots=True)
-class Timeouts:
+class Timeouts(Struct, frozen=True):
     """The timeouts of a request to an upstream, in seconds.
 
     Attributes:
@@ -363,8 +363,7 @@ async def read_to_end(reads: AsyncIterator[bytes], limit: int = MAX_WHOLE) -> by
     return b"".join(pieces)
 
 
-@dataclass(frozen=True, slots=True)
-class Callee:
+class Callee(Struct, frozen=True):
     """One HTTP server: its name for users, where it is and how it is reached."""
 
     name: str

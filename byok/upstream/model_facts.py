@@ -9,12 +9,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import orjson
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from byok.core.bounded import BoundedMap
 from byok.core.chat import Json
@@ -63,8 +64,7 @@ _NEVER = (-1, -1)
 _KINDS = (str, str, str, int)  # of the fields of a remedy
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Struct, frozen=True):
     """What was found out about one model: facts, and the report of the probe as JSON.
 
     byok uses the facts alone; what a report holds is up to the probe.

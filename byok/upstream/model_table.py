@@ -7,7 +7,6 @@ files. Nothing else fetches them.
 import logging
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from functools import cache, lru_cache
 from importlib import resources
@@ -16,6 +15,7 @@ from typing import Any
 
 import httpx
 import orjson
+from msgspec import Struct
 
 from byok import __version__
 from byok.core.errors import ConfigError, UpstreamRefused
@@ -47,8 +47,7 @@ _LICENCE = "MIT: models.dev, and LiteLLM, Copyright (c) 2023 Berri AI"
 MOST_BYTES = 32 * 2**20  # of a list
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(Struct, frozen=True):
     """What an update changed: models by vendor, as `vendor/model`."""
 
     table: ModelTable

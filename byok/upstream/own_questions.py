@@ -24,8 +24,10 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from byok.core.bounded import BoundedMap
 from byok.core.chat import ChatRequest, Message, Role, Sampling, TextPart
@@ -136,8 +138,7 @@ async def answer_of(
     return answer[:longest]
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionRoutes:
+class QuestionRoutes(Struct, frozen=True):
     """Routes byok's own questions by the settings in force.
 
     `chat_model` is the user's choice for chats that name no model, "" for the default,

@@ -2,8 +2,10 @@
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from byok.core.bounded import BoundedMap
 from byok.core.chat import ChatRequest, Json, Origin
@@ -204,16 +206,14 @@ class Remedies:
         self._known = saved
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenRequest:
+class WrittenRequest(Struct, frozen=True):
     """A request as it is sent: its head, and the JSON text of its body."""
 
     head: UpstreamRequest
     content: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class RequestRemedies:
+class RequestRemedies(Struct, frozen=True):
     """How one request to a model is written: in which dialect, with which remedies.
 
     A value: a remedy that is found gives another one.

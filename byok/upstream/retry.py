@@ -5,8 +5,10 @@ from the first failure, so that a long answer that failed does not use it up.
 """
 
 import math
-from dataclasses import dataclass, replace
 from enum import Enum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from byok.core.chat import ChatRequest
 from byok.core.errors import (
@@ -57,8 +59,7 @@ class _Prospect(Enum):
     NONE = "the same failure"
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
+class Patience(Struct, frozen=True):
     """How long a request waits for its upstream: at most `seconds` after a failure.
 
     Where it `has_others`, another model is asked after a few seconds, and at once where

@@ -2,8 +2,9 @@
 
 import logging
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from byok.core.bounded import BoundedMap
 from byok.core.routing import MAX_ID_LENGTH, PREFIX, ListedModel, Purpose, split_id

@@ -1,7 +1,8 @@
 """The specification of an upstream: its APIs and how they are reached, without keys."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from byok.core.chat import Json
 from byok.core.urls import is_loopback
@@ -13,8 +14,7 @@ from byok.upstream.retry import PATIENCE
 from byok.upstream.transport import Route
 
 
-@dataclass(frozen=True, slots=True)
-class Api:
+class Api(Struct, frozen=True):
     """One API of an upstream: its dialect and its base URL."""
 
     dialect: Dialect
@@ -25,8 +25,7 @@ class Api:
         return self.dialect.url(self.base_url, path)
 
 
-@dataclass(frozen=True, slots=True)
-class UpstreamSpec:
+class UpstreamSpec(Struct, frozen=True):
     """One upstream of the settings.
 
     Attributes:

@@ -8,20 +8,19 @@ could leak headers, and cookies are not wanted.
 import errno
 import socket
 import ssl
-from dataclasses import dataclass
 
 import aiohttp
 import httpx
 import truststore
 from aiohttp.abc import ResolveResult
 from httpx_aiohttp.transport import AiohttpResponseStream, AiohttpTransport
+from msgspec import Struct
 
 from byok.core.errors import ConfigError
 from byok.core.urls import is_link_local
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Struct, frozen=True):
     """How an upstream is reached: through a proxy, with further CA certificates."""
 
     proxy: str = ""

@@ -2,8 +2,9 @@
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from enum import IntEnum
+
+from msgspec.structs import replace
 
 from byok.core.chat import ChatRequest, Part
 from byok.core.errors import ByokError, UpstreamError

@@ -13,11 +13,13 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakSet
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from byok.core.code_query import IndexStatus, RerankMode
 from byok.core.platform.memory import has_room
@@ -174,8 +176,7 @@ _log = logging.getLogger(__name__)
 _SPARE_MIB = 128  # of the memory that byok may use, before nothing is kept for speed
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
+class Services(Struct, frozen=True):
     """Everything that server and commands use, built from one state of the settings."""
 
     settings: Settings

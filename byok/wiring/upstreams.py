@@ -4,8 +4,10 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
 from functools import partial
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from byok.core.chat import Sampling
 from byok.core.errors import ConfigError, KeyMissing
@@ -107,8 +109,7 @@ def _fim_codecs(kind: str, api: Api, way: str) -> dict[FimMode, Codec | None]:
     return {mode: codecs.get(mode) for mode in modes}
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
+class Shared(Struct, frozen=True):
     """What all upstreams share, also those of other settings."""
 
     transports: Transports
@@ -169,8 +170,7 @@ def make_official(
 # router is put into `router` afterwards; nothing is summarised before.
 
 
-@dataclass(frozen=True, slots=True)
-class PooledUpstream:
+class PooledUpstream(Struct, frozen=True):
     """An upstream with its key; `built_from` is all that both depend on.
 
     `known` is what it knows about its models; None for the demo.
@@ -249,8 +249,7 @@ _LAST_RESORT = "no local server answers and no key was found; choose with --upst
 _KEPT = "as before: the settings name none; choose with --upstream"
 
 
-@dataclass(frozen=True, slots=True)
-class UpstreamSelection:
+class UpstreamSelection(Struct, frozen=True):
     """The upstreams in order, of which the first is the default, and the reason."""
 
     upstreams: Mapping[str, UpstreamSettings]
@@ -406,8 +405,7 @@ async def choose_model(upstream: HttpUpstream, section: UpstreamSettings) -> str
 # What the settings say of every request to a model of an endpoint.
 
 
-@dataclass(frozen=True, slots=True)
-class RequestDefaults:
+class RequestDefaults(Struct, frozen=True):
     """Finds the defaults of requests; `sections` are the upstreams by their names."""
 
     settings: Settings

@@ -6,7 +6,6 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -14,6 +13,7 @@ import pytest
 import typer
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from msgspec.structs import replace
 
 from byok.cli.connect import find_machine
 from byok.cli.init_steps import (

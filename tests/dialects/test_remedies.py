@@ -1,9 +1,9 @@
 """The table of remedies: which row counts, what is told, and to whom."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from byok.core.chat import ChatRequest
 from byok.dialects.error_bodies import refusal_of

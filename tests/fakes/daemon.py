@@ -12,12 +12,13 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 import aiohttp
+from msgspec.structs import replace
 
 from byok.core.daemon.challenge import derive_owner_token
 from byok.core.daemon.instance import only_instance, write_record

@@ -7,9 +7,10 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from byok.search.index.parse.worker import WorkerLimits, work
 from byok.search.index.types import Prepared

@@ -191,7 +191,7 @@ def test_facts_that_are_set_have_their_types() -> None:
 
 
 def test_every_fact_can_be_set() -> None:
-    prices = {f"price_{name}" for name in Price.__slots__}
+    prices = {f"price_{name}" for name in Price.__struct_fields__}
     settable = set(FactSettings.model_fields)
     assert prices < settable
     assert settable - prices == set(FIELDS) - PASSING

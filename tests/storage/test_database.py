@@ -5,10 +5,10 @@ import random
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from byok.core.errors import CannotStart
 from byok.features.journal.schema import JOURNAL

@@ -10,10 +10,10 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from byok.core.errors import NotReady
 from byok.search.index.store.schema import INDEX

@@ -4,10 +4,10 @@ import gc
 import weakref
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from byok.core.chat import (
     ChatRequest,
@@ -268,10 +268,8 @@ async def test_the_record_tells_where_a_prompt_differs_from_the_last_one(
 # Memory
 
 
-class Large(TextPart):
+class Large(TextPart, frozen=True, weakref=True):
     """A part of which it can be seen whether it is still there."""
-
-    __slots__ = ("__weakref__",)
 
 
 @pytest.mark.slow

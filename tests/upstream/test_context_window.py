@@ -4,10 +4,10 @@ import asyncio
 import logging
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from byok.core.chat import (
     ChatRequest,

@@ -1,10 +1,10 @@
 """Another model answers: for which failures, when, and what is told of it."""
 
 from collections.abc import AsyncGenerator
-from dataclasses import replace
 from functools import partial
 
 import pytest
+from msgspec.structs import replace
 
 from byok.core.chat import ChatRequest, Message, Role, TextPart, ToolResult
 from byok.core.errors import (

@@ -1,12 +1,12 @@
 """The table in use: quick to read, and never the end of a request."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import orjson
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from msgspec.structs import replace
 
 from byok.core.errors import ByokError
 from byok.core.platform.paths import find_paths

@@ -5,10 +5,11 @@ with another model behind it.
 """
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from byok.core.chat import ChatRequest, Message, Role, TextPart, ToolCall, ToolResult
 from byok.core.errors import ByokError

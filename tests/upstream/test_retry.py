@@ -1,8 +1,7 @@
 """The table of repetitions: what is sent again, how often, and after how long."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from byok.core.chat import ChatRequest, FimRequest
 from byok.core.errors import (

@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from byok.core.chat import ChatRequest, Role, Sampling
 from byok.core.errors import ByokError

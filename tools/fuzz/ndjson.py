@@ -70,7 +70,7 @@ def _event(draw: Draw) -> StreamEvent:
         case 2:
             return ToolCall(_text(draw), _text(draw), "{}")
         case 3:
-            return Usage(*(draw.upto(9) for _ in range(4)))
+            return Usage(draw.upto(9), draw.upto(9), draw.upto(9), draw.upto(9))
         case 4:
             return Finish(draw.of(tuple(FinishReason)))
         case 5:

@@ -9,10 +9,11 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar, cast
+
+from msgspec import Struct, to_builtins
 
 from byok import __version__
 from byok.cli.daemon_client import ask_instance, find_daemon
@@ -39,8 +40,7 @@ class CheckState(StrEnum):
 _WORST = (CheckState.FAILURE, CheckState.WARNING, CheckState.OK)
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(Struct, frozen=True):
     """What was found, and if it is not ok, the command or setting that fixes it."""
 
     state: CheckState
@@ -48,8 +48,7 @@ class CheckResult:
     cure: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckRow:
+class CheckRow(Struct, frozen=True):
     """A line of the report; `about` names an upstream, folder or file, "" for none."""
 
     check: str
@@ -101,7 +100,7 @@ def write_report(rows: Sequence[CheckRow]) -> Json:
         "state": worst_state(rows).value,
         "counts": {state.value: count for state, count in count_states(rows).items()},
         "checks": [
-            {"check": row.check, "about": row.about, **asdict(row.result)}
+            {"check": row.check, "about": row.about, **to_builtins(row.result)}
             for row in rows
         ],
     }
@@ -136,8 +135,7 @@ async def in_background(work: Callable[[], T], /) -> T:
     return (await waiting).result()
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Struct, frozen=True):
     """The parts of the machine that a test replaces.
 
     `proc` is Linux's folder of that name, `home` the user's home folder. `clock` gives

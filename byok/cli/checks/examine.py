@@ -3,9 +3,10 @@
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar, cast
+
+from msgspec import Struct
 
 from byok.cli.checks import daemon_checks as daemon
 from byok.cli.checks import daemon_checks as index
@@ -29,8 +30,7 @@ _MOST_SUBJECTS = 50
 _REPORT = "Please report this: byok doctor --bundle FILE.zip collects what is needed"
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """One check: its name, what it runs, and how many seconds that may take.
 
     It runs once for each of its subjects, such as an upstream or a folder, which it

@@ -10,10 +10,11 @@ import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from byok.core.errors import CannotStart, ConfigError
 from byok.core.platform.programs import clean_environment, find_program, run_program
@@ -22,8 +23,7 @@ _MARK = "Written by byok service install"
 _FOUND = re.compile(rf"{_MARK} \(([0-9a-f]{{16}})\)")
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """What a service runs: the interpreter and the package that installed it.
 
     `folders` are the absolute folders that the daemon writes to. `port` is the one that
@@ -70,8 +70,7 @@ class ServiceFile(NamedTuple):
     encoding: str = "utf-8"
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """A program of the system and its arguments; none is run by a shell.
 
     `may_fail` if its failure says that there was nothing to do. It is tried `tries`

@@ -6,9 +6,11 @@ import stat
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from byok.clients.service.base import (
     Launch,
@@ -202,8 +204,7 @@ def _has_ipv6() -> bool:
 _CODE = "service"
 
 
-@dataclass(frozen=True, slots=True)
-class UserService:
+class UserService(Struct, frozen=True):
     """byok as a service of this user: `paths` are of the daemon that it starts."""
 
     system: ServiceSystem

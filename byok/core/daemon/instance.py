@@ -9,11 +9,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from socket import socket
 
 import orjson
 from filelock import FileLock, Timeout
+from msgspec import Struct, to_builtins
 
 from byok.core.daemon.sockets import adopt_sockets
 from byok.core.errors import CannotStart
@@ -30,8 +30,7 @@ from byok.core.platform.process import adopt_orphans
 _LOOK_SECONDS = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class Instance:
+class Instance(Struct, frozen=True):
     """A running daemon; `instance` is a random id, `started` seconds since 1970."""
 
     pid: int
@@ -94,7 +93,7 @@ def only_instance(paths: Paths) -> Iterator[Callable[[], None]]:
 def write_record(paths: Paths, port: int, instance: str) -> Instance:
     """Record where this daemon listens."""
     own = Instance(os.getpid(), port, instance, time.time())
-    write_private(paths.daemon, orjson.dumps(asdict(own)).decode())
+    write_private(paths.daemon, orjson.dumps(to_builtins(own)).decode())
     return own
 
 
@@ -241,8 +240,7 @@ def _failure(why: str) -> CannotStart:
     )
 
 
-@dataclass(slots=True)
-class Predecessor:
+class Predecessor(Struct):
     """The daemon whose place this process takes.
 
     `sockets` are its listening ones, `has_fixed_port` if a service manager opened

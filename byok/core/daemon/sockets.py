@@ -18,7 +18,8 @@ import stat
 import sys
 import time
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from byok.core.errors import CannotStart
 
@@ -213,8 +214,7 @@ _VARIABLES = ("LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")
 _NOTIFY = "NOTIFY_SOCKET"
 
 
-@dataclass(frozen=True, slots=True)
-class Activation:
+class Activation(Struct, frozen=True):
     """What a service manager gave this process; by default nothing.
 
     The `sockets` are listening TCP sockets on loopback, one a family, on one port;

@@ -12,12 +12,13 @@ import re
 import shlex
 import shutil
 import sys
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 DISTRIBUTION = "byokd"
 _SCRIPT = "byok.exe" if sys.platform == "win32" else "byok"
@@ -39,8 +40,7 @@ class Installer(StrEnum):
     UV_TOOL = "uv tool"
 
 
-@dataclass(frozen=True, slots=True)
-class Installation:
+class Installation(Struct, frozen=True):
     """Where this byok is, and what it came from.
 
     `source` is a clone's folder for a checkout, else the address of PEP 610, "" if it

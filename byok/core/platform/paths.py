@@ -19,11 +19,11 @@ import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import platformdirs
+from msgspec import Struct
 
 from byok.core.errors import ConfigError
 from byok.core.escapes import shell_word
@@ -194,8 +194,7 @@ _CHECKS = {"models.json": _is_model_cache, "profiles.json": _is_profiles}
 LONGEST_WRITE = 3600.0  # seconds
 
 
-@dataclass(frozen=True, slots=True)
-class Paths:
+class Paths(Struct, frozen=True):
     """The three root folders and every file below them; no other place names files."""
 
     config_dir: Path

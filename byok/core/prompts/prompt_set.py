@@ -9,6 +9,8 @@ from importlib import resources
 from itertools import product
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from byok.core.bounded import BoundedMap
 from byok.core.prompts.template import Choice, Slot, Template, parse_template
 
@@ -18,8 +20,7 @@ SHIPPED = "shipped"
 """The slot for the shipped text, in a file of the user's that only adds to it."""
 
 
-@dataclass(frozen=True, slots=True)
-class PromptKind:
+class PromptKind(Struct, frozen=True):
     """One prompt: its name, which is that of its file, and what its text may name.
 
     `about` says in one line when a model is told it.

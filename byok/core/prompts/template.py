@@ -14,8 +14,9 @@ and values from one namespace, escape HTML, and say nothing of unknown names.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 _MARK = re.compile(r"\{\{([#^/]?)([^{}\n]*)\}\}")
 _NAME = re.compile(r"[a-z][a-z_]*(?::[\w.-]+(?:\|[\w.-]+)*)?")
@@ -35,8 +36,7 @@ class TemplateError(ValueError):
         self.cure = cure
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(Struct, frozen=True):
     """The place of a value; `alone` on its line, which goes with an empty value."""
 
     name: str
@@ -44,8 +44,7 @@ class Slot:
     alone: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """Parts that are used only if a condition holds, or does not."""
 
     condition: str
@@ -57,8 +56,7 @@ class Choice:
 TemplatePart: TypeAlias = str | Slot | Choice
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(Struct, frozen=True):
     """A text that was parsed."""
 
     parts: tuple[TemplatePart, ...]

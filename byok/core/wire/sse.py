@@ -9,8 +9,9 @@ the end. An HTML page is refused. The work is linear in the number of bytes, how
 they are sliced.
 """
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from byok.core.errors import UpstreamGarbled
 from byok.core.wire.json_body import parse_json
@@ -29,8 +30,7 @@ _MAX_STRAY_BYTES = 64 * 1024
 _FIELDS = frozenset({b"", b"id", b"retry"})  # without a meaning here; b"" is a comment
 
 
-@dataclass(slots=True)
-class ServerSentEvent:
+class ServerSentEvent(Struct):
     """One event; `event` is empty if the stream did not name it."""
 
     data: bytes

@@ -8,8 +8,9 @@ back unchanged.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+from msgspec import Struct, field
 
 from byok.core.chat import (
     ImagePart,
@@ -38,8 +39,7 @@ _NO_WORDS = "(no text)"
 _SIGNED = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)}
 
 
-@dataclass(slots=True)
-class Conversation:
+class Conversation(Struct):
     """An encoded conversation; `system` are the blocks of the system prompt.
 
     `names` and `ids` are the aliases of tools and calls used in it.

@@ -1,9 +1,11 @@
 """Messages API: encoding the request."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from byok.core.chat import (
     ChatRequest,
@@ -55,8 +57,7 @@ _UNSIGNED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Reasoning:
+class Reasoning(Struct, frozen=True):
     """The body's fields for reasoning; `is_off` if the model is not to think."""
 
     fields: Json

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from byok.core.chat import (
     ChatRequest,
@@ -261,8 +262,7 @@ _FLASH_LEVELS = ("minimal", "low", "medium", "high")
 _ALL_LEVELS = ("minimal", "low", "medium", "high", "xhigh")
 
 
-@dataclass(frozen=True, slots=True)
-class _Range:
+class _Range(Struct, frozen=True):
     """Tokens that a model may think; `off` where 0 is accepted as well."""
 
     least: int

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from byok.core.chat import Json
 from byok.dialects.chat_changes import CHAT_ROWS

@@ -9,12 +9,13 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
+
+from msgspec import Struct
 
 from byok.core.errors import BadRequest, CannotStart
 from byok.core.record import RequestRecord
@@ -71,8 +72,7 @@ def spending_of(entry: JournalEntry) -> Spent:
 _NOTHING = Spent()
 
 
-@dataclass(slots=True)
-class _Account:
+class _Account(Struct):
     """`before` is what earlier runs spent, None as long as it was not looked up."""
 
     before: Spent | None = None

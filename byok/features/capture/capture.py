@@ -4,11 +4,11 @@ import os
 import re
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
+from msgspec import Struct
 
 from byok.core.errors import ByokError, ConfigError
 from byok.core.platform.paths import make_private, write_private
@@ -33,8 +33,7 @@ class Piece(NamedTuple):
     left_out: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Capture:
+class Capture(Struct, frozen=True):
     """One request: facts by their names, such as `endpoint`, and its pieces."""
 
     facts: dict[str, Any]

@@ -9,8 +9,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
+
+from msgspec import Struct, to_builtins
 
 from byok import __version__
 from byok.core.chat import Json
@@ -27,8 +28,7 @@ LONGEST_SECONDS = 86_400.0
 _WRITE_SECONDS = 5.0  # for what is still to be written
 
 
-@dataclass(frozen=True, slots=True)
-class CaptureLimits:
+class CaptureLimits(Struct, frozen=True):
     """Most bytes of one request, of all that are in memory, and of all files.
 
     `pieces` are the most of one request.
@@ -229,7 +229,7 @@ def _facts(record: RequestRecord, now: float) -> dict[str, Any]:
         "upstream": record.upstream,
         "model": record.model,
         "attempts": record.attempts,
-        "usage": asdict(usage) if usage else None,
+        "usage": to_builtins(usage) if usage else None,
         "repairs": record.repairs,
         "dropped_calls": record.dropped_calls,
         "prompt": record.prompt,

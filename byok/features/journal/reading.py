@@ -2,9 +2,10 @@
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from byok.features.journal.entry import MOST, JournalEntry, Moment
 from byok.features.journal.reader import read_journal
@@ -22,8 +23,7 @@ class StoredEntry(NamedTuple):
     entry: JournalEntry
 
 
-@dataclass(frozen=True, slots=True)
-class LogFilter:
+class LogFilter(Struct, frozen=True):
     """Which requests are shown.
 
     Without `everything` these are questions to models and what did not end well.

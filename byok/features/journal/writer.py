@@ -11,9 +11,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+
+from msgspec import Struct
 
 from byok.core.record import RequestRecord
 from byok.features.base import Feature, Number, Site, Supplies
@@ -86,8 +87,7 @@ _INSERT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class WriterLimits:
+class WriterLimits(Struct, frozen=True):
     """How much the writer keeps and waits; times in seconds.
 
     `waiting` entries are in the queue at most. For `gather` a batch grows before it is

@@ -1,8 +1,9 @@
 """Loops in a conversation: noted behind the results that show them, and ended."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from byok.core.chat import ChatRequest, Message, Role, TextPart, ToolCall, ToolResult
 from byok.features.base import PASS, Asking, Feature, Site, Supplies, Verdict

@@ -11,12 +11,12 @@ No turn is ended whose model was not told before. A turn begins with the user's 
 
 from collections import Counter, deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2b
 from typing import NamedTuple, TypeAlias
 
 import orjson
+from msgspec import Struct
 
 from byok.core.escapes import escape
 from byok.features.loops.settings import LoopSettings
@@ -32,8 +32,7 @@ _LONGEST_NAME, _LONGEST_ARGUMENTS, _LONGEST_ERROR = 60, 120, 160
 _CANONICAL = orjson.OPT_SORT_KEYS
 
 
-@dataclass(frozen=True, slots=True)
-class AnsweredCall:
+class AnsweredCall(Struct, frozen=True):
     """A call of the model, and what the client says became of it.
 
     `arguments` is the JSON text of an object, `content` the tool's words.

@@ -7,8 +7,9 @@ never more rows than a limit.
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeVar
+
+from msgspec import Struct, field
 
 from byok.core.escapes import escape
 from byok.core.events import Usage
@@ -94,15 +95,13 @@ class Rows(Generic[Row]):
         return escape(self._hide(name))[:_LONGEST]
 
 
-@dataclass(slots=True)
-class Count:
+class Count(Struct):
     """How often something happened."""
 
     times: int = 0
 
 
-@dataclass(slots=True)
-class ModelNumbers:
+class ModelNumbers(Struct):
     """What one model was asked and told; `cost` is in US dollars, as far as known."""
 
     attempts: int = 0

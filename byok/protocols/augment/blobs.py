@@ -5,8 +5,9 @@ other names is served too: its name is kept as an alias of the name made here.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from byok.core.chat import Json
 from byok.core.code_query import (
@@ -35,8 +36,7 @@ MAX_CHECKPOINTED = 250_000  # as many as the files of a workspace
 _MOST_GUIDED = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class SentBlob:
+class SentBlob(Struct, frozen=True):
     """One uploaded version of a file; missing or unusable fields are empty.
 
     Even an unusable one is stored: a client asks again and again about unknown names.

@@ -1,9 +1,10 @@
 """The reply jobs of /chat-stream (streamed) and /chat (one object)."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
+
+from msgspec.structs import replace
 
 from byok.core.chat import ChatRequest, ContextPart, Json, Role, ToolCall
 from byok.core.code_query import CodeQuestion, FileChunk

@@ -7,9 +7,10 @@ reason. Sources: recorded replies of the hosted service, and the clients' SDK.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, assert_never
+
+from msgspec import Struct, field
 
 from byok.core.chat import ChatRequest, Json, ProviderData, ToolCall
 from byok.core.errors import ByokError, UpstreamError
@@ -32,8 +33,7 @@ from byok.protocols.augment.nodes import ResponseNode
 # Number the nodes of an answer, and keep them in the order of its blocks.
 
 
-@dataclass(frozen=True, slots=True)
-class NodeDraft:
+class NodeDraft(Struct, frozen=True):
     """A node that has no number yet."""
 
     kind: ResponseNode

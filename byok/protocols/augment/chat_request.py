@@ -1,6 +1,6 @@
 """Decode the body of a chat request."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from byok.core.chat import ChatRequest, Json, Message, Role, TextPart
 from byok.core.routing import Purpose
@@ -173,8 +173,7 @@ def _personality(exchanges: list[HistoryItem], current: UserTurn) -> Json | None
 # Which conversation a request belongs to, and its position in it.
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationPlace:
+class ConversationPlace(Struct, frozen=True):
     """The position of a request; `after` identifies what was said before it.
 
     Only one answer can follow: of two requests for one position the older one is

@@ -7,6 +7,8 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, Protocol
 
+from msgspec import Struct
+
 from byok.core.bounded import BoundedMap
 from byok.core.chat import Json
 from byok.core.errors import ByokError
@@ -471,8 +473,7 @@ MOST = 128
 _TELLING = 1000  # characters; no two places share so many
 
 
-@dataclass(frozen=True, slots=True)
-class _Prediction:
+class _Prediction(Struct, frozen=True):
     cursor: Cursor
     text: str
 

@@ -1,15 +1,15 @@
 """Endpoints with a fixed reply, so that clients neither retry nor report errors."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from byok.core.chat import Json
 from byok.core.routing import EndpointGroup
 
 
-@dataclass(frozen=True, slots=True)
-class ConstantReply:
+class ConstantReply(Struct, frozen=True):
     """An endpoint with a fixed reply; in a stream `body` is its only line, or None."""
 
     path: str

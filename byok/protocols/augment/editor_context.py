@@ -9,7 +9,8 @@ shown once more, at the last question.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from byok.core.bounded import BoundedMap
 from byok.core.chat import Json, TextPart

@@ -6,8 +6,9 @@ would hand the token of the service to the client.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, assert_never
+
+from msgspec import Struct
 
 from byok.core.chat import Json
 from byok.core.code_query import Retrieval
@@ -40,30 +41,26 @@ from byok.protocols.augment.reply_job import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Streamed:
+class Streamed(Struct, frozen=True):
     """The reply is a stream of lines; `in_file` if it counts lines of a file."""
 
     decode: Decode[LineReply]
     in_file: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
+class Whole(Struct, frozen=True):
     """The reply is one object."""
 
     decode: Decode[ObjectReply]
 
 
-@dataclass(frozen=True, slots=True)
-class Completing(Whole):
+class Completing(Whole, frozen=True):
     """The reply is one object, which is empty if it is not ready in time."""
 
     decode: Decode[CompletionObject]
 
 
-@dataclass(frozen=True, slots=True)
-class Generate:
+class Generate(Struct, frozen=True):
     """An endpoint that a model answers; `purpose` decides which model."""
 
     path: str
@@ -79,8 +76,7 @@ class Generate:
         return isinstance(self.how, Streamed)
 
 
-@dataclass(frozen=True, slots=True)
-class Local:
+class Local(Struct, frozen=True):
     """An endpoint that byok answers from its own state: a Service, or a feature.
 
     `own` paths are byok's, for its command line and MCP server, and need the owner's
@@ -95,8 +91,7 @@ class Local:
     max_body: int = 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Struct, frozen=True):
     """Refuse, because an empty reply would do harm or make the client wait."""
 
     path: str
@@ -261,8 +256,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 CHECKPOINT = "off"  # unknown later, so that clients send all names again
 
 
-@dataclass(frozen=True, slots=True)
-class Off:
+class Off(Struct, frozen=True):
     """The reply: lines of a stream, or one object."""
 
     lines: Sequence[Json]

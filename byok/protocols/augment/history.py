@@ -7,11 +7,14 @@ enforces OpenAI's pairing rules refuses the messages, whatever the client sent.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from itertools import accumulate, count
 from typing import Any, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from byok.core.chat import (
     Json,
@@ -179,8 +182,7 @@ def _is(node: Json, kind: ResponseNode) -> bool:
 # Read the history: each item is a user turn and the assistant's reply to it.
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryItem:
+class HistoryItem(Struct, frozen=True):
     """One exchange in a client's history: a user turn and the assistant's answer."""
 
     turn: UserTurn

@@ -4,9 +4,10 @@ import base64
 import binascii
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
+
+from msgspec import Struct
 
 from byok.core.chat import ImagePart, Json, Part, TextPart, ToolResult
 from byok.core.conversation_builder import make_result
@@ -228,8 +229,7 @@ class ToolResultContent(IntEnum):
     IMAGE = 2
 
 
-@dataclass(frozen=True, slots=True)
-class UserTurn:
+class UserTurn(Struct, frozen=True):
     """One request of the user.
 
     Attributes:

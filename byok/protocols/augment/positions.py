@@ -6,7 +6,8 @@ editors; U+2028 and similar characters do not.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _BREAK = re.compile(r"\r\n|\r|\n")
 _LINE_REST = re.compile(r"[^\r\n]*")
@@ -15,8 +16,7 @@ _MOST_PLACES = 2000
 INSERTION = "PURE INSERTION AFTER LINE:"
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(Struct, frozen=True):
     """The lines to replace (from 1, both inclusive) and the text that stands there.
 
     `old` is empty for an insertion before line `start`. If it begins or ends inside a

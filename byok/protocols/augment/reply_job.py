@@ -1,8 +1,9 @@
 """The type of a decoded request: what to ask a model, and how to write the reply."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
+
+from msgspec import Struct, field
 
 from byok.core.chat import ChatRequest, Json, Sampling, ToolDefinition
 from byok.core.code_query import CodeQuestion, FileChunk
@@ -25,8 +26,7 @@ _NO_VALUES: Mapping[str, str] = {}
 _HISTORY_ROOM, _TOOLS_ROOM = 64 * 2**20, 8 * 2**20  # bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Defaults:
+class Defaults(Struct, frozen=True):
     """The user's settings for every request of an endpoint.
 
     `fit` is what prompts must suit. With `compact_tools` the descriptions of tools are
@@ -62,8 +62,7 @@ class Defaults:
         return self.prompts.render(name, situation, values)
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyFacts:
+class ReplyFacts(Struct, frozen=True):
     """What a reply reports besides the model's words.
 
     With an `own_answer` byok answers by itself, so no model says nothing.
@@ -140,8 +139,7 @@ class ObjectReply(_Reply, Protocol):
 Reply = TypeVar("Reply", bound=_Reply, covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyJob(Generic[Reply]):
+class ReplyJob(Struct, Generic[Reply], frozen=True):
     """A decoded client request: the question for the model and how to write the reply.
 
     Without messages the model is not asked and the reply is empty. `wanted` is the
@@ -157,8 +155,7 @@ def ignore_kind(kind: int) -> None:
     """Ignore an unknown type of node."""
 
 
-@dataclass(frozen=True, slots=True)
-class DecodeState:
+class DecodeState(Struct, frozen=True):
     """What decoding needs besides one body.
 
     `note_unknown` is called with each type of node that byok does not know. `shown` is

@@ -7,9 +7,10 @@ refuses such a block when it comes back.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, assert_never
+
+from msgspec import Struct
 
 from byok.core.chat import ChatRequest, Json, ProviderData, ToolCall
 from byok.core.errors import ByokError, UpstreamGarbled
@@ -28,8 +29,7 @@ from byok.core.events import (
 from byok.core.wire.sse import COMMENT
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyHead:
+class ReplyHead(Struct, frozen=True):
     """What an answer says of itself: an id, its model, seconds since 1970."""
 
     id: str
@@ -243,8 +243,7 @@ class WholeReply:
 # The type of a decoded body: what to ask a model, and how to write the answer.
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """A decoded body.
 
     `stream`: the answer is to be streamed. `left_out` names what the body asks for and

@@ -1,9 +1,10 @@
 """Anthropic's Messages, as clients speak it: bodies read, answers written."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
+
+from msgspec.structs import replace
 
 from byok.core.chat import (
     NO_ORIGIN,

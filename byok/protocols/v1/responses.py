@@ -5,9 +5,10 @@ refers to a stored one is refused. `store` itself counts only where it is true.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
+
+from msgspec.structs import replace
 
 from byok.core.chat import (
     ChatRequest,

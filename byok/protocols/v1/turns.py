@@ -4,8 +4,9 @@ Ids of calls that repeat are made unique. A result without a call becomes labell
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from byok.core.chat import (
     ChatRequest,

@@ -1,8 +1,9 @@
 """Reads what blobs contain: chunks and paths for ranking, lines for answers."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from byok.search.index.files.reading import Folder, Unreadable
 from byok.search.index.files.secret_names import is_secret
@@ -15,8 +16,7 @@ from byok.search.index.workspace.workspace import Workspace
 from byok.storage.database import select_in
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(Struct):
     """A blob for ranking and answers; its chunks are unpacked on first use."""
 
     blob_id: int

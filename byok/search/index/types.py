@@ -1,11 +1,12 @@
 """Types of the code index that several of its modules share."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 
 class SkipReason(StrEnum):
@@ -101,8 +102,7 @@ class Document(NamedTuple):
     marks: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """A file version cut and tokenised.
 
     `name` is the blob name, `sha256(path ‖ content)` (32 bytes). A file without
@@ -137,8 +137,7 @@ class UploadTask(NamedTuple):
 IndexTask: TypeAlias = WorkspaceTask | UploadTask
 
 
-@dataclass(frozen=True, slots=True)
-class ParseJob:
+class ParseJob(Struct, frozen=True):
     """A file version to prepare: `content`, or the file below `root`.
 
     `key` is a serial number that comes back with the outcome. A file that still is the
@@ -155,8 +154,7 @@ class ParseJob:
     parser_crashers: frozenset[bytes] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class ParseOutcome:
+class ParseOutcome(Struct, frozen=True):
     """The result of a job; `facts` only for files, `plain` if no parser was used.
 
     With neither `prepared` nor `reason` the file is still the known version.
@@ -213,8 +211,7 @@ class Commit(NamedTuple):
         return 0 < self.touched <= MOST_FILES
 
 
-@dataclass(frozen=True, slots=True)
-class CommitHistory:
+class CommitHistory(Struct, frozen=True):
     """Commits without merges, the newest first, as reachable from `head`."""
 
     head: str
@@ -249,8 +246,7 @@ def blob_name(path: str, content: bytes) -> bytes:
 _MIB = 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class IndexOptions:
+class IndexOptions(Struct, frozen=True):
     """`roots` are followed from the start; `own_folders` are byok's and never read."""
 
     roots: Sequence[Path] = ()

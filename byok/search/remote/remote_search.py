@@ -19,9 +19,10 @@ import asyncio
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from byok.core.code_query import RemoteStatus
 from byok.core.errors import ByokError

@@ -27,10 +27,11 @@ import logging
 import sqlite3
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import to_builtins
 
 from byok.core.chat import Json
 from byok.core.code_query import (
@@ -344,7 +345,7 @@ def _report_of(workspace: "Workspace") -> WorkspaceReport:
     if status.phase == "complete":  # while it is scanned, a note says why it is not
         notes += list(workspace.rules.notes.values())[:_SHOWN_NOTES]
     return WorkspaceReport(
-        **asdict(workspace.progress),
+        **to_builtins(workspace.progress),
         note="; ".join(filter(None, notes)),
-        counters=asdict(workspace.counters),
+        counters=to_builtins(workspace.counters),
     )

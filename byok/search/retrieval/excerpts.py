@@ -6,8 +6,9 @@ answer shows 400 of them, and these must have the words that were asked for.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
 
 from byok.core.redact import MARK
 from byok.search.index.contents import Contents, Entry

@@ -7,8 +7,9 @@ of them, and `wiring` brings them together.
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from byok.core.code_query import RemoteStatus
 from byok.core.errors import ByokError, ConfigError, KeyMissing
@@ -124,8 +125,7 @@ class AsksRemote(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class ModelAids:
+class ModelAids(Struct, frozen=True):
     """The parts that the user switched on."""
 
     translate: Translate | None = None

@@ -7,7 +7,8 @@ are as good as those of any other.
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from byok.search.index.store.chunk_index import ChunkScore
 from byok.search.retrieval.query import without_template

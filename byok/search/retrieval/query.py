@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from byok.search.index.parse.tokens import COMPOUND, IDEOGRAPHS, expand, stem, words
 from byok.search.index.types import Kind
@@ -72,8 +74,7 @@ _NAMED = (
 _ASKED_FOR, _WANTED = 0.6, 1.2
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """A parsed question.
 
     Attributes:

@@ -17,10 +17,11 @@ matters most: without it, tests and documents crowd out the code that they talk 
 import heapq
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
+
+from msgspec import Struct
 
 from byok.search.index.parse.tokens import COMPOUND, terms
 from byok.search.index.store.chunk_index import ChunkScore
@@ -85,8 +86,7 @@ class Reasons(NamedTuple):
     use: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class RankedFile:
+class RankedFile(Struct, frozen=True):
     """A ranked file, with its matching chunks, best first; there may be none.
 
     `vector` is the part of the score that `fuse` added; the reasons are all others.

@@ -5,10 +5,11 @@ import math
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from statistics import fmean
 from typing import NamedTuple, TypeAlias
+
+from msgspec.structs import replace
 
 from byok.core.bounded import BoundedMap
 from byok.search.index.contents import Contents, Entry

@@ -17,8 +17,9 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from byok.core.bounded import BoundedMap
 from byok.core.errors import ByokError, UpstreamGarbled

@@ -6,10 +6,11 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
+
+from msgspec.structs import replace
 
 from byok.core.code_query import BlobNames, Retrieval, RetrievalRequest, SearchMode
 from byok.core.errors import IndexFailed

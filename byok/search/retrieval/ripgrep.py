@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
+from msgspec import Struct
 
 from byok.core.code_query import DEFAULT_LENGTH
 from byok.core.platform.programs import clean_environment, kill_group
@@ -244,8 +245,7 @@ UNAVAILABLE = (
 _GONE = "The folder of the workspace is gone."
 
 
-@dataclass(frozen=True, slots=True)
-class TextSearchResult:
+class TextSearchResult(Struct, frozen=True):
     """The files found, best first; `notes` say what was not searched, and why.
 
     `words` are those that were searched for.

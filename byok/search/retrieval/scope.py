@@ -8,8 +8,9 @@ client has open, else in the only one there is.
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from byok.core.code_query import BlobNames
 from byok.search.index.contents import Entry
@@ -29,8 +30,7 @@ _OTHERS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """The blobs to search, and the workspaces that they belong to.
 
     `notes` are sentences about what is missing; `named` means that the client named

@@ -9,11 +9,12 @@ disable` this machine's models get nothing either, until `enable`.
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import orjson
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from byok.core.errors import ByokError, NotAllowed
 from byok.core.platform.paths import check_private, write_private
@@ -22,8 +23,7 @@ _log = logging.getLogger(__name__)
 _MOST_BYTES = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
+class _Kept(Struct, frozen=True):
     """The content of the file."""
 
     host: str = ""
@@ -96,7 +96,7 @@ class Consent:
             self._kept = kept
 
     def _write(self, kept: _Kept) -> None:
-        write_private(self._path, orjson.dumps(asdict(kept)).decode())
+        write_private(self._path, orjson.dumps(to_builtins(kept)).decode())
 
 
 def _read(path: Path) -> _Kept:

@@ -10,9 +10,10 @@ with each.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct
 
 from byok.core.errors import ByokError, ConfigError, NotReady
 from byok.search.retrieval.model_aids import FindNear
@@ -35,8 +36,7 @@ _log = logging.getLogger(__name__)
 _MILLION = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingPlan:
+class EmbeddingPlan(Struct, frozen=True):
     """What the settings in force want.
 
     Attributes:

@@ -4,10 +4,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from byok.core.bounded import BoundedMap
 from byok.core.errors import ByokError, ConfigError, NotReady

@@ -1,9 +1,10 @@
 """Types and protocols that the parts of this room share."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
 Key: TypeAlias = bytes
 
 
-@dataclass(frozen=True, slots=True)
-class SpaceName:
+class SpaceName(Struct, frozen=True):
     """What must be equal for two vectors to be comparable.
 
     A model can be replaced behind its name, so a space also keeps the vector of a
@@ -73,8 +73,7 @@ class Embedder(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class TeamStatus:
+class TeamStatus(Struct, frozen=True):
     """What the team's index does now, as the user is told.
 
     Attributes:
@@ -100,8 +99,7 @@ class TeamStatus:
     searches: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingTarget:
+class EmbeddingTarget(Struct, frozen=True):
     """The model that the settings name, before anything is asked of it.
 
     Attributes:
@@ -132,8 +130,7 @@ class EmbeddingState(StrEnum):
     FAILED = "failed"  # the vectors cannot be stored or read; `error` says why
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingStatus:
+class EmbeddingStatus(Struct, frozen=True):
     """How far the vectors are.
 
     Attributes:
@@ -167,8 +164,7 @@ class EmbeddingStatus:
     team: TeamStatus | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingEstimate:
+class EmbeddingEstimate(Struct, frozen=True):
     """What filling would send; nothing is sent to find this out.
 
     Attributes:

@@ -19,13 +19,13 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
+from msgspec import Struct, field
 
 from byok.core.errors import BadRequest, NotAllowed
 from byok.server.http.body import parse_request, read_body
@@ -75,8 +75,7 @@ class SignIn(NamedTuple):
     longest: float
 
 
-@dataclass(slots=True)
-class _Session:
+class _Session(Struct):
     begun: float
     used: float
     confirmed: float  # when a code was last entered
@@ -266,8 +265,7 @@ PAGE_HEADERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PageRequest:
+class PageRequest(Struct, frozen=True):
     """What a session asks for: the object it sent, and whether it lasts still.
 
     `on_end` takes what is to be called when somebody ends the session, and returns what

@@ -1,12 +1,11 @@
 """The server's timeouts and intervals, in seconds; tests shorten them."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from byok.core.routing import EndpointGroup
 
 
-@dataclass(frozen=True, slots=True)
-class OfficialTiming:
+class OfficialTiming(Struct, frozen=True):
     """For the list of models and a completion in all, else to the first byte.
 
     Clients give a completion a few seconds, and anything else one minute. A group that
@@ -31,8 +30,7 @@ class OfficialTiming:
         return known.get(group)
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
+class Timing(Struct, frozen=True):
     """Deadlines for clients, for the end, and for the official service."""
 
     beat: float = 20.0  # silence before a heartbeat

@@ -1,10 +1,10 @@
 """One HTTP request on its way through the server, and whole HTTP responses."""
 
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from aiohttp.web import BaseRequest, Response
+from msgspec import Struct
 
 from byok.core.errors import (
     BadJson,
@@ -133,8 +133,7 @@ def internal_error() -> ByokError:
 # One HTTP request on its way through the server.
 
 
-@dataclass(slots=True)
-class HttpExchange:
+class HttpExchange(Struct):
     """A request, its record, and how its errors are written.
 
     `requester` is set once the token was checked.

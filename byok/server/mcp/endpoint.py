@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from aiohttp.web import StreamResponse
+from msgspec import Struct
 
 from byok.core.chat import Json
 from byok.core.errors import IndexInUse
@@ -66,8 +66,7 @@ class ToolEndpoint:
         return await self._server.answer(exchange, body)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolAnswer:
+class ToolAnswer(Struct, frozen=True):
     """Answers a message, whose body is small."""
 
     endpoint: ToolEndpoint

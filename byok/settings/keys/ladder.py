@@ -40,6 +40,8 @@ from pathlib import Path
 from typing import Self, TypeAlias
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from byok.core.bounded import BoundedMap
 from byok.core.errors import ByokError, ConfigError, KeyMissing
 from byok.core.platform.programs import run_program, safe_path_entries
@@ -100,8 +102,7 @@ _COMMAND_SECONDS = 5
 _COMMAND_BYTES = 4096  # of a command, and of a credential
 
 
-@dataclass(frozen=True, slots=True)
-class KeyWanted:
+class KeyWanted(Struct, frozen=True):
     """The upstream that needs a key, and the sources that apply to it.
 
     `named_env` and `command` are the user's `api_key_env` and `api_key_cmd`;

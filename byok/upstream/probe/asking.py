@@ -4,8 +4,9 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from byok.core.chat import ChatRequest, Part, TextPart, ThinkingPart, ToolCall
 from byok.core.errors import ByokError, UpstreamError, UpstreamRefused, UpstreamTimeout
@@ -22,8 +23,7 @@ _STEP, _KEPT = 0.01, 100  # seconds between two looks at the clock; looks
 _TOO_LATE = 0.03  # seconds in which no answer of thirty numbers is written
 
 
-@dataclass(slots=True)
-class ProbeAnswer:
+class ProbeAnswer(Struct):
     """What came of one question.
 
     `refusals` are those that byok met on the way, and `error` is set if there was no
@@ -229,16 +229,14 @@ class _Collected:
 # What a case of the probe finds, and what it hands on to later cases.
 
 
-@dataclass(slots=True)
-class ProbeState:
+class ProbeState(Struct):
     """What earlier cases left for later ones: the answer that called a tool."""
 
     called: tuple[Part, ...] = ()
     thinks: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """What a case found: outcome, remark, facts, and the answers that it got."""
 
     outcome: ProbeOutcome

@@ -9,7 +9,8 @@ import struct
 import time
 import zlib
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from byok.core.chat import (
     ChatRequest,
@@ -245,8 +246,7 @@ def _bare(part: Part) -> Part:
     return part
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeCase:
+class ProbeCase(Struct, frozen=True):
     """A case, and what it costs at most: requests, and tokens of all of them."""
 
     name: str
@@ -429,8 +429,7 @@ _MOST_REQUESTS = 60  # with those that byok repeats
 _MILLION = 1e6
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeCost:
+class ProbeCost(Struct, frozen=True):
     """What a probe costs at most; `dollars` is None where no price is known."""
 
     requests: int

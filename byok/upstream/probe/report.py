@@ -4,9 +4,10 @@ Nothing of an upstream's own words is kept: they may name accounts and keys.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct, field, to_builtins
 
 from byok.core.chat import Json
 from byok.dialects.model_facts import FactSource, ModelFacts, SourcedFacts, write_facts
@@ -26,8 +27,7 @@ class ProbeOutcome(StrEnum):
     SKIPPED = "not tried"
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeResult:
+class ProbeResult(Struct, frozen=True):
     """The outcome of one case, and what it cost.
 
     `facts` are values of facts that it shows.
@@ -47,7 +47,7 @@ def write_report(
     results: list[ProbeResult], *, dialect: str, date: str, version: str
 ) -> Json:
     """Return the report that a profile keeps; `date` is that of the day in ISO 8601."""
-    cases = [asdict(result) for result in results]
+    cases = [to_builtins(result) for result in results]
     for case in cases:
         del case["facts"]
         case["seconds"] = round(case["seconds"], 2)
@@ -96,7 +96,7 @@ def export_profile(vendor: str, model: str, profile: Profile) -> Json:
     known = {
         n: v for n in ("date", "byok", "dialect") if isinstance(v := report.get(n), str)
     }
-    cases = [asdict(result) for result in read_results(report)]
+    cases = [to_builtins(result) for result in read_results(report)]
     for case in cases:
         del case["facts"]
     return {

@@ -26,8 +26,10 @@ tests/upstream/toolcalls/test_assemble.py.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import groupby
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from byok.core.chat import (
     ChatRequest,
@@ -112,8 +114,7 @@ _MOST_LOOKS = 1000  # real calls need a handful; keeps the work linear
 _LONGEST_RULE = 80
 
 
-@dataclass(slots=True)
-class _OpenCall:
+class _OpenCall(Struct):
     id: str = ""
     index: int | None = None
     name: str = ""
@@ -133,8 +134,7 @@ class _OpenCall:
         return not self.name and not self.text.strip()
 
 
-@dataclass(frozen=True, slots=True)
-class BrokenCall:
+class BrokenCall(Struct, frozen=True):
     """A call that arrived completely, but whose arguments are not a JSON object.
 
     `call` holds the arguments as they came, `problem` says what is wrong, and `at` is

@@ -24,9 +24,10 @@ long as needed. It walks over a text at most twice.
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
 
 from byok.core.chat import Json
 from byok.core.wire.json_body import read_float
@@ -180,8 +181,7 @@ class Unfinished(Exception):
     """The text may be the beginning of calls."""
 
 
-@dataclass(frozen=True, slots=True)
-class PrintedCall:
+class PrintedCall(Struct, frozen=True):
     """A complete call of an offered tool, by its original name."""
 
     name: str
@@ -189,8 +189,7 @@ class PrintedCall:
     id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class OfferedTools:
+class OfferedTools(Struct, frozen=True):
     """The tools that may be called: their names, and their schemas by original name."""
 
     names: ToolNames

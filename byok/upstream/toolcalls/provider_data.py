@@ -11,9 +11,11 @@ another conversation. A conversation without an id is what was said in it before
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from byok.core.chat import (
     NO_ORIGIN,
@@ -34,8 +36,7 @@ from byok.core.wire.json_body import parse_json, write_json
 LONGEST_ENTRY = 4 * 2**20  # bytes; a longer one is not kept
 
 
-@dataclass(frozen=True, slots=True)
-class CallData:
+class CallData(Struct, frozen=True):
     """What came with a tool call.
 
     `thinking` are the reasoning blocks between the call before it and this one, `own`

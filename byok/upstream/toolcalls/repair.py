@@ -36,8 +36,9 @@ them. The parser with its own rules is `core/wire/lenient_json.py`.
 import copy
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from byok.core.chat import Json, RepairMode, ToolDefinition
 from byok.core.wire.json_body import is_object, parse_json, write_json
@@ -211,8 +212,7 @@ _LONG_NUMBER = re.compile(r"[0-9]{19}")
 _DECODED_TWICE = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Repair:
+class Repair(Struct, frozen=True):
     """One repaired call, for the log."""
 
     tool: str

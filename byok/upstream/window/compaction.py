@@ -27,9 +27,11 @@ import hashlib
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from byok.core.bounded import BoundedMap
 from byok.core.chat import (
@@ -310,8 +312,7 @@ _LONGEST_SUMMARY = 8_000
 _SHORTEST_RESULT = 200
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionPlan:
+class CompactionPlan(Struct, frozen=True):
     """The planned outcome for a conversation without its system message.
 
     Attributes:
@@ -371,8 +372,7 @@ def plan(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Front:
+class _Front(Struct, frozen=True):
     """What replaces the messages before `cut`; `weight` allows for the summary."""
 
     cut: int
@@ -505,8 +505,7 @@ _ROOM = 16 * 2**20  # bytes of everything that is kept
 _ENTRY = 200  # bytes of a part without its text
 
 
-@dataclass(frozen=True, slots=True)
-class Compaction:
+class Compaction(Struct, frozen=True):
     """The replacement of the first `length` messages (without the system message)."""
 
     length: int

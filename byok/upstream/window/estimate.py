@@ -5,8 +5,9 @@ a Chinese character is about one token and has three bytes.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from byok.core.chat import (
     ImagePart,
@@ -109,8 +110,7 @@ _SMALLEST = 2048  # tokens; no guess goes below
 _GROWTH = 1.25  # of a guess, when a prompt of half of it succeeds
 
 
-@dataclass(slots=True)
-class WindowLimits:
+class WindowLimits(Struct):
     """The context window of one model in tokens, and its ratio of bytes to tokens.
 
     Attributes:

@@ -109,7 +109,7 @@ def use(
     def run(command: Command) -> CommandResult:
         return CommandResult(0, printed)
 
-    class Service(UserService):
+    class Service(UserService, frozen=True):
         @classmethod
         def of_this_machine(cls, paths: Paths) -> "Service":
             return cls(system or Systemd(folder), paths, run)

@@ -1,6 +1,5 @@
 """The units as text, and as systemd itself reads them."""
 
-import dataclasses
 import os
 import re
 import shutil
@@ -9,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from byok.clients.service.base import CommandResult, Launch, ServiceState
 from byok.clients.service.systems import Systemd, command_line
@@ -41,7 +41,7 @@ def test_socket_is_the_configured_port_on_loopback_only() -> None:
     [("/tmp/byok", False), ("/tmpfs/b", True), ("/home/b", True)],
 )
 def test_service_sees_its_own_folders_below_tmp(folder: str, is_private: bool) -> None:
-    launch = dataclasses.replace(make_launch(), folders=(Path(folder),))
+    launch = replace(make_launch(), folders=(Path(folder),))
     service = lines(render(Path("/x"), launch)["byok.service"])
     assert ("PrivateTmp=yes" in service) is is_private
     [place] = [line for line in service if line.startswith("ReadWritePaths=")]

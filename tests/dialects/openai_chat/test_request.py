@@ -1,13 +1,12 @@
 """Writing Chat Completions: messages, tools, names and ids, vendors' quirks."""
 
-import dataclasses
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from byok.core.chat import (
     ChatRequest,
@@ -140,7 +139,7 @@ LONG_ID = "call_1__thought__" + "Q" * 300  # LiteLLM hides a signature in the id
 
 @pytest.mark.parametrize("call_id", [LONG_ID, "functions.read:0", "id 1", "ünï/1"])
 def test_tool_call_id_is_sent_verbatim_without_a_limit(call_id: str) -> None:
-    call = dataclasses.replace(CALL, id=call_id)
+    call = replace(CALL, id=call_id)
     asked, told = messages(assistant(call), result(call))
     assert asked["tool_calls"][0]["id"] == call_id
     assert told["tool_call_id"] == call_id
@@ -148,7 +147,7 @@ def test_tool_call_id_is_sent_verbatim_without_a_limit(call_id: str) -> None:
 
 @pytest.mark.parametrize("call_id", ["", "a\nb", "a\ud83d"])
 def test_tool_call_id_that_is_unsafe_in_json_is_replaced(call_id: str) -> None:
-    call = dataclasses.replace(CALL, id=call_id)
+    call = replace(CALL, id=call_id)
     asked, told = messages(assistant(call), result(call))
     sent = asked["tool_calls"][0]["id"]
     assert re.fullmatch(r"[0-9a-f]{64}", sent)

@@ -1,7 +1,6 @@
 """Writing requests to Responses: what is sent, and that no rule is broken."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from byok.core.chat import (
     ChatRequest,

@@ -4,10 +4,10 @@ import logging
 import sqlite3
 import threading
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from byok.features.journal.writer import STEP, JournalWriter
 from tests.fakes.journal_entries import (

@@ -1,12 +1,12 @@
 """The chunks of an answer: order, ids, stop reasons, and what stays out."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from byok.core.chat import (
     ChatRequest,

@@ -1,11 +1,11 @@
 """A whole chat body becomes a conversation, or nothing to answer, and never raises."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from byok.core.chat import (
     ChatRequest,

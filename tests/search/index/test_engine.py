@@ -7,10 +7,10 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from byok.core.code_query import Upload
 from byok.core.errors import ConfigError, IndexInUse, NotReady

@@ -1,11 +1,11 @@
 """The files of a scope, ranked by everything that is known of them."""
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from byok.core.code_query import BlobNames
 from byok.search.index.store.chunk_index import ChunkScore

@@ -1,9 +1,9 @@
 """What came with tool calls comes back in its order, to its own conversation only."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from byok.core.chat import (
     ChatRequest,

@@ -1,11 +1,11 @@
 """A compaction is found by what it replaced, and by nothing else."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from byok.core.chat import (
     Message,

@@ -1,7 +1,8 @@
 """/completion: predict what the user types next."""
 
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from byok.core.chat import FimRequest, Json
 from byok.core.stage import chain

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
+
+from msgspec import Struct
 
 from byok.core.chat import Json
 from byok.core.errors import ByokError
@@ -23,8 +24,7 @@ _HEAD = re.compile(r"\s*EDIT:[ \t]*([^\r\n]*)(?:\r\n|\r|\n)")
 _MAX_DESCRIPTION = 120
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(Struct, frozen=True):
     """The part of the file that may change; `begin` is its offset in code points."""
 
     begin: int
@@ -178,8 +178,7 @@ MAX_RESULTS = 6
 _MAX_PLACES = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(Struct, frozen=True):
     """A range of lines as the client counts them; `stop` is exclusive."""
 
     path: str

@@ -1,8 +1,9 @@
 """Parts of the prompts that ask for one text."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from byok.core.chat import ChatRequest, Json, Message, Role, TextPart
 from byok.core.escapes import truncate_middle

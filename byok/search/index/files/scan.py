@@ -9,12 +9,13 @@ import os
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from byok.search.index.files.ignore import (
     IGNORE_FILES,
@@ -31,8 +32,7 @@ _BATCH = 256
 Entry = FoundFile | Skipped
 
 
-@dataclass(slots=True)
-class Counters:
+class Counters(Struct):
     """What the last walk made of the files of a workspace, and what came of it.
 
     Files are read, cut and tokenised (calculated) by workers, `blobs_uploaded` are

@@ -14,13 +14,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from multiprocessing import connection as connections
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple, Protocol
+
+from msgspec import Struct
 
 from byok.core.platform.process import end_with, keep_secrets_in_memory
 from byok.search.index.files.reading import Folder, Unreadable
@@ -74,8 +75,7 @@ class WorkerReply(NamedTuple):
     calculate_seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerLimits:
+class WorkerLimits(Struct, frozen=True):
     """Limits of a worker: seconds of processor time for a file, nice value, bytes.
 
     After `parser` seconds its parser is cancelled, after `process` seconds the process

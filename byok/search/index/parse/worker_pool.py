@@ -25,12 +25,14 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
 from io import BytesIO
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import IO, Any, cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from byok.core.escapes import escape
 from byok.core.platform.memory import speaks_of_memory
@@ -235,8 +237,7 @@ class WorkersUnavailable(Exception):
     """No worker process can be started; jobs without an outcome remain to be done."""
 
 
-@dataclass(slots=True, eq=False)
-class _Worker:
+class _Worker(Struct, eq=False):
     """`active` is when it last answered, got something or computed.
 
     `batch` is what it has to answer, `beat` its last heartbeat of it. `answered` counts

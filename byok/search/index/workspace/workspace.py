@@ -6,9 +6,10 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from byok.search.index.files.ignore import IGNORE_FILES, Rules
 from byok.search.index.files.reading import Folder, Unreadable
@@ -153,8 +154,7 @@ class Comparison(NamedTuple):
     gone: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """Progress of a workspace; `percentage` is of the files queued for reading."""
 
     root: str

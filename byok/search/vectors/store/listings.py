@@ -8,9 +8,10 @@ of the blob, and is deleted before anything is answered.
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from byok.search.index.store.schema import INDEXED, SPAN_BYTES, TO_INDEX
 from byok.search.vectors.store.database import Space, translate_errors
@@ -46,8 +47,7 @@ class FillProgress(NamedTuple):
         return min(1.0, done / self.chunks) if self.chunks else 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class FillStatus:
+class FillStatus(Struct, frozen=True):
     """What filling does.
 
     Attributes:

@@ -15,10 +15,11 @@ from collections.abc import (
     Sequence,
     Set,
 )
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from byok.core.errors import (
     ByokError,
@@ -52,8 +53,7 @@ _GONE = RefusalKind.NOT_FOUND
 QUESTION_SECONDS = 0.4  # what a question waits for its vector, too
 
 
-@dataclass(frozen=True, slots=True)
-class TeamPlace:
+class TeamPlace(Struct, frozen=True):
     """Where a team's index is, which team, and what this member does beside reading.
 
     Who `writes` gives vectors; who `searches` sends the vectors of questions.
@@ -65,8 +65,7 @@ class TeamPlace:
     searches: bool = False
 
 
-@dataclass(slots=True)
-class _Space:
+class _Space(Struct):
     collection: TeamVectors
     probe: "Vectors"
     names: TeamNames | None = None  # set when the collection may be used

@@ -192,7 +192,7 @@ def test_blocks_of_a_conversation() -> None:
         Message(Role.TOOL, (ToolResult("2", "view", "two"),)),
         Message(Role.USER, (TextPart("Go on."),)),
         Message(Role.ASSISTANT, (TextPart("Done."),)),
-        Message(Role.USER, (TextPart("[instructions]\nBe brief."),)),
+        Message(Role.USER, (TextPart("[instructions]\nBe brief.", is_aside=True),)),
     )
 
 

@@ -1,9 +1,9 @@
 """Rows and documents stay in step, whatever comes in whatever order."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from byok.core.errors import IndexFailed
 from byok.search.index.store.schema import (

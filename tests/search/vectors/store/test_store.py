@@ -5,11 +5,11 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from byok.core.errors import DiskFull, IndexFailed
 from byok.search.vectors.numeric import quantise
@@ -280,7 +280,7 @@ def test_questions_of_another_recipe_can_be_compared(
     change: dict[str, object], answers: bool
 ) -> None:
     space = database.Space(1, SPACE, probe(), is_ready=True)
-    name = replace(SPACE, **change)  # type: ignore[arg-type]
+    name = replace(SPACE, **change)
     other = database.Space(2, name, probe(), is_ready=False)
     assert other.answers(space) is answers
 

@@ -2,11 +2,11 @@
 
 import hashlib
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from byok.core.errors import ConfigError
 from byok.search.vectors.team.collection import (
