@@ -1,9 +1,10 @@
-"""Functions whose modules are loaded when they are first called."""
+"""What is made when it is used first: modules of functions, patterns."""
 
+import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from pkgutil import resolve_name
-from typing import Any
+from typing import Any, cast
 
 
 def late_function(place: str) -> Callable[..., Any]:
@@ -18,3 +19,27 @@ def late_function(place: str) -> Callable[..., Any]:
         return function
 
     return lambda *args, **kwargs: find()(*args, **kwargs)
+
+
+class _LatePattern:
+    """Becomes a `re.Pattern`, method by method, as each is asked for."""
+
+    def __init__(self, pattern: str, flags: int) -> None:
+        self._given = pattern, flags
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(*self._given)
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._compiled, name)
+        setattr(self, name, method)  # so this is asked once
+        return method
+
+
+def compile_late(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """Return what `re.compile` does, for modules of which a start needs no pattern.
+
+    Its errors come at the first use, too.
+    """
+    return cast("re.Pattern[str]", _LatePattern(pattern, flags))

@@ -25,6 +25,7 @@ from byok.core.chat import (
 )
 from byok.core.errors import RefusalKind
 from byok.core.escapes import truncate_middle
+from byok.core.late import compile_late
 from byok.core.wire.json_body import write_json
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.remedies import (
@@ -327,14 +328,14 @@ def _join_parts(before: tuple[Part, ...], after: tuple[Part, ...]) -> tuple[Part
 
 
 _MOST_TOOLS = 128  # if a refusal names no number
-_NUMBER = re.compile(r"(?<![\w.-])\d{1,6}(?![\w-]|\.\d)")  # no part of a model's name
-_INDEX = re.compile(
+_NUMBER = compile_late(r"(?<![\w.-])\d{1,6}(?![\w-]|\.\d)")  # no part of a model's name
+_INDEX = compile_late(
     r"tools(?:\[\d+\]\.function_declarations)?(?:\[|\.)(\d+)\b"
     r"(?!\]\.function_declarations)"  # Gemini's list of all tools
 )
-_NAME = re.compile(r"['\"`]([\w-]{1,64})['\"`]|\b(?:tool|function) ([\w-]{1,64})")
-_PATH = re.compile(r"[Aa]t path '(properties[^']+)'")
-_DESCRIPTION = re.compile(
+_NAME = compile_late(r"['\"`]([\w-]{1,64})['\"`]|\b(?:tool|function) ([\w-]{1,64})")
+_PATH = compile_late(r"[Aa]t path '(properties[^']+)'")
+_DESCRIPTION = compile_late(
     r"tools\W\d+\S*\.description\b.*(?:maximum length|at most|<=) (\d+)"
 )
 
@@ -416,18 +417,20 @@ _ROLES = (
     r"|only user and assistant roles|no user query found"
 )
 # Anthropic, OpenAI, Cohere, Amazon's Converse and others.
-_TOOL_NAME = re.compile(
+_TOOL_NAME = compile_late(
     r"(?:(?:tools?|functions?|custom|toolspec)(?:\W\d+)?\W{1,3}name"
     r"|name of (?:an? |the )?(?:tool|function))s?\b.*"
     r"(?:pattern|must match|only contain|regular expression|too long|characters)"
 )
-_SIGNS = re.compile(r"[\[(]([A-Za-z0-9_.:/\\-]{3,40})[\])]")
-_LONGEST_NAME = re.compile(r"\{\d,(\d{1,3})\}|(?:length|at most|longer than) (\d{1,3})")
+_SIGNS = compile_late(r"[\[(]([A-Za-z0-9_.:/\\-]{3,40})[\])]")
+_LONGEST_NAME = compile_late(
+    r"\{\d,(\d{1,3})\}|(?:length|at most|longer than) (\d{1,3})"
+)
 _NAME_LENGTH, _SHORTEST = 64, 16
-_NINE = re.compile(r"(?:alphanumeric|a-z, 0-9).*length (?:of )?9\b")
+_NINE = compile_late(r"(?:alphanumeric|a-z, 0-9).*length (?:of )?9\b")
 _ID = r"(?:tool_call_?id|tool_use_id|call_id|\btool_calls?\W+\d+\W+id)\b"
-_LONGEST_ID = re.compile(_ID + r".*maximum length (\d{1,3})\b")
-_PLAIN_ID = re.compile(_ID + r".*match pattern")
+_LONGEST_ID = compile_late(_ID + r".*maximum length (\d{1,3})\b")
+_PLAIN_ID = compile_late(_ID + r".*match pattern")
 # Without these a model that seems to refuse all tools may take them.
 _BESIDE_TOOLS = ("parallel_tool_calls", "tool_choice", "tool_stream")
 

@@ -13,17 +13,18 @@ from typing import Any
 from msgspec import Struct
 
 from byok.core.chat import Json
+from byok.core.late import compile_late
 
 _UNITS = {"ms": 0.001, "mi": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _UNIT = r"(?:ms|milli|[smhd])"
 _PART = rf"\d{{1,9}}(?:\.\d{{1,15}})?\s?{_UNIT}[a-z]*"
-_PARTS = re.compile(rf"(\d{{1,9}}(?:\.\d{{1,15}})?)\s?({_UNIT})")
+_PARTS = compile_late(rf"(\d{{1,9}}(?:\.\d{{1,15}})?)\s?({_UNIT})")
 # "try again in 1m26.4s", "retry after 26 seconds", "please wait 2 hours and 5 minutes"
-_ASKED = re.compile(
+_ASKED = compile_late(
     r"(?:(?:retry|try(?: it)? again|resets?|available(?: again)?) (?:in|after)|\bwait)"
     rf"(?: (?:for|about|at least))? ((?:{_PART},?(?:\s?and\s|\s?)){{1,4}})"
 )
-_SPAN = re.compile(rf"(?:{_PART}\s?){{1,4}}")
+_SPAN = compile_late(rf"(?:{_PART}\s?){{1,4}}")
 _LONGEST_WORDS = 119  # seconds that are shown as seconds, not minutes
 _FIELDS = (
     "retry_after",
@@ -33,11 +34,11 @@ _FIELDS = (
     "reset_after",
 )
 _TIMES = ("resets_at", "reset_at", "resetAt", "quotaResetTimeStamp")
-_DATE = re.compile(
+_DATE = compile_late(
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:\.\d{1,9})?"
     r"(?: ?(?:Z|UTC|GMT|[+-]\d\d:?\d\d)\b)?"
 )
-_RESET = re.compile(
+_RESET = compile_late(
     r"reset|refresh|renew|available|until|重置|恢复|刷新", re.IGNORECASE
 )
 _MOST_DIGITS = 18  # of a number, or it is none

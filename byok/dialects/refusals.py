@@ -1,6 +1,5 @@
 """Refusals classified: by the error's structure, then its words, then its status."""
 
-import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -9,6 +8,7 @@ from msgspec import Struct
 
 from byok.core.chat import Json
 from byok.core.errors import ContextLengthExceeded, RefusalKind
+from byok.core.late import compile_late
 from byok.dialects.presets import OLLAMA, preset_of
 from byok.dialects.rate_limits import (
     OVERFLOW_SIGNS,
@@ -457,13 +457,13 @@ _BY_STATUS = {
 }
 _NOT_SERVED = 501  # the request asks for something that the server does not have
 # Inside a stream only the type of an error says that the request is at fault.
-_OWN_FAULT = re.compile(
+_OWN_FAULT = compile_late(
     r"invalid[_ ](?:request|argument|prompt)|bad[_ ]request|permission|failed_precond"
 )
 _LONGEST_RATE = 3600.0  # seconds; a limit that takes longer to reset is one of a plan
 
 
-_KNOWN = tuple((re.compile("|".join(words)), refusal) for words, refusal in ROWS)
+_KNOWN = tuple((compile_late("|".join(words)), refusal) for words, refusal in ROWS)
 _READ = 8192  # characters: a message and its codes
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from enum import Enum
 
 from byok.core.errors import UpstreamGarbled
+from byok.core.late import compile_late
 
 # Tell a model's remarks from code, for answers that go into a file.
 #
@@ -16,18 +17,18 @@ from byok.core.errors import UpstreamGarbled
 # answer of nothing but sentences, or a first line that announces the rest.
 
 
-_CODE_SPAN = re.compile(r"`[^`\n]+`|\*\*|__")
+_CODE_SPAN = compile_late(r"`[^`\n]+`|\*\*|__")
 _LIST = r"\s*(?:[-*>•#]+ |\d+[.)] )?[\"'“‘«(]?"
-_START = re.compile(_LIST + r"[^\W\d_]")
-_BEGUN = re.compile(rf"(?:{_LIST}(?:[^\W\d_]|\Z))|\s*(?:[-*>•#_]*|\d+[.)]?)\Z")
-_SIGNS = re.compile(r"[={}\[\]<>\\|$^~@]")
-_CODE_END = re.compile(r"\S;\s*\Z")
-_CALL = re.compile(r"\w\(")
-_END = re.compile(r"[.!?…。！？][\"'”’»)*]?\s*\Z")
-_COLON = re.compile(r"[:：]\s*\Z")
-_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
-_FIRST = re.compile(r"[^\W\d_'’]+(?:['’][^\W\d_]*)?")
-_WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # written unspaced
+_START = compile_late(_LIST + r"[^\W\d_]")
+_BEGUN = compile_late(rf"(?:{_LIST}(?:[^\W\d_]|\Z))|\s*(?:[-*>•#_]*|\d+[.)]?)\Z")
+_SIGNS = compile_late(r"[={}\[\]<>\\|$^~@]")
+_CODE_END = compile_late(r"\S;\s*\Z")
+_CALL = compile_late(r"\w\(")
+_END = compile_late(r"[.!?…。！？][\"'”’»)*]?\s*\Z")
+_COLON = compile_late(r"[:：]\s*\Z")
+_WORD = compile_late(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_FIRST = compile_late(r"[^\W\d_'’]+(?:['’][^\W\d_]*)?")
+_WIDE = compile_late(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # written unspaced
 _FEWEST = 3  # words of a sentence
 _LONGEST_LABEL = 80  # characters
 _FEW = 600  # characters that a refusal has at most
@@ -67,8 +68,10 @@ _LEADS = (
     *("sure", "certainly", "of course", "okay", "ok", "absolutely", "got it"),
     *("here's", "here’s", "here is", "here are", "below is", "below are"),
 )
-_LEAD = re.compile(rf"(?i)\s*(?:{'|'.join(map(re.escape, _LEADS))})\b[^\n]*[:：]\s*\Z")
-_REFUSAL = re.compile(
+_LEAD = compile_late(
+    rf"(?i)\s*(?:{'|'.join(map(re.escape, _LEADS))})\b[^\n]*[:：]\s*\Z"
+)
+_REFUSAL = compile_late(
     r"(?i)\W*(?:"
     r"(?:i['’]?m|i am) (?:\w+ )?(?:sorry|afraid|unable|not able)\b"
     r"|sorry\b|i apologi[sz]e\b|(?:my )?apologies\b|as an? (?:ai|language model)\b"
@@ -78,7 +81,7 @@ _REFUSAL = re.compile(
     r"|mi dispiace|non posso\b|извините|к сожалению|я не могу|抱歉|很抱歉|对不起"
     r"|對不起|我无法|我無法|我不能|申し訳|すみません|죄송)"
 )
-_UNABLE = re.compile(
+_UNABLE = compile_late(
     r"(?i)(?:can['’]?t|cannot|can not|won['’]?t|unable to|not able to)"
     r"\W+(?:\w+\W+){0,3}(?:help|assist|comply|fulfil|provide|complete|perform|edit"
     r"|modify|change|process|do|see|access)\b|无法|無法|不能|できません|할 수 없"
@@ -184,12 +187,12 @@ def is_refusal(text: str, *, among_words: bool = False) -> bool:
 # Remove the code fence that models put around code, while the text streams.
 
 
-_OPENING = re.compile(r"\s*(`{3,}|~{3,})[ \t]*([^`\r\n]*)(\r\n|\r|\n)")
-_FENCE_BEGUN = re.compile(r"\s*(?:`{0,2}|~{0,2}|(?:`{3,}|~{3,})[^`\r\n]*\r?)\Z")
-LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
-_FENCE_LINE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([^`\r\n]*)\s*\Z")
-_ANY_FENCE = re.compile(r"(?m)^[ \t]*(?:`{3,}|~{3,})")
-_MAYBE_FENCE = re.compile(r"[ \t]*(?:`{0,2}|~{0,2}|(?:`{3,}|~{3,})[^`\r\n]*)\Z")
+_OPENING = compile_late(r"\s*(`{3,}|~{3,})[ \t]*([^`\r\n]*)(\r\n|\r|\n)")
+_FENCE_BEGUN = compile_late(r"\s*(?:`{0,2}|~{0,2}|(?:`{3,}|~{3,})[^`\r\n]*\r?)\Z")
+LINE = compile_late(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_FENCE_LINE = compile_late(r"[ \t]*(`{3,}|~{3,})[ \t]*([^`\r\n]*)\s*\Z")
+_ANY_FENCE = compile_late(r"(?m)^[ \t]*(?:`{3,}|~{3,})")
+_MAYBE_FENCE = compile_late(r"[ \t]*(?:`{0,2}|~{0,2}|(?:`{3,}|~{3,})[^`\r\n]*)\Z")
 _MOST_HELD_OF_FENCE = 4096
 _DEEPEST = 3  # spaces before a fence that is not part of indented code
 MARKDOWN = frozenset({"markdown", "md"})
@@ -336,8 +339,8 @@ class Unfenced:
         yield "".join((*behind, line))
 
 
-_FENCE = re.compile(r" {0,3}(?:`{3,}|~{3,})[ \t]*([^`\r\n]*)\s*\Z")
-_MARKS = re.compile(r" {0,3}~{1,2}\Z")  # may become a fence
+_FENCE = compile_late(r" {0,3}(?:`{3,}|~{3,})[ \t]*([^`\r\n]*)\s*\Z")
+_MARKS = compile_late(r" {0,3}~{1,2}\Z")  # may become a fence
 _MOST_HELD, _MOST_AMONG_WORDS = 4096, 600  # characters
 
 
@@ -524,7 +527,7 @@ def significant_lines(text: str) -> frozenset[str]:
 
 _MOST_LEAD = 200
 _COLONS = (":", "：")
-_BLANKS = re.compile(r"(?:[ \t]*(?:\r\n|\r|\n))*")
+_BLANKS = compile_late(r"(?:[ \t]*(?:\r\n|\r|\n))*")
 _QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "«": "»", "「": "」"}
 
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+from byok.core.late import compile_late
 from byok.core.redact import HINTS, MARK, PATTERNS
 
 # Decide whether a value next to a name like `password` is a secret or ordinary code.
@@ -18,30 +19,32 @@ from byok.core.redact import HINTS, MARK, PATTERNS
 
 
 # Placeholders are no secrets: {name}, ${NAME}, %s, <your key>.
-_TEMPLATE = re.compile(
+_TEMPLATE = compile_late(
     r"[{}<>]|%[sd(]|%\w{1,64}%|\$\(|\$\w|\*{3}|x{6}|X{6}|\.\.\.|^[*&!]\w"
 )
-_RULES = re.compile(r"!?[a-z][A-Za-z_]*(?:[:=(].*)?")  # of a validator, separated by |
-_PATH = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:)?[/\\]|[a-z]+://")
-_SELECTOR = re.compile(r"(?:[#.]|--?)[A-Za-z_-]+=?")  # or an option
-_SENTENCE = re.compile(r"[^\W\d_]+[.:?*…]+")
-_METHOD = re.compile(
+_RULES = compile_late(
+    r"!?[a-z][A-Za-z_]*(?:[:=(].*)?"
+)  # of a validator, separated by |
+_PATH = compile_late(r"(?:~|\.{1,2}|[A-Za-z]:)?[/\\]|[a-z]+://")
+_SELECTOR = compile_late(r"(?:[#.]|--?)[A-Za-z_-]+=?")  # or an option
+_SENTENCE = compile_late(r"[^\W\d_]+[.:?*…]+")
+_METHOD = compile_late(
     r"(?:sha|md|argon|pbkdf|bcrypt|scrypt|scram|base|utf|aes|rsa|oauth|hs|rs|es)"
     r"[-_]?\d{0,3}[a-z]{0,2}(?:[-_][a-z0-9]{1,8}){0,3}",
     re.IGNORECASE,
 )
-_OWN_NAME = re.compile(
+_OWN_NAME = compile_late(
     r"[A-Za-z_.]*(?:pass(?:word|wd|phrase)?|pwd|secret|token|key)s?_?\d?", re.IGNORECASE
 )
-_SIDES = re.compile(r"[._\-/\\:]+")
-_PIECE = re.compile(r"[A-Za-z]*\d{0,4}")
-_DIGIT = re.compile(r"[0-9]")
-_LETTER = re.compile(r"[A-Za-z]")
-_UNUSUAL = re.compile(r"[^\w.\-/:]")
-_CHANGE = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])")
+_SIDES = compile_late(r"[._\-/\\:]+")
+_PIECE = compile_late(r"[A-Za-z]*\d{0,4}")
+_DIGIT = compile_late(r"[0-9]")
+_LETTER = compile_late(r"[A-Za-z]")
+_UNUSUAL = compile_late(r"[^\w.\-/:]")
+_CHANGE = compile_late(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])")
 _FIRST_FAR = "\u0590"  # scripts from here on are not used in passwords
 _SHORTEST_RANDOM = 16
-_AWS_SECRET = re.compile(r"[A-Za-z0-9/+]{40}")
+_AWS_SECRET = compile_late(r"[A-Za-z0-9/+]{40}")
 _WORDLIKE = 0.3  # at most so many changes of case per character in joinedWords
 
 
@@ -119,18 +122,18 @@ _NAME = (
     rf"(?:{_CHOSEN}|secret|token|credentials?"
     r"|(?:api|access|secret|private|auth|account|client)[_-]?(?:key|secret|token))"
 )
-_QUOTED = re.compile(
+_QUOTED = compile_late(
     rf"(({_NAME})[\\\"'\]]{{0,4}}\s{{0,8}}(?:=>|:=|==?|:|,|\s)\s{{0,8}}[rbfu]?)"
     r"(\\?[\"'`])([^\s\"'`]{8,512})\3",
     re.IGNORECASE,
 )
 _LINE = r"^(\s*(?:(?:#|//|;|\*)\s*)?(?:export\s+|set\s+|ENV\s+|-\s+)?[\w.-]*"
-_BARE = re.compile(
+_BARE = compile_late(
     rf"{_LINE}{_NAME}\s{{0,8}}[=:]\s{{0,8}})([\w.~+/=-]{{16,512}})(?:\s+#.*)?\s*$",
     re.IGNORECASE,
 )
 # Only in files whose values have no quotes: YAML, INI, shell, prose.
-_BARE_PASSWORD = re.compile(
+_BARE_PASSWORD = compile_late(
     rf"{_LINE}(?:{_CHOSEN})\s{{0,8}}[=:]\s{{0,8}})([^\s\"'`]{{6,512}})(?:\s+#.*)?\s*$",
     re.IGNORECASE,
 )
@@ -142,23 +145,23 @@ _UNQUOTED = frozenset(
         *("example", "sample", "dist", "template", "tpl", "tmpl", "j2"),
     }
 )
-_ELEMENT = re.compile(
+_ELEMENT = compile_late(
     rf"(<[\w.:-]{{0,64}}(?:{_CHOSEN})>)([^<>\s]{{6,512}})(?=</)", re.IGNORECASE
 )
-_BEARER = re.compile(r"(\bbearer\s+)([A-Za-z0-9_\-.~+/=]{16,})", re.IGNORECASE)
+_BEARER = compile_late(r"(\bbearer\s+)([A-Za-z0-9_\-.~+/=]{16,})", re.IGNORECASE)
 _WORDS = ("key", "token", "pass", "secret", "credential", "pwd", "bearer")
 _KEY_HINT = "-----BEGIN "
-_PLAIN = re.compile(r"[A-Za-z]?[a-z/]+|[A-Z]+")
-_PATTERN = re.compile(r"[()\[\]\\*]")
+_PLAIN = compile_late(r"[A-Za-z]?[a-z/]+|[A-Z]+")
+_PATTERN = compile_late(r"[()\[\]\\*]")
 
-_BEGIN = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----")
+_BEGIN = compile_late(r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----")
 _END = "-----END "
 # A line of a private key may be in a comment or a string.
 _LEAD = r"\s*(?:(?:[#*>|;]|//)\s*)?[\"'`]?"
-_BODY = re.compile(
+_BODY = compile_late(
     rf"{_LEAD}([A-Za-z0-9+/=]+)(?:\\[nr]){{0,2}}[\"'`]?[\s,;\\)]*(?:\+\s*)?"
 )
-_HEADER = re.compile(rf"{_LEAD}(?:Proc-Type|DEK-Info|Comment|Version): ")
+_HEADER = compile_late(rf"{_LEAD}(?:Proc-Type|DEK-Info|Comment|Version): ")
 _PASSWORDS = ("pass", "pwd", "secret")
 _FIRST_BODY = 32
 _LONGEST_KEY = 400

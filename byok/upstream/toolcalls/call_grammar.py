@@ -30,6 +30,7 @@ from typing import Any
 from msgspec import Struct
 
 from byok.core.chat import Json
+from byok.core.late import compile_late
 from byok.core.wire.json_body import read_float
 from byok.core.wire.lenient_json import BrokenJson, parse_lenient, parse_prefix
 from byok.upstream.toolcalls.repair import ToolNames, coerce, fill_missing, is_valid
@@ -88,7 +89,7 @@ _SPECIAL = (
     r"(?!<\|(?:open|close)\|>)<[|｜][^<>|｜\"\n]{1,60}[|｜]>"
     r"|<\|[a-z_]{1,40}>|<[a-z_]{1,40}\|>"
 )
-_MARKS = re.compile(
+_MARKS = compile_late(
     rf"(?:\s+|{_SPECIAL}|{_M3}|(?:```|~~~)[\w+-]*"
     rf"|</?{_NAMESPACE}(?:{_HOLDER}|{_PARTS}){_SUFFIX}\s*>"
     r"|<\|(?:open|close)\|>\w+<\|sep\|>"
@@ -97,7 +98,7 @@ _MARKS = re.compile(
     r"|\[unused\d+\]|\[\|[a-z]+\|\])++",
     re.IGNORECASE,
 )
-_DELIMITER = re.compile(
+_DELIMITER = compile_late(
     rf"\s*(?:{_SPECIAL}|{_M3}|<\|open\|>|</?{_NAMESPACE}(?!tools>){_HOLDER}[\s=>:]"
     r"|\[/?(?=[A-Z_]*(?:TOOL|CALL|ARGS))[A-Z_]+\]|```(?:tool|function|action)"
     r"|functools\[|\[unused\d+\]"
@@ -105,55 +106,57 @@ _DELIMITER = re.compile(
     r"|\[?called function|function call<)",
     re.IGNORECASE,
 )
-_TAG = re.compile(
+_TAG = compile_late(
     rf"(?:{_M3})?<(?P<close>/?){_NAMESPACE}(?P<tag>[\w.-]+){_SUFFIX}"
     r"(?:=[\"']?(?P<value>[^\"'<>\n]{1,200})[\"']?|(?P<attributes>\s[^<>]{0,400}?))?"
     r"\s*(?P<empty>/?)>"
     r"|<\|(?P<k3>open|close)\|>(?P<k3_tag>\w+)(?P<k3_attributes>[^<>]{0,400})<\|sep\|>"
 )
-_ATTRIBUTE = re.compile(r"([\w-]+)\s*=\s*[\"']?([^\"'>]*)[\"']?")
-_HOLDER_TAG = re.compile(_HOLDER, re.IGNORECASE)
-_PART = re.compile(rf"\s+|</?({_PARTS})>")
+_ATTRIBUTE = compile_late(r"([\w-]+)\s*=\s*[\"']?([^\"'>]*)[\"']?")
+_HOLDER_TAG = compile_late(_HOLDER, re.IGNORECASE)
+_PART = compile_late(rf"\s+|</?({_PARTS})>")
 # A mark or a tag that is not complete; group 1 is the name of a tag that is.
-_HALF_TAG = re.compile(
+_HALF_TAG = compile_late(
     rf"(?:{_M3})?(?:</?{_NAMESPACE}([\w.-]+)[\s=][^<>]{{0,400}}"
     r"|<\|(?:open|close)\|>[^<>]{0,400}(?:<\|?[sep]{0,3}\|?)?"
     r"|[<\[\]`~][^\s\"'{(]{0,80})\Z"
 )
-_HALF_FIRST = re.compile(
+_HALF_FIRST = compile_late(
     r"\s*(?:<[^>\n]{0,400}|\[[/\w]{0,30}|[`~]{1,3}[\w+-]{0,20}|[\]<>\[\w✿: =]{0,24})\Z"
 )
 
-_NAME = re.compile(r"[\"'`]?([A-Za-z_][\w.:/-]*)[\"'`]?")
-_NAME_END = re.compile(r"[.:/-]+\Z")
-_ID = re.compile(r"[\w.-]{1,60}(?=<[|｜]|\Z)")
-_CALL_ID = re.compile(r"\[CALL_ID\]([\w-]+)")  # Mistral
-_KIMI_ID = re.compile(r"functions\.[\w.-]+:\d+")
-_DEBRIS = re.compile(
+_NAME = compile_late(r"[\"'`]?([A-Za-z_][\w.:/-]*)[\"'`]?")
+_NAME_END = compile_late(r"[.:/-]+\Z")
+_ID = compile_late(r"[\w.-]{1,60}(?=<[|｜]|\Z)")
+_CALL_ID = compile_late(r"\[CALL_ID\]([\w-]+)")  # Mistral
+_KIMI_ID = compile_late(r"functions\.[\w.-]+:\d+")
+_DEBRIS = compile_late(
     r"[^{}<>\[\]]{0,80}(?=\{|\Z)"
 )  # GPT leaves some with a leaked call
-_DEBRIS_BEHIND = re.compile(r"(?<=\})[^\x00-\x7f\u2000-\u206f\u3000-\u303f]{1,20}\s*\Z")
-_SPACE = re.compile(r"\s*")
+_DEBRIS_BEHIND = compile_late(
+    r"(?<=\})[^\x00-\x7f\u2000-\u206f\u3000-\u303f]{1,20}\s*\Z"
+)
+_SPACE = compile_late(r"\s*")
 # Llama 3 also writes `<function=view{"path": "a"}</function>`.
-_OPEN_FUNCTION = re.compile(r"<function=(?=[\w.-]+\s*[=(]?\s*\{)")
+_OPEN_FUNCTION = compile_late(r"<function=(?=[\w.-]+\s*[=(]?\s*\{)")
 # What ends a call behind JSON whose last bracket is missing, or may be half of it.
-_END_OF_CALL = re.compile(r"\s*(?:</|<[|｜]|\[/)")
-_HALF_END = re.compile(r"\s*[<\[]\Z")
-_KEYWORD = re.compile(r"([\w-]+)\s*[=:]\s*")
-_LIST_OF_OBJECTS = re.compile(r"\[\s*[{\[]")
-_OPENERS = re.compile(r"[\s\[{]{0,64}")
-_KEY = re.compile(r"[\s,]*[\"']([^\"'\\]{0,60})[\"']\s*:\s*")
-_HALF_KEY = re.compile(r"[\s,]*(?:[\"'][^\"'\\]{0,60}(?:[\"']\s*)?)?\Z")
-_SCALAR = re.compile(
+_END_OF_CALL = compile_late(r"\s*(?:</|<[|｜]|\[/)")
+_HALF_END = compile_late(r"\s*[<\[]\Z")
+_KEYWORD = compile_late(r"([\w-]+)\s*[=:]\s*")
+_LIST_OF_OBJECTS = compile_late(r"\[\s*[{\[]")
+_OPENERS = compile_late(r"[\s\[{]{0,64}")
+_KEY = compile_late(r"[\s,]*[\"']([^\"'\\]{0,60})[\"']\s*:\s*")
+_HALF_KEY = compile_late(r"[\s,]*(?:[\"'][^\"'\\]{0,60}(?:[\"']\s*)?)?\Z")
+_SCALAR = compile_late(
     r"\"((?:[^\"\\]++|\\.)*+)\"|'[^'\\]*'|[-+.\w]+(?=[\s,}\]])", re.DOTALL
 )
-_PIECE = re.compile(  # of an object with bare keys
+_PIECE = compile_late(  # of an object with bare keys
     r"<\|\"\|>(?P<gemma>.*?)<\|\"\|>|<escape>(?P<escape>.*?)<escape>"
     r"|\"(?:[^\"\\]++|\\.)*+\"|'(?:[^'\\]++|\\.)*+'"
     r"|(?P<key>[A-Za-z_][\w-]*)\s*:|[{}\[\]:,]|[\w.+-]+(?=[\s,}\]])|\s+",
     re.DOTALL,
 )
-_HALF_STRING = re.compile(r"[\"']|<\|\"\|>|<escape>")
+_HALF_STRING = compile_late(r"[\"']|<\|\"\|>|<escape>")
 
 
 def _refuse_constant(word: str) -> float:

@@ -20,6 +20,7 @@ from byok.core.events import (
     ThinkingDelta,
     ToolCallDelta,
 )
+from byok.core.late import compile_late
 from byok.core.stage import Stage, then_raise
 from byok.core.wire.json_body import write_json
 from byok.upstream.toolcalls.assemble import MAX_ARGUMENT_CHARS
@@ -38,13 +39,13 @@ _KEPT = 2000  # characters of the text that are looked at
 _MOST_PENDING = 4096
 _SHORT = 500  # characters of a text before a form without marks
 _LINE_SIZE = 16  # characters of a line that say whether it is a fence or a heading
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_SENTENCE = re.compile(r"(?:[.!?](?=\s)|[。！？])")
+_FENCE = compile_late(r" {0,3}(`{3,}|~{3,})")
+_SENTENCE = compile_late(r"(?:[.!?](?=\s)|[。！？])")
 _ENDS = (*".!?…。！？", ".)", '."', "!*", ".*")
-_OPENS_THOUGHTS = re.compile(r"<(?:[a-z]+:)?(?:think|thinking|thought)>")
-_CLOSES_THOUGHTS = re.compile(r"</(?:[a-z]+:)?(?:think|thinking|thought)>\s*\Z")
+_OPENS_THOUGHTS = compile_late(r"<(?:[a-z]+:)?(?:think|thinking|thought)>")
+_CLOSES_THOUGHTS = compile_late(r"</(?:[a-z]+:)?(?:think|thinking|thought)>\s*\Z")
 _LONGEST_TAG = 32
-_STRAY_WORD = re.compile(r"(?:\A|\n)(?:count|court|call|course)\s*\Z")  # Claude's
+_STRAY_WORD = compile_late(r"(?:\A|\n)(?:count|court|call|course)\s*\Z")  # Claude's
 _INTENT = (
     r"(?:\bI(?:['’]ll| will| am going to|['’]m going to| need to| should| must| want to"
     r"| have to|['’]d like to| shall)|\blet(?:['’]s| me| us)|\bwe(?:['’]ll| will"
@@ -70,10 +71,10 @@ _ACTIONS = (
     r"|查|看|检|搜|读|打开|运行|调用|使用|执行|找|获取|了解|浏览|分析|确认|测试|修改"
     r"|编辑)"
 )
-_INTENDS = re.compile(_INTENT, re.IGNORECASE)
-_ACTS = re.compile(_INTENT + _ADVERBS + _ACTIONS, re.IGNORECASE)
+_INTENDS = compile_late(_INTENT, re.IGNORECASE)
+_ACTS = compile_late(_INTENT + _ADVERBS + _ACTIONS, re.IGNORECASE)
 # The end of a sentence with a colon that names what is shown behind it.
-_SHOWS = re.compile(
+_SHOWS = compile_late(
     r"\b(?:with|for|to|from|in|on|as|by|of|into|against|is|are|was|than|like|that|this"
     r"|these|calls?|texts?|outputs?|inputs?|lines?|forms?|layouts?|answers?|responses?"
     r"|results?|messages?|strings?|JSON|XML|contents?|logs?|transcripts?|cases?"
@@ -82,7 +83,7 @@ _SHOWS = re.compile(
     r"(?! by| first| now)[^.!?\n]{0,60}[:：]\Z",
     re.IGNORECASE,
 )
-_EXAMPLE = re.compile(
+_EXAMPLE = compile_late(
     r"\b(?:for example|for instance|e\.g\.|i\.e\.|such as|as follows|like (?:this|so"
     r"|that)"
     r"|(?:an?|this|another|simple|minimal|short|typical|sample|following|concrete"
@@ -112,8 +113,8 @@ _ABOUT_CALLS = (
     r"|вызов\w*)\b"
     r"|调用|模型|解析|格式|语法|呼び出|호출"
 )
-_SPEAKS_OF_TOOLS = re.compile(_ABOUT_TOOLS, re.IGNORECASE)
-_SPEAKS_OF_CALLS = re.compile(_ABOUT_TOOLS + _ABOUT_CALLS, re.IGNORECASE)
+_SPEAKS_OF_TOOLS = compile_late(_ABOUT_TOOLS, re.IGNORECASE)
+_SPEAKS_OF_CALLS = compile_late(_ABOUT_TOOLS + _ABOUT_CALLS, re.IGNORECASE)
 
 
 class Lead:
@@ -249,12 +250,12 @@ _MANY = 64  # pieces of text that passed, until the lead learns of them
 _LINE = r"[{\[`~✿]|" + _beginning_of(
     ("to=", "assistant to=", "commentary to=", "functools[", "Action:", "call:", ">>>")
 )
-_PLACE = re.compile(
+_PLACE = compile_late(
     rf"<(?=[|｜]|/?[\w:.-]{{0,40}}?(?i:{HOLDER_WORDS})|/?[\w:.-]{{0,40}}\Z)"
     r"|\[(?=/?(?:[A-Z]{3}|tool)|/?[A-Z]{0,2}\Z|/?to{0,2}\Z)|\](?=<\]|<?\Z)"
     rf"|\n(?P<line> {{0,3}}(?={_LINE}))"
 )
-_LINE_PLACE = re.compile(rf" {{0,3}}(?={_LINE})")
+_LINE_PLACE = compile_late(rf" {{0,3}}(?={_LINE})")
 
 
 class PrintedCallReader:

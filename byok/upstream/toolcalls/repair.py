@@ -41,6 +41,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from byok.core.chat import Json, RepairMode, ToolDefinition
+from byok.core.late import compile_late
 from byok.core.wire.json_body import is_object, parse_json, write_json
 from byok.core.wire.lenient_json import BrokenJson, parse_lenient, parse_run
 
@@ -206,9 +207,9 @@ _TO: dict[str, Callable[[Any], list[Any]]] = {
 
 
 _FENCE = "```"
-_FENCE_LABEL = re.compile(r"[A-Za-z0-9_-]*[ \t\r]*\Z")
+_FENCE_LABEL = compile_late(r"[A-Za-z0-9_-]*[ \t\r]*\Z")
 _JSON_CHARS = frozenset('{}[]"')
-_LONG_NUMBER = re.compile(r"[0-9]{19}")
+_LONG_NUMBER = compile_late(r"[0-9]{19}")
 _DECODED_TWICE = 3
 
 
@@ -383,7 +384,7 @@ _CONTENT = frozenset({"memory", "content", "text"})
 _CONTEXT = frozenset({"context", "scenario"})
 _TITLE_LENGTH = 80
 # A description of storing, so not "shows memory usage" or "searches memories".
-_STORES = re.compile(
+_STORES = compile_late(
     r"\b(?:remembers?|memori[sz]es?)\b"
     r"|\b(?:saves?|stores?|adds?|creates?|records?|writes?|keeps?)\b[^.\n]{0,40}"
     r"\bmemor(?:y|ies)\b"
@@ -393,14 +394,14 @@ _STORES = re.compile(
 # By the script of the user's words: when to use the memory, and whose words these are.
 _SENTENCES = (
     (
-        re.compile(r"[\u3040-\u30ff]"),
+        compile_late(r"[\u3040-\u30ff]"),
         ("同じ質問がまた出たときに使う。", "ユーザーの発言："),
     ),
     (
-        re.compile(r"[\uac00-\ud7af]"),
+        compile_late(r"[\uac00-\ud7af]"),
         ("같은 질문이 다시 나오면 사용한다.", "사용자의 말: "),
     ),
-    (re.compile(r"[\u4e00-\u9fff]"), ("再次遇到同样的问题时使用。", "用户说：")),
+    (compile_late(r"[\u4e00-\u9fff]"), ("再次遇到同样的问题时使用。", "用户说：")),
 )
 _ENGLISH = "Use this when the same question comes up again.", "The user said: "
 _SHARE = 0.2  # of the characters, from which on they are of a language
@@ -482,12 +483,12 @@ _BEFORE = (
     *("functions", "function", "tools", "tool", "default_api", "api", "namespace"),
     *("multi_tool_use", "recipient_name", "recipient", "python", "assistant", "call"),
 )
-_SPACES = re.compile(
+_SPACES = compile_late(
     rf"(?:to=)?(?:(?:{'|'.join(_BEFORE)})(?:\.|::?|/))*", re.IGNORECASE
 )
-_MARKS = re.compile(r"[<({\[|｜\"'`\s].*", re.DOTALL)
-_NUMBER = re.compile(r":\d+\Z|\.call\Z")  # Kimi's ids, Llama's built-in tools
-_OTHER = re.compile(r"[\s._-]+")
+_MARKS = compile_late(r"[<({\[|｜\"'`\s].*", re.DOTALL)
+_NUMBER = compile_late(r":\d+\Z|\.call\Z")  # Kimi's ids, Llama's built-in tools
+_OTHER = compile_late(r"[\s._-]+")
 
 
 class ToolNames:

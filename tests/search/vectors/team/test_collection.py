@@ -91,9 +91,8 @@ async def test_a_collection_is_made_for_searches_within_repositories(
 
 async def test_requests_are_bounded(server: QdrantServer, team: Team) -> None:
     """At most 256 ids to look at, and as many numbers as take 3 ms to read."""
-    from dataclasses import replace
-
     import orjson
+    from msgspec.structs import replace
 
     wide = replace(SPACE, dimensions=1024)
     writer = team.member(writes=True, space=wide)
