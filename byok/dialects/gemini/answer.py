@@ -86,14 +86,14 @@ NO_REASON = "FINISH_REASON_UNSPECIFIED"  # the default value of the enum
 # Reasons of a filter, with what it found.
 _FILTERED = {
     "SAFETY": "its safety filter",
-    "RECITATION": "it repeated a protected text",
+    "RECITATION": "a protected text that it repeated",
     "LANGUAGE": "a language that it does not support",
     "BLOCKLIST": "a forbidden word",
     "PROHIBITED_CONTENT": "prohibited content",
     "SPII": "personal data",
     "IMAGE_SAFETY": "the safety filter for images",
     "IMAGE_PROHIBITED_CONTENT": "prohibited content in an image",
-    "IMAGE_RECITATION": "it repeated a protected image",
+    "IMAGE_RECITATION": "a protected image that it repeated",
     "IMAGE_OTHER": "the filter for images",
     "MODEL_ARMOR": "Model Armor",
     "JAILBREAK": "its filter against jailbreaks",
