@@ -78,3 +78,14 @@ def test_ci_pins_actions_by_major_version(workflow: dict[Any, Any]) -> None:
 def test_ci_may_only_read_and_knows_no_secret(workflow: dict[Any, Any]) -> None:
     assert workflow["permissions"] == {"contents": "read"}
     assert "secrets." not in WORKFLOW.read_text("utf-8")
+
+
+def test_a_release_is_built_by_the_script_and_published_without_a_secret() -> None:
+    written = WORKFLOW.with_name("release.yml").read_text("utf-8")
+    release = yaml.safe_load(written)
+    runs = [step.get("run", "") for step in steps(release, "build")]
+    assert any(run.startswith("scripts/release --tag ") for run in runs)
+    assert release[True] == {"push": {"tags": ["v*"]}}  # YAML reads `on` as true
+    assert release["permissions"] == {"contents": "read"}
+    assert release["jobs"]["publish"]["permissions"]["id-token"] == "write"
+    assert "secrets." not in written
