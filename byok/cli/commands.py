@@ -56,6 +56,7 @@ _PAGE = {
         ),
     },
     "Run": {
+        "demo": "Show byok with a sample project and no key; nothing of it stays.",
         "serve": "Run the daemon until it is stopped.",
         "status": (
             "Show the daemon, its default model, the index, and the latest requests."

@@ -134,6 +134,7 @@ NOT_RUN = {
     "byok serve --upstream http://127.0.0.1:4000/v1": "as with the port 9000",
     "byok serve --upstream ollama --model qwen3-coder:30b": "as without a model",
     "byok log": "as with --errors",
+    "byok demo": "test_demo.py runs it",
     "byok index add ~/src/project": "as with the folder .",
     "byok index why PATH": "as with src/x.py",
     "byok mcp": "as with -w DIR",
