@@ -83,7 +83,7 @@ def _make(out: Path) -> Iterator[str]:
 def requirements(report: dict[str, Any]) -> str:
     """Write what pip would install, each with its version and hash, and no address.
 
-    `report` is that of `pip install --report`; the wheel of byok itself is left out.
+    `report` is that of `pip install --report`; the wheel that was named is left out.
     """
     lines = [
         f"{item['metadata']['name']}=={item['metadata']['version']} "
