@@ -122,6 +122,13 @@ class Agent:
         """
         return await self._client.ask(service, body)
 
+    async def remembers(self) -> bool:
+        """Tell whether a daemon runs that remembers conversations."""
+        try:
+            return await self._client.remembers()
+        except ByokError:  # whoever calls a tool is told what is wrong
+            return False
+
     async def find_roots(self, workspace: str) -> list[str]:
         """Return the workspaces to search: the one that is named, else this folder's.
 

@@ -76,6 +76,7 @@ _PAGE = {
         "usage": (
             "Add up requests to models, their tokens and their cost in US dollars."
         ),
+        "memory": "Show, list and forget the conversations that byok remembers.",
     },
     "Models and prompts": {
         "models": (

@@ -264,6 +264,17 @@ class LocalClient:
                 self._asked -= 1
             await asyncio.sleep(_PAUSE)
 
+    async def remembers(self) -> bool:
+        """Tell whether the daemon remembers conversations; False without one.
+
+        Raises:
+            ByokError: neither a daemon nor the index can be asked.
+        """
+        found = await self._open_door()
+        if not isinstance(found.door, DaemonDoor):
+            return False
+        return (await found.door.answer("memory", {})).get("on") is True
+
     async def daemon(self) -> Instance | None:
         """Return the daemon that answers; None if this process answers itself."""
         return (await self._open_door()).daemon

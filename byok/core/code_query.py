@@ -102,10 +102,11 @@ _NO_BLOBS = BlobNames()
 
 
 class RetrievalRequest(Struct, frozen=True):
-    """What is asked: `length` in characters; `code` and `commits` say of what.
+    """What is asked: `length` in characters; of `code`, `commits`, `conversations`.
 
     With a `symbol` it is asked where this name is defined and used. `roots` are the
     workspaces to search, `folders` those that the client has open (byok's own fields).
+    `conversation` is the one in which it is asked, "" if that is unknown.
     """
 
     query: str
@@ -113,9 +114,11 @@ class RetrievalRequest(Struct, frozen=True):
     blobs: BlobNames = _NO_BLOBS
     code: bool = True
     commits: bool = False
+    conversations: bool = False
     symbol: str = ""
     roots: Sequence[str] = ()
     folders: Sequence[str] = ()
+    conversation: str = ""
 
 
 class Retrieval(Struct, frozen=True):

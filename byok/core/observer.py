@@ -52,7 +52,7 @@ class Observers:
 
     def finish(self, record: RequestRecord) -> None:
         """Tell all of the end of a request."""
-        record.tap = record.head_tap = None
+        record.tap = record.head_tap = record.listener = None
         for observer in self._observers:
             try:
                 observer.request_finished(record)

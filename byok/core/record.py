@@ -13,7 +13,7 @@ threads.
 """
 
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -21,9 +21,10 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from byok.core.errors import ByokError
-from byok.core.events import Usage
+from byok.core.events import StreamEvent, Usage
 from byok.core.routing import ListedModel
 
+Listener: TypeAlias = Callable[[Sequence[StreamEvent]], None]
 Read: TypeAlias = Callable[[], Awaitable[bytes]]  # gives b"" at the end
 # What byok's own commands and Prometheus ask, again and again.
 _OWN = ("/health", "/byok/", "/metrics", "/ui/")
@@ -95,7 +96,9 @@ class RequestRecord:
     that one. `status` is that of the HTTP answer, 0 while it is open; `error` and
     `error_class` are the code and the class of
     a failure, which may also be told in an answer with status 200. `chat_upstreams` are
-    those that chats of the same window go to, None if it had none.
+    those that chats of the same window go to, None if it had none; `folders` those that
+    this window has open, as far as it told. A `listener` is given the events of the
+    answer; it must not block or raise.
     """
 
     request_id: str = ""
@@ -124,6 +127,8 @@ class RequestRecord:
     error: str = ""
     error_class: str = ""
     chat_upstreams: frozenset[str] | None = None
+    folders: tuple[str, ...] = ()
+    listener: Listener | None = None
     tap: Tap | None = None
     head_tap: HeadTap | None = None
     clock: Callable[[], float] = time.monotonic

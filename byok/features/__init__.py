@@ -65,5 +65,11 @@ ROWS: list[FeatureRow] = [
         running="recorder:CaptureRecorder",
         answers="switch capturing on or off",
     ),
+    FeatureRow(
+        "memory",
+        "settings:MemorySettings",
+        "feature:ConversationMemory",
+        answers="what is remembered of conversations, and forget it",
+    ),
     FeatureRow("live", running="requests:LiveRequests"),
 ]

@@ -24,7 +24,7 @@ from byok.features.status import StatusRow
 from byok.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from byok.core.code_query import IndexStatus
+    from byok.core.code_query import IndexStatus, RetrievalRequest
     from byok.core.daemon.token import TokenCheck
 
 
@@ -206,6 +206,15 @@ class Feature:
 
     def request_finished(self, record: RequestRecord, /) -> None:
         """Read a record at its end, also a refused one: release what was reserved."""
+
+    @property
+    def recalls(self) -> bool:
+        """Whether `recall` may be asked now."""
+        return False
+
+    async def recall(self, asked: "RetrievalRequest", /) -> str:
+        """Return what earlier conversations say to a question, "" for nothing."""
+        return ""
 
     async def answer(self, body: Json, /) -> Json:
         """Answer what a command asks, at /byok/ and the feature's name.

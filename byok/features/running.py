@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from msgspec.structs import replace
 
 from byok.core.chat import Json
+from byok.core.code_query import RetrievalRequest
 from byok.features import ROWS
 from byok.features.base import (
     PASS,
@@ -31,6 +32,7 @@ class Features:
         self._admitting = _overriding(running, Feature.admit)
         hooks = (Feature.request_started, Feature.request_finished)
         self.observers = _overriding(running, *hooks)
+        self._recalling = _overriding(running, Feature.recall)
         self._paged = [f for f in running.values() if type(f).page is not Feature.page]
 
     def configure(self, supplies: Supplies) -> None:
@@ -57,6 +59,18 @@ class Features:
             if verdict.ends:
                 break
         return together
+
+    @property
+    def recalls(self) -> bool:
+        """Whether earlier conversations are remembered."""
+        return any(feature.recalls for feature in self._recalling)
+
+    async def recall(self, asked: RetrievalRequest) -> str | None:
+        """Return what earlier conversations say, None if none are remembered."""
+        for feature in self._recalling:
+            if feature.recalls:
+                return await feature.recall(asked)
+        return None
 
     async def status(self) -> dict[str, list[Json]]:
         """Return the rows of each that has something to show, as JSON."""

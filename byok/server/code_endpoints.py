@@ -8,12 +8,14 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from byok.core.bounded import BoundedMap
 from byok.core.chat import Json
-from byok.core.code_query import Upload, to_bytes
+from byok.core.code_query import Retrieval, RetrievalRequest, Upload, to_bytes
 from byok.core.errors import BadRequest
 from byok.core.platform.paths import Paths
 from byok.core.routing import Service
@@ -34,13 +36,22 @@ from byok.wiring.embedders import make_idle_plan, make_idle_service
 from byok.wiring.services import open_context
 
 _HITS, _MOST_HITS = 10, 100
+_NO_CONVERSATION = "No earlier conversation says anything about this.\n"
+# Returns what earlier conversations say to a question, None if none are remembered.
+Recall: TypeAlias = Callable[[RetrievalRequest], Awaitable[str | None]]
+
+
+async def recall_nothing(asked: RetrievalRequest) -> None:
+    """Recall nothing: a command without a daemon remembers no conversations."""
 
 
 class CodeEndpoints:
     """Answers the endpoints about code."""
 
-    def __init__(self, context: CodeContext) -> None:
+    def __init__(self, context: CodeContext, recall: Recall = recall_nothing) -> None:
+        """Take the index, and what is asked about earlier conversations."""
         self._context = context
+        self._recall = recall
         self.handlers: Mapping[str, Callable[[Json], Awaitable[Json]]] = {
             Service.FIND_MISSING: self._find_missing,
             Service.BATCH_UPLOAD: self._batch_upload,
@@ -77,7 +88,15 @@ class CodeEndpoints:
         return wire.checkpoint_reply(await self._context.checkpoint(names))
 
     async def _retrieve(self, body: Json) -> Json:
-        return encode_retrieval(await self._context.retrieve(decode_retrieval(body)))
+        asked = decode_retrieval(body)
+        said = await self._recall(asked) if asked.conversations else None
+        if said is not None and not (asked.code or asked.commits or asked.symbol):
+            return encode_retrieval(Retrieval(said or _NO_CONVERSATION))
+        if not said:
+            return encode_retrieval(await self._context.retrieve(asked))
+        asked = replace(asked, length=asked.length - len(said) - 1)
+        found = await self._context.retrieve(asked)
+        return encode_retrieval(replace(found, text=f"{found.text}\n{said}"))
 
     async def _search(self, body: Json) -> Json:
         limit = min(max(1, integer(body, "limit", _HITS)), _MOST_HITS)
@@ -141,12 +160,13 @@ class OpenFolders:
     def __init__(self, most: int = _MOST) -> None:
         self._told = BoundedMap[str, list[str]](most)
 
-    def note(self, headers: Mapping[str, str], body: Json) -> None:
-        """Remember the open folders that a chat names, if any."""
+    def note(self, headers: Mapping[str, str], body: Json) -> list[str]:
+        """Remember the open folders that a chat names, if any; return its window's."""
         session = window_of(headers)
         folders = open_folders(body) if session else []
         if folders:
             self._told[session] = folders
+        return folders or self._told.get(session) or []
 
     def add_folders(self, headers: Mapping[str, str], body: Json) -> Json:
         """Return a retrieval body with the open folders of its client."""

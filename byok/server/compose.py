@@ -69,7 +69,7 @@ def make_endpoints(services: Services, frame: Frame) -> EndpointSet:
     local: dict[str, LocalHandler] = {
         Service.MODELS: models.for_editor,
         Service.OFFICIAL: relay.status,
-        **CodeEndpoints(services.context).handlers,
+        **CodeEndpoints(services.context, frame.features.recall).handlers,
         **embed_handlers(services.embeddings),
         **daemon_handlers(services, frame.control, frame.features, frame.make_code),
     }
@@ -107,7 +107,7 @@ def make_endpoints(services: Services, frame: Frame) -> EndpointSet:
         models,
         local,
         services.chat_places,
-        ToolEndpoint(DaemonCode(local), timing.patience),
+        ToolEndpoint(DaemonCode(local, frame.features), timing.patience),
     )
     gap = timing.body_gap
     endpoints = Endpoints(frame.guard, official, handlers, models, relay, body_gap=gap)

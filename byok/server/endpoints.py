@@ -85,7 +85,8 @@ class Handlers:
         """Take note of what a request tells about itself, whoever answers it."""
         record = exchange.record
         if isinstance(row, Generate):
-            self._folders.note(exchange.request.headers, body)
+            known = self._folders.note(exchange.request.headers, body)
+            record.folders = tuple(known)
             is_chat = row.purpose is Purpose.CHAT
             record.purpose = purpose_of_chat(body) if is_chat else row.purpose
             record.model_asked = model_id(body)[:MAX_ID_LENGTH]
@@ -132,9 +133,10 @@ class Handlers:
 
     def _add_window(self, exchange: HttpExchange, body: Json) -> dict[str, Any]:
         """Add what chats told about the window from which a question comes."""
-        headers = exchange.request.headers
-        exchange.record.chat_upstreams = self._places.find(window_of(headers))
-        return dict(self._folders.add_folders(headers, body))
+        headers, record = exchange.request.headers, exchange.record
+        record.chat_upstreams = self._places.find(window_of(headers))
+        body = self._folders.add_folders(headers, body)
+        return {**body, "conversation_id": record.conversation}
 
 
 _log = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from byok.core.events import (
     Usage,
     begins_answer,
 )
-from byok.core.record import RequestRecord
+from byok.core.record import Listener, RequestRecord
 from byok.core.redact import Redactor
 from byok.core.wire.json_lines import encode_line
 from byok.protocols.augment.chat_request import ConversationPlace
@@ -113,9 +113,10 @@ class ModelAnswer:
         if chat.tools:
             self._collector = CallDataCollector(chat)
         again = self._tools.settings.ask_again
-        return aclosing(
-            ask(self._destination, chat, self._new_assembler, corrections=again)
-        )
+        batches = ask(asked, chat, self._new_assembler, corrections=again)
+        if record.listener is not None:
+            batches = _listen(batches, record.listener)
+        return aclosing(batches)
 
     def lines(self, batch: list[StreamEvent]) -> list[Json]:
         """Turn the events of one network read into lines.
@@ -203,6 +204,16 @@ async def _only(*events: StreamEvent) -> AsyncGenerator[list[StreamEvent], None]
     """Give events of byok's own; no upstream is asked."""
     if events:
         yield [*events]
+
+
+async def _listen(
+    batches: AsyncGenerator[list[StreamEvent], None], listener: Listener
+) -> AsyncGenerator[list[StreamEvent], None]:
+    """Give the events of an answer, and show them to a listener."""
+    async with aclosing(batches):
+        async for batch in batches:
+            listener(batch)
+            yield batch
 
 
 async def _fail(error: ByokError) -> AsyncGenerator[list[StreamEvent], None]:

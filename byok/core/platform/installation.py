@@ -25,9 +25,9 @@ _SCRIPT = "byok.exe" if sys.platform == "win32" else "byok"
 # A command where a sentence names one: not a path, a file or a word that goes on.
 _COMMAND = re.compile(
     r"(?<![\w./~\\-])byok(?= (?:ask|capture|caps|config|connect|dashboard|disconnect|"
-    r"doctor|embed|explain|index|init|keys|log|mcp|models|probe|prompts|reload|remote|"
-    r"report|restart|search|serve|service|status|stop|token|uninstall|upgrade|usage|"
-    r"version)\b)"
+    r"doctor|embed|explain|index|init|keys|log|mcp|memory|models|probe|prompts|reload|"
+    r"remote|report|restart|search|serve|service|status|stop|token|uninstall|upgrade|"
+    r"usage|version)\b)"
 )
 
 

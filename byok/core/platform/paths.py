@@ -41,6 +41,9 @@ OWN_NAMES = {
         "journal.db-wal",
         "known_models.json",
         "log",
+        "memory.db",
+        "memory.db-shm",
+        "memory.db-wal",
         "models.json",
         "profiles.json",
         "provider_data.db",
@@ -275,6 +278,11 @@ class Paths(Struct, frozen=True):
     def journal(self) -> Path:
         """What became of each request, without its content."""
         return self.state_dir / "journal.db"
+
+    @property
+    def memory(self) -> Path:
+        """What was said in conversations, if the user wants them to be remembered."""
+        return self.state_dir / "memory.db"
 
     @property
     def captures(self) -> Path:

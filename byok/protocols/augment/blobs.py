@@ -156,7 +156,7 @@ _FOLDERS = "open_folders"
 
 
 def decode_retrieval(body: Json) -> RetrievalRequest:
-    """Decode a request; `dialog` and `enable_conversation_retrieval` are ignored."""
+    """Decode a request; `dialog` is ignored."""
     length = integer(body, "max_output_length", DEFAULT_LENGTH)
     return RetrievalRequest(
         first_text(body, "information_request", "query"),
@@ -164,9 +164,11 @@ def decode_retrieval(body: Json) -> RetrievalRequest:
         blob_names(body),
         code=not flag(body, "disable_codebase_retrieval"),
         commits=flag(body, "enable_commit_retrieval"),
+        conversations=flag(body, "enable_conversation_retrieval"),
         symbol=first_text(body, "symbol"),
         roots=requested_roots(body),
         folders=tuple(strings(body, _FOLDERS)),
+        conversation=first_text(body, "conversation_id"),
     )
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 from byok.core.chat import Json
 from byok.core.errors import IndexInUse
 from byok.core.routing import Service
+from byok.features.running import Features
 from byok.search.index.files.roots import choose_root
 from byok.server.http.reply import HttpExchange
 
@@ -21,13 +22,22 @@ if TYPE_CHECKING:
 class DaemonCode:
     """Code search in the daemon itself, for agents that name their workspace."""
 
-    def __init__(self, handlers: Mapping[str, Callable[[Json], Awaitable[Json]]]):
-        """Take the handlers of the services, by their names."""
+    def __init__(
+        self,
+        handlers: Mapping[str, Callable[[Json], Awaitable[Json]]],
+        features: Features,
+    ) -> None:
+        """Take the handlers of the services by their names, and what may be on."""
         self._handlers = handlers
+        self._features = features
 
     async def ask(self, service: Service, body: Json) -> Json:
         """Answer a request about code."""
         return await self._handlers[service](body)
+
+    async def remembers(self) -> bool:
+        """Tell whether conversations are remembered."""
+        return self._features.recalls
 
     async def find_roots(self, workspace: str) -> list[str]:
         """Return the workspace that an agent named, or the only one.

@@ -79,12 +79,14 @@ class ToolRow(NamedTuple):
     """A tool; `field` is its text argument, `make_body` what is asked with that.
 
     Without one it tells the status. What does not need the index can search without it.
+    What needs `memory` is there only while conversations are remembered.
     """
 
     tool: types.Tool
     field: str
     make_body: Callable[[str], dict[str, Any]]
     needs_index: bool
+    needs_memory: bool
 
 
 def _row(
@@ -95,6 +97,7 @@ def _row(
     make_body: Callable[[str], dict[str, Any]] = lambda _: {},
     *,
     needs_index: bool = False,
+    needs_memory: bool = False,
 ) -> ToolRow:
     fields = {field: {"type": "string", "description": about}} if field else {}
     where = (
@@ -116,7 +119,7 @@ def _row(
         input_schema=schema,
         annotations=types.ToolAnnotations(read_only_hint=True, open_world_hint=False),
     )
-    return ToolRow(tool, field, make_body, needs_index)
+    return ToolRow(tool, field, make_body, needs_index, needs_memory)
 
 
 _ROWS: Mapping[str, ToolRow] = {
@@ -161,6 +164,22 @@ _ROWS: Mapping[str, ToolRow] = {
             needs_index=True,
         ),
         _row(
+            "conversation-memory",
+            "Finds what was said in the user's earlier conversations about this "
+            "workspace: questions, answers, and the files they were about. Use it when "
+            "the user refers to something that was decided or found out before. It may "
+            "be outdated: check it in the code.",
+            "information_request",
+            "What the conversation was about, in its words",
+            lambda text: {
+                "information_request": text,
+                "disable_codebase_retrieval": True,
+                "enable_conversation_retrieval": True,
+            },
+            needs_index=True,
+            needs_memory=True,
+        ),
+        _row(
             "index-status",
             "Tells which workspaces are indexed, how far, and what is wrong with one.",
         ),
@@ -169,6 +188,11 @@ _ROWS: Mapping[str, ToolRow] = {
 
 
 # Their calls.
+
+_NOT_REMEMBERED = (
+    "Conversations are not remembered here: the user has to set on = true under "
+    "[memory] in byok's settings."
+)
 
 
 class CodeSource(Protocol):
@@ -180,6 +204,9 @@ class CodeSource(Protocol):
         Raises:
             ByokError: it cannot be answered.
         """
+
+    async def remembers(self) -> bool:
+        """Tell whether conversations are remembered."""
 
     async def find_roots(self, workspace: str) -> list[str]:
         """Return the workspaces to search; `workspace` is what the agent named, if any.
@@ -247,9 +274,11 @@ async def _answer(
     if not row.field:
         return await _write_status(source, workspace)
     text = given[row.field]
+    if row.needs_memory and not await source.remembers():
+        return _NOT_REMEMBERED
     try:
         roots = await source.find_roots(workspace)
-        if report is not None:
+        if report is not None and not row.needs_memory:
             await _wait_until_built(source, roots, report)
         body = {**row.make_body(text), "workspaces": roots}
         reply = await source.ask(Service.RETRIEVAL, body)
@@ -318,7 +347,9 @@ def make_server(source: CodeSource) -> Server[dict[str, object]]:
     async def on_list(
         context: ServerRequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[row.tool for row in _ROWS.values()])
+        remembers = await source.remembers()
+        rows = [row for row in _ROWS.values() if remembers or not row.needs_memory]
+        return types.ListToolsResult(tools=[row.tool for row in rows])
 
     async def on_call(
         context: ServerRequestContext, params: types.CallToolRequestParams

@@ -39,6 +39,9 @@ class Asks:
         if isinstance(self.answer, Exception):
             raise self.answer
 
+    async def remembers(self) -> bool:
+        return False
+
     async def find_roots(self, workspace: str) -> list[str]:
         return [workspace or "/only"]
 

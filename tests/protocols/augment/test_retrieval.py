@@ -26,6 +26,7 @@ def test_retrieval_request_is_read_completely() -> None:
         "disable_codebase_retrieval": True,
         "enable_commit_retrieval": True,
         "enable_conversation_retrieval": True,
+        "conversation_id": "c",
     }
     assert decode_retrieval(body) == RetrievalRequest(
         "Where?",
@@ -33,7 +34,9 @@ def test_retrieval_request_is_read_completely() -> None:
         BlobNames("ck", (to_bytes(NAME),)),
         code=False,
         commits=True,
+        conversations=True,
         roots=[],
+        conversation="c",
     )
 
 

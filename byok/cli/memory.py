@@ -1,0 +1,123 @@
+"""byok memory: what is remembered of conversations, and how it is forgotten."""
+
+from typing import Annotated, Any
+
+import typer
+
+from byok.cli.command_context import JsonOption
+from byok.cli.daemon_client import ask_daemon
+from byok.cli.terminal import (
+    YesOption,
+    confirm,
+    count_noun,
+    say,
+    say_json,
+    say_table,
+    tell,
+)
+from byok.core.chat import Json
+from byok.core.errors import ConfigError
+from byok.core.platform.paths import find_paths
+from byok.core.redact import Redactor
+
+_SHOWN = 60  # characters of a question
+commands = typer.Typer(no_args_is_help=True)
+
+
+@commands.command("status")
+def show_status(json: JsonOption = False) -> None:
+    """Show whether conversations are remembered, how many, and since when."""
+    answer = _ask({"list": 0})
+    if json:
+        say_json(answer)
+        return
+    say(f"Conversations are {'' if answer['on'] else 'not '}remembered.")
+    _say_size(answer)
+    if not answer["on"]:
+        tell("To remember them: on = true under [memory] in the settings.")
+
+
+@commands.command("list")
+def list_conversations(
+    most: Annotated[int, typer.Option("-n", min=1, help="How many at most.")] = 20,
+    json: JsonOption = False,
+) -> None:
+    """List the conversations that are remembered, the newest first."""
+    found = _ask({"list": most})["latest"]
+    if json:
+        say_json(found)
+    elif found:
+        columns = ("id", "since", "turns", "folders", "first question")
+        say_table(*columns, rows=map(_row, found), right=("turns",))
+    else:
+        tell("byok: no conversations are remembered. byok memory status tells more.")
+
+
+@commands.command("forget")
+def forget(
+    conversation: Annotated[
+        str, typer.Option(metavar="ID", help="One conversation, by its id in the list.")
+    ] = "",
+    days: Annotated[
+        int | None, typer.Option(min=0, help="What is older than so many days.")
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All conversations, and the file.")
+    ] = False,
+    yes: YesOption = False,
+) -> None:
+    """Delete conversations from the memory, for good; the daemon need not run."""
+    wanted: Any = "all"
+    what = "all conversations"
+    if conversation:
+        what, wanted = f"conversation {conversation}", {"conversation": conversation}
+    elif days is not None:
+        what, wanted = f"what is older than {days} days", {"days": days}
+    if bool(conversation) + (days is not None) + everything != 1:
+        raise ConfigError(
+            "Say what to forget.", hint="One of --conversation ID, --days N and --all."
+        )
+    if not yes and not confirm(f"Forget {what}?", "byok memory forget"):
+        return
+    answer = _ask({"forget": wanted, "list": 0})
+    say(f"Forgot {count_noun(answer['forgotten'], 'turn')}.")
+    _say_size(answer)
+
+
+def _ask(body: dict[str, Any]) -> Json:
+    """Ask the daemon, or read the file if none runs."""
+    if (answer := ask_daemon("memory", body)) is not None:
+        return answer
+    from time import time
+
+    from byok.cli.command_context import load
+    from byok.features.memory.keeper import MemoryKeeper
+    from byok.features.memory.settings import MemorySettings
+
+    settings, paths = load()
+    keeper = MemoryKeeper(paths.memory, Redactor(), time)
+    try:
+        return {"on": settings.section(MemorySettings).on, **keeper.answer(body)}
+    finally:
+        keeper.close()
+
+
+def _say_size(answer: Json) -> None:
+    if not answer["turns"]:
+        say("Nothing is kept.")
+        return
+    from byok.features.memory.store import day_of
+
+    kept = count_noun(answer["conversations"], "conversation")
+    turns = count_noun(answer["turns"], "turn")
+    since, size = day_of(answer["since"]), answer["bytes"] / 1e6
+    say(f"{kept} with {turns} since {since}, {size:,.1f} MB: {find_paths().memory}")
+
+
+def _row(one: Json) -> tuple[str, ...]:
+    from byok.features.memory.store import day_of
+
+    question = " ".join(one["question"].split())
+    folders = one["folders"].replace("\n", " ")
+    shown = question if len(question) <= _SHOWN else f"{question[:_SHOWN]}…"
+    return (one["name"], day_of(one["began"]), str(one["turns"]), folders, shown)

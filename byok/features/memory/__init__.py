@@ -1,0 +1,1 @@
+"""Earlier conversations of the editor, kept on this machine and found again."""
