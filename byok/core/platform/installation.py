@@ -24,10 +24,10 @@ DISTRIBUTION = "byokd"
 _SCRIPT = "byok.exe" if sys.platform == "win32" else "byok"
 # A command where a sentence names one: not a path, a file or a word that goes on.
 _COMMAND = re.compile(
-    r"(?<![\w./~\\-])byok(?= (?:ask|capture|caps|config|connect|dashboard|disconnect|"
-    r"doctor|embed|explain|index|init|keys|log|mcp|memory|models|probe|prompts|reload|"
-    r"remote|report|restart|search|serve|service|status|stop|token|uninstall|upgrade|"
-    r"usage|version)\b)"
+    r"(?<![\w./~\\-])byok(?= (?:ask|capture|caps|config|connect|dashboard|demo|"
+    r"disconnect|doctor|embed|explain|index|init|keys|log|mcp|memory|models|probe|"
+    r"prompts|reload|remote|report|restart|search|serve|service|status|stop|token|"
+    r"uninstall|upgrade|usage|version)\b)"
 )
 
 
