@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,6 +33,7 @@ from byok.dialects.model_facts import FactSource
 if TYPE_CHECKING:
     from byok.upstream.model_table import Update
     from byok.upstream.transport import Route
+    from byok.wiring.services import Services
 
 _COLUMNS = ("upstream", "model", "used for", "window", "answer", "$ in / out")
 _SHORT = {
@@ -96,6 +97,43 @@ def show(answer: Mapping[str, Any]) -> None:
     age = (date.today() - date.fromisoformat(answer["table"]["date"])).days
     if age >= _OFFER_DAYS and not all(row[-1].startswith("free") for row in rows):
         tell("For the windows and prices of newer models: byok models update")
+
+
+@commands.command("why")
+def why(json: JsonOption = False, config: ConfigOption = None) -> None:
+    """Show which rules choose the model of a chat, and which one chose for the last.
+
+    The first rule that holds chooses; those without a model are not in force. The
+    running daemon tells the last chats that it answered.
+    """
+    from byok.server.daemon_endpoints import choices
+
+    async def read(services: "Services") -> Mapping[str, Any]:
+        return choices(services)
+
+    answer = None if config else ask_daemon(Service.CHOICES)
+    if answer is None:
+        answer = with_services(read, config=config)
+        if not config:
+            tell_not_running()
+    if json:
+        say_json(answer)
+        return
+    show_choices(answer)
+
+
+def show_choices(answer: Mapping[str, Any]) -> None:
+    """Print the rules in their order, and below them the last choices."""
+    rules = [(row["rule"], row["model"] or "-", row["why"]) for row in answer["rules"]]
+    say_table("rule", "model", "when", rows=rules)
+    if vision := answer["vision"]:
+        say(f"Pictures for models that see none are described by {vision}.")
+    if last := answer["choices"]:
+        say()
+        times = (f"{datetime.fromtimestamp(row['at']):%H:%M:%S}" for row in last)
+        chosen = ((row["rule"], row["model"], row["why"]) for row in last)
+        rows = [(at, *row) for at, row in zip(times, chosen, strict=True)]
+        say_table("last chats", "rule", "model", "why", rows=rows)
 
 
 @commands.command("update")

@@ -35,6 +35,7 @@ class Service(StrEnum):
     DAEMON = "status of the daemon"
     SETTINGS = "settings in use, without secrets"
     CATALOG = "models of the upstreams"
+    CHOICES = "rules that choose models, and what they chose"
     KEYS = "where keys come from"
     KEY_TEST = "test a key"
     RELOAD = "reload settings and keys"
@@ -47,6 +48,7 @@ OWN_PATHS: Mapping[str, str] = {
     Service.DAEMON: "/byok/daemon",
     Service.SETTINGS: "/byok/settings",
     Service.CATALOG: "/byok/catalog",
+    Service.CHOICES: "/byok/choices",
     Service.KEYS: "/byok/keys",
     Service.KEY_TEST: "/byok/keys/test",
     Service.RELOAD: "/byok/reload",
@@ -111,6 +113,18 @@ class Purpose(StrEnum):
     def is_small(self) -> bool:
         """Whether a small model does it well."""
         return self not in (Purpose.CHAT, Purpose.COMPLETION, Purpose.EDIT)
+
+
+class ChatMoment(StrEnum):
+    """A special moment of a chat, for which users may choose a model.
+
+    The values are settings of `[routing.models]`, in the order of their precedence.
+    """
+
+    IMAGE = "image"
+    LONG_CONTEXT = "long_context"
+    SUBAGENT = "subagent"
+    PLAN = "plan"
 
 
 # What a summary of a conversation must hold, whoever asks a model for it.

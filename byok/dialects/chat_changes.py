@@ -141,14 +141,42 @@ def write_calls_as_text(chat: ChatRequest) -> ChatRequest:
 
 def write_pictures_as_text(chat: ChatRequest) -> ChatRequest:
     """Put a sentence in the place of each picture, and below a result with some."""
-    return _replace_pictures(chat, lambda _: True, NO_PICTURE)
+    return write_pictures_as(chat, lambda _: NO_PICTURE)
 
 
 def write_picture_as_text(chat: ChatRequest, digest: str, words: str) -> ChatRequest:
     """Put words in the place of one picture wherever it is, known by its digest."""
-    return _replace_pictures(
-        chat, lambda image: digest_of_picture(image.data) == digest, words
+    return write_pictures_as(
+        chat, lambda image: words if digest_of_picture(image.data) == digest else ""
     )
+
+
+def write_pictures_as(
+    chat: ChatRequest, words_for: Callable[[ImagePart], str]
+) -> ChatRequest:
+    """Put words in the places of pictures; those without any stay."""
+
+    def replace_in(message: Message) -> Message:
+        parts: tuple[Part, ...] = ()
+        for part in message.parts:
+            match part:
+                case ImagePart() if words := words_for(part):
+                    parts = _join_parts(parts, (TextPart(words),))
+                case ToolResult(images=images):
+                    kept = tuple(image for image in images if not words_for(image))
+                    sentences = [*filter(None, map(words_for, images))]
+                    texts = filter(None, (part.content, *sentences))
+                    content = "\n\n".join(texts) if sentences else part.content
+                    parts = (*parts, replace(part, content=content, images=kept))
+                case _:
+                    parts = _join_parts(parts, (part,))
+        return Message(message.role, parts)
+
+    messages = [
+        replace_in(message) if any(map(words_for, pictures_of(message))) else message
+        for message in chat.messages
+    ]
+    return replace(chat, messages=tuple(messages))
 
 
 def digest_of_picture(data: str) -> str:
@@ -289,32 +317,6 @@ def _record(result: ToolResult, call: ToolCall | None) -> TextPart:
     return TextPart(f"[earlier tool call]\n{result.name} {arguments}\nresult:\n{text}")
 
 
-def _replace_pictures(
-    chat: ChatRequest, is_meant: Callable[[ImagePart], bool], words: str
-) -> ChatRequest:
-    def replace_in(message: Message) -> Message:
-        parts: tuple[Part, ...] = ()
-        for part in message.parts:
-            match part:
-                case ImagePart() if is_meant(part):
-                    parts = _join_parts(parts, (TextPart(words),))
-                case ToolResult(images=images):
-                    kept = tuple(image for image in images if not is_meant(image))
-                    sentences = [words] * (len(images) - len(kept))
-                    texts = filter(None, (part.content, *sentences))
-                    content = "\n\n".join(texts) if sentences else part.content
-                    parts = (*parts, replace(part, content=content, images=kept))
-                case _:
-                    parts = _join_parts(parts, (part,))
-        return Message(message.role, parts)
-
-    messages = [
-        replace_in(message) if any(map(is_meant, pictures_of(message))) else message
-        for message in chat.messages
-    ]
-    return replace(chat, messages=tuple(messages))
-
-
 def _join_parts(before: tuple[Part, ...], after: tuple[Part, ...]) -> tuple[Part, ...]:
     """Join parts, with a blank line between a text and another one behind it."""
     match before, after:
@@ -401,6 +403,7 @@ def _leads(schema: Any, path: str) -> bool:
 Found: TypeAlias = tuple[str, str] | None
 
 _TOO_MANY = "most tools"
+PICTURES = "pictures"
 # What chat templates of models raise, which llama.cpp, vLLM, LM Studio, TGI and Ollama
 # pass on in words of their own, and what Mistral's tokenizer and other vendors say.
 _NO_SYSTEM = (
@@ -586,7 +589,7 @@ CHAT_ROWS: RemedyTable = {
         teaches=lambda _: ModelFacts("", tools=False),
     ),
     "calls": RemedyRow(_find_bare_calls, rewrite=_write_bare_calls),
-    "pictures": RemedyRow(
+    PICTURES: RemedyRow(
         _find_pictures,
         rewrite=lambda chat, _: write_pictures_as_text(chat),
         notice="This model does not support images: a placeholder replaces them.",
@@ -626,7 +629,7 @@ def presumed_remedies(facts: ModelFacts, most_tools: int = 0) -> tuple[Remedy, .
     most = facts.most_tools or most_tools
     few_tools = (Remedy(_TOO_MANY, str(most)),) if most else ()
     no_tools = (Remedy("no tools"),) if facts.tools is False else ()
-    no_pictures = (Remedy("pictures"),) if facts.images is False else ()
+    no_pictures = (Remedy(PICTURES),) if facts.images is False else ()
     return (*few_tools, *no_tools, *no_pictures)
 
 

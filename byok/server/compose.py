@@ -63,7 +63,13 @@ def make_endpoints(services: Services, frame: Frame) -> EndpointSet:
         services.context, settings.chat, keeps_uploads=services.keeps_uploads
     )
     admission = Admission(gate, frame.conversations)
-    chooser = ModelChooser(settings.routing.models, services.router, services.fallbacks)
+    chooser = ModelChooser(
+        settings.routing.models,
+        services.router,
+        services.fallbacks,
+        services.moments,
+        services.decoding,
+    )
     tools = AnswerTools(settings.tools, services.provider_data, services.redactor)
     admit = frame.features.admit
     local: dict[str, LocalHandler] = {
@@ -103,6 +109,7 @@ def make_endpoints(services: Services, frame: Frame) -> EndpointSet:
             admission,
             _stream_opener(timing, EVENTS),
             admit,
+            services.moments,
         ),
         models,
         local,

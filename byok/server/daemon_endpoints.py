@@ -25,6 +25,7 @@ from byok.settings.sections import CompletionSettings
 from byok.settings.values import is_alias
 from byok.upstream.catalog import Catalog
 from byok.upstream.model_table import known_table
+from byok.upstream.moments import BY_CLIENT, BY_DEFAULT, BY_PURPOSE, RULES
 from byok.upstream.router import PLACEHOLDER, Router
 from byok.wiring.apis import base_url_of
 from byok.wiring.key_sources import key_wanted, list_keys, official_wanted
@@ -101,6 +102,34 @@ def _row(services: Services, model: ListedModel) -> Json:
     }
 
 
+# The answer to `byok models why`: the rules for chats in their order, the last choices.
+
+
+def choices(services: Services) -> Json:
+    """List the rules that choose the model of a chat, and what they chose last."""
+    chosen, router = services.settings.routing.models, services.router
+    moments = services.moments
+    rules = [
+        (rule.moment, moments.models.get(rule.moment, ""), rule.why) for rule in RULES
+    ]
+    usual = [
+        (BY_CLIENT.rule, "", BY_CLIENT.why),
+        (BY_PURPOSE.rule, chosen.chat, BY_PURPOSE.why),
+        (BY_DEFAULT.rule, router.default().id, BY_DEFAULT.why),
+    ]
+    return {
+        "rules": [
+            {"rule": rule, "model": router.resolve(model), "why": why}
+            for rule, model, why in (*rules, *usual)
+        ],
+        "vision": router.resolve(chosen.vision or chosen.image),
+        "choices": [
+            {**choice._asdict(), "model": services.redactor(choice.model)}
+            for choice in moments.memory.choices()
+        ],
+    }
+
+
 _OFFICIAL_SECONDS = 12.0
 _JSON = {"Content-Type": "application/json"}
 
@@ -142,6 +171,9 @@ def daemon_handlers(
         await control.stop(first_text(body, "instance"), again=again)
         return {"again": again}
 
+    async def list_choices(body: Json) -> Json:
+        return choices(services)
+
     async def dashboard_code(body: Json) -> Json:
         return {"code": make_code()}
 
@@ -150,6 +182,7 @@ def daemon_handlers(
         Service.DAEMON: daemon,
         Service.SETTINGS: settings,
         Service.CATALOG: lambda body: catalog(services),
+        Service.CHOICES: list_choices,
         Service.KEYS: lambda body: keys(services),
         Service.KEY_TEST: lambda body: try_key(services, first_text(body, "upstream")),
         Service.RELOAD: reload,

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from byok.core.chat import ChatRequest, Json
@@ -16,12 +16,18 @@ from byok.core.code_query import BlobNames, CodeContextBlock, CodeQuestion, Unkn
 from byok.core.errors import ByokError
 from byok.core.events import Notice
 from byok.core.routing import Purpose
-from byok.core.threads import Runner
+from byok.core.threads import Runner, inline
 from byok.features.base import PASS, Asking, Verdict
 from byok.protocols.augment.blobs import blob_names
 from byok.protocols.augment.body import first_text, flag
 from byok.protocols.augment.chat_job import with_passages
-from byok.protocols.augment.chat_request import model_id, place_of, purpose_of_chat
+from byok.protocols.augment.chat_request import (
+    has_parent,
+    model_id,
+    place_of,
+    plain_messages,
+    purpose_of_chat,
+)
 from byok.protocols.augment.endpoints import Generate, Streamed, Whole
 from byok.protocols.augment.prompts.edit import cut_file
 from byok.protocols.augment.reply_job import (
@@ -33,6 +39,8 @@ from byok.protocols.augment.reply_job import (
     ReplyFacts,
     ReplyJob,
 )
+from byok.protocols.augment.system import is_agent, only_reads
+from byok.protocols.augment.tools import read_tools
 from byok.search.retrieval.code_context import CodeContext
 from byok.server.admission import Admission
 from byok.server.code_endpoints import window_of
@@ -48,6 +56,14 @@ from byok.server.model_answer import (
 from byok.settings.sections import ChatSettings, ModelSettings
 from byok.upstream.base import Destination
 from byok.upstream.fallback import Fallbacks
+from byok.upstream.moments import (
+    BY_CLIENT,
+    BY_DEFAULT,
+    BY_PURPOSE,
+    ChatFacts,
+    Moments,
+    facts_of,
+)
 from byok.upstream.router import ChatPlaces, Router
 
 # Which model answers a request: the user's choice for its purpose, or the client's.
@@ -59,14 +75,19 @@ class ModelChooser(Struct, frozen=True):
     settings: ModelSettings
     router: Router
     fallbacks: Fallbacks
+    moments: Moments
+    decoding: DecodeState = field(default_factory=DecodeState)
 
-    async def choose(self, purpose: Purpose, body: Json) -> Destination:
+    async def choose(
+        self, purpose: Purpose, body: Json, run: Runner = inline
+    ) -> Destination:
         """Return the upstream and the model that answer a body, and if not, others.
 
         What the user set for a purpose counts more than what the client names, but in
-        a chat: there the user chooses in the client. A silent chat is a job of the
-        client's own, like those of the other endpoints. Where nobody chose a model,
-        small jobs and completions get a small one of the same upstream.
+        a chat: there the user chooses in the client, until a moment comes for which
+        the settings name a model. A silent chat is a job of the client's own, like
+        those of the other endpoints. Where nobody chose a model, small jobs and
+        completions get a small one of the same upstream.
         """
         named = model_id(body)
         if purpose is Purpose.CHAT:
@@ -78,7 +99,23 @@ class ModelChooser(Struct, frozen=True):
             chosen = await self.router.choose(named)
             chosen = self.router.choose_for(purpose, chosen)
         conversation = first_text(body, "conversation_id")
+        if purpose is Purpose.CHAT:
+            by = BY_CLIENT if named else BY_PURPOSE if wanted else BY_DEFAULT
+            facts = ChatFacts()
+            if self.moments.models:
+                facts = await run(partial(self._read_facts, body))
+            chosen = await self.moments.choose(chosen, by, facts, conversation)
         return await self.fallbacks.prepare(chosen, purpose, conversation)
+
+    def _read_facts(self, body: Json) -> ChatFacts:
+        tools = read_tools(body, self.decoding.read_tool)
+        has_mcp = any(tool.mcp_server_name for tool in tools)
+        return facts_of(
+            plain_messages(body, self.decoding),
+            tools,
+            has_parent=has_parent(body),
+            only_reads=is_agent(body) and not has_mcp and only_reads(tools),
+        )
 
 
 # Adds retrieved code to a chat, and finds out which blobs are not stored here.
@@ -204,7 +241,7 @@ class Generator:
         Raises:
             BadRequest: what the request is about is missing.
         """
-        destination = await self._models.choose(row.purpose, body)
+        destination = await self._models.choose(row.purpose, body, run)
         if row.purpose is Purpose.CHAT and not flag(body, "silent"):
             window = window_of(exchange.request.headers)
             self._places.note(window, destination.upstream.name)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from byok.core.bounded import SaidOnce
 from byok.core.chat import ChatRequest
-from byok.core.errors import ByokError
+from byok.core.errors import BadRequest, ByokError
 from byok.core.events import Usage
 from byok.core.redact import Redactor
 from byok.core.threads import Runner, inline
@@ -41,6 +41,7 @@ from byok.server.model_answer import (
 from byok.server.openai_api import Ask, ClientApi, CountTokens, Forward, client_api
 from byok.upstream.base import Destination, ForwardedResponse
 from byok.upstream.http_call import read_to_end
+from byok.upstream.moments import BY_CLIENT, BY_DEFAULT, ChatFacts, Moments, facts_of
 from byok.upstream.router import Router
 from byok.upstream.window.estimate import BYTES_A_TOKEN, weigh_said, weigh_tools
 
@@ -177,8 +178,10 @@ class Translator:
         admission: Admission,
         open_stream: Callable[[HttpExchange], LineStream],
         admit: Callable[[Asking], Awaitable[Verdict]],
+        moments: Moments,
     ) -> None:
         self._router = router
+        self._moments = moments
         self._forwarder = forwarder
         self._tools = tools
         self._admission = admission
@@ -204,6 +207,8 @@ class Translator:
                 reached.
         """
         destination = await self._router.choose_listed(first_text(body, "model"))
+        if isinstance(row, Ask):
+            destination = await self._choose_for_moment(row, body, destination, run)
         upstream, model = destination.upstream, destination.model
         own = upstream.serves(row.upstream_path, model) and not holds_encrypted(raw)
         if own or not isinstance(row, (Ask, CountTokens)):
@@ -220,6 +225,16 @@ class Translator:
         if verdict.chat is not None:
             question = replace(question, chat=verdict.chat)
         return self._ask(row, question, exchange, destination, verdict.answer)
+
+    async def _choose_for_moment(
+        self, row: Ask, body: dict[str, Any], usual: Destination, run: Runner
+    ) -> Destination:
+        """Return who answers a question, by what its body tells of its moment."""
+        by = BY_CLIENT if first_text(body, "model") else BY_DEFAULT
+        facts = ChatFacts()
+        if self._moments.models:
+            facts = await run(partial(_read_facts, row, body))
+        return await self._moments.choose(usual, by, facts)
 
     async def _judge(
         self,
@@ -273,6 +288,15 @@ class Translator:
         for what in question.left_out:
             if self._said.is_new(what):
                 _log.info("not passed on to models: %s", what)
+
+
+def _read_facts(row: Ask, body: dict[str, Any]) -> ChatFacts:
+    """Return the facts about a question; none of one that byok cannot read."""
+    try:
+        chat = row.decode(body).chat
+    except BadRequest:
+        return ChatFacts()  # an upstream with this API may still answer it
+    return facts_of(chat.messages, chat.tools)
 
 
 def estimate_tokens(question: Question) -> int:

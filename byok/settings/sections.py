@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from byok.core.chat import RepairMode
 from byok.core.code_query import DEFAULT_LENGTH, RerankMode, SearchMode
 from byok.core.prompts.prompt_set import FAMILIES
-from byok.core.routing import EndpointGroup, Purpose, ServedBy
+from byok.core.routing import ChatMoment, EndpointGroup, Purpose, ServedBy
 from byok.core.urls import is_loopback
 from byok.dialects.model_facts import FIELDS, ModelFacts, Price, Replay
 from byok.dialects.presets import OPENAI_COMPATIBLE
@@ -325,6 +325,13 @@ class ChatSettings(_RequestDefaults):
         description="For small local models and small context windows, shorten the "
         "descriptions of tools to their first sentences. Names, types and required "
         "fields stay.",
+    )
+    long_context_share: float = Field(
+        0.7,
+        ge=0.05,
+        le=1,
+        description="The share of its model's window above which a chat is long, for "
+        "routing.models.long_context; from 0.05 to 1.",
     )
 
 
@@ -715,11 +722,40 @@ class ModelSettings(SettingsSection):
         "empty means the chat's model. Very small models cannot do this "
         "(docs/RETRIEVAL.md).",
     )
+    image: _Model = Field(
+        "",
+        description="Turns of a chat whose question brings a picture. This and the "
+        "next three answer chats for a while, also where the client names another "
+        "model (docs/MODELS.md).",
+    )
+    long_context: _Model = Field(
+        "",
+        description="Chats that fill more than chat.long_context_share of their "
+        "model's window.",
+    )
+    subagent: _Model = Field(
+        "", description="Conversations that an agent began for a part of its task."
+    )
+    plan: _Model = Field(
+        "", description="Agents that are offered only tools that change no file."
+    )
+    vision: _Model = Field(
+        "",
+        description="The model that describes pictures, each once, for chat models "
+        "that see none; empty means that of image. Without both, a placeholder stands "
+        "for a picture.",
+    )
 
     def for_purpose(self, purpose: Purpose) -> str:
         """Return the user's choice for a purpose, "" for none."""
         chosen: str = getattr(self, purpose.value)
         return chosen or (self.small if purpose.is_small else "")
+
+    @property
+    def for_moments(self) -> dict[ChatMoment, str]:
+        """The user's choices for moments of chats, as far as there are any."""
+        named = {moment: getattr(self, moment.value) for moment in ChatMoment}
+        return {moment: model for moment, model in named.items() if model}
 
 
 class FallbackSettings(SettingsSection):

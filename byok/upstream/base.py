@@ -122,6 +122,8 @@ class Plan(Struct, frozen=True):
         has_void_thoughts: thoughts were shown of which the client must still be told
             that they do not count.
         restored: the request with the provider data that the client dropped.
+        described: what the user is told of pictures that words stand for, None where
+            none do.
         fitted: what of it fits into the window; None also where nobody minds that.
         is_cut: more was left out for this question than for the one before it.
         shortenings: how often the request was made shorter after a refusal.
@@ -139,6 +141,7 @@ class Plan(Struct, frozen=True):
     has_others: bool = False
     has_void_thoughts: bool = False
     restored: ChatRequest | None = None
+    described: tuple[Notice, ...] | None = None
     fitted: Fitted | None = None
     is_cut: bool = False
     shortenings: int = 0

@@ -32,6 +32,7 @@ from byok.core.record import current_record
 from byok.core.stage import Stage
 from byok.core.wire.inflate import with_inflate
 from byok.dialects.base import Codec, UpstreamRequest
+from byok.dialects.chat_changes import PICTURES
 from byok.dialects.fim_codecs import modes_for
 from byok.dialects.fim_templates import FimMode
 from byok.upstream.base import (
@@ -274,6 +275,13 @@ class HttpUpstream:
         except UpstreamError as error:
             error.upstream = self.name
             raise
+
+    def sees_pictures(self, plan: Plan) -> bool:
+        """Tell whether the model of a plan takes pictures, as far as is known."""
+        facts = self.known.facts(plan.model)
+        remedies = plan.remedies or self.remedies.begin(facts, plan.codec)
+        is_refused = any(remedy.change == PICTURES for remedy in remedies.made)
+        return facts.images is not False and not is_refused
 
     async def window(self, model: str) -> int:
         """Return the context window of a model in tokens, 0 if it is unknown.

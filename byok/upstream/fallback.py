@@ -237,8 +237,9 @@ class Fallbacks(Struct, frozen=True):
             return chosen
         topic = (purpose, conversation, chosen.model_id)
         recovery = AnotherModel(chain, self.memory, topic)
+        recoveries = (*chosen.recoveries, recovery)
         return replace(
-            recovery.first, instead_of=chosen.instead_of, recoveries=(recovery,)
+            recovery.first, instead_of=chosen.instead_of, recoveries=recoveries
         )
 
     async def chain_of(

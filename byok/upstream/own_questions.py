@@ -30,7 +30,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from byok.core.bounded import BoundedMap
-from byok.core.chat import ChatRequest, Message, Role, Sampling, TextPart
+from byok.core.chat import ChatRequest, ImagePart, Message, Role, Sampling, TextPart
 from byok.core.errors import (
     ByokError,
     ConfigError,
@@ -48,6 +48,7 @@ from byok.upstream.base import Destination
 from byok.upstream.fallback import Fallbacks
 from byok.upstream.window.transcript import instruction, outline, transcript
 
+PICTURE = "picture"  # the prompt of questions about pictures
 _NO_WISHES = Sampling()
 # No reasoning: it takes longer than anybody waits here.
 _BRIEF = Sampling(temperature=0.0, effort="none")
@@ -97,13 +98,14 @@ async def answer_of(
     instruction: str,
     text: str,
     *,
+    pictures: tuple[ImagePart, ...] = (),
     longest: int | None = None,
     sampling: Sampling = _NO_WISHES,
 ) -> str:
     """Ask one question, as a single user message; return the answer's text.
 
     A single message cannot be compacted, so it never needs a summary itself. Nothing
-    is read after `longest` characters.
+    is read after `longest` characters. A model that sees no `pictures` is not asked.
 
     Raises:
         ByokError: there is no usable answer.
@@ -111,8 +113,9 @@ async def answer_of(
     chat = ChatRequest(
         (
             Message(Role.SYSTEM, (TextPart(instruction),)),
-            Message(Role.USER, (TextPart(text),)),
+            Message(Role.USER, (TextPart(text), *pictures)),
         ),
+        prompt=PICTURE if pictures else "",
         silent=True,
         sampling=sampling,
     )

@@ -19,6 +19,7 @@ _KINDS = {
     RefusalKind.CONTEXT_LENGTH: "the conversation is too long for it",
     RefusalKind.FAILED: "it failed",
     RefusalKind.LOADING: "it loads its model",
+    RefusalKind.NO_IMAGES: "it sees no pictures",
     RefusalKind.NO_MEMORY: "its memory does not suffice",
     RefusalKind.NOT_FOUND: "it does not know the model",
     RefusalKind.OVERLOADED: "it is overloaded",

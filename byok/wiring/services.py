@@ -45,10 +45,11 @@ from byok.search.vectors.service import EmbeddingService
 from byok.settings import Settings, UpstreamSettings, check_models, check_settings
 from byok.settings.keys import KeyLadder
 from byok.settings.keys.ladder import AnyKey
-from byok.upstream.base import Upstream
+from byok.upstream.base import Destination, Upstream
 from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.fallback import FallbackMemory, Fallbacks
 from byok.upstream.model_facts import Profiles
+from byok.upstream.moments import MomentMemory, Moments
 from byok.upstream.official import OfficialService
 from byok.upstream.own_questions import QuestionRoutes
 from byok.upstream.provider_data_store import ProviderDataStore
@@ -112,6 +113,12 @@ def _rerank(
     return ModelRerank(
         ShortQuestion(partial(routes.find, settings.routing.models.rerank)), prompts
     )
+
+
+def _window_of(catalog: Catalog, asked: Destination) -> int:
+    """Return the window of a model in tokens as far as it is known, else 0."""
+    facts = catalog.facts_of(asked.upstream.name, asked.model).facts
+    return facts.loaded_window or facts.window
 
 
 # Open the code index as the settings say.
@@ -188,6 +195,7 @@ class Services(Struct, frozen=True):
     catalog: Catalog
     router: Router
     fallbacks: Fallbacks
+    moments: Moments
     keys: Mapping[str, AnyKey]
     official: OfficialService
     context: CodeContext
@@ -279,6 +287,7 @@ class _ServicesFactory:
         self._chat_places = ChatPlaces()
         self._fits = FitMemory()
         self._fallback_memory = FallbackMemory()
+        self._moment_memory = MomentMemory()
         self._selection: UpstreamSelection | None = None  # the last one
         self._catalogs: WeakSet[Catalog] = WeakSet()
         self._remote: tuple[object, AsksRemote] | None = None  # what it was made of
@@ -309,6 +318,14 @@ class _ServicesFactory:
         fallbacks = self._pool.fallbacks = Fallbacks(
             router, settings.routing.fallback.for_purpose, local, self._fallback_memory
         )
+        moments = Moments(
+            settings.routing.models.for_moments,
+            settings.chat.long_context_share,
+            router,
+            partial(_window_of, catalog),
+            local,
+            self._moment_memory,
+        )
         official = make_official(
             settings, self.shared.transports, keys[OFFICIAL], self._redactor
         )
@@ -317,7 +334,7 @@ class _ServicesFactory:
         context.aids = replace(aids, remote=self._find_remote(settings))
         return Services(
             settings, self._paths, selection, self._redactor, self._ladder,
-            upstreams, catalog, router, fallbacks, keys, official, context,
+            upstreams, catalog, router, fallbacks, moments, keys, official, context,
             self.embeddings, self.shared.provider_data, self._decoding,
             self._chat_places, RequestDefaults(
                 settings, selection.upstreams, catalog, prompts, self._fits

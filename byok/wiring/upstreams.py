@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -39,6 +40,7 @@ from byok.upstream.http_call import LOCAL, REASONING, REMOTE
 from byok.upstream.model_facts import KnownModels, Profiles
 from byok.upstream.official import OfficialService
 from byok.upstream.own_questions import Summarise, Summariser
+from byok.upstream.pictures import DescribedPictures, PictureDescriber
 from byok.upstream.prompt_changes import PromptChanges
 from byok.upstream.provider_data_store import ProviderDataStore, RestoredData
 from byok.upstream.router import Router
@@ -118,6 +120,13 @@ class Shared(Struct, frozen=True):
     prompt_changes: PromptChanges = field(default_factory=PromptChanges)
 
 
+class Helpers(NamedTuple):
+    """What asks other models for one that answers: for summaries, about pictures."""
+
+    summarise: Summarise
+    describer: PictureDescriber | None = None
+
+
 def make_upstream(
     name: str,
     settings: UpstreamSettings,
@@ -125,7 +134,7 @@ def make_upstream(
     common: Settings,
     shared: Shared,
     key: AnyKey,
-    summarise: Summarise,
+    helpers: Helpers,
 ) -> tuple[Upstream, KnownModels | None]:
     """Build the upstream of one section, and what it knows about its models."""
     if settings.type == DEMO:
@@ -143,9 +152,10 @@ def make_upstream(
         cure=window_cure(vendor, dialect.name),
         by_model={model: own.window for model, own in settings.facts.items()},
     )
-    shorter = ShorterConversation(http, summarise, window)
-    restored = RestoredData(shared.provider_data)
-    http.recoveries += (shorter, restored, shared.prompt_changes)
+    http.recoveries += (ShorterConversation(http, helpers.summarise, window),)
+    if helpers.describer is not None:
+        http.recoveries += (DescribedPictures(helpers.describer, http.sees_pictures),)
+    http.recoveries += (RestoredData(shared.provider_data), shared.prompt_changes)
     return http, http.known
 
 
@@ -193,8 +203,8 @@ class UpstreamPool:
         self._ladder = ladder
         self._redactor = redactor
         self._pooled: Mapping[str, PooledUpstream] = {}
-        self._summariser_of = ("", "")  # the model, and the version of the prompts
-        self._summariser = Summariser("", self._find)
+        self._helpers_of = ("", "", "")  # the models, and the version of the prompts
+        self._helpers = Helpers(Summariser("", self._find))
 
     def build(
         self,
@@ -203,16 +213,25 @@ class UpstreamPool:
         prompts: PromptSet,
     ) -> Mapping[str, PooledUpstream]:
         """Return the upstreams of these sections, by name and in their order."""
-        summary_model = settings.routing.models.for_purpose(Purpose.SUMMARY)
-        wanted = (summary_model, prompts.version)
-        if wanted != self._summariser_of:
-            self._summariser_of = wanted
-            self._summariser = Summariser(summary_model, self._find, prompts)
+        models = settings.routing.models
+        summary_model = models.for_purpose(Purpose.SUMMARY)
+        wanted = (summary_model, models.vision or models.image, prompts.version)
+        if wanted != self._helpers_of:
+            self._helpers_of = wanted
+            self._helpers = self._make_helpers(*wanted[:2], prompts)
         self._pooled = {
             name: self._reuse_or_build(name, section, settings)
             for name, section in sections.items()
         }
         return self._pooled
+
+    def _make_helpers(self, summary: str, vision: str, prompts: PromptSet) -> Helpers:
+        summarise = Summariser(summary, self._find, prompts)
+        if not vision:
+            return Helpers(summarise)
+        store = self._shared.provider_data
+        find = partial(self._find_alone, vision)
+        return Helpers(summarise, PictureDescriber(find, store, prompts))
 
     def make_key(self, *wanted: KeyWanted) -> AnyKey:
         """Return a key, or several, each looked up when it is needed first."""
@@ -221,7 +240,7 @@ class UpstreamPool:
     def _reuse_or_build(
         self, name: str, section: UpstreamSettings, settings: Settings
     ) -> PooledUpstream:
-        built_from = (section, make_spec(name, section, settings), self._summariser)
+        built_from = (section, make_spec(name, section, settings), self._helpers)
         known = self._pooled.get(name)
         if known is not None and known.built_from == built_from:
             return known
@@ -232,7 +251,7 @@ class UpstreamPool:
             common=settings,
             shared=self._shared,
             key=key,
-            summarise=self._summariser,
+            helpers=self._helpers,
         )
         return PooledUpstream(upstream, key, known_models, built_from)
 
@@ -240,6 +259,10 @@ class UpstreamPool:
         """Return who writes a summary, by the settings that are in force by then."""
         chosen = await self.router.choose_listed(model)
         return await self.fallbacks.prepare(chosen, Purpose.SUMMARY)
+
+    async def _find_alone(self, model: str) -> Destination:
+        """Return who describes pictures: nobody but the model named for that."""
+        return await self.router.choose_listed(model)
 
 
 # Select the upstreams: those of the settings, a local server, or one with a key.

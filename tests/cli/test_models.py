@@ -12,7 +12,7 @@ import pytest
 from byok.cli.models import show
 from byok.upstream.model_table import known_table
 from tests.fakes.commands import Cli
-from tests.fakes.daemon import daemon_thread
+from tests.fakes.daemon import ask_chat, daemon_thread
 from tests.fakes.model_lists import GEM, models_dev
 from tests.fakes.upstream import FakeUpstream
 
@@ -144,3 +144,23 @@ def test_unknown_models_stand_with_who_answers_and_the_line_to_write(
     assert line in err
     assert err.count("[routing.aliases]") == 1
     assert "\x1b" not in err
+
+
+def test_models_why_shows_the_rules_in_their_order_and_the_last_choices(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BYOK_ROUTING__MODELS__IMAGE", "byok:demo:eyes")
+    monkeypatch.setenv("BYOK_UPSTREAMS__DEMO__TYPE", "demo")
+    with daemon_thread() as daemon:
+        ask_chat(daemon, "Hi.")
+        done = cli("models", "why")
+        told = orjson.loads(cli("models", "why", "--json").out)
+    rules = [line.split()[0] for line in done.out.splitlines()[1:8]]
+    assert rules == [
+        *("image", "long_context", "subagent", "plan"),
+        *("client", "chat", "default"),
+    ]
+    assert "byok:demo:eyes" in done.out.splitlines()[1]
+    assert "described by byok:demo:eyes" in done.out
+    assert [row["rule"] for row in told["choices"]] == ["default"]
+    assert "default" in done.out.splitlines()[-1]

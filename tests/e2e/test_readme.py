@@ -100,6 +100,7 @@ COMMANDS = {
     "byok log --errors": Run("journal.db holds no such requests"),
     "byok usage": Run("journal.db holds no requests"),
     "byok models": Run("echo"),
+    "byok models why": Run("long_context"),
     "byok doctor": Run("daemon version: byok"),
     "byok explain": plain("upstream_auth"),
     "byok capture on": Run("byok captures requests for "),

@@ -107,7 +107,10 @@ ASKED = {"model": "byok:fake:asked"}
 def chooser(editor: Editor) -> ModelChooser:
     services = editor.services
     return ModelChooser(
-        services.settings.routing.models, services.router, services.fallbacks
+        services.settings.routing.models,
+        services.router,
+        services.fallbacks,
+        services.moments,
     )
 
 

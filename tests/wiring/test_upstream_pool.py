@@ -76,8 +76,8 @@ async def test_upstream_pool_lets_others_write_summaries_if_the_user_named_them(
     pool.fallbacks = Fallbacks(
         pool.router, lambda purpose: ["byok:b:m"], (), FallbackMemory()
     )
-    summariser: Any = upstream.built_from[-1]
+    helpers: Any = upstream.built_from[-1]
     dropped = [Message(Role.USER, (TextPart("Hello."),))]
     own = Destination(upstream.upstream, "m")
-    assert await summariser(own, dropped, 9999, 999) == "Fine."
+    assert await helpers.summarise(own, dropped, 9999, 999) == "Fine."
     assert [model for _, model in answering.asked] == ["m"]

@@ -20,7 +20,13 @@ from byok.upstream.own_questions import Summariser
 from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.transport import Route
 from byok.wiring.key_sources import key_wanted, official_wanted
-from byok.wiring.upstreams import Shared, make_official, make_spec, make_upstream
+from byok.wiring.upstreams import (
+    Helpers,
+    Shared,
+    make_official,
+    make_spec,
+    make_upstream,
+)
 from tests.fakes.ring import FakeRing, store_of
 from tests.fakes.scripted import FakeTransports, listing
 
@@ -141,7 +147,7 @@ async def test_an_upstream_is_asked_by_its_route(
             Profiles(tmp_path / "profiles.json"),
         ),
         key=key,
-        summarise=Summariser("", _nowhere),
+        helpers=Helpers(Summariser("", _nowhere)),
     )
     assert await upstream.models() == ["m"]
     assert known_models

@@ -74,6 +74,7 @@ KINDS = {
         _kind("completion", "inline completions by a chat model", "mark"),
         _kind("chat_input", "completions in the chat input box", "mark"),
         _kind("summary", "summaries of long conversations", "words holds"),
+        _kind("picture", "descriptions of pictures, for models that see none"),
         _kind("translate", "English search words for a question"),
         _kind("rerank", "the order of the files that a search found", "most"),
     )

@@ -170,6 +170,33 @@ def _personality(exchanges: list[HistoryItem], current: UserTurn) -> Json | None
     return next((t.personality for t in turns if t.personality is not None), None)
 
 
+# What the rules that choose a model need of a chat, before there is one.
+
+
+def plain_messages(body: Json, state: DecodeState) -> list[Message]:
+    """Return the messages of a chat without what byok adds, for rules and estimates.
+
+    A request that only brings results has the role of a tool.
+    """
+    exchanges, current = _read_turns(body, state)
+    messages: list[Message] = []
+    for exchange in exchanges:
+        answer = Message(Role.ASSISTANT, exchange.reply.blocks)
+        messages += (_plain_message(exchange.turn), answer)
+    return [*messages, _plain_message(current)]
+
+
+def _plain_message(turn: UserTurn) -> Message:
+    role = Role.TOOL if turn.results and not turn.asks else Role.USER
+    return Message(role, (*turn.results, *turn.content))
+
+
+def has_parent(body: Json) -> bool:
+    """Tell whether an agent began this conversation, as part of another one."""
+    parent = first_text(body, "parent_conversation_id")
+    return bool(parent) and parent != first_text(body, "conversation_id")
+
+
 # Which conversation a request belongs to, and its position in it.
 
 

@@ -73,7 +73,7 @@ def mode_prompt(
     names = [tool.name for tool in tools]
     name = "chat"  # also of an agent without tools: the AI SDK sends each text as one
     if is_agent(body) and names:
-        name = "ask" if _READERS.issuperset(names) else "agent"
+        name = "ask" if only_reads(tools) else "agent"
     return defaults.render(name, tools=names, conditions=conditions)
 
 
@@ -99,6 +99,11 @@ def persona_prompt(
     own = frame("persona", instructions, longest=longest)
     note = prompt.note or (cut if len(instructions) > longest else "")
     return Prompt(_join(prompt.text, own), prompt.name, note)
+
+
+def only_reads(tools: Sequence[ToolDefinition]) -> bool:
+    """Tell whether there are tools, and all are known to change no file."""
+    return bool(tools) and all(tool.name in _READERS for tool in tools)
 
 
 def is_agent(body: Json) -> bool:

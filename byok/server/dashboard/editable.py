@@ -98,6 +98,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "chat.retrieval",
         "chat.context_chars",
         "chat.compact_tools",
+        "chat.long_context_share",
     ),
     "models": (
         "routing.default",
