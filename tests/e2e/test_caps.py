@@ -199,19 +199,19 @@ async def test_a_cap_in_dollars_does_not_stop_a_model_on_this_machine(
 
 
 async def test_a_days_cap_holds_over_a_restart(
-    tmp_path: Path, fake: FakeUpstream
+    tmp_path: Path, fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "home"
-    env = {"TZ": noon_now()}
+    monkeypatch.setenv("TZ", noon_now())
     caps = "[caps]\nrequests_per_day = 3\nusd_per_day = 1.0\n"
     configure(home, fake.url, PRICES + caps)
     fake.play(HI)
-    async with serving(home, env=env) as program:
+    async with serving(home) as program:
         await ask(program, "one")
         await cancel(program, fake)
         fake.play(HI)
         await program.ended(signal.SIGTERM)
-    async with serving(home, env=env) as program:
+    async with serving(home) as program:
         last = await ask(program, "one")
         over = await ask(program, "two")
         told = await program.ask(request(target=b"/byok/daemon"))

@@ -318,7 +318,7 @@ async def test_chat_that_fails_reports_a_lost_checkpoint_too(
 @pytest.mark.case("B52", "B53")
 @needs_rg
 async def test_daemon_process_indexes_answers_and_stops_in_time(
-    tmp_path: Path, fake: FakeUpstream
+    tmp_path: Path, fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     marker = tmp_path / "marker"
     script = f"#!/bin/sh\ntouch {marker}\n"
@@ -332,19 +332,17 @@ async def test_daemon_process_indexes_answers_and_stops_in_time(
         fake.url,
         f"[context]\nworkspaces = [{json.dumps(str(root))}]\n",
     )
-    env = {
-        "PATH": f".:{root}:{os.environ['PATH']}",
-        "RIPGREP_CONFIG_PATH": str(tmp_path / "rgrc"),
-    }
+    monkeypatch.setenv("PATH", f".:{root}:{os.environ['PATH']}")
+    monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(tmp_path / "rgrc"))
     ask = json.dumps({"information_request": "work_699"}).encode()
-    async with serving(tmp_path / "program", env=env) as program:
+    async with serving(tmp_path / "program") as program:
         sent = request(target=b"/agents/codebase-retrieval", body=ask)
         first = await program.ask(sent)  # by ripgrep
         assert "def work_699" in first.json["formatted_retrieval"]
         code, _, _ = await program.ended(signal.SIGTERM)  # in the middle of indexing
         assert code == 0
         program.check_log()
-    async with serving(tmp_path / "program", env=env) as program:
+    async with serving(tmp_path / "program") as program:
 
         async def is_indexed() -> bool:
             told = await program.ask(request(target=b"/byok/index/status"))

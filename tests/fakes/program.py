@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from pathlib import Path
 from byok.core.daemon import challenge
 from tests.fakes.patience import PATIENCE, START
 from tests.fakes.raw import RawAnswer, ask, connected, filled, request
+from tests.fakes.template import CAN_FORK, Forked, fork
 from tests.fakes.upstream import FakeUpstream, Script, delta
 
 ROOT = Path(__file__).parents[2]
@@ -29,13 +31,26 @@ def run_byok(
     env: Mapping[str, str] | None = None,
     seconds: float = START,
 ) -> "subprocess.CompletedProcess[str]":
-    """Run `python -m byok` to its end in the environment of the test, plus `env`."""
+    """Run byok to its end in the environment of the test, plus `env`."""
+    environ = {**os.environ, **(env or {})}
+    words = list(map(str, arguments))
+    if CAN_FORK:
+        new = tempfile.TemporaryFile
+        with new() as given, new() as out, new() as err:
+            given.write(stdin.encode())
+            given.seek(0)
+            handles = given.fileno(), out.fileno(), err.fileno()
+            code = fork(words, environ, ROOT, handles).wait_for_end(seconds)
+            for file in (out, err):
+                file.seek(0)
+            texts = out.read().decode(), err.read().decode()
+        return subprocess.CompletedProcess(words, code, *texts)
     return subprocess.run(
-        [sys.executable, "-m", "byok", *map(str, arguments)],
+        [sys.executable, "-m", "byok", *words],
         input=stdin,
         capture_output=True,
         encoding="utf-8",
-        env={**os.environ, **(env or {})},
+        env=environ,
         cwd=ROOT,
         timeout=seconds,
         check=False,
@@ -81,7 +96,7 @@ os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
 class Program:
     """A running `byok serve`; what it writes to stderr is in a file beside its home."""
 
-    process: asyncio.subprocess.Process
+    process: asyncio.subprocess.Process | Forked
     home: Path
     port: int
     ready: bytes
@@ -167,21 +182,30 @@ async def starting(
     limits: str = "",
     stderr: int | None = None,
 ) -> AsyncIterator[Program]:
-    """Start the daemon without waiting for it; `limits` are as "RLIMIT_NOFILE=256"."""
-    command = ["-m", "byok", "serve", "--port", "0", *arguments]
+    """Start the daemon without waiting for it; `limits` are as "RLIMIT_NOFILE=256".
+
+    With an `env`, `stderr` or `limits` of its own it is started as users start it.
+    """
+    words = ["serve", "--port", "0", *arguments]
+    command = ["-m", "byok", *words]
     if limits:
         command = ["-c", _LIMITED, limits, *command]
     environ = {**os.environ, "BYOK_HOME": str(home), "BYOK_KEY_FAKE": KEY}
+    environ |= {"PYTHONPATH": str(ROOT), **(env or {})}
+    process: asyncio.subprocess.Process | Forked
     with _stderr(home).open("wb") as written:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, *command),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=written if stderr is None else stderr,
-            env={**environ, "PYTHONPATH": str(ROOT), **(env or {})},
-            cwd=cwd,
-            start_new_session=True,
-        )
+        if CAN_FORK and not limits and stderr is None and env is None:
+            process = await _forked(words, environ, cwd, written.fileno())
+        else:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, *command),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=written if stderr is None else stderr,
+                env=environ,
+                cwd=cwd,
+                start_new_session=True,
+            )
     try:
         yield Program(process, home, 0, b"")
     finally:
@@ -192,6 +216,21 @@ async def starting(
             with suppress(ProcessLookupError):  # with what a restart has started
                 os.killpg(process.pid, signal.SIGKILL)
         await process.communicate()
+
+
+async def _forked(
+    words: list[str], env: Mapping[str, str], cwd: Path, stderr: int
+) -> Forked:
+    reader = asyncio.StreamReader()
+    stdout, write = os.pipe()
+    with Path(os.devnull).open("rb") as stdin:
+        process = fork(words, env, cwd, (stdin.fileno(), write, stderr))
+    os.close(write)
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(stdout, "rb")
+    )
+    process.stdout = reader
+    return process
 
 
 @asynccontextmanager
