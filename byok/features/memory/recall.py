@@ -14,6 +14,7 @@ from typing import NamedTuple
 from byok.core.code_query import RetrievalRequest
 from byok.core.escapes import escape
 from byok.features.memory.store import DAY, day_of
+from byok.features.memory.turns import KeptTurn
 from byok.search.index.parse.tokens import terms
 from byok.search.retrieval.query import TASK_WORDS, parse_query
 
@@ -27,16 +28,6 @@ _ENOUGH = 0.4  # of the best score
 _SATURATION, _LENGTH_SHARE = 1.2, 0.75  # BM25's k1 and b
 _SLOW_AGE = 90 * DAY  # a turn of this age counts half
 _QUESTION, _PASSAGE, _FILES = 300, 600, 5
-
-
-class FoundTurn(NamedTuple):
-    """A turn that matches a question."""
-
-    began: float
-    folders: str
-    question: str
-    answer: str
-    files: str
 
 
 class _ReadTurn(NamedTuple):
@@ -82,7 +73,7 @@ def _find(
     folders: Sequence[str],
     conversation: str,
     now: float,
-) -> list[FoundTurn]:
+) -> list[KeptTurn]:
     """Return the turns that match best: at least two words of the question.
 
     Words about the task, such as "fix" and "function", do not count among these two.
@@ -93,8 +84,7 @@ def _find(
     read: list[_ReadTurn] = []
     total = length = 0
     for number, name, kept, began, text in db.execute(
-        "SELECT t.id, c.name, c.folders, t.began, t.terms "
-        "FROM turn t JOIN conversation c ON c.id = t.conversation"
+        "SELECT id, conversation, folders, began, terms FROM turn"
     ):
         if name == conversation or not _is_near(kept, folders):
             continue
@@ -114,14 +104,10 @@ def _find(
         turn.number: turn.score(rarity, length / total) / turn.age for turn in read
     }
     best = sorted(scores, key=lambda number: (-scores[number], -number))[:_MOST_SHOWN]
+    found = ", ".join(KeptTurn._fields)
+    row = f"SELECT {found} FROM turn WHERE id = ?"  # noqa: S608 - our own names
     return [
-        FoundTurn(
-            *db.execute(
-                "SELECT t.began, c.folders, t.question, t.answer, t.files FROM turn t "
-                "JOIN conversation c ON c.id = t.conversation WHERE t.id = ?",
-                (number,),
-            ).fetchone()
-        )
+        KeptTurn(*db.execute(row, (number,)).fetchone())
         for number in best
         if scores[number] >= _ENOUGH * scores[best[0]]
     ]
@@ -140,7 +126,7 @@ def _is_near(kept: str, asked: Sequence[str]) -> bool:
     )
 
 
-def _write(turn: FoundTurn, weights: Mapping[str, float]) -> str:
+def _write(turn: KeptTurn, weights: Mapping[str, float]) -> str:
     """Write a turn; its lines are indented, so that they imitate none of byok's."""
     names = [PurePath(folder).name for folder in turn.folders.split("\n") if folder]
     place = f", in {escape(', '.join(names))}" if names else ""

@@ -8,14 +8,12 @@ large as the turns, and took seconds to forget a month.
 """
 
 import sqlite3
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from byok.features.memory.turns import LONGEST_ANSWER, Turn
+from byok.features.memory.turns import LONGEST_ANSWER, KeptTurn
 from byok.search.index.parse.tokens import join_terms
 from byok.search.retrieval.query import parse_query
-from byok.storage.database import transaction
 from byok.storage.kind import DatabaseKind, Policy
 
 DAY = 86_400
@@ -23,17 +21,12 @@ _LAST_SECOND = 253_402_300_799  # of the year 9999
 _TRUSTED_PAUSE = 7 * DAY
 _MOST_TURNS = 10_000
 _LONGEST_NAMES = 8000
-_STEP = 200
 
 MEMORY = DatabaseKind(
-    """CREATE TABLE conversation (
-    id INTEGER PRIMARY KEY,
-    name TEXT NOT NULL UNIQUE,
-    folders TEXT NOT NULL
-);
-CREATE TABLE turn (
+    """CREATE TABLE turn (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    conversation INTEGER NOT NULL,
+    conversation TEXT NOT NULL,
+    folders TEXT NOT NULL,
     began REAL NOT NULL,
     question TEXT NOT NULL,
     answer TEXT NOT NULL,
@@ -81,56 +74,45 @@ def day_of(moment: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).date().isoformat()
 
 
-def keep_turn(db: sqlite3.Connection, turn: Turn) -> bool:
+def keep_turn(db: sqlite3.Connection, turn: KeptTurn) -> None:
     """Write a turn, or add to the last one of its conversation what has no question.
 
     An agent's turn has many requests; only the first one has the user's words. Of a
-    long answer the end is kept, which says what came out. True as a sign that it was
-    done.
+    long answer the end is kept, which says what came out.
     """
-    folders = "\n".join(turn.folders)
-    with transaction(db):
-        db.execute(
-            "INSERT INTO conversation (name, folders) VALUES (?, ?) ON CONFLICT (name) "
-            "DO UPDATE SET folders = excluded.folders WHERE excluded.folders <> ''",
-            (turn.conversation, folders),
-        )
-        (conversation,) = db.execute(
-            "SELECT id FROM conversation WHERE name = ?", (turn.conversation,)
-        ).fetchone()
+    last = None
+    if not turn.question:
         last = db.execute(
-            "SELECT id, began, question, answer, tools, files FROM turn "
-            "WHERE conversation = ? ORDER BY id DESC LIMIT 1",
-            (conversation,),
+            "SELECT * FROM turn WHERE conversation = ? ORDER BY id DESC LIMIT 1",
+            (turn.conversation,),
         ).fetchone()
-        number = began = None
-        question, answer = turn.question, turn.answer
-        tools, files = "\n".join(turn.tools), "\n".join(turn.files)
-        if last is not None and not question:
-            number, began, question, before, *names = last
-            answer = "\n\n".join(filter(None, (before, answer)))[-LONGEST_ANSWER:]
-            tools, files = map(_join_names, names, (tools, files))
-        db.execute(
-            "INSERT OR REPLACE INTO turn VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                *(number, conversation, began or turn.began),
-                *(question, answer, tools, files),
-                _terms_of(question, f"{answer} {tools} {files}"),
-            ),
+    number = None
+    if last is not None:
+        number, *fields, _ = last
+        before = KeptTurn(*fields)
+        answers = filter(None, (before.answer, turn.answer))
+        turn = before._replace(
+            answer="\n\n".join(answers)[-LONGEST_ANSWER:],
+            tools=_join_names(before.tools, turn.tools),
+            files=_join_names(before.files, turn.files),
         )
-    return True
+    db.execute(
+        "INSERT OR REPLACE INTO turn VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (number, *turn, _terms_of(turn)),
+    )
 
 
-def _terms_of(question: str, rest: str) -> str:
+def _terms_of(turn: KeptTurn) -> str:
     """Return the terms of a turn; a word of the question counts twice.
 
     A question in another script has the English words that code search reads in it too:
     its own pairs of ideographs are hardly ever the same in another question.
     """
-    found = join_terms(f"{question} {question} {rest}")
-    if question.isascii():
+    asked = turn.question
+    found = join_terms(" ".join((asked, asked, turn.answer, turn.tools, turn.files)))
+    if asked.isascii():
         return found
-    return " ".join((found, *parse_query(question).terms))
+    return " ".join((found, *parse_query(asked).terms))
 
 
 def _join_names(before: str, more: str) -> str:
@@ -141,19 +123,18 @@ def _join_names(before: str, more: str) -> str:
 
 def measure(db: sqlite3.Connection) -> MemorySize:
     """Count what is kept."""
-    turns, since = db.execute("SELECT count(*), min(began) FROM turn").fetchone()
-    (conversations,) = db.execute("SELECT count(*) FROM conversation").fetchone()
+    counts = "SELECT count(DISTINCT conversation), count(*), min(began) FROM turn"
+    conversations, turns, since = db.execute(counts).fetchone()
     return MemorySize(conversations, turns, since or 0.0)
 
 
 def list_conversations(db: sqlite3.Connection, most: int) -> list[ConversationRow]:
     """Return the conversations that went on last, the newest first."""
     found = db.execute(
-        "SELECT c.name, first.began, turns, c.folders, first.question FROM "
-        "(SELECT conversation, min(id) AS first, max(id) AS last, count(*) AS turns "
-        "FROM turn GROUP BY conversation) AS t JOIN conversation c "
-        "ON c.id = t.conversation JOIN turn first ON first.id = t.first "
-        "ORDER BY t.last DESC LIMIT ?",
+        "SELECT conversation, began, turns, folders, question FROM "
+        "(SELECT min(id) AS first, max(id) AS last, count(*) AS turns "
+        "FROM turn GROUP BY conversation) JOIN turn ON id = first "
+        "ORDER BY last DESC LIMIT ?",
         (most,),
     )
     return [ConversationRow(*row) for row in found]
@@ -164,18 +145,12 @@ def list_conversations(db: sqlite3.Connection, most: int) -> list[ConversationRo
 
 def forget_conversation(db: sqlite3.Connection, name: str) -> int:
     """Delete a conversation; return how many turns it had."""
-    rows = db.execute(
-        "SELECT t.id FROM turn t JOIN conversation c ON c.id = t.conversation "
-        "WHERE c.name = ?",
-        (name,),
-    ).fetchall()
-    return _delete(db, [number for (number,) in rows])
+    return _delete(db, "conversation = ?", name)
 
 
 def forget_before(db: sqlite3.Connection, moment: float) -> int:
     """Delete the turns that began before a moment; return how many."""
-    rows = db.execute("SELECT id FROM turn WHERE began < ?", (moment,)).fetchall()
-    return _delete(db, [number for (number,) in rows])
+    return _delete(db, "began < ?", moment)
 
 
 def forget_expired(db: sqlite3.Connection, now: float, days: int) -> int:
@@ -189,21 +164,14 @@ def forget_expired(db: sqlite3.Connection, now: float, days: int) -> int:
     (seen,) = db.execute(newest, (now - DAY,)).fetchone()
     trusted = now if seen is None else min(now, float(seen) + _TRUSTED_PAUSE)
     expired = forget_before(db, trusted - days * DAY)
-    oldest = "SELECT id FROM turn ORDER BY id DESC LIMIT -1 OFFSET ?"
-    surplus = [number for (number,) in db.execute(oldest, (_MOST_TURNS,))]
-    return expired + _delete(db, surplus)
+    oldest = "id IN (SELECT id FROM turn ORDER BY id DESC LIMIT -1 OFFSET ?)"
+    return expired + _delete(db, oldest, _MOST_TURNS)
 
 
-def _delete(db: sqlite3.Connection, numbers: Sequence[int]) -> int:
-    """Delete turns in small transactions, then whatever of them is left in the file."""
-    for start in range(0, len(numbers), _STEP):
-        some = [(number,) for number in numbers[start : start + _STEP]]
-        with transaction(db):
-            db.executemany("DELETE FROM turn WHERE id = ?", some)
-    if numbers:
-        db.execute(
-            "DELETE FROM conversation WHERE id NOT IN (SELECT conversation FROM turn)"
-        )
+def _delete(db: sqlite3.Connection, condition: str, value: object) -> int:
+    """Delete turns, then whatever of them is left in the file; return how many."""
+    gone = db.execute(f"DELETE FROM turn WHERE {condition}", (value,)).rowcount  # noqa: S608 - our own words
+    if gone:
         db.executescript("PRAGMA incremental_vacuum")
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    return len(numbers)
+    return gone

@@ -38,21 +38,33 @@ class Turn(NamedTuple):
     tools: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
 
-    def clean(self, redactor: Callable[[str], str]) -> "Turn":
+    def clean(self, redactor: Callable[[str], str]) -> "KeptTurn":
         """Return the turn as it may be written: short, and without secrets."""
 
-        def clean_all(texts: Sequence[str], longest: int) -> tuple[str, ...]:
-            return tuple(clean_text(text, longest, redactor) for text in texts)
+        def clean_names(names: Sequence[str], longest: int) -> str:
+            return "\n".join(clean_text(name, longest, redactor) for name in names)
 
-        return Turn(
+        return KeptTurn(
             clean_text(self.conversation, _LONGEST_NAME, redactor),
-            clean_all(self.folders, _LONGEST_PATH),
+            clean_names(self.folders, _LONGEST_PATH),
             self.began,
             clean_text(self.question, LONGEST_QUESTION, redactor),
             clean_text(self.answer, LONGEST_ANSWER, redactor),
-            clean_all(self.tools, _LONGEST_NAME),
-            clean_all(self.files, _LONGEST_PATH),
+            clean_names(self.tools, _LONGEST_NAME),
+            clean_names(self.files, _LONGEST_PATH),
         )
+
+
+class KeptTurn(NamedTuple):
+    """A turn as it is written; of folders, tools and files there is one a line."""
+
+    conversation: str
+    folders: str
+    began: float
+    question: str
+    answer: str
+    tools: str
+    files: str
 
 
 def clean_text(text: str, longest: int, redactor: Callable[[str], str]) -> str:
