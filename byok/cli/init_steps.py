@@ -54,7 +54,7 @@ from byok.core.errors import (
 )
 from byok.core.platform.paths import Paths
 from byok.core.redact import Redactor
-from byok.core.routing import ListedModel, Service
+from byok.core.routing import ListedModel, Purpose, Service
 from byok.core.urls import is_loopback
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.presets import (
@@ -84,6 +84,9 @@ _SECONDS = 30.0
 _TRIES = 3
 _SERVICE = "Keep byok running, from login on, as a service of your user?"
 _START = "Start byok now, in the background?"
+_NEXT_EDITS = (
+    "Suggest next edits, by a request after every pause in typing, which costs tokens?"
+)
 _MOST_TROUBLES = 10
 _OTHERS = "Other clients: byok connect jetbrains | cli | sdk | codex | opencode ..."
 _LOOK_SECONDS = 0.5
@@ -333,6 +336,11 @@ def write_settings(
     """
     file = read_own_settings(paths.config, Path.home())
     plan = plan_settings(file.raw, candidate.name, candidate.section, chosen)
+    others = [row for row in chosen if row.purpose != Purpose.NEXT_EDIT]
+    without = plan_settings(file.raw, candidate.name, candidate.section, others)
+    is_asked = plan.after != without.after and not is_loopback(candidate.address)
+    if is_asked and not (asker.is_person and asker.confirm(_NEXT_EDITS, default=False)):
+        plan = without
     if plan.kept:
         names = ", ".join(".".join(path) for path in plan.kept)
         tell(f"Your settings say otherwise, and stay: {names}")

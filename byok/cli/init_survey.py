@@ -287,8 +287,9 @@ class ChosenModel(NamedTuple):
 def choose_models(vendor: str, models: Sequence[ModelFacts]) -> list[ChosenModel]:
     """Return a model for chats, small jobs and completions; none without models.
 
-    `vendor` is the name of a preset. Summaries and prompts to enhance stay with the
-    model of the chat, which has the conversation in its cache.
+    Next edits have one if it is made for them. `vendor` is the name of a preset.
+    Summaries and prompts to enhance stay with the model of the chat, which has the
+    conversation in its cache.
     """
     chat = choose_chat_model(vendor, models)
     if not chat:
@@ -299,6 +300,9 @@ def choose_models(vendor: str, models: Sequence[ModelFacts]) -> list[ChosenModel
     chosen += _small_jobs(chat, small)
     filling = choose_job_model(vendor, Purpose.COMPLETION, models)
     chosen.append(_completion(vendor, chat, filling))
+    if made := choose_job_model(vendor, Purpose.NEXT_EDIT, models):
+        reason = "made for it; byok suggests edits then"
+        chosen.append(ChosenModel(Purpose.NEXT_EDIT.value, made, reason))
     return chosen
 
 

@@ -304,4 +304,6 @@ def _uses(answer: Mapping[str, Any], model: str) -> Iterator[str]:
         yield "default"
         return
     jobs = answer["jobs"]
-    yield from (f"{job}s" for job, chosen in jobs.items() if chosen == model)
+    yield from (
+        f"{job}s".replace("_", " ") for job, chosen in jobs.items() if chosen == model
+    )

@@ -189,6 +189,29 @@ class FimRequest(Struct, frozen=True):
     one_line: bool = False
 
 
+class RecentEdit(Struct, frozen=True):
+    """A change that the user made: what stood there before, and now, with LF.
+
+    `line` is the number, from 0, of the first line of what stands there now.
+    """
+
+    path: str
+    before: str
+    after: str
+    line: int = 0
+
+
+class NextEditRequest(FimRequest, frozen=True):
+    """A question what of a file changes next: the code around the cursor, with LF.
+
+    `line` is the number of the cursor's line, from 1. The newest edit is the last one.
+    """
+
+    path: str = ""
+    line: int = 1
+    edits: tuple[RecentEdit, ...] = ()
+
+
 class ChatRequest(Struct, frozen=True):
     """Everything that is needed to ask a model for one turn.
 
@@ -214,6 +237,7 @@ class ChatRequest(Struct, frozen=True):
         cache_key: the client's name for prompts that begin alike, which may be those
             of several conversations; "" if it gives none.
         fim: a gap to fill; an upstream that can do so gets it instead of the messages.
+        next_edit: the same for a file to change, for models that are made for it.
     """
 
     messages: tuple[Message, ...]
@@ -235,6 +259,7 @@ class ChatRequest(Struct, frozen=True):
     conversation: str = ""
     cache_key: str = ""
     fim: FimRequest | None = None
+    next_edit: NextEditRequest | None = None
 
     @property
     def is_first_turn(self) -> bool:

@@ -94,11 +94,13 @@ class Usage:
 class Finish:
     """The upstream reported the end of the turn.
 
-    `fills_window`: the limit that ended it is that of the context window.
+    `fills_window`: the limit that ended it is that of the context window. `format` is
+    the name of the format of next edits in which the model was asked, "" for words.
     """
 
     reason: FinishReason
     fills_window: bool = field(default=False, compare=False, kw_only=True)
+    format: str = field(default="", kw_only=True)
 
 
 class Notice(Struct):

@@ -104,6 +104,7 @@ class Purpose(StrEnum):
     CHAT = "chat"
     COMPLETION = "completion"
     EDIT = "edit"
+    NEXT_EDIT = "next_edit"
     COMMIT = "commit"
     TITLE = "title"
     SUMMARY = "summary"
@@ -112,7 +113,7 @@ class Purpose(StrEnum):
     @property
     def is_small(self) -> bool:
         """Whether a small model does it well."""
-        return self not in (Purpose.CHAT, Purpose.COMPLETION, Purpose.EDIT)
+        return self in (Purpose.COMMIT, Purpose.TITLE, Purpose.SUMMARY, Purpose.ENHANCE)
 
 
 class ChatMoment(StrEnum):

@@ -13,8 +13,10 @@ from typing import NamedTuple, Self
 
 from byok.core.routing import Purpose
 from byok.dialects.families import FAMILIES, family_name
+from byok.dialects.fim_codecs import next_edit_codecs
 from byok.dialects.fim_templates import FimMode, fim_profile_of, template_of
 from byok.dialects.model_facts import ModelFacts
+from byok.dialects.next_edit_formats import format_of
 from byok.dialects.presets import (
     ANY_MODELS,
     HOST_MODELS,
@@ -27,7 +29,8 @@ from byok.dialects.presets import (
 # Names of models that do not chat, or not about code.
 _NO_CHAT = re.compile(
     r"embed|rerank|whisper|tts|dall-e|moderation|transcri|image|audio|speech|realtime"
-    r"|guard|bge-|davinci|babbage|sora|veo|imagen|ocr|lyria|robotics|compound|orpheus",
+    r"|guard|bge-|davinci|babbage|sora|veo|imagen|ocr|lyria|robotics|compound|orpheus"
+    r"|next-edit|zeta-?2|mercury-edit",
     re.IGNORECASE,
 )
 # Words, sizes as one word, and each part of a version.
@@ -80,6 +83,10 @@ def choose_job_model(
             filling = [m.id for m in models if fills and template_of(m.id)]
             quickest = min(filling, key=_billions, default="")
             return found or quickest or _best(patterns.small, talking)
+        case Purpose.NEXT_EDIT:
+            served = next_edit_codecs(vendor)
+            made = [m.id for m in models if format_of(m.id, served)]
+            return min(made, key=_billions, default="")
         case _:
             return ""
 

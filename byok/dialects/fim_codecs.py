@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from byok.core.chat import ChatRequest, FimRequest, Sampling
+from msgspec.structs import replace
+
+from byok.core.chat import ChatRequest, FimRequest, NextEditRequest, Sampling
 from byok.core.errors import UpstreamError, UpstreamNotJson
 from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta
 from byok.core.stage import Stage, chain
@@ -18,11 +20,18 @@ from byok.core.wire.sse import ServerSentEvent, SSEDecoder
 from byok.dialects.answer_reader import missing_end
 from byok.dialects.base import Codec, Target, UpstreamRequest
 from byok.dialects.error_bodies import refusal_of
-from byok.dialects.fim_templates import FimMode, FimProfile, template_of
+from byok.dialects.fim_templates import (
+    FimMode,
+    FimProfile,
+    fim_profile_of,
+    template_of,
+)
+from byok.dialects.next_edit_formats import format_of, named_format
 from byok.dialects.ollama.answer import OllamaAnswer
 from byok.dialects.ollama.request import with_options
 from byok.dialects.openai_chat.answer import OpenAIAnswer
 from byok.dialects.openai_chat.chunks import read_usage, string
+from byok.dialects.presets import OLLAMA, preset_of
 from byok.dialects.remedies import RemedyTable, drop_row
 
 # FIM: decoding the answer.
@@ -133,21 +142,22 @@ class FimCodec(Codec):
     """Sends the code around the gap instead of the messages.
 
     `write` returns the fields of one mode for a gap and a model; `cap` is the field
-    that limits the tokens of the answer.
+    that limits the tokens of the answer. Not every endpoint `streams`.
     """
 
     path: str
     write: Callable[[FimRequest, str], dict[str, Any]]
     answer: Callable[[], Stage[ServerSentEvent, StreamEvent]] = FimAnswer
     cap: str = "max_tokens"
+    streams: bool = True
 
     remedies: ClassVar[RemedyTable] = _REMEDIES
 
     def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
         """Encode the gap of a chat request."""
         fim = chat.fim or FimRequest("", "")
-        body = {"model": target.model, **self.write(fim, target.model), "stream": True}
-        body |= self._limits(chat.sampling)
+        body = {"model": target.model, **self.write(fim, target.model)}
+        body |= {"stream": self.streams} | self._limits(chat.sampling)
         if fim.one_line:
             body["stop"] = [*body.get("stop", ()), "\n"]
         return UpstreamRequest(self.path, {**body, **target.extra_body})
@@ -251,3 +261,82 @@ def ollama_codecs() -> Mapping[FimMode, Codec]:
         FimMode.SUFFIX: OllamaFimCodec(_suffix_for_ollama),
         FimMode.TEMPLATE: OllamaFimCodec(write_template, raw=True),
     }
+
+
+# Next edits: the same endpoints with the prompts of `next_edit_formats`.
+
+
+@dataclass(frozen=True)
+class NextEditCodec(Codec):
+    """Asks in one format, through the codec of its mode.
+
+    The Finish of an answer tells the format: only the client's reply, which knows the
+    file, can read it.
+    """
+
+    format: str
+    codec: Codec
+
+    remedies: ClassVar[RemedyTable] = _REMEDIES
+
+    def encode(self, chat: ChatRequest, target: Target) -> UpstreamRequest:
+        """Encode the question, with room for as much as may be suggested."""
+        asked, row = (
+            chat.next_edit or NextEditRequest("", ""),
+            named_format(self.format),
+        )
+        most = row.most_tokens(asked)
+        most = min(most, chat.sampling.max_tokens or most)
+        cold = None if row.mode is FimMode.EDIT else 0.0
+        sampling = Sampling(cold, max_tokens=most)
+        return self.codec.encode(replace(chat, fim=asked, sampling=sampling), target)
+
+    def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
+        """Read an answer, and say at its end in which format it is."""
+        return chain(self.codec.reader(sent), _InFormat(self.format))
+
+
+@dataclass(frozen=True)
+class _InFormat:
+    """Stage[StreamEvent, StreamEvent]: adds the format to the Finish."""
+
+    format: str
+
+    def feed(self, event: StreamEvent, /) -> tuple[StreamEvent]:
+        if isinstance(event, Finish):
+            event.format = self.format
+        return (event,)
+
+    def flush(self) -> tuple[()]:
+        return ()
+
+
+def next_edit_codecs(vendor: str) -> Mapping[FimMode, Codec]:
+    """Return the codecs for the next edits of a vendor's models, by mode."""
+    if vendor == OLLAMA:
+        return {FimMode.TEMPLATE: OllamaFimCodec(_write_next_edit, raw=True)}
+    profile, path = fim_profile_of(vendor), preset_of(vendor).edit_path
+    known: dict[FimMode, Codec] = {
+        FimMode.FIM: codecs_of(profile)[FimMode.FIM],
+        FimMode.TEMPLATE: FimCodec("completions", _write_next_edit),
+    }
+    served = {mode: known[mode] for mode in profile.modes if mode in known}
+    if path:
+        asking = FimCodec(path, _write_message, _chat_answer, streams=False)
+        served[FimMode.EDIT] = asking
+    return served
+
+
+def _write_next_edit(fim: FimRequest, model: str) -> dict[str, Any]:
+    stop = named_format(format_of(model)).stop
+    return {"prompt": _prompt(fim, model), "stop": list(stop)}
+
+
+def _write_message(fim: FimRequest, model: str) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": _prompt(fim, model)}]}
+
+
+def _prompt(fim: FimRequest, model: str) -> str:
+    if not isinstance(fim, NextEditRequest):
+        raise TypeError(fim)
+    return named_format(format_of(model)).prompt(fim)

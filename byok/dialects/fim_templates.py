@@ -99,7 +99,7 @@ class FimMode(StrEnum):
 
     INFILL is llama.cpp's own endpoint, FIM Mistral's. SUFFIX is the field of that name
     beside the prompt, TEMPLATE a raw prompt with the model's own marks, CHAT a question
-    like any other.
+    like any other. EDIT is Inception's endpoint, which is for next edits alone.
     """
 
     INFILL = "infill"
@@ -107,6 +107,7 @@ class FimMode(StrEnum):
     FIM = "fim"
     TEMPLATE = "template"
     CHAT = "chat"
+    EDIT = "edit"
 
 
 class FimProfile(Struct, frozen=True):

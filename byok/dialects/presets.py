@@ -173,6 +173,7 @@ class Preset(Struct, frozen=True):
             out where a server is not known to have it: several ignore the field
             without a word.
         suffix_path: where the mode `suffix` is served.
+        edit_path: where it suggests next edits, "" for nowhere.
         window_cure: what its user can do about a window that is too small.
         makes_models: what it says of its models holds on other hosts.
         lists: its name in LiteLLM's list of models and in that of models.dev.
@@ -189,6 +190,7 @@ class Preset(Struct, frozen=True):
     models: DefaultModels | None = None
     fim: tuple[str, ...] = ()
     suffix_path: str = "completions"
+    edit_path: str = ""
     window_cure: str = ""
     makes_models: bool = False
     lists: tuple[str, str] = ("", "")
@@ -625,6 +627,13 @@ PRESETS: dict[str, Preset] = {
         "OLLAMA_API_KEY",
     ),
     # used only by name
+    "inception": Preset(
+        {OPENAI_CHAT: "https://api.inceptionlabs.ai/v1"},
+        "INCEPTION_API_KEY",
+        models=DefaultModels((rf"mercury-{_V}", "mercury", "mercury-coder.*"), ()),
+        edit_path="edit/completions",
+        lists=("", "inception"),
+    ),
     "huggingface": Preset(
         {OPENAI_CHAT: "https://router.huggingface.co/v1"},
         "HF_TOKEN",

@@ -55,7 +55,7 @@ def make_endpoints(services: Services, frame: Frame) -> EndpointSet:
     """Build what answers requests with one set of services."""
     settings, gate, timing = services.settings, frame.gate, frame.timing
     official = settings.routing.official
-    models = ModelLists(services.catalog, services.router, settings.completion)
+    models = ModelLists(services.catalog, services.router, settings)
     relay = Relay(
         services.official, official, gate, timing.official, patience=timing.patience
     )

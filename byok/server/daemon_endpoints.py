@@ -20,8 +20,7 @@ from byok.protocols.augment.models import get_models, pauses
 from byok.search.vectors.service import EmbeddingService
 from byok.server.control import Control
 from byok.server.openai_api import model_list, one_model
-from byok.settings import mask_settings
-from byok.settings.sections import CompletionSettings
+from byok.settings import Settings, mask_settings
 from byok.settings.values import is_alias
 from byok.upstream.catalog import Catalog
 from byok.upstream.model_table import known_table
@@ -36,7 +35,7 @@ from byok.wiring.services import Services
 
 _SECONDS = 15.0  # for the lists
 _LONGEST_NAME = 80
-_JOBS = (Purpose.COMMIT, Purpose.TITLE, Purpose.COMPLETION)
+_JOBS = (Purpose.COMMIT, Purpose.TITLE, Purpose.COMPLETION, Purpose.NEXT_EDIT)
 
 
 async def catalog(services: Services) -> Json:
@@ -278,13 +277,17 @@ class ModelLists(Struct, frozen=True):
 
     catalog: Catalog
     router: Router
-    settings: CompletionSettings
+    settings: Settings
 
     async def for_editor(self, body: Json) -> Json:
         """Return the answer of `/get-models`; its body says nothing that counts."""
         await self._refresh()
-        own = self.settings
-        flags = pauses(chat_input=own.chat_input, next_edit=own.next_edit)
+        own, chosen = self.settings.completion, self.settings.routing.models
+        next_edit = own.next_edit
+        if next_edit is None:
+            is_free = not chosen.edit and self.router.edits_here()
+            next_edit = bool(chosen.next_edit) or is_free
+        flags = pauses(chat_input=own.chat_input, next_edit=next_edit)
         return get_models(self.router.list_models(), self.router.default(), flags)
 
     async def for_openai(self, wanted: str, *, is_for_codex: bool = False) -> Json:

@@ -87,9 +87,12 @@ class ModelChooser(Struct, frozen=True):
         a chat: there the user chooses in the client, until a moment comes for which
         the settings name a model. A silent chat is a job of the client's own, like
         those of the other endpoints. Where nobody chose a model, small jobs and
-        completions get a small one of the same upstream.
+        completions get a small one of the same upstream, and next edits one that is
+        made for them; but that one cannot be told what the user wants.
         """
         named = model_id(body)
+        if purpose is Purpose.NEXT_EDIT and first_text(body, "instruction").strip():
+            purpose = Purpose.EDIT
         if purpose is Purpose.CHAT:
             purpose = purpose_of_chat(body)
         wanted = self.settings.for_purpose(purpose)

@@ -361,10 +361,11 @@ class CompletionSettings(SettingsSection):
         description="Complete text in the chat input box: a request after every pause "
         "in typing, which costs tokens.",
     )
-    next_edit: bool = Field(
-        False,
+    next_edit: bool | None = Field(
+        None,
         description="Suggest the next edit of a file: a request after every pause in "
-        "typing, which costs tokens.",
+        "typing, which costs tokens. Unset, that is done if routing.models.next_edit "
+        "is set, or an upstream on this machine lists a model that is made for it.",
     )
 
 
@@ -699,6 +700,11 @@ class ModelSettings(SettingsSection):
     edit: _Model = Field(
         "", description="Edits of selections and files, smart paste, next edits."
     )
+    next_edit: _Model = Field(
+        "",
+        description="Suggestions for the next edit. Empty means the model for edits, "
+        "else one that is made for this, if the upstream lists one (docs/MODELS.md).",
+    )
     commit: _Model = Field("", description="Commit messages.")
     title: _Model = Field("", description="Titles of conversations.")
     summary: _Model = Field(
@@ -749,6 +755,8 @@ class ModelSettings(SettingsSection):
     def for_purpose(self, purpose: Purpose) -> str:
         """Return the user's choice for a purpose, "" for none."""
         chosen: str = getattr(self, purpose.value)
+        if purpose is Purpose.NEXT_EDIT:
+            return chosen or self.edit
         return chosen or (self.small if purpose.is_small else "")
 
     @property
@@ -783,7 +791,8 @@ class FallbackSettings(SettingsSection):
 
     def for_purpose(self, purpose: Purpose) -> list[str]:
         """Return the models for a purpose, in the order in which they are asked."""
-        named: list[str] = getattr(self, purpose.value)
+        name = Purpose.EDIT if purpose is Purpose.NEXT_EDIT else purpose
+        named: list[str] = getattr(self, name.value)
         return named or (self.small if purpose.is_small else [])
 
 

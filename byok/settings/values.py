@@ -14,7 +14,7 @@ _ALIAS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 _KEY_NAME = re.compile(r"(?:[a-z0-9][a-z0-9_-]{0,15}|env:[A-Za-z_][A-Za-z0-9_]*)\Z")
 AUTO = "auto"
 POSTGRES = "postgresql://"
-FIM_MODES = (AUTO, *(mode.value for mode in FimMode))
+FIM_MODES = (AUTO, *(mode.value for mode in FimMode if mode is not FimMode.EDIT))
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 

@@ -127,7 +127,8 @@ class Plan(Struct, frozen=True):
         fitted: what of it fits into the window; None also where nobody minds that.
         is_cut: more was left out for this question than for the one before it.
         shortenings: how often the request was made shorter after a refusal.
-        mode: how a gap is filled, `codec` writes it; both are None for a chat.
+        mode: how a gap is filled or a next edit asked for, `codec` writes it; both are
+            None for a chat.
         patience: how long the upstream is waited for.
         key: the key of this request, and in `refused_key` why it is another one.
         remedies: how the request is written, and `written` is it.

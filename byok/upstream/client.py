@@ -33,8 +33,9 @@ from byok.core.stage import Stage
 from byok.core.wire.inflate import with_inflate
 from byok.dialects.base import Codec, UpstreamRequest
 from byok.dialects.chat_changes import PICTURES
-from byok.dialects.fim_codecs import modes_for
+from byok.dialects.fim_codecs import NextEditCodec, modes_for
 from byok.dialects.fim_templates import FimMode
+from byok.dialects.next_edit_formats import format_of, named_format
 from byok.upstream.base import (
     NO_HEADERS,
     Destination,
@@ -228,7 +229,7 @@ class HttpUpstream:
             AnotherRemedy(self.remedies, self.known, loads_window=loads_window),
             self._key,
             self._wait,
-            AnotherFimMode(spec.name, spec.fim),
+            AnotherFimMode(spec.name, spec.fim, spec.next_edit),
         )
 
     @property
@@ -423,28 +424,37 @@ _NOT_KNOWN = frozenset(
 class AnotherFimMode(Recovery):
     """Tries FIM modes in order, and keeps to the one that a model accepted.
 
-    `codecs` are the upstream's, by mode; None stands for a chat.
+    `codecs` are the upstream's, by mode, and `next_edit` those for next edits, which a
+    model is asked for in its own format first; None stands for a chat.
     """
 
-    def __init__(self, upstream: str, codecs: Mapping[FimMode, Codec | None]) -> None:
+    def __init__(
+        self,
+        upstream: str,
+        codecs: Mapping[FimMode, Codec | None],
+        next_edit: Mapping[FimMode, Codec],
+    ) -> None:
         self._upstream = upstream
         self._codecs = codecs
-        self._used: dict[str, FimMode] = {}  # model -> the mode it took last
+        self._next_edit = next_edit
+        # by model, and whether a gap is filled: the mode it took last
+        self._used: dict[tuple[str, bool], FimMode] = {}
         self._logged: set[FimMode] = set()
 
     async def prepare(self, plan: Plan) -> Plan:
-        """Choose the mode of a request that fills a gap."""
-        if plan.request.fim is None or plan.mode is not None:
+        """Choose the mode of a request that fills a gap, or changes a file."""
+        request = plan.request
+        if plan.mode is not None or (request.fim or request.next_edit) is None:
             return plan
-        modes, known = self._modes(plan.model), self._used.get(plan.model)
-        return self._use(plan, known if known in modes else modes[0])
+        codecs, known = self._codecs_for(plan), self._used.get(_question_of(plan))
+        return self._use(plan, known if known in codecs else next(iter(codecs)))
 
     async def next(self, plan: Plan, failure: ByokError) -> Plan | ByokError:
         """Use the mode after one that is not served here."""
         if plan.mode is None or not _refuses_mode(failure):
             return failure
-        self._used.pop(plan.model, None)
-        modes = self._modes(plan.model)
+        self._used.pop(_question_of(plan), None)
+        modes = [*self._codecs_for(plan)]
         following = modes[modes.index(plan.mode) + 1 :]
         if not following:
             return failure
@@ -458,7 +468,7 @@ class AnotherFimMode(Recovery):
         if plan.mode is not None:
             if len(self._used) > _MAX_MODELS:
                 self._used.clear()
-            self._used[plan.model] = plan.mode
+            self._used[_question_of(plan)] = plan.mode
         if plan.codec is not None:
             current_record().prompt = ""  # only a chat is told one
 
@@ -466,18 +476,29 @@ class AnotherFimMode(Recovery):
         """Return the plan in a mode; what was found out about another one is void."""
         return plan.having(
             mode=mode,
-            codec=self._codecs[mode],
+            codec=self._codecs_for(plan)[mode],
             patience=None,
             remedies=None,
             written=None,
         )
 
-    def _modes(self, model: str) -> list[FimMode]:
+    def _codecs_for(self, plan: Plan) -> dict[FimMode, Codec | None]:
+        """Return the codecs for a request, in the order in which they are tried."""
+        if plan.request.next_edit is not None:
+            name = format_of(plan.model, self._next_edit)
+            mode = named_format(name).mode if name else FimMode.CHAT
+            codec = NextEditCodec(name, self._next_edit[mode]) if name else None
+            return {mode: codec, FimMode.CHAT: None}
         try:
-            return modes_for(self._codecs, model)
+            modes = modes_for(self._codecs, plan.model)
         except UpstreamError as error:
             error.upstream = self._upstream
             raise
+        return {mode: self._codecs[mode] for mode in modes}
+
+
+def _question_of(plan: Plan) -> tuple[str, bool]:
+    return plan.model, plan.request.next_edit is None
 
 
 def _refuses_mode(failure: ByokError) -> bool:

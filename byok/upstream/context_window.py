@@ -257,7 +257,8 @@ class ShorterConversation(Recovery):
         elif room and fitted.fixed >= room:
             estimate = int(fitted.fixed / limits.ratio)
             notice = self._notices.note_no_room(conversation, model, window, estimate)
-        is_counted = fitted.chat.fim is None and not has_images(fitted.chat.messages)
+        has_own_prompt = (chat.fim or chat.next_edit) is not None
+        is_counted = not has_own_prompt and not has_images(fitted.chat.messages)
         return replace(fitted, is_counted=is_counted, notice=notice)
 
     async def _ask(self, model: str) -> int:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from byok.core.bounded import BoundedMap
 from byok.core.routing import MAX_ID_LENGTH, PREFIX, ListedModel, Purpose, split_id
 from byok.dialects.default_models import find_closest
+from byok.dialects.next_edit_formats import format_of
 from byok.upstream.base import Destination, Upstream
 from byok.upstream.catalog import Catalog
 from byok.upstream.demo import unconfigured_upstream, upstream_without_models
@@ -103,6 +104,11 @@ class Router:
             return found
         model = self._catalog.model_for(found.upstream, purpose)
         return ListedModel(found.upstream, model or found.model)
+
+    def edits_here(self) -> bool:
+        """Tell whether next edits go to a model on this machine made for them."""
+        model = self.default_for(Purpose.NEXT_EDIT)
+        return model.upstream in self._local and bool(format_of(model.model))
 
     def choose_for(self, purpose: Purpose, found: Destination) -> Destination:
         """Return who does a job instead of a default model that nobody chose."""

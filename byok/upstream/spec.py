@@ -46,6 +46,7 @@ class UpstreamSpec(Struct, frozen=True):
         vendor: the name of its preset, whose models these are; "" if that is unknown.
         facts: what the user says about models, by their names; "" is for all of them.
         fim: codecs for FIM by mode, in the order of trial; None stands for a chat.
+        next_edit: codecs for models that are made for next edits, by mode.
     """
 
     name: str
@@ -66,6 +67,7 @@ class UpstreamSpec(Struct, frozen=True):
     fim: Mapping[FimMode, Codec | None] = field(
         default_factory=lambda: {FimMode.CHAT: None}
     )
+    next_edit: Mapping[FimMode, Codec] = field(default_factory=dict)
 
     @property
     def key(self) -> str:

@@ -18,7 +18,7 @@ from byok.core.routing import Purpose
 from byok.core.urls import is_loopback
 from byok.dialects.base import Codec
 from byok.dialects.default_models import choose_chat_model
-from byok.dialects.fim_codecs import codecs_of, ollama_codecs
+from byok.dialects.fim_codecs import codecs_of, next_edit_codecs, ollama_codecs
 from byok.dialects.fim_templates import OLLAMA_MODES, FimMode, fim_profile_of
 from byok.dialects.model_facts import ModelFacts
 from byok.dialects.presets import DEMO, OLLAMA, PRESETS, find_preset, vendor_of
@@ -87,6 +87,7 @@ def make_spec(name: str, settings: UpstreamSettings, common: Settings) -> Upstre
         vendor=find_preset(settings.type, apis[0].base_url),
         facts=_facts_of(settings),
         fim=_fim_codecs(settings.type, apis[0], common.completion.way),
+        next_edit=_next_edit_codecs(settings.type, apis[0]),
     )
 
 
@@ -125,6 +126,15 @@ class Helpers(NamedTuple):
 
     summarise: Summarise
     describer: PictureDescriber | None = None
+
+
+def _next_edit_codecs(kind: str, api: Api) -> Mapping[FimMode, Codec]:
+    """Return the codecs for models that are made for next edits."""
+    if api.dialect.name == OLLAMA:
+        return next_edit_codecs(OLLAMA)
+    vendor = vendor_of(kind, api.base_url)
+    serves = vendor != OLLAMA and "completions" in api.dialect.serves
+    return next_edit_codecs(vendor) if serves else {}
 
 
 def make_upstream(

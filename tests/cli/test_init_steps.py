@@ -359,6 +359,37 @@ def test_nobody_gets_a_new_file_and_no_change_of_an_old_one() -> None:
     assert write_settings(OLLAMA, CHOSEN, find_paths(), NOBODY)
 
 
+MERCURY = Candidate(
+    "inception",
+    UpstreamSettings(type="inception"),
+    "https://api.inceptionlabs.ai/v1",
+    FoundBy.KEY,
+)
+
+
+@pytest.mark.parametrize(
+    ("candidate", "asker", "is_written"),
+    [
+        (OLLAMA, NOBODY, True),  # a model on this machine costs nothing
+        (MERCURY, NOBODY, False),
+        (MERCURY, Asker("byok init --yes", takes_best=True), False),
+        (MERCURY, ScriptedPerson(False, True), False),
+        (MERCURY, ScriptedPerson(True, True), True),
+    ],
+)
+def test_next_edits_that_cost_tokens_are_asked_for(
+    candidate: Candidate, asker: Asker, is_written: bool
+) -> None:
+    chosen = [*CHOSEN, ChosenModel("next_edit", "m", "made for it")]
+    assert write_settings(candidate, chosen, find_paths(), asker)
+    written = find_paths().config.read_text("utf-8")
+    assert ("next_edit" in written) is is_written
+    if isinstance(asker, ScriptedPerson):
+        assert "tokens" in asker.asked[0]
+    if is_written:
+        assert write_settings(candidate, chosen, find_paths(), NOBODY) is False
+
+
 def run(asker: Asker, port: int = 0) -> object:
     return run_daemon(
         find_paths(), port, "demo", asker, can_install=lambda paths: False

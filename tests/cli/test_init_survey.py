@@ -184,6 +184,11 @@ def named(*names: str) -> list[ModelFacts]:
                 "completion": "claude-haiku-4-5",
             },
         ),
+        (
+            "ollama",
+            ["qwen3:8b", "zeta-2:8b"],
+            {"default": "qwen3:8b", "completion": "", "next_edit": "zeta-2:8b"},
+        ),
     ],
 )
 def test_models_are_chosen_by_purpose(

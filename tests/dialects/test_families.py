@@ -260,6 +260,24 @@ def test_completions_go_to_a_model_that_fills_gaps_or_is_quick(
     assert choose_job_model(vendor, Purpose.COMPLETION, facts(listed)) == model
 
 
+@pytest.mark.parametrize(
+    ("vendor", "listed", "model"),
+    [
+        ("ollama", "qwen3:8b zeta-2:8b sweep-next-edit:1.5b", "sweep-next-edit:1.5b"),
+        ("llamacpp", "zeta-2.1.gguf", "zeta-2.1.gguf"),
+        ("mistral", "mistral-medium-latest codestral-2508", "codestral-2508"),
+        ("inception", "mercury-2 mercury-edit-2", "mercury-edit-2"),
+        ("vercel", "inception/mercury-coder mistral/codestral", ""),
+        ("ollama", "qwen2.5-coder:1.5b", ""),
+    ],
+)  # fmt: skip
+def test_next_edits_go_to_a_model_made_for_them_where_its_form_is_served(
+    vendor: str, listed: str, model: str
+) -> None:
+    assert choose_job_model(vendor, Purpose.NEXT_EDIT, facts(listed)) == model
+    assert choose_chat_model(vendor, facts(f"zeta-2 {listed} x")) != "zeta-2"
+
+
 @pytest.mark.parametrize("purpose", [Purpose.SUMMARY, Purpose.ENHANCE, Purpose.EDIT])
 def test_jobs_that_need_the_conversation_stay_with_its_model(purpose: Purpose) -> None:
     assert choose_job_model("openai", purpose, facts("gpt-5.5 gpt-5.4-mini")) == ""

@@ -141,8 +141,7 @@ async def test_daemon_reload_answers_once_settings_and_keys_are_in_force(
 async def test_both_lists_have_the_same_models(fake: FakeUpstream) -> None:
     async with running(settings_for(fake.url, models=["one", "two"])) as editor:
         services = editor.services
-        settings = services.settings.completion
-        lists = ModelLists(services.catalog, services.router, settings)
+        lists = ModelLists(services.catalog, services.router, services.settings)
         for_editor = await lists.for_editor({})
         for_openai = await lists.for_openai("")
         one = await lists.for_openai("two")
@@ -161,9 +160,7 @@ async def test_an_alias_is_listed_and_can_be_asked_everywhere(
     settings["routing"] = {"default": "fast", "aliases": {"fast": "byok:fake:two"}}
     async with running(settings) as editor:
         services = editor.services
-        lists = ModelLists(
-            services.catalog, services.router, services.settings.completion
-        )
+        lists = ModelLists(services.catalog, services.router, services.settings)
         for_editor = await lists.for_editor({})
         assert (await lists.for_openai("fast"))["id"] == "byok:fast"
         for model in ("byok:fast", "fast", None):
@@ -195,6 +192,7 @@ async def test_facts_come_with_their_sources_and_jobs_with_their_models(
         "commit": "byok:fake:gpt-5.4-mini",
         "title": "byok:fake:gpt-4",
         "completion": "byok:fake:gpt-5.4-mini",
+        "next_edit": "byok:fake:gpt-5.5",
     }
     first = told["models"][0]
     assert first["model"] == "gpt-5.5"

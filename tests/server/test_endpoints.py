@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
+from typing import Any
 
 import pytest
 
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.patience import PATIENCE
-from tests.fakes.upstream import FakeUpstream
+from tests.fakes.upstream import DONE, FakeUpstream, event
 
 
 async def test_get_models_answers_at_once_although_the_upstream_is_slow(
@@ -54,3 +55,42 @@ async def test_endpoint_settings_switch_automatic_requests() -> None:
         flags = (await editor.post("/get-models")).json["feature_flags"]
     assert flags["enable_chat_input_inline_completion"] is True
     assert flags["vscode_next_edit_min_version"] == "0.0.0"
+
+
+@pytest.mark.parametrize(
+    ("listed", "settings", "on"),
+    [
+        ("qwen3:8b", {}, False),
+        ("qwen3:8b zeta-2.gguf", {}, True),
+        ("qwen3:8b zeta-2.gguf", {"completion": {"next_edit": False}}, False),
+        ("zeta-2", {"routing": {"models": {"edit": "byok:fake:qwen3"}}}, False),
+        ("qwen3:8b", {"routing": {"models": {"next_edit": "byok:fake:q"}}}, True),
+    ],
+)
+async def test_next_edits_are_on_where_a_model_on_this_machine_is_made_for_them(
+    fake: FakeUpstream, listed: str, settings: dict[str, Any], on: bool
+) -> None:
+    fake.models = listed.split()
+    given = settings_for(fake.url, type="llamacpp") | settings
+    async with running(given) as editor:
+        await editor.services.catalog.settle(5)
+        flags = (await editor.post("/get-models")).json["feature_flags"]
+    assert flags["vscode_next_edit_min_version"] == ("0.0.0" if on else "")
+
+
+async def test_a_next_edit_comes_from_the_model_made_for_it(
+    fake: FakeUpstream,
+) -> None:
+    fake.models = ["qwen3:8b", "zeta-2.gguf"]
+    choice = {"text": "total = 1\nprint(total)\n", "finish_reason": "stop"}
+    fake.play([event({"choices": [choice]}), DONE])
+    body = {"prefix": "total = 1\r\n", "suffix": "print(x)\r\n", "path": "a.py"}
+    async with running(settings_for(fake.url, type="llamacpp")) as editor:
+        await editor.services.catalog.settle(5)
+        reply = await editor.post("/next-edit-stream", body)
+    assert fake.paths == ["completions"]
+    assert fake.requests[0]["model"] == "zeta-2.gguf"
+    [line] = reply.lines
+    assert line["next_edit"]["existing_code"] == "print(x)\r\n"
+    assert line["next_edit"]["suggested_code"] == "print(total)\r\n"
+    assert line["next_edit"]["char_start"] == len("total = 1\r\n")

@@ -96,6 +96,7 @@ async def test_a_substituted_model_is_said_once_and_in_no_conversation(
 
 MODELS = {
     "edit": "byok:fake:editor",
+    "next_edit": "byok:fake:predictor",
     "small": "byok:fake:tiny",
     "title": "listed",
     "enhance": "byok:fake:enhancer",
@@ -118,6 +119,8 @@ def chooser(editor: Editor) -> ModelChooser:
     ("purpose", "body", "model"),
     [
         (Purpose.EDIT, ASKED, "editor"),
+        (Purpose.NEXT_EDIT, ASKED, "predictor"),
+        (Purpose.NEXT_EDIT, {"instruction": "Rename it."}, "editor"),
         (Purpose.COMMIT, ASKED, "tiny"),
         (Purpose.ENHANCE, {}, "enhancer"),
         (Purpose.TITLE, {}, "listed"),

@@ -5,11 +5,19 @@ from typing import Any
 
 import pytest
 
-from byok.core.chat import ChatRequest, FimRequest, Message, Role, TextPart
+from byok.core.chat import (
+    ChatRequest,
+    FimRequest,
+    Message,
+    NextEditRequest,
+    Role,
+    Sampling,
+    TextPart,
+)
 from byok.core.errors import UpstreamError
-from byok.core.events import StreamEvent, TextDelta
+from byok.core.events import Finish, StreamEvent, TextDelta
 from byok.dialects.base import Codec
-from byok.dialects.fim_codecs import codecs_of
+from byok.dialects.fim_codecs import codecs_of, next_edit_codecs
 from byok.dialects.fim_templates import FimMode, FimProfile
 from byok.dialects.openai_chat.dialect import OpenAIChat
 from byok.upstream.ask import ask
@@ -52,6 +60,7 @@ class Asked:
         api = Api(OpenAIChat(), fake.url)
         spec = UpstreamSpec("fake", (api,), fim=codecs, **fields)
         self.upstream = HttpUpstream(spec, self.transports, Key("sk-1"))
+        self.formats: list[str] = []
 
     async def ask(self, model: str = "m", chat: ChatRequest = CHAT) -> str:
         events: list[StreamEvent] = []
@@ -60,6 +69,7 @@ class Asked:
                 events += batch
         finally:
             await self.transports.close()
+        self.formats += [e.format for e in events if isinstance(e, Finish)]
         return "".join(e.text for e in events if isinstance(e, TextDelta))
 
 
@@ -141,3 +151,76 @@ async def test_fim_with_one_configured_dialect_tries_no_other(
     with pytest.raises(UpstreamError, match="fake: no template is known for m"):
         await Asked(fake, FimMode.TEMPLATE).ask()
     assert fake.paths == ["/infill"]
+
+
+# Next edits: in the format of a model that is made for them, where it is served
+
+EDIT = ChatRequest(
+    CHAT.messages,
+    next_edit=NextEditRequest("def f(x):\n    ret", "urn x\n", path="a.py", line=2),
+    sampling=Sampling(0.2, 0.9, 100),
+)
+
+
+async def test_next_edit_is_asked_by_a_raw_prompt(fake: FakeUpstream) -> None:
+    fake.play(text("def f(y):\n    return y\n"))
+    asked = Asked(fake, next_edit=next_edit_codecs("llamacpp"))
+    assert await asked.ask("zeta-2.gguf", EDIT) == "def f(y):\n    return y\n"
+    assert asked.formats == ["zeta-2"]
+    assert fake.paths == ["completions"]
+    [body] = fake.requests
+    assert "ret<|user_cursor|>urn x" in body["prompt"]
+    assert body["stop"][0] == ">>>>>>> UPDATED"
+    assert (body["temperature"], body["max_tokens"], body["stream"]) == (0, 100, True)
+
+
+async def test_next_edit_that_is_not_served_is_asked_by_a_chat(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(refusal(404), answer("EDIT: x"), answer("NONE"), infilled("y"))
+    asked = Asked(fake, next_edit=next_edit_codecs("llamacpp"))
+    assert await asked.ask("sweep-next-edit-0.5b", EDIT) == "EDIT: x"
+    assert await asked.ask("sweep-next-edit-0.5b", EDIT) == "NONE"  # remembered
+    assert await asked.ask("sweep-next-edit-0.5b") == "y"  # a gap is another question
+    assert asked.formats == [""] * 3
+    paths = ["completions", "chat/completions", "chat/completions", "/infill"]
+    assert fake.paths == paths
+
+
+@pytest.mark.parametrize(
+    ("model", "vendor"),
+    [("qwen2.5-coder", "llamacpp"), ("zeta-2", "groq"), ("mercury-coder", "vercel")],
+)
+async def test_next_edit_of_any_other_model_is_a_chat(
+    fake: FakeUpstream, model: str, vendor: str
+) -> None:
+    asked = Asked(fake, next_edit=next_edit_codecs(vendor))
+    await asked.ask(model, EDIT)
+    assert (fake.paths, asked.formats) == (["chat/completions"], [""])
+
+
+async def test_next_edit_of_mercury_is_one_message_and_one_document(
+    fake: FakeUpstream,
+) -> None:
+    said = {"message": {"content": "```\nx\n```"}, "finish_reason": "stop"}
+    fake.play([json.dumps({"choices": [said]}).encode()])
+    asked = Asked(fake, next_edit=next_edit_codecs("inception"))
+    assert await asked.ask("mercury-edit-2", EDIT) == "```\nx\n```"
+    assert (fake.paths, asked.formats) == (["edit/completions"], ["mercury"])
+    [body] = fake.requests
+    [message] = body.pop("messages")
+    assert message["role"] == "user"
+    assert "ret<|cursor|>urn x" in message["content"]
+    limits = {"max_tokens": 100, "stream": False}
+    assert body == {"model": "mercury-edit-2", **limits}
+
+
+async def test_next_edit_of_codestral_fills_the_gap_at_the_cursor(
+    fake: FakeUpstream,
+) -> None:
+    fake.play(answer("x"))
+    asked = Asked(fake, next_edit=next_edit_codecs("mistral"))
+    assert await asked.ask("codestral-latest", EDIT) == "x"
+    assert (fake.paths, asked.formats) == (["fim/completions"], ["codestral"])
+    assert fake.requests[0]["prompt"] == "def f(x):\n    ret"
+    assert fake.requests[0]["suffix"] == "urn x\n"

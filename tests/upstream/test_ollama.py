@@ -9,6 +9,7 @@ from byok.core.chat import (
     ChatRequest,
     FimRequest,
     Message,
+    NextEditRequest,
     Role,
     TextPart,
     ToolCall,
@@ -17,7 +18,7 @@ from byok.core.chat import (
 )
 from byok.core.errors import ContextLengthExceeded
 from byok.core.events import Finish, FinishReason, Notice, StreamEvent, TextDelta
-from byok.dialects.fim_codecs import ollama_codecs
+from byok.dialects.fim_codecs import next_edit_codecs, ollama_codecs
 from byok.dialects.fim_templates import FimMode
 from byok.dialects.ollama.dialect import Ollama
 from byok.upstream.client import HttpUpstream
@@ -127,6 +128,22 @@ async def test_a_completion_keeps_the_window_of_the_chats(
     gap = ChatRequest((), fim=FimRequest("x = ", "\n"))
     assert await box.ask(gap) == [TextDelta("x + 1"), *(await box.ask(gap))[1:]]
     assert server.loads == [32 * K]
+
+
+async def test_a_next_edit_is_a_raw_prompt(
+    server: OllamaServer, transports: Transports
+) -> None:
+    server.models["sweep-next-edit:1.5b"] = OllamaModel()
+    box = Box(server, transports, next_edit=next_edit_codecs("ollama"))
+    request = NextEditRequest("def f(x):\n    ret", "urn x\n", path="a.py")
+    events = await box.ask(
+        ChatRequest((user("Edit."),), next_edit=request), "sweep-next-edit:1.5b"
+    )
+    assert events[-1] == Finish(FinishReason.STOP, format="sweep")
+    body = server.requests[-1]
+    assert body["raw"] and body["prompt"].endswith("<|file_sep|>updated/a.py\n")
+    assert body["options"]["stop"][0] == "<|file_sep|>"
+    assert body["options"]["temperature"] == 0
 
 
 async def test_a_model_without_infilling_completes_by_a_chat(

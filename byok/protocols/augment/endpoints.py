@@ -175,7 +175,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "/next-edit-stream",
         EndpointGroup.EDIT,
         Streamed(next_edit.decode_next_edit),
-        Purpose.EDIT,
+        Purpose.NEXT_EDIT,
         "one suggestion, or none",
     ),
     Generate(

@@ -6,14 +6,29 @@ from functools import partial
 from typing import Any, ClassVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from byok.core.chat import Json
+from byok.core.chat import Json, NextEditRequest, RecentEdit
 from byok.core.errors import ByokError
+from byok.core.events import Finish, FinishReason, StreamEvent
 from byok.core.stage import drain
+from byok.dialects.next_edit_formats import named_format
 from byok.protocols.augment.body import flag, integer, mapping, objects, text, value
 from byok.protocols.augment.nodes import edit_events, one_line
-from byok.protocols.augment.positions import Trimmed, lines
-from byok.protocols.augment.prompts.edit import around, cleaning, selected_text
+from byok.protocols.augment.positions import (
+    Trimmed,
+    line_ending,
+    lines,
+    normal,
+    original,
+)
+from byok.protocols.augment.prompts.edit import (
+    MAX_PREFIX,
+    MAX_SUFFIX,
+    around,
+    cleaning,
+    selected_text,
+)
 from byok.protocols.augment.prompts.prompt_parts import NOTHING, as_json, code, question
 from byok.protocols.augment.remarks import Unfenced
 from byok.protocols.augment.reply_job import DecodeState, Defaults, ReplyFacts, ReplyJob
@@ -22,6 +37,7 @@ from byok.protocols.augment.text_reply import WholeText
 _NEAR = 10  # lines on either side of a cursor
 _HEAD = re.compile(r"\s*EDIT:[ \t]*([^\r\n]*)(?:\r\n|\r|\n)")
 _MAX_DESCRIPTION = 120
+_LONGEST_LINE = 4000  # at the cursor: of a longer one no model writes a region again
 
 
 class Spot(Struct, frozen=True):
@@ -35,6 +51,42 @@ class Spot(Struct, frozen=True):
     blob_name: str
 
 
+class CursorSpot(Struct, frozen=True):
+    """The code around the cursor, as the client sent it and as models are asked for it.
+
+    `begin` is the offset of `prefix` in the file, in code points.
+    """
+
+    begin: int
+    prefix: str
+    suffix: str
+    request: NextEditRequest
+
+    @property
+    def has_long_line(self) -> bool:
+        """Whether the cursor's line is too long for models that are made for edits."""
+        head = self.request.prefix.rpartition("\n")[2]
+        return len(head + self.request.suffix.partition("\n")[0]) > _LONGEST_LINE
+
+    def change_to(
+        self, region: str, offset: int, new: str
+    ) -> tuple[int, str, str] | None:
+        """Return the change of the file that writes `new` in the place of a region.
+
+        The region is at an offset of the text with LF. What is changed has the line
+        ends of the file; what is not keeps its own.
+        """
+        changed = difference(region, new)
+        if changed is None:
+            return None
+        start, old, written = changed
+        file = self.prefix + self.suffix
+        first = original(file, offset + start)
+        last = original(file, offset + start + len(old))
+        ending = line_ending(file[first:last]) or line_ending(file) or "\n"
+        return self.begin + first, file[first:last], written.replace("\n", ending)
+
+
 class NextEditLines(WholeText):
     """LineReply with one suggestion, or none."""
 
@@ -42,19 +94,32 @@ class NextEditLines(WholeText):
     heartbeat: ClassVar[Json | None] = None  # every line is read as a suggestion
     first: ClassVar[Json | None] = None
 
-    def __init__(self, body: Json, spot: Spot, facts: ReplyFacts) -> None:
+    def __init__(
+        self, body: Json, spot: Spot, cursor: CursorSpot, facts: ReplyFacts
+    ) -> None:
         super().__init__(_Plain())
         self._body = {"path": spot.path, "lang": text(body, "lang")}
         self._spot = spot
+        self._cursor = cursor
+        self._format = ""
         self._facts = facts
 
+    def feed(self, event: StreamEvent, /) -> tuple[()]:
+        """Collect the text, and learn in which format it is."""
+        if isinstance(event, Finish):
+            self._format = event.format
+        return super().feed(event)
+
     def flush(self) -> list[Json]:
-        """Return the suggestion.
+        """Return the suggestion; there is none in a format if its answer is cut.
 
         Raises:
-            UpstreamGarbled: the answer is cut.
+            UpstreamGarbled: the answer of a chat is cut.
         """
         said = self.so_far()
+        if self._format:
+            changed = self._read(said)
+            return [self._suggestion(*changed, "")] if changed else []
         if not said.strip():
             return []
         said = self.whole()
@@ -67,15 +132,27 @@ class NextEditLines(WholeText):
         body = head.string[head.end() :]
         new = "".join(drain(clean, [body]))
         changed = difference(spot.old, new) if new.strip() else None
-        return [self._suggestion(*changed, head[1].strip())] if changed else []
+        if changed is None:
+            return []
+        start, old, written = changed
+        return [self._suggestion(spot.begin + start, old, written, head[1].strip())]
 
     def fail(self, error: ByokError, /) -> list[Json]:
         """Return no suggestion."""
         del error
         return []
 
-    def _suggestion(self, start: int, old: str, new: str, description: str) -> Json:
-        begin = self._spot.begin + start
+    def _read(self, said: str) -> tuple[int, str, str] | None:
+        """Return the change that an answer in a format of next edits makes."""
+        request, form = self._cursor.request, named_format(self._format)
+        new = form.suggest(request, said)
+        if new is None or self._finish is not FinishReason.STOP:
+            return None
+        excerpt = form.excerpt(request)
+        offset = len(request.prefix) - excerpt.cursor
+        return self._cursor.change_to(excerpt.region, offset, new)
+
+    def _suggestion(self, begin: int, old: str, new: str, description: str) -> Json:
         suggestion = {
             "suggestion_id": f"{self._facts.request_id}-1",
             "path": self._spot.path,
@@ -108,7 +185,8 @@ def decode_next_edit(
     """Read the code around the cursor and the recent edits."""
     del state
     spot = spot_of(body)
-    reply = partial(NextEditLines, body, spot)
+    cursor = cursor_of(body)
+    reply = partial(NextEditLines, body, spot, cursor)
     if not (spot.before + spot.old + spot.after).strip():
         return ReplyJob(NOTHING, reply)
     shown = {**body, "prefix": spot.before, "suffix": spot.after, "path": spot.path}
@@ -125,7 +203,10 @@ def decode_next_edit(
         as_json("not to be changed", value(body, "blocked_locations")),
         f"[what the user wants]\n{wish}" if wish else "",
     )
-    return ReplyJob(question(body, defaults, "next_edit", blocks, whole=True), reply)
+    chat = question(body, defaults, "next_edit", blocks, whole=True)
+    if not cursor.has_long_line:
+        chat = replace(chat, next_edit=cursor.request)
+    return ReplyJob(chat, reply)
 
 
 def spot_of(body: Json) -> Spot:
@@ -135,15 +216,51 @@ def spot_of(body: Json) -> Spot:
         selected_text(body),
         text(body, "suffix"),
     )
-    begin = integer(body, "selection_begin_char", -1)
-    if begin < 0:
-        begin = max(0, integer(body, "prefix_begin")) + len(prefix)
+    begin = _selection_begin(body)
     if not old:
         above, below = lines(prefix)[-_NEAR:], lines(suffix)[:_NEAR]
         lead, tail = "".join(above), "".join(below)
         old, begin = lead + tail, max(0, begin - len(lead))
         prefix, suffix = prefix[: len(prefix) - len(lead)], suffix[len(tail) :]
     return Spot(begin, prefix, old, suffix, text(body, "path"), text(body, "blob_name"))
+
+
+def _selection_begin(body: Json) -> int:
+    """Return the offset in the file of the selection or the cursor."""
+    begin = integer(body, "selection_begin_char", -1)
+    if begin >= 0:
+        return begin
+    return max(0, integer(body, "prefix_begin")) + len(text(body, "prefix"))
+
+
+def cursor_of(body: Json) -> CursorSpot:
+    """Return the code around the cursor, which is where a selection begins."""
+    before, after = text(body, "prefix"), selected_text(body) + text(body, "suffix")
+    if before.endswith("\r") and after.startswith("\n"):
+        before, after = before[:-1], f"\r{after}"
+    begin = _selection_begin(body) - len(text(body, "prefix"))
+    line = len(lines(before)) + (not before or before.endswith(("\n", "\r")))
+    prefix, suffix = before[-MAX_PREFIX:], after[:MAX_SUFFIX]
+    begin += len(before) - len(prefix)
+    path = text(body, "path")
+    edits = tuple(_recent_edits(body, path))
+    request = NextEditRequest(
+        normal(prefix), normal(suffix), path=path, line=line, edits=edits
+    )
+    return CursorSpot(max(0, begin), prefix, suffix, request)
+
+
+def _recent_edits(body: Json, own: str) -> Iterator[RecentEdit]:
+    for event in objects(body, "edit_events"):
+        for edit in objects(event, "edits"):
+            before, after = text(edit, "before_text"), text(edit, "after_text")
+            if before != after:
+                yield RecentEdit(
+                    text(event, "path") or own,
+                    normal(before),
+                    normal(after),
+                    max(0, integer(edit, "after_line_start")),
+                )
 
 
 def difference(old: str, new: str) -> tuple[int, str, str] | None:
