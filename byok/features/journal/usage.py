@@ -4,11 +4,12 @@ import math
 import operator
 import sqlite3
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from threading import Lock
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from byok.core.bounded import BoundedMap
@@ -258,7 +259,7 @@ _MOST_KNOWN = 256  # buckets
 _SAMPLE = 2000  # about so many requests of a bucket tell its percentiles
 _FROM = "FROM request WHERE started >= ? AND started < ?"
 _STATE = f"SELECT count(*), max(id) {_FROM}"
-_TIMES = f"""SELECT first_byte, seconds {_FROM} AND model <> ''
+_TIMES = f"""SELECT {{}}, first_byte, seconds {_FROM} AND model <> ''
     AND (id * 2654435761 >> 16 & 65535) % ? = 0"""
 _Span: TypeAlias = tuple[float, float]
 
@@ -274,7 +275,8 @@ class Bucket(NamedTuple):
     """The sums of one stretch of time; `begin` and `end` are seconds since 1970.
 
     `parts` are the sums of each name of the series, then those of all other names if
-    there are any. Durations are in seconds.
+    there are any. Durations are in seconds; within `medians` half of the requests of
+    each name ended.
     """
 
     begin: float
@@ -283,6 +285,7 @@ class Bucket(NamedTuple):
     parts: Sequence[UsageRow]
     first_byte: Percentiles
     seconds: Percentiles
+    medians: Sequence[float | None] = ()
 
 
 class Series(NamedTuple):
@@ -297,6 +300,7 @@ class Series(NamedTuple):
 
 
 class _Times(NamedTuple):
+    name: str
     first_byte: float | None
     seconds: float
 
@@ -309,6 +313,7 @@ class _Sums(NamedTuple):
     rest: UsageRow = UsageRow("")
     first_byte: Percentiles = Percentiles()
     seconds: Percentiles = Percentiles()
+    medians: Mapping[str, float | None] = MappingProxyType({})
 
 
 _NOTHING = _Sums()
@@ -374,10 +379,16 @@ def _add_up_steps(
         else:
             rest = add_rows([rest, row])
     sampled = (*span, math.ceil(state[0] / _SAMPLE))
-    times = [*select_rows(db, _Times, _TIMES, sampled)]
+    query = _TIMES.format(SPLITS.get(by, "''"))
+    times = [*select_rows(db, _Times, query, sampled)]
+    by_name: dict[str, list[float]] = {row.key: [] for row in groups}
+    for time in times:
+        if time.name in by_name:
+            by_name[time.name].append(time.seconds)
     first = _percentiles(time.first_byte for time in times)
     seconds = _percentiles(time.seconds for time in times)
-    return _Sums(state, groups, rest, first, seconds)
+    medians = {name: _percentiles(known).median for name, known in by_name.items()}
+    return _Sums(state, groups, rest, first, seconds, medians)
 
 
 def _percentiles(values: Iterable[float | None]) -> Percentiles:
@@ -407,6 +418,7 @@ def _arrange(spans: Sequence[_Span], read: Sequence[_Sums], by: str) -> Series:
             _parts(sums, names, others=others) if by else [],
             sums.first_byte,
             sums.seconds,
+            [sums.medians.get(name) for name in names],
         )
         for span, sums in zip(spans, read, strict=True)
     ]

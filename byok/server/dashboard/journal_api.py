@@ -293,6 +293,7 @@ def _write_bucket(bucket: Bucket) -> Json:
         "parts": [_sums(part) for part in bucket.parts],
         "first_byte": bucket.first_byte._asdict(),
         "seconds": bucket.seconds._asdict(),
+        "medians": bucket.medians,
     }
 
 

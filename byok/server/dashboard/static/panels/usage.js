@@ -4,7 +4,7 @@ import { call } from "../api.js";
 import { createChart } from "../charts.js";
 import { errorBox, h, replace, section, table } from "../dom.js";
 import { meterSections } from "../feature-status.js";
-import { dollars, number, percent, short } from "../format.js";
+import { dollars, duration, number, percent, short } from "../format.js";
 import { follow } from "../refresh.js";
 import { costOf, costText } from "../requests.js";
 import { t } from "../texts.js";
@@ -117,6 +117,7 @@ function fill(part, title, rows, total, first) {
     [t("usage.share"), (row) => percentOf(spent(row), spent(total))],
     [t("usage.figure.cost"), (row) => dollars(costOf(row))],
     [t("usage.no-price"), (row) => number(row.unpriced)],
+    ...(rows.some(({ median }) => median) ? [[t("usage.end.median"), ({ median }) => duration(median)]] : []),
   ].map(([name, cell], place) => ({ title: name, cell, numeric: place > 0 }));
   replace(part, h("h2", {}, title), table(title, columns, rows, { empty: t("usage.empty") }));
   if (focused) part.querySelector(".scroll")?.focus({ preventScroll: true });
