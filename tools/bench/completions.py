@@ -1,7 +1,8 @@
 """What byok adds to an inline completion: python -m tools.bench.completions [ROUNDS].
 
 The upstream takes 20 ms. Each round asks it directly, then byok, then byok again for
-what was typed along meanwhile; the windows around the cursor are full.
+what was typed along meanwhile, then for the next edit of a model that is made for it;
+the windows around the cursor are full.
 """
 
 import asyncio
@@ -20,23 +21,31 @@ from tools.bench.mock import run
 
 SECONDS = 0.02
 _SAID = "return total * 2\n"
+_EDITOR = "byok:bench:zeta-2"
 _LINE = "    total = total + fare(kind, count)  # another line of the file\n"
 
 
 async def answered(request: web.Request) -> web.StreamResponse:
     """Read the question, take the time, stream an answer of a few tokens."""
-    await request.read()
+    asked = json.loads(await request.read())
     await asyncio.sleep(SECONDS)
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
     await response.prepare(request)
-    for word in (*_SAID.split(" "), ""):
-        choice = {"index": 0, "delta": {"content": f"{word} "}, "finish_reason": None}
+    said = _rewritten(asked["prompt"]) if "prompt" in asked else _SAID
+    for word in (*said.split(" "), ""):
+        choice = {"index": 0, "delta": {"content": f"{word} "}, "text": f"{word} "}
         await response.write(
             b"data: %s\n\n" % json.dumps({"choices": [choice]}).encode()
         )
     end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
     await response.write(b"data: %s\n\ndata: [DONE]\n\n" % json.dumps(end).encode())
     return response
+
+
+def _rewritten(prompt: str) -> str:
+    """Return the region of a prompt of Zeta 2 with its first line changed."""
+    region = prompt.partition("<<<<<<< CURRENT\n")[2].partition("=======\n")[0]
+    return region.replace("<|user_cursor|>", "").replace("total", "sum", 1)
 
 
 def body(number: int, typed: str = "") -> dict[str, Any]:
@@ -57,6 +66,7 @@ async def measured(upstream: str, url: str, token: str, rounds: int) -> list[str
     direct: list[float] = []
     through: list[float] = []
     along: list[float] = []
+    edits: list[float] = []
     headers = {"Authorization": f"Bearer {token}", "X-Request-Session-Id": "bench"}
     question = {"model": "mock", "messages": [{"role": "user", "content": _LINE * 180}]}
 
@@ -74,12 +84,17 @@ async def measured(upstream: str, url: str, token: str, rounds: int) -> list[str
                 text = "return total * 2"[len(typed) :]
                 assert json.loads(raw)["text"].strip() == text, raw
                 times.append(took)
+            edit = {**body(number), "prefix": body(number)["prompt"], "model": _EDITOR}
+            took, raw = await timed(post(f"{url}/next-edit-stream", edit))
+            assert "sum = " in json.loads(raw)["next_edit"]["suggested_code"], raw
+            edits.append(took)
     p50 = statistics.median
     return [
         f"the upstream alone   p50 {p50(direct):6.2f} ms",
         f"through byok         p50 {p50(through):6.2f} ms, "
         f"added {p50(through) - p50(direct):.2f} ms",
         f"typed along          p50 {p50(along):6.2f} ms",
+        f"next edits           p50 {p50(edits):6.2f} ms",
     ]
 
 
@@ -98,6 +113,7 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["serve"]:
         app = web.Application()
         app.router.add_post("/v1/chat/completions", answered)
+        app.router.add_post("/v1/completions", answered)
         run(app)
     else:
         main(int(sys.argv[1]) if sys.argv[1:] else 300)
