@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from byok.core.routing import Purpose
 from byok.server.generate import ModelChooser
 from tests.fakes.bodies import PNG, exchange, image_node, result_node
@@ -169,6 +171,7 @@ def chooser(editor: Editor) -> ModelChooser:
     )
 
 
+@pytest.mark.case("B130")
 async def test_each_moment_of_a_chat_has_its_model() -> None:
     async with running(SETTINGS) as editor:
         models = chooser(editor)

@@ -84,6 +84,7 @@ async def test_picture_is_described_after_a_refusal(fake: FakeUpstream) -> None:
     assert len(asked(fake, "eyes")) == 1
 
 
+@pytest.mark.case("B131")
 @pytest.mark.parametrize(
     ("data", "models", "questions"),
     [
