@@ -91,7 +91,7 @@ class ModelChooser(Struct, frozen=True):
         made for them; but that one cannot be told what the user wants.
         """
         named = model_id(body)
-        if purpose is Purpose.NEXT_EDIT and first_text(body, "instruction").strip():
+        if purpose is Purpose.NEXT_EDIT and _wish(body):
             purpose = Purpose.EDIT
         if purpose is Purpose.CHAT:
             purpose = purpose_of_chat(body)
@@ -119,6 +119,10 @@ class ModelChooser(Struct, frozen=True):
             has_parent=has_parent(body),
             only_reads=is_agent(body) and not has_mcp and only_reads(tools),
         )
+
+
+def _wish(body: Json) -> str:
+    return first_text(body, "instruction").strip()
 
 
 # Adds retrieved code to a chat, and finds out which blobs are not stored here.
@@ -271,6 +275,8 @@ class Generator:
         conversation = first_text(body, "conversation_id")
         defaults = self._defaults(request.row.path, destination, conversation)
         job = await run(partial(decode, body, defaults, self._state))
+        if self._is_unasked_secret(request):
+            job = replace(job, chat=ChatRequest(()))
         if job.chat.prompt:
             exchange.record.prompt = f"{job.chat.prompt}@{defaults.prompts.version}"
         self._log_notes(destination, job.chat.notes)
@@ -295,6 +301,13 @@ class Generator:
             own_answer=verdict.answer,
         )
         return answer, reply
+
+    def _is_unasked_secret(self, request: _Request) -> bool:
+        """Tell whether a pause in typing, and no wish, is about a file of keys."""
+        body = request.body
+        if request.row.purpose is not Purpose.NEXT_EDIT or _wish(body):
+            return False
+        return self._context.is_secret(first_text(body, "path"))
 
     async def _judge(self, request: _Request, chat: ChatRequest) -> Verdict:
         """Ask the features, if a model is to be asked."""

@@ -94,3 +94,16 @@ async def test_a_next_edit_comes_from_the_model_made_for_it(
     assert line["next_edit"]["existing_code"] == "print(x)\r\n"
     assert line["next_edit"]["suggested_code"] == "print(total)\r\n"
     assert line["next_edit"]["char_start"] == len("total = 1\r\n")
+
+
+async def test_a_next_edit_sends_no_secret_file_unasked(fake: FakeUpstream) -> None:
+    body = {"prefix": "KEY=", "suffix": "abc\n", "path": "app/.env"}
+    async with running(settings_for(fake.url)) as editor:
+        reply = await editor.post("/next-edit-stream", body)
+        assert (reply.status, reply.raw, fake.requests) == (200, b"", [])
+        await editor.post("/next-edit-stream", {**body, "instruction": "Rename it."})
+        assert len(fake.requests) == 1
+    allowed = {**settings_for(fake.url), "context": {"allow_secret": [".env"]}}
+    async with running(allowed) as editor:
+        await editor.post("/next-edit-stream", body)
+        assert len(fake.requests) == 2
