@@ -106,7 +106,8 @@ NameArgument = Annotated[
     str,
     typer.Argument(
         help="A preset, an upstream from the settings, one of its key_names as "
-        "UPSTREAM/NAME, official, search-server, team-index, or team-index/salt."
+        "UPSTREAM/NAME, official, search-server, web-search, team-index, or "
+        "team-index/salt."
     ),
 ]
 

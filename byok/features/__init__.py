@@ -72,4 +72,5 @@ ROWS: list[FeatureRow] = [
         answers="what is remembered of conversations, and forget it",
     ),
     FeatureRow("live", running="requests:LiveRequests"),
+    FeatureRow("web", "settings:WebSettings", "feature:WebTools", "web tools"),
 ]

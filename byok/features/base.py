@@ -26,6 +26,8 @@ from byok.settings.settings import Settings
 if TYPE_CHECKING:
     from byok.core.code_query import IndexStatus, RetrievalRequest
     from byok.core.daemon.token import TokenCheck
+    from byok.settings.keys.ladder import AnyKey
+    from byok.upstream.own_tools import OwnTool
 
 
 # What the page reads as it changes: readers, and why one gets no more.
@@ -146,6 +148,10 @@ class Supplies(Protocol):
     def presets(self) -> Mapping[str, str]:
         """The vendors' names of the upstreams, by the names of these."""
 
+    @property
+    def keys(self) -> "Mapping[str, AnyKey]":
+        """The keys of upstreams and of other services, by name."""
+
 
 class Asking(Struct, frozen=True):
     """A request that is about to ask a model.
@@ -229,6 +235,11 @@ class Feature:
     async def status(self) -> Sequence[StatusRow] | None:
         """Return what `byok status` and the page show, None for nothing at all."""
         return None
+
+    @property
+    def own_tools(self) -> "Sequence[OwnTool]":
+        """Tools that models are offered and byok runs itself."""
+        return ()
 
     @property
     def feed(self) -> Feed | None:

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -21,6 +23,9 @@ from byok.features.base import (
     Verdict,
 )
 
+if TYPE_CHECKING:
+    from byok.upstream.own_tools import OwnTool, OwnTools
+
 _PAUSE = 0.02
 
 
@@ -34,6 +39,9 @@ class Features:
         self.observers = _overriding(running, *hooks)
         self._recalling = _overriding(running, Feature.recall)
         self._paged = [f for f in running.values() if type(f).page is not Feature.page]
+        self._equipped = [
+            f for f in running.values() if type(f).own_tools is not Feature.own_tools
+        ]
 
     def configure(self, supplies: Supplies) -> None:
         """Let all use other settings.
@@ -71,6 +79,16 @@ class Features:
             if feature.recalls:
                 return await feature.recall(asked)
         return None
+
+    @cached_property
+    def own_tools(self) -> "OwnTools":
+        """Byok's own tools as the settings are now, and what their answers left."""
+        from byok.upstream.own_tools import OwnTools  # not before the port is open
+
+        return OwnTools(self._list_tools)
+
+    def _list_tools(self) -> "list[OwnTool]":
+        return [tool for feature in self._equipped for tool in feature.own_tools]
 
     async def status(self) -> dict[str, list[Json]]:
         """Return the rows of each that has something to show, as JSON."""

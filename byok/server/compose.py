@@ -70,7 +70,12 @@ def make_endpoints(services: Services, frame: Frame) -> EndpointSet:
         services.moments,
         services.decoding,
     )
-    tools = AnswerTools(settings.tools, services.provider_data, services.redactor)
+    tools = AnswerTools(
+        settings.tools,
+        services.provider_data,
+        services.redactor,
+        frame.features.own_tools,
+    )
     admit = frame.features.admit
     local: dict[str, LocalHandler] = {
         Service.MODELS: models.for_editor,

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from typing import Protocol
 
 from aiohttp.web import StreamResponse
-from msgspec import Struct
+from msgspec import Struct, field
 
 from byok.core.chat import ChatRequest, Json, ToolCall
 from byok.core.errors import ByokError
@@ -38,6 +38,7 @@ from byok.server.http.stream import LineStream, static_stream
 from byok.settings.sections import ToolSettings
 from byok.upstream.ask import ask, new_call_id
 from byok.upstream.base import Destination
+from byok.upstream.own_tools import OwnTools
 from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.toolcalls.assemble import ToolCallAssembler
 from byok.upstream.toolcalls.provider_data import CallDataCollector
@@ -50,11 +51,15 @@ _FORGOTTEN = ChatRequest(())
 
 
 class AnswerTools(Struct, frozen=True):
-    """What all answers share: rules for tool calls, and what redacts their errors."""
+    """What all answers share: rules for tool calls, and what redacts their errors.
+
+    `own` are byok's own tools, which models call and byok runs.
+    """
 
     settings: ToolSettings
     provider_data: ProviderDataStore
     redactor: Redactor
+    own: OwnTools = field(default_factory=OwnTools)
 
 
 class ModelAnswer:
@@ -110,10 +115,12 @@ class ModelAnswer:
         for notice in self._notices:
             record.notices += 1
             self._reply.feed(notice)
+        if own := self._tools.own.begin(chat):
+            chat = own.request
         if chat.tools:
             self._collector = CallDataCollector(chat)
         again = self._tools.settings.ask_again
-        batches = ask(asked, chat, self._new_assembler, corrections=again)
+        batches = ask(asked, chat, self._new_assembler, corrections=again, own=own)
         if record.listener is not None:
             batches = _listen(batches, record.listener)
         return aclosing(batches)

@@ -118,10 +118,10 @@ class Settings(_Sections):
                     ("upstreams", name),
                 )
             _check_upstream(name, upstream)
-        team, search = self.embeddings.team.on, self.search.remote.on
-        several = len(self.upstreams) > 1 or team or search
+        services = self._services_with_keys()
+        several = len(self.upstreams) > 1 or services
         if several or any(u.key_names for u in self.upstreams.values()):
-            _check_key_variables(self.upstreams, with_team=team, with_search=search)
+            _check_key_variables(self.upstreams, services)
         if self.embeddings.upstream == DEMO:
             raise SettingsClash(
                 "embeddings.upstream: the demo has no embedding model",
@@ -130,6 +130,21 @@ class Settings(_Sections):
         if self.prompts:
             _check_prompts(self.prompts)
         return self
+
+    def _services_with_keys(self) -> dict[tuple[str, str], str]:
+        """Return the services beside the upstreams: their keys, and what they are."""
+        from byok.settings.keys import ladder
+
+        services: dict[tuple[str, str], str] = {}
+        if self.embeddings.team.on:
+            for label in ("", ladder.TEAM_SALT):
+                services[ladder.TEAM_INDEX, label] = "the team's index"
+        if self.search.remote.on:
+            services[ladder.SEARCH_SERVER, ""] = "the search server"
+        web = getattr(self, "web", None)  # a feature's section
+        if web is not None and web.on:
+            services[ladder.WEB_SEARCH, ""] = "the search of the web"
+        return services
 
     @classmethod
     def settings_customise_sources(
@@ -151,22 +166,12 @@ class Settings(_Sections):
 
 
 def _check_key_variables(
-    upstreams: Mapping[str, UpstreamSettings], *, with_team: bool, with_search: bool
+    upstreams: Mapping[str, UpstreamSettings], services: Mapping[tuple[str, str], str]
 ) -> None:
     """Refuse two keys that would be read from the same environment variable."""
-    from byok.settings.keys.ladder import (
-        SEARCH_SERVER,
-        TEAM_INDEX,
-        TEAM_SALT,
-        own_variable,
-    )
+    from byok.settings.keys.ladder import own_variable
 
-    owners: dict[str, tuple[str, str]] = {}
-    if with_team:
-        for label in ("", TEAM_SALT):
-            owners[own_variable(TEAM_INDEX, label)] = ("the team's index", "")
-    if with_search:
-        owners[own_variable(SEARCH_SERVER)] = ("the search server", "")
+    owners = {own_variable(*key): (what, "") for key, what in services.items()}
     for name, upstream in upstreams.items():
         labels = [key for key in upstream.key_names if not key.startswith("env:")]
         for label in labels if upstream.key_names else [""]:

@@ -34,6 +34,7 @@ from byok.core.events import (
     is_thinking,
 )
 from byok.upstream.base import Destination, Plan, Recovery, plan_again
+from byok.upstream.own_tools import OwnCalls, OwnTurn
 from byok.upstream.reasons import restart_notice
 from byok.upstream.toolcalls.assemble import ToolCallAssembler
 from byok.upstream.turn import AnotherToolCall, ShownPart, TurnAnswer
@@ -56,17 +57,21 @@ async def ask(
     assembling: Callable[[ChatRequest], ToolCallAssembler] = _assemble_as_they_are,
     *,
     corrections: int = 0,
+    own: OwnTurn | None = None,
 ) -> AsyncGenerator[list[StreamEvent], None]:
     """Yield the events of an answer, those of one network read as one list.
 
     Tool calls are whole, and come at the end. A broken one is asked for again at most
-    `corrections` times.
+    `corrections` times. Those of byok's own tools, which `own` adds to the request, are
+    run, and the model goes on.
 
     Raises:
         ByokError: no upstream gave a usable answer. What it cost was yielded before.
     """
-    question = _Question(destination, request, TurnAnswer(assembling), corrections)
-    del request
+    request = own.request if own else request
+    turn = TurnAnswer(assembling, own)
+    question = _Question(destination, request, turn, corrections, own)
+    del request, turn
     while not question.is_over:
         failure: ByokError | None = None
         try:
@@ -99,9 +104,11 @@ class _Question:
         request: ChatRequest,
         turn: TurnAnswer,
         corrections: int,
+        own: OwnTurn | None,
     ) -> None:
         self._plan = Plan(destination, request)
         self._turn = turn
+        self._own = own
         self._outer = (*destination.recoveries, AnotherToolCall(turn, corrections))
         self._recoveries: Sequence[Recovery] = self._outer
         self.is_over = False
@@ -163,6 +170,8 @@ class _Question:
         """
         turn = self._turn
         if (failure := failure or turn.broken_calls) is None:
+            if self._own is not None and turn.own_calls is not None:
+                return await self._answer(self._own, turn.own_calls)
             self.is_over = True
             return turn.end()
         outcome = await self._plan_again(failure)
@@ -176,6 +185,15 @@ class _Question:
         else:
             self.failure = outcome
         return turn.give_up()
+
+    async def _answer(self, own: OwnTurn, made: OwnCalls) -> list[StreamEvent]:
+        """Run byok's own calls, and let the model go on, or else the client."""
+        request, notices = await own.answer(self._plan.request, made)
+        if request is None:
+            self.is_over = True
+            return [*notices, *self._turn.end_own()]
+        self._plan = self._plan.go_on(request)
+        return [*notices, *self._turn.pause()]
 
     async def _plan_again(self, failure: ByokError) -> Plan | ByokError:
         """Return what is tried after a failure, else the failure for the user.
@@ -195,7 +213,9 @@ class _Question:
 
     def _release(self) -> None:
         """Let go of the messages, as soon as no recovery could send them again."""
-        is_needed = any(one.follows_answer(self._plan) for one in self._recoveries)
+        is_needed = self._own is not None or any(
+            one.follows_answer(self._plan) for one in self._recoveries
+        )
         self._plan = self._plan.release(keeps_request=is_needed)
 
 

@@ -198,6 +198,10 @@ class Plan(Struct, frozen=True):
         """Return the plan of a new request, after an answer with an unusable call."""
         return Plan(self.destination, request, self.corrections + 1, urgent=urgent)
 
+    def go_on(self, request: ChatRequest) -> "Plan":
+        """Return the plan of a request that continues the answer to this one."""
+        return Plan(self.destination, request, self.corrections)
+
     def release(self, *, keeps_request: bool) -> "Plan":
         """Return the plan without what may be large: it was answered."""
         request, fitted = self.request, self.fitted

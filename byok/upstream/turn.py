@@ -6,21 +6,24 @@ from enum import IntEnum
 
 from msgspec.structs import replace
 
-from byok.core.chat import ChatRequest, Part
+from byok.core.chat import ChatRequest, Part, ToolCall
 from byok.core.errors import ByokError, UpstreamError
 from byok.core.events import (
+    Citation,
     Finish,
     FinishReason,
     Notice,
     StreamEvent,
     TextDelta,
     ThinkingDelta,
+    ToolCallPlace,
     Usage,
     begins_answer,
     is_thinking,
 )
 from byok.core.record import current_record
 from byok.upstream.base import Plan, Recovery
+from byok.upstream.own_tools import OwnCalls, OwnTurn
 from byok.upstream.reasons import restart_notice
 from byok.upstream.toolcalls.assemble import (
     BrokenCall,
@@ -63,10 +66,16 @@ class TurnAnswer:
     Attributes:
         shown: what of the present attempt the client was given.
         broken_calls: the calls of a whole answer, if all of them are unusable.
+        own_calls: a whole answer whose calls byok runs, or keeps with those before it.
     """
 
-    def __init__(self, assembling: Callable[[ChatRequest], ToolCallAssembler]) -> None:
+    def __init__(
+        self,
+        assembling: Callable[[ChatRequest], ToolCallAssembler],
+        own: OwnTurn | None = None,
+    ) -> None:
         self._assembling = assembling
+        self._own = own
         self._texts: list[str] = []  # that the client was given, of all attempts
         self._notices: set[str] = set()
         self._spent: Usage | None = None
@@ -77,13 +86,16 @@ class TurnAnswer:
         """Begin with the first, or with another attempt."""
         self.shown = ShownPart.NOTHING
         self.broken_calls: BrokenCalls | None = None
+        self.own_calls: OwnCalls | None = None
+        self._end_own: list[StreamEvent] = []  # of an answer that may have such calls
+        self._block_ends: list[ThinkingDelta] = []  # that the client does not have yet
         self._is_whole = request.whole
         self._held: list[StreamEvent] = []
         self._ends_thought = False  # what is held back ends a block of thoughts
         self._is_introduced = False  # by the notices of this attempt
         self._assembler = self._assembling(request)
         self._unsaid = Unsaid("".join(self._texts))
-        self._said: list[str | ThinkingDelta] = []
+        self._said: list[str | ThinkingDelta | ToolCallPlace] = []
         self._first_text = len(self._texts)
 
     def continues_thought(self, batch: Sequence[StreamEvent]) -> bool:
@@ -136,9 +148,10 @@ class TurnAnswer:
                 case Finish():
                     out += self._close(event)
                 case _:
+                    passed = self._assembler.feed(event)
                     if isinstance(event, ThinkingDelta):
-                        self._said.append(event)
-                    out += self._assembler.feed(event)
+                        passed = self._think(event, passed)
+                    out += passed
         return out
 
     def end(self) -> list[StreamEvent]:
@@ -182,6 +195,23 @@ class TurnAnswer:
         """Whether a tool call has begun, and the client was given nothing of it."""
         return self._assembler.has_hidden_call
 
+    def _think(
+        self, event: ThinkingDelta, passed: Iterable[StreamEvent]
+    ) -> list[StreamEvent]:
+        """Return what is passed on of a thought.
+
+        Before a call of byok's own tools, which the client does not have, nor must it
+        have what ends a block: it would send that back without the call.
+        """
+        *places, _ = passed
+        self._said += [p for p in places if isinstance(p, ToolCallPlace)]
+        self._said.append(event)
+        ends, self._block_ends = self._block_ends, []
+        if self._own is None or event.provider_data is None:
+            return [*ends, *places, event]
+        self._block_ends = [ThinkingDelta("", event.provider_data)]
+        return [*ends, *places, *([ThinkingDelta(event.text)] if event.text else [])]
+
     def _show_text(self, event: TextDelta, text: str) -> list[StreamEvent]:
         self._said.append(text)
         new = self._unsaid.feed(text)
@@ -189,9 +219,12 @@ class TurnAnswer:
             return []
         self._texts.append(new)
         shown = event if new is text else TextDelta(new)
-        if self._assembler.unplaced:
-            return [*self._assembler.place_calls(shown), shown]
-        return [shown]
+        if not (self._assembler.unplaced or self._block_ends):
+            return [shown]
+        ends, self._block_ends = self._block_ends, []
+        places = self._assembler.place_calls(shown)
+        self._said[-1:] = [*places, text]
+        return [*ends, *places, shown]
 
     def _close(self, finish: Finish) -> list[StreamEvent]:
         """Return the calls and the end, unless all of the calls are broken."""
@@ -205,7 +238,43 @@ class TurnAnswer:
         said = "".join(self._texts[self._first_text :])
         if before and end == [finish] and is_whole and not said.strip():
             end = before  # the user must hear of the call that was dropped
+        if self._own is not None:
+            self._end_own = self._sort_calls(self._own, end, is_whole=is_whole)
+            return [] if self.own_calls else self.end_own()
         return [*self._take_usage(), *end]
+
+    def _sort_calls(
+        self, own: OwnTurn, end: Sequence[StreamEvent], *, is_whole: bool
+    ) -> list[StreamEvent]:
+        """Return the end without byok's calls, of which the client knows the place."""
+        calls = [event for event in end if isinstance(event, ToolCall)]
+        mine = tuple(call for call in calls if call.name in own.names)
+        theirs = tuple(call for call in calls if call.name not in own.names)
+        if is_whole and (mine or (theirs and own.has_run)):
+            parts = answer_parts(self._said, calls)
+            self.own_calls = OwnCalls((*parts,), mine, theirs)
+        out: list[StreamEvent] = []
+        for event in end:
+            if event not in mine:
+                out.append(event)
+            elif (place := ToolCallPlace(event.id)) not in self._said:
+                out.append(place)
+        return out
+
+    def pause(self) -> list[StreamEvent]:
+        """Return what the client gets when the model goes on after byok's own calls."""
+        return [event for event in self._end_own if isinstance(event, ToolCallPlace)]
+
+    def end_own(self) -> list[StreamEvent]:
+        """Return the last events of an answer that could call byok's own tools."""
+        ends, self._block_ends = self._block_ends, []
+        return [*ends, *self._cite(), *self._take_usage(), *self._end_own]
+
+    def _cite(self) -> list[Citation]:
+        """Return the sources that were read or named, or else all that were shown."""
+        found, said = self._own.sources if self._own else [], "".join(self._texts)
+        named = [source for source, is_read in found if is_read or source.url in said]
+        return named or [source for source, _ in found]
 
     def _take_usage(self) -> list[StreamEvent]:
         spent, self._spent = self._spent, None

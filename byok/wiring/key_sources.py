@@ -10,12 +10,14 @@ from byok.core.redact import Redactor
 from byok.core.routing import OFFICIAL
 from byok.core.urls import is_loopback
 from byok.dialects.presets import PRESETS
+from byok.features.web.settings import WebSettings
 from byok.settings import Settings, UpstreamSettings, upstream_named
 from byok.settings.keys import KeyLadder, KeyWanted, fingerprint
 from byok.settings.keys.ladder import (
     SEARCH_SERVER,
     TEAM_INDEX,
     TEAM_SALT,
+    WEB_SEARCH,
     AnyKey,
     KeyPool,
     UpstreamKey,
@@ -96,6 +98,21 @@ def search_key_wanted(settings: Settings) -> KeyWanted:
     return KeyWanted(SEARCH_SERVER, settings.search.remote.url)
 
 
+def web_key_wanted(settings: Settings) -> KeyWanted:
+    """Return what the key of the web's search is looked up by, if it needs one."""
+    web = settings.section(WebSettings)
+    if not web.on or not web.provider.key_env:
+        return KeyWanted(WEB_SEARCH, "")
+    preset_env = "" if web.url else web.provider.key_env
+    return KeyWanted(WEB_SEARCH, web.base_url, preset_env=preset_env)
+
+
+def service_keys_wanted(settings: Settings) -> tuple[KeyWanted, ...]:
+    """Return what the keys of services beside the upstreams are looked up by."""
+    others = (search_key_wanted(settings), web_key_wanted(settings))
+    return (*team_keys_wanted(settings), *others)
+
+
 def make_ladder(paths: Paths, environ: Mapping[str, str] = os.environ) -> KeyLadder:
     """Return the key sources of this user, in the order in which they are searched."""
     vault = Vault(paths.vault, environ, key_file=paths.vault_key)
@@ -153,7 +170,7 @@ def all_wanted(
     wanted = [
         one for name, section in upstreams.items() for one in keys_wanted(name, section)
     ]
-    wanted += [official, *team_keys_wanted(settings), search_key_wanted(settings)]
+    wanted += [official, *service_keys_wanted(settings)]
     wanted += [key_wanted(name, section) for name, section in presets.items()]
     yield from (one for one in wanted if one.base_url)
 
@@ -177,7 +194,7 @@ def key_named(name: str, settings: Settings) -> KeyWanted:
                 hint="Set base_url under [routing.official] first.",
             )
         return wanted
-    for wanted in (*team_keys_wanted(settings), search_key_wanted(settings)):
+    for wanted in service_keys_wanted(settings):
         if wanted.base_url and wanted.title == name:
             return wanted
     label = ""
@@ -220,6 +237,7 @@ def moved_secrets(
     for path, find_wanted, fields in (
         (("routing", OFFICIAL, _URL), official_wanted, ()),
         (("search", "remote", "url"), search_key_wanted, headers),
+        (("web", "url"), web_key_wanted, ()),
     ):
         service = find_wanted(after)
         known = {find_wanted(one).origin for one in former}

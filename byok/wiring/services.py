@@ -44,7 +44,7 @@ from byok.search.vectors.consent import Consent
 from byok.search.vectors.service import EmbeddingService
 from byok.settings import Settings, UpstreamSettings, check_models, check_settings
 from byok.settings.keys import KeyLadder
-from byok.settings.keys.ladder import AnyKey
+from byok.settings.keys.ladder import WEB_SEARCH, AnyKey
 from byok.upstream.base import Destination, Upstream
 from byok.upstream.catalog import Catalog, CatalogEntry
 from byok.upstream.fallback import FallbackMemory, Fallbacks
@@ -56,7 +56,7 @@ from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.router import ChatPlaces, Router
 from byok.upstream.transport import Transports
 from byok.wiring.apis import base_url_of, local_upstreams
-from byok.wiring.key_sources import make_ladder, official_wanted
+from byok.wiring.key_sources import make_ladder, official_wanted, web_key_wanted
 from byok.wiring.upstreams import (
     PooledUpstream,
     RequestDefaults,
@@ -308,6 +308,8 @@ class _ServicesFactory:
         )
         keys = {name: one.key for name, one in pooled.items()}
         keys[OFFICIAL] = self._pool.make_key(official_wanted(settings))
+        if (wanted := web_key_wanted(settings)).base_url:
+            keys[WEB_SEARCH] = self._pool.make_key(wanted)
         upstreams = {name: pooled[name].upstream for name in selection.upstreams}
         catalog = self._make_catalog(selection, pooled)
         default = default_id(selection, settings, self._model)

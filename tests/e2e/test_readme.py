@@ -152,6 +152,7 @@ NOT_RUN = {
     "byok keys set official": "needs the keyring of a desktop",
     "byok keys set openai/work": "needs the keyring of a desktop",
     "byok keys set search-server": "needs the keyring of a desktop",
+    "byok keys set web-search": "needs the keyring of a desktop",
     "byok remote enable": "asks at a terminal (tests/cli/test_remote.py)",
     "byok models update": "fetches public lists (tests/cli/test_models.py)",
     "byok probe": "asks models (tests/cli/test_probe.py)",

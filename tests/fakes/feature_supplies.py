@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
+from typing import Any
 
 from byok.core.code_query import IndexStatus
 from byok.core.platform.paths import Paths, find_paths
@@ -20,6 +21,7 @@ class GivenSupplies:
     settings: Settings = field(default_factory=Settings)
     price_of: PriceOf = no_price
     presets: Mapping[str, str] = field(default_factory=dict)
+    keys: Mapping[str, Any] = field(default_factory=dict)
 
     async def ask_index(self) -> IndexStatus:
         """There is no index."""

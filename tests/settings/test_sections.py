@@ -116,6 +116,35 @@ def test_no_upstream_has_the_token_of_the_search_server() -> None:
         Settings(upstreams=upstreams, search={"remote": {"url": "https://c.example"}})
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"search": "google"},
+        {"search": "searxng"},
+        {"search": "searxng", "url": "http://search.example"},
+        {"search": "searxng", "url": "http://8.8.8.8"},
+        {"search": "brave", "url": "http://192.168.1.2"},
+        {"search": "brave", "per_day": -1},
+    ],
+)
+def test_web_tools_that_are_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Settings.model_validate({"web": given})
+    for near in (
+        "http://localhost:8888",
+        "http://192.168.1.2:8888",
+        "https://s.example",
+    ):
+        assert Settings.model_validate({"web": {"search": "searxng", "url": near}})
+
+
+def test_no_upstream_has_the_key_of_the_webs_search() -> None:
+    upstreams = {"web-search": {"base_url": "https://h/v1"}}
+    assert Settings(upstreams=upstreams)
+    with pytest.raises(ValidationError, match="would both be read from BYOK_KEY_WEB"):
+        Settings.model_validate({"upstreams": upstreams, "web": {"search": "brave"}})
+
+
 @pytest.mark.parametrize("name", ["team-index", "team-index__salt"])
 def test_no_upstream_has_the_key_of_the_team(name: str) -> None:
     upstreams = {name: {"base_url": "https://h/v1"}}

@@ -120,19 +120,22 @@ def test_key_sources_find_the_key_that_is_named() -> None:
     assert "key_names" in caught.value.hint
 
 
-SETTINGS = Settings(
-    upstreams={
-        "mine": {"base_url": "https://a.example/v1"},
-        "two": {"base_url": "https://b.example/v1", "key_names": ["work", "home"]},
-        "demo": {},
-    },
-    routing={"official": {"base_url": "https://o.example"}},
-    embeddings={
-        "upstream": "mine",
-        "model": "m",
-        "team": {"url": "https://q.example", "team": "t"},
-    },
-    search={"remote": {"url": "https://s.example/zoekt"}},
+SETTINGS = Settings.model_validate(
+    {
+        "upstreams": {
+            "mine": {"base_url": "https://a.example/v1"},
+            "two": {"base_url": "https://b.example/v1", "key_names": ["work", "home"]},
+            "demo": {},
+        },
+        "routing": {"official": {"base_url": "https://o.example"}},
+        "embeddings": {
+            "upstream": "mine",
+            "model": "m",
+            "team": {"url": "https://q.example", "team": "t"},
+        },
+        "search": {"remote": {"url": "https://s.example/zoekt"}},
+        "web": {"search": "brave"},
+    }
 )
 
 
@@ -146,6 +149,7 @@ SETTINGS = Settings(
         ("team-index", "team-index@https://q.example"),
         ("team-index/salt", "team-index/salt@https://q.example"),
         ("search-server", "search-server@https://s.example"),
+        ("web-search", "web-search@https://api.search.brave.com"),
     ],
 )
 def test_a_key_is_stored_for_one_origin(name: str, entry: str) -> None:
@@ -249,6 +253,17 @@ def test_what_a_search_server_gets_stays_at_its_address(
 
     assert told(remote(OLD), remote(NEW), **environ) == ["search.remote.url"]
     assert told(remote(OLD), remote(f"{OLD}/more"), **environ) == []
+
+
+def test_the_key_of_the_webs_search_stays_at_its_address() -> None:
+    def web(search: str, url: str = "") -> Settings:
+        return read({"web": {"search": search, "url": url}})
+
+    own = {"BYOK_KEY_WEB_SEARCH": "canary0123456789"}
+    assert told(web("brave"), web("brave", NEW), **own) == ["web.url"]
+    assert told(web("brave"), web("exa"), **own) == ["web.url"]
+    assert told(web("brave"), web("exa"), BRAVE_API_KEY="canary0123456789") == []
+    assert told(web("off"), web("searxng", NEW), **own) == []
 
 
 def test_the_official_token_stays_at_its_address() -> None:

@@ -70,6 +70,7 @@ CHECKS = (
     Check("official service", daemon.check_official, daemon.official_service),
     Check("vectors", daemon.check_vectors, daemon.vectors),
     Check("search server", daemon.check_search_server, daemon.search_server),
+    Check("web tools", upstreams.check_web_tools, upstreams.web_tools),
     Check("client", clients.check_client, clients.clients),
     Check("ripgrep", setup.check_ripgrep),
     Check("index", index.check_index, seconds=index.INDEX_SECONDS),

@@ -27,6 +27,7 @@ from byok.dialects.default_models import choose_chat_model
 from byok.dialects.model_facts import FactSource
 from byok.dialects.presets import DEMO, PRESETS
 from byok.dialects.refusals import window_cure
+from byok.features.web.settings import WebSettings
 from byok.settings import Settings, UpstreamSettings, chosen_models, upstream_named
 from byok.settings.keys import KeyWanted
 from byok.settings.keys.ladder import KeyPool, UpstreamKey
@@ -40,7 +41,7 @@ from byok.upstream.probe.report import ProbeOutcome
 from byok.upstream.router import PLACEHOLDER
 from byok.upstream.transport import Transports
 from byok.wiring.apis import apis_of, base_url_of
-from byok.wiring.key_sources import keys_wanted, make_ladder
+from byok.wiring.key_sources import keys_wanted, make_ladder, web_key_wanted
 from byok.wiring.upstreams import UpstreamSelection, make_spec, values_to_hide
 
 _NAME_ONE = "byok serve --upstream NAME, or add [upstreams.NAME] to the settings"
@@ -309,6 +310,24 @@ async def _row_of_daemon(around: Surroundings, wanted: KeyWanted) -> Json:
     answer = await around.ask_if_running(Service.KEYS) or {}
     rows = [row for row in answer.get("keys", ()) if row["upstream"] == wanted.title]
     return rows[0] if rows else {}
+
+
+async def web_tools(around: Surroundings) -> Sequence[str]:
+    """Return the web tools, if the settings name who searches."""
+    return ("",) if (await around.settings()).section(WebSettings).on else ()
+
+
+async def check_web_tools(around: Surroundings) -> CheckResult:
+    """Check that the daemon has the provider's key, and how the last call went."""
+    features = (await around.ask(Service.DAEMON)).get("features") or {}
+    rows = [row for row in features.get("web", ()) if row["kind"] == "line"]
+    wanted = web_key_wanted(await around.settings())
+    has_key = (await _row_of_daemon(around, wanted)).get("fingerprint")
+    if wanted.base_url and not has_key:
+        return wrong("the key is missing", f"byok keys set {wanted.title}")
+    if failed := next((row["text"] for row in rows if row["warns"]), ""):
+        return doubtful(failed, "see what it says, and [web] in the settings")
+    return good(rows[0]["text"] if rows else "no model was offered them yet")
 
 
 async def model_uses(around: Surroundings) -> Sequence[str]:

@@ -54,6 +54,7 @@ from byok.settings.keys.vault import Vault
 
 TEAM_INDEX = "team-index"  # the name of the team's server, beside those of upstreams
 SEARCH_SERVER = "search-server"  # beside them, too
+WEB_SEARCH = "web-search"  # of the provider that searches the web
 TEAM_SALT = "salt"  # the label of the team's salt, beside the key of that server
 
 

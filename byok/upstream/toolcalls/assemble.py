@@ -417,25 +417,35 @@ def correction_request(
     return replace(chat, messages=(*chat.messages, answer, *results))
 
 
-def answer_parts(pieces: Iterable[str | ThinkingDelta]) -> list[Part]:
-    """Join the pieces of an answer to blocks, in their order; text comes as strings."""
+def answer_parts(
+    pieces: Iterable[str | ThinkingDelta | ToolCallPlace],
+    calls: Iterable[ToolCall] = (),
+) -> list[Part]:
+    """Join the pieces of an answer to blocks, in their order; text comes as strings.
+
+    Calls stand in their places, those without one at the end.
+    """
     parts: list[Part] = []
-    for is_text, group in groupby(pieces, lambda piece: isinstance(piece, str)):
+    left = {call.id: call for call in calls}
+    for kind, group in groupby(pieces, type):
         held: list[str] = []
         for piece in group:
             if isinstance(piece, str):
                 held.append(piece)
-                continue
-            held.append(piece.text)
-            if piece.provider_data:
-                parts.append(ThinkingPart("".join(held), piece.provider_data))
-                held = []
+            elif isinstance(piece, ToolCallPlace):
+                if call := left.pop(piece.call_id, None):
+                    parts.append(call)
+            else:
+                held.append(piece.text)
+                if piece.provider_data:
+                    parts.append(ThinkingPart("".join(held), piece.provider_data))
+                    held = []
         if text := "".join(held):
-            if not is_text:
+            if kind is ThinkingDelta:
                 parts.append(ThinkingPart(text))
             elif text.strip():
                 parts.append(TextPart(text))
-    return parts
+    return [*parts, *left.values()]
 
 
 def _result(call: ToolCall, broken: BrokenCall) -> ToolResult:

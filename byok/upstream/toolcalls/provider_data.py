@@ -90,7 +90,7 @@ class CallDataCollector:
     """Collects the provider data of one answer from its events."""
 
     def __init__(self, chat: ChatRequest) -> None:
-        *_, self._conversation = _conversations(chat)
+        *_, self._conversation = conversations(chat)
         self._text: list[str] = []
         self._thinking: list[ThinkingPart] = []
         self._placed: dict[str, tuple[int, list[ThinkingPart]]] = {}
@@ -122,7 +122,7 @@ class CallDataCollector:
         if (origin := data.origin) is None:
             return
         if len(held := data.write()) <= LONGEST_ENTRY:
-            self.entries[_key(_scope(self._conversation, origin), call)] = held
+            self.entries[call_key(_scope(self._conversation, origin), call)] = held
 
     def _take_place(self) -> tuple[int, list[ThinkingPart]]:
         thinking, self._thinking = self._thinking, []
@@ -138,7 +138,7 @@ def has_calls(chat: ChatRequest) -> bool:
 def keys_of(chat: ChatRequest, origin: Origin) -> list[bytes]:
     """Return the keys of all tool calls in a conversation, for one model."""
     return [
-        _key(scope, part)
+        call_key(scope, part)
         for message, scope in _with_scopes(chat, origin)
         for part in message.parts
         if isinstance(part, ToolCall)
@@ -162,7 +162,7 @@ def _restore_message(
     message: Message, scope: str, found: Mapping[bytes, CallData]
 ) -> Message:
     held = [
-        found.get(_key(scope, part)) if isinstance(part, ToolCall) else None
+        found.get(call_key(scope, part)) if isinstance(part, ToolCall) else None
         for part in message.parts
     ]
     if not any(held):
@@ -207,7 +207,7 @@ def _has_data(part: Part) -> bool:
 
 def _with_scopes(chat: ChatRequest, origin: Origin) -> Iterator[tuple[Message, str]]:
     """Give each message with the scope of its calls."""
-    names = _conversations(chat)
+    names = conversations(chat)
     for message, name in zip(chat.messages, names, strict=False):
         yield message, (_scope(name, origin) if _calls(message) else "")
 
@@ -216,7 +216,7 @@ def _calls(message: Message) -> bool:
     return any(isinstance(part, ToolCall) for part in message.parts)
 
 
-def _conversations(chat: ChatRequest) -> Iterator[str]:
+def conversations(chat: ChatRequest) -> Iterator[str]:
     """Give what identifies the conversation before each message, and after the last.
 
     That is the id, else a digest of what the user and the tools said.
@@ -243,7 +243,8 @@ def _scope(conversation: str, origin: Origin) -> str:
     return _digest(origin.upstream, origin.model, conversation).hex()
 
 
-def _key(scope: str, call: ToolCall) -> bytes:
+def call_key(scope: str, call: ToolCall) -> bytes:
+    """Return what identifies a call in a scope, such as a conversation."""
     return _digest(scope, call.id, call.name, call.arguments)
 
 

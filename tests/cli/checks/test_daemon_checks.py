@@ -21,12 +21,14 @@ from byok.cli.checks.daemon_checks import (
     check_vectors,
     judge_service,
 )
+from byok.cli.checks.upstream_checks import check_web_tools
 from byok.clients.service.base import Command, CommandResult, ServiceSystem
 from byok.clients.service.base import ServiceState as State
 from byok.clients.service.control import UserService, make_launch, write_files
 from byok.clients.service.systems import Launchd, Systemd, WindowsTasks
 from byok.core.daemon.instance import Instance
 from byok.core.platform.paths import Paths, find_paths
+from byok.features.status import Meter, StatusLine
 from tests.fakes.daemon import daemon_thread
 from tests.fakes.doctors import surroundings, write_settings
 from tests.fakes.rows import daemon_rows
@@ -195,6 +197,43 @@ async def test_search_server(
     assert result.state is state
     assert said in result.found
     assert cure in result.cure
+
+
+@pytest.mark.parametrize(
+    ("keys", "warns", "state", "said"),
+    [
+        ([], False, CheckState.FAILURE, "key"),
+        (
+            [{"upstream": "web-search", "fingerprint": "12ab"}],
+            False,
+            CheckState.OK,
+            "3",
+        ),
+        (
+            [{"upstream": "web-search", "fingerprint": "12ab"}],
+            True,
+            CheckState.WARNING,
+            "no answer",
+        ),
+    ],
+    ids=str,
+)
+async def test_web_tools(
+    keys: list[Any], warns: bool, state: CheckState, said: str
+) -> None:
+    lines = [StatusLine("by brave, 3 searches and pages today")]
+    lines += [StatusLine("the last call failed: no answer", warns=True)] * warns
+    rows = [Meter("web_per_day", 3, 500).encode(), *(one.encode() for one in lines)]
+    answers = {
+        "/byok/daemon": {"version": "", "features": {"web": rows}},
+        "/byok/keys": {"keys": keys},
+    }
+    write_settings("[web]", 'search = "brave"')
+    async with daemon_rows(answers), surroundings() as around:
+        result = await check_web_tools(around)
+    assert result.state is state
+    assert said in result.found
+    assert bool(result.cure) is (state is not CheckState.OK)
 
 
 def told(settings: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Web tools: models search the web and read pages; byok does it for them."""

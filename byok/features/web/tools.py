@@ -1,0 +1,106 @@
+"""The web tools: what models are told of them, and what a call of each does."""
+
+from byok.core.chat import Json, ToolDefinition
+from byok.core.events import Citation
+from byok.features.base import Supplies
+from byok.features.web.calls import WebCalls, WebFailure
+from byok.features.web.fetch import fetch_page
+from byok.features.web.page import can_read, write_page
+from byok.features.web.search import ask_provider, write_hits
+from byok.features.web.settings import WebSettings
+from byok.settings.keys.ladder import WEB_SEARCH, AnyKey
+from byok.settings.sections import NetworkSettings
+from byok.upstream.own_tools import OwnResult, OwnTool
+from byok.upstream.transport import Route
+
+_SEARCH = ToolDefinition(
+    WEB_SEARCH,
+    "Search the web. Returns up to ten results, each with title, address and snippet. "
+    "Use it for what may have changed since your training: versions, APIs, error "
+    "messages, news. In your answer, cite the addresses that you rely on.",
+    {
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "description": "What to search for, in words."}
+        },
+        "required": ["query"],
+    },
+)
+_FETCH = ToolDefinition(
+    "web-fetch",
+    "Read a public page of the web as Markdown, at most 40 kB of it. In your answer, "
+    "cite the address if you rely on it.",
+    {
+        "type": "object",
+        "properties": {
+            "url": {"type": "string", "description": "The http or https address."}
+        },
+        "required": ["url"],
+    },
+)
+
+
+def make_tools(calls: WebCalls, supplies: Supplies) -> tuple[OwnTool, ...]:
+    """Return the tools for settings that name who searches."""
+    own, network = supplies.settings.section(WebSettings), supplies.settings.network
+    searching = _WebSearch(calls, own, supplies.keys.get(WEB_SEARCH), network)
+    reads = own.fetch and can_read()
+    return (searching, _WebFetch(calls, network)) if reads else (searching,)
+
+
+class _WebSearch:
+    """web-search."""
+
+    definition = _SEARCH
+
+    def __init__(
+        self,
+        calls: WebCalls,
+        settings: WebSettings,
+        key: AnyKey | None,
+        network: NetworkSettings,
+    ) -> None:
+        self._calls = calls
+        self._settings = settings
+        self._key = key
+        self._network = network
+
+    async def run(self, arguments: Json, /) -> OwnResult:
+        """Search, and show the results as a list."""
+        words = arguments.get("query")
+        words = words if isinstance(words, str) else ""
+        said = "Searched the web: "
+        try:
+            words = self._calls.begin(words)
+            hits = await ask_provider(words, self._settings, self._key, self._network)
+        except WebFailure as error:
+            line = self._calls.end(said + words, error)
+            return OwnResult(f"ERROR: {error}.", line, is_error=True)
+        line = self._calls.end(said + words)
+        sources = tuple(Citation(hit.url, hit.title) for hit in hits)
+        return OwnResult(write_hits(words, hits), line, sources)
+
+
+class _WebFetch:
+    """web-fetch."""
+
+    definition = _FETCH
+
+    def __init__(self, calls: WebCalls, network: NetworkSettings) -> None:
+        self._calls = calls
+        self._route = Route(network.proxy, network.ca_file)
+
+    async def run(self, arguments: Json, /) -> OwnResult:
+        """Read a page."""
+        url = arguments.get("url")
+        url = url.strip() if isinstance(url, str) else ""
+        try:
+            if self._calls.begin(url) != url:
+                raise WebFailure("not read: the address holds a secret")
+            page = await fetch_page(url, self._route)
+            text = await write_page(page)
+        except WebFailure as error:
+            line = self._calls.end(f"Read {url}", error)
+            return OwnResult(f"ERROR: {error}.", line, is_error=True)
+        line = self._calls.end(f"Read {page.url}")
+        return OwnResult(text, line, (Citation(page.url),), is_read=True)
