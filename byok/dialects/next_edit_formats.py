@@ -14,7 +14,7 @@ documentation. Codestral: Mistral's FIM endpoint, by which it predicts edits in 
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -213,7 +213,7 @@ def _unfenced(text: str) -> str | None:
     return fenced[1] if fenced else None
 
 
-def _without(cursor: str, text: str, excerpt: Excerpt) -> str | None:
+def _read_region(cursor: str, text: str, excerpt: Excerpt) -> str | None:
     """Return a region that was written as it is, but for the cursor and a fence."""
     if "```" not in excerpt.region:
         unfenced = _unfenced(text)
@@ -247,7 +247,7 @@ _FILE, _SEED_END = "<filename>", "<[end▁of▁sentence]>"
 _USER_CURSOR = "<|user_cursor|>"
 _CURRENT, _UPDATED = "<<<<<<< CURRENT", ">>>>>>> UPDATED"
 _SEED_MARKS = (_SUFFIX, _PREFIX, _MIDDLE, _FILE, _USER_CURSOR)
-_MARKER = compile_late(r"<\|marker_(\d+)\|>")
+_MARKER = compile_late(r"<\|marker_(\d{1,4})\|>")
 
 
 def _write_seed(request: NextEditRequest, excerpt: Excerpt, region: str) -> str:
@@ -271,7 +271,7 @@ def _write_zeta(request: NextEditRequest, excerpt: Excerpt) -> str:
 def _read_zeta(answer: str, excerpt: Excerpt) -> str | None:
     if answer.strip() == "NO_EDITS":
         return None
-    return _without(_USER_CURSOR, answer, excerpt)
+    return _read_region(_USER_CURSOR, answer, excerpt)
 
 
 def _blocks(region: str) -> list[str]:
@@ -357,10 +357,6 @@ def _write_sweep(request: NextEditRequest, excerpt: Excerpt) -> str:
     )
 
 
-def _read_sweep(answer: str, excerpt: Excerpt) -> str | None:
-    return _without(_CURSOR, answer, excerpt)
-
-
 def _prefill(excerpt: Excerpt) -> str:
     """Return the lines above the cursor's, which Sweep's second model is given."""
     return excerpt.region[: excerpt.region.rfind("\n", 0, excerpt.cursor) + 1]
@@ -387,7 +383,7 @@ def _read_sweep_2(answer: str, excerpt: Excerpt) -> str | None:
     given = _prefill(excerpt)
     if _is_other(excerpt.region[len(given) :], answer):
         return None
-    return _without(_CURSOR, given + answer, excerpt)
+    return _read_region(_CURSOR, given + answer, excerpt)
 
 
 # Mercury: one message of a user, answered by a region in a code fence.
@@ -428,9 +424,7 @@ def _read_mercury(answer: str, excerpt: Excerpt) -> str | None:
     text = _unfenced(answer) if answer.lstrip().startswith("```") else None
     if text is None or ("```" in text and "```" not in excerpt.region):
         return None
-    inner = text.removeprefix("<|code_to_edit|>\n")
-    inner = inner.rstrip().removesuffix("<|/code_to_edit|>") if inner != text else text
-    return _ended(inner.replace(_CURSOR, ""), excerpt.region)
+    return _ended(text.replace(_CURSOR, ""), excerpt.region)
 
 
 # Codestral: what fills the gap at the cursor is inserted there.
@@ -487,7 +481,7 @@ FORMATS: tuple[NextEditFormat, ...] = (
         r"sweep-next-edit",
         FimMode.TEMPLATE,
         _write_sweep,
-        _read_sweep,
+        partial(_read_region, _CURSOR),
         context=0,
         marks=_QWEN_MARKS,
         stop=_QWEN_STOP,

@@ -225,6 +225,7 @@ def broken_answers(name: str) -> dict[str, str]:
             "twice": "<|marker_1|>x\n<|marker_2|><|marker_1|>y\n<|marker_2|>",
             "outside": "<|marker_2|>x = 1\n<|marker_3|>",
             "marker 0": "<|marker_0|>x = 1\n<|marker_1|>",
+            "a huge number": f"<|marker_1|>x = 1\n<|marker_{'9' * 5000}|>",
             "words before": f"Here it is: {good}",
             "words behind": f"{good}\nThat is all.",
         }
