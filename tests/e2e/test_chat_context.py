@@ -80,24 +80,6 @@ async def test_grounding_of_a_checkpoint_leaves_out_deleted_blobs(
     assert asked(fake) == "feed"
 
 
-async def test_prompt_prefix_is_byte_equal_from_turn_to_turn(
-    fake: FakeUpstream, editor: Editor
-) -> None:
-    questions = ["Who feeds the lion?", "And the bear?", "Do emus eat seeds?", "Why?"]
-    history: list[dict[str, Any]] = []
-    names = await indexed(editor, LION, BEAR, EMU)
-    for question in questions:
-        rules = ["Be brief.", "Be kind."]
-        await editor.chat(question, chat_history=history, rules=rules, **named(*names))
-        history += [{"request_message": question, "response_text": "Hi."}]
-    assert [b"Path: " in body for body in fake.bodies] == [True, True, True, False]
-    for before, after in zip(fake.bodies, fake.bodies[1:], strict=False):
-        start = before.rindex(b'{"role":"user"')
-        assert b'"role":"system"' in before[:start]
-        assert after[:start] == before[:start]
-        assert b"Path: " not in after[: after.rindex(b'{"role":"user"')]
-
-
 RESULT = {"id": 1, "type": 1, "tool_result_node": {"tool_use_id": "c", "content": "4"}}
 
 

@@ -288,15 +288,6 @@ async def test_a_chat_tells_once_what_is_unknown_of_its_blobs(
     assert await facts_of(editor, "/chat", **both) == [([MISSING], False)]
 
 
-async def test_chat_reports_a_lost_checkpoint(
-    fake: FakeUpstream, editor: Editor
-) -> None:
-    first, *others = await facts_of(editor, "/chat-stream", checkpoint_id="lost")
-    assert first == ([], True)
-    assert all(facts == ([], False) for facts in others)
-    assert await facts_of(editor, "/chat", checkpoint_id="lost") == [([], True)]
-
-
 async def test_chat_that_fails_reports_a_lost_checkpoint_too(
     fake: FakeUpstream, editor: Editor
 ) -> None:

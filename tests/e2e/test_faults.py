@@ -94,14 +94,6 @@ async def test_f02_connection_lost_after_text_keeps_the_text(
     assert len(fake.requests) == 1
 
 
-@pytest.mark.case("F02")
-async def test_f02_connection_lost_after_the_finish_loses_nothing(
-    fake: FakeUpstream, editor: Editor
-) -> None:
-    pieces = [delta(content="Whole."), delta(finish="stop")]
-    check_ended(await chat(fake, editor, Script(pieces, end="reset")), "Whole.")
-
-
 RAW_EURO = 'data: {"choices":[{"index":0,"delta":{"content":"1 €"}}]}\n\n'.encode()
 ESCAPED = b'data: {"choices":[{"index":0,"delta":{"content":"1 \\u20ac"}}]}\n\n'
 
@@ -289,22 +281,6 @@ async def test_f13_sse_every_line_ending_gives_the_same_text(
     )
 
 
-@pytest.mark.parametrize(
-    ("pieces", "text"),
-    [
-        case_param(["\ud83d", "\ude00!"], "\U0001f600!", id="F14-two-deltas"),
-        case_param(["a\ud83d", "", "\ude00"], "a\U0001f600", id="F14-one-between"),
-        case_param(["a\ud83d", "b"], "a\ufffdb", id="F14-high-half-only"),
-        case_param(["a\ude00b"], "a\ufffdb", id="F14-low-half-only"),
-        case_param(["a\ud83d"], "a\ufffd", id="F14-half-at-the-end"),
-    ],
-)
-async def test_surrogate_halves_are_joined(
-    fake: FakeUpstream, editor: Editor, pieces: list[str], text: str
-) -> None:
-    check_ended(await chat(fake, editor, answer(*pieces)), text)
-
-
 @pytest.mark.case("F14")
 async def test_surrogate_halves_are_joined_in_tool_arguments(
     fake: FakeUpstream, editor: Editor
@@ -314,35 +290,6 @@ async def test_surrogate_halves_are_joined_in_tool_arguments(
     reply = await chat(fake, editor, [opened, delta(tool_calls=[rest]), finish, done])
     [use] = reply.tool_uses
     assert json.loads(use["input_json"]) == {"path": "\U0001f600"}
-
-
-def refusal(status: int, body: bytes = b'{"error": {"message": "no"}}') -> Script:
-    """Script an error answer that may be asked again at once."""
-    return Script([body], status, {**JSON, "Retry-After": "0"})
-
-
-@pytest.mark.parametrize(
-    ("script", "code", "requests"),
-    [
-        pytest.param(refusal(400), "upstream_refused", 1, id="400"),
-        pytest.param(refusal(401), "upstream_auth", 1, id="401"),
-        pytest.param(refusal(404), "upstream_not_found", 1, id="404"),
-        pytest.param(refusal(500), "upstream_failed", 1, id="500"),
-        pytest.param(refusal(502, b"<html>Bad</html>"), "upstream_failed", 1, id="502"),
-        pytest.param(refusal(503, b""), "upstream_failed", 1, id="503-empty"),
-        pytest.param(refusal(401, b"\xff\x00{"), "upstream_auth", 1, id="401-garbage"),
-        pytest.param(Script(before_head=True), "upstream_cut", 2, id="resets"),
-        pytest.param(Script([]), "upstream_empty", 1, id="empty"),
-    ],
-)
-@pytest.mark.case("F09")
-async def test_upstream_refusal_is_reported_in_one_sentence(
-    fake: FakeUpstream, editor: Editor, script: Script, code: str, requests: int
-) -> None:
-    reply = await chat(fake, editor, script)
-    check_failed(reply, code)
-    assert len(fake.requests) == requests
-    assert "<html>" not in reply.text
 
 
 @pytest.mark.case("F01")
@@ -369,21 +316,6 @@ async def test_upstream_timeout_of_one_that_hangs(
     check_failed(reply, "upstream_timeout")
     assert text_of(reply) == text
     assert len(fake.requests) == 1
-
-
-async def test_daemon_is_well_after_every_kind_of_failure(
-    fake: FakeUpstream, editor: Editor
-) -> None:
-    fake.play(
-        refusal(401),
-        Script([delta(content="x")], end="reset"),
-        Script([b"<html>"]),
-        Script([CALL_OPEN]),
-        answer("Well."),
-    )
-    for _ in range(4):
-        assert "error" in (await editor.chat()).last
-    check_ended(await editor.chat(), "Well.")
 
 
 # A client that leaves.

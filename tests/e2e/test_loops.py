@@ -5,12 +5,10 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-import pytest
-
 from byok.core.record import RequestRecord
 from tests.fakes.bodies import exchange, result_node
 from tests.fakes.daemon import Answer, Editor, running, settings_for
-from tests.fakes.upstream import FakeUpstream, Script, answer, tool_answer
+from tests.fakes.upstream import FakeUpstream, answer, tool_answer
 
 VIEW = {
     "name": "view",
@@ -98,39 +96,6 @@ async def test_a_model_that_repeats_a_failing_call_for_ever_is_told_and_ended(
         "ended-failing-6",
         "",
     ]
-
-
-async def test_a_model_that_listens_goes_on(fake: FakeUpstream, editor: Editor) -> None:
-    def reply(body: dict[str, Any]) -> Script:
-        told = NOTE in str(body["messages"][-1]["content"])
-        return Script(answer("Sorry.") if told else tool_answer("view", "{}"))
-
-    fake.reply = reply
-    last, steps = await Agent(editor, fail).turn("Look.")
-    assert (last.text, steps) == ("Sorry.", 3)
-
-
-async def test_a_repeated_call_with_one_result_is_ended_too(
-    fake: FakeUpstream, editor: Editor
-) -> None:
-    fake.play(tool_answer("view", '{"path": "a.py"}'))
-    agent = Agent(editor, lambda _: {"content": "def f(): ..."})
-    last, steps = await agent.turn("Look.")
-    assert steps == 10
-    assert ENDED in last.text
-
-
-@pytest.mark.parametrize(
-    "settings", [{"on": False}, {"failing_end": 0}, {"failing_end": 100}]
-)
-async def test_the_limits_are_the_users(
-    fake: FakeUpstream, settings: dict[str, Any]
-) -> None:
-    fake.play(*[tool_answer("view", "{}")] * 20, answer("Done."))
-    sections = {**settings_for(fake.url), "loops": settings}
-    async with running(sections) as editor:
-        last, steps = await Agent(editor, fail).turn("Look.")
-    assert (last.text, steps) == ("Done.", 20)
 
 
 async def test_a_long_honest_turn_is_left_alone(

@@ -177,18 +177,6 @@ async def test_official_chat_reports_unknown_blobs_only_where_code_is_kept_here(
     assert official.raw == []
 
 
-@pytest.mark.filterwarnings("ignore:Sending a large body")  # by the test's client
-@pytest.mark.parametrize(("where", "status"), [("local", 413), ("official", 200)])
-async def test_official_body_limit_of_endpoints_that_are_not_read_here(
-    official: FakeOfficial, fake: FakeUpstream, where: str, status: int
-) -> None:
-    body = json.dumps({"title": "x" * 2 * 2**20}).encode()
-    official.expect("/save-chat", body, whole(b'{"url": "theirs"}'))
-    async with between(official, fake, {"chat": where}) as editor:
-        got = await editor.post("/save-chat", raw=body)
-    assert got.status == status
-
-
 @pytest.mark.case("B120")
 async def test_telemetry_stays_here_unless_its_own_group_is_official(
     official: FakeOfficial, fake: FakeUpstream
@@ -452,13 +440,3 @@ async def test_official_service_gets_none_of_byoks_own_requests(
         "groups": groups,
         "troubles": {"account": "it answered 402. Its credit is used up."},
     }
-
-
-async def test_official_service_gets_no_request_of_an_openai_client(
-    official: FakeOfficial, fake: FakeUpstream
-) -> None:
-    fake.play(Script([b'{"id": "x"}'], headers={"Content-Type": "application/json"}))
-    groups = {g.value: "official" for g in EndpointGroup}
-    async with between(official, fake, groups) as editor:
-        got = await editor.post("/v1/chat/completions", {"messages": []})
-    assert got.json == {"id": "x"}

@@ -2,13 +2,11 @@
 
 import asyncio
 import os
-import signal
 from pathlib import Path
 
 import pytest
 
 from byok.core.prompts.prompt_set import shipped_prompts
-from tests.fakes.patience import PATIENCE
 from tests.fakes.program import Program, configure, run_byok, serving, starting
 from tests.fakes.raw import request
 from tests.fakes.upstream import FakeUpstream
@@ -86,38 +84,6 @@ async def test_a_reload_takes_changed_prompts_and_keeps_them_from_broken_ones(
         log = program.log_file.read_text()
     assert "prompt=own-chat@" in log
     assert f"the previous settings stay in use: {TOLD}" in log
-
-
-async def logged(program: Program, words: str) -> None:
-    """Wait until the daemon has written something to its log."""
-    async with asyncio.timeout(PATIENCE):
-        while words not in program.log_file.read_text():
-            await asyncio.sleep(0.02)
-
-
-@posix
-async def test_a_hangup_takes_changed_prompts(home: Path, fake: FakeUpstream) -> None:
-    async with serving(home) as program:
-        write(home, "Mine, second.")
-        program.process.send_signal(signal.SIGHUP)
-        await logged(program, "the settings were read from")
-        assert await system_of(program, fake) == "Mine, second."
-        write(home, BROKEN)
-        program.process.send_signal(signal.SIGHUP)
-        await logged(program, TOLD)
-        assert await system_of(program, fake) == "Mine, second."
-        program.check_log()
-
-
-async def test_changed_settings_take_changed_prompts(
-    home: Path, fake: FakeUpstream
-) -> None:
-    async with serving(home) as program:
-        write(home, "Mine, second.")
-        configure(home, fake.url, "[chat]\ncontext_chars = 5000\n")
-        async with asyncio.timeout(PATIENCE):
-            while not (await system_of(program, fake)).startswith("Mine, second."):
-                await asyncio.sleep(0.1)
 
 
 async def test_a_broken_folder_ends_the_start_with_what_to_do(home: Path) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from byok.core.platform.paths import find_paths
 from byok.core.prompts.prompt_set import shipped_prompts
 from tests.fakes.daemon import running, settings_for
 from tests.fakes.occasions import TOOLS, definitions
@@ -68,21 +67,6 @@ async def test_a_model_that_fills_the_gap_itself_is_told_no_prompt(
     assert told(caplog) == [""]
 
 
-async def test_the_access_log_names_a_prompt_of_the_users_own(
-    fake: FakeUpstream, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, "byok.access")
-    folder = find_paths().prompts
-    folder.mkdir(parents=True)
-    (folder / "chat.md").write_text("Mine.\n{{shipped}}", "utf-8")
-    async with running(settings_for(fake.url)) as editor:
-        await editor.chat()
-        await editor.chat(**AGENT)
-    own, shipped = told(caplog)
-    assert own.startswith("own-chat@") and shipped.startswith("agent@")
-    assert own.partition("@")[2] == shipped.partition("@")[2] != VERSION
-
-
 async def test_what_was_left_out_is_logged_once_a_model(
     fake: FakeUpstream, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -101,15 +85,6 @@ async def test_what_was_left_out_is_logged_once_a_model(
         assert len(of_it) == 2
         assert ["chat.small" in note for note in of_it] == [True, False]
         assert "40,000 characters" in of_it[1]
-
-
-async def test_nothing_is_logged_where_nothing_was_left_out(
-    fake: FakeUpstream, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, "byok")
-    async with running(settings_for(fake.url, context_window=131_072)) as editor:
-        await editor.chat(user_guidelines="Be brief.", **AGENT)
-    assert notes(caplog) == []
 
 
 async def test_the_log_of_what_was_left_out_does_not_grow_for_ever(

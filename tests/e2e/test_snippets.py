@@ -137,26 +137,3 @@ async def test_the_sdk_gets_plain_fences(fake: FakeUpstream, editor: Editor) -> 
     fake.reply = obey
     said = await ask(editor, "Where?")
     assert said == PLAIN
-
-
-@pytest.mark.parametrize("stream", [False, True])
-async def test_clients_of_v1_get_plain_fences(
-    fake: FakeUpstream, editor: Editor, stream: bool
-) -> None:
-    openai: Any = pytest.importorskip("openai", reason="openai is not installed")
-    fake.reply = obey
-    client = openai.AsyncOpenAI(
-        base_url=f"{editor.daemon.url}/v1",
-        api_key=editor.token,
-        http_client=openai.DefaultAsyncHttpxClient(trust_env=False),
-    )
-    asked = {"model": "fake-model", "messages": [{"role": "user", "content": "?"}]}
-    async with client:
-        got = await client.chat.completions.create(**asked, stream=stream)
-        if stream:
-            parts = [c.delta.content or "" async for p in got for c in p.choices]
-            said = "".join(parts)
-        else:
-            said = got.choices[0].message.content
-    assert said == PLAIN
-    assert system_of(fake.requests[0]) == ""  # byok adds no prompt of its own

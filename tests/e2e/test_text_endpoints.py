@@ -364,19 +364,3 @@ async def check(editor: Editor, path: str, body: dict[str, Any]) -> None:
     if reply.status == 422:
         check_error(reply.json)
         assert reply.json["error"]["code"] in ("bad_field", "file_start_unknown")
-
-
-async def test_the_users_own_texts_reach_the_model(fake: FakeUpstream) -> None:
-    settings = {
-        **settings_for(fake.url, system_prompt="BASE", temperature=1.5),
-        "prompts": {"agents/edit-file": "ADDED"},
-        "routing": {"models": {"edit": "byok:fake:editor"}},
-    }
-    async with running(settings) as editor:
-        await editor.post("/agents/edit-file", TEXT_BODIES["/agents/edit-file"])
-    [sent] = fake.requests
-    assert (sent["model"], sent["temperature"]) == ("editor", 0.2)
-    system = sent["messages"][0]["content"]
-    assert system.startswith("BASE")
-    assert system.endswith("ADDED")
-    assert "tools" not in sent

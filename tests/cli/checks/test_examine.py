@@ -163,19 +163,6 @@ def test_the_shape_of_the_report() -> None:
     }
 
 
-async def test_what_several_ask_for_is_asked_for_once() -> None:
-    asked = []
-
-    async def make() -> int:
-        asked.append(1)
-        await asyncio.sleep(0)
-        return 7
-
-    async with surroundings() as around:
-        found = await asyncio.gather(*(around.once("x", make) for _ in range(3)))
-    assert (found, len(asked)) == ([7, 7, 7], 1)
-
-
 async def test_one_who_gives_up_does_not_end_what_others_wait_for() -> None:
     go_on = asyncio.Event()
 

@@ -2,9 +2,7 @@
 
 import asyncio
 import logging
-import threading
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 import orjson
@@ -564,37 +562,6 @@ async def test_early_requests_of_the_page_wait_for_the_services(tmp_path: Path) 
     front.dashboard.open(lambda: {"name": answer})
     assert (await asyncio.wait_for(early, PATIENCE)).status == 200
     assert await front.status("/ui/api/other") == 404
-
-
-async def test_handlers_are_made_when_a_page_first_asks_and_for_new_settings(
-    tmp_path: Path,
-) -> None:
-    front, made = Front(tmp_path), list[str]()
-    begun, go_on = threading.Event(), threading.Event()
-
-    async def answer(asked: PageRequest) -> Json:
-        return {}
-
-    def make_slowly() -> Mapping[str, PageHandler]:
-        made.append("former")
-        begun.set()
-        go_on.wait(PATIENCE)
-        return {"former": answer}
-
-    def make() -> Mapping[str, PageHandler]:
-        made.append("new")
-        return {"new": answer}
-
-    front.dashboard.open(make_slowly)
-    assert await front.status("/ui/", "GET") == 200
-    assert made == []
-    asked = front.ask("/ui/api/new")
-    await asyncio.to_thread(begun.wait, 5)
-    front.dashboard.open(make)
-    go_on.set()
-    assert (await asyncio.wait_for(asked, PATIENCE)).status == 200
-    assert await front.status("/ui/api/former") == 404
-    assert made == ["former", "new"]
 
 
 async def test_early_requests_of_the_page_are_refused_when_the_start_fails(
