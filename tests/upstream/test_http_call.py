@@ -66,16 +66,6 @@ class Line:
         return response.status_code
 
 
-async def test_http_call_with_content_is_a_post(
-    fake: FakeUpstream, transports: Transports
-) -> None:
-    line = Line(transports, fake.url)
-    assert await line.call(content=b'{"a":1}') == 200
-    assert await line.call("models", None) == 200
-    assert fake.bodies == [b'{"a":1}']
-    assert len(fake.list_headers) == 1
-
-
 @pytest.mark.case("F05")
 async def test_http_call_times_out_without_a_response_head(
     fake: FakeUpstream, transports: Transports

@@ -160,7 +160,7 @@ SDK = ("anthropic.types.message_create_params", "MessageCreateParamsStreaming")
 
 
 @pytest.mark.slow
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(
     talks(),
     st.lists(

@@ -164,28 +164,6 @@ def files_with_the_key(home: Path) -> list[Path]:
     return [path for path in files if KEY.encode() in path.read_bytes()]
 
 
-@pytest.mark.case("F38")
-async def test_secret_service_key_is_set_listed_used_and_removed(
-    desktop: Desktop, fake: FakeUpstream, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BYOK_UPSTREAMS__FAKE__BASE_URL", fake.url)
-
-    done = await asyncio.to_thread(run_byok, "keys", "set", "fake", stdin=f"{KEY}\n")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "keyring" in done.stdout
-    assert KEY not in done.stdout
-    assert list(desktop.keyring_files.glob("*.keyring"))
-    assert files_with_the_key(desktop.home) == []
-
-    done = await asyncio.to_thread(run_byok, "keys", "test", "fake")
-    assert (done.returncode, done.stdout[:6]) == (0, "fake (")
-    assert fake.list_headers[-1]["Authorization"] == f"Bearer {KEY}"
-
-    done = await asyncio.to_thread(run_byok, "keys", "remove", "fake")
-    assert done.returncode == 0
-    assert this_keyring().get(f"fake@{fake.url.removesuffix('/v1')}") is None
-
-
 @pytest.fixture
 def no_library_warnings() -> Iterator[None]:
     """Let the library of the Secret Service leave sockets to the garbage collector."""
@@ -202,10 +180,13 @@ def this_keyring(seconds: float = 60) -> KeyringStore:
     return KeyringStore(seconds=seconds, choose=Keyring)
 
 
-async def test_secret_service_key_of_the_dashboard_is_set_used_and_removed(
+@pytest.mark.case("F38")
+async def test_secret_service_key_is_set_listed_used_and_removed(
     desktop: Desktop, fake: FakeUpstream, no_library_warnings: None
 ) -> None:
     write_settings(f'[upstreams.fake]\nbase_url = "{fake.url}"\nmodel = "m"\n')
+    entry = f"fake@{fake.url.removesuffix('/v1')}"
+
     async with running_on_file(keyring=this_keyring()) as editor:
         page = await signed_in(editor)
         await page.call("key-set", {"name": "fake", "key": KEY, "address": fake.url})
@@ -215,7 +196,19 @@ async def test_secret_service_key_of_the_dashboard_is_set_used_and_removed(
         assert [row["source"] for row in json.loads(done.stdout)] == ["OS keyring"]
         assert KEY not in done.stdout
         assert (await page.call("key-remove", {"name": "fake"}))["removed"]
+        assert this_keyring().get(entry) is None
+
+    done = await asyncio.to_thread(run_byok, "keys", "set", "fake", stdin=f"{KEY}\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "keyring" in done.stdout
+    assert KEY not in done.stdout
+    assert this_keyring().get(entry) == KEY
+    assert list(desktop.keyring_files.glob("*.keyring"))
     assert files_with_the_key(desktop.home) == []
+
+    done = await asyncio.to_thread(run_byok, "keys", "remove", "fake")
+    assert done.returncode == 0
+    assert this_keyring().get(entry) is None
 
 
 @pytest.mark.case("F38")

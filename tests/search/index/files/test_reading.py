@@ -139,7 +139,7 @@ def test_file_that_keeps_changing_is_whole_or_not_read(root: Path) -> None:
     rewrite()
     mixed = []
     with Folder(root) as folder, running(rewrite) as written:
-        while len(written) < 500:
+        while len(written) < 200:
             try:
                 content = folder.read("f", 1_000_000)[0]
             except Unreadable as exc:

@@ -178,7 +178,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
 def test_searching_while_filling_sees_whole_batches(
     store: VectorStore, rows: Rows
 ) -> None:
-    texts = [str(n) for n in range(3000)]
+    texts = [str(n) for n in range(1500)]
     (blob_id,) = rows.add("a.py", chunks=len(texts))
     store.look(SPACE.recipe, is_embedded)
     space = store.enter(SPACE, probe())
@@ -202,7 +202,7 @@ def test_searching_while_filling_sees_whole_batches(
         for one in searches:
             one.result()
     assert all(count % 100 == 0 for count in counts)
-    assert len(store.near(space, vector("7"), view(blob_id), [], 10**6).nearest) == 3000
+    assert len(store.near(space, vector("7"), view(blob_id), [], 10**6).nearest) == 1500
 
 
 def test_vectors_of_a_model_that_came_back_are_not_taken_for_anothers(

@@ -308,7 +308,7 @@ def test_text_full_of_marks_takes_linear_time(piece: str) -> None:
         text = piece * (size // len(piece))
         assert read(*(text[n : n + 2000] for n in range(0, len(text), 2000)))[1] == []
 
-    check_linear(run, 20_000)
+    check_linear(run, 12_000)
 
 
 # --- what the assembler makes of them ---
