@@ -216,6 +216,8 @@ class _Question:
         is_needed = self._own is not None or any(
             one.follows_answer(self._plan) for one in self._recoveries
         )
+        if not is_needed:
+            self._turn.keep_no_text()
         self._plan = self._plan.release(keeps_request=is_needed)
 
 

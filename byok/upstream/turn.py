@@ -77,6 +77,7 @@ class TurnAnswer:
         self._assembling = assembling
         self._own = own
         self._texts: list[str] = []  # that the client was given, of all attempts
+        self._keeps_text = True  # for another attempt
         self._notices: set[str] = set()
         self._spent: Usage | None = None
         self._end: list[StreamEvent] = []  # of the last answer, with broken calls
@@ -97,6 +98,13 @@ class TurnAnswer:
         self._unsaid = Unsaid("".join(self._texts))
         self._said: list[str | ThinkingDelta | ToolCallPlace] = []
         self._first_text = len(self._texts)
+
+    def keep_no_text(self) -> None:
+        """Keep no text from now on: no attempt follows what the client was given.
+
+        What an earlier attempt left may depend on whether this one says anything.
+        """
+        self._keeps_text = bool(self._end)
 
     def continues_thought(self, batch: Sequence[StreamEvent]) -> bool:
         """Tell whether a network read only continues thoughts that are shown."""
@@ -213,11 +221,13 @@ class TurnAnswer:
         return [*ends, *places, *([ThinkingDelta(event.text)] if event.text else [])]
 
     def _show_text(self, event: TextDelta, text: str) -> list[StreamEvent]:
-        self._said.append(text)
+        if self._keeps_text:
+            self._said.append(text)
         new = self._unsaid.feed(text)
         if not new:
             return []
-        self._texts.append(new)
+        if self._keeps_text:
+            self._texts.append(new)
         shown = event if new is text else TextDelta(new)
         if not (self._assembler.unplaced or self._block_ends):
             return [shown]
