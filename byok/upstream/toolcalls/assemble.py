@@ -59,8 +59,8 @@ from byok.upstream.toolcalls.repair import (
     Repair,
     ToolNames,
     Unrepairable,
+    is_memory_tool,
     memory_supply,
-    memory_tools,
     repair_arguments,
 )
 
@@ -168,9 +168,8 @@ class ToolCallAssembler:
         on_repair: Callable[[Repair], None] = lambda repair: None,
         on_drop: Callable[[str], None] = lambda name: None,
     ) -> None:
-        tools = [*tools]
-        self._schemas = {tool.name: tool.parameters for tool in tools}
-        self._memory_tools = memory_tools(tools)
+        self._tools = [*tools]
+        self._schemas = {tool.name: tool.parameters for tool in self._tools}
         self._new_id = new_id
         self._mode = mode
         self._supply = memory_supply(user_text)
@@ -332,6 +331,11 @@ class ToolCallAssembler:
         """Return the name of the only offered tool that a model's word can mean."""
         return ToolNames({name: name for name in self._schemas}).find(called)
 
+    def _stores_memory(self, name: str) -> bool:
+        """Tell whether a tool that was offered stores memories."""
+        offered = (tool for tool in self._tools if tool.name == name)
+        return any(is_memory_tool(tool.name, tool.description) for tool in offered)
+
     def _whole(self, call: _OpenCall) -> ToolCall | Notice:
         if not call.name or call.size > MAX_ARGUMENT_CHARS:
             return incomplete_notice([call.name])
@@ -346,7 +350,7 @@ class ToolCallAssembler:
                 before,
                 schema,
                 mode=self._mode,
-                supply=self._supply if call.name in self._memory_tools else None,
+                supply=self._supply if self._stores_memory(call.name) else None,
             )
         except Unrepairable as error:
             if error.cut:

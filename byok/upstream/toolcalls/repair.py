@@ -35,12 +35,12 @@ them. The parser with its own rules is `core/wire/lenient_json.py`.
 
 import copy
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from byok.core.chat import Json, RepairMode, ToolDefinition
+from byok.core.chat import Json, RepairMode
 from byok.core.late import compile_late
 from byok.core.wire.json_body import is_object, parse_json, write_json
 from byok.core.wire.lenient_json import BrokenJson, parse_lenient, parse_run
@@ -412,11 +412,6 @@ def is_memory_tool(name: str, description: str = "") -> bool:
     lowered = name.lower()
     named = "memory" in lowered or "remember" in lowered
     return named or _STORES.search(description) is not None
-
-
-def memory_tools(tools: Iterable[ToolDefinition]) -> frozenset[str]:
-    """Return the names of the tools that store memories."""
-    return frozenset(t.name for t in tools if is_memory_tool(t.name, t.description))
 
 
 def memory_supply(user_text: str) -> Supply:
