@@ -41,6 +41,8 @@ _NAMES_IT_FINDS = (
     "--host-resolver-rules=MAP *.test 127.0.0.1, MAP * ~NOTFOUND, "
     "EXCLUDE localhost, EXCLUDE 127.0.0.1, EXCLUDE [::1], EXCLUDE ::1"
 )
+# One process draws all pages: what they may see of each other is not up to processes.
+_ONE_PROCESS = ("--renderer-process-limit=1", "--disable-site-isolation-trials")
 _PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -65,7 +67,10 @@ async def browsing(*arguments: str) -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
             executable_path=path,
-            args=[*alone, "--disable-dev-shm-usage", _NAMES_IT_FINDS, *arguments],
+            args=[
+                *(*alone, *_ONE_PROCESS, "--disable-dev-shm-usage", _NAMES_IT_FINDS),
+                *arguments,
+            ],
         )
         try:
             yield browser
