@@ -299,7 +299,7 @@ GIANTS: dict[str, tuple[Iterable[bytes], str]] = {
         Again(fragment(0, "x", function={"name": "view"}) * 500, 200),
         "upstream_cut",
     ),
-    "a bomb of gzip": ([gzip.compress(bytes(50 * MIB), 1)], TOO_LARGE),
+    "a bomb of gzip": ((gzip.compress(bytes(50 * MIB), 1) for _ in "1"), TOO_LARGE),
 }
 
 
