@@ -82,7 +82,7 @@ def loaded(folder: Path) -> list[str]:
     return done.stdout.split()
 
 
-@pytest.fixture(params=["script", "module"])
+@pytest.fixture
 def command(request: pytest.FixtureRequest) -> list[str]:
     if request.param == "module":
         return MODULE
@@ -148,6 +148,7 @@ def serving(
 
 
 @pytest.mark.case("B61", "B109")
+@pytest.mark.parametrize("command", ["script"], indirect=True)
 def test_planted_code_is_not_run_by_a_search(
     command: list[str], planted: Planted
 ) -> None:
