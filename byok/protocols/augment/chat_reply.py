@@ -8,7 +8,6 @@ reason. Sources: recorded replies of the hosted service, and the clients' SDK.
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
-from io import StringIO
 from typing import Any, assert_never
 
 from msgspec import Struct, field
@@ -170,7 +169,7 @@ class ChatReply:
         self._origin = {tool.name: tool for tool in chat.tools}
         self._nodes = NodeWriter()
         self._has_said = False  # a node with text was written
-        self._text = StringIO()  # a byte for each letter; a list takes 90 for a piece
+        self._text = bytearray()  # a list takes 90 bytes more for each piece
         self._thinking: list[str] = []
         self._calls = 0
         self._usage: Usage | None = None
@@ -181,9 +180,14 @@ class ChatReply:
         self.omitted_tools: list[str] = []  # calls that this client does not accept
 
     @property
+    def _text_so_far(self) -> str:
+        """The text since the last node."""
+        return self._text.decode("utf-8", "surrogatepass")
+
+    @property
     def has_output(self) -> bool:
         """Whether anything from the model was written or is held back."""
-        begun = self._text.tell() or self._thinking
+        begun = self._text or self._thinking
         return bool(begun or not self._nodes.is_empty)
 
     @property
@@ -195,7 +199,7 @@ class ChatReply:
     def _is_blank(self) -> bool:
         """Whether the user would see an empty answer."""
         failed = any(notice.code for notice in self._notices)
-        said = self._has_said or bool(self._text.getvalue().strip())
+        said = self._has_said or bool(self._text_so_far.strip())
         return self._asked and not (self._silent or self._calls or failed or said)
 
     def feed(self, event: StreamEvent, /) -> Iterable[Json]:
@@ -203,10 +207,10 @@ class ChatReply:
         match event:
             case TextDelta(text=text):
                 before = (*self._flush_thinking(),) if self._thinking else ()
-                self._text.write(text)
+                self._text += text.encode("utf-8", "surrogatepass")
                 return (*before, chunk(text)) if before else (chunk(text),)
             case ThinkingDelta(text=text):
-                if self._text.tell() or event.provider_data:
+                if self._text or event.provider_data:
                     return self._think(event)
                 self._thinking.append(text)
             case ToolCallPlace(call_id=call_id):
@@ -292,7 +296,7 @@ class ChatReply:
     def _think(self, event: ThinkingDelta) -> list[Json]:
         """Collect thinking; the text before it ends its own block."""
         out: list[Json] = []
-        if not self._silent and self._text.getvalue().strip():
+        if not self._silent and self._text_so_far.strip():
             out += self._flush_text()
         self._thinking.append(event.text)
         if event.provider_data:
@@ -318,7 +322,8 @@ class ChatReply:
         yield from _chunks(self._nodes.write(draft))
 
     def _flush_text(self) -> Iterator[Json]:
-        text, self._text = self._text.getvalue(), StringIO()
+        text = self._text_so_far
+        self._text.clear()
         self._has_said = self._has_said or bool(text.strip())
         if text:
             draft = NodeDraft(ResponseNode.RAW_RESPONSE, text)
