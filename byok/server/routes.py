@@ -118,7 +118,8 @@ def _not_served(api: str) -> BadRequest:
         f"byok does not serve this path{f' of the {api} API' if api else ''}.",
         code="not_found",
         hint="Let the client use the API of OpenAI or Anthropic, with byok's address "
-        f"and /v1 as its base URL. Served are: {served}.",
+        "and /v1 as its base URL; `byok connect --help` lists the programs whose "
+        f"settings byok writes. Served are: {served}.",
         status=404,
     )
 
