@@ -7,13 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byok.core.chat import ChatRequest, FimRequest, Sampling
+from byok.core.chat import ChatRequest, FimRequest, NextEditRequest, Sampling
 from byok.core.errors import UpstreamError, UpstreamGarbled, UpstreamRefused
 from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
 from byok.core.stage import drain
 from byok.core.wire.sse import ServerSentEvent
 from byok.dialects.base import Target, UpstreamRequest
-from byok.dialects.fim_codecs import FimAnswer, codecs_of, modes_for, ollama_codecs
+from byok.dialects.fim_codecs import (
+    FimAnswer,
+    NextEditCodec,
+    codecs_of,
+    modes_for,
+    next_edit_codecs,
+    ollama_codecs,
+)
 from byok.dialects.fim_templates import (
     TEMPLATES,
     FimMode,
@@ -321,3 +328,28 @@ def test_the_completion_is_read_from_lines() -> None:
         TextDelta("b"),
         Finish(FinishReason.LENGTH),
     ]
+
+
+@pytest.mark.parametrize(
+    ("vendor", "mode", "name", "model", "path"),
+    [
+        ("ollama", FimMode.TEMPLATE, "zeta-2", "zeta-2", "generate"),
+        (
+            OPENAI_COMPATIBLE,
+            FimMode.TEMPLATE,
+            "sweep",
+            "sweep-next-edit",
+            "completions",
+        ),
+        ("inception", FimMode.EDIT, "mercury", "mercury-coder", "edit/completions"),
+    ],
+)
+def test_a_next_edit_is_asked_where_the_vendor_serves_it(
+    vendor: str, mode: FimMode, name: str, model: str, path: str
+) -> None:
+    asked = NextEditRequest("a = 1\n", "b = 2\n", path="x.py")
+    codec = NextEditCodec(name, next_edit_codecs(vendor)[mode])
+    chat = ChatRequest((), next_edit=asked)
+    request = codec.encode(chat, Target(model))
+    assert request.path.endswith(path)
+    assert "a = 1" in json.dumps(request.body)

@@ -37,9 +37,11 @@ from byok.protocols.augment.chat_reply import ChatReply, chunk, collect
 from byok.protocols.augment.chat_request import (
     ConversationPlace,
     decode_chat,
+    has_parent,
     model_id,
     open_folders,
     place_of,
+    plain_messages,
 )
 from byok.protocols.augment.reply_job import (
     DecodeState,
@@ -473,3 +475,23 @@ def test_a_folder_without_a_root_is_known_by_its_repository() -> None:
 def test_open_folders_are_limited_in_number_and_length() -> None:
     assert len(open_folders({"nodes": [state(*map(str, range(1, 999)))]})) == 64
     assert open_folders({"nodes": [state("/" * 5000)]}) == []
+
+
+def test_rules_see_a_chat_with_the_roles_of_its_turns() -> None:
+    asked = {"chat_history": [exchange("Look.", "Yes.", calls=["c"])]}
+    results = {**asked, "nodes": [result_node("c")]}
+    roles = [message.role for message in plain_messages(results, DecodeState())]
+    assert roles == [Role.USER, Role.ASSISTANT, Role.TOOL]
+    both = {**asked, "nodes": [result_node("c"), text_node("And now?")]}
+    assert plain_messages(both, DecodeState())[-1].role is Role.USER
+
+
+@pytest.mark.parametrize(
+    ("parent", "own", "expected"),
+    [("p", "c", True), ("c", "c", False), ("", "c", False), (7, "c", True)],
+)
+def test_a_conversation_that_an_agent_began_has_a_parent(
+    parent: Any, own: str, *, expected: bool
+) -> None:
+    body = {"parent_conversation_id": parent, "conversation_id": own}
+    assert has_parent(body) is expected

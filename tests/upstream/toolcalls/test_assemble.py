@@ -388,6 +388,23 @@ def test_tool_call_ids_are_made_where_missing_or_taken() -> None:
     assert [c[0] for c in calls(*deltas, taken=["x", "new1"])] == ["new2", "new3", "y"]
 
 
+def test_a_call_is_hidden_until_its_place_or_its_end_is_passed_on() -> None:
+    stage = assembler()
+    assert not stage.has_hidden_call
+    list(stage.feed(Delta(0, "x", "f", A)))
+    assert stage.has_hidden_call
+    list(stage.feed(TextDelta("b")))
+    assert not stage.has_hidden_call
+
+
+def test_calls_that_are_open_when_an_answer_breaks_off_are_named() -> None:
+    stage = assembler()
+    list(stage.feed(Delta(0, "x", "view", A[:-1])))
+    [told] = stage.flush()
+    assert isinstance(told, Notice) and "view" in told.text
+    assert list(stage.flush()) == []
+
+
 @pytest.mark.case("F08")
 def test_provider_data_has_the_final_id_of_its_tool_call() -> None:
     signed = ProviderData(Origin("d", "u", "m"), {"signature": "CiQ=="})

@@ -19,7 +19,7 @@ from byok.core.chat import (
     ToolDefinition,
     ToolResult,
 )
-from byok.core.events import ThinkingDelta
+from byok.core.events import ThinkingDelta, ToolCallPlace
 from byok.upstream.toolcalls.assemble import (
     BrokenCall,
     Unsaid,
@@ -86,6 +86,21 @@ def test_correction_turns_deltas_into_the_blocks_of_a_message(
     pieces: list[str | ThinkingDelta], parts: list[Part]
 ) -> None:
     assert answer_parts(pieces) == parts
+
+
+def test_calls_of_an_answer_stand_in_their_places_or_at_the_end() -> None:
+    first, second = ToolCall("c1", "grep", "{}"), ToolCall("c2", "grep", "{}")
+    places = ToolCallPlace("c1"), ToolCallPlace("dropped")
+    thought = ThinkingDelta("Hm.")
+    pieces: list[str | ThinkingDelta | ToolCallPlace]
+    pieces = ["I look.", *places, thought, "Done."]
+    assert answer_parts(pieces, [first, second]) == [
+        TextPart("I look."),
+        first,
+        ThinkingPart("Hm."),
+        TextPart("Done."),
+        second,
+    ]
 
 
 @pytest.mark.parametrize("tools", [(), (ToolDefinition("view", "", {}),)])
