@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -59,6 +60,7 @@ class FakeOfficial:
         self.reached = asyncio.Event()
         self.hung_up = asyncio.Event()
         self._port = 0
+        self._held = socket.socket()  # has the port while nothing listens
         self._runner: web.ServerRunner | None = None
 
     @property
@@ -83,6 +85,7 @@ class FakeOfficial:
 
     async def up(self) -> None:
         """Listen, on the same port as before."""
+        self._held.close()
         self._runner = web.ServerRunner(
             web.Server(self._answer, handler_cancellation=True, access_log=None),
             shutdown_timeout=0.1,
@@ -92,9 +95,12 @@ class FakeOfficial:
         self._port = self._runner.addresses[0][1]
 
     async def down(self) -> None:
-        """Close every connection and listen no more."""
+        """Close every connection and listen no more; nobody else gets the port."""
         assert self._runner is not None
         await self._runner.cleanup()
+        self._held = socket.socket()
+        self._held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._held.bind(("127.0.0.1", self._port))
 
     async def __aenter__(self) -> Self:
         await self.up()
@@ -106,7 +112,9 @@ class FakeOfficial:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self.down()
+        assert self._runner is not None
+        await self._runner.cleanup()
+        self._held.close()
         assert error is not None or self.refused == []
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
