@@ -1,8 +1,8 @@
 """The interface of a dialect: everything byok needs to know about a model API.
 
 A dialect is one wire protocol, such as OpenAI's Chat Completions. `upstream/` sends and
-receives bytes and knows no protocol, so a new dialect is a folder here, a row in
-`registry.py` and an address in `presets.py`. The interface was checked against the
+receives bytes and knows no protocol, so a new dialect is a folder here, a row of
+`DIALECTS` below and an address in `presets.py`. The interface was checked against the
 protocols of Anthropic, Gemini, Ollama and OpenAI's Responses; this is why it looks so:
 
 - A dialect reads bytes, not events. An earlier client decoded server-sent events for
@@ -154,7 +154,7 @@ class Dialect(Codec, Protocol):
     """One wire protocol of model APIs, as one vendor speaks it.
 
     Attributes:
-        name: the key in the registry.
+        name: the key in `DIALECTS`.
         serves: the paths below the base URL that speak a protocol of byok's own /v1,
             such as `chat/completions`: requests to it can be forwarded to them.
         loads_window: a request says with which window its server loads the model.

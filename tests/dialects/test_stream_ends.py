@@ -16,11 +16,21 @@ from byok.core.errors import (
 from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta, Usage
 from byok.core.stage import drain
 from byok.dialects.base import DIALECTS, UpstreamRequest
+from tests.fakes.trial_dialect.dialect import TrialDialect
 from tests.fakes.values import SCALARS, singles
+
+MADE = {**DIALECTS, "trial": TrialDialect.of}
 
 
 def sse(*events: Any) -> bytes:
     return b"".join(b"data: %s\n\n" % json.dumps(event).encode() for event in events)
+
+
+def framed(name: str, values: list[Any]) -> bytes:
+    """Write the values of a stream as the protocol frames them."""
+    if name not in ("ollama", "trial"):
+        return sse(*values)
+    return b"".join(json.dumps(value).encode() + b"\n" for value in values)
 
 
 def chat(delta: Any, finish: str | None = None) -> Any:
@@ -98,7 +108,7 @@ BODIES = {
 
 def read(name: str, pieces: list[bytes]) -> tuple[list[StreamEvent], str]:
     """Return what was read, and the code of the error that ended it."""
-    reader = DIALECTS[name]("").reader(UpstreamRequest("", {}))
+    reader = MADE[name]("").reader(UpstreamRequest("", {}))
     events: list[StreamEvent] = []
     try:
         for event in drain(reader, pieces):
@@ -195,6 +205,10 @@ SPOKEN: dict[str, tuple[str, str]] = {
         "response.function_call_arguments.delta response.incomplete response.failed "
         "response.function_call_arguments.done message reasoning function_call",
     ),
+    "trial": (
+        "text thought call place id name arguments over read written problem",
+        "end calls full",
+    ),
 }
 
 
@@ -210,17 +224,12 @@ def chunks(name: str) -> st.SearchStrategy[list[Any]]:
     return st.lists(st.dictionaries(fields, values, max_size=5) | values, max_size=4)
 
 
-@pytest.mark.parametrize("name", DIALECTS)
+@pytest.mark.parametrize("name", MADE)
 @given(st.data())
 def test_whatever_comes_ends_or_is_an_error_of_the_upstream(
     name: str, data: st.DataObject
 ) -> None:
-    values = data.draw(chunks(name))
-    lines = (json.dumps(value).encode() + b"\n" for value in values)
-    raw = b"".join(
-        line if name == "ollama" else sse(json.loads(line)) for line in lines
-    )
-    events, error = read(name, [raw])
+    events, error = read(name, [framed(name, data.draw(chunks(name)))])
     assert error or isinstance(events[-1], Finish)
 
 
@@ -306,6 +315,13 @@ FULL: dict[str, list[Any]] = {
         },
         {"type": "response.completed", "response": {"status": "completed"}},
     ],
+    "trial": [
+        {"thought": "hm"},
+        {"text": "Hi"},
+        {"call": {"place": 0, "id": "i", "name": "view"}},
+        {"call": {"place": 0, "arguments": "{}"}},
+        {"over": "calls", "read": 3, "written": 1},
+    ],
 }
 ODD: tuple[Any, ...] = (None, 7, "", "x", "\ud83d", [], {}, [7], {"a": 7})
 
@@ -323,15 +339,10 @@ def with_odd_values(value: Any) -> Iterator[Any]:
                 yield [*value[:place], odd, *value[place + 1 :]]
 
 
-@pytest.mark.parametrize("name", DIALECTS)
+@pytest.mark.parametrize("name", MADE)
 def test_an_odd_value_anywhere_ends_or_is_an_error_of_the_upstream(name: str) -> None:
-    def lines(values: list[Any]) -> bytes:
-        if name != "ollama":
-            return sse(*values)
-        return b"".join(json.dumps(value).encode() + b"\n" for value in values)
-
-    assert read(name, [lines(FULL[name])])[1] == ""
+    assert read(name, [framed(name, FULL[name])])[1] == ""
     for odd in with_odd_values(FULL[name]):
         if isinstance(odd, list):
-            events, error = read(name, [lines(odd)])
+            events, error = read(name, [framed(name, odd)])
             assert error or isinstance(events[-1], Finish), odd

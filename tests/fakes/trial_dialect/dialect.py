@@ -20,6 +20,7 @@ from byok.dialects.base import (
 from byok.dialects.chat_changes import CHAT_ROWS
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import ModelFacts
+from byok.dialects.rate_limits import read_retry_after
 from byok.dialects.remedies import RemedyTable, drop_row, lower_row
 
 from .answer import TrialAnswer
@@ -58,11 +59,12 @@ class TrialDialect(Dialect):
         return own | {"X-Trial-Key": key} if key else own
 
     def refusal(self, response: ErrorResponse) -> UpstreamRefused:
-        """Read `{"problem": text}`; the wait is in a header, in tenths of a second."""
+        """Read `{"problem": text}`; a header has the wait in tenths of a second."""
         body = response.body
         problem = body.get("problem", "") if isinstance(body, dict) else body
         wait = response.headers.get("x-trial-wait", "")
-        retry_after = int(wait) / 10 if wait.isdecimal() else None
+        usual = read_retry_after(response.headers, response.received)
+        retry_after = int(wait) / 10 if wait.isdecimal() else usual
         return refusal_of({"message": problem}, response.status, retry_after)
 
     def models_path(self) -> str:
