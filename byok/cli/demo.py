@@ -127,11 +127,17 @@ def _serving(
         try:
             line = daemon.stdout.readline() if daemon.stdout else ""
             if not line.startswith(_READY):
-                raise NotReady("The daemon of the demo does not start.")
+                raise NotReady(
+                    "The daemon of the demo does not start.",
+                    hint="To see why: byok serve --upstream demo --port 0",
+                )
             yield daemon, line.removeprefix(_READY).strip()
         finally:
             daemon.terminate()
-            daemon.wait(_STOP_SECONDS)
+            try:
+                daemon.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                daemon.kill()
 
 
 def _run(

@@ -219,9 +219,10 @@ class OwnTurn:
         if self._rounds >= MOST_ROUNDS or place >= _MOST_CALLS:
             return OwnResult(_TOO_MANY, "", is_error=True)
         try:
-            arguments = parse_json(call.arguments.encode("utf-8", "surrogatepass"))
+            given = parse_json(call.arguments.encode("utf-8", "surrogatepass"))
+            arguments = given if isinstance(given, dict) else {}
             return await self._tools[call.name].run(arguments)
-        except Exception:
+        except Exception:  # a bug in one tool; the rest of the answer is of use
             _log.exception("%s failed", call.name)
             return OwnResult("ERROR: it failed.", f"{call.name} failed.", is_error=True)
 

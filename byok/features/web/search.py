@@ -57,7 +57,7 @@ async def ask_provider(
             _send(http, settings, words, secret, proxy) as response,
         ):
             status = response.status
-            body = await response.content.read(0)
+            body = b""
             while status == 200 and (block := await response.content.read(2**16)):
                 body += block
                 if len(body) > _MOST_BYTES:
