@@ -90,6 +90,12 @@ class Features:
     def _list_tools(self) -> "list[OwnTool]":
         return [tool for feature in self._equipped for tool in feature.own_tools]
 
+    async def status_of(self, name: str) -> list[Json]:
+        """Return the rows of one feature, as JSON; none if it does not run."""
+        feature = self._running.get(name)
+        rows = await feature.status() if feature else None
+        return [row.encode() for row in rows or ()]
+
     async def status(self) -> dict[str, list[Json]]:
         """Return the rows of each that has something to show, as JSON."""
         status = {name: await one.status() for name, one in self._running.items()}

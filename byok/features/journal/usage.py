@@ -1,9 +1,11 @@
 """Sums of the journal: by day, model and so on, over time, and for caps."""
 
+import itertools
 import math
 import operator
 import sqlite3
 import sys
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -253,14 +255,22 @@ def _midnight(here: datetime) -> datetime:
 
 MOST_PARTS = 6
 # Our own words in SQL, by what a chart may be split by.
-SPLITS = {"model": GROUPS["model"], "client": "client", "purpose": "purpose"}
+SPLITS = {
+    "model": GROUPS["model"],
+    "client": "client",
+    "purpose": "purpose",
+    "upstream": "upstream",
+}
 _MOST_GROUPS = 50  # of one bucket; the names of further ones are not kept
 _MOST_KNOWN = 256  # buckets
 _SAMPLE = 2000  # about so many requests of a bucket tell its percentiles
 _FROM = "FROM request WHERE started >= ? AND started < ?"
 _STATE = f"SELECT count(*), max(id) {_FROM}"
-_TIMES = f"""SELECT {{}}, first_byte, seconds {_FROM} AND model <> ''
-    AND (id * 2654435761 >> 16 & 65535) % ? = 0"""
+_TIMES = f"""SELECT {{}}, first_byte, seconds, iif(outcome = 'ok', output_tokens, NULL)
+    {_FROM} AND model <> '' AND (id * 2654435761 >> 16 & 65535) % ? = 0"""
+_SHORTEST = 0.1  # seconds of writing that tell a speed
+_YESTERDAY = f"SELECT count(*) {_FROM} AND model <> ''"
+_FAILED = f"SELECT count(*) {_FROM} AND outcome = 'failed'"
 _Span: TypeAlias = tuple[float, float]
 
 
@@ -286,23 +296,53 @@ class Bucket(NamedTuple):
     first_byte: Percentiles
     seconds: Percentiles
     medians: Sequence[float | None] = ()
+    speed: float | None = None
 
 
 class Series(NamedTuple):
     """Buckets without a gap, the oldest first, and the names that they are split by.
 
     `names` are the largest groups by tokens; `others` tells whether there are more.
+    `speed` is the median of the answers in tokens per second, as each bucket has one
+    of its own; `speeds` are those of the names.
     """
 
     names: Sequence[str]
     others: bool
     buckets: Sequence[Bucket]
+    speed: float | None = None
+    speeds: Sequence[float | None] = ()
+
+
+class Day(NamedTuple):
+    """A day up to now, by hours and upstreams, and how much of that failed.
+
+    `failed` requests are counted for each hour, also those that found no model.
+    `yesterday` had so many requests to models by the same time.
+    """
+
+    series: Series
+    failed: Sequence[int]
+    yesterday: int
 
 
 class _Times(NamedTuple):
     name: str
     first_byte: float | None
     seconds: float
+    tokens: int | None
+
+    @property
+    def speed(self) -> float | None:
+        """The tokens per second from the first to the last, None if that is unknown."""
+        if not self.tokens or self.first_byte is None:
+            return None
+        writing = self.seconds - self.first_byte
+        return self.tokens / writing if writing >= _SHORTEST else None
+
+
+class _Count(NamedTuple):
+    requests: int
 
 
 class _Sums(NamedTuple):
@@ -314,6 +354,7 @@ class _Sums(NamedTuple):
     first_byte: Percentiles = Percentiles()
     seconds: Percentiles = Percentiles()
     medians: Mapping[str, float | None] = MappingProxyType({})
+    speeds: Mapping[str, Sequence[float]] = MappingProxyType({})
 
 
 _NOTHING = _Sums()
@@ -341,6 +382,26 @@ class SeriesReader:
         with self._lock:
             return _arrange(spans, self._read_spans(spans, by), by)
 
+    def read_day(self, now: float) -> Day:
+        """Add up the day of this moment, in seconds since 1970, until then.
+
+        Raises:
+            CannotStart: the journal cannot be read.
+        """
+        midnight, before = days_before(now, 0), days_before(now, 1)
+        spans = make_buckets(midnight, max(now, midnight + _TICK), Step.HOUR)
+        earlier = before, before + now - midnight
+
+        def count(db: sqlite3.Connection) -> tuple[list[int], int]:
+            failed = [_count(db, _FAILED, span) for span in spans]
+            return failed, _count(db, _YESTERDAY, earlier)
+
+        with self._lock:
+            read = self._read_spans(spans, "upstream")
+            failed, yesterday = read_journal(self._path, count, ([0] * len(spans), 0))
+        series = _arrange(spans, read, "upstream", _MOST_GROUPS)
+        return Day(series, failed, yesterday)
+
     def _read_spans(self, spans: Sequence[_Span], by: str) -> list[_Sums]:
         def read(db: sqlite3.Connection) -> list[_Sums]:
             facts = self._path.stat()
@@ -360,6 +421,10 @@ class SeriesReader:
         if known is None or known.state != state:
             known = self._known[span, by] = _add_up_steps(db, span, by, state)
         return known
+
+
+def _count(db: sqlite3.Connection, query: str, span: _Span) -> int:
+    return make_row(_Count, db.execute(query, span).fetchone()).requests
 
 
 def _add_up_steps(
@@ -388,7 +453,11 @@ def _add_up_steps(
     first = _percentiles(time.first_byte for time in times)
     seconds = _percentiles(time.seconds for time in times)
     medians = {name: _percentiles(known).median for name, known in by_name.items()}
-    return _Sums(state, groups, rest, first, seconds, medians)
+    speeds: dict[str, array[float]] = {}
+    for time in times:
+        if (speed := time.speed) is not None:
+            speeds.setdefault(time.name, array("d")).append(speed)
+    return _Sums(state, groups, rest, first, seconds, medians, speeds)
 
 
 def _percentiles(values: Iterable[float | None]) -> Percentiles:
@@ -402,14 +471,16 @@ def _at(ordered: Sequence[float], part: float) -> float:
     return ordered[math.ceil(part * len(ordered)) - 1]
 
 
-def _arrange(spans: Sequence[_Span], read: Sequence[_Sums], by: str) -> Series:
+def _arrange(
+    spans: Sequence[_Span], read: Sequence[_Sums], by: str, most: int = MOST_PARTS
+) -> Series:
     """Give all buckets the same parts: those that are the largest in the whole time."""
     tokens = dict[str, int]()
     for row in (row for sums in read for row in sums.groups if by):
         spent = row.input_tokens + row.output_tokens
         tokens[row.key] = tokens.get(row.key, 0) + spent
     ordered = sorted(tokens, key=lambda name: (-tokens[name], name))
-    names = ordered[:MOST_PARTS]
+    names = ordered[:most]
     others = len(ordered) > len(names)
     buckets = [
         Bucket(
@@ -419,10 +490,17 @@ def _arrange(spans: Sequence[_Span], read: Sequence[_Sums], by: str) -> Series:
             sums.first_byte,
             sums.seconds,
             [sums.medians.get(name) for name in names],
+            _median(sums.speeds.values()),
         )
         for span, sums in zip(spans, read, strict=True)
     ]
-    return Series(names, others, buckets)
+    speed = _median(known for sums in read for known in sums.speeds.values())
+    speeds = [_median(sums.speeds.get(name, ()) for sums in read) for name in names]
+    return Series(names, others, buckets, speed, speeds)
+
+
+def _median(parts: Iterable[Sequence[float]]) -> float | None:
+    return _percentiles(itertools.chain.from_iterable(parts)).median
 
 
 def _parts(sums: _Sums, names: Sequence[str], *, others: bool) -> list[UsageRow]:

@@ -367,7 +367,7 @@ def make_page_handlers(
     shared = {name: by_body(local[service]) for name, service in _SHARED.items()}
     return {
         **shared,
-        **make_journal_handlers(services, clock),
+        **make_journal_handlers(services, features, clock),
         **make_feed_handlers(features.feeds),
         **make_overview_handlers(local, services, control),
         **make_index_handlers(services.context),

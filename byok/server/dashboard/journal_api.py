@@ -40,6 +40,7 @@ from byok.features.journal.usage import (
     hours_before,
     top_usage,
 )
+from byok.features.running import Features
 from byok.server.dashboard.endpoint import (
     PageHandler,
     bad_field,
@@ -102,27 +103,63 @@ _HOURS = 23  # before this one
 
 
 def make_journal_handlers(
-    services: Services, clock: Callable[[], float]
+    services: Services, features: Features, clock: Callable[[], float]
 ) -> Mapping[str, PageHandler]:
     """Return what answers about the journal; `clock` gives seconds since 1970."""
-    keep_days = services.settings.section(JournalSettings).keep_days
-    return _JournalApi(services.paths.journal, keep_days, clock).handlers
+    return _JournalApi(services, features, clock).handlers
 
 
 class _JournalApi:
-    def __init__(self, path: Path, keep_days: int, clock: Callable[[], float]) -> None:
-        self._path = path
+    def __init__(
+        self, services: Services, features: Features, clock: Callable[[], float]
+    ) -> None:
+        path = self._path = services.paths.journal
+        self._features = features
         self._clock = clock
-        self._keep_days = keep_days
+        self._keep_days = services.settings.section(JournalSettings).keep_days
         self._series_reader = SeriesReader(path)
         self._one_at_a_time = asyncio.Lock()  # of what adds up much
         self.handlers: Mapping[str, PageHandler] = {
+            "today": by_body(self._today),
             "requests": by_body(self._requests),
             "conversations": by_body(self._conversations),
             "conversation": by_body(self._conversation),
             "problems": by_body(self._problems),
             "series": by_body(self._series),
             "usage": by_body(self._usage),
+        }
+
+    async def _today(self, body: dict[str, Any]) -> Json:
+        """Return sums since midnight, by the hour too, and caps on a day.
+
+        A cost is without requests that are `unpriced`. `yesterday` are the requests of
+        the day before by the same time; `speed` is the median in tokens per second.
+        """
+        now = self._clock()
+        read = partial(self._series_reader.read_day, now)
+        day = await read_journal(self._path, read)
+        hours = day.series.buckets
+        total = add_rows([hour.total for hour in hours])
+        caps = await self._features.status_of("caps")
+        return {
+            "now": now,
+            "since": days_before(now, 0),
+            "requests": total.requests,
+            "yesterday": day.yesterday,
+            "cost": total.cost,
+            "unpriced": total.unpriced,
+            "errors": sum(day.failed),
+            "speed": day.series.speed,
+            "hours": {
+                "begin": [hour.begin for hour in hours],
+                "requests": [hour.total.requests for hour in hours],
+                "cost": [hour.total.cost for hour in hours],
+                "unpriced": [hour.total.unpriced for hour in hours],
+                "errors": [*day.failed],
+                "speed": [hour.speed for hour in hours],
+            },
+            "caps": [row for row in caps if str(row.get("name")).endswith("_per_day")],
+            "keeps": self._keep_days > 0,
         }
 
     async def _requests(self, body: dict[str, Any]) -> Json:

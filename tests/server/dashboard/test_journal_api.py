@@ -282,3 +282,42 @@ async def test_usage_is_summed_by_each_group(by: str, key: str | None) -> None:
     assert {*row} == SUMS | {"key"}
     assert {**row, "key": "total"} == told["total"]
     assert row["requests"] == 2
+
+
+async def test_today_is_summed_by_the_hour_beside_yesterday_and_the_cap() -> None:
+    now = time.mktime((2026, 1, 14, 2, 30, 0, 0, 0, -1))  # by the local clock
+    hour = 3600
+    write_journal(
+        find_paths().journal,
+        [
+            entry(started=now - 26 * hour, cost=9),
+            entry(started=now - 20 * hour),  # later than now, the day before
+            entry(started=now - 2 * hour, seconds=2.4, output_tokens=100),
+            entry(started=now - 2 * hour, cost=None, output_tokens=None),
+            entry(started=now - 60, model="", upstream="", **FAILED),
+            entry(started=now - 60, seconds=5.4, cost=0.5, **FAILED),
+        ],
+    )
+    settings = {"caps": {"usd_per_day": 10, "usd_per_conversation": 5}}
+    async with running(settings, upstream="demo", clock=lambda: now) as editor:
+        told = await (await signed_in(editor)).call("today")
+    assert (told["since"], told["now"]) == (now - 2.5 * hour, now)
+    assert (told["requests"], told["yesterday"], told["errors"]) == (3, 1, 2)
+    assert (told["cost"], told["unpriced"], told["speed"]) == (0.75, 1, 50)
+    assert told["hours"] == {
+        "begin": [now - 2.5 * hour, now - 1.5 * hour, now - hour / 2],
+        "requests": [2, 0, 1],
+        "cost": [0.25, 0, 0.5],
+        "unpriced": [1, 0, 0],
+        "errors": [0, 0, 2],
+        "speed": [50, None, None],
+    }
+    [cap] = told["caps"]
+    assert (cap["name"], cap["used"], cap["most"]) == ("usd_per_day", 0.75, 10)
+
+
+async def test_a_day_without_a_request_is_of_zeros(page: Page) -> None:
+    told = await page.call("today")
+    assert (told["requests"], told["cost"], told["speed"]) == (0, 0, None)
+    assert set(told["hours"]["requests"]) == {0}
+    assert (told["caps"], told["keeps"]) == ([], True)
