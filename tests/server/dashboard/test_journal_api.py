@@ -294,7 +294,7 @@ async def test_today_is_summed_by_the_hour_beside_yesterday_and_the_cap() -> Non
             entry(started=now - 20 * hour),  # later than now, the day before
             entry(started=now - 2 * hour, seconds=2.4, output_tokens=100),
             entry(started=now - 2 * hour, cost=None, output_tokens=None),
-            entry(started=now - 60, model="", upstream="", **FAILED),
+            entry(started=now - 60, model="", upstream="", cost=0, **FAILED),
             entry(started=now - 60, seconds=5.4, cost=0.5, **FAILED),
         ],
     )
