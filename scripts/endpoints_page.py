@@ -1,4 +1,4 @@
-"""docs/ENDPOINTS.md, generated from the tables of endpoints."""
+"""docs/reference/endpoints.md, generated from the tables of endpoints."""
 
 import orjson
 
@@ -32,11 +32,11 @@ token:
 `GET /health` (or `/healthz`) returns `{"status":"ok"}`, and `POST /health/challenge`
 proves to another process of the same user that this is its daemon. `GET /metrics` is
 off unless the settings say otherwise, and has a token of its own
-([METRICS.md](METRICS.md)). Everything below `/ui` is the dashboard's, for its own page
-only ([DASHBOARD.md](DASHBOARD.md)).
+([metrics](metrics.md)). Everything below `/ui` is the dashboard's, for its own page
+only ([the dashboard](dashboard.md)).
 
 `/mcp` answers messages of MCP (Streamable HTTP, JSON-RPC in and out), without sessions
-([SEARCHING.md](SEARCHING.md)).
+([code search](../search.md)).
 
 An unknown path returns `{}`, or an empty stream if its name ends in `stream`, and is
 logged once. An unknown path below `/v1/` returns 404.

@@ -5,22 +5,22 @@ from pathlib import Path
 
 from scripts import (
     endpoints_page,
+    errors_page,
     glossary_page,
     preset_lists,
     security_page,
     settings_example,
-    troubleshooting_page,
 )
 from scripts.case_tests import CasesError
 from scripts.glossary_page import GlossaryError
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGES = {
-    "ENDPOINTS.md": endpoints_page.page,
-    "GLOSSARY.md": glossary_page.page,
-    "MODELS.md": preset_lists.models_page,
-    "SECURITY.md": security_page.page,
-    "TROUBLESHOOTING.md": troubleshooting_page.page,
+    "models.md": preset_lists.models_page,
+    "reference/endpoints.md": endpoints_page.page,
+    "reference/errors.md": errors_page.page,
+    "reference/glossary.md": glossary_page.page,
+    "reference/security.md": security_page.page,
     "../config.example.toml": settings_example.page,
 }
 

@@ -1,4 +1,4 @@
-"""The lists of presets that users read: in docs/MODELS.md and config.example.toml."""
+"""The lists of presets that users read: in docs/models.md and config.example.toml."""
 
 import re
 import textwrap
@@ -6,12 +6,12 @@ from pathlib import Path
 
 from byok.dialects.presets import DEMO, PRESETS
 
-MODELS = Path(__file__).parent.parent / "docs" / "MODELS.md"
+MODELS = Path(__file__).parent.parent / "docs" / "models.md"
 _COLUMNS = 92
 
 
 def models_page() -> str:
-    """Return docs/MODELS.md with a fresh list of presets."""
+    """Return docs/models.md with a fresh list of presets."""
     others = {n for n, p in PRESETS.items() if p.vendor and p.only_by_name}
     unplaced = [n for n, p in PRESETS.items() if not p.base_url]
     usual = [n for n in PRESETS if n not in others and n not in unplaced]

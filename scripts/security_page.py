@@ -1,4 +1,4 @@
-"""docs/SECURITY.md: the threat model and the table of tested cases."""
+"""docs/reference/security.md: the threat model and the table of tested cases."""
 
 from pathlib import Path
 
@@ -34,6 +34,6 @@ def _count(cases: list[Case]) -> str:
 
 def _row(case: Case) -> str:
     expected = case.expected + "".join(f". **Known gap:** {gap}" for gap in case.gaps)
-    names = dict.fromkeys(f"[{test.name}](../{test.file})" for test in case.tests)
+    names = dict.fromkeys(f"[{test.name}](../../{test.file})" for test in case.tests)
     cells = (case.id, case.given, expected, "<br>".join(names))
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"

@@ -16,7 +16,7 @@ from scripts.doc_names import FOREIGN, unknown_names
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
 ]
 
 
@@ -31,11 +31,11 @@ def first_cells(name: str) -> set[str]:
 
 
 def test_the_page_about_the_journal_explains_every_column() -> None:
-    assert {"id", *JournalEntry._fields} <= first_cells("docs/JOURNAL.md")
+    assert {"id", *JournalEntry._fields} <= first_cells("docs/reference/journal.md")
 
 
 def test_the_page_about_doctor_lists_every_check() -> None:
-    assert {check.name for check in CHECKS} <= first_cells("docs/DOCTOR.md")
+    assert {check.name for check in CHECKS} <= first_cells("docs/reference/doctor.md")
 
 
 def test_the_architecture_fits_two_pages() -> None:
@@ -84,7 +84,9 @@ def test_every_dependency_is_explained() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT))
+)
 def test_a_document_names_only_what_exists(path: Path) -> None:
     assert unknown_names(path) == []
 
@@ -187,7 +189,7 @@ def source_texts(trees: dict[Path, ast.Module]) -> list[str]:
 def test_troubleshooting_quotes_messages_that_byok_prints(
     trees: dict[Path, ast.Module],
 ) -> None:
-    text = page("docs/TROUBLESHOOTING.md")
+    text = page("docs/troubleshooting.md")
     table = text.partition("## By what you see")[2].partition("## The log")[0]
     said = [
         quote.removeprefix("[byok] … ")

@@ -1,4 +1,4 @@
-"""Count the tokens of every shipped prompt, and write them into docs/PROMPTS.md.
+"""Count the tokens of every shipped prompt; writes docs/reference/prompts.md.
 
 Run it by hand after a change of the texts, in an environment of its own: nothing else
 needs what it needs.
@@ -32,7 +32,7 @@ from byok.core.prompts.prompt_set import (
 from byok.core.prompts.template import Choice, Template
 from byok.core.routing import SUMMARY_HOLDS
 
-PAGE = Path(__file__).parent.parent / "docs" / "PROMPTS.md"
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "prompts.md"
 BEGIN = "<!-- tools/count_prompt_tokens.py: begin -->"
 END = "<!-- tools/count_prompt_tokens.py: end -->"
 VALUES = {"mark": "CURSOR", "words": "400", "most": "5", "holds": SUMMARY_HOLDS}

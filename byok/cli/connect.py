@@ -119,7 +119,7 @@ def connect(
     if mcp and client not in MCP_CLIENTS:
         raise ConfigError(
             f"byok knows no file of MCP servers of {client.readable_name}.",
-            hint="docs/SEARCHING.md tells what to enter by hand.",
+            hint="docs/search.md tells what to enter by hand.",
         )
     wanted = client in NEEDS_MODEL and not mcp
     address = _find_address(find_paths(), client, model, start=start, wanted=wanted)

@@ -367,7 +367,7 @@ def _sums(spaces: Sequence[dict[str, Any]]) -> tuple[int, int, float]:
 # Estimate a first build of the index from a scan that reads no file content.
 
 
-# Measured with two workers on two cores (docs/RETRIEVAL.md).
+# Measured with two workers on two cores (docs/reference/retrieval.md).
 _FILES_PER_SECOND, _BYTES_PER_SECOND, _MEASURED_WORKERS = 1_100, 9_000_000, 2
 _DISK_SHARE = 0.2
 

@@ -38,7 +38,7 @@ def mcp(
     if sys.stdin.isatty():
         tell(
             "byok mcp speaks JSON-RPC and is started by an MCP client "
-            "(see docs/SEARCHING.md). "
+            "(see docs/search.md). "
             "Press Ctrl-D to end it. To search from here: byok search"
         )
     from byok.cli.mcp_server import take_over

@@ -1,7 +1,7 @@
 """What each code of an error means, what usually causes it, and what to do.
 
 The rows are in `error_table.toml`: `byok explain` prints them, and
-docs/TROUBLESHOOTING.md is made of them.
+docs/reference/errors.md is made of them.
 """
 
 from collections.abc import Mapping

@@ -78,7 +78,7 @@ class FactSettings(SettingsSection):
     printed_calls: bool | None = Field(
         None,
         description="Whether tool calls that it prints as text are made "
-        "(docs/DECISIONS.md says which).",
+        "(docs/reference/decisions.md says which).",
     )
     price_input: _Dollars = Field(
         None, description="US dollars per million tokens of the prompt."
@@ -703,7 +703,7 @@ class ModelSettings(SettingsSection):
     next_edit: _Model = Field(
         "",
         description="Suggestions for the next edit. Empty means the model for edits, "
-        "else one that is made for this, if the upstream lists one (docs/MODELS.md).",
+        "else one that is made for this, if the upstream lists one (docs/models.md).",
     )
     commit: _Model = Field("", description="Commit messages.")
     title: _Model = Field("", description="Titles of conversations.")
@@ -720,19 +720,19 @@ class ModelSettings(SettingsSection):
         "",
         description="A small model for each of commit, title, summary and enhance "
         "that is empty. It is also asked for English search words if a question about "
-        "code is in another language (docs/RETRIEVAL.md).",
+        "code is in another language (docs/reference/retrieval.md).",
     )
     rerank: _Model = Field(
         "",
         description='The model that reranks files if retrieval.rerank is "model"; '
         "empty means the chat's model. Very small models cannot do this "
-        "(docs/RETRIEVAL.md).",
+        "(docs/reference/retrieval.md).",
     )
     image: _Model = Field(
         "",
         description="Turns of a chat whose question brings a picture. This and the "
         "next three answer chats for a while, also where the client names another "
-        "model (docs/MODELS.md).",
+        "model (docs/models.md).",
     )
     long_context: _Model = Field(
         "",

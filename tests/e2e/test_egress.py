@@ -1,4 +1,4 @@
-"""What leaves the machine (docs/EGRESS.md): only the named upstream is reached."""
+"""What leaves the machine (docs/privacy.md): only the named upstream is reached."""
 
 import asyncio
 import json

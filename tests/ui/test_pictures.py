@@ -17,7 +17,7 @@ from tools.dashboard_pictures import (
 _LARGEST = 160_000  # bytes
 _PAGES = "".join(
     (IMAGES.parent / name).read_text("utf-8")
-    for name in ("DASHBOARD.md", "README.zh.md")
+    for name in ("reference/dashboard.md", "zh/README.md")
 )
 
 

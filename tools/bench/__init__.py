@@ -1,1 +1,1 @@
-"""What a stream through byok costs: `scripts/bench`; see docs/PERFORMANCE.md."""
+"""What a stream through byok costs: `scripts/bench`; docs/reference/performance.md."""

@@ -103,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
         help="another checkout of byok, such as that of the last release: fail where "
         "this one takes 5 %% more CPU time or memory",
     )
-    parser.add_argument("--write", action="store_true", help="into PERFORMANCE.md")
+    parser.add_argument("--write", action="store_true", help="into performance.md")
     parser.add_argument(
         "--peer",
         action="append",

@@ -1,4 +1,4 @@
-"""The table as people read it, and its place in docs/PERFORMANCE.md."""
+"""The table as people read it, and its place in docs/reference/performance.md."""
 
 import math
 import os
@@ -11,7 +11,7 @@ from tools.bench.measure import DIRECT, Figures, Table
 from tools.bench.processes import ROOT
 from tools.bench.scenarios import Scenario
 
-PAGE = ROOT / "docs" / "PERFORMANCE.md"
+PAGE = ROOT / "docs" / "reference" / "performance.md"
 BEGIN = "<!-- scripts/bench --write: begin -->"
 END = "<!-- scripts/bench --write: end -->"
 REFERENCE = "pass-through"

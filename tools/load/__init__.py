@@ -1,1 +1,1 @@
-"""Load runs with goals: `scripts/load CASE...`; see docs/PERFORMANCE.md."""
+"""Load runs with goals: `scripts/load CASE...`; see docs/reference/performance.md."""

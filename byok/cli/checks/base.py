@@ -1,4 +1,4 @@
-"""What all checks share: what they look at, and what they find (docs/DOCTOR.md)."""
+"""What all checks share: what they look at and find (docs/reference/doctor.md)."""
 
 import asyncio
 import contextlib

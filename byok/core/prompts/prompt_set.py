@@ -86,7 +86,8 @@ _NO_TEXT = Template(())
 _ONLY_SHIPPED = Template((Slot(SHIPPED, 1, alone=True),))
 _MOST_KEPT = 200  # situations whose texts are kept: writing one takes 0.1 ms
 _SHARE = 12  # percent of a context window that a prompt may take
-# Characters of a token in English text, fewer than tokenizers show (docs/PROMPTS.md).
+# Characters of a token in English text, fewer than tokenizers show
+# (docs/reference/prompts.md).
 _TOKEN = 3.5
 
 

@@ -5,7 +5,7 @@ Greedy: take the chunk of the highest value next, as long as there is room. Its 
     (file / best file)^3 x (chunk / best of its file) x 0.9^(chunks taken of the file)
 
 so that the first file is shown at length and a good second one still gets in. This was
-measured against a quota for each file (docs/RETRIEVAL.md).
+measured against a quota for each file (docs/reference/retrieval.md).
 
 The files behind those are shown by one line each, as long as there is room: a bare path
 tells a model little.

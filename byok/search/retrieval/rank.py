@@ -10,8 +10,9 @@
 
 Where the question is who uses a name, files that define or use it come first.
 
-The formula and its weights were measured (docs/RETRIEVAL.md). The factor of the kind
-matters most: without it, tests and documents crowd out the code that they talk about.
+The formula and its weights were measured (docs/reference/retrieval.md). The factor of
+the kind matters most: without it, tests and documents crowd out the code that they talk
+about.
 """
 
 import heapq

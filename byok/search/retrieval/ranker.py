@@ -51,7 +51,7 @@ from byok.search.retrieval.scope import Scope
 # The nearness of a chunk is 0 for the farthest candidate and 1 for the nearest one:
 # cosines of some models lie all between 0.7 and 0.9. Scores are added and not ranks: a
 # fusion of ranks, which gives both lists the same weight, made answers worse
-# (docs/RETRIEVAL.md).
+# (docs/reference/retrieval.md).
 #
 # Vectors may still be missing, of a file that was just saved or of most of a workspace.
 # A file that matches and has none counts as near as those that have one do on average,
@@ -153,8 +153,8 @@ def _best_first(chunks: Iterable[ChunkScore]) -> list[ChunkScore]:
 
 # Score files by the commit history: messages that match, and files changed together.
 #
-# Both were measured (docs/RETRIEVAL.md): the messages of the commits that touched a
-# file describe it, and files that change in the same commits belong together.
+# Both were measured (docs/reference/retrieval.md): the messages of the commits that
+# touched a file describe it, and files that change in the same commits belong together.
 
 
 # BM25 over messages. A term counts 1/sqrt(number of files in the commit).

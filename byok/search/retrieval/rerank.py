@@ -155,7 +155,7 @@ def _one_line(text: str, longest: int) -> str:
 # worth 1/(n+1), counted from 1, and the model's choices gain 0.7/(n+1) each by their
 # places among themselves. So the first choice comes to the top from the fifth place or
 # above, and from further below to the second. By this a good judge keeps nine tenths of
-# what it could gain, and a poor one does little harm (docs/RETRIEVAL.md).
+# what it could gain, and a poor one does little harm (docs/reference/retrieval.md).
 #
 # A model without any judgement would still do harm, and it cannot be asked whether it
 # has some. But the ranking is often right, and a model that judges agrees with it more

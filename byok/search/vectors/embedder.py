@@ -40,7 +40,7 @@ _LEAST_LONGEST = 200  # characters
 # A question that comes while a model on this machine is busy with code waits for it.
 _SLOW, _FAST = 2.0, 1.0  # seconds for a batch
 _FEW = 8  # texts; smaller batches do not help
-_BYTES_PER_TOKEN = 3  # code has 2.9 characters in a token (docs/RETRIEVAL.md)
+_BYTES_PER_TOKEN = 3  # code has 2.9 characters in a token (docs/reference/retrieval.md)
 
 
 def estimate_tokens(text: str) -> int:

@@ -9,9 +9,9 @@
 
 No parser is asked: what encloses a line can be seen by indentation, in any language
 that people indent. More of a chunk than this is not worth its price, as was measured
-(docs/RETRIEVAL.md). Secrets are masked before anything is cut, so that no part of one
-is left over. So are the user's own keys, which need not look like any; a text without
-one of them is the same for every user.
+(docs/reference/retrieval.md). Secrets are masked before anything is cut, so that no
+part of one is left over. So are the user's own keys, which need not look like any; a
+text without one of them is the same for every user.
 
 A change of what is written here needs another `RECIPE`: vectors of different texts
 cannot be told apart otherwise.

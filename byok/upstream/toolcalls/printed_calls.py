@@ -122,7 +122,7 @@ class Lead:
 
     Models that call a tool often say so first, and models that explain calls may end
     with one. So behind other text the rule is strict (its reasons are in
-    docs/DECISIONS.md):
+    docs/reference/decisions.md):
 
     - It must not be in code, quoted or indented, nor behind another call that is text.
     - A text that ends in a colon introduces what follows. Calls count only if its last

@@ -1,4 +1,4 @@
-"""What holds for every shipped text: its tools, its room, and docs/PROMPTS.md.
+"""What holds for every shipped text: its tools, its room, docs/reference/prompts.md.
 
 A window of 4,096 tokens is the smallest that holds every text beside a conversation;
 those of chats and agents fit into 1,024.
@@ -104,9 +104,9 @@ def test_a_prompt_takes_an_eighth_of_its_window_at_most(name: str, window: int) 
         assert 0 < count_tokens(prompt.text) <= most_tokens(window), prompt.name
 
 
-# docs/PROMPTS.md
+# docs/reference/prompts.md
 
-PAGE = (Path(__file__).parents[3] / "docs" / "PROMPTS.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[3] / "docs/reference/prompts.md").read_text("utf-8")
 STALE = 0.1  # of the characters that were counted
 _COMMENT = re.compile(r"\A(?:<!--.*?-->\s*)+", re.DOTALL)
 _EXAMPLE = re.compile(r"<augment_code_snippet.*?</augment_code_snippet>", re.DOTALL)

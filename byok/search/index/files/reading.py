@@ -1,4 +1,4 @@
-"""Reads files below a root without ever leaving it (docs/SECURITY.md, B67 to B70).
+"""Reads files below a root without ever leaving it (docs/reference/security.md, B67).
 
 Each component of a path is opened from the descriptor of the one before, following no
 link, so nobody can swap a folder for a link between a check and its use.

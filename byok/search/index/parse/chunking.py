@@ -1,7 +1,7 @@
 """Cuts a file into chunks at its definitions.
 
-Sizes are those measured with the ranking (docs/RETRIEVAL.md): chunks of about 1,600
-characters; neighbours under 300 are joined, runs over 2,080 are split.
+Sizes are those measured with the ranking (docs/reference/retrieval.md): chunks of about
+1,600 characters; neighbours under 300 are joined, runs over 2,080 are split.
 """
 
 import math

@@ -83,7 +83,7 @@ def _expand(word: str) -> tuple[str, ...]:
 def path_terms(path: str) -> list[str]:
     """Return the terms of a path: the stem of its name twice, four folders once.
 
-    Depth and weights are those measured with the ranking (docs/RETRIEVAL.md).
+    Depth and weights are those measured with the ranking (docs/reference/retrieval.md).
     """
     *folders, name = path.split("/")
     stem_of_name = name.rsplit(".", 1)[0] or name

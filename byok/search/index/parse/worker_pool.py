@@ -1,8 +1,8 @@
 """A pool of parser processes that can be killed while they work.
 
 A parser may hang or crash. The heartbeat of each worker names the file it works on. A
-worker that dies is replaced, and its file is prepared again, alone (docs/SECURITY.md,
-B76, B77).
+worker that dies is replaced, and its file is prepared again, alone
+(docs/reference/security.md, B76, B77).
 
 A file goes without its definitions only if a parser failed with it: if the process
 crashed, or used up the processor time that a file may have. Whoever else ends a process

@@ -59,7 +59,8 @@ from byok.search.index.types import Prepared
 # Such a field must have no norms, which only text has: a merge would miss them.
 
 
-# Weights of the text fields, measured together with the ranking (docs/RETRIEVAL.md).
+# Weights of the text fields, measured together with the ranking
+# (docs/reference/retrieval.md).
 TEXT_FIELDS = (("body", 1.0), ("sym", 0.3), ("path", 0.5))
 MARKS = "marks"  # since index version 3
 _FIRST_FIELDS = ["blob_id", "ordinal", *(name for name, _ in TEXT_FIELDS)]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # which texts and repositories a team has. A plain hash would tell: one can hash a text
 # that is public, or a guess, and look whether the hash is there. So names are HMACs
 # under a secret that only members have, the salt. (The vectors tell more;
-# docs/TEAM_INDEX.md.)
+# docs/reference/team-index.md.)
 
 
 PROBE_ID = "00000000-0000-0000-0000-000000000001"  # no HMAC comes out like this
