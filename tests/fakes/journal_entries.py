@@ -85,6 +85,7 @@ def entry(**fields: Any) -> JournalEntry:
         tool_calls="",
         loop="",
         prompt_change="",
+        folder="shop",
     )
     return usual._replace(**fields)
 

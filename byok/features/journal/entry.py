@@ -23,7 +23,8 @@ class JournalEntry(NamedTuple):
     to the end and to the model's first word. Tokens are those of all models that were
     asked for the answer; `input_tokens` includes what was read from or written to the
     upstream's cache. `cost` is in US dollars. `tool_calls` are names of tools, as
-    `view x3, save-file`. None stands for what is not known.
+    `view x3, save-file`. `folder` is the name of the folder that the client has open,
+    without its path. None stands for what is not known.
     """
 
     request_id: str
@@ -54,6 +55,7 @@ class JournalEntry(NamedTuple):
     tool_calls: str
     loop: str
     prompt_change: str
+    folder: str
 
 
 def make_entry(record: RequestRecord, now: float, price_of: PriceOf) -> JournalEntry:
@@ -87,7 +89,14 @@ def make_entry(record: RequestRecord, now: float, price_of: PriceOf) -> JournalE
         name_calls(record.tool_calls),
         _cut(record.loop),
         _cut(record.prompt_change),
+        name_folder(record.folders),
     )
+
+
+def name_folder(folders: Iterable[str]) -> str:
+    """Return the last part of the first path that has one, whichever the system is."""
+    names = (folder.rstrip("/\\").replace("\\", "/") for folder in folders)
+    return _cut(next((name for n in names if (name := n.rpartition("/")[2])), ""))
 
 
 def name_calls(names: Iterable[str]) -> str:

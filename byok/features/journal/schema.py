@@ -51,7 +51,8 @@ _TABLES = """CREATE TABLE request (
     error_class TEXT NOT NULL,
     tool_calls TEXT NOT NULL DEFAULT '',
     loop TEXT NOT NULL DEFAULT '',
-    prompt_change TEXT NOT NULL DEFAULT ''
+    prompt_change TEXT NOT NULL DEFAULT '',
+    folder TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX request_started ON request (started);
 CREATE INDEX request_conversation ON request (conversation, started)
@@ -59,7 +60,7 @@ CREATE INDEX request_conversation ON request (conversation, started)
 
 JOURNAL = DatabaseKind(
     ";".join((_TABLES, *_INDEXES_2)),
-    version=2,
+    version=3,
     policy=Policy.HELP,
     pragmas=(
         "busy_timeout = 2000",
@@ -75,6 +76,7 @@ JOURNAL = DatabaseKind(
             "ALTER TABLE request ADD COLUMN prompt_change TEXT NOT NULL DEFAULT ''",
             *_INDEXES_2,
         ),
+        sql_step(3, "ALTER TABLE request ADD COLUMN folder TEXT NOT NULL DEFAULT ''"),
     ),
     application=0x62796F6B,
     shrinks=True,

@@ -15,3 +15,8 @@ class JournalSettings(SettingsSection):
         description="Days for which requests are kept, up to 3650, within 200 MB; 0 "
         "switches the journal off.",
     )
+    folder_names: bool = Field(
+        True,
+        description="Whether the name of the folder in which a client works is kept "
+        "with its requests, never its path.",
+    )

@@ -115,6 +115,7 @@ class JournalWriter:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.keep_days = 0
+        self.keeps_folders = True
         self._refused = 0  # entries that found the queue full, or the writer closed
         self._failed = 0  # entries that could not be written
         self._redactor = redactor
@@ -203,6 +204,7 @@ class JournalWriter:
                 model_asked=clean(entry.model_asked),
                 model=clean(entry.model),
                 tool_calls=clean(entry.tool_calls),
+                folder=clean(entry.folder) if self.keeps_folders else "",
             )
             for entry in batch
         ]
@@ -287,7 +289,9 @@ class JournalKeeper(Feature):
                 self._limits,
                 clock=self._clock,
             )
-        self._writer.keep_days = supplies.settings.section(JournalSettings).keep_days
+        settings = supplies.settings.section(JournalSettings)
+        self._writer.keep_days = settings.keep_days
+        self._writer.keeps_folders = settings.folder_names
         self._price_of = supplies.price_of
 
     def request_finished(self, record: RequestRecord, /) -> None:

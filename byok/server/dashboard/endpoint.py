@@ -505,9 +505,17 @@ def read_time(body: Mapping[str, Any], name: str) -> float | None:
     return float(value)
 
 
-def read_flag(body: Mapping[str, Any], name: str) -> bool:
-    """Return whether a field is true; it is false if it is missing."""
-    value = body.get(name, False)
+def read_amount(body: Mapping[str, Any], name: str) -> float:
+    """Return an amount of US dollars, 0 if the field is missing."""
+    value = body.get(name, 0)
+    if type(value) not in (int, float) or not 0 <= value <= _MOST:
+        raise bad_field(name, "an amount of at least 0")
+    return float(value)
+
+
+def read_flag(body: Mapping[str, Any], name: str, default: bool = False) -> bool:
+    """Return whether a field is true, `default` if it is missing."""
+    value = body.get(name, default)
     if type(value) is not bool:
         raise bad_field(name, "true or false")
     return value

@@ -5,6 +5,7 @@ yet, answers are empty; where it cannot be read, the page shows why.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import partial
@@ -14,6 +15,15 @@ from typing import Any, NamedTuple, TypeVar
 from byok.core.chat import Json
 from byok.core.error_table import GROUPS, error_rows
 from byok.core.errors import CannotStart, NotReady
+from byok.features.journal.conversations import (
+    SORTS,
+    ConversationPage,
+    ConversationQuery,
+    ConversationReader,
+    ConversationSums,
+    latest_conversations,
+    sum_requests,
+)
 from byok.features.journal.reader import left_out
 from byok.features.journal.reading import (
     ErrorSum,
@@ -21,8 +31,6 @@ from byok.features.journal.reading import (
     StoredEntry,
     entries_before,
     find_problems,
-    latest_conversations,
-    sum_requests,
 )
 from byok.features.journal.settings import JournalSettings
 from byok.features.journal.usage import (
@@ -45,6 +53,7 @@ from byok.server.dashboard.endpoint import (
     PageHandler,
     bad_field,
     by_body,
+    read_amount,
     read_choice,
     read_count,
     read_flag,
@@ -80,6 +89,7 @@ _MOST_REQUESTS = 200
 _MOST_CONVERSATIONS = 100
 _TURNS = 200  # of a conversation at once
 _LONGEST_ID = 20_000  # of a conversation; the journal keeps its begin
+_LONGEST_WORDS = 500
 _DAY = 86_400
 _MOST_DAYS = 3650
 _MOST_USAGE_DAYS = 366
@@ -118,6 +128,8 @@ class _JournalApi:
         self._clock = clock
         self._keep_days = services.settings.section(JournalSettings).keep_days
         self._series_reader = SeriesReader(path)
+        self._conversation_reader = ConversationReader(path)
+        self._counting: asyncio.Task[None] | None = None
         self._one_at_a_time = asyncio.Lock()  # of what adds up much
         self.handlers: Mapping[str, PageHandler] = {
             "today": by_body(self._today),
@@ -178,17 +190,55 @@ class _JournalApi:
         return {"requests": _entries(found[:count]), "more": len(found) > count}
 
     async def _conversations(self, body: dict[str, Any]) -> Json:
-        """Return sums of conversations, the latest first."""
+        """Return conversations that are found, and the sums of all of them.
+
+        Where very many requests are new, these are `None` at first, and added up in
+        the meantime.
+        """
         count = read_count(body, "count", 50, most=_MOST_CONVERSATIONS)
-        before = read_time(body, "before")
-        page = await self._read(
-            partial(latest_conversations, count=count, before=before)
+        offset = read_number(body, "offset") or 0
+        sort = read_choice(body, "sort", SORTS, "last")
+        asked = ConversationQuery(
+            sort,
+            read_flag(body, "descending", sort != "folder"),
+            read_text(body, "find", longest=_LONGEST_WORDS),
+            read_text(body, "client", longest=_LONGEST_WORDS),
+            read_amount(body, "least_cost"),
+            read_flag(body, "errors"),
+            read_time(body, "before"),
         )
+        page = await self._find_conversations(asked, offset, count)
+        rows = page.conversations[:count]
         return {
-            "conversations": [sums._asdict() for sums in page.conversations],
-            "before": page.before,
+            "conversations": [_conversation(sums) for sums in rows],
+            "more": len(page.conversations) > count,
+            "total": page.found and page.found._asdict(),
+            "known": page.known,
+            "clients": [row._asdict() for row in page.clients],
+            "before": rows[-1].last if len(page.conversations) > count else None,
             "keep_days": self._keep_days,
         }
+
+    async def _find_conversations(
+        self, asked: ConversationQuery, offset: int, count: int
+    ) -> ConversationPage:
+        """Read one conversation more than was asked for, if there is one."""
+        known = self._conversation_reader
+        is_first = not offset and asked == ConversationQuery()
+        if is_first and await read_journal(self._path, known.is_behind):
+            if self._counting is None or self._counting.done():
+                self._counting = asyncio.ensure_future(self._count_conversations())
+            latest = await self._read(partial(latest_conversations, count=count + 1))
+            return ConversationPage(latest)
+        async with self._one_at_a_time:
+            read = partial(known.read, asked, offset, count + 1)
+            return await read_journal(self._path, read)
+
+    async def _count_conversations(self) -> None:
+        async with self._one_at_a_time:
+            read = partial(self._conversation_reader.read, ConversationQuery(), 0, 0)
+            with contextlib.suppress(NotReady):  # as whoever asks next is told
+                await read_journal(self._path, read)
 
     async def _conversation(self, body: dict[str, Any]) -> Json:
         """Return turns of a conversation before one, the oldest first, and its sums.
@@ -207,7 +257,7 @@ class _JournalApi:
         earlier = found[_TURNS].entry if len(found) > _TURNS else None
         turns = found[:_TURNS][::-1]
         return {
-            "sums": sums and sums._asdict(),
+            "sums": sums and _conversation(sums),
             "requests": _entries(turns),
             "more": earlier is not None,
             "previous": earlier and earlier.started + earlier.seconds,
@@ -295,6 +345,13 @@ class _JournalApi:
 
 def _entries(found: Iterable[StoredEntry]) -> list[Json]:
     return [{"number": one.number, **one.entry._asdict()} for one in found]
+
+
+def _conversation(sums: ConversationSums) -> Json:
+    """Return a conversation, with the share of its input that came from a cache."""
+    read, told = sums.cache_read_tokens, sums.cache_input_tokens
+    cached = None if read is None or not told else min(1.0, read / told)
+    return {**sums._asdict(), "cached": cached}
 
 
 def _error(row: ErrorSum, known: Mapping[str, Json]) -> Json:

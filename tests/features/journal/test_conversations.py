@@ -1,13 +1,23 @@
 """Conversations: their sums, the latest first, in pages."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from byok.features.journal.reading import latest_conversations, sum_requests
+from byok.features.journal.conversations import (
+    ConversationQuery,
+    ConversationReader,
+    FoundSums,
+    latest_conversations,
+    sum_requests,
+)
 from tests.fakes.journal_entries import NOW, entry, write_journal
 
 LOCAL = {"purpose": "", "model": "", "upstream": "", "attempts": 0, "cost": 0.0}
+BAD = {"outcome": "failed", "error": "upstream_auth"}
 _CACHES = (("told", 0), ("untold", None))
 
 
@@ -49,11 +59,13 @@ def test_conversations_are_added_up(path: Path) -> None:
         "input_tokens": 2400,
         "output_tokens": 60,
         "cache_read_tokens": 3000,
+        "cache_input_tokens": 2400,
         "cost": 0.5,
         "unpriced": 1,
         "repairs": 2,
         "dropped_calls": 1,
         "client": "vscode/0.600.1",
+        "folder": "shop",
         "models": ("one:m", "one:other"),
     }
 
@@ -70,15 +82,98 @@ def test_a_conversation_without_questions_has_no_sums(path: Path, name: str) -> 
     assert sum_requests(path, name) is None
 
 
-def test_the_latest_conversations_come_first_in_pages(path: Path) -> None:
-    seen: list[str] = []
-    before = None
-    for _ in range(4):
-        page = latest_conversations(path, 1, before)
-        seen.append("".join(c.conversation for c in page.conversations))
-        before = page.before
-    assert seen == ["d", "a", "", "b"]  # what only asked byok itself is left out
-    assert before is None
-    whole = latest_conversations(path, 10)
-    assert [c.conversation for c in whole.conversations] == ["d", "a", "b"]
-    assert whole.before is None
+def test_the_latest_conversations_come_first(path: Path) -> None:
+    found = latest_conversations(path, 10)
+    # What only asked byok itself is left out.
+    assert [sums.conversation for sums in found] == ["d", "a", "b"]
+    assert found[1] == sum_requests(path, "a")
+
+
+TURNS = [
+    entry(conversation="a", started=NOW, cost=1, folder="\u00c4tlas", client="cli/1"),
+    entry(conversation="a", started=NOW + 9, cost=None, model="Larch", client="cli/1"),
+    entry(
+        conversation="b",
+        started=NOW + 1,
+        cost=3,
+        folder="\u6570\u636e",
+        output_tokens=0,
+    ),
+    entry(conversation="c", started=NOW + 2, cost=0, folder="", client="", **BAD),
+    entry(conversation="d", started=NOW + 3, cost=2, folder="shop", client="cli2/1"),
+    entry(conversation="d", started=NOW + 4, cost=0, folder=""),
+    entry(conversation="d", started=NOW + 5, cost=0, folder="", **BAD),
+    entry(conversation="d", started=NOW + 6, cost=0, folder="", **BAD),
+]
+
+
+def find(path: Path, offset: int = 0, count: int = 9, **asked: Any) -> str:
+    page = ConversationReader(path).read(ConversationQuery(**asked), offset, count)
+    return "".join(sums.conversation for sums in page.conversations)
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted"),
+    [
+        ({}, "adcb"),
+        ({"descending": False}, "bcda"),
+        ({"sort": "start"}, "dcba"),
+        ({"sort": "cost"}, "bdac"),
+        ({"sort": "turns"}, "dacb"),
+        ({"sort": "tokens"}, "dacb"),
+        ({"sort": "errors"}, "dcab"),
+        ({"sort": "folder", "descending": False}, "dabc"),
+        ({"offset": 1, "count": 2}, "dc"),
+        ({"words": "\u00e4tl"}, "a"),
+        ({"words": "LARCH"}, "a"),
+        ({"words": "\u6570"}, "b"),
+        ({"words": "one:m"}, "adcb"),
+        ({"words": "%' OR 1 --"}, ""),
+        ({"client": "cli"}, "a"),
+        ({"least_cost": 2}, "db"),
+        ({"failed": True}, "dc"),
+        ({"failed": True, "least_cost": 1}, "d"),
+    ],
+)
+def test_conversations_are_sorted_and_found(
+    tmp_path: Path, asked: dict[str, Any], wanted: str
+) -> None:
+    path = write_journal(tmp_path / "journal.db", TURNS)
+    assert find(path, **asked) == wanted
+
+
+def test_what_is_found_is_added_up_as_a_whole(tmp_path: Path) -> None:
+    path = write_journal(tmp_path / "journal.db", TURNS)
+    page = ConversationReader(path).read(ConversationQuery(least_cost=1), 0, 1)
+    assert page.found == FoundSums(3, 7, 2, 8400, 180, 6, 1)
+    assert page.known == 4
+    assert page.clients == [("vscode", 2), ("cli", 1)]
+    [sums] = page.conversations
+    assert sums == sum_requests(path, "a")
+
+
+def test_new_requests_are_added_and_those_that_are_gone_taken_out(
+    tmp_path: Path,
+) -> None:
+    path = write_journal(tmp_path / "journal.db", TURNS)
+    reader = ConversationReader(path)
+
+    def costs() -> dict[str, float]:
+        page = reader.read(ConversationQuery(sort="start"), 0, 9)
+        return {sums.conversation: sums.cost for sums in page.conversations}
+
+    assert costs() == {"d": 2, "c": 0, "b": 3, "a": 1}
+    write_journal(path, [entry(conversation=name, cost=4) for name in "ae"])
+    assert costs() == {"d": 2, "c": 0, "b": 3, "e": 4, "a": 5}
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("DELETE FROM request WHERE id < 4")
+    assert costs() == {"d": 2, "c": 0, "e": 4, "a": 4}
+    path.unlink()
+    assert costs() == {}
+
+
+def test_a_reader_is_behind_until_it_has_read_many_new_requests(path: Path) -> None:
+    reader = ConversationReader(path, many=3)
+    assert reader.is_behind()
+    reader.read(ConversationQuery(), 0, 1)
+    assert not reader.is_behind()

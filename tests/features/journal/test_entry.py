@@ -109,3 +109,20 @@ def test_entry_limits_what_others_chose() -> None:
     entry = make_entry(record, 1000.0, price)
     assert max(len(value) for value in entry if isinstance(value, str)) == 200
     assert entry[12:16] == (10**12,) * 4
+
+
+@pytest.mark.parametrize(
+    ("folders", "name"),
+    [
+        ((), ""),
+        (("/home/mia/shop/", "/other"), "shop"),
+        (("C:\\Users\\mia\\shop\\",), "shop"),
+        (("/", "\\", "/srv/api"), "api"),
+        (("/srv/\u6570\u636e \u202e<b>",), "\u6570\u636e \u202e<b>"),
+        (("/srv/" + "n" * 500,), "n" * 200),
+    ],
+)
+def test_a_folder_is_named_without_its_path(
+    folders: tuple[str, ...], name: str
+) -> None:
+    assert make_entry(record_of(folders=folders), 1000.0, price).folder == name

@@ -82,7 +82,7 @@ def test_an_older_versions_file_is_read_as_it_is_until_it_is_written(
     path = write_version_1(tmp_path / "journal.db", [entry(request_id="old")])
     before = path.read_bytes()
     assert [stored.entry for stored in last_entries(path, 9)] == [
-        entry(request_id="old")
+        entry(request_id="old", folder="")
     ]
     assert path.read_bytes() == before
     write_journal(path, [entry(request_id="new", tool_calls="view")])

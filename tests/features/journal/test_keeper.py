@@ -11,7 +11,7 @@ from byok.core.events import Usage
 from byok.core.platform.paths import find_paths
 from byok.core.record import RequestRecord
 from byok.dialects.model_facts import Price
-from byok.features.cost import PriceOf
+from byok.features.cost import PriceOf, no_price
 from byok.features.journal.writer import JournalKeeper
 from byok.settings import Settings
 from tests.fakes.clock import Clock
@@ -31,8 +31,11 @@ def journal() -> Iterator[JournalKeeper]:
         yield journal
 
 
-def use(journal: JournalKeeper, keep_days: int, price_of: PriceOf) -> None:
-    settings = Settings.model_validate({"journal": {"keep_days": keep_days}})
+def use(
+    journal: JournalKeeper, keep_days: int, price_of: PriceOf, **section: Any
+) -> None:
+    section["keep_days"] = keep_days
+    settings = Settings.model_validate({"journal": section})
     journal.configure(GivenSupplies(settings, price_of))
 
 
@@ -54,6 +57,16 @@ def test_requests_of_clients_are_kept(path: Path, journal: JournalKeeper) -> Non
     journal.close()
     assert rows_of(path, "endpoint") == [("/chat",), ("/find-missing",)]
     assert journal.lost == 0
+
+
+@pytest.mark.parametrize(("keeps", "kept"), [(True, "shop"), (False, "")])
+def test_a_folder_is_kept_by_its_name_if_at_all(
+    path: Path, journal: JournalKeeper, keeps: bool, kept: str
+) -> None:
+    use(journal, 90, no_price, folder_names=keeps)
+    finish(journal, folders=("/home/mia/shop", "/home/mia/other"))
+    journal.close()
+    assert rows_of(path, "folder") == [(kept,)]
 
 
 def test_prices_are_those_of_the_newest_settings(

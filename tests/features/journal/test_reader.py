@@ -13,6 +13,12 @@ import pytest
 
 from byok.core.errors import CannotStart
 from byok.core.wire.json_lines import encode_line
+from byok.features.journal.conversations import (
+    ConversationQuery,
+    ConversationReader,
+    latest_conversations,
+    sum_requests,
+)
 from byok.features.journal.file import check_rows, journal_file
 from byok.features.journal.reader import left_out
 from byok.features.journal.reading import (
@@ -22,8 +28,6 @@ from byok.features.journal.reading import (
     find_problems,
     highest_number,
     last_entries,
-    latest_conversations,
-    sum_requests,
 )
 from byok.features.journal.usage import (
     GROUPS,
@@ -67,6 +71,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "begin": lambda path: last_entries(path, 99, LogFilter(conversation="c0")),
     "number": highest_number,
     "conversations": lambda path: latest_conversations(path, 9),
+    "found": lambda path: ConversationReader(path).read(ConversationQuery(), 0, 9),
     "conversation": lambda path: sum_requests(path, CHAT),
     "problems": lambda path: find_problems(path, NOW),
     "models": lambda path: series(path, "model"),

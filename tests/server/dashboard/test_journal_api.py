@@ -61,11 +61,31 @@ async def test_conversations_come_with_sums_the_latest_first() -> None:
     write_journal(find_paths().journal, ENTRIES)
     told = await ask("conversations", {"count": 2})
     assert [c["conversation"] for c in told["conversations"]] == [HOSTILE, "other"]
-    assert (told["before"], told["keep_days"]) == (NOW + 20, 90)
+    assert (told["before"], told["keep_days"]) == (NOW + 22.5, 90)
     told = await ask("conversations", {"before": told["before"]})
     [last] = told["conversations"]
     assert (last["requests"], last["failed"], last["cost"]) == (2, 1, 0.5)
     assert (last["models"], told["before"]) == (["one:m"], None)
+
+
+async def test_conversations_are_found_by_what_the_page_filters_by() -> None:
+    write_journal(find_paths().journal, ENTRIES)
+    async with running(upstream="demo") as editor:
+        page = await signed_in(editor)
+        asked = {"sort": "cost", "find": "SHOP", "client": "vscode", "errors": True}
+        told = await page.call("conversations", {**asked, "count": 1})
+        next_page = await page.call("conversations", {**asked, "offset": 1})
+        wrong = await page.refused("conversations", {"least_cost": -1})
+        odd = await page.refused("conversations", {"sort": "1; DROP TABLE request"})
+    [first] = told["conversations"]
+    [second] = next_page["conversations"]
+    assert (first["conversation"], first["folder"]) == ("c0ffee-1", "shop")
+    assert first["cached"] == pytest.approx(2000 / 2400)
+    assert second["conversation"] == HOSTILE
+    assert (told["more"], next_page["more"], told["known"]) == (True, False, 3)
+    assert (told["total"]["conversations"], told["total"]["cost"]) == (2, 0.75)
+    assert told["clients"] == [{"client": "vscode", "conversations": 3}]
+    assert wrong == odd == (422, "bad_field")
 
 
 async def test_a_conversation_is_told_in_order_with_the_cures_of_its_errors() -> None:

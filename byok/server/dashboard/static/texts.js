@@ -802,6 +802,7 @@ const SETTINGS = {
   "server.port": "127.0.0.1 和 ::1 上的 TCP 端口；0：任意空闲端口。",
   "log.level": "debug、info、warning 或 error。",
   "journal.keep_days": "请求日志的保留天数；0：关闭请求日志。",
+  "journal.folder_names": "是否随请求保留客户端所用文件夹的名称（绝不保留路径）。",
   "metrics.enabled": "在 byok 的端口上提供 GET /metrics。",
   "type": "预设的名称，或 openai_compatible。",
   "base_url": "API 的基础地址；为空则用预设的地址。",

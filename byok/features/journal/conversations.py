@@ -1,0 +1,348 @@
+"""Conversations in the journal: the totals of each, found, sorted and in pages.
+
+Rows of a journal never change, so the totals are kept in memory, in a table of their
+own, and only requests that are new are added. They are made anew where some are gone.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from byok.features.journal.entry import Moment
+from byok.features.journal.reader import read_journal
+from byok.features.journal.reading import highest_number
+from byok.features.journal.rows import make_row, select_rows
+
+# From the index alone, so that the length of the journal hardly matters.
+_LATEST = """SELECT conversation, max(started) AS last FROM request
+    WHERE conversation <> '' GROUP BY conversation ORDER BY last DESC LIMIT ?"""
+_ASKED = "(purpose <> '' OR model <> '' OR outcome <> 'ok')"  # as in `LogFilter`
+_TOTALS = """min(started), max(started + seconds), count(*),
+    total(outcome = 'failed'), total(input_tokens), total(output_tokens),
+    iif(count(cache_read_tokens), total(cache_read_tokens), NULL),
+    total(iif(cache_read_tokens IS NULL, 0, input_tokens)),
+    total(cost), total(cost IS NULL), total(repairs),
+    total(dropped_calls), max(client), max(folder)"""
+_SUMS = f"""SELECT conversation, {_TOTALS}
+    FROM request WHERE conversation <> '' AND conversation = ? AND {_ASKED}
+    GROUP BY conversation"""  # noqa: S608 - our own words
+_MODELS = f"""SELECT upstream || ':' || model, count(*) FROM request
+    WHERE conversation <> '' AND conversation = ? AND model <> '' AND {_ASKED}
+    GROUP BY upstream, model ORDER BY 2 DESC, upstream, model LIMIT 10"""  # noqa: S608 - our own words
+
+
+class ConversationSums(NamedTuple):
+    """A conversation: when it began and ended, and the sums of its requests.
+
+    Times are in seconds since 1970, `cost` is in US dollars; `unpriced` requests, whose
+    cost is unknown, have no part in it. `cache_read_tokens` are None where no upstream
+    told of a cache; `cache_input_tokens` is the input of the others. `models` are as
+    `upstream:model`, the one that was asked most first, at most ten. `folder` is the
+    name of the folder in which the client worked, "" if that is not known.
+    """
+
+    conversation: str
+    first: Moment
+    last: float
+    requests: int
+    failed: int
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int | None
+    cache_input_tokens: int
+    cost: float
+    unpriced: int
+    repairs: int
+    dropped_calls: int
+    client: str
+    folder: str
+    models: tuple[str, ...] = ()
+
+
+class _Latest(NamedTuple):
+    conversation: str
+    last: Moment
+
+
+class _Model(NamedTuple):
+    model: str
+    requests: int
+
+
+def latest_conversations(path: Path, count: int) -> list[ConversationSums]:
+    """Return at most `count` conversations, the latest first.
+
+    Raises:
+        CannotStart: the journal cannot be read.
+    """
+
+    def read(db: sqlite3.Connection) -> list[ConversationSums]:
+        rows = [*select_rows(db, _Latest, _LATEST, (count,))]
+        sums = [_add_up(db, row.conversation) for row in rows]
+        return [one for one in sums if one]
+
+    return read_journal(path, read, [])
+
+
+def sum_requests(path: Path, conversation: str) -> ConversationSums | None:
+    """Return the sums of a conversation, None if it has no requests.
+
+    Raises:
+        CannotStart: the journal cannot be read.
+    """
+    return read_journal(path, lambda db: _add_up(db, conversation), None)
+
+
+def _add_up(db: sqlite3.Connection, conversation: str) -> ConversationSums | None:
+    asked = (conversation,)
+    for sums in select_rows(db, ConversationSums, _SUMS, asked):
+        models = tuple(row.model for row in select_rows(db, _Model, _MODELS, asked))
+        return sums._replace(models=models)
+    return None
+
+
+# All conversations, by what a page may sort and filter them by.
+
+
+# Our own words in SQL, by what users may sort by; what has no folder comes last.
+SORTS = {
+    "last": ["last {}"],
+    "start": ["first {}"],
+    "cost": ["cost {}"],
+    "turns": ["requests {}"],
+    "tokens": ["input_tokens + output_tokens {}"],
+    "errors": ["failed {}"],
+    "folder": ["folder = ''", "folded(folder) {}"],
+}
+_FAMILY = "substr(client, 1, instr(client || '/', '/') - 1)"
+_CLIENTS = f"""SELECT {_FAMILY}, count(*) FROM talk WHERE client <> ''
+    GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 50"""  # noqa: S608 - our own words
+_NEWER = "SELECT count(*) FROM request WHERE id > ?"
+_SLICE = 50_000  # requests that are added up at once
+_MANY = 2 * _SLICE  # new requests that take longer than a page should wait
+_STATE = "SELECT count(*), coalesce(min(id), 0), coalesce(max(id), 0) FROM request"
+_NEW = f"""SELECT conversation, {_TOTALS}, iif(model = '', '', upstream || ':' || model)
+    FROM request NOT INDEXED WHERE id > ? AND id <= ? AND conversation <> ''
+    AND {_ASKED} GROUP BY conversation, upstream, model"""  # noqa: S608 - our own words
+_NAMES = [name for name in ConversationSums._fields if name != "models"]
+_COLUMNS = ", ".join(_NAMES)
+_KEPT = f"""CREATE TABLE talk ({_COLUMNS}, PRIMARY KEY (conversation)) WITHOUT ROWID;
+CREATE TABLE talk_model (conversation, model, requests,
+    PRIMARY KEY (conversation, model)) WITHOUT ROWID"""
+_SUMMED = (
+    *("requests", "failed", "input_tokens", "output_tokens", "cache_input_tokens"),
+    *("cost", "unpriced", "repairs", "dropped_calls"),
+)
+_CHANGES = ", ".join(
+    (
+        *(f"{name} = {name} + excluded.{name}" for name in _SUMMED),
+        "first = min(first, excluded.first)",
+        "last = max(last, excluded.last)",
+        "cache_read_tokens = iif(excluded.cache_read_tokens IS NULL, cache_read_tokens,"
+        " ifnull(cache_read_tokens, 0) + excluded.cache_read_tokens)",
+        "client = iif(excluded.client = '', client, excluded.client)",
+        "folder = iif(excluded.folder = '', folder, excluded.folder)",
+    )
+)
+_ADD = f"""INSERT INTO talk ({_COLUMNS}) VALUES ({", ".join("?" * len(_NAMES))})
+    ON CONFLICT DO UPDATE SET {_CHANGES}"""  # noqa: S608 - our own words
+_ADD_MODEL = """INSERT INTO talk_model VALUES (?, ?, ?)
+    ON CONFLICT DO UPDATE SET requests = requests + excluded.requests"""
+_MODELS_OF = """SELECT model FROM talk_model WHERE conversation = ?
+    ORDER BY requests DESC, model LIMIT 10"""
+_FOUND = """count(*), total(requests), total(failed), total(input_tokens),
+    total(output_tokens), total(cost), total(unpriced)"""
+
+
+_HAS_WORDS = """(instr(folded(folder || ' ' || client || ' ' || conversation), ?)
+    OR EXISTS (SELECT 1 FROM talk_model AS its
+        WHERE its.conversation = talk.conversation AND instr(folded(model), ?)))"""
+
+
+class ConversationQuery(Struct, frozen=True):
+    """Which conversations are shown, in which order.
+
+    `words` stand in the folder, the client, the id or a model, in any case of letters;
+    `client` is a family such as `vscode`. `before` is when they ended at the latest.
+    """
+
+    sort: str = "last"
+    descending: bool = True
+    words: str = ""
+    client: str = ""
+    least_cost: float = 0.0
+    failed: bool = False
+    before: float | None = None
+
+    @property
+    def conditions(self) -> tuple[str, list[object]]:
+        """Return a condition for SQL, and the values of its marks."""
+        found, values = ["1"], list[object]()
+        if self.words:
+            found.append(_HAS_WORDS)
+            values += [self.words.casefold()] * 2
+        if self.client:
+            found.append(f"{_FAMILY} = ?")
+            values.append(self.client)
+        if self.least_cost:
+            found.append("cost >= ?")
+            values.append(self.least_cost)
+        if self.failed:
+            found.append("failed > 0")
+        if self.before is not None:
+            found.append("last < ?")
+            values.append(self.before)
+        return " AND ".join(found), values
+
+
+class FoundSums(NamedTuple):
+    """The number of conversations that were found, and the sums of their requests."""
+
+    conversations: int = 0
+    requests: int = 0
+    failed: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+
+
+class ClientCount(NamedTuple):
+    """A family of clients, and how many conversations it had."""
+
+    client: str
+    conversations: int
+
+
+class ConversationPage(NamedTuple):
+    """Some of the conversations that were found, and the sums of all of them.
+
+    `known` is how many there are at all; both are None while that is still counted.
+    """
+
+    conversations: Sequence[ConversationSums] = ()
+    found: FoundSums | None = None
+    known: int | None = None
+    clients: Sequence[ClientCount] = ()
+
+
+class _State(NamedTuple):
+    requests: int = 0
+    first: int = 0
+    last: int = 0
+
+
+class _NewSums(NamedTuple):
+    """The totals of new requests of a conversation to one model."""
+
+    conversation: str
+    first: Moment
+    last: float
+    requests: int
+    failed: int
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int | None
+    cache_input_tokens: int
+    cost: float
+    unpriced: int
+    repairs: int
+    dropped_calls: int
+    client: str
+    folder: str
+    model: str
+
+
+class ConversationReader:
+    """Knows the conversations of one journal, for any thread.
+
+    So `many` new requests take longer to add up than a page should wait.
+    """
+
+    def __init__(self, path: Path, many: int = _MANY) -> None:
+        self._path = path
+        self._many = many
+        self._file: tuple[int, int] | None = None
+        self._seen = _State()
+        self._lock = Lock()
+        self._db = self._begin_anew()
+
+    def read(
+        self, asked: ConversationQuery, offset: int, count: int
+    ) -> ConversationPage:
+        """Return at most `count` conversations after so many others.
+
+        Raises:
+            CannotStart: the journal cannot be read.
+        """
+        with self._lock:
+            if not read_journal(self._path, self._follow, False):
+                self._db = self._begin_anew()
+            return self._select(asked, offset, count)
+
+    def is_behind(self) -> bool:
+        """Tell whether many requests are new to this reader.
+
+        Raises:
+            CannotStart: the journal cannot be read.
+        """
+        return highest_number(self._path) - self._seen.last > self._many
+
+    def _begin_anew(self) -> sqlite3.Connection:
+        self._seen = _State()
+        db = sqlite3.connect(":memory:", check_same_thread=False)
+        db.create_function("folded", 1, str.casefold, deterministic=True)
+        db.executescript(_KEPT)
+        return db
+
+    def _follow(self, journal: sqlite3.Connection) -> bool:
+        """Add what is new; where some are gone, or this is another file, begin anew."""
+        journal.execute("BEGIN")  # all is read from one state
+        facts, now = self._path.stat(), _read_state(journal)
+        newer = journal.execute(_NEWER, (self._seen.last,)).fetchone()[0]
+        file = facts.st_dev, facts.st_ino
+        if file != self._file or now.requests - newer != self._seen.requests:
+            self._db, self._file = self._begin_anew(), file
+        first = max(self._seen.last, now.first - 1)
+        for begin in range(first, now.last, _SLICE):
+            self._seen = _State(-1)  # until all was added, which damage may end
+            span = begin, min(begin + _SLICE, now.last)
+            self._add(select_rows(journal, _NewSums, _NEW, span))
+        self._seen = now
+        return True
+
+    def _add(self, rows: Iterable[_NewSums]) -> None:
+        with self._db:
+            for *sums, model in rows:
+                self._db.execute(_ADD, sums)
+                if model:
+                    self._db.execute(_ADD_MODEL, (sums[0], model, sums[3]))
+
+    def _select(
+        self, asked: ConversationQuery, offset: int, count: int
+    ) -> ConversationPage:
+        where, values = asked.conditions
+        way = "DESC" if asked.descending else "ASC"
+        order = ", ".join(part.format(way) for part in SORTS[asked.sort])
+        page = f"""SELECT {_COLUMNS} FROM talk WHERE {where}
+            ORDER BY {order}, last DESC, conversation LIMIT ? OFFSET ?"""  # noqa: S608 - our own words
+        rows = self._db.execute(page, (*values, count, offset))
+        found = self._db.execute(f"SELECT {_FOUND} FROM talk WHERE {where}", values)  # noqa: S608
+        return ConversationPage(
+            [self._with_models(ConversationSums(*row)) for row in rows],
+            make_row(FoundSums, found.fetchone()),
+            self._db.execute("SELECT count(*) FROM talk").fetchone()[0],
+            [ClientCount(*row) for row in self._db.execute(_CLIENTS)],
+        )
+
+    def _with_models(self, sums: ConversationSums) -> ConversationSums:
+        models = self._db.execute(_MODELS_OF, (sums.conversation,))
+        return sums._replace(models=tuple(name for (name,) in models))
+
+
+def _read_state(db: sqlite3.Connection) -> _State:
+    return make_row(_State, db.execute(_STATE).fetchone())
