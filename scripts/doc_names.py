@@ -21,7 +21,8 @@ from byok.settings import Settings
 ROOT = Path(__file__).parent.parent
 _SOURCES = ("byok", "tools", "scripts")
 _CODE = re.compile(r"`([^`\n]+)`")
-_LINK = re.compile(r"\]\(([\w./-]+)\)")
+_LINK = re.compile(r"\]\(([\w./-]*(?:#[^)\s]+)?)\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _MODULE = re.compile(r"[\w./-]*\w\.py\b")
 _ROOM = re.compile(r"^\|\s*`(byok/[\w/]*)`")
 _CASE = re.compile(r"\| [BF]\d+ \|")
@@ -53,8 +54,8 @@ FOREIGN = frozenset(
 
 def unknown_names(page: Path) -> list[str]:
     """Return what a document names and the tree does not have."""
-    text, base = page.read_text("utf-8"), page.parent
-    missing = [link for link in _LINK.findall(text) if not (base / link).exists()]
+    text = page.read_text("utf-8")
+    missing = [link for link in _LINK.findall(text) if not _leads(page, link)]
     for line in text.splitlines():
         if _CASE.match(line) or line.startswith("+"):
             continue  # what attackers send; what a worked diff adds
@@ -62,6 +63,20 @@ def unknown_names(page: Path) -> list[str]:
         room = ROOT / found[1] if found else None
         missing += [name for name in _names(line) if not _exists(name, room)]
     return missing
+
+
+def _leads(page: Path, link: str) -> bool:
+    """Tell whether a link leads to a file, and to a heading of it if it names one."""
+    file, _, anchor = link.partition("#")
+    target = page.parent / file if file else page
+    if not anchor or not target.is_file():
+        return target.exists() and not anchor
+    return anchor in map(_anchor, _HEADING.findall(target.read_text("utf-8")))
+
+
+def _anchor(heading: str) -> str:
+    """Return what a heading is called in links, here and on the site."""
+    return re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-")
 
 
 def _names(line: str) -> Iterator[str]:

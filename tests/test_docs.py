@@ -131,6 +131,27 @@ def test_a_name_that_exists_is_not_reported(tmp_path: Path, name: str) -> None:
     assert unknown_names(file) == []
 
 
+@pytest.mark.parametrize(
+    ("link", "leads"),
+    [
+        *(("page.md", True), ("#the-end", True), ("page.md#the-end", True)),
+        *(("no.md", False), ("#start", False), ("page.md#start", False)),
+    ],
+)
+def test_a_link_leads_to_a_page_and_a_heading(
+    tmp_path: Path, link: str, leads: bool
+) -> None:
+    file = tmp_path / "page.md"
+    file.write_text(f"# Page\n\n[A link]({link})\n\n## The end\n", "utf-8")
+    assert (unknown_names(file) == []) is leads
+
+
+def test_a_user_finds_twelve_pages_that_can_be_read_in_an_hour() -> None:
+    pages = {*(ROOT / "docs").glob("*.md")} - {ROOT / "docs" / "ARCHITECTURE.md"}
+    assert len(pages) <= 12
+    assert sum(len(file.read_text("utf-8").split()) for file in pages) <= 12_000
+
+
 def test_a_file_in_a_row_belongs_to_the_room_of_the_row(tmp_path: Path) -> None:
     file = tmp_path / "page.md"
     file.write_text("| `byok/core/wire/` | `sse.py` `keyring_store.py` |\n", "utf-8")

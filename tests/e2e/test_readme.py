@@ -23,11 +23,14 @@ import pytest
 from tests.fakes.program import ROOT, build_wheel, install_wheel
 from tests.fakes.project import make_project
 
+# The pages for users: those of docs/ itself, but for what developers read.
 PAGES = (
     "README.md",
-    *(f"docs/{name}.md" for name in ("models", "settings", "search", "privacy")),
-    *(f"docs/{name}.md" for name in ("other-programs", "comparison")),
-    "docs/troubleshooting.md",
+    *sorted(
+        f"docs/{page.name}"
+        for page in (ROOT / "docs").glob("*.md")
+        if page.name != "ARCHITECTURE.md"
+    ),
 )
 README = "\n".join((ROOT / name).read_text("utf-8") for name in PAGES)
 PROGRAMS = ("byok ", "scripts/", "pipx ", "eval ", "claude ", "which ", "kill ")
@@ -99,10 +102,17 @@ COMMANDS = {
     "byok status": Run("model: byok:demo:echo"),
     "byok log --errors": Run("journal.db holds no such requests"),
     "byok usage": Run("journal.db holds no requests"),
+    "byok usage --by model": Run("journal.db holds no requests"),
     "byok models": Run("echo"),
     "byok models why": Run("long_context"),
     "byok doctor": Run("daemon version: byok"),
     "byok capture on": Run("byok captures requests for "),
+    "byok capture list": Run("no captures"),
+    "byok capture clear": Run("Deleted "),
+    "byok memory status": Run("not remembered"),
+    "byok memory list": Run("no conversations"),
+    "byok uninstall --dry-run": plain("byok would remove"),
+    "byok connect claude-code": Run("ANTHROPIC_BASE_URL"),
     "byok explain CODE": plain("upstream_auth: "),
     "byok reload": Run("byok uses the settings of"),
     "byok keys list": Run("No keys were found"),
@@ -139,6 +149,29 @@ NOT_RUN = {
     "byok index why PATH": "as with src/x.py",
     "byok mcp": "as with -w DIR",
     "scripts/test": "runs this very test",
+    "scripts/setup": "needs a purpose",
+    "byok capture show ID": "needs a captured request (tests/cli/test_capture.py)",
+    "byok connect": "needs a client's name",
+    "byok connect vscode --dry-run": "needs an editor (tests/cli/test_connect.py)",
+    "byok connect vscode --write --start": (
+        "asks at a terminal (tests/cli/test_disconnect.py)"
+    ),
+    "byok doctor --bundle FILE.zip": "writes an archive (tests/cli/test_doctor.py)",
+    "byok embed clear": "has no vectors here (tests/cli/test_embed.py)",
+    "byok init --no-wait": "asks at a terminal (tests/cli/test_init.py)",
+    "byok init --upstream openrouter": "asks at a terminal (tests/cli/test_init.py)",
+    "byok init --yes --upstream ollama": "needs Ollama (tests/cli/test_init.py)",
+    "byok log --conversation ID": "as with --errors",
+    "byok memory forget --all": "asks at a terminal (tests/cli/test_memory.py)",
+    "byok memory forget --days 7": "asks at a terminal (tests/cli/test_memory.py)",
+    "byok models update --file": "a file has to follow (tests/cli/test_models.py)",
+    "byok token rotate": "takes the token from what runs beside it",
+    "byok uninstall": "asks at a terminal (tests/cli/test_installation.py)",
+    "byok uninstall --keep-settings --keep-keys": "as without",
+    "byok upgrade": "asks at a terminal (tests/cli/test_installation.py)",
+    "byok upgrade --dry-run": "needs git (tests/cli/test_installation.py)",
+    "byok upgrade --extra otel": "installs packages",
+    "byok usage --by model --days 7": "as without days",
     "scripts/install": "links into a home (tests/core/platform/test_installation.py)",
     "byok connect claude-code --mcp --write": (
         "writes that program's settings (tests/cli/test_disconnect.py)"
@@ -146,7 +179,6 @@ NOT_RUN = {
     "byok disconnect": "needs a client's name (tests/cli/test_disconnect.py)",
     "byok keys set NAME": "needs the keyring of a desktop",
     "byok keys set NAME --store key-file": "asks for a key (tests/cli/test_keys.py)",
-    "byok keys set official": "needs the keyring of a desktop",
     "byok keys set openai/work": "needs the keyring of a desktop",
     "byok keys set search-server": "needs the keyring of a desktop",
     "byok keys set web-search": "needs the keyring of a desktop",
@@ -167,7 +199,14 @@ NOT_RUN = {
     "byok connect vscode --write": "asks at a terminal (tests/cli/test_disconnect.py)",
     "byok connect codex --write": "asks at a terminal (tests/cli/test_disconnect.py)",
     "byok disconnect vscode": "asks at a terminal (tests/cli/test_disconnect.py)",
-    "byok service install": "needs a service manager (tests/cli/test_service.py)",
+    **dict.fromkeys(
+        (
+            *("byok service", "byok service logs -f", "byok service restart"),
+            *("byok service start", "byok service stop", "byok service uninstall"),
+            *("byok service install", "byok service install --dry-run"),
+        ),
+        "needs a service manager (tests/cli/test_service.py)",
+    ),
     "byok service status": "says that none is installed (tests/cli/test_service.py)",
     "byok report ID": "needs a captured request (tests/cli/test_report.py)",
     "byok embed enable": "needs a model for vectors (tests/cli/test_embed.py)",
