@@ -33,6 +33,12 @@ from byok.features.journal.reading import (
     find_problems,
 )
 from byok.features.journal.settings import JournalSettings
+from byok.features.journal.turns import (
+    ConversationCost,
+    ExpiredCache,
+    find_expired,
+    weigh_cost,
+)
 from byok.features.journal.usage import (
     GROUPS as USAGE_GROUPS,
 )
@@ -124,6 +130,7 @@ class _JournalApi:
         self, services: Services, features: Features, clock: Callable[[], float]
     ) -> None:
         path = self._path = services.paths.journal
+        self._services = services
         self._features = features
         self._clock = clock
         self._keep_days = services.settings.section(JournalSettings).keep_days
@@ -243,7 +250,8 @@ class _JournalApi:
     async def _conversation(self, body: dict[str, Any]) -> Json:
         """Return turns of a conversation before one, the oldest first, and its sums.
 
-        `previous` is when the turn before them ended, in seconds since 1970.
+        `previous` is when the turn before them ended, in seconds since 1970. A `note`
+        tells of a turn that was dear because the upstream's cache had expired.
         """
         name = read_text(body, "conversation", longest=_LONGEST_ID)
         if not name:  # one of spaces may be a client's
@@ -254,14 +262,21 @@ class _JournalApi:
             partial(entries_before, number=before, count=_TURNS + 1, wanted=wanted)
         )
         sums = await self._read(partial(sum_requests, conversation=name))
+        price_of = self._services.price_of
+        weighed = partial(weigh_cost, conversation=name, price_of=price_of)
+        cost = await self._read(weighed)
         earlier = found[_TURNS].entry if len(found) > _TURNS else None
-        turns = found[:_TURNS][::-1]
+        turns = found[::-1]
+        expired = find_expired([turn.entry for turn in turns], price_of)
+        rows = [_turn(*pair) for pair in zip(turns, expired, strict=True)]
         return {
             "sums": sums and _conversation(sums),
-            "requests": _entries(turns),
+            "requests": rows[-_TURNS:],
             "more": earlier is not None,
             "previous": earlier and earlier.started + earlier.seconds,
-            "errors": _explain({turn.entry.error for turn in turns}),
+            "errors": _explain({turn.entry.error for turn in turns[-_TURNS:]}),
+            "dearest": sums and _dearest(cost, sums),
+            "without_cache": cost.without_cache,
         }
 
     async def _problems(self, body: dict[str, Any]) -> Json:
@@ -347,10 +362,35 @@ def _entries(found: Iterable[StoredEntry]) -> list[Json]:
     return [{"number": one.number, **one.entry._asdict()} for one in found]
 
 
+def _turn(turn: StoredEntry, expired: ExpiredCache | None) -> Json:
+    """Return a turn; of its time one part was the wait, the other the answer."""
+    entry = turn.entry
+    wait = entry.seconds if entry.first_byte is None else entry.first_byte
+    note = {"kind": "cache_expired", **expired._asdict()} if expired else None
+    return {
+        "number": turn.number,
+        **entry._asdict(),
+        "wait": min(wait, entry.seconds),
+        "answer": max(0.0, entry.seconds - wait),
+        "cached": _share(entry.cache_read_tokens, entry.input_tokens),
+        "note": note,
+    }
+
+
+def _dearest(cost: ConversationCost, sums: ConversationSums) -> Json | None:
+    """Return the turn that cost most, and its share of what all cost."""
+    if cost.dearest is None:
+        return None
+    return {**cost.dearest._asdict(), "share": _share(cost.dearest.cost, sums.cost)}
+
+
+def _share(part: float | None, whole: float | None) -> float | None:
+    return None if part is None or not whole else min(1.0, part / whole)
+
+
 def _conversation(sums: ConversationSums) -> Json:
     """Return a conversation, with the share of its input that came from a cache."""
-    read, told = sums.cache_read_tokens, sums.cache_input_tokens
-    cached = None if read is None or not told else min(1.0, read / told)
+    cached = _share(sums.cache_read_tokens, sums.cache_input_tokens)
     return {**sums._asdict(), "cached": cached}
 
 

@@ -96,8 +96,20 @@ async def test_a_conversation_is_told_in_order_with_the_cures_of_its_errors() ->
     assert (told["more"], told["previous"]) == (False, None)
     assert [*told["errors"]] == ["upstream_auth"]
     assert told["errors"]["upstream_auth"]["cures"]
+    [first, _] = told["requests"]
+    assert (first["wait"], first["answer"], first["note"]) == (0.4, 2.1, None)
+    assert first["cached"] == pytest.approx(1000 / 1200)
+    assert told["dearest"] == {"number": 1, "cost": 0.25, "turn": 1, "share": 0.5}
     other = await ask("conversation", {"conversation": "nobody's"})
-    assert (other["sums"], other["requests"]) == (None, [])
+    assert (other["sums"], other["requests"], other["dearest"]) == (None, [], None)
+
+
+async def test_a_turn_whose_prompt_had_expired_has_a_note() -> None:
+    turns = [entry(started=NOW), entry(started=NOW + 900, cache_read_tokens=0)]
+    write_journal(find_paths().journal, turns)
+    told = await ask("conversation", {"conversation": "c0ffee-1"})
+    note = {"kind": "cache_expired", "pause": 897.5, "extra_cost": None}
+    assert [turn["note"] for turn in told["requests"]] == [None, note]
 
 
 async def test_problems_have_the_words_of_byok_explain() -> None:

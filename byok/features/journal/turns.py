@@ -1,0 +1,138 @@
+"""Why a conversation was dear: its dearest turn, and what the upstream's cache did."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from byok.dialects.model_facts import Price
+from byok.features.cost import PriceOf
+from byok.features.journal.entry import JournalEntry
+from byok.features.journal.reader import read_journal
+from byok.features.journal.rows import select_rows
+
+_MILLION = 1_000_000
+_LIFETIME = 300.0  # seconds for which upstreams keep a prompt, at least
+_LEAST_LOST = 1000  # tokens; upstreams keep no shorter prompts
+_DEAREST = """SELECT id, cost, (SELECT count(*) FROM request AS other
+        WHERE other.conversation = request.conversation AND other.conversation <> ''
+        AND (purpose <> '' OR model <> '' OR outcome <> 'ok')
+        AND (other.started, other.id) <= (request.started, request.id))
+    FROM request WHERE conversation <> '' AND conversation = ? AND cost > 0
+    ORDER BY cost DESC, id LIMIT 1"""
+_CACHED = """SELECT upstream, model, total(cost), total(cache_read_tokens),
+    total(cache_written_tokens) FROM request
+    WHERE conversation <> '' AND conversation = ? AND cost NOT NULL
+    GROUP BY upstream, model"""
+
+
+class DearTurn(NamedTuple):
+    """The request that cost most, and which turn of its conversation it is, from 1."""
+
+    number: int
+    cost: float
+    turn: int
+
+
+class ConversationCost(NamedTuple):
+    """The dearest turn, None if all are free or of unknown price.
+
+    `without_cache` is what the turns of known price would have cost in US dollars if no
+    upstream had kept their prompts, None if a price is not known.
+    """
+
+    dearest: DearTurn | None = None
+    without_cache: float | None = None
+
+
+class ExpiredCache(NamedTuple):
+    """The upstream had forgotten the prompt: `pause` seconds after the turn before.
+
+    `extra_cost` is what that cost in US dollars, None if a price is not known.
+    """
+
+    pause: float
+    extra_cost: float | None
+
+
+class _CachedSums(NamedTuple):
+    upstream: str
+    model: str
+    cost: float
+    read: int
+    written: int
+
+
+def weigh_cost(path: Path, conversation: str, price_of: PriceOf) -> ConversationCost:
+    """Return where the cost of a conversation comes from, at the prices of now.
+
+    Raises:
+        CannotStart: the journal cannot be read.
+    """
+
+    def read(db: sqlite3.Connection) -> ConversationCost:
+        asked = (conversation,)
+        dearest = next(select_rows(db, DearTurn, _DEAREST, asked), None)
+        sums = [*select_rows(db, _CachedSums, _CACHED, asked)]
+        return ConversationCost(dearest, _cost_uncached(sums, price_of))
+
+    return read_journal(path, read, ConversationCost())
+
+
+def find_expired(
+    turns: Sequence[JournalEntry], price_of: PriceOf
+) -> Iterator[ExpiredCache | None]:
+    """Tell of each turn, the oldest first, whether its prompt was no longer kept.
+
+    It was not if much less of it came from the cache than the turn before had put or
+    found there, which was long ago, while the prompt goes on as it was.
+    """
+    last: dict[tuple[str, str], JournalEntry] = {}
+    for turn in turns:
+        asked = turn.upstream, turn.model
+        before = last.get(asked)
+        yield before and _find_loss(before, turn, price_of(*asked))
+        if turn.cache_read_tokens is not None:
+            last[asked] = turn
+
+
+def _find_loss(
+    before: JournalEntry, turn: JournalEntry, price: Price | None
+) -> ExpiredCache | None:
+    if turn.cache_read_tokens is None or turn.prompt_change:
+        return None
+    kept = (before.cache_read_tokens or 0) + (before.cache_written_tokens or 0)
+    lost = min(kept, turn.input_tokens or 0) - turn.cache_read_tokens
+    since = turn.started - before.started
+    if lost < max(_LEAST_LOST, kept / 2) or since < _LIFETIME:
+        return None
+    written = min(lost, turn.cache_written_tokens or 0)
+    extra = _price_cache(price, lost, -written)
+    return ExpiredCache(max(0.0, since - before.seconds), extra)
+
+
+def _cost_uncached(sums: Iterable[_CachedSums], price_of: PriceOf) -> float | None:
+    total = 0.0
+    for one in sums:
+        saved = _price_cache(price_of(one.upstream, one.model), one.read, one.written)
+        if saved is None:
+            return None
+        total += one.cost + saved
+    return total
+
+
+def _price_cache(price: Price | None, read: int, written: int) -> float | None:
+    """Return what tokens would cost more if they were not read from a cache.
+
+    Nor would those be `written` to it.
+    """
+    price = price or Price()
+    total = 0.0
+    for tokens, cached in ((read, price.cache_read), (written, price.cache_write)):
+        if tokens and price.input:
+            if cached is None:
+                return None
+            total += tokens * (price.input - cached)
+        elif tokens and price.input is None:
+            return None
+    return total / _MILLION
