@@ -5,6 +5,7 @@ docs/reference/errors.md is made of them.
 """
 
 from collections.abc import Mapping
+from enum import StrEnum
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
@@ -30,6 +31,14 @@ GROUPS: Mapping[str, str] = MappingProxyType(
 )
 
 
+class ErrorWeight(StrEnum):
+    """What a failure asks of the user, the heaviest first."""
+
+    NEEDS_YOU = "needs_you"  # it goes on until the user does something
+    LOOK = "look"
+    CURED = "cured"  # nothing is to be done
+
+
 class ErrorRow(NamedTuple):
     """One code: `what` is a sentence, `causes` are phrases, `cures` are sentences."""
 
@@ -38,6 +47,7 @@ class ErrorRow(NamedTuple):
     what: str
     causes: tuple[str, ...]
     cures: tuple[str, ...]
+    weight: ErrorWeight = ErrorWeight.LOOK
 
 
 @cache
@@ -54,6 +64,7 @@ def error_rows() -> Mapping[str, ErrorRow]:
                 row["what"],
                 tuple(row["causes"]),
                 tuple(row["cures"]),
+                ErrorWeight(row.get("weight", ErrorWeight.LOOK)),
             )
             for code, row in tomllib.loads(text).items()
         }

@@ -5,7 +5,7 @@ Such a value is damage of the file; it never comes out of this room.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar, get_type_hints
 
@@ -34,7 +34,7 @@ def select_rows(
     db: sqlite3.Connection,
     kind: Callable[..., T],
     query: str,
-    values: Sequence[object] = (),
+    values: Sequence[object] | Mapping[str, object] = (),
 ) -> Iterator[T]:
     """Give the rows that SQL finds, as `make_row` makes them.
 

@@ -12,8 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from msgspec import to_builtins
+
 from byok.core.chat import Json
-from byok.core.error_table import GROUPS, error_rows
+from byok.core.error_table import GROUPS, ErrorWeight, error_rows
 from byok.core.errors import CannotStart, NotReady
 from byok.features.journal.conversations import (
     SORTS,
@@ -54,6 +56,7 @@ from byok.features.journal.usage import (
     hours_before,
     top_usage,
 )
+from byok.features.journal.weights import count_needs, weigh_errors
 from byok.features.running import Features
 from byok.server.dashboard.endpoint import (
     PageHandler,
@@ -96,6 +99,7 @@ _MOST_CONVERSATIONS = 100
 _TURNS = 200  # of a conversation at once
 _LONGEST_ID = 20_000  # of a conversation; the journal keeps its begin
 _LONGEST_WORDS = 500
+_ERROR_DAYS = 7
 _DAY = 86_400
 _MOST_DAYS = 3650
 _MOST_USAGE_DAYS = 366
@@ -144,6 +148,7 @@ class _JournalApi:
             "conversations": by_body(self._conversations),
             "conversation": by_body(self._conversation),
             "problems": by_body(self._problems),
+            "errors": by_body(self._errors),
             "series": by_body(self._series),
             "usage": by_body(self._usage),
         }
@@ -153,6 +158,7 @@ class _JournalApi:
 
         A cost is without requests that are `unpriced`. `yesterday` are the requests of
         the day before by the same time; `speed` is the median in tokens per second.
+        `needs_you` are failures of a week that go on until the user does something.
         """
         now = self._clock()
         read = partial(self._series_reader.read_day, now)
@@ -160,6 +166,9 @@ class _JournalApi:
         hours = day.series.buckets
         total = add_rows([hour.total for hour in hours])
         caps = await self._features.status_of("caps")
+        upstreams = self._services.selection.upstreams
+        since = now - _DAY * _ERROR_DAYS
+        needs = await self._read(partial(count_needs, since=since, upstreams=upstreams))
         return {
             "now": now,
             "since": days_before(now, 0),
@@ -168,6 +177,7 @@ class _JournalApi:
             "cost": total.cost,
             "unpriced": total.unpriced,
             "errors": sum(day.failed),
+            "needs_you": needs,
             "speed": day.series.speed,
             "hours": {
                 "begin": [hour.begin for hour in hours],
@@ -295,6 +305,31 @@ class _JournalApi:
             "mended": _entries(found.mended),
             "damaged": left_out(self._path),
             "keep_days": self._keep_days,
+        }
+
+    async def _errors(self, body: dict[str, Any]) -> Json:
+        """Return failures by what they ask of the user, each with its cures.
+
+        `weights` are how many requests each weight has.
+        """
+        now = self._clock()
+        days = read_count(body, "days", _ERROR_DAYS, most=_MOST_DAYS)
+        upstreams = self._services.selection.upstreams
+        groups = await self._read(
+            partial(weigh_errors, since=now - _DAY * days, now=now, upstreams=upstreams)
+        )
+        known = _explain({group.code for group in groups})
+        return {
+            "now": now,
+            "days": days,
+            "weights": {
+                weight: sum(one.requests for one in groups if one.weight is weight)
+                for weight in ErrorWeight
+            },
+            "groups": [
+                {**known.get(group.code, {}), **to_builtins(group)} for group in groups
+            ],
+            "damaged": left_out(self._path),
         }
 
     async def _series(self, body: dict[str, Any]) -> Json:

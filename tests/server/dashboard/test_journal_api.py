@@ -129,6 +129,26 @@ async def test_problems_have_the_words_of_byok_explain() -> None:
     assert [row["request_id"] for row in told["mended"]] == ["c"]
 
 
+async def test_errors_come_by_weight_with_the_words_of_byok_explain() -> None:
+    failed = [entry(started=NOW + n, upstream="demo", **FAILED) for n in range(2)]
+    write_journal(find_paths().journal, failed)
+    async with running(upstream="demo", clock=lambda: NOW + 99) as editor:
+        page = await signed_in(editor)
+        told, today = await page.call("errors"), await page.call("today")
+    [group] = told["groups"]
+    assert told["weights"] == {"needs_you": 2, "look": 0, "cured": 0}
+    assert today["needs_you"] == 2
+    assert (group["weight"], group["ending"], group["code"]) == (
+        "needs_you",
+        "failed",
+        "upstream_auth",
+    )
+    assert group["cures"]
+    assert (group["upstream"], group["models"]) == ("demo", ["m"])
+    assert (group["requests"], group["cured"], group["goes_on"]) == (2, 0, True)
+    assert sum(group["hours"]) == 2
+
+
 @pytest.mark.parametrize(("days", "count"), [(1, 1), (2, 2), (3650, 3), (None, 2)])
 async def test_problems_are_those_of_the_last_days(
     days: int | None, count: int

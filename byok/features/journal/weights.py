@@ -1,0 +1,228 @@
+"""Failures in the journal by what they ask of the user: to act, to look, or nothing."""
+
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from byok.core.error_table import ErrorWeight, error_rows
+from byok.features.journal.entry import Moment
+from byok.features.journal.reader import read_journal
+from byok.features.journal.rows import select_rows
+from byok.features.journal.schema import MENDED
+
+HOURS = 24
+_MOST = 500  # codes, each with an upstream and a model
+_MOST_MODELS = 10
+_HOUR = "cast((:now - started) / 3600 AS INTEGER)"
+# What an answer of any model of the upstream proves to be over; all else is over when
+# the same model answers.
+_OF_UPSTREAM = frozenset({"keys", "limits", "reach"})
+# A plus keeps an index out that has no order by time.
+_COUNTED = "upstream, model, count(*), min(started), max(started)"
+_FAILED = f"""SELECT error, {_COUNTED} FROM request
+    WHERE outcome = 'failed' AND started >= :since
+    GROUP BY error, upstream, model ORDER BY 6 DESC LIMIT {_MOST}"""  # noqa: S608 - our own words
+_RETRIED = f"""SELECT '', {_COUNTED} FROM request WHERE {MENDED} AND started >= :since
+    AND attempts > 1 AND outcome = 'ok'
+    GROUP BY upstream, model ORDER BY 6 DESC LIMIT {_MOST}"""  # noqa: S608 - our own words
+_CANCELLED = f"""SELECT '', {_COUNTED} FROM request
+    WHERE outcome = 'cancelled' AND started >= :since AND +model <> ''
+    GROUP BY +upstream, +model ORDER BY 6 DESC LIMIT {_MOST}"""  # noqa: S608 - our own words
+_BY_HOUR = f"""SELECT error, upstream, {_HOUR}, count(*) FROM request
+    WHERE outcome = 'failed' AND started > :now - {HOURS} * 3600 AND started <= :now
+    GROUP BY 1, 2, 3"""  # noqa: S608 - our own words
+_OK = "SELECT started FROM request WHERE outcome = 'ok' AND model <> ''"
+_LAST_OF_MODEL = f"""{_OK} AND upstream = :upstream AND model = :model
+    AND started > :first ORDER BY started DESC LIMIT 1"""
+_LAST_OF_UPSTREAM = f"""{_OK} AND +upstream = :upstream
+    AND started > :first ORDER BY started DESC LIMIT 1"""
+_LAST = f"{_OK} AND started > :first ORDER BY started DESC LIMIT 1"
+_BEFORE = """SELECT count(*) FROM request WHERE outcome = 'failed' AND error = :code
+    AND upstream = :upstream AND model = :model AND started BETWEEN :since AND :last"""
+
+
+class Ending(StrEnum):
+    """How the requests of a group ended."""
+
+    FAILED = "failed"
+    RETRIED = "retried"  # byok asked once more, or another model, which answered
+    CANCELLED = "cancelled"
+
+
+class ErrorGroup(Struct, frozen=True):
+    """The requests that failed with a code at an upstream; times since 1970.
+
+    `cured` are those after which it answered again; `goes_on` says that it has not
+    since the last one. `hours` counts those of the last day, the oldest hour first.
+    """
+
+    weight: ErrorWeight
+    ending: Ending
+    code: str
+    upstream: str
+    models: list[str]
+    requests: int
+    cured: int
+    first: float
+    last: float
+    goes_on: bool
+    hours: list[int]
+
+
+class _Failure(NamedTuple):
+    code: str
+    upstream: str
+    model: str
+    requests: int
+    first: Moment
+    last: Moment
+
+
+class _Hour(NamedTuple):
+    code: str
+    upstream: str
+    hours_ago: int
+    requests: int
+
+
+class _Moment(NamedTuple):
+    started: Moment
+
+
+class _Count(NamedTuple):
+    requests: int
+
+
+def weigh_errors(
+    path: Path, since: float, now: float, upstreams: Collection[str]
+) -> list[ErrorGroup]:
+    """Return all groups since then, the heaviest first, and of these the latest.
+
+    What is wrong with none of the `upstreams` any more needs nobody.
+
+    Raises:
+        CannotStart: the journal cannot be read.
+    """
+
+    def read(db: sqlite3.Connection) -> list[ErrorGroup]:
+        hours = _count_hours(db, now)
+        groups = [*_find_failures(db, since, upstreams, hours)]
+        for ending, query in (
+            (Ending.RETRIED, _RETRIED),
+            (Ending.CANCELLED, _CANCELLED),
+        ):
+            rows = select_rows(db, _Failure, query, {"since": since})
+            groups += [
+                _group(ending, ErrorWeight.CURED, same, (_sum(same), False))
+                for same in _gather(rows).values()
+            ]
+        order = list(ErrorWeight)
+        return sorted(groups, key=lambda one: (order.index(one.weight), -one.last))
+
+    return read_journal(path, read, [])
+
+
+def count_needs(path: Path, since: float, upstreams: Collection[str]) -> int:
+    """Return how many requests failed by what only the user can mend, and goes on.
+
+    Raises:
+        CannotStart: the journal cannot be read.
+    """
+
+    def read(db: sqlite3.Connection) -> int:
+        found = _find_failures(db, since, upstreams, {})
+        return sum(one.requests for one in found if one.weight is ErrorWeight.NEEDS_YOU)
+
+    return read_journal(path, read, 0)
+
+
+def _find_failures(
+    db: sqlite3.Connection,
+    since: float,
+    upstreams: Collection[str],
+    hours: Mapping[tuple[str, str], list[int]],
+) -> Iterator[ErrorGroup]:
+    table = error_rows()
+    rows = select_rows(db, _Failure, _FAILED, {"since": since})
+    for (code, upstream), same in _gather(rows).items():
+        row = table.get(code)
+        weight = row.weight if row else ErrorWeight.LOOK
+        is_of_upstream = row is not None and row.group in _OF_UPSTREAM
+        cured = [_count_cured(db, since, one, is_of_upstream) for one in same]
+        goes_on = any(
+            after < one.requests for after, one in zip(cured, same, strict=True)
+        )
+        is_there = not upstream or upstream in upstreams
+        if weight is ErrorWeight.NEEDS_YOU and not (goes_on and is_there):
+            weight = ErrorWeight.LOOK
+        outcome = sum(cured), goes_on
+        known = hours.get((code, upstream))
+        yield _group(Ending.FAILED, weight, same, outcome, known)
+
+
+def _gather(rows: Iterable[_Failure]) -> dict[tuple[str, str], list[_Failure]]:
+    found: dict[tuple[str, str], list[_Failure]] = {}
+    for row in rows:
+        found.setdefault((row.code, row.upstream), []).append(row)
+    return found
+
+
+def _sum(same: Iterable[_Failure]) -> int:
+    return sum(one.requests for one in same)
+
+
+def _count_cured(
+    db: sqlite3.Connection, since: float, failure: _Failure, is_of_upstream: bool
+) -> int:
+    """Return after how many of these requests there was an answer."""
+    if not failure.upstream:
+        query = _LAST
+    elif is_of_upstream or not failure.model:
+        query = _LAST_OF_UPSTREAM
+    else:
+        query = _LAST_OF_MODEL
+    named = {"since": since, **failure._asdict()}
+    for answer in select_rows(db, _Moment, query, named):
+        if answer.started > failure.last:
+            return failure.requests
+        found = select_rows(db, _Count, _BEFORE, {**named, "last": answer.started})
+        return next(found).requests
+    return 0
+
+
+def _count_hours(
+    db: sqlite3.Connection, now: float
+) -> dict[tuple[str, str], list[int]]:
+    found: dict[tuple[str, str], list[int]] = {}
+    for row in select_rows(db, _Hour, _BY_HOUR, {"now": now}):
+        counts = found.setdefault((row.code, row.upstream), [0] * HOURS)
+        counts[HOURS - 1 - min(row.hours_ago, HOURS - 1)] += row.requests
+    return found
+
+
+def _group(
+    ending: Ending,
+    weight: ErrorWeight,
+    same: list[_Failure],
+    outcome: tuple[int, bool],
+    hours: list[int] | None = None,
+) -> ErrorGroup:
+    cured, goes_on = outcome
+    models = [one.model for one in same if one.model]
+    return ErrorGroup(
+        weight,
+        ending,
+        same[0].code,
+        same[0].upstream,
+        models[:_MOST_MODELS],
+        _sum(same),
+        cured,
+        min(one.first for one in same),
+        max(one.last for one in same),
+        goes_on,
+        hours or [0] * HOURS,
+    )
