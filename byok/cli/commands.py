@@ -16,6 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import DefaultPlaceholder
 
 from byok import __version__
+from byok.cli.examples import examples_of
 from byok.cli.terminal import say
 from byok.features import ROWS as FEATURES
 
@@ -136,7 +137,10 @@ ROWS = {
 
 
 class _Command(TyperCommand):
-    """A command whose page of --help fits the terminal; its flags have no type."""
+    """A command whose page of --help fits the terminal and ends with examples.
+
+    Its flags have no type.
+    """
 
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
@@ -144,6 +148,10 @@ class _Command(TyperCommand):
 
     def get_params(self, ctx: Any) -> Any:
         return _hide_types_of_flags(super().get_params(ctx))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        super().format_help(ctx, formatter)
+        _say_examples(ctx)
 
 
 class CommandGroup(TyperGroup):
@@ -156,6 +164,11 @@ class CommandGroup(TyperGroup):
     def get_params(self, ctx: Any) -> Any:
         """Return the parameters."""
         return _hide_types_of_flags(super().get_params(ctx))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the page, with examples of the commands below it."""
+        super().format_help(ctx, formatter)
+        _say_examples(ctx)
 
 
 class Program(CommandGroup):
@@ -192,6 +205,15 @@ def load_command(name: str) -> Any:
         command.cls = _Command
     app.rich_markup_mode, app._add_completion = "rich", False
     return typer.main.get_command(app)
+
+
+def _say_examples(context: Any) -> None:
+    """Print the end of a page of --help; that of byok itself has its own."""
+    _, _, words = context.command_path.partition(" ")
+    if words and (found := examples_of(words)):
+        say(" Examples:")
+        for line in found:
+            say(f"   {line}")
 
 
 def _hide_types_of_flags(params: Any) -> Any:
