@@ -17,6 +17,7 @@ os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 import typer
 
+from byok.cli import completion
 from byok.cli.commands import Program
 from byok.cli.terminal import fail
 from byok.core.errors import ByokError, ConfigError, of_system
@@ -64,6 +65,8 @@ def main() -> NoReturn:
     logging.getLogger("byok").addHandler(logging.NullHandler())
     distrust(_workspaces)
     fit_into_limit()
+    if completion.VARIABLE in os.environ:
+        completion.answer_shell(lambda: app(prog_name="byok"))
     try:
         app(prog_name="byok")
     except Exception as error:

@@ -10,6 +10,7 @@ from typing import Annotated, Protocol, TypeVar
 import typer
 
 from byok.cli.command_context import load
+from byok.cli.completion import complete_workspace
 from byok.cli.daemon_client import Answering, LocalClient, asking
 from byok.core.chat import Json
 from byok.core.errors import ByokError, ConfigError, IndexInUse
@@ -21,7 +22,13 @@ from byok.search.index.files.roots import OwnFolders, check_root, choose_root
 T = TypeVar("T")
 WorkspacesOption = Annotated[
     list[Path] | None,
-    typer.Option("--workspace", "-w", help="A folder; repeat for more.", metavar="DIR"),
+    typer.Option(
+        "--workspace",
+        "-w",
+        help="A folder; repeat for more.",
+        metavar="DIR",
+        autocompletion=complete_workspace,
+    ),
 ]
 
 

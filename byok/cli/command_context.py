@@ -1,13 +1,13 @@
 """Options and setup that commands share: paths, settings, services."""
 
 import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from byok.cli.completion import complete_upstream
 from byok.cli.terminal import tell
 from byok.core.errors import ByokError, ConfigError
 from byok.core.platform.paths import Paths, find_paths
@@ -24,21 +24,12 @@ ConfigOption = Annotated[
 ]
 
 
-def _complete_upstream(begun: str) -> list[str]:
-    from byok.settings import upstream_names
-
-    own: Iterable[str] = ()
-    with contextlib.suppress(ByokError):  # shell completion cannot show errors
-        own = load()[0].upstreams
-    return [name for name in upstream_names(own) if name.startswith(begun)]
-
-
 UpstreamOption = Annotated[
     str,
     typer.Option(
         "--upstream",
         help="An upstream from the settings, a preset, or a URL.",
-        autocompletion=_complete_upstream,
+        autocompletion=complete_upstream,
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]

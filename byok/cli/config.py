@@ -1,5 +1,7 @@
 """byok config: create, find, check and show the settings."""
 
+from typing import Annotated, Any
+
 import typer
 
 from byok.cli.command_context import (
@@ -8,12 +10,13 @@ from byok.cli.command_context import (
     tell_foreign_variables,
     tell_not_running,
 )
+from byok.cli.completion import complete_setting
 from byok.cli.daemon_client import ask_daemon
 from byok.cli.terminal import say, say_json, say_text, tell
 from byok.core.errors import ConfigError
 from byok.core.platform.paths import create_private, find_paths
 from byok.core.routing import Service
-from byok.settings import check_settings, mask_settings
+from byok.core.suggest import did_you_mean
 
 commands = typer.Typer(no_args_is_help=True)
 
@@ -52,6 +55,8 @@ def example() -> None:
 @commands.command("check")
 def check(config: ConfigOption = None) -> None:
     """Validate the settings without starting anything."""
+    from byok.settings import check_settings
+
     settings, paths = load(config)
     check_settings(settings)
     tell_foreign_variables()
@@ -60,7 +65,17 @@ def check(config: ConfigOption = None) -> None:
 
 
 @commands.command("show")
-def show(config: ConfigOption = None) -> None:
+def show(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="A section, or a setting such as server.port; all without one.",
+            metavar="[NAME]",
+            autocompletion=complete_setting,
+        ),
+    ] = "",
+    config: ConfigOption = None,
+) -> None:
     """Print the settings in use as JSON, without secrets.
 
     These are the settings of the running daemon. With --config, or if no daemon is
@@ -68,7 +83,30 @@ def show(config: ConfigOption = None) -> None:
     """
     answer = None if config else ask_daemon(Service.SETTINGS)
     if answer is None:
+        from byok.settings import mask_settings
+
         answer = mask_settings(load(config)[0])
         if config is None:
             tell_not_running()
-    say_json(answer)
+    say_json(_find_setting(answer, name) if name else answer)
+
+
+def _find_setting(settings: Any, name: str) -> Any:
+    """Return a section or a setting, None for one that is not set.
+
+    Raises:
+        ConfigError: there is none of this name.
+    """
+    found = settings
+    for part in name.split("."):
+        if not isinstance(found, dict) or part not in found:
+            known = complete_setting("")
+            if name in known:
+                return None
+            guess = did_you_mean(name, known)
+            raise ConfigError(
+                f"There is no setting {name[:100]!r}.",
+                hint=f"{guess} All: byok config example".lstrip(),
+            )
+        found = found[part]
+    return found

@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from byok.cli.command_context import JsonOption, load
+from byok.cli.completion import complete_model
 from byok.cli.control import require_daemon
 from byok.cli.daemon_client import ask_daemon
 from byok.cli.terminal import Asker, YesOption, confirm, say, say_json, say_text, tell
@@ -94,7 +95,9 @@ def connect(
     model: Annotated[
         str,
         typer.Option(
-            help="The model for codex, opencode, aider, continue.", metavar="M"
+            help="The model for codex, opencode, aider, continue.",
+            metavar="M",
+            autocompletion=complete_model,
         ),
     ] = "",
     mcp: Annotated[

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from byok.cli.completion import complete_code
 from byok.cli.terminal import say, say_table
 from byok.core.error_table import GROUPS, ErrorRow, error_rows
 from byok.core.errors import BadRequest
@@ -12,7 +13,11 @@ from byok.core.suggest import did_you_mean
 
 def explain(
     code: Annotated[
-        str, typer.Argument(help="The code; without one, all are listed.")
+        str,
+        typer.Argument(
+            help="The code; without one, all are listed.",
+            autocompletion=complete_code,
+        ),
     ] = "",
 ) -> None:
     """Explain the code of an error: what happened, likely causes, what to do.

@@ -14,6 +14,7 @@ from msgspec import Struct, to_builtins
 from byok.cli.code_client import folders, whole, with_client
 from byok.cli.command_context import ConfigOption, JsonOption, load
 from byok.cli.commands import CommandGroup
+from byok.cli.completion import complete_workspace
 from byok.cli.daemon_client import LocalClient
 from byok.cli.embed import OFF, show_vectors
 from byok.cli.terminal import count_noun, say, say_json, say_table, say_text, tell
@@ -32,6 +33,10 @@ NoWaitOption = Annotated[
     bool, typer.Option("--no-wait", help="Do not wait for the daemon to finish.")
 ]
 FolderArgument = Annotated[Path, typer.Argument(help="A folder.", metavar="DIR")]
+FollowedArgument = Annotated[
+    Path,
+    typer.Argument(help="A folder.", metavar="DIR", autocompletion=complete_workspace),
+]
 
 
 class _Group(CommandGroup):
@@ -129,7 +134,7 @@ def add(
 
 
 @commands.command("remove")
-def remove(folder: FolderArgument, config: ConfigOption = None) -> None:
+def remove(folder: FollowedArgument, config: ConfigOption = None) -> None:
     """Stop following a folder and remove it from the index; files stay untouched."""
 
     async def work(client: LocalClient) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from msgspec import Struct
 
+from byok.cli.completion import complete_extra
 from byok.cli.connect import DryRunOption, open_connector
 from byok.cli.control import find_service, stop_daemon
 from byok.cli.daemon_client import find_daemon
@@ -32,7 +33,11 @@ from byok.settings.keys.keyring_store import KeyringStore
 def upgrade(
     extra: Annotated[
         str,
-        typer.Option(help="Add an optional part, such as otel or qdrant.", metavar="X"),
+        typer.Option(
+            help="Add an optional part, such as otel or qdrant.",
+            metavar="X",
+            autocompletion=complete_extra,
+        ),
     ] = "",
     dry_run: DryRunOption = False,
     yes: YesOption = False,

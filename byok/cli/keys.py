@@ -14,6 +14,7 @@ from byok.cli.command_context import (
     tell_not_running,
     with_services,
 )
+from byok.cli.completion import complete_key_name
 from byok.cli.daemon_client import ask_daemon
 from byok.cli.terminal import Asker, find_asker, say, say_json, say_table, tell
 from byok.core.chat import Json
@@ -107,7 +108,8 @@ NameArgument = Annotated[
     typer.Argument(
         help="A preset, an upstream from the settings, one of its key_names as "
         "UPSTREAM/NAME, official, search-server, web-search, team-index, or "
-        "team-index/salt."
+        "team-index/salt.",
+        autocompletion=complete_key_name,
     ),
 ]
 

@@ -13,6 +13,7 @@ import typer
 
 from byok import __version__
 from byok.cli.command_context import ConfigOption, JsonOption, load
+from byok.cli.completion import complete_target
 from byok.cli.terminal import YesOption, count_noun, say, say_json, say_table, tell
 from byok.core.chat import Json
 from byok.core.errors import ByokError, ConfigError, UpstreamError
@@ -54,6 +55,7 @@ def probe(
         typer.Argument(
             help="An upstream, UPSTREAM/MODEL, or the id of a model.",
             metavar="[UPSTREAM[/MODEL]]",
+            autocompletion=complete_target,
         ),
     ] = "",
     yes: YesOption = False,

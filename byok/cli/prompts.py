@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from byok.cli.command_context import JsonOption, load
+from byok.cli.completion import complete_model, complete_prompt
 from byok.cli.daemon_client import ask_daemon
 from byok.cli.terminal import count_noun, say, say_json, say_table, say_text, tell
 from byok.core.errors import BadRequest, ByokError, ConfigError
@@ -148,7 +149,13 @@ ConditionOption = Annotated[
     typer.Option("--if", help="As if this condition held.", metavar="CONDITION"),
 ]
 ModelOption = Annotated[
-    str, typer.Option("--model", help="As for this model.", metavar="MODEL")
+    str,
+    typer.Option(
+        "--model",
+        help="As for this model.",
+        metavar="MODEL",
+        autocompletion=complete_model,
+    ),
 ]
 WindowOption = Annotated[
     int,
@@ -164,16 +171,12 @@ SourceOption = Annotated[
 ]
 
 
-def _complete(begun: str) -> list[str]:
-    return [name for name in sorted(shipped_texts()) if name.startswith(begun)]
-
-
 NameArgument = Annotated[
     str,
     typer.Argument(
         help="A prompt, or a variant of one, such as agent.small.",
         metavar="NAME",
-        autocompletion=_complete,
+        autocompletion=complete_prompt,
     ),
 ]
 
@@ -368,7 +371,12 @@ def _use(folder: Path) -> None:
 @commands.command("diff")
 def diff(
     name: Annotated[
-        str, typer.Argument(help="One prompt; by default all.", metavar="NAME")
+        str,
+        typer.Argument(
+            help="One prompt; by default all.",
+            metavar="NAME",
+            autocompletion=complete_prompt,
+        ),
     ] = "",
 ) -> None:
     """Show how your own prompts differ from the shipped ones."""

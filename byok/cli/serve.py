@@ -6,12 +6,17 @@ from typing import Annotated
 import typer
 
 from byok.cli.command_context import ConfigOption, UpstreamOption
+from byok.cli.completion import complete_model, complete_workspace
 
 
 def serve(
     upstream: UpstreamOption = "",
     model: Annotated[
-        str, typer.Option(help="The model to use when a client names none.")
+        str,
+        typer.Option(
+            help="The model to use when a client names none.",
+            autocompletion=complete_model,
+        ),
     ] = "",
     port: Annotated[
         str,
@@ -21,7 +26,10 @@ def serve(
     ] = "",
     workspace: Annotated[
         list[Path] | None,
-        typer.Option(help="A folder to index and follow; repeat for more."),
+        typer.Option(
+            help="A folder to index and follow; repeat for more.",
+            autocompletion=complete_workspace,
+        ),
     ] = None,
     ensure: Annotated[
         bool, typer.Option("--ensure", help="Succeed if the daemon already runs.")

@@ -8,12 +8,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from byok.settings.example_file import example
     from byok.settings.loading import (
         check_files,
         check_models,
         check_settings,
         chosen_models,
-        example,
         foreign_variables,
         load_settings,
         make_settings,
@@ -44,6 +44,7 @@ _HOMES = {
     "DEFAULT_PORT": "sections",
     "Settings": "settings",
     "UpstreamSettings": "sections",
+    "example": "example_file",
 }  # of all others, loading
 
 

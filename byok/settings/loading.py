@@ -9,7 +9,6 @@ import os
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +49,6 @@ def environment_values() -> dict[str, Any]:
 
 
 LARGEST = 2**16  # bytes of a file: tomllib needs quadratic time for deep tables
-EXAMPLE = "config.example.toml"
 _BOM = "\ufeff"  # editors of Windows put it first
 _RESERVED = ("BYOK_HOME", "BYOK_SHARED", "BYOK_VENV")
 _PREFIXES = ("BYOK_KEY_", "BYOK_VAULT_")
@@ -95,13 +93,6 @@ def make_settings(
         raise ConfigError(
             f"Environment: {error}.", hint="Write lists and tables as JSON."
         ) from None
-
-
-def example() -> str:
-    """Return the example file: every key with its default and an explanation."""
-    packed = resources.files(__package__) / EXAMPLE
-    in_checkout = Path(__file__).parents[2] / EXAMPLE
-    return (packed if packed.is_file() else in_checkout).read_text("utf-8")
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

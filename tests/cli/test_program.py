@@ -51,22 +51,6 @@ def test_help_has_a_short_option(cli: Cli, name: str) -> None:
     assert (done.code, done.out) == (0, cli(*name.split(), "--help").out)
 
 
-@pytest.mark.parametrize(
-    ("begun", "offered"),
-    [("olla", ["ollama", "ollama_cloud"]), ("bo", ["box"]), ("az", ["azure"])],
-)
-def test_shell_completion_of_upstreams(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, begun: str, offered: list[str]
-) -> None:
-    monkeypatch.setenv("BYOK_UPSTREAMS__BOX__BASE_URL", "https://h/v1")
-    monkeypatch.setenv("_BYOK_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", f"byok serve --upstream {begun}")
-    monkeypatch.setenv("COMP_CWORD", "3")
-    assert cli().out.split() == offered
-    monkeypatch.setenv("BYOK_UPSTREAMS__BOX__NO_SETTING", "wrong")
-    assert cli().out.split() == [name for name in offered if name != "box"]
-
-
 @pytest.mark.parametrize("arguments", [("nope",), ("connect", "emacs")], ids=" ".join)
 def test_usage_error_exits_with_2(cli: Cli, arguments: tuple[str, ...]) -> None:
     done = cli(*arguments)
