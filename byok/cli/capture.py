@@ -20,6 +20,7 @@ from byok.cli.terminal import (
     say_json,
     say_table,
     say_text,
+    show_progress,
     tell,
 )
 from byok.core.errors import ConfigError
@@ -206,7 +207,8 @@ def report(
     file = out or Path(f"byok-report-{capture.id}.zip")
     if os.path.lexists(file):
         raise ConfigError(f"{file} exists already.", hint="Choose another name: --out")
-    names = asyncio.run(_write(file, capture, config, with_content=with_content))
+    with show_progress("checking"):
+        names = asyncio.run(_write(file, capture, config, with_content=with_content))
     say(f"{file} is written. It holds:")
     for name, size in names:
         say(f"  {name}  {size:,} bytes")

@@ -20,7 +20,7 @@ from byok.cli.daemon_client import (
     find_daemon,
     refuse_if_silent,
 )
-from byok.cli.terminal import say, tell
+from byok.cli.terminal import say, show_progress, tell
 from byok.core.daemon.instance import Instance, find_instance, is_held
 from byok.core.errors import ByokError, CannotStart, DaemonGone, NotReady
 from byok.core.platform.paths import Paths, find_paths, make_private
@@ -38,6 +38,7 @@ _LOOK_SECONDS = 0.1
 END_IT = "To end it: byok stop"
 _START_SECONDS = 60.0
 _CONNECT_SECONDS = 1.0
+_STARTS = "byok starts"
 
 
 def stop() -> None:
@@ -65,7 +66,8 @@ def stop_daemon(paths: Paths) -> Instance | None:
     daemon = _request_stop(paths, again=False)
     if daemon is not None:
         error = NotReady("byok is still stopping.")
-        _wait_for(lambda: _is_over(paths, daemon) or None, _END_SECONDS, error)
+        words = "byok finishes its answers"
+        _wait_for(words, lambda: _is_over(paths, daemon) or None, _END_SECONDS, error)
     return daemon
 
 
@@ -83,7 +85,10 @@ def restart() -> None:
         raise typer.Exit(EXIT_NOT_RUNNING)
     error = NotReady(f"byok has not restarted; see its log: {paths.log}.")
     now = _wait_for(
-        lambda: _find_other(paths, daemon.instance), _RESTART_SECONDS, error
+        "byok starts again",
+        lambda: _find_other(paths, daemon.instance),
+        _RESTART_SECONDS,
+        error,
     )
     say(f"byok is listening on http://127.0.0.1:{now.port}")
 
@@ -125,12 +130,15 @@ def _find_other(paths: Paths, instance: str) -> Instance | None:
     return None if daemon is None or daemon.instance == instance else daemon
 
 
-def _wait_for(find: Callable[[], T | None], seconds: float, error: NotReady) -> T:
+def _wait_for(
+    words: str, find: Callable[[], T | None], seconds: float, error: NotReady
+) -> T:
     deadline = time.monotonic() + seconds
-    while (found := find()) is None:
-        if time.monotonic() >= deadline:
-            raise error
-        time.sleep(_LOOK_SECONDS)
+    with show_progress(words):
+        while (found := find()) is None:
+            if time.monotonic() >= deadline:
+                raise error
+            time.sleep(_LOOK_SECONDS)
     return found
 
 
@@ -246,7 +254,7 @@ def start_in_background(paths: Paths, port: int) -> Instance:
     starter = Starter(daemon_command(None), paths.state_dir)
     starter.start()
     error = NotReady("byok did not start.", hint="See why: byok serve")
-    return _wait_for(lambda: find_daemon(paths, 0), _START_SECONDS, error)
+    return _wait_for(_STARTS, lambda: find_daemon(paths, 0), _START_SECONDS, error)
 
 
 def is_started_by_requests(paths: Paths) -> bool:
@@ -269,7 +277,9 @@ def wait_for_daemon(paths: Paths, *, other_than: str = "") -> Instance:
         code="service",
         hint="See why: byok service logs",
     )
-    return _wait_for(lambda: _find_other(paths, other_than), _START_SECONDS, error)
+    return _wait_for(
+        _STARTS, lambda: _find_other(paths, other_than), _START_SECONDS, error
+    )
 
 
 _log = logging.getLogger(__name__)

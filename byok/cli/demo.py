@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from byok.cli.terminal import say, tell
+from byok.cli.terminal import say, show_progress, tell
 from byok.core.daemon.token import read_token
 from byok.core.errors import NotReady
 from byok.core.platform.paths import find_paths
@@ -102,7 +102,9 @@ def demo(
         environ["BYOK_HOME"] = str(Path(place) / "home")
         try:
             with _serving(place, environ) as (daemon, address):
-                asyncio.run(_use(address, read_token(find_paths(environ).token)))
+                with show_progress("filling the demo"):
+                    token = read_token(find_paths(environ).token)
+                    asyncio.run(_use(address, token))
                 shown = ["dashboard", *(["--link"] if link else [])]
                 with _run(place, environ, *shown):
                     pass
@@ -125,7 +127,8 @@ def _serving(
     options = ("--upstream", "demo", "--port", "0", "--workspace", f"{place}/project")
     with _run(place, environ, "serve", *options, is_read=True) as daemon:
         try:
-            line = daemon.stdout.readline() if daemon.stdout else ""
+            with show_progress("starting the demo"):
+                line = daemon.stdout.readline() if daemon.stdout else ""
             if not line.startswith(_READY):
                 raise NotReady(
                     "The daemon of the demo does not start.",

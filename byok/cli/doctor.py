@@ -10,13 +10,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from byok.cli.command_context import ConfigOption, JsonOption
-from byok.cli.terminal import count_noun, say, say_json, say_styled, tell
-from byok.core.platform.paths import Paths, find_paths
+from byok.cli.terminal import (
+    ShownProgress,
+    count_noun,
+    say,
+    say_json,
+    say_styled,
+    show_progress,
+    tell,
+)
+from byok.core.platform.paths import find_paths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from byok.cli.checks.base import CheckRow, CheckState
+    from byok.cli.checks.base import CheckRow, CheckState, Surroundings
 
 EXIT_FAILURES = 1
 _WIDTH = 13  # of the states, with the space behind
@@ -54,7 +62,8 @@ def doctor(
 
     if bundle is not None and os.path.lexists(bundle):
         raise ConfigError(f"{bundle} exists already.", hint="Choose another name.")
-    rows = _examine(config, bundle, ask_models=ask_models)
+    with show_progress("checking", hidden=json) as progress:
+        rows = _examine(config, bundle, progress, ask_models=ask_models)
     if json:
         say_json(write_report(rows))
     else:
@@ -67,29 +76,35 @@ def doctor(
 
 
 def _examine(
-    config: Path | None, bundle: Path | None, *, ask_models: bool
+    config: Path | None,
+    bundle: Path | None,
+    progress: ShownProgress,
+    *,
+    ask_models: bool,
 ) -> "Sequence[CheckRow]":
     """Run all checks; where byok would write nothing at all, that is the report."""
-    from byok.cli.checks.base import CheckRow, wrong
+    from byok.cli.checks.base import CheckRow, Surroundings, wrong
     from byok.core.errors import ConfigError
 
     try:
         paths = find_paths()
     except ConfigError as error:
         return [CheckRow("home", "", wrong(str(error), error.hint))]
-    return asyncio.run(_run_checks(paths, config, bundle, ask_models=ask_models))
+    around = Surroundings(paths, config=config, asks_models=ask_models)
+    return asyncio.run(_run_checks(around, bundle, progress))
 
 
 async def _run_checks(
-    paths: Paths, config: Path | None, bundle: Path | None, *, ask_models: bool
+    around: "Surroundings", bundle: Path | None, progress: ShownProgress
 ) -> "Sequence[CheckRow]":
-    from byok.cli.checks.base import Surroundings
     from byok.cli.checks.bundle import write_bundle
-    from byok.cli.checks.examine import examine
+    from byok.cli.checks.examine import CHECKS, examine
 
-    around = Surroundings(paths, config=config, asks_models=ask_models)
+    def show(done: int) -> None:
+        progress.update(done=done, total=len(CHECKS))
+
     try:
-        rows = await examine(around)
+        rows = await examine(around, show=show)
         if bundle is not None:
             with _tell_failure(bundle):
                 await asyncio.to_thread(write_bundle, bundle, around, rows)

@@ -7,12 +7,21 @@ import typer
 from byok.cli.code_client import with_client
 from byok.cli.command_context import ConfigOption, JsonOption
 from byok.cli.daemon_client import LocalClient
-from byok.cli.terminal import YesOption, confirm, count_noun, say, say_json, tell
+from byok.cli.terminal import (
+    YesOption,
+    confirm,
+    count_noun,
+    say,
+    say_json,
+    show_progress,
+    tell,
+)
 from byok.core.chat import Json
 from byok.core.routing import Service
 
 _CENT = 0.01
 OFF = "off"
+_COUNTING = "counting the code that has no vectors"
 # What the states of EmbeddingState mean; its module is loaded by the daemon only.
 _STATES: Mapping[str, str] = {
     OFF: "off; name an upstream and a model under [embeddings] first",
@@ -32,7 +41,7 @@ commands = typer.Typer(no_args_is_help=True)
 @commands.command("status")
 def status(json: JsonOption = False, config: ConfigOption = None) -> None:
     """Show the embedding model and the number of vectors."""
-    answer = _ask(Service.EMBED_STATUS, config)
+    answer = _ask(Service.EMBED_STATUS, config, hidden=json)
     if json:
         say_json(answer)
     else:
@@ -80,7 +89,7 @@ def describe_team(team: Json) -> str:
 @commands.command("estimate")
 def estimate(json: JsonOption = False, config: ConfigOption = None) -> None:
     """Estimate what creating all vectors would send and cost; sends nothing."""
-    answer = _ask(Service.EMBED_ESTIMATE, config)
+    answer = _ask(Service.EMBED_ESTIMATE, config, _COUNTING, hidden=json)
     if json:
         say_json(answer)
     else:
@@ -120,7 +129,8 @@ def enable(yes: YesOption = False, config: ConfigOption = None) -> None:
     """Confirm that your code may be sent to the embedding model, and start."""
 
     async def work(client: LocalClient) -> Json | None:
-        cost = await client.ask(Service.EMBED_ESTIMATE, {})
+        with show_progress(_COUNTING):
+            cost = await client.ask(Service.EMBED_ESTIMATE, {})
         say(describe_cost(cost))
         if not cost["is_local"]:
             say(f"The code leaves this machine for {cost['host']}; keys are masked.")
@@ -171,20 +181,27 @@ def clear(yes: YesOption = False, config: ConfigOption = None) -> None:
 @commands.command("push")
 def push(config: ConfigOption = None) -> None:
     """Upload this machine's vectors to your team's index."""
-    answer = _ask(Service.EMBED_PUSH, config)
+    answer = _ask(Service.EMBED_PUSH, config, "sending vectors to the team")
     say(f"The team has {count_noun(answer['pushed'], 'vector')} of yours.")
 
 
 @commands.command("pull")
 def pull(config: ConfigOption = None) -> None:
     """Download the missing vectors from your team's index."""
-    answer = _ask(Service.EMBED_PULL, config)
+    answer = _ask(Service.EMBED_PULL, config, "fetching vectors from the team")
     say(f"Took {count_noun(answer['pulled'], 'vector')} from the team.")
     show_vectors(answer)
 
 
-def _ask(service: Service, config: ConfigOption) -> Json:
+def _ask(
+    service: Service,
+    config: ConfigOption,
+    words: str = "opening the index",
+    *,
+    hidden: bool = False,
+) -> Json:
     async def work(client: LocalClient) -> Json:
-        return await client.ask(service, {})
+        with show_progress(words, hidden=hidden):
+            return await client.ask(service, {})
 
     return with_client(work, config=config)

@@ -1,10 +1,8 @@
 """byok index: add, remove and rebuild what is indexed, and wait until it is."""
 
 import asyncio
-import sys
 import time
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +15,16 @@ from byok.cli.commands import CommandGroup
 from byok.cli.completion import complete_workspace
 from byok.cli.daemon_client import LocalClient
 from byok.cli.embed import OFF, show_vectors
-from byok.cli.terminal import count_noun, say, say_json, say_table, say_text, tell
+from byok.cli.terminal import (
+    ShownProgress,
+    count_noun,
+    say,
+    say_json,
+    say_table,
+    say_text,
+    show_progress,
+    tell,
+)
 from byok.core.chat import Json
 from byok.core.errors import ConfigError, IndexFailed
 from byok.core.escapes import escape
@@ -218,7 +225,13 @@ def estimate(
     from byok.wiring.services import index_options
 
     [root] = folders([folder])
-    found = estimate_index(root, index_options(*load(config)))
+    options = index_options(*load(config))
+    with show_progress("scanning", hidden=json) as progress:
+        found = estimate_index(
+            root,
+            options,
+            lambda files: progress.update(detail=count_noun(files, "file")),
+        )
     if json:
         say_json(found.as_json())
     else:
@@ -253,7 +266,7 @@ async def until_built(
         IndexFailed: the index cannot be written.
     """
     began = time.monotonic()
-    with _bar() as show:
+    with show_progress("scanning") as progress:
         while True:
             answer = await _status(client)
             spaces = [
@@ -264,7 +277,7 @@ async def until_built(
             seconds = time.monotonic() - began
             if all(map(is_settled, spaces)):
                 return Built(spaces, seconds)
-            show(spaces, seconds)
+            _show(progress, spaces, seconds)
             await asyncio.sleep(_POLL_SECONDS)
 
 
@@ -275,13 +288,13 @@ async def until_rebuilt(client: LocalClient, files: int) -> None:
         IndexFailed: the index cannot be written.
     """
     began = time.monotonic()
-    with _bar() as show:
+    with show_progress("indexing") as progress:
         while (answer := await _status(client))["waiting"]:
             done = max(0, files - answer["waiting"])
             share = 100.0 * done / max(1, files)
             whole = {"phase": "indexing", "percentage": share}
             counts = {"files_processed": done, "files_tracked": files}
-            show([{**whole, **counts}], time.monotonic() - began)
+            _show(progress, [{**whole, **counts}], time.monotonic() - began)
             await asyncio.sleep(_POLL_SECONDS)
 
 
@@ -318,43 +331,18 @@ def describe(space: dict[str, Any]) -> str:
     return f"{text}; excluded: {', '.join(left)}" if left else text
 
 
-@contextmanager
-def _bar() -> Iterator[Any]:
-    """Give a function that shows progress on stderr, or nothing in a pipe.
-
-    The bar appears with the first progress; for a complete index it never does.
-    """
-    if not sys.stderr.isatty():
-        yield lambda spaces, seconds: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:3.0f} %  {task.fields[files]}"),
+def _show(
+    progress: ShownProgress, spaces: Sequence[dict[str, Any]], seconds: float
+) -> None:
+    done, total, share = _sums(spaces)
+    scanning = any(space["phase"] == "scanning" for space in spaces)
+    rate = done / seconds if seconds else 0
+    progress.update(
+        "scanning" if scanning else "indexing",
+        done=share,
+        total=100,
+        detail=f"{share:3.0f} %  {done:,} of {total:,} files, {rate:,.0f}/s",
     )
-    progress = Progress(*columns, console=Console(stderr=True), transient=True)
-    task = progress.add_task("scanning", total=100, files="")
-
-    def show(spaces: Sequence[dict[str, Any]], seconds: float) -> None:
-        done, total, share = _sums(spaces)
-        scanning = any(space["phase"] == "scanning" for space in spaces)
-        rate = done / seconds if seconds else 0
-        progress.update(
-            task,
-            description="scanning" if scanning else "indexing",
-            completed=share,
-            files=f"{done:,} of {total:,} files, {rate:,.0f}/s",
-        )
-        progress.start()
-
-    try:
-        yield show
-    finally:
-        if progress.live.is_started:
-            progress.stop()
 
 
 def _sums(spaces: Sequence[dict[str, Any]]) -> tuple[int, int, float]:
@@ -410,8 +398,10 @@ class Estimate(Struct, frozen=True):
         return "\n".join(lines)
 
 
-def estimate_index(root: Path, options: IndexOptions) -> Estimate:
-    """Scan a folder by the rules of the index.
+def estimate_index(
+    root: Path, options: IndexOptions, show: Callable[[int], None] = lambda files: None
+) -> Estimate:
+    """Scan a folder by the rules of the index; `show` gets the files found so far.
 
     Raises:
         ConfigError: it cannot be a workspace.
@@ -424,6 +414,7 @@ def estimate_index(root: Path, options: IndexOptions) -> Estimate:
             names += len(batch) - len(found)
             files += len(found)
             size += sum(entry.facts.size for entry in found)
+            show(files)
     except Unreadable as error:
         raise ConfigError(f"{root} cannot be read.") from error
     seconds = max(files / _FILES_PER_SECOND, size / _BYTES_PER_SECOND)

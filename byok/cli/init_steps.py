@@ -28,7 +28,15 @@ from byok.cli.init_survey import (
 )
 from byok.cli.keys import choose_store, open_vault
 from byok.cli.service import install
-from byok.cli.terminal import Asker, fail, find_asker, say, say_table, tell
+from byok.cli.terminal import (
+    Asker,
+    fail,
+    find_asker,
+    say,
+    say_table,
+    show_progress,
+    tell,
+)
 from byok.clients import toml_text
 from byok.clients.connection import DaemonAddress
 from byok.clients.editor import (
@@ -139,7 +147,8 @@ def _choose(
     """Return the upstream to use; nothing is looked for if `wanted` names it."""
     if wanted:
         return choose_candidate([], wanted, settings, ladder, asker)
-    candidates = asyncio.run(survey(settings, ladder))
+    with show_progress("looking for model servers and keys"):
+        candidates = asyncio.run(survey(settings, ladder))
     show_candidates(candidates)
     return choose_candidate(candidates, wanted, settings, ladder, asker)
 
@@ -298,9 +307,9 @@ def _list(
 ) -> tuple[ModelFacts, ...]:
     seconds = _SECONDS if not is_loopback(candidate.address) else _SECONDS / 3
     try:
-        return asyncio.run(
-            list_models(candidate.name, candidate.section, settings, ladder, seconds)
-        )
+        with show_progress(f"asking {candidate.name} for its models"):
+            name, section = candidate.name, candidate.section
+            return asyncio.run(list_models(name, section, settings, ladder, seconds))
     except TimeoutError:
         raise ConfigError(
             f"{candidate.name} ({candidate.address}) did not list its models within "

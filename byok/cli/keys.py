@@ -16,12 +16,19 @@ from byok.cli.command_context import (
 )
 from byok.cli.completion import complete_key_name
 from byok.cli.daemon_client import ask_daemon
-from byok.cli.terminal import Asker, find_asker, say, say_json, say_table, tell
+from byok.cli.terminal import (
+    Asker,
+    find_asker,
+    say,
+    say_json,
+    say_table,
+    show_progress,
+    tell,
+)
 from byok.core.chat import Json
 from byok.core.errors import BadRequest, ByokError, ConfigError, KeyMissing
 from byok.core.platform.paths import Paths
 from byok.core.routing import OFFICIAL, Service
-from byok.settings import upstream_named
 from byok.settings.keys import KeyLadder, KeyWanted, clean_key, fingerprint
 from byok.settings.keys.keyring_store import KeyringStore
 from byok.settings.keys.vault import Vault
@@ -190,9 +197,10 @@ def test_key(name: NameArgument, config: ConfigOption = None) -> None:
     If the daemon is running, it tests the key that it uses. If there are several keys,
     it tests the one that would be used now.
     """
-    answer = None if config else _try_by_daemon(name)
-    if answer is None:
-        answer = _try_here(name, config)
+    with show_progress(f"asking {name} for its models"):
+        answer = None if config else _try_by_daemon(name)
+        if answer is None:
+            answer = _try_here(name, config)
     if name == OFFICIAL:
         say(f"The official service at {answer['origin']} accepted the token.")
         return
@@ -210,6 +218,7 @@ def _try_by_daemon(name: str) -> Json | None:
 
 
 def _try_here(name: str, config: Path | None) -> Json:
+    from byok.settings import upstream_named
     from byok.wiring.apis import base_url_of
     from byok.wiring.key_sources import key_named
 

@@ -24,6 +24,7 @@ from byok.cli.terminal import (
     say,
     say_json,
     say_table,
+    show_progress,
     tell,
 )
 from byok.core.errors import ByokError, ConfigError, of_system
@@ -70,11 +71,13 @@ def models(
     if context.invoked_subcommand is not None:
         return
     asked_for_others = bool(upstream or config)
-    answer = None if asked_for_others else ask_daemon(Service.CATALOG)
-    if answer is None:
-        answer = with_services(catalog, config=config, upstream=upstream)
-        if not asked_for_others:
-            tell_not_running()
+    with show_progress("asking the upstreams for their models", hidden=json):
+        answer = None if asked_for_others else ask_daemon(Service.CATALOG)
+        is_alone = answer is None
+        if answer is None:
+            answer = with_services(catalog, config=config, upstream=upstream)
+    if is_alone and not asked_for_others:
+        tell_not_running()
     if json:
         say_json(_report(answer))
         return
@@ -166,7 +169,8 @@ def update(
 
         _ask_to_fetch(yes=yes)
         network = settings.network
-        contents = asyncio.run(_fetch(Route(network.proxy, network.ca_file)))
+        with show_progress("fetching"):
+            contents = asyncio.run(_fetch(Route(network.proxy, network.ca_file)))
     show_update(keep_lists(contents, date.today(), paths.known_models))
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,16 +15,24 @@ import typer
 from byok import __version__
 from byok.cli.command_context import ConfigOption, JsonOption, load
 from byok.cli.completion import complete_target
-from byok.cli.terminal import YesOption, count_noun, say, say_json, say_table, tell
+from byok.cli.terminal import (
+    YesOption,
+    count_noun,
+    say,
+    say_json,
+    say_table,
+    show_progress,
+    tell,
+)
 from byok.core.chat import Json
 from byok.core.errors import ByokError, ConfigError, UpstreamError
 from byok.core.platform.paths import Paths
 from byok.core.redact import Redactor
 from byok.core.routing import split_id
 from byok.dialects.model_facts import ModelFacts, write_facts
-from byok.settings import Settings, UpstreamSettings, upstream_named
 
 if TYPE_CHECKING:
+    from byok.settings import Settings, UpstreamSettings
     from byok.upstream.client import HttpUpstream
     from byok.upstream.model_facts import Profile, Profiles
     from byok.upstream.probe.asking import Prober
@@ -36,13 +45,15 @@ _COLUMNS = ("tried", "result", "", "requests", "tokens in", "out", "seconds")
 class ProbeTarget:
     """The upstream and the model that are meant; the model may be ""."""
 
-    def __init__(self, what: str, settings: Settings) -> None:
+    def __init__(self, what: str, settings: "Settings") -> None:
+        from byok.settings import upstream_named  # not to complete a word
+
         name, self.model = _split(what, settings)
         self.name: str
         self.section: UpstreamSettings
         self.name, self.section = upstream_named(name, settings)
 
-    def key(self, settings: Settings) -> str:
+    def key(self, settings: "Settings") -> str:
         """Return the name of the upstream in the file of profiles."""
         from byok.wiring.upstreams import make_spec
 
@@ -83,7 +94,7 @@ def probe(
     if show or export:
         show_profiles(target, settings, paths, export=export, json=json)
         return
-    run = _Run(target, settings, paths, yes=yes, overflow=overflow)
+    run = _Run(target, settings, paths, yes=yes, overflow=overflow, hidden=json)
     results, facts = asyncio.run(run.probe())
     if json:
         from byok.upstream.probe.report import write_report
@@ -97,10 +108,11 @@ def probe(
 @dataclass
 class _Run:
     target: ProbeTarget
-    settings: Settings
+    settings: "Settings"
     paths: Paths
     yes: bool
     overflow: bool
+    hidden: bool
     dialect: str = ""
 
     def facts_of_report(self) -> dict[str, str]:
@@ -130,14 +142,23 @@ class _Run:
         from byok.upstream.probe.report import facts_of, write_report
         from byok.wiring.upstreams import choose_model
 
-        with contextlib.suppress(UpstreamError):  # not all have a list
-            await upstream.models()
-        model = self.target.model or await choose_model(upstream, self.target.section)
-        prober = Prober(upstream, model)
-        self.dialect = prober.dialect
-        cases = await self._cases(prober)
+        with show_progress(f"asking {self.target.name}", hidden=self.hidden):
+            with contextlib.suppress(UpstreamError):  # not all have a list
+                await upstream.models()
+            section = self.target.section
+            model = self.target.model or await choose_model(upstream, section)
+            prober = Prober(upstream, model)
+            self.dialect = prober.dialect
+            cases = await self._cases(prober)
         self._ask_permission(prober, cases)
-        results = await run_probe(prober, cases, _tell_result)
+        with show_progress("asking the model", hidden=self.hidden) as progress:
+            ended = itertools.count(1)
+
+            def tell_result(result: "ProbeResult") -> None:
+                tell(f"  {result.case}: {result.outcome.value}")
+                progress.update(done=next(ended), total=len(cases))
+
+            results = await run_probe(prober, cases, tell_result)
         facts = facts_of(model, results, prober.facts)
         report = write_report(results, **self.facts_of_report())
         profiles = Profiles(self.paths.profiles)
@@ -179,11 +200,7 @@ class _Run:
         typer.confirm("Start?", abort=True, err=True)
 
 
-def _tell_result(result: "ProbeResult") -> None:
-    tell(f"  {result.case}: {result.outcome.value}")
-
-
-def _split(what: str, settings: Settings) -> tuple[str, str]:
+def _split(what: str, settings: "Settings") -> tuple[str, str]:
     what = what or settings.routing.default
     what = settings.routing.aliases.get(what.removeprefix("byok:"), what)
     if parts := split_id(what):
@@ -231,7 +248,7 @@ def tell_damage(profiles: "Profiles") -> None:
 
 def show_profiles(
     target: ProbeTarget,
-    settings: Settings,
+    settings: "Settings",
     paths: Paths,
     *,
     export: Path | None,

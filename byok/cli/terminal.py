@@ -5,8 +5,10 @@ terminal control sequences; they are printed as escapes.
 """
 
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Lock, Timer
 from types import MappingProxyType
 from typing import Annotated, Any
 
@@ -109,6 +111,86 @@ def say_table(
     for row in rows:
         table.add_row(*(Text(escape(cell)) for cell in row))
     Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH).print(table)
+
+
+# What a command does while a person waits for it.
+
+
+_SOON = 0.5  # seconds, within which most commands have ended
+
+
+class ShownProgress:
+    """The state of work that takes long; a terminal shows it after a moment."""
+
+    def __init__(self, words: str) -> None:
+        self._lock = Lock()
+        self._state: dict[str, Any] = {"description": words, "detail": ""}
+        self._bar: Any = None
+        self._timer: Timer | None = None
+
+    def update(
+        self, words: str = "", *, done: float = 0, total: float = 0, detail: str = ""
+    ) -> None:
+        """Say what is done now, how much of it, and what a number tells of it."""
+        state: dict[str, Any] = {"detail": detail}
+        if words:
+            state["description"] = words
+        if total:
+            state |= {"completed": done, "total": total}
+        with self._lock:
+            self._state |= state
+            if self._bar is not None:
+                self._bar.update(self._bar.task_ids[0], **state)
+
+    def show_in(self, seconds: float) -> None:
+        """Show it after a moment, unless it is hidden before."""
+        self._timer = Timer(seconds, self._show)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bar
+
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TextColumn("{task.fields[detail]}", markup=False),
+            TimeElapsedColumn(),
+        )
+        with self._lock:
+            if self._timer is None:
+                return
+            self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
+            self._bar.add_task(**{"total": None, **self._state})
+            self._bar.start()
+
+    def hide(self) -> None:
+        """Take it from the terminal, for good."""
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+            bar, self._bar, self._timer = self._bar, None, None
+        if bar is not None:
+            bar.stop()
+
+
+@contextmanager
+def show_progress(
+    words: str, *, hidden: bool = False, after: float = _SOON
+) -> Iterator[ShownProgress]:
+    """Give the state of the work in the block; nothing is shown out of a terminal.
+
+    Ask no question in the block: the state would be drawn over it.
+    """
+    progress = ShownProgress(words)
+    if not hidden and sys.stdout.isatty() and sys.stderr.isatty():
+        progress.show_in(after)
+    try:
+        yield progress
+    finally:
+        progress.hide()
 
 
 # Who answers the questions of a command: a person, --yes, or nobody.

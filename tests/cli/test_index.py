@@ -1,7 +1,6 @@
 """byok index: commands, waiting for the index, and the estimate of a build."""
 
 import json
-import sys
 import time
 from pathlib import Path
 from typing import cast
@@ -189,19 +188,6 @@ def test_build_progress_of_a_workspace_that_is_too_large_says_what_to_do() -> No
     told = describe(space("workspace-too-large", note=note))
     assert "ripgrep answers instead" in told
     assert "context.max_files" in told
-
-
-async def test_build_progress_in_a_terminal_is_a_bar_with_files_and_rate(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "120")
-    await until_built(client([space("indexing")], [], [space("complete")]))
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "617 of 1,234 files" in err
-    assert "/s" in err
 
 
 async def test_build_progress_waits_for_a_rebuild() -> None:

@@ -1,13 +1,24 @@
 """Text for people, JSON for scripts, errors with their cure."""
 
+import io
 import json
 import re
 import sys
+import time
 
 import pytest
 
-from byok.cli.terminal import fail, say, say_json, say_styled, say_table, tell
+from byok.cli.terminal import (
+    fail,
+    say,
+    say_json,
+    say_styled,
+    say_table,
+    show_progress,
+    tell,
+)
 from byok.core.errors import ByokError, ConfigError
+from tests.fakes.patience import PATIENCE
 
 Capture = pytest.CaptureFixture[str]
 
@@ -110,3 +121,37 @@ def test_output_name_of_an_upstream_is_only_text(
 ) -> None:
     say_table("model", rows=[(cell,)])
     assert capsys.readouterr().out.splitlines()[1].rstrip() == shown
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("out", "err", "hidden", "shown"),
+    [
+        (Terminal, Terminal, False, True),
+        (Terminal, Terminal, True, False),
+        (io.StringIO, Terminal, False, False),
+        (Terminal, io.StringIO, False, False),
+    ],
+)
+def test_progress_is_shown_in_a_terminal_only(
+    out: type[io.StringIO],
+    err: type[io.StringIO],
+    hidden: bool,
+    shown: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr(sys, "stdout", out())
+    monkeypatch.setattr(sys, "stderr", drawn := err())
+    with show_progress("reading", hidden=hidden, after=0) as progress:
+        progress.update("writing", done=1, total=4, detail="617 of 1,234 files")
+        end = time.monotonic() + (PATIENCE if shown else 0.1)
+        while "617 of 1,234" not in drawn.getvalue() and time.monotonic() < end:
+            time.sleep(0.01)
+    assert ("writing" in drawn.getvalue()) is shown
+    assert ("617 of 1,234 files" in drawn.getvalue()) is shown

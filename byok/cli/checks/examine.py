@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TypeVar, cast
@@ -79,10 +80,22 @@ CHECKS = (
 
 
 async def examine(
-    around: Surroundings, checks: Sequence[Check] = CHECKS
+    around: Surroundings,
+    checks: Sequence[Check] = CHECKS,
+    show: Callable[[int], None] = lambda done: None,
 ) -> list[CheckRow]:
-    """Run checks, and return their results in the order of the table."""
-    found = await asyncio.gather(*(_run_check(around, check) for check in checks))
+    """Run checks, and return their results in the order of the table.
+
+    `show` gets the number of those that have ended.
+    """
+    ended = itertools.count(1)
+
+    async def run(check: Check) -> list[CheckRow]:
+        rows = await _run_check(around, check)
+        show(next(ended))
+        return rows
+
+    found = await asyncio.gather(*map(run, checks))
     rows = [row for rows in found for row in rows]
     return [_clean(around, row) for row in rows]  # by now all secrets are known
 
