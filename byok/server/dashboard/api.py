@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
+from typing import Any
 
 from aiohttp.web import StreamResponse
 
@@ -36,7 +37,7 @@ from byok.server.dashboard.endpoint import (
     read_texts,
     refuse_empty,
 )
-from byok.server.dashboard.journal_api import make_journal_handlers
+from byok.server.dashboard.journal_api import JournalApi
 from byok.server.dashboard.settings_page import make_settings_handlers
 from byok.server.endpoints import LocalHandler
 from byok.server.http.stream import LINES, OpenStream
@@ -56,7 +57,10 @@ from byok.wiring.services import Services
 
 
 def make_overview_handlers(
-    local: Mapping[str, LocalHandler], services: Services, control: Control
+    local: Mapping[str, LocalHandler],
+    services: Services,
+    control: Control,
+    journal: JournalApi,
 ) -> Mapping[str, PageHandler]:
     """Return what answers each name of the overview."""
 
@@ -73,8 +77,12 @@ def make_overview_handlers(
         if read_flag(asked.body, "anew"):
             services.catalog.refresh(anew=True)
         sections = services.selection.upstreams
+        known = await journal.describe_upstreams()
         rows = [
-            _describe(services, services.upstreams[name], section)
+            {
+                **_describe(services, services.upstreams[name], section),
+                **_state_of(services, name, known.get(name, {}), journal.clock()),
+            }
             for name, section in sections.items()
         ]
         return {"upstreams": rows}
@@ -110,6 +118,32 @@ def _describe(
     }
 
 
+def _state_of(services: Services, name: str, known: dict[str, Any], now: float) -> Json:
+    """Return whether an upstream answers, since when, and what it did today.
+
+    A list of models that it refused since its last answer is a failure, too; that it
+    listed them says nothing of its key, so it counts only where nothing else does.
+    """
+    today = known.pop("today", _NO_DAY)
+    listed = services.catalog.state_of(name)
+    if listed.age is not None:
+        ended = now - listed.age
+        if not known or (listed.failure and ended > known["last"]):
+            goes_on = known.get("answers") is False
+            since = known["since"] if goes_on else ended
+            answers = not listed.failure
+            known = {"answers": answers, "since": since, "last": ended, "code": ""}
+    states = {None: "unknown", True: "answers", False: "fails"}
+    rests = services.upstreams[name].rest_seconds > 0
+    return {
+        "state": "resting" if rests else states[known.get("answers")],
+        "since": known.get("since"),
+        "last": known.get("last"),
+        "code": known.get("code", ""),
+        "today": today,
+    }
+
+
 def _one_at_a_time(
     look: LocalHandler,
 ) -> Callable[[PageRequest], Awaitable[Json]]:
@@ -125,6 +159,9 @@ def _one_at_a_time(
         return await asyncio.shield(running[0])
 
     return answer
+
+
+_NO_DAY = {"requests": 0, "cost": 0.0, "unpriced": 0, "speed": None}
 
 
 # What the panels of the index and of code search ask for.
@@ -364,12 +401,13 @@ def make_page_handlers(
 
     `clock` gives seconds since 1970.
     """
+    journal = JournalApi(services, features, clock)
     shared = {name: by_body(local[service]) for name, service in _SHARED.items()}
     return {
         **shared,
-        **make_journal_handlers(services, features, clock),
+        **journal.handlers,
         **make_feed_handlers(features.feeds),
-        **make_overview_handlers(local, services, control),
+        **make_overview_handlers(local, services, control, journal),
         **make_index_handlers(services.context),
         **make_settings_handlers(services, control),
         **make_key_handlers(services, control),

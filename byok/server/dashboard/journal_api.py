@@ -41,6 +41,7 @@ from byok.features.journal.turns import (
     find_expired,
     weigh_cost,
 )
+from byok.features.journal.upstream_states import UpstreamStates
 from byok.features.journal.usage import (
     GROUPS as USAGE_GROUPS,
 )
@@ -122,24 +123,20 @@ RANGES = {
 _HOURS = 23  # before this one
 
 
-def make_journal_handlers(
-    services: Services, features: Features, clock: Callable[[], float]
-) -> Mapping[str, PageHandler]:
-    """Return what answers about the journal; `clock` gives seconds since 1970."""
-    return _JournalApi(services, features, clock).handlers
+class JournalApi:
+    """Answers about the journal; `clock` gives seconds since 1970."""
 
-
-class _JournalApi:
     def __init__(
         self, services: Services, features: Features, clock: Callable[[], float]
     ) -> None:
         path = self._path = services.paths.journal
         self._services = services
         self._features = features
-        self._clock = clock
+        self.clock = clock
         self._keep_days = services.settings.section(JournalSettings).keep_days
         self._series_reader = SeriesReader(path)
         self._conversation_reader = ConversationReader(path)
+        self._states = UpstreamStates(path)
         self._counting: asyncio.Task[None] | None = None
         self._one_at_a_time = asyncio.Lock()  # of what adds up much
         self.handlers: Mapping[str, PageHandler] = {
@@ -153,6 +150,32 @@ class _JournalApi:
             "usage": by_body(self._usage),
         }
 
+    async def describe_upstreams(self) -> dict[str, dict[str, Any]]:
+        """Return how each upstream did lately, and what it did today.
+
+        Nothing is known where the journal cannot be read, as other panels tell.
+        """
+        now = self.clock()
+        try:
+            states = await read_journal(self._path, partial(self._states.read, now))
+            read = partial(self._series_reader.read_day, now)
+            series = (await read_journal(self._path, read)).series
+        except NotReady:
+            return {}
+        found: dict[str, dict[str, Any]] = {
+            name: dict(state._asdict()) for name, state in states.items()
+        }
+        for number, name in enumerate(series.names):
+            total = add_rows([hour.parts[number] for hour in series.buckets])
+            today = {
+                "requests": total.requests,
+                "cost": total.cost,
+                "unpriced": total.unpriced,
+                "speed": series.speeds[number],
+            }
+            found[name] = {**found.get(name, {}), "today": today}
+        return found
+
     async def _today(self, body: dict[str, Any]) -> Json:
         """Return sums since midnight, by the hour too, and caps on a day.
 
@@ -160,7 +183,7 @@ class _JournalApi:
         the day before by the same time; `speed` is the median in tokens per second.
         `needs_you` are failures of a week that go on until the user does something.
         """
-        now = self._clock()
+        now = self.clock()
         read = partial(self._series_reader.read_day, now)
         day = await read_journal(self._path, read)
         hours = day.series.buckets
@@ -295,7 +318,7 @@ class _JournalApi:
         `damaged` requests were met in the journal and left out, by whatever read it.
         """
         # By this machine's clock: that of a page may be another one's.
-        since = self._clock() - _DAY * read_count(body, "days", 7, most=_MOST_DAYS)
+        since = self.clock() - _DAY * read_count(body, "days", 7, most=_MOST_DAYS)
         found = await self._read(partial(find_problems, since=since))
         known = _explain({row.code for row in found.errors})
         return {
@@ -312,7 +335,7 @@ class _JournalApi:
 
         `weights` are how many requests each weight has.
         """
-        now = self._clock()
+        now = self.clock()
         days = read_count(body, "days", _ERROR_DAYS, most=_MOST_DAYS)
         upstreams = self._services.selection.upstreams
         groups = await self._read(
@@ -360,7 +383,7 @@ class _JournalApi:
 
     def _read_series(self, wanted: str, by: str) -> Json:
         days, step = RANGES[wanted]
-        now = self._clock()
+        now = self.clock()
         since = days_before(now, days) if days else hours_before(now, _HOURS)
         series = self._series_reader.read(since, now, step, by)
         total = add_rows([bucket.total for bucket in series.buckets])
@@ -375,7 +398,7 @@ class _JournalApi:
         }
 
     def _read_usage(self, by: str, days: int) -> UsageTable:
-        now = self._clock()
+        now = self.clock()
         since = days_before(now, days - 1)
         if by != "day":
             return top_usage(self._path, by, since, _MOST_ROWS)

@@ -2,15 +2,20 @@
 
 import asyncio
 import socket
+import time
 from typing import TYPE_CHECKING, Any, cast
 
 from byok.core.chat import Json
+from byok.core.platform.paths import find_paths
 from byok.core.routing import Service
+from byok.features.running import Features
 from byok.server.dashboard.api import make_overview_handlers
 from byok.server.dashboard.endpoint import PageRequest
+from byok.server.dashboard.journal_api import JournalApi
 from byok.server.endpoints import LocalHandler
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.dashboard import Page, signed_in
+from tests.fakes.journal_entries import entry, write_journal
 from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream
 
@@ -91,6 +96,35 @@ async def test_an_upstream_that_is_left_alone_says_for_how_long() -> None:
     assert 0 < found["rest"] <= 30
 
 
+async def test_an_upstream_tells_since_when_it_answers_and_what_it_did_today(
+    fake: FakeUpstream,
+) -> None:
+    noon = time.mktime((2026, 1, 14, 12, 0, 0, 0, 0, -1))
+    bad: dict[str, Any] = {"outcome": "failed", "seconds": 1, "cost": 0}
+    entries = [
+        entry(seconds=1),
+        entry(error="upstream_auth", **bad),
+        entry(error="context_length", **bad),  # not its fault
+        entry(error="upstream_quota", **bad),
+        entry(upstream="two", cost=None, seconds=2.4, output_tokens=100),
+    ]
+    rows = [one._replace(started=noon + n) for n, one in enumerate(entries)]
+    write_journal(find_paths().journal, rows)
+    section = settings_for(fake.url)["upstreams"]["fake"]
+    settings = {"upstreams": {"one": section, "two": section}}
+    async with running(settings, clock=lambda: noon + 60) as editor:
+        page = await signed_in(editor)
+        one, two = (await page.call("upstreams"))["upstreams"]
+        write_journal(find_paths().journal, [rows[0]._replace(started=noon + 50)])
+        later, _ = (await page.call("upstreams"))["upstreams"]
+    assert (one["state"], one["code"]) == ("fails", "upstream_quota")
+    assert (one["since"], one["last"]) == (noon + 2, noon + 4)
+    assert (one["today"]["requests"], one["today"]["cost"]) == (4, 0.25)
+    assert (two["state"], two["today"]["speed"]) == ("answers", 50)
+    assert (two["today"]["cost"], two["today"]["unpriced"]) == (0, 1)
+    assert (later["state"], later["since"]) == ("answers", noon + 51)
+
+
 async def test_a_keyring_that_waits_for_its_user_is_asked_by_one_at_a_time(
     editor: Editor,
 ) -> None:
@@ -104,7 +138,8 @@ async def test_a_keyring_that_waits_for_its_user_is_asked_by_one_at_a_time(
 
     local: dict[str, LocalHandler] = {Service.KEYS: look}
     control = editor.daemon.control
-    find = make_overview_handlers(local, editor.services, control)["keys"]
+    journal = JournalApi(editor.services, Features({}), time.time)
+    find = make_overview_handlers(local, editor.services, control, journal)["keys"]
     asked = PageRequest(cast("HttpExchange", None), {}, bool, lambda end: end)
     asking = [asyncio.ensure_future(find(asked)) for _ in range(5)]
     await asyncio.sleep(0)

@@ -1,0 +1,97 @@
+"""Since when each upstream answers or fails, as the requests in the journal tell."""
+
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+from threading import Lock
+from typing import NamedTuple
+
+from byok.core.error_table import error_rows
+from byok.features.journal.reader import read_journal
+from byok.features.journal.rows import make_row, select_rows
+
+_WINDOW = 7 * 86_400.0
+_GROUPS = frozenset({"reach", "address", "keys", "limits"})  # of the upstream's own
+_PREFIX = "upstream_"
+_LAST = "SELECT coalesce(max(id), 0) FROM request"
+_NEW = """SELECT upstream, outcome, error, started + seconds FROM request
+    WHERE id > ? AND id <= ? AND started >= ? AND model <> ''
+    AND outcome IN ('ok', 'failed') ORDER BY id"""
+
+
+class UpstreamState(NamedTuple):
+    """How an upstream has answered lately; times are in seconds since 1970.
+
+    It `answers`, or fails with the `code`, `since` then; `last` is the latest request
+    that says so.
+    """
+
+    answers: bool
+    since: float
+    last: float
+    code: str = ""
+
+    def follow(self, later: "UpstreamState") -> "UpstreamState":
+        """Return the state after one more request."""
+        if later.answers is not self.answers:
+            return later
+        return later._replace(since=self.since, last=max(self.last, later.last))
+
+
+class _Ended(NamedTuple):
+    upstream: str
+    outcome: str
+    error: str
+    ended: float
+
+
+class _Number(NamedTuple):
+    last: int
+
+
+class UpstreamStates:
+    """Follows one journal, for any thread; what was read is not read again."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: tuple[int, int] | None = None
+        self._seen = 0
+        self._known: dict[str, UpstreamState] = {}
+        self._lock = Lock()
+
+    def read(self, now: float) -> Mapping[str, UpstreamState]:
+        """Return the states by the names of upstreams; unused ones are missing.
+
+        Raises:
+            CannotStart: the journal cannot be read.
+        """
+
+        def follow(db: sqlite3.Connection) -> None:
+            facts = self._path.stat()
+            last = make_row(_Number, db.execute(_LAST).fetchone()).last
+            if self._file != (facts.st_dev, facts.st_ino) or last < self._seen:
+                self._file, self._seen = (facts.st_dev, facts.st_ino), 0
+                self._known.clear()
+            span = self._seen, last, now - _WINDOW
+            for row in select_rows(db, _Ended, _NEW, span):
+                self._add(row)
+            self._seen = last
+
+        with self._lock:
+            read_journal(self._path, follow, None)
+            return dict(self._known)
+
+    def _add(self, row: _Ended) -> None:
+        answers = row.outcome == "ok"
+        if not answers and not _is_its_fault(row.error):
+            return
+        state = UpstreamState(answers, row.ended, row.ended, row.error)
+        before = self._known.get(row.upstream)
+        self._known[row.upstream] = before.follow(state) if before else state
+
+
+def _is_its_fault(code: str) -> bool:
+    row = error_rows().get(code)
+    if row is None or not code.startswith(_PREFIX):
+        return False
+    return row.group in _GROUPS or code == "upstream_failed"
