@@ -12,6 +12,7 @@ from byok.cli.checks.examine import CHECKS
 from byok.features.journal.entry import JournalEntry
 from scripts import glossary_page
 from scripts.doc_names import FOREIGN, unknown_names
+from tools.site.hooks import ABOVE, relinked
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [
@@ -150,6 +151,22 @@ def test_a_user_finds_twelve_pages_that_can_be_read_in_an_hour() -> None:
     pages = {*(ROOT / "docs").glob("*.md")} - {ROOT / "docs" / "ARCHITECTURE.md"}
     assert len(pages) <= 12
     assert sum(len(file.read_text("utf-8").split()) for file in pages) <= 12_000
+
+
+def test_the_site_shows_every_page() -> None:
+    listed = re.findall(r": (\S+\.md)$", page("tools/site/mkdocs.yml"), re.MULTILINE)
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in DOCUMENTS[2:]}
+    assert sorted(listed) == sorted({*pages, *ABOVE.values()})
+
+
+def test_a_link_leads_where_the_site_has_the_page() -> None:
+    text = (
+        "[a](connect.md#by-hand) [b](../CHANGELOG.md) [c](../byok/x.py) [d](https://d)"
+    )
+    assert relinked(text, "start.md") == (
+        "[a](connect.md#by-hand) [b](changelog.md) c [d](https://d)"
+    )
+    assert relinked("[e](docs/zh/README.md)", "index.md") == "[e](zh/README.md)"
 
 
 def test_a_file_in_a_row_belongs_to_the_room_of_the_row(tmp_path: Path) -> None:

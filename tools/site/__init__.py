@@ -1,0 +1,1 @@
+"""The site of the documentation: `scripts/docs` builds it with MkDocs."""
