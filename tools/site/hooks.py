@@ -1,7 +1,8 @@
 """What MkDocs calls while it builds the site.
 
 The pages are those of the repository as they are. README.md, CONTRIBUTING.md and
-CHANGELOG.md are above the folder of pages, and links lead to code, which the site lacks.
+CHANGELOG.md are above the folder of pages; links also lead to code, which the site does
+not have.
 """
 
 import posixpath
@@ -16,6 +17,7 @@ ABOVE = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
 }
+_RARE = ("reference/", "changelog")
 _LOADED = re.compile(
     r'<(?:script|img|iframe|link rel="?stylesheet)[^>]*?"?(https?://[^" >]+)'
 )
@@ -35,8 +37,9 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Let links lead to pages of the site, and a search find pages for users first."""
-    page.meta["search"] = {"boost": 0.5 if "/" in page.file.src_uri else 2}
-    return relinked(markdown, page.file.src_uri)
+    uri = page.file.src_uri
+    page.meta["search"] = {"boost": 0.5 if uri.startswith(_RARE) else 2}
+    return relinked(markdown, uri)
 
 
 def on_page_context(context: Any, page: Any, config: Any, **_: Any) -> Any:
