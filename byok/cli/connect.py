@@ -1,8 +1,6 @@
 """byok connect and byok disconnect: point a client at the running daemon, and back."""
 
-import os
 import shlex
-import sys
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -21,22 +19,22 @@ from byok.clients.connection import (
     DaemonAddress,
     FileChange,
     FileConnector,
+    open_connector,
     settings_for,
 )
 from byok.clients.document import put_all
 from byok.clients.editor import preview_change, write_path
 from byok.clients.locations import (
     ClientKind,
-    ClientMachine,
     FileLocation,
     RunPlace,
     advise,
     find_location,
+    find_machine,
     find_mcp_location,
-    find_run_place,
     find_windows_files,
 )
-from byok.clients.settings_file import BackupStore, is_open_to_others
+from byok.clients.settings_file import is_open_to_others
 from byok.core.daemon.token import read_token
 from byok.core.errors import ConfigError, DaemonGone
 from byok.core.escapes import shell_word
@@ -207,7 +205,7 @@ def _write(
     mcp: bool = False,
 ) -> bool:
     """Point a client at byok, or show how; return whether it points there now."""
-    connector, redactor = open_connector(), Redactor()
+    connector, redactor = open_connector(find_paths()), Redactor()
     redactor.add(address.token)
     change = connector.plan_connect(client, found.path, address, mcp=mcp)
     path = change.file.path
@@ -245,7 +243,7 @@ def _print(
 ) -> None:
     where, is_object = _WHERE[client], client.is_editor and not mcp
     if mcp or (client in FORMATS and client not in MCP_ONLY):
-        windows = open_connector().windows
+        windows = open_connector(find_paths()).windows
         settings = settings_for(client, address, windows=windows, mcp=mcp)
         text = put_all("", settings, FORMATS[client])
         if mcp:
@@ -295,7 +293,7 @@ def disconnect(
 
 
 def _undo_connection(client: ClientKind, path: Path, answer: Answer) -> None:
-    connector, redactor = open_connector(), Redactor()
+    connector, redactor = open_connector(find_paths()), Redactor()
     if (token := _find_token()) is not None:
         redactor.add(token)
     change = connector.plan_disconnect(client, path)
@@ -330,7 +328,7 @@ def _find_changed_files(client: ClientKind, profile: str) -> list[Path]:
     finders += [find_mcp_location] if client in MCP_CLIENTS else []
     usual = [find(client, machine, profile).path for find in finders]
     usual = [*dict.fromkeys(usual)]
-    known = open_connector().backups.list_paths(client)
+    known = open_connector(find_paths()).backups.list_paths(client)
     changed = [path for path in usual if path.resolve() in known]
     if changed:
         return changed
@@ -354,18 +352,6 @@ def write_command(*words: str, **options: object) -> str:
     """Write a command of byok with the options that were given, for a shell."""
     given = [(f"--{name}", str(value)) for name, value in options.items() if value]
     return shlex.join([*words, *(word for pair in given for word in pair)])
-
-
-def find_machine() -> ClientMachine:
-    """Return what tells where programs keep their settings."""
-    place = find_run_place(os.environ)
-    return ClientMachine(sys.platform, os.environ, Path.home(), place)
-
-
-def open_connector(paths: Paths | None = None) -> FileConnector:
-    """Return what changes settings files of this user."""
-    store = BackupStore((paths or find_paths()).client_backups)
-    return FileConnector(store, Path.home(), windows=sys.platform == "win32")
 
 
 def make_change(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import typer
 
 from byok.cli.command_context import load
-from byok.cli.connect import find_machine, offer_connection, open_connector
+from byok.cli.connect import offer_connection
 from byok.cli.control import END_IT, find_service, start_in_background, start_service
 from byok.cli.daemon_client import ask_daemon, find_daemon, refuse_if_silent
 from byok.cli.init_survey import (
@@ -38,7 +38,7 @@ from byok.cli.terminal import (
     tell,
 )
 from byok.clients import toml_text
-from byok.clients.connection import DaemonAddress
+from byok.clients.connection import DaemonAddress, open_connector
 from byok.clients.editor import (
     MISSING,
     Setting,
@@ -49,7 +49,12 @@ from byok.clients.editor import (
     find_value,
     preview_change,
 )
-from byok.clients.locations import EDITOR_FOLDERS, ClientKind, find_location
+from byok.clients.locations import (
+    EDITOR_FOLDERS,
+    ClientKind,
+    find_location,
+    find_machine,
+)
 from byok.core.daemon.instance import Instance
 from byok.core.daemon.token import read_token
 from byok.core.errors import (

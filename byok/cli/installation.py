@@ -10,11 +10,11 @@ import typer
 from msgspec import Struct
 
 from byok.cli.completion import complete_extra
-from byok.cli.connect import DryRunOption, open_connector
+from byok.cli.connect import DryRunOption
 from byok.cli.control import find_service, stop_daemon
 from byok.cli.daemon_client import find_daemon
 from byok.cli.terminal import YesOption, confirm, say, tell
-from byok.clients.connection import FORMATS, FileConnector
+from byok.clients.connection import FORMATS, FileConnector, open_connector
 from byok.clients.locations import ClientKind
 from byok.core.errors import ByokError, ConfigError, NotReady
 from byok.core.platform.installation import (

@@ -1,13 +1,15 @@
 """Point a client's settings file at byok, and undo that: what each client needs."""
 
+import sys
+from enum import StrEnum
 from pathlib import Path, PurePath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from byok.clients import jsonc, toml_text
-from byok.clients.document import TextFormat, put_all, take_out, value_digest
-from byok.clients.editor import Setting, SettingPath, decode_text, encode_text
+from byok.clients.document import EDITORS, TextFormat, put_all, take_out, value_digest
+from byok.clients.editor import MISSING, Setting, SettingPath, decode_text, encode_text
 from byok.clients.locations import ClientKind
 from byok.clients.settings_file import (
     LARGEST,
@@ -21,6 +23,7 @@ from byok.clients.settings_file import (
 )
 from byok.core.errors import ConfigError
 from byok.core.escapes import shell_word
+from byok.core.platform.paths import Paths
 
 # The settings that each client needs, in the form that it documents.
 
@@ -233,6 +236,22 @@ def _print_header(token_file: PurePath) -> str:
     return f"printf '{form}' \"$(cat {shell_word(token_file)})\""
 
 
+class ConnectionState(StrEnum):
+    """Whether a client's settings point at byok."""
+
+    CONNECTED = "connected"
+    OLD = "old"  # at another address, or with another token
+    OFF = "off"
+    MISSING = "missing"  # the client is not installed here, as far as its folder tells
+
+
+def _strings(value: Any) -> set[str]:
+    """Return the texts of a value: itself, or those that it consists of."""
+    if isinstance(value, dict):
+        return {one for one in value.values() if isinstance(one, str)}
+    return {value} if isinstance(value, str) else set()
+
+
 _LARGEST_SLOW = 250_000  # bytes; with TOML or YAML they take seconds
 
 
@@ -321,6 +340,34 @@ class FileConnector(Struct, frozen=True):
             client, file, after, changed=changed, is_exact=after == backup.before
         )
 
+    def state_of(
+        self, client: ClientKind, path: Path, daemon: DaemonAddress
+    ) -> ConnectionState:
+        """Tell whether a settings file points at the daemon, with its token.
+
+        Raises:
+            ConfigError: as in `plan_connect`.
+        """
+        if not path.parent.is_dir():
+            return ConnectionState.MISSING
+        file = self._read(client, path)
+        editor, found = EDITORS[FORMATS[client]], list[bool]()
+        try:
+            text = decode_text(file.raw or b"").text
+            settings = settings_for(client, daemon, text, windows=self.windows)
+            for setting in settings:
+                wanted = _strings(setting.value)
+                if daemon.url in str(wanted) or daemon.token in wanted:
+                    there = editor.read(text, setting.path)
+                    if there is not MISSING:
+                        found.append(wanted <= _strings(there))
+        except ValueError as error:
+            raise _unfit(file, error) from None
+        if found and all(found):
+            return ConnectionState.CONNECTED
+        was = self.backups.find(client, file.path) is not None
+        return ConnectionState.OLD if found or was else ConnectionState.OFF
+
     def carry_out(self, change: FileChange) -> None:
         """Make a change; the backup is saved before the file is touched.
 
@@ -353,6 +400,12 @@ class FileConnector(Struct, frozen=True):
     def _read(self, client: ClientKind, path: Path) -> SettingsFile:
         largest = LARGEST if FORMATS[client] is TextFormat.JSONC else _LARGEST_SLOW
         return read_settings_file(path, self.home, largest=largest)
+
+
+def open_connector(paths: Paths) -> FileConnector:
+    """Return what changes settings files of this user."""
+    store = BackupStore(paths.client_backups)
+    return FileConnector(store, Path.home(), windows=sys.platform == "win32")
 
 
 def _undo(

@@ -6,10 +6,13 @@ the path may differ afterwards, and each other byte is as it was.
 
 import codecs
 import difflib
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
+
+from byok.core.late import compile_late
 
 # What editors of settings files share: paths, values, leaves of a file.
 
@@ -224,3 +227,43 @@ def preview_change(
         lineterm="",
     )
     return [redact(line) for line in difference]
+
+
+_SECRET = compile_late(
+    r"""((?:token|key|secret|password|authorization)["']?\s*[:=]\s*)\S.*""",
+    re.IGNORECASE,
+)
+_HIDDEN = "\u2022" * 8
+
+
+class ChangedLine(NamedTuple):
+    """A line of a change: `mark` is "+", "-" or " "; `line` is where it stands then."""
+
+    mark: str
+    line: int
+    text: str
+
+
+def list_changes(
+    before: bytes | None, after: bytes | None, redact: Callable[[str], str]
+) -> list[ChangedLine]:
+    """Return the lines of a difference, for who may not see what is secret in them.
+
+    Each goes through `redact`, and has no value of what is called a token or a key.
+    """
+    old, new = (
+        decode_text(raw).text.splitlines() if raw else [] for raw in (before, after)
+    )
+    rows = list[ChangedLine]()
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    for group in matcher.get_grouped_opcodes(_CONTEXT):
+        for kind, i, i_end, j, j_end in group:
+            if kind == "equal":
+                rows += [ChangedLine(" ", n + 1, new[n]) for n in range(j, j_end)]
+                continue
+            rows += [ChangedLine("-", n + 1, old[n]) for n in range(i, i_end)]
+            rows += [ChangedLine("+", n + 1, new[n]) for n in range(j, j_end)]
+    return [
+        row._replace(text=redact(_SECRET.sub(rf"\g<1>{_HIDDEN}", row.text)))
+        for row in rows
+    ]

@@ -1,6 +1,8 @@
 """The clients that byok connects, where byok runs, and where their settings are."""
 
 import itertools
+import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -190,6 +192,12 @@ class ClientMachine(Struct, frozen=True):
     environ: Mapping[str, str]
     home: Path
     place: RunPlace = RunPlace.DESKTOP
+
+
+def find_machine() -> ClientMachine:
+    """Return what tells where programs of this process's user keep their settings."""
+    place = find_run_place(os.environ)
+    return ClientMachine(sys.platform, os.environ, Path.home(), place)
 
 
 class FileLocation(NamedTuple):

@@ -15,7 +15,6 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from msgspec.structs import replace
 
-from byok.cli.connect import find_machine
 from byok.cli.init_steps import (
     can_install_service,
     choose_candidate,
@@ -30,7 +29,7 @@ from byok.cli.init_steps import (
 )
 from byok.cli.init_survey import Candidate, ChosenModel, FoundBy
 from byok.cli.terminal import Asker
-from byok.clients.locations import ClientKind, find_location
+from byok.clients.locations import ClientKind, find_location, find_machine
 from byok.core.errors import ConfigError, KeyMissing, UpstreamError
 from byok.core.platform.paths import Paths, find_paths
 from byok.dialects.model_facts import ModelFacts
@@ -476,8 +475,7 @@ def test_a_trouble_with_one_editor_does_not_end_the_command(
 def test_an_editor_that_points_at_byok_is_not_asked_for(
     editor: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from byok.cli.connect import open_connector
-    from byok.clients.connection import DaemonAddress
+    from byok.clients.connection import DaemonAddress, open_connector
     from byok.core.daemon.token import read_token
 
     paths = find_paths()

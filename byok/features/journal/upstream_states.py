@@ -15,7 +15,7 @@ _GROUPS = frozenset({"reach", "address", "keys", "limits"})  # of the upstream's
 _PREFIX = "upstream_"
 _LAST = "SELECT coalesce(max(id), 0) FROM request"
 _NEW = """SELECT upstream, outcome, error, started + seconds FROM request
-    WHERE id > ? AND id <= ? AND started >= ? AND model <> ''
+    WHERE {0}id > ? AND {0}id <= ? AND started >= ? AND model <> ''
     AND outcome IN ('ok', 'failed') ORDER BY id"""
 
 
@@ -73,7 +73,9 @@ class UpstreamStates:
                 self._file, self._seen = (facts.st_dev, facts.st_ino), 0
                 self._known.clear()
             span = self._seen, last, now - _WINDOW
-            for row in select_rows(db, _Ended, _NEW, span):
+            # What is old is found by its time, what is new by its number.
+            query = _NEW.format("" if self._seen else "+")
+            for row in select_rows(db, _Ended, query, span):
                 self._add(row)
             self._seen = last
 

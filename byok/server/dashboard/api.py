@@ -11,6 +11,7 @@ from typing import Any
 
 from aiohttp.web import StreamResponse
 
+from byok.clients.locations import find_machine
 from byok.core.chat import Json
 from byok.core.code_query import DEFAULT_LENGTH, LONGEST, RetrievalRequest
 from byok.core.errors import BadRequest, ConfigError
@@ -23,6 +24,7 @@ from byok.search.index.types import SkipReason
 from byok.search.retrieval.code_context import CodeContext
 from byok.server.control import Control
 from byok.server.daemon_endpoints import known_catalog
+from byok.server.dashboard.clients_api import ClientsApi
 from byok.server.dashboard.endpoint import (
     PAGE_HEADERS,
     PageHandler,
@@ -406,6 +408,7 @@ def make_page_handlers(
     return {
         **shared,
         **journal.handlers,
+        **ClientsApi(services, journal, find_machine()).handlers,
         **make_feed_handlers(features.feeds),
         **make_overview_handlers(local, services, control, journal),
         **make_index_handlers(services.context),

@@ -250,6 +250,8 @@ _CONFIRM = "confirm"
 _CHANGES = frozenset(
     {"settings-save", "key-set", "key-remove", "index-add", "index-remove"}
 )
+# What writes a file of another program, if it is asked to, and else shows the lines.
+_WRITES = frozenset({"client-connect", "client-disconnect"})
 _MAX_BODY = 2**18
 _MAX_SIGN_IN, _SIGN_IN_SECONDS = 2**10, 5.0  # anybody may send one
 BACKGROUND = "X-Byok-Background"  # sent with what no user asked for
@@ -363,7 +365,7 @@ class DashboardEndpoint:
         if request.method != "POST":
             return _refuse_method(exchange, "POST")
         body = await self._read(exchange)
-        if name in _CHANGES:
+        if name in _CHANGES or (name in _WRITES and body.get("write") is True):
             self.sessions.require_confirmation(token)
         if name == _CONFIRM:
             self.sessions.confirm(token, _read_code(body))

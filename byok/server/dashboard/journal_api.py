@@ -33,6 +33,7 @@ from byok.features.journal.reading import (
     StoredEntry,
     entries_before,
     find_problems,
+    last_of_clients,
 )
 from byok.features.journal.settings import JournalSettings
 from byok.features.journal.turns import (
@@ -174,6 +175,16 @@ class JournalApi:
                 "speed": series.speeds[number],
             }
             found[name] = {**found.get(name, {}), "today": today}
+        return found
+
+    async def list_clients(self) -> dict[str, float]:
+        """Return when each family of clients last asked, for those of a month."""
+        since = self.clock() - 30 * _DAY
+        seen = await self._read(partial(last_of_clients, since=since))
+        found: dict[str, float] = {}
+        for client, last in seen:
+            family = client.partition("/")[0]
+            found[family] = max(last, found.get(family, last))
         return found
 
     async def _today(self, body: dict[str, Any]) -> Json:

@@ -1,0 +1,175 @@
+"""Clients on the page: which were seen, which point at byok, and pointing them there.
+
+What is written is what `byok connect CLIENT --write` writes, at the places that it
+knows; no path comes from the page. Lines of the files are shown without secrets.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from byok.clients.connection import (
+    FORMATS,
+    MCP_ONLY,
+    NEEDS_MODEL,
+    DaemonAddress,
+    FileChange,
+    open_connector,
+)
+from byok.clients.editor import list_changes, write_path
+from byok.clients.locations import ClientKind, ClientMachine, find_location
+from byok.clients.settings_file import bytes_digest
+from byok.core.chat import Json
+from byok.core.daemon.token import read_token
+from byok.core.errors import BadRequest, ConfigError
+from byok.server.daemon_endpoints import known_catalog
+from byok.server.dashboard.endpoint import (
+    PageHandler,
+    PageRequest,
+    read_choice,
+    read_flag,
+    read_text,
+)
+from byok.server.dashboard.journal_api import JournalApi
+from byok.wiring.services import Services
+
+# The families of a client in the journal, where they have other names than in commands.
+_FAMILIES = {
+    ClientKind.VSCODE: ("vscode",),
+    ClientKind.JETBRAINS: ("intellij",),
+    ClientKind.CLI: ("cli",),
+    ClientKind.SDK: ("sdk",),
+}
+_WRITABLE = [kind for kind in FORMATS if kind not in MCP_ONLY]
+_DIGEST = 64
+_Plan: TypeAlias = Callable[[ClientKind, DaemonAddress], FileChange]
+
+
+class ClientsApi:
+    """Answers about clients' settings files on a machine."""
+
+    def __init__(
+        self, services: Services, journal: JournalApi, machine: ClientMachine
+    ) -> None:
+        self._services = services
+        self._journal = journal
+        self._machine = machine
+        self._connector = open_connector(services.paths)
+        self._changing = asyncio.Lock()
+        self.handlers: Mapping[str, PageHandler] = {
+            "clients": self.list_clients,
+            "client-connect": partial(self._change, self._plan_connect),
+            "client-disconnect": partial(self._change, self._plan_disconnect),
+        }
+
+    async def list_clients(self, asked: PageRequest) -> Json:
+        """Return the clients, whether they point at byok, and when they last asked."""
+        seen = await self._journal.list_clients()
+        address = await asyncio.to_thread(self._address, asked)
+        rows = await asyncio.to_thread(
+            lambda: [self._describe(kind, address, seen) for kind in ClientKind]
+        )
+        known = {name for kind in ClientKind for name in _families_of(kind)}
+        return {
+            "url": address.url,
+            "openai_url": address.openai_url,
+            "clients": rows,
+            "others": [
+                {"client": name, "last": last}
+                for name, last in seen.items()
+                if name not in known
+            ],
+        }
+
+    def _describe(
+        self, kind: ClientKind, address: DaemonAddress, seen: Mapping[str, float]
+    ) -> Json:
+        state, path, error = "", "", ""
+        if kind in _WRITABLE:
+            try:
+                place = find_location(kind, self._machine).path
+                path = str(place)
+                state = self._connector.state_of(kind, place, address)
+            except ConfigError as failure:
+                error = self._services.redactor(failure.message)
+        times = [seen[name] for name in _families_of(kind) if name in seen]
+        return {
+            "client": kind.value,
+            "name": kind.readable_name,
+            "state": state,
+            "file": path,
+            "writable": kind in _WRITABLE,
+            "last": max(times, default=None),
+            "error": error,
+        }
+
+    async def _change(self, plan: _Plan, asked: PageRequest) -> Json:
+        """Show a change, or make it with `write`, unless another one was shown."""
+        kind = ClientKind(read_choice(asked.body, "client", [*_WRITABLE]))
+        writes = read_flag(asked.body, "write")
+        shown = read_text(asked.body, "digest", longest=_DIGEST)
+        address = await asyncio.to_thread(self._address, asked)
+        async with self._changing:
+            change = await asyncio.to_thread(plan, kind, address)
+            digest = _digest_of(change)
+            if writes and shown not in ("", digest):
+                raise BadRequest(
+                    f"{change.file.path} is no longer what was shown.",
+                    code="settings_changed",
+                    hint="Look at the lines again.",
+                    status=409,
+                )
+            if writes:
+                await asyncio.to_thread(self._connector.carry_out, change)
+        hide = self._services.redactor
+        rows = list_changes(change.file.raw, change.after, hide)
+        return {
+            "client": kind.value,
+            "file": str(change.file.path),
+            "needed": change.is_needed,
+            "removes": change.after is None,
+            "lines": [row._asdict() for row in rows],
+            "kept": [hide(write_path(path)) for path in change.changed],
+            "digest": digest,
+            "written": writes,
+        }
+
+    def _plan_connect(self, kind: ClientKind, address: DaemonAddress) -> FileChange:
+        if kind in NEEDS_MODEL and not address.model:
+            raise ConfigError(
+                "This client names its model in its settings, and there is no default "
+                "yet.",
+                hint="Choose a model for chats in the settings.",
+            )
+        return self._connector.plan_connect(kind, self._find(kind), address)
+
+    def _plan_disconnect(self, kind: ClientKind, address: DaemonAddress) -> FileChange:
+        return self._connector.plan_disconnect(kind, self._find(kind))
+
+    def _find(self, kind: ClientKind) -> Path:
+        return find_location(kind, self._machine).path
+
+    def _address(self, asked: PageRequest) -> DaemonAddress:
+        """Return where byok answers: the port that the page came to."""
+        transport = asked.exchange.request.transport
+        port = transport.get_extra_info("sockname")[1] if transport else 0
+        token_file = self._services.paths.token
+        token = read_token(token_file)
+        self._services.redactor.add(token)
+        model = str(known_catalog(self._services)["default"])
+        return DaemonAddress(f"http://127.0.0.1:{port}", token, token_file, model)
+
+
+def _families_of(kind: ClientKind) -> tuple[str, ...]:
+    return _FAMILIES.get(kind, (kind.value,))
+
+
+def _digest_of(change: FileChange) -> str:
+    """Return what stands for a change: the file before and after it."""
+    parts = (
+        bytes_digest(raw) if raw is not None else ""
+        for raw in (change.file.raw, change.after)
+    )
+    return bytes_digest(" ".join(parts).encode())

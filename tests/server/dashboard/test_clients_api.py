@@ -1,0 +1,116 @@
+"""Clients on the page: their state, the lines that would change, and the change."""
+
+from pathlib import Path
+
+import pytest
+
+from byok.core.daemon.token import read_token
+from byok.core.platform.paths import find_paths
+from tests.fakes.dashboard import Page
+from tests.fakes.journal_entries import entry, write_journal
+
+OLD = """{
+    "editor.fontSize": 14,
+    "augment.advanced": {"completionURL": "http://127.0.0.1:1", "apiToken": "old-one"}
+}
+"""
+
+
+@pytest.fixture
+def file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The settings file of VS Code, in a folder that it has made."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setattr("sys.platform", "linux")
+    path = tmp_path / "Code" / "User" / "settings.json"
+    path.parent.mkdir(parents=True)
+    return path
+
+
+async def state_of(page: Page, client: str = "vscode") -> str:
+    rows = (await page.call("clients"))["clients"]
+    return str(next(row["state"] for row in rows if row["client"] == client))
+
+
+async def test_a_client_is_connected_after_its_lines_were_shown_and_restored(
+    file: Path, page: Page
+) -> None:
+    file.write_text(OLD)
+    assert await state_of(page) == "old"
+    shown = await page.call("client-connect", {"client": "vscode"})
+    assert file.read_text() == OLD
+    text = "".join(line["text"] for line in shown["lines"])
+    assert page.editor.daemon.url in text
+    assert read_token(find_paths().token) not in text
+    assert "old-one" not in text
+    assert {line["mark"] for line in shown["lines"]} == {" ", "-", "+"}
+    assert (shown["file"], shown["needed"], shown["written"]) == (
+        str(file),
+        True,
+        False,
+    )
+
+    asked = {"client": "vscode", "write": True, "digest": shown["digest"]}
+    assert (await page.call("client-connect", asked))["written"]
+    assert read_token(find_paths().token) in file.read_text()
+    assert await state_of(page) == "connected"
+
+    shown = await page.call("client-disconnect", {"client": "vscode"})
+    assert shown["lines"]
+    await page.call("client-disconnect", {"client": "vscode", "write": True})
+    assert file.read_text() == OLD
+
+
+async def test_a_file_that_changed_since_it_was_shown_is_not_written(
+    file: Path, page: Page
+) -> None:
+    file.write_text("{}")
+    shown = await page.call("client-connect", {"client": "vscode"})
+    file.write_text('{"mine": 1}')
+    asked = {"client": "vscode", "write": True, "digest": shown["digest"]}
+    assert await page.refused("client-connect", asked) == (409, "settings_changed")
+    assert file.read_text() == '{"mine": 1}'
+
+
+@pytest.mark.case("B160")
+async def test_writing_the_file_needs_a_new_code_and_looking_does_not(
+    file: Path, page: Page
+) -> None:
+    sessions = page.editor.daemon.sessions
+    [(name, (begun, used, confirmed))] = sessions.export().items()
+    sessions.adopt({name: [begun, used, confirmed - 900]})
+    for change in ("client-connect", "client-disconnect"):
+        asked = {"client": "vscode", "write": True}
+        assert await page.refused(change, asked) == (403, "dashboard_confirm")
+    assert (await page.call("client-connect", {"client": "vscode"}))["lines"]
+    assert not file.exists()
+
+
+async def test_clients_that_are_not_there_or_have_no_file_are_told(
+    file: Path, page: Page
+) -> None:
+    assert await state_of(page) == "off"
+    assert await state_of(page, "cursor") == "missing"
+    assert await state_of(page, "jetbrains") == ""
+    file.write_text("{ broken")
+    [row] = [
+        row
+        for row in (await page.call("clients"))["clients"]
+        if row["client"] == "vscode"
+    ]
+    assert row["error"]
+    for name in ("client-connect", "client-disconnect"):
+        refused = await page.refused(name, {"client": "../../etc/passwd"})
+        assert refused == (422, "bad_field")
+        assert await page.refused(name, {"client": "vscode"}) == (400, "config")
+
+
+async def test_clients_tell_their_last_request(page: Page) -> None:
+    now = page.editor.daemon.control.since
+    seen = {"vscode/1.2": now - 50, "vscode/1.1": now - 9, "<b>other\u202e": now - 7}
+    entries = [entry(client=name, started=when) for name, when in seen.items()]
+    write_journal(find_paths().journal, entries)
+    told = await page.call("clients")
+    last = {row["client"]: row["last"] for row in told["clients"]}
+    assert (last["vscode"], last["cli"]) == (now - 9, None)
+    assert told["others"] == [{"client": "<b>other\u202e", "last": now - 7}]
