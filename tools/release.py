@@ -24,7 +24,16 @@ VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 WHEEL_LIMIT, ENVIRONMENT_LIMIT = 1.5, 290.0  # MiB
 _MIB = 2**20
 _READY = "byok is listening on "
-_BUILDERS = ("hatchling", "cyclonedx-bom>=7")
+_BUILDERS = ("hatchling", "cyclonedx-bom>=7", "zopfli")
+# Deflate as any installer reads it, 4 % smaller than zlib makes it.
+_REPACK = """
+import sys, zipfile, zopfli.zipfile
+with zipfile.ZipFile(sys.argv[1]) as wheel:
+    parts = [(part, wheel.read(part)) for part in wheel.infolist()]
+with zopfli.zipfile.ZipFile(sys.argv[1], "w", zipfile.ZIP_DEFLATED) as wheel:
+    for part, content in parts:
+        wheel.writestr(part, content)
+"""
 _INSTALLERS = ("pip", "setuptools")  # of the environment, not of byok
 
 
@@ -57,6 +66,7 @@ def _make(out: Path) -> Iterator[str]:
         _pip(builder, "install", *_BUILDERS)
         _run(str(builder), "-m", "hatchling", "build", "-d", str(out))
         [wheel] = out.glob("*.whl")
+        _run(str(builder), "-c", _REPACK, str(wheel))
         size = wheel.stat().st_size / _MIB
         _tell(f"{wheel.name}: {size:.2f} MiB")
         if size > WHEEL_LIMIT:

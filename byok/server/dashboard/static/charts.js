@@ -5,11 +5,11 @@
 import { h, replace, table } from "./dom.js";
 import { fillOf, paletteOf, swatch, DASHES } from "./chart-colours.js";
 import { t } from "./texts.js";
-import uPlot from "./vendor/uPlot.esm.js";
 
+const { uPlot } = globalThis; // index.html loads it: a program of the browser's older kind
 const HEIGHT = 190; // pixels, of it the names below
 const NAMES = 30;
-const FONT = "12px system-ui, sans-serif";
+const FONT = "12px sans-serif";
 const LETTER = 7; // pixels, about
 const STYLE = "/ui/vendor/uPlot.min.css";
 
@@ -114,7 +114,7 @@ function optionsOf(state, palette) {
 function seriesOf(kind, series, palette) {
   if (kind === "lines") {
     return series.map((_, index) => ({ stroke: palette.series[index], width: 2,
-      dash: DASHES[index], points: { show: true, size: 5, fill: palette.card } }));
+      dash: DASHES[index], points: { show: true, size: 5, fill: palette.surface } }));
   }
   const paths = uPlot.paths.bars({ size: [0.8, 48] });
   return series.map((_, index) => ({ paths, width: 0, fill: fillOf(palette, index),
