@@ -287,11 +287,22 @@ async def open_panel(page: Page, address: str) -> None:
     """Go to a panel by the page's navigation; `address` may go on as "live/3"."""
     name = address.partition("/")[0]
     if address == name:
-        await page.locator(f'#nav a[href="#/{name}"]').click()
+        link = page.locator(f'#nav a[href="#/{name}"]')
+        if not await link.is_visible():  # on a phone most are behind "More"
+            await page.locator("#more").click()
+        await link.click()
     else:
         await page.evaluate("(address) => { location.hash = `#/${address}`; }", address)
     await expect(page.locator(f".panel.{name}")).to_be_attached()
     await settle(page)
+
+
+async def set_look(page: Page, name: str, value: str) -> None:
+    """Choose the `theme` or the `language`; on a narrow page both are behind "More"."""
+    select = page.locator(f"#{name}")
+    if not await select.is_visible():
+        await page.locator("#more").click()
+    await select.select_option(value)
 
 
 async def settle(page: Page, quiet: float = 0.15) -> None:

@@ -134,7 +134,7 @@ async def test_an_upstream_is_added_and_removed(
     await open_panel(page, "settings")
     await page.get_by_text("Add an upstream").click()
     await page.get_by_label("Kind").select_option("groq")
-    await page.get_by_label("Name").fill("work")
+    await page.get_by_label("Name", exact=True).fill("work")
     await page.get_by_role("button", name="Add", exact=True).click()
     card = page.locator("[data-upstream=work]")
     await expect(card).to_contain_text("new")

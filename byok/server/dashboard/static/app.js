@@ -3,18 +3,24 @@
 // the parts of the address behind the panel's name.
 
 import { isSignedIn, onConfirm, onEnd, signIn, signOut } from "./api.js";
-import { announce, badge, errorBox, h, replace } from "./dom.js";
-import { connect, onState } from "./live.js";
+import { announce, badge, button, errorBox, h, replace } from "./dom.js";
+import { icon } from "./icons.js";
+import { followKeys } from "./keys.js";
+import { connect, onRequests, onState } from "./live.js";
+import { openPalette } from "./palette.js";
 import { changePlace, restorePlace } from "./places.js";
-import { language, setLanguage, t } from "./texts.js";
+import { LANGUAGES, language, setLanguage, t } from "./texts.js";
 
-const PANELS = ["overview", "live", "usage", "conversations", "problems", "index", "search",
-  "settings"];
+// On a phone the first four stand in a bar, the others behind "More".
+const PANELS = ["overview", "live", "conversations", "problems", "usage", "models", "search",
+  "index", "settings"];
+const MAIN = 4;
 const at = (id) => document.getElementById(id);
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const THEME = "byok-theme";
 const TONES = { on: "good", lost: "bad", replaced: "warn" };
 let leaving = new AbortController();
+let running = 0; // requests that are being answered
 let connection = "off";
 
 async function start() {
@@ -25,6 +31,11 @@ async function start() {
   onEnd((error) => { show(error); focusTitle(); });
   onConfirm(askForCode);
   onState((state) => { connection = state; showConnection(); });
+  onRequests(({ rows }) => {
+    running = [...rows.values()].filter((row) => row.outcome === "open").length;
+    showCounts();
+  }, new AbortController().signal);
+  followKeys({ panels: PANELS, palette });
   addEventListener("hashchange", async () => {
     show(null, changePlace(at("main")));
     focusTitle();
@@ -92,7 +103,9 @@ async function openPanel(name, rest, place) {
   document.title = `${title} · byok`;
   const root = h("div", { class: `panel ${name}` });
   const heading = h("h1", { tabindex: "-1" }, title);
-  replace(at("main"), heading, root);
+  replace(at("main"), h("div", { class: "title" },
+    h("div", {}, heading, h("p", {}, t(`${name}.question`))),
+    h("div", { class: "row", id: "tools" })), root);
   try {
     const panel = await import(`./panels/${name}.js`);
     if (!signal.aborted) await panel.open(root, rest, signal);
@@ -103,32 +116,62 @@ async function openPanel(name, rest, place) {
 }
 
 function showNav(current) {
-  replace(at("nav"), h("ul", {}, PANELS.map((name) =>
-    h("li", {}, h("a", { href: `#/${name}`, "aria-current": name === current ? "page" : null },
-      t(`${name}.title`))))));
-  at("nav").setAttribute("aria-label", t("nav"));
-  // On a narrow screen the list is longer than the screen is wide.
-  at("nav").querySelector("[aria-current]").scrollIntoView({ block: "nearest" });
+  const nav = at("nav");
+  const more = button([icon("more"), h("span", {}, t("more"))], "", () => {
+    const isOpen = nav.classList.toggle("open");
+    more.setAttribute("aria-expanded", String(isOpen));
+  }, { id: "more", "aria-expanded": "false" });
+  nav.classList.remove("open");
+  replace(nav, h("ul", {}, PANELS.map((name, place) =>
+    h("li", { class: place < MAIN ? null : "second" }, h("a", { href: `#/${name}`,
+      "aria-current": name === current ? "page" : null },
+    icon(name), h("span", {}, t(`${name}.title`))))), h("li", { class: "more" }, more)),
+  h("div", { class: "foot" }, looks()));
+  nav.setAttribute("aria-label", t("nav"));
+  showCounts();
+}
+
+// How the page looks, and the way out of it.
+function looks() {
+  const theme = chosenTheme();
+  const select = (id, label, run, options) => h("label", {},
+    h("span", { class: "hidden" }, label),
+    h("select", { id, on: { change: (event) => run(event.target.value) } }, options));
+  return [
+    select("theme", t("theme"), setTheme, ["auto", "light", "dark"].map((name) =>
+      h("option", { value: name, selected: name === theme }, t(`theme.${name}`)))),
+    select("language", t("language"), changeLanguage, LANGUAGES.map(([name, title]) =>
+      h("option", { value: name, lang: name, selected: name === language() }, title))),
+    isSignedIn() ? button(t("sign-out"), "", () => signOut().catch(show), { id: "sign-out" })
+      : null,
+  ];
+}
+
+// The number beside a panel's name: what runs now.
+function showCounts() {
+  const link = at("nav").querySelector("a[href='#/live']");
+  link?.querySelector(".count")?.remove();
+  if (running) {
+    link?.append(h("span", { class: "count calm", title: t("live.running",
+      { count: running }) }, String(running)));
+  }
 }
 
 function showTop() {
-  const theme = chosenTheme();
-  const themes = ["auto", "light", "dark"];
+  const seek = button([icon("search"), h("span", { class: "grow cut" }, t("palette.title")),
+    h("kbd", {}, "Ctrl K")], "seek", palette);
   replace(at("top"),
-    h("span", { class: "brand" }, "byok"),
+    h("a", { class: "brand", href: "#/overview", "aria-label": "byok" }, h("img", { src: "/ui/icon.svg", alt: "" }),
+      h("span", {}, "byok")),
+    isSignedIn() ? seek : null,
     h("span", { class: "space" }),
     h("span", { id: "connection", class: "row", role: "status" }),
-    h("label", {}, h("span", { class: "hidden" }, t("theme")),
-      h("select", { id: "theme", on: { change: (event) => setTheme(event.target.value) } },
-        themes.map((name) => h("option", { value: name, selected: name === theme },
-          t(`theme.${name}`))))),
-    h("label", {}, h("span", { class: "hidden" }, t("language")),
-      h("select", { id: "language", on: { change: changeLanguage } },
-        [["en", "English"], ["zh", "中文"]].map(([name, title]) =>
-          h("option", { value: name, lang: name, selected: name === language() }, title)))),
-    isSignedIn() ? h("button", { id: "sign-out", on: { click: () => signOut().catch(show) } },
-      t("sign-out")) : null);
+    isSignedIn() ? null : h("span", { class: "row" }, looks()));
   showConnection();
+}
+
+function palette() {
+  if (isSignedIn()) openPalette(PANELS, { setTheme, changeLanguage });
 }
 
 // Whether what the page shows of requests is live.
@@ -141,8 +184,8 @@ function showConnection() {
       ? h("button", { on: { click: connect } }, t("connection.again")) : null);
 }
 
-function changeLanguage(event) {
-  setLanguage(event.target.value);
+function changeLanguage(name) {
+  setLanguage(name);
   show();
   at("language").focus();
 }
@@ -150,6 +193,7 @@ function changeLanguage(event) {
 function setTheme(name) {
   localStorage.setItem(THEME, name);
   applyTheme();
+  at("theme").value = name;
 }
 
 const chosenTheme = () => localStorage.getItem(THEME) ?? "auto";

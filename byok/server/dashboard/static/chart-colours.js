@@ -18,12 +18,12 @@ const PATTERNS = [
   [[3, 4, 5, 4]], // dots
 ];
 
-// Return the colours of the theme in force: {card, line, quiet, series}.
+// Return the colours of the theme in force: {surface, line, quiet, series}.
 export function paletteOf() {
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(`--${name}`).trim();
   const series = Array.from({ length: COUNT }, (_, index) => colour(`series-${index + 1}`));
-  return { card: colour("card"), line: colour("line"), quiet: colour("quiet"), series };
+  return { surface: colour("surface"), line: colour("line"), quiet: colour("quiet"), series };
 }
 
 // Return what the areas of a series are filled with.
@@ -34,7 +34,7 @@ export function fillOf(palette, index) {
   ink.scale(scale, scale);
   ink.fillStyle = palette.series[index];
   ink.fillRect(0, 0, TILE, TILE);
-  ink.strokeStyle = palette.card;
+  ink.strokeStyle = palette.surface;
   ink.lineWidth = index === PATTERNS.length - 1 ? 2 : 1;
   for (const [fromX, fromY, toX, toY] of PATTERNS[index]) {
     ink.beginPath();

@@ -1,6 +1,7 @@
 // Building the page: elements, tables, badges. Text is only ever set as text.
 
 import { visible } from "./format.js";
+import { icon, svg } from "./icons.js";
 import { t } from "./texts.js";
 
 let saying = 0;
@@ -38,27 +39,117 @@ export function replace(element, ...children) {
 export const breakable = (name) => visible(name).split(/(?<=[:/\\_])/u)
   .flatMap((part, place) => (place ? [h("wbr"), part] : [part]));
 
-// Return a table. `columns` are {title, cell(row), numeric}; `rows` any values.
-export function table(caption, columns, rows, { empty = t("none") } = {}) {
+// Return a table whose rows are cards on a narrow screen. `columns` are {title, cell(row)} and
+// may be `numeric`, `lead` (what the row is), `aside` (stands beside it), `wide`, or sorted by
+// a name in `sort`: then `sorted` is {by, down}, and `onSort(name)` is called.
+export function table(caption, columns, rows,
+  { empty = t("none"), sorted = null, onSort = null } = {}) {
   if (!rows.length) return h("p", { class: "empty" }, empty);
-  const kind = (column) => (column.numeric ? "numeric" : null);
   return h(
     "div",
     { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
     h(
       "table",
-      {},
+      { class: "cards", role: "table" },
       h("caption", { class: "hidden" }, caption),
-      h("thead", {}, h("tr", {}, columns.map((column) =>
-        h("th", { scope: "col", class: kind(column) }, column.title)))),
-      h("tbody", {}, rows.map((row) => h("tr", {}, columns.map((column) =>
-        h("td", { class: kind(column) }, column.cell(row)))))),
+      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, columns.map((column) =>
+        h("th", { role: "columnheader", scope: "col", class: column.numeric ? "numeric" : null,
+          "aria-sort": orderOf(column, sorted) }, headOf(column, sorted, onSort))))),
+      h("tbody", { role: "rowgroup" }, rows.map((row) => h("tr", { role: "row" },
+        columns.map((column) => cellOf(column, column.cell(row)))))),
     ),
   );
 }
 
-// Return a short word with a colour; `tone` is good, bad, warn or quiet.
-export const badge = (tone, text) => h("span", { class: `badge ${tone}` }, text);
+function cellOf(column, content) {
+  const kinds = ["numeric", "lead", "aside", "wide"].filter((kind) => column[kind]);
+  if (content === "–" || content === null) kinds.push("nil"); // no line of a card
+  return h("td", { role: "cell", class: kinds.join(" ") || null, "data-label": column.title },
+    content);
+}
+
+function orderOf(column, sorted) {
+  if (!column.sort || sorted?.by !== column.sort) return null;
+  return sorted.down ? "descending" : "ascending";
+}
+
+function headOf(column, sorted, onSort) {
+  if (!column.sort || !onSort) return column.title;
+  const order = orderOf(column, sorted);
+  return h("button", { type: "button", "data-key": `sort ${column.sort}`,
+    on: { click: () => onSort(column.sort) } }, column.title,
+  order && icon(order === "descending" ? "down" : "up"));
+}
+
+const MARKS = { good: "check", warn: "clock", bad: "cross" };
+
+// Return a short word with a colour and a shape; `tone` is good, bad, warn, quiet, or info for
+// what goes on just now.
+export const badge = (tone, text) =>
+  h("span", { class: `badge ${tone}` }, MARKS[tone] ? icon(MARKS[tone]) : null, text);
+
+// Return a button; `kind` is primary, danger, bare, little, or several of them.
+export const button = (text, kind, run, attributes = {}) =>
+  h("button", { type: "button", class: kind || null, on: { click: run }, ...attributes }, text);
+
+// Return a button that copies a text and says so; `what` names it.
+export const copyButton = (text, what = text) =>
+  button(icon("copy"), "bare little icon-only", async () => {
+    await navigator.clipboard.writeText(text);
+    announce(t("copied"));
+  }, { title: t("copy"), "aria-label": `${t("copy")}: ${visible(what)}` });
+
+// Return a command for a terminal, with a button that copies it.
+export const command = (text) =>
+  h("div", { class: "command" }, h("code", {}, text), copyButton(text));
+
+// Return parts of a line, with dots between those that are there.
+export const dots = (...parts) => parts.filter((part) => part)
+  .flatMap((part, place) => [place ? " · " : null, h("span", { class: "facet" }, part)]);
+
+// Return a bar of `parts`: [kind, where it begins, how long it is], both as shares of 1.
+export function bar(parts, attributes = { "aria-hidden": "true" }) {
+  const element = h("span", { class: "bar", ...attributes });
+  for (const [kind, begin, length] of parts) {
+    const part = h("i", { class: kind || null });
+    part.style.setProperty("left", `${100 * begin}%`);
+    part.style.setProperty("width", `${100 * length}%`);
+    element.append(part);
+  }
+  return element;
+}
+
+// Return small bars of a day's hours; `tone` is "" or bad.
+export function spark(values, tone = "") {
+  const most = Math.max(...values, 1e-9);
+  const width = 100 / values.length;
+  return svg("svg", { class: `spark ${tone}`, viewBox: "0 0 100 34", "aria-hidden": "true",
+    preserveAspectRatio: "none" }, ...values.map((value, place) => {
+    const height = value ? Math.max(2, 32 * value / most) : 1;
+    return svg("rect", { x: place * width + 0.4, y: 34 - height, width: width - 0.8, height,
+      class: value ? "" : "nil" });
+  }));
+}
+
+// Say what will appear in a place that is empty, and what makes it appear.
+export const nothing = (picture, title, text, ...actions) => h("div", { class: "nothing" },
+  icon(picture), h("strong", {}, title), h("p", {}, text), actions);
+
+// Show a dialog and return it; `footer(close)` returns its buttons.
+export function openDialog(title, body, footer = null) {
+  const close = () => element.close();
+  const element = h("dialog", { "aria-label": title },
+    h("header", {}, h("h2", {}, title),
+      button(icon("cross"), "bare icon-only", close, { "aria-label": t("close") })),
+    h("div", { class: "body" }, body), footer && h("footer", {}, footer(close)));
+  element.addEventListener("close", () => element.remove());
+  document.body.append(element);
+  element.showModal();
+  return element;
+}
+
+// Put buttons, counts and links beside the panel's title.
+export const showTools = (...tools) => replace(document.getElementById("tools"), tools);
 
 // Return a part of a panel with a heading.
 export function section(title, ...children) {
@@ -69,6 +160,13 @@ export function section(title, ...children) {
 export function toolSection(title, tools, ...children) {
   return h("section", { class: "card" },
     h("div", { class: "head" }, h("h2", {}, title), h("div", { class: "row" }, tools)), children);
+}
+
+// Return a part whose content, such as a table or a list, reaches its edges.
+export function flushSection(title, tools, ...children) {
+  const element = toolSection(title, tools, children);
+  element.classList.add("flush");
+  return element;
 }
 
 // Return pairs of a name and a value.

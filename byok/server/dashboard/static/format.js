@@ -57,7 +57,7 @@ export function percent(value) {
 // Return US dollars; null is unknown, which is never shown as 0.
 export function dollars(value) {
   if (value === null || value === undefined) return t("unknown");
-  const digits = value !== 0 && Math.abs(value) < 1 ? 4 : 2;
+  const digits = value !== 0 && Math.abs(value) < 0.1 ? 4 : 2;
   return currency(value, { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 

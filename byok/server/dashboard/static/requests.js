@@ -25,8 +25,8 @@ export const tokensOf = ({ input_tokens: input, output_tokens: output }) =>
 export const costOf = ({ cost, unpriced }) => (unpriced && !cost ? null : cost);
 
 // Return the cost of a sum in words, with the requests that have no part in it.
-export function costText({ cost, unpriced }) {
-  if (!unpriced) return dollars(cost);
+export function costText({ cost, unpriced, requests }) {
+  if (!unpriced) return cost === 0 && requests ? t("free") : dollars(cost);
   const unknown = t("request.cost.unknown", { count: number(unpriced) });
   return cost ? `${dollars(cost)} + ${unknown}` : unknown;
 }

@@ -120,7 +120,7 @@ function gapOf(request, previousEnd) {
 
 // Return how long a turn took, as a bar; the sentence below says the same.
 function barOf(request) {
-  const bar = h("div", { class: "bar", "aria-hidden": "true" }, h("div", { class: "whole" },
+  const bar = h("div", { class: "took", "aria-hidden": "true" }, h("div", { class: "whole" },
     request.first_byte === null ? null : h("div", { class: "waiting" })));
   bar.style.setProperty("--seconds", request.seconds);
   bar.style.setProperty("--first", Math.min(request.first_byte ?? 0, request.seconds));

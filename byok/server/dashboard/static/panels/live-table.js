@@ -1,7 +1,7 @@
 // A table of requests whose rows are kept and changed in place: the open ones on top,
 // then those that ended, the newest first.
 
-import { badge, breakable, h, replace } from "../dom.js";
+import { badge, bar, breakable, dots, h, replace } from "../dom.js";
 import { dollars, duration, number, time, visible } from "../format.js";
 import { cut, kindOf, modelOf, tokensOf } from "../requests.js";
 import { t } from "../texts.js";
@@ -10,23 +10,25 @@ const MOST = 200; // rows, whatever is asked for
 const FEW = 50; // a table of so many is painted in a few milliseconds
 const LONGEST = 60; // characters of a name or of notes; the details have all
 const STALE = 1500; // milliseconds after which what was told says nothing of the rate
-const TONES = { ok: "good", failed: "bad", cancelled: "warn" };
+const WHOLE = 30; // seconds that a bar has room for
+const TONES = { ok: "good", failed: "bad", cancelled: "warn", open: "info" };
 
-// Columns: the key of their title, what they show of a row, and whether it is a number.
-const COLUMNS = [
-  ["request.time", (row) => time(row.started)],
-  ["request.state", (row) => t(`live.state.${stateOf(row)}`)],
-  ["request.kind", kindOf],
-  ["request.model", (row) => cut(modelOf(row) || row.model_asked || "–", LONGEST)],
-  ["request.duration", (row) => duration(elapsed(row)), true],
-  ["live.first-byte", (row) => duration(row.first_byte), true],
-  ["live.sent", sent, true],
-  ["request.tokens", tokensOf, true],
-  ["request.cost", (row) => (row.outcome === "open" ? "–" : dollars(row.cost)), true],
-  ["live.notes", (row) => cut(notes(row), LONGEST)],
-];
-const BROKEN = ["request.model", "live.notes"]; // the columns whose texts take several lines
-const TICKING = [4, 6]; // the columns that change while nothing is told
+// Columns: what they are called, the key of their title, what they show of a row, and how.
+const COLUMNS = {
+  kind: { title: "request.kind", lead: true,
+    text: (row) => [kindOf(row), row.client, cut(notes(row), LONGEST)].join("\n") },
+  state: { title: "request.state", text: (row) => t(`live.state.${stateOf(row)}`), aside: true },
+  model: { title: "request.model",
+    text: (row) => cut(modelOf(row) || row.model_asked || "–", LONGEST) },
+  duration: { title: "request.duration", text: (row) => duration(elapsed(row)), wide: true },
+  first: { title: "live.first-byte", text: (row) => duration(row.first_byte), numeric: true },
+  sent: { title: "live.sent", text: sent, numeric: true },
+  tokens: { title: "request.tokens", text: tokensOf, numeric: true },
+  cost: { title: "request.cost", numeric: true,
+    text: (row) => (row.outcome === "open" ? "–" : dollars(row.cost)) },
+  time: { title: "request.time", text: (row) => time(row.started), numeric: true },
+};
+const TICKING = ["duration", "sent"]; // what changes while nothing is told
 
 export const elapsed = (row) =>
   (row.outcome === "open" ? row.seconds + (performance.now() - row.at) / 1000 : row.seconds);
@@ -67,15 +69,15 @@ export class LiveTable {
     this.most = FEW;
     this.lines = new Map(); // by id: the row's element, its cells and what they show
     this.onDetails = onDetails;
-    this.open = h("tbody");
-    this.ended = h("tbody");
-    const heads = COLUMNS.map(([name, , numeric]) =>
-      h("th", { scope: "col", class: numeric ? "numeric" : null }, t(name)));
+    this.open = h("tbody", { role: "rowgroup" });
+    this.ended = h("tbody", { role: "rowgroup" });
+    const heads = Object.values(COLUMNS).map(({ title, numeric }) => h("th",
+      { role: "columnheader", scope: "col", class: numeric ? "numeric" : null }, t(title)));
     this.element = h("div", { class: "scroll", tabindex: "0", role: "region",
       "aria-label": t("live.table") },
-    h("table", {},
+    h("table", { class: "cards", role: "table" },
       h("caption", { class: "hidden" }, t("live.table")),
-      h("thead", {}, h("tr", {}, heads)),
+      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, heads)),
       this.open, this.ended));
   }
 
@@ -122,16 +124,17 @@ export class LiveTable {
   add(row) {
     // What has no room is not made only to be removed, at each of its changes.
     if (row.outcome === "open" && this.open.rows.length >= this.most) return null;
-    const cells = COLUMNS.map(([, , numeric]) => h("td", { class: numeric ? "numeric" : null }));
     const id = row.request_id;
-    const name = h("span");
     const on = { click: () => this.onDetails(id) };
-    const button = h("button", { "data-request": id, "data-key": id, on },
-      name, h("span", { class: "hidden" }, t("live.details", { id })));
-    const at = COLUMNS.findIndex(([column]) => column === "request.kind");
-    cells[at].append(button);
-    const line = { element: h("tr", {}, cells), cells, button, shown: [] };
-    line.cells[at] = name;
+    const button = h("button", { class: "link", "data-request": id, "data-key": id, on });
+    const line = { element: h("tr", { role: "row" }), cells: {}, button, shown: {} };
+    for (const [name, { title, ...kinds }] of Object.entries(COLUMNS)) {
+      const classes = ["numeric", "lead", "aside", "wide"].filter((kind) => kinds[kind]);
+      line.cells[name] = h("td", { role: "cell", class: classes.join(" ") || null,
+        "data-label": t(title) });
+    }
+    line.element.append(...Object.values(line.cells));
+    line.cells.kind.append(button, h("span", { class: "sub" }));
     this.lines.set(id, line);
     return line;
   }
@@ -158,7 +161,7 @@ export class LiveTable {
   tick(rows) {
     for (const [id, line] of this.lines) {
       if (line.element.parentNode !== this.open) continue;
-      for (const column of TICKING) show(line, column, COLUMNS[column][1](rows.get(id)));
+      for (const name of TICKING) show(line, name, rows.get(id));
     }
   }
 
@@ -174,28 +177,34 @@ function move(element, body) {
   focused?.focus({ preventScroll: true });
 }
 
-function fill(line, row) {
-  COLUMNS.forEach(([name, text], column) => {
-    if (name === "request.state") showState(line, row, column, text(row));
-    else if (BROKEN.includes(name)) showBroken(line, column, text(row));
-    else show(line, column, text(row));
-  });
+const fill = (line, row) => Object.keys(COLUMNS).forEach((name) => show(line, name, row));
+
+// Show a row's text in a column, if it is another than before.
+function show(line, name, row) {
+  const text = COLUMNS[name].text(row);
+  if (line.shown[name] === text) return;
+  line.shown[name] = text;
+  const cell = line.cells[name];
+  if (name === "kind") showKind(line, row);
+  else if (name === "state") replace(cell, badge(TONES[row.outcome] ?? "quiet", text));
+  else if (name === "duration") showDuration(cell, text, row);
+  else if (name === "model") replace(cell, breakable(text));
+  else cell.textContent = visible(text);
+  cell.classList.toggle("nil", text === "–");
 }
 
-function show(line, column, text) {
-  if (line.shown[column] === text) return;
-  line.shown[column] = text;
-  line.cells[column].textContent = visible(text);
+// What was asked, by whom, and what was remarkable.
+function showKind({ button, cells }, row) {
+  replace(button, kindOf(row), h("span", { class: "hidden" },
+    ` ${t("live.details", { id: row.request_id })}`));
+  replace(cells.kind.lastElementChild, dots(row.client, cut(notes(row), LONGEST)));
 }
 
-function showBroken(line, column, text) {
-  if (line.shown[column] === text) return;
-  line.shown[column] = text;
-  replace(line.cells[column], breakable(text));
-}
-
-function showState(line, row, column, text) {
-  if (line.shown[column] === text) return;
-  line.shown[column] = text;
-  line.cells[column].replaceChildren(badge(TONES[row.outcome] ?? "quiet", text));
+// A time, and a bar of how much of it was waiting.
+function showDuration(cell, text, row) {
+  const whole = Math.min(1, elapsed(row) / WHOLE);
+  const waited = stateOf(row) === "waiting" ? whole : Math.min(whole, (row.first_byte ?? 0) / WHOLE);
+  replace(cell, h("span", { class: "duration" }, h("span", {}, text), bar([
+    [row.outcome === "failed" ? "bad" : "waiting", 0, waited],
+    [row.outcome === "failed" ? "bad" : "", waited, whole - waited]])));
 }

@@ -1,6 +1,7 @@
 // Requests as they are answered, and the last that ended.
 
-import { facts, h, replace } from "../dom.js";
+import { button, copyButton, facts, h, replace, showTools } from "../dom.js";
+import { icon } from "../icons.js";
 import { dollars, duration, number, time } from "../format.js";
 import { onRequests, onState } from "../live.js";
 import { renderAgain } from "../refresh.js";
@@ -11,6 +12,7 @@ import { bytes, elapsed, LiveTable, stateOf } from "./live-table.js";
 const TICK = 250; // milliseconds
 const SAY = 10000; // milliseconds between two summaries for screen readers
 const FILTERS = {
+  models: (row) => Boolean(row.purpose || row.model || row.outcome === "failed"),
   all: () => true,
   open: (row) => row.outcome === "open",
   failed: (row) => row.outcome === "failed",
@@ -25,7 +27,7 @@ class LivePanel {
   constructor(root, signal, wanted) {
     this.wanted = wanted; // the id of a request that is not told yet
     this.rows = new Map();
-    this.filter = "all";
+    this.filter = "models";
     this.paused = false;
     this.connected = false;
     this.chosen = null; // the id of the request whose facts are shown
@@ -46,18 +48,19 @@ class LivePanel {
     this.summary = h("span", { class: "quiet" });
     this.spoken = h("p", { class: "hidden", role: "status" });
     this.empty = h("p", { class: "empty" });
-    this.more = h("button", { on: { click: () => this.showMore() } });
-    this.details = h("section", { class: "card", hidden: true });
-    this.pause = h("button", { "aria-pressed": "false", on: { click: () => this.toggle() } },
-      t("live.pause"));
-    const filter = h("select", { id: "live-filter",
-      on: { change: (event) => this.select(event.target.value) } },
-    Object.keys(FILTERS).map((name) => h("option", { value: name }, t(`live.filter.${name}`))));
-    replace(root,
-      h("div", { class: "row" }, this.pause,
-        h("label", { for: "live-filter" }, t("live.filter")), filter, this.summary),
-      this.spoken, this.details,
-      h("div", { class: "card" }, this.table.element, this.empty, this.more));
+    this.more = button("", "", () => this.showMore());
+    this.details = h("aside", { class: "card drawer", hidden: true,
+      "aria-label": t("live.details-title") });
+    this.pause = button("", "", () => this.toggle(), { "aria-pressed": "false" });
+    this.filters = h("div", { class: "segments", role: "group", "aria-label": t("live.filter") },
+      Object.keys(FILTERS).map((name) => button(t(`live.filter.${name}`), "",
+        () => this.select(name), { "data-filter": name })));
+    this.showPause();
+    showTools(this.summary, this.pause);
+    replace(root, this.filters, this.spoken,
+      h("div", { class: "card flush" }, this.table.element, this.empty, this.more),
+      this.details);
+    this.select(this.filter);
   }
 
   take({ reset, changed, rows }) {
@@ -86,13 +89,21 @@ class LivePanel {
 
   toggle() {
     this.paused = !this.paused;
-    this.pause.setAttribute("aria-pressed", String(this.paused));
+    this.showPause();
     if (!this.paused) this.showAll();
     this.showCounts();
   }
 
+  showPause() {
+    this.pause.setAttribute("aria-pressed", String(this.paused));
+    replace(this.pause, icon(this.paused ? "play" : "pause"), t("live.pause"));
+  }
+
   select(name) {
     this.filter = name;
+    for (const one of this.filters.children) {
+      one.setAttribute("aria-pressed", String(one.dataset.filter === name));
+    }
     this.showAll();
   }
 
@@ -146,9 +157,12 @@ class LivePanel {
     this.wanted = null;
     this.facts = h("div");
     this.links = h("div", { class: "row" });
-    replace(this.details, h("h2", { tabindex: "-1" }, t("live.request-title", { id })), this.facts,
-      h("div", { class: "row" },
-        h("button", { on: { click: () => this.close() } }, t("live.close")), this.links));
+    const close = button(icon("cross"), "bare little icon-only", () => this.close(),
+      { "aria-label": t("close") });
+    replace(this.details, h("div", { class: "head" }, h("h2", { tabindex: "-1" },
+      t("live.request-title", { id })), h("div", { class: "row" },
+      copyButton(id, t("request.id")), close)),
+    this.facts, this.links);
     this.details.hidden = false;
     this.showDetails();
   }

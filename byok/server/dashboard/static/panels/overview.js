@@ -1,41 +1,206 @@
-// The state at a glance: the daemon, its upstreams, keys, models and last requests. Each
-// block loads by itself, so that a slow one holds up nothing else.
+// Is all well, and what happens now? A sentence and what to do, today's sums, what runs, then
+// the parts. Each block loads by itself, so that a slow one holds up nothing else.
 
 import { call, onEnd } from "../api.js";
 import {
-  announce, badge, breakable, errorBox, facts, h, replace, table, toolSection,
+  announce, badge, bar, breakable, button, command, dots, errorBox, facts, flushSection, h,
+  replace, showTools, spark,
 } from "../dom.js";
 import { statusFacts } from "../feature-status.js";
-import { duration, number, time } from "../format.js";
+import { dollars, duration, number, time } from "../format.js";
+import { icon } from "../icons.js";
+import { onRequests } from "../live.js";
 import { follow, renderAgain } from "../refresh.js";
+import { addressOf, costOf, costText, kindOf, modelOf } from "../requests.js";
 import { t } from "../texts.js";
-import { modelsTable } from "./models-table.js";
-import { requestsTable } from "./requests-table.js";
+import { bytes, elapsed, stateOf } from "./live-table.js";
 
 const ASK_AGAIN = 2000; // ms, while an upstream is being asked
+const TICK = 250; // ms
+const WHOLE = 30; // seconds that a bar of a running request has room for
+const MOST_RUNNING = 4;
+const CONVERSATIONS = 6;
 let keysAnswer = null; // a keyring may open a dialog, so it is asked once a page
 addEventListener("byok-keys", ({ detail }) => { keysAnswer = detail; }); // of the settings
 onEnd(() => { keysAnswer = null; });
 
 export async function open(root, rest, signal) {
-  const models = block("overview.models", modelsBlock, signal);
-  const upstreams = (...parts) => upstreamsBlock(...parts, models.load);
-  const blocks = [
-    block("overview.daemon", stateBlock, signal),
-    block("overview.upstreams", upstreams, signal),
-    block("overview.keys", keysBlock, signal),
-    block("overview.requests", requestsBlock, signal),
-    models,
-  ];
-  replace(root, blocks.map(({ element }) => element));
-  await Promise.all(blocks.map(({ load }) => load()));
+  const health = new Health();
+  const tiles = h("div");
+  const state = block("overview.daemon", (...parts) => stateBlock(...parts, health), signal);
+  const upstreams = block("overview.upstreams",
+    (...parts) => upstreamsBlock(...parts, health), signal);
+  const keys = block("overview.keys", keysBlock, signal);
+  const latest = block("overview.conversations", conversationsBlock, signal);
+  replace(root, health.element, tiles,
+    h("div", { class: "two" },
+      h("div", { class: "stack" }, runningSection(signal), latest.element),
+      h("div", { class: "stack" }, upstreams.element, keys.element)),
+    state.element);
+  const today = keepShown(async (options) => {
+    const told = await call("today", {}, { signal, ...options });
+    health.take({ today: told });
+    renderAgain(tiles, () => replace(tiles, tilesOf(told)));
+  }, tiles, signal).catch((error) => {
+    if (!signal.aborted) replace(tiles, errorBox(error));
+  });
+  await Promise.all([today, ...[state, upstreams, keys, latest].map(({ load }) => load())]);
 }
+
+// One sentence that says whether all is well, and what to do, of what is known so far.
+class Health {
+  constructor() {
+    this.known = {};
+    this.element = h("section", { class: "card health", "aria-label": t("overview.health"),
+      hidden: true });
+  }
+
+  take(known) {
+    Object.assign(this.known, known);
+    const { state, upstreams, today } = this.known;
+    if (!state || !upstreams || !today) return;
+    const { tone, picture, say, next, act } = judge(state, upstreams, today);
+    this.element.className = `card health ${tone}`;
+    this.element.hidden = false;
+    renderAgain(this.element, () => replace(this.element,
+      h("span", { class: "mark" }, icon(picture)),
+      h("div", { class: "grow" }, h("p", { class: "say" }, say), h("p", { class: "quiet" }, next)),
+      act ? h("div", { class: "row" }, act) : null));
+  }
+}
+
+// The worst comes first.
+function judge(state, upstreams, today) {
+  const bad = (say, next, act) => ({ tone: "bad", picture: "cross", say, next, act });
+  const warn = (say, next, act) => ({ tone: "warn", picture: "clock", say, next, act });
+  const link = (address, text) => h("a", { class: "button", href: address }, text);
+  const toSettings = link("#/settings", t("overview.open-settings"));
+  const { error, restart } = state.settings;
+  if (error) return bad(t("overview.settings-error"), error, toSettings);
+  const failing = upstreams.filter((one) => one.failure && !one.asking);
+  if (failing.length) {
+    const [first] = failing;
+    const names = failing.map(({ name }) => name).join(", ");
+    const others = upstreams.length - failing.length;
+    const tell = others ? warn : bad;
+    return tell(t(others ? "health.some-fail" : "health.all-fail", { names }), first.failure,
+      toSettings);
+  }
+  if (upstreams[0]?.type === "demo") {
+    return warn(t("health.demo"), t("overview.demo"), toSettings);
+  }
+  if (restart.length) {
+    return warn(t("health.restart"), t("overview.restart-what", { names: restart.join(", ") }),
+      toSettings);
+  }
+  if (upstreams.some((one) => one.rest > 0)) {
+    const names = upstreams.filter((one) => one.rest > 0).map(({ name }) => name).join(", ");
+    return warn(t("health.rests", { names }), t("health.rests.next"),
+      link("#/problems", t("problems.title")));
+  }
+  const good = { tone: "good", picture: "check", act: null };
+  if (!today.requests && !today.yesterday && !state.requests) {
+    return { ...good, say: t("health.ready"), next: t("health.ready.next"),
+      act: command("byok connect") };
+  }
+  return { ...good, say: t("health.well", { count: number(upstreams.length) }),
+    next: today.errors ? t("health.well.errors", { count: number(today.errors) })
+      : t("health.well.next"),
+    act: today.errors ? link("#/problems", t("health.show-errors")) : null };
+}
+
+function tilesOf(today) {
+  const { hours } = today;
+  const money = today.caps.find(({ unit }) => unit === "usd");
+  return h("div", { class: "tiles" },
+    tile("#/live", t("tile.requests"), number(today.requests), "",
+      today.requests ? t("tile.yesterday", { count: number(today.yesterday) })
+        : t("tile.requests.none"), spark(wholeDay(hours.requests))),
+    tile("#/usage", t("tile.cost"), dollars(costOf(today)),
+      money ? t("tile.cap", { cap: dollars(money.limit) }) : "",
+      today.unpriced ? t("request.cost.unknown", { count: number(today.unpriced) })
+        : today.cost ? "" : t("tile.cost.none"),
+      [money ? bar([["", 0, Math.min(1, money.used / money.limit)]]) : null,
+        spark(wholeDay(hours.cost))]),
+    tile("#/problems", t("tile.errors"), number(today.errors), "",
+      today.errors ? t("tile.errors.some") : t("tile.errors.none"),
+      spark(wholeDay(hours.errors), "bad")),
+    tile("#/models", t("tile.speed"), number(today.speed), t("tile.speed.unit"),
+      today.speed === null ? t("tile.speed.none") : t("tile.speed.of"),
+      spark(wholeDay(hours.speed))));
+}
+
+// Also the hours that are to come, and those of which nothing is known.
+const wholeDay = (values) => Array.from({ length: Math.max(24, values.length) },
+  (_, hour) => values[hour] ?? 0);
+
+const tile = (address, label, figure, unit, note, picture) =>
+  h("a", { class: "card tile", href: address }, h("span", { class: "label" }, label),
+    h("span", { class: "figure" }, figure, unit ? h("small", {}, " ", unit) : null),
+    h("span", { class: "note" }, note), picture);
+
+// What models do just now; the bars grow while nobody tells anything.
+function runningSection(signal) {
+  const body = h("div");
+  const element = h("section", { class: "card" },
+    h("div", { class: "head" }, h("h2", {}, t("running.title")),
+      h("a", { href: "#/live" }, t("overview.all-requests"))), body);
+  let open = [];
+  const show = () => renderAgain(body, () => replace(body, open.length
+    ? [open.slice(0, MOST_RUNNING).map(runningRow), barLegend()]
+    : h("p", { class: "empty" }, t("running.none"))));
+  onRequests(({ rows }) => {
+    open = [...rows.values()].filter((row) => row.outcome === "open" && row.model).reverse();
+    show();
+  }, signal);
+  const timer = setInterval(() => {
+    if (open.length && !document.hidden) show();
+  }, TICK);
+  signal.addEventListener("abort", () => clearInterval(timer));
+  show();
+  return element;
+}
+
+function runningRow(row) {
+  const seconds = elapsed(row);
+  const whole = Math.min(1, seconds / WHOLE);
+  const waits = stateOf(row) === "waiting";
+  const waited = waits ? whole : whole * Math.min(1, (row.first_byte ?? 0) / seconds);
+  return h("div", { class: "running" },
+    h("div", { class: "row" }, h("a", { class: "grow", href: `#/live/${row.request_id}` },
+      row.client || kindOf(row)), badge("info", t(`live.state.${stateOf(row)}`)),
+    h("span", { class: "nowrap" }, duration(Math.round(seconds)))),
+    h("p", { class: "quiet small" }, dots(kindOf(row), breakable(modelOf(row)),
+      row.sent ? t("running.sent", { size: bytes(row.sent), rate: bytes(row.rate) }) : null)),
+    bar([["waiting", 0, waited], ["answer", waited, whole - waited]]));
+}
+
+const barLegend = () => h("p", { class: "quiet small" }, t("running.legend"));
+
+async function conversationsBlock(body, signal, tools) {
+  replace(tools, h("a", { href: "#/conversations" }, t("overview.all-conversations")));
+  await keepShown(async (options) => {
+    const told = await call("conversations", { count: CONVERSATIONS }, { signal, ...options });
+    renderAgain(body, () => replace(body, told.conversations.length
+      ? h("ul", { class: "list" }, told.conversations.map(conversationRow))
+      : h("p", { class: "empty" }, t("overview.conversations-none"))));
+  }, body, signal);
+}
+
+const conversationRow = (sums) => h("li", {},
+  h("div", { class: "grow" },
+    h("a", { class: "names", href: addressOf(sums.conversation) },
+      sums.client || sums.conversation),
+    h("div", { class: "quiet small" }, dots(time(sums.first),
+      t("overview.turns", { count: number(sums.requests) }), sums.models[0]))),
+  h("div", { class: "numeric small" }, h("div", {}, costText(sums)),
+    h("div", { class: "quiet" }, time(sums.last))));
 
 // Return a section that loads itself: `make(body, signal, tools)` fills its body.
 function block(title, make, signal) {
-  const body = h("div", { "aria-busy": "true" }, h("p", { class: "quiet" }, t("overview.loading")));
+  const body = h("div", { "aria-busy": "true" }, h("p", { class: "empty" }, t("overview.loading")));
   const tools = h("div", { class: "row" });
-  const element = toolSection(t(title), tools, body);
+  const element = flushSection(t(title), tools, body);
   const load = async () => {
     try {
       await make(body, signal, tools);
@@ -59,46 +224,37 @@ async function keepShown(show, body, signal) {
 // Return a button that does one thing at a time; it stays where the focus is.
 function again(text, action) {
   let busy = false;
-  const click = async () => {
+  const element = button(t(text), "little", async () => {
     if (busy) return;
     busy = true;
-    button.setAttribute("aria-disabled", "true");
+    element.setAttribute("aria-disabled", "true");
     try {
       await action();
     } finally {
       busy = false;
-      button.removeAttribute("aria-disabled");
+      element.removeAttribute("aria-disabled");
     }
-  };
-  const button = h("button", { on: { click } }, t(text));
-  return button;
+  });
+  return element;
 }
 
-function stateBlock(body, signal) {
+function stateBlock(body, signal, tools, health) {
   return keepShown(async (options) => {
     const state = await call("state", {}, { signal, ...options });
-    renderAgain(body, () => replace(body, stateParts(state)));
-  }, body, signal);
-}
-
-function stateParts({ settings, ...state }) {
-  return [
-    settings.error ? h("div", { class: "error" }, h("p", {}, t("overview.settings-error")),
-      h("p", {}, settings.error)) : null,
-    settings.restart.length ? h("p", { class: "note" }, badge("warn", t("overview.restart")), " ",
-      t("overview.restart-what", { names: settings.restart.join(", ") })) : null,
-    facts([
-      [t("overview.version"), state.version],
+    health.take({ state });
+    showTools(badge("quiet", t("overview.version-is", { version: state.version })));
+    renderAgain(body, () => replace(body, facts([
       [t("overview.address"), h("code", {}, location.origin)],
       [t("overview.since"), t("overview.since-value",
         { time: time(state.since), uptime: duration(Math.round(state.seconds)) })],
       [t("overview.process"), String(state.pid)],
       [t("overview.default"), h("code", {}, breakable(state.model))],
       [t("overview.reason"), state.reason],
-      [t("overview.settings"), h("code", {}, settings.file)],
+      [t("overview.settings"), h("code", {}, state.settings.file)],
       [t("overview.official"), officialText(state.official)],
       ...statusFacts(state.features),
-    ])];
+    ])));
+  }, body, signal);
 }
 
 function officialText(official) {
@@ -111,15 +267,14 @@ function officialText(official) {
     troubles.map(([what, why]) => h("p", { class: "trouble" }, badge("bad", what), " ", why))];
 }
 
-async function upstreamsBlock(body, signal, tools, onModels) {
-  const pulse = { timer: 0, models: -1 };
+async function upstreamsBlock(body, signal, tools, health) {
+  const pulse = { timer: 0 };
   const show = async (options = {}) => {
     clearTimeout(pulse.timer);
     const { upstreams } = await call("upstreams", options.body ?? {}, { signal, ...options });
-    renderAgain(body, () => replace(body, demoNote(upstreams), upstreamsTable(upstreams)));
-    const models = upstreams.reduce((sum, one) => sum + one.models, 0);
-    if (pulse.models >= 0 && models !== pulse.models) onModels();
-    pulse.models = models;
+    health.take({ upstreams });
+    renderAgain(body, () => replace(body,
+      h("ul", { class: "list" }, upstreams.map((one) => upstreamRow(one, upstreams[0])))));
     if (!upstreams.some((one) => one.asking)) {
       if (options.told) announce(t("overview.asked-all"));
       return;
@@ -137,44 +292,36 @@ async function upstreamsBlock(body, signal, tools, onModels) {
   await keepShown(show, body, signal);
 }
 
-// Who has only the demo is told how to have a model.
-function demoNote([first]) {
-  return first?.type !== "demo" ? null : h("p", { class: "note" }, t("overview.demo"), " ",
-    h("a", { href: "#/settings" }, t("settings.title")));
+function upstreamRow(one, first) {
+  const { tone, state } = upstreamState(one);
+  return h("li", {}, h("span", { class: tone }, h("span", { class: `dot ${tone}`,
+    "aria-hidden": "true" })),
+  h("div", { class: "grow" },
+    h("div", { class: "row tight" }, h("strong", { class: "names" }, one.name),
+      h("span", { class: "tag" }, one.type),
+      one === first ? h("span", { class: "tag" }, t("overview.first")) : null),
+    h("div", { class: "small quiet" }, dots(state, one.base_url || t("overview.inside")))),
+  h("span", { class: "small nowrap" }, t("overview.model-count", { count: number(one.models) })));
 }
 
-function upstreamsTable(upstreams) {
-  return table(t("overview.upstreams"), [
-    { title: t("overview.name"), cell: (one) => [h("strong", {}, one.name),
-      one === upstreams[0] ? [" ", badge("quiet", t("overview.first"))] : null] },
-    { title: t("overview.state"), cell: upstreamState },
-    { title: t("overview.models"), cell: (one) => number(one.models), numeric: true },
-    { title: t("overview.address"), cell: (one) =>
-      one.base_url ? h("code", {}, one.base_url) : t("overview.inside") },
-    { title: t("overview.api"), cell: apiText },
-  ], upstreams);
-}
-
-const apiText = ({ type, dialect, base_url: url }) =>
-  url && type !== dialect ? `${type} · ${dialect}` : type;
-
+// Return how an upstream is, in words and by its shape.
 function upstreamState({ asking, age, failure, rest }) {
   const when = age === null ? "" : t("overview.asked", { time: duration(Math.round(age)) });
-  const resting = rest > 0
-    ? h("p", {}, badge("warn", t("overview.rest", { time: duration(Math.ceil(rest)) }))) : null;
-  if (asking) return [badge("quiet", t("overview.asking")), resting];
-  if (failure) return [badge("bad", t("overview.fails")), " ", failure, " ", quiet(when), resting];
-  if (age === null) return [badge("quiet", t("overview.not-asked")), resting];
-  return [badge("good", t("overview.answers")), " ", quiet(when), resting];
+  const found = asking ? { tone: "quiet", state: t("overview.asking") }
+    : failure ? { tone: "bad", state: [h("span", { class: "bad" }, t("overview.fails"), ": ",
+      failure), " ", when] }
+      : age === null ? { tone: "quiet", state: t("overview.not-asked") }
+        : { tone: "good", state: [t("overview.answers"), " ", when] };
+  if (!(rest > 0)) return found;
+  const pause = t("overview.rest", { time: duration(Math.ceil(rest)) });
+  return { tone: "warn", state: dots(found.state, h("span", { class: "warn" }, pause)) };
 }
-
-const quiet = (text) => h("span", { class: "quiet" }, text);
 
 async function keysBlock(body, signal, tools) {
   const show = async (anew) => {
     if (anew) replace(body, h("p", { class: "quiet" }, t("overview.keys-looking")));
     if (anew || keysAnswer === null) keysAnswer = await call("keys", {}, { signal });
-    replace(body, keysTable(keysAnswer));
+    replace(body, keyList(keysAnswer));
     if (anew) announce(t("overview.keys-looked"));
   };
   replace(body, h("p", { class: "quiet" }, t("overview.keys-looking")));
@@ -188,31 +335,19 @@ async function keysBlock(body, signal, tools) {
   await show(false);
 }
 
-function keysTable({ keys, unread }) {
-  const missing = (row) => row.source === "none";
+function keyList({ keys, unread }) {
   return [
     unread.map((why) => h("p", { class: "note" }, badge("warn", t("overview.unread")), " ", why)),
-    table(t("overview.keys"), [
-      { title: t("overview.name"), cell: (row) => h("strong", {}, row.upstream) },
-      { title: t("overview.key"), cell: (row) => (row.error
-        ? badge("bad", t("overview.unusable")) : row.fingerprint
-          ? badge("good", t("overview.set")) : badge("warn", t("overview.not-set"))) },
-      { title: t("overview.source"), cell: (row) => row.error || (missing(row)
-        ? [t("overview.key-cure"), " ", h("code", {}, `byok keys set ${row.upstream}`)]
-        : row.source) },
-      { title: t("overview.fingerprint"), cell: (row) =>
-        (row.fingerprint ? h("code", {}, row.fingerprint) : "–") },
-    ], keys, { empty: t("overview.keys-none") })];
+    keys.length ? h("ul", { class: "list" }, keys.map(keyRow))
+      : h("p", { class: "empty" }, t("overview.keys-none"))];
 }
 
-async function modelsBlock(body, signal) {
-  replace(body, modelsTable(await call("catalog", {}, { signal })));
-}
-
-function requestsBlock(body, signal, tools) {
-  replace(tools, h("a", { href: "#/live" }, t("overview.all-requests")));
-  return keepShown(async (options) => {
-    const { requests } = await call("requests", { count: 10 }, { signal, ...options });
-    renderAgain(body, () => replace(body, requestsTable(requests)));
-  }, body, signal);
+function keyRow(key) {
+  const state = key.error ? badge("bad", t("overview.unusable"))
+    : key.fingerprint ? badge("good", t("overview.set")) : badge("quiet", t("overview.not-set"));
+  const source = key.error || (key.source === "none"
+    ? [t("overview.key-cure"), " ", h("code", {}, `byok keys set ${key.upstream}`)]
+    : dots(key.source, key.fingerprint ? h("code", {}, key.fingerprint) : null));
+  return h("li", {}, h("div", { class: "grow" }, h("strong", { class: "names" }, key.upstream),
+    h("div", { class: "small quiet" }, source)), state);
 }

@@ -42,7 +42,7 @@ function form(view) {
   };
   query.addEventListener("keydown", enter);
   return h("form", { on: { submit } },
-    h("label", { for: "search-query" }, t("search.question")), query,
+    h("label", { for: "search-query" }, t("search.query")), query,
     h("div", { class: "row" },
       h("div", {}, h("label", { for: "search-folder" }, t("search.folder")), chosen),
       h("div", {}, h("label", { for: "search-limit" }, t("search.limit")), limit),

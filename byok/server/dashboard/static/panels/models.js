@@ -1,25 +1,29 @@
 // The models of all upstreams: what is known of each, from where, and what it is used for.
 
-import { badge, h, replace, table } from "../dom.js";
+import { call } from "../api.js";
+import { badge, breakable, h, replace, showTools, table } from "../dom.js";
 import { number, short } from "../format.js";
+import { icon } from "../icons.js";
 import { t, textOr } from "../texts.js";
 
 const FEW = 20; // rows at first
 const MORE = 200; // rows with each click; a search finds the others
 
-// Return a field to search in, and the table of what it finds.
-export function modelsTable(catalog) {
-  const found = h("div");
-  const count = h("p", { class: "quiet", role: "status" });
-  const more = h("button", { on: { click: () => show(most + MORE) } }, t("models.more"));
-  let wanted = "";
+// `#/models/TEXT` shows the models whose names have it.
+export async function open(root, rest, signal) {
+  const catalog = await call("catalog", {}, { signal });
+  let wanted = (rest[0] ?? "").toLowerCase();
   let most = FEW;
+  const found = h("div", { class: "card flush" });
+  const count = h("span", { class: "quiet small", role: "status" });
+  const more = h("button", { type: "button", on: { click: () => show(most + MORE) } },
+    t("models.more"));
   const show = (limit) => {
     most = limit;
     const rows = catalog.models.filter((model) => model.id.toLowerCase().includes(wanted));
     const shown = Math.min(rows.length, most);
     replace(count, t("models.count", { shown: number(shown), count: number(rows.length) }));
-    replace(found, table(t("overview.models"), columns(catalog), rows.slice(0, most)));
+    replace(found, table(t("models.title"), columns(catalog), rows.slice(0, most)));
     more.hidden = shown === rows.length;
   };
   const search = (event) => {
@@ -27,17 +31,17 @@ export function modelsTable(catalog) {
     show(FEW);
   };
   show(FEW);
-  return [
+  showTools(count);
+  replace(root,
     catalog.substitutes.map(substitute),
-    h("div", { class: "filter" },
-      h("label", { for: "model-filter" }, t("models.filter")),
-      h("input", { id: "model-filter", type: "search", autocomplete: "off", maxlength: "200",
-        spellcheck: "false", on: { input: search } })),
-    count,
+    h("div", { class: "row" }, h("div", { class: "seeking" }, icon("search"),
+      h("input", { type: "search", "aria-label": t("models.filter"),
+        placeholder: t("models.filter"), value: rest[0] ?? "", autocomplete: "off",
+        maxlength: "200", spellcheck: "false", on: { input: search } }))),
     found,
-    h("p", {}, more),
-    h("p", { class: "quiet" }, t("models.table", catalog.table),
-      catalog.table.stale ? ` ${t("models.stale")}` : "")];
+    more,
+    h("p", { class: "quiet small" }, t("models.table", catalog.table),
+      catalog.table.stale ? ` ${t("models.stale")}` : ""));
 }
 
 // Say who answers instead of a model that a client named and nobody knows.
@@ -49,8 +53,8 @@ function substitute({ asked, model, alias }) {
 function columns(catalog) {
   const known = (name, show) => (model) => fact(model, name, show, catalog.table.stale);
   return [
-    { title: t("request.model"), cell: (model) =>
-      [h("code", {}, model.id), uses(catalog, model)] },
+    { title: t("request.model"), lead: true, cell: (model) =>
+      [h("strong", {}, breakable(model.id)), uses(catalog, model)] },
     { title: t("models.window"), cell: known("window", short), numeric: true },
     { title: t("models.answer"), cell: known("max_output", short), numeric: true },
     { title: t("models.price"), cell: known("price", price), numeric: true },
@@ -74,6 +78,7 @@ const yesNo = (value) => (value ? t("models.yes") : t("models.no"));
 
 // Return dollars per million tokens, in and out.
 function price({ input, output }) {
+  if (input === 0 && output === 0) return t("free");
   const one = (value) => (value === undefined ? "?" : number(value, 4));
   return `${one(input)} / ${one(output)}`;
 }

@@ -1,0 +1,129 @@
+// What the page can show and do, found by words: panels, looks, conversations, models and
+// settings. What the daemon tells is asked for when the palette opens.
+
+import { call } from "./api.js";
+import { h, replace } from "./dom.js";
+import { dollars } from "./format.js";
+import { icon } from "./icons.js";
+import { addressOf, costOf } from "./requests.js";
+import { LANGUAGES, t } from "./texts.js";
+
+const MOST = 12; // results
+
+// Open the palette; `panels` are their names, and `looks` change how the page looks.
+export function openPalette(panels, looks) {
+  if (document.querySelector("dialog")) return;
+  new Palette([...placesOf(panels), ...looksOf(looks)]);
+}
+
+// An entry: {group, text, note, picture, run}.
+const entry = (group, text, note, picture, run) => ({ group, text, note, picture, run });
+const go = (address) => () => { location.hash = address; };
+
+const placesOf = (panels) => panels.map((name) =>
+  entry(t("palette.go"), t(`${name}.title`), "", name, go(`#/${name}`)));
+
+const looksOf = ({ setTheme, changeLanguage }) => [
+  ...["auto", "light", "dark"].map((name) => entry(t("palette.do"),
+    t("palette.theme", { name: t(`theme.${name}`) }), "", "settings", () => setTheme(name))),
+  ...LANGUAGES.map(([name, title]) => entry(t("palette.do"),
+    t("palette.language", { name: title }), "", "settings", () => changeLanguage(name))),
+];
+
+async function conversations(options) {
+  const told = await call("conversations", { count: 50 }, options);
+  return told.conversations.map((one) => entry(t("conversations.title"),
+    one.conversation, dollars(costOf(one)), "conversations", go(addressOf(one.conversation))));
+}
+
+async function models(options) {
+  const told = await call("catalog", {}, options);
+  return told.models.map(({ id }) => entry(t("models.title"), id, "", "models",
+    go(`#/models/${encodeURIComponent(id)}`)));
+}
+
+class Palette {
+  constructor(entries) {
+    this.entries = entries;
+    this.hits = [];
+    this.at = 0;
+    this.list = h("ul", { role: "listbox", id: "found", "aria-label": t("palette.found") });
+    this.input = h("input", { role: "combobox", "aria-expanded": "true", "aria-controls": "found",
+      "aria-label": t("palette.title"), placeholder: t("palette.title"), autocomplete: "off",
+      on: { input: () => { this.at = 0; this.show(); }, keydown: (event) => this.press(event) } });
+    this.dialog = h("dialog", { class: "palette", "aria-label": t("palette.title") },
+      this.input, this.list, h("div", { class: "tips" },
+        [["↑↓", "choose"], ["Enter", "open"], ["Esc", "close"]].map(([key, does]) =>
+          h("span", {}, h("kbd", {}, key), " ", t(`palette.${does}`)))));
+    const left = new AbortController();
+    this.dialog.addEventListener("close", () => { left.abort(); this.dialog.remove(); });
+    this.dialog.addEventListener("click", (event) => {
+      if (event.target === this.dialog) this.dialog.close();
+    });
+    document.body.append(this.dialog);
+    this.show();
+    this.dialog.showModal();
+    this.input.focus();
+    for (const ask of [conversations, models]) this.add(ask, left.signal);
+  }
+
+  // What cannot be told now is not offered.
+  async add(ask, signal) {
+    try {
+      this.entries.push(...await ask({ signal, background: true }));
+      this.show();
+    } catch (error) {
+      if (!signal.aborted && !error.status) reportError(error);
+    }
+  }
+
+  show() {
+    const words = this.input.value.toLowerCase().split(/\s+/u).filter(Boolean);
+    const fits = ({ group, text }) => words.every((word) =>
+      `${group} ${text}`.toLowerCase().includes(word));
+    this.hits = this.entries.filter(fits).slice(0, MOST);
+    this.at = Math.min(this.at, Math.max(0, this.hits.length - 1));
+    replace(this.list, this.hits.length ? this.hits.map((hit, place) => [
+      hit.group === this.hits[place - 1]?.group ? null
+        : h("li", { class: "group", role: "presentation" }, hit.group),
+      this.optionOf(hit, place)]) : h("li", { class: "group", role: "presentation" },
+      t("palette.none")));
+    this.mark();
+  }
+
+  optionOf(hit, place) {
+    return h("li", { role: "option", id: `option-${place}`, "aria-selected": "false",
+      on: { click: () => this.run(hit), mousemove: () => { this.at = place; this.mark(); } } },
+    icon(hit.picture), h("span", { class: "cut" }, hit.text),
+    hit.note ? h("span", { class: "small quiet" }, hit.note) : null);
+  }
+
+  mark() {
+    for (const option of this.list.querySelectorAll("[role='option']")) {
+      option.setAttribute("aria-selected", String(option.id === `option-${this.at}`));
+    }
+    if (this.hits.length) {
+      this.input.setAttribute("aria-activedescendant", `option-${this.at}`);
+      this.list.querySelector(`#option-${this.at}`).scrollIntoView({ block: "nearest" });
+    } else {
+      this.input.removeAttribute("aria-activedescendant");
+    }
+  }
+
+  press(event) {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step && this.hits.length) {
+      event.preventDefault();
+      this.at = (this.at + step + this.hits.length) % this.hits.length;
+      this.mark();
+    } else if (event.key === "Enter" && this.hits[this.at]) {
+      event.preventDefault();
+      this.run(this.hits[this.at]);
+    }
+  }
+
+  run(hit) {
+    this.dialog.close();
+    hit.run();
+  }
+}
