@@ -145,6 +145,7 @@ NOT_RUN = {
     "byok serve --upstream ollama --model qwen3-coder:30b": "as without a model",
     "byok log": "as with --errors",
     "byok demo": "test_demo.py runs it",
+    "byok --install-completion": "writes the shell's profile",
     "byok index add ~/src/project": "as with the folder .",
     "byok index why PATH": "as with src/x.py",
     "byok mcp": "as with -w DIR",
