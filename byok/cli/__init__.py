@@ -43,7 +43,6 @@ _EXITS = {
 app = typer.Typer(
     name="byok",
     cls=Program,
-    epilog="Start with: byok init",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="rich",

@@ -7,6 +7,8 @@ has a function of the command's name, or a group `commands` of commands below it
 import inspect
 import platform
 import re
+import shlex
+import sys
 from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -17,7 +19,9 @@ from typer.models import DefaultPlaceholder
 
 from byok import __version__
 from byok.cli.examples import examples_of
-from byok.cli.terminal import say
+from byok.cli.terminal import say, tell
+from byok.core.platform.installation import make_pasteable
+from byok.core.suggest import did_you_mean
 from byok.features import ROWS as FEATURES
 
 
@@ -32,6 +36,7 @@ class CommandRow(NamedTuple):
     help: str
 
 
+_INTERRUPTED = 130  # as shells have it
 _REQUESTS = "Look at requests"
 # In the order in which a user meets them.
 _PAGE = {
@@ -153,6 +158,13 @@ class _Command(TyperCommand):
         super().format_help(ctx, formatter)
         _say_examples(ctx)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            error.message = _guess_choice(error.message)
+            raise
+
 
 class CommandGroup(TyperGroup):
     """A command of commands, with the same page of --help."""
@@ -181,6 +193,27 @@ class Program(CommandGroup):
             for name, row in ROWS.items()
         }
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; `byok help COMMAND` is its page of --help."""
+        if args[:1] == ["help"]:
+            args = [*args[1:], "--help"]
+        return super().parse_args(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the page, which ends with the command to begin with."""
+        self.epilog = make_pasteable("Start with: byok init")
+        super().format_help(ctx, formatter)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; one that was interrupted tells how to run it again."""
+        try:
+            return super().invoke(ctx)
+        except (typer.Abort, KeyboardInterrupt) as error:
+            tell("")
+            tell(f"Stopped. To run it again: byok {shlex.join(sys.argv[1:])}")
+            code = _INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+            raise typer.Exit(code) from None
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Import the command that is called, also to complete its options."""
         name, listed, rest = super().resolve_command(ctx, args)
@@ -205,6 +238,14 @@ def load_command(name: str) -> Any:
         command.cls = _Command
     app.rich_markup_mode, app._add_completion = "rich", False
     return typer.main.get_command(app)
+
+
+def _guess_choice(message: str) -> str:
+    """Add the nearest choice to the message about a value that is none."""
+    if not (found := re.search(r"'([^']*)' is not one of (.+)", message, re.DOTALL)):
+        return message
+    guess = did_you_mean(found[1], re.findall(r"'([^']+)'", found[2]))
+    return f"{found[0].rstrip('.')}. {guess}".rstrip()
 
 
 def _say_examples(context: Any) -> None:

@@ -91,6 +91,18 @@ def show(
     say_json(_find_setting(answer, name) if name else answer)
 
 
+@commands.command("set", hidden=True)
+def refuse_to_set(
+    words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
+) -> None:
+    """Say how a setting is changed: the file is the user's own text."""
+    raise ConfigError(
+        "Settings are changed in their file, or on the page; nothing was changed.",
+        hint=f"Edit {find_paths().config}, then run: byok config check. "
+        "The page: byok dashboard",
+    )
+
+
 def _find_setting(settings: Any, name: str) -> Any:
     """Return a section or a setting, None for one that is not set.
 

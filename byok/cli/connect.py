@@ -123,7 +123,14 @@ def connect(
             hint="docs/search.md tells what to enter by hand.",
         )
     wanted = client in NEEDS_MODEL and not mcp
-    address = _find_address(find_paths(), client, model, start=start, wanted=wanted)
+    words = ["byok", "connect", client.value, *(["--mcp"] if mcp else [])]
+    try:
+        address = _find_address(find_paths(), client, model, start=start, wanted=wanted)
+    except DaemonGone as error:
+        again = shlex.join([*words, *(["--write"] if write else []), "--start"])
+        raise error.with_hint(
+            f"Start it: byok serve. Or let this do it: {again}"
+        ) from None
     if not (write or dry_run):
         _print(client, address, json=json, mcp=mcp)
         return
@@ -133,8 +140,7 @@ def connect(
         raise typer.Exit(1)
     find = find_mcp_location if mcp else find_location
     found = FileLocation(file) if file else find(client, find_machine(), profile)
-    words = ("byok", "connect", client.value, *(["--mcp"] if mcp else []), "--write")
-    command = write_command(*words, file=file, profile=profile, model=model)
+    command = write_command(*words, "--write", file=file, profile=profile, model=model)
     answer = Answer(yes, dry_run, command)
     is_done = _write(client, address, found, answer, mcp=mcp)
     if not (is_done or dry_run):
@@ -171,13 +177,7 @@ def _find_address(
     Raises:
         ByokError: no daemon has proved itself; the token is for nobody else.
     """
-    try:
-        daemon = require_daemon(paths, start=start)
-    except DaemonGone as error:
-        words = f"byok connect {client.value} --start"
-        raise error.with_hint(
-            f"Start it: byok serve. Or let this do it: {words}"
-        ) from None
+    daemon = require_daemon(paths, start=start)
     if wanted and not model:
         model = _find_model()
     url = f"http://127.0.0.1:{daemon.port}"

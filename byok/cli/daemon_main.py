@@ -31,6 +31,7 @@ from byok.core.platform.paths import Paths
 from byok.core.platform.process import give_back_large_memory, keep_secrets_in_memory
 from byok.core.redact import Redactor
 from byok.core.routing import Service
+from byok.dialects.presets import DEMO
 from byok.search.index.files.roots import OwnFolders, check_root
 from byok.server.control import Source
 from byok.server.run import Daemon, Serving
@@ -162,12 +163,12 @@ async def _serve(
             tell(f"Cannot write {paths.daemon} ({why}): commands will not find byok.")
         _announce(daemon.url)
         with contextlib.suppress(OSError):  # nobody reads stderr
-            _introduce(daemon.services)
+            _introduce(daemon.services, options)
 
     await serving.run(settings, paths, redactor, services, ready, source)
 
 
-def _introduce(services: "Services") -> None:
+def _introduce(services: "Services", options: RequestedOptions) -> None:
     """Print on stderr the default model, why it was chosen, and the next steps."""
     from byok.upstream.router import PLACEHOLDER  # loaded with the services
 
@@ -175,6 +176,8 @@ def _introduce(services: "Services") -> None:
     tell(f"upstream: {default.upstream} ({services.selection.reason})")
     by_list = default.model == PLACEHOLDER
     tell(f"model:    {'from its list (byok models)' if by_list else default.model}")
+    if default.upstream == DEMO and not options.upstream:
+        tell("next:     byok init finds models and keys, and writes the settings")
     tell("connect:  byok connect vscode | jetbrains | cli | sdk")
     tell("token:    byok token")
     tell("watch:    byok dashboard")

@@ -133,11 +133,20 @@ StoreOption = Annotated[
 commands = typer.Typer(no_args_is_help=True)
 
 
-@commands.command("set")
+@commands.command("set", context_settings={"allow_extra_args": True})
 def set_key(
-    name: NameArgument, store: StoreOption = None, config: ConfigOption = None
+    context: typer.Context,
+    name: NameArgument,
+    store: StoreOption = None,
+    config: ConfigOption = None,
 ) -> None:
     """Store a key; it is prompted for without echo, or read from standard input."""
+    if context.args:
+        raise ConfigError(
+            "A key is no part of the command: your shell would keep it in its history. "
+            "Nothing was stored.",
+            hint=f"It asks for the key: byok keys set {name}",
+        )
     from byok.wiring.key_sources import key_named
 
     settings, paths = load(config)

@@ -69,6 +69,8 @@ def log(
         _show(entries)
     else:
         tell(f"byok: {journal} holds no such requests.")
+        if not highest_number(journal):
+            tell("No client has asked yet: byok connect vscode --write")
 
 
 def write_entry(stored: StoredEntry) -> dict[str, Any]:

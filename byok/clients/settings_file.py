@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from byok.clients.editor import SettingPath
 from byok.clients.locations import ClientKind
-from byok.core.errors import ConfigError
+from byok.core.errors import ConfigError, of_system
 from byok.core.escapes import shell_word
 from byok.core.platform.paths import (
     check_private,
@@ -54,7 +54,7 @@ def read_settings_file(
         raise ConfigError(
             f"{target.parent} does not exist.",
             hint="Start the program once, so that it makes its folder, or name its "
-            "settings file: --file PATH",
+            f"settings file: --file PATH. {BY_HAND}",
         )
     try:
         raw = _read(target, largest)
@@ -75,9 +75,10 @@ def replace_settings_file(file: SettingsFile, content: bytes) -> None:
         replace_foreign(file.path, content, partial(_prepare, file))
     except OSError as error:
         where = error.filename or file.path
+        cure = "Close the program that has it open, and try again."
         raise ConfigError(
             f"{where}: {error.strerror}. Nothing was changed.",
-            hint=f"Close the program that has it open, and try again. {BY_HAND}",
+            hint=cure if hasattr(error, "winerror") else of_system(error).hint,
         ) from None
 
 

@@ -116,13 +116,14 @@ def decode_settings(raw: bytes, path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(raw.decode("utf-8").removeprefix(_BOM))
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not valid UTF-8 (byte {error.start}).") from None
+        why = f"is not valid UTF-8 (byte {error.start})"
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}.") from None
+        why = f"is not valid TOML: {error}"
     except RecursionError:
-        raise ConfigError(f"{path} is nested too deeply.") from None
+        why = "is nested too deeply"
     except ValueError:
-        raise ConfigError(f"{path} contains a number that is too long.") from None
+        why = "contains a number that is too long"
+    raise ConfigError(f"{path} {why}.", hint="Mend it, then run: byok config check")
 
 
 def _check_file(path: Path) -> None:
@@ -203,12 +204,17 @@ def _source(
     return variable_of(place, environ) or str(path)
 
 
+_KEY_FIELDS = ("api_key", "apikey", "key", "token")
+
+
 def _explain(path: str, row: ErrorDetails) -> str:
     place = [str(part) for part in row["loc"]]
     key = ".".join(place)
     message = fault_message(row)
     if row["type"] == "extra_forbidden":
         guess = did_you_mean(place[-1], _keys_of_section(place[:-1]))
+        if len(place) == 3 and place[-1] in _KEY_FIELDS:
+            guess += f" A key does not belong here: byok keys set {place[1]}"
         return f"{path}: unknown key {key}. {guess}".rstrip()
     return f"{path}: {key}: {message}." if key else f"{path}: {message}."
 
@@ -255,7 +261,9 @@ def upstream_named(wanted: str, settings: Settings) -> tuple[str, UpstreamSettin
         return wanted, UpstreamSettings(type=wanted)
     known = upstream_names(settings.upstreams)
     guess = did_you_mean(wanted, known)
-    hint = f"{guess} Use one of {', '.join(known)}, or a URL.".lstrip()
+    hint = f"Use one of {', '.join(known)}, or a URL."
+    if guess:
+        hint = f"{guess} Else name another preset (docs/MODELS.md), or a URL."
     if _ADDRESS.fullmatch(wanted):
         hint = f"A URL begins with http:// or https://, such as http://{wanted}"
     raise ConfigError(f"Unknown upstream {wanted!r}.", hint=hint)
@@ -351,12 +359,13 @@ def check_models(settings: Settings, upstreams: Collection[str], model: str) -> 
 
         name, _ = split_id(wanted) or ("", "")
         if name not in upstreams:
+            guess = did_you_mean(name, upstreams)
             known = ", ".join(dict.fromkeys(upstreams))
+            other = guess or f"Choose a model of one of these: {known}."
             raise ConfigError(
                 f"The {what} model {wanted!r} names an upstream that is not "
                 "configured.",
-                hint=f"Add [upstreams.{name or 'NAME'}] to the settings, or choose a "
-                f"model of one of these: {known}.",
+                hint=f"Add [upstreams.{name or 'NAME'}] to the settings. {other}",
             ) from SettingsClash(wanted, _path_of(what), ("upstreams", name))
 
 

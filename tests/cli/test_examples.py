@@ -17,6 +17,7 @@ def commands() -> list[str]:
         words
         for name in ROWS
         for sub in ["", *getattr(load_command(name), "commands", {})]
+        if not (sub and load_command(name).commands[sub].hidden)
         if (words := f"{name} {sub}".strip()) not in GROUPS
     ]
 

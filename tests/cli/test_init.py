@@ -70,6 +70,7 @@ def test_ctrl_c_at_a_question_leaves_nothing_half_done(environ: dict[str, str]) 
             typist.type(answer)
         typist.wait_for("Start byok now")
         typist.interrupt()
+        typist.wait_for("byok init\n")
         assert typist.wait_for_end() == 1
     assert "Traceback" not in typist.shown
     assert path.read_bytes().startswith(OLD)

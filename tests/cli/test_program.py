@@ -51,6 +51,45 @@ def test_help_has_a_short_option(cli: Cli, name: str) -> None:
     assert (done.code, done.out) == (0, cli(*name.split(), "--help").out)
 
 
+@pytest.mark.parametrize("asked", ["help index add", "help"])
+def test_help_is_a_word_too(cli: Cli, asked: str) -> None:
+    page = cli(*asked.split()[1:], "--help")
+    assert cli(*asked.split()) == page
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "named"),
+    [
+        ("connect vscod", 2, "Did you mean vscode?"),
+        ("serve --upstream olama", 78, "Did you mean ollama?"),
+        ("serve --config {}/model.toml", 78, "Did you mean ollama?"),
+        ("serve --config {}/broken.toml", 78, "byok config check"),
+        ("serve --config {}/key.toml", 78, "byok keys set openrouter"),
+        ("keys set openrouter sk-0123456789", 78, "byok keys set openrouter"),
+        ("config set server.port 9000", 78, "byok config check"),
+        ("index add {}/projet", 78, "Did you mean project?"),
+        ("connect vscode --write", 1, "byok connect vscode --write --start"),
+        ("log", 0, "byok connect vscode"),
+    ],
+)
+def test_a_wrong_turn_ends_with_what_to_do(
+    cli: Cli,
+    tmp_path: Path,
+    unused_port: None,
+    typed: str,
+    code: int,
+    named: str,
+) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "model.toml").write_text('[routing]\ndefault = "byok:olama:x"\n')
+    (tmp_path / "broken.toml").write_text("[server\n")
+    (tmp_path / "key.toml").write_text('[upstreams.openrouter]\napi_key = "sk-1"\n')
+    done = cli(*typed.format(tmp_path).split())
+    assert done.code == code
+    assert named in " ".join(done.err.split())
+    assert "sk-0123456789" not in done.err
+
+
 @pytest.mark.parametrize("arguments", [("nope",), ("connect", "emacs")], ids=" ".join)
 def test_usage_error_exits_with_2(cli: Cli, arguments: tuple[str, ...]) -> None:
     done = cli(*arguments)

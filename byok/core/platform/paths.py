@@ -340,7 +340,10 @@ def find_paths(environ: Mapping[str, str] = os.environ) -> Paths:
     if home := environ.get("BYOK_HOME", ""):
         root = Path(home).expanduser()
         if not root.is_absolute():
-            raise ConfigError("BYOK_HOME must be an absolute path.")
+            raise ConfigError(
+                "BYOK_HOME must be an absolute path.",
+                hint=f"Such as: export BYOK_HOME={shell_word(root.absolute())}",
+            )
         check_home(root)
         return Paths(root, root / "state", root / "data")
     dirs = platformdirs.PlatformDirs("byok", appauthor=False)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from byok.core.errors import BadRequest, ConfigError
+from byok.core.suggest import did_you_mean
 
 _Identity: TypeAlias = tuple[int, int]
 
@@ -49,6 +50,16 @@ def _identity(place: Path) -> _Identity:
     return facts.st_dev, facts.st_ino
 
 
+def _guess_folder(root: Path) -> str:
+    """Return a hint to the folder beside it that may be meant."""
+    try:
+        beside = [one.name for one in root.parent.iterdir() if one.is_dir()]
+    except (OSError, ValueError):
+        beside = []
+    guess = did_you_mean(root.name, beside)
+    return guess or "Name the folder of a project, such as: byok index add ."
+
+
 def check_root(root: Path, own: OwnFolders) -> Path:
     """Return the resolved path of a folder that may be a workspace.
 
@@ -63,7 +74,8 @@ def check_root(root: Path, own: OwnFolders) -> Path:
         why = "there is no such folder" if isinstance(error, FileNotFoundError) else ""
         why = why or getattr(error, "strerror", None) or "its path is broken"
         raise ConfigError(
-            f"The workspace {str(root)!r} cannot be opened: {why}."
+            f"The workspace {str(root)!r} cannot be opened: {why}.",
+            hint=_guess_folder(root),
         ) from error
     if not real.is_dir():
         raise ConfigError(
