@@ -1,6 +1,6 @@
 // Building the page: elements, tables, badges. Text is only ever set as text.
 
-import { visible } from "./format.js";
+import { agoText, time, visible } from "./format.js";
 import { icon, svg } from "./icons.js";
 import { t } from "./texts.js";
 
@@ -102,6 +102,10 @@ export const copyButton = (text, what = text) =>
 // Return a command for a terminal, with a button that copies it.
 export const command = (text) =>
   h("div", { class: "command" }, h("code", {}, text), copyButton(text));
+
+// Return how long ago a moment was, in seconds since 1970; its time stands behind it.
+export const ago = (seconds) => h("time", { class: "nowrap", title: time(seconds),
+  datetime: new Date(seconds * 1000).toISOString() }, agoText(seconds));
 
 // Return parts of a line, with dots between those that are there.
 export const dots = (...parts) => parts.filter((part) => part)

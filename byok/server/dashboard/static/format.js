@@ -82,6 +82,16 @@ export function duration(seconds) {
   return t("time.d", { count: Math.floor(hours / 24), rest: hours % 24 });
 }
 
+// Return how long ago a time in seconds since 1970 was, as "12 min ago".
+export function agoText(seconds) {
+  const minutes = Math.max(0, Date.now() / 1000 - seconds) / 60;
+  if (minutes < 0.75) return t("time.now");
+  const format = formatterOf(Intl.RelativeTimeFormat, { numeric: "auto", style: "short" });
+  if (minutes < 59.5) return format.format(-Math.round(minutes), "minute");
+  if (minutes < 1320) return format.format(-Math.round(minutes / 60), "hour");
+  return format.format(-Math.max(1, Math.round(minutes / 1440)), "day");
+}
+
 // Return a time in seconds since 1970, with the day unless it is today.
 export function time(seconds) {
   const moment = new Date(seconds * 1000);

@@ -11,8 +11,9 @@ import { dollars, duration, number, time } from "../format.js";
 import { icon } from "../icons.js";
 import { onRequests } from "../live.js";
 import { follow, renderAgain } from "../refresh.js";
-import { addressOf, costOf, costText, kindOf, modelOf } from "../requests.js";
+import { addressOf, costOf, costText, kindOf, modelOf, problemOf } from "../requests.js";
 import { t } from "../texts.js";
+import { editorsSection } from "./editors.js";
 import { bytes, elapsed, stateOf } from "./live-table.js";
 
 const ASK_AGAIN = 2000; // ms, while an upstream is being asked
@@ -35,7 +36,7 @@ export async function open(root, rest, signal) {
   replace(root, health.element, tiles,
     h("div", { class: "two" },
       h("div", { class: "stack" }, runningSection(signal), latest.element),
-      h("div", { class: "stack" }, upstreams.element, keys.element)),
+      h("div", { class: "stack" }, upstreams.element, editorsSection(signal), keys.element)),
     state.element);
   const today = keepShown(async (options) => {
     const told = await call("today", {}, { signal, ...options });
@@ -77,14 +78,15 @@ function judge(state, upstreams, today) {
   const toSettings = link("#/settings", t("overview.open-settings"));
   const { error, restart } = state.settings;
   if (error) return bad(t("overview.settings-error"), error, toSettings);
-  const failing = upstreams.filter((one) => one.failure && !one.asking);
+  const failing = upstreams.filter((one) => one.state === "fails" && !one.asking);
   if (failing.length) {
     const [first] = failing;
     const names = failing.map(({ name }) => name).join(", ");
     const others = upstreams.length - failing.length;
     const tell = others ? warn : bad;
-    return tell(t(others ? "health.some-fail" : "health.all-fail", { names }), first.failure,
-      toSettings);
+    return tell(t(others ? "health.some-fail" : "health.all-fail", { names }),
+      first.failure || t("health.fails-since", { time: time(first.since) }),
+      first.code ? link(problemOf(first.code), t("health.show-errors")) : toSettings);
   }
   if (upstreams[0]?.type === "demo") {
     return warn(t("health.demo"), t("overview.demo"), toSettings);
@@ -294,27 +296,36 @@ async function upstreamsBlock(body, signal, tools, health) {
 
 function upstreamRow(one, first) {
   const { tone, state } = upstreamState(one);
+  const { requests, speed } = one.today;
   return h("li", {}, h("span", { class: tone }, h("span", { class: `dot ${tone}`,
     "aria-hidden": "true" })),
   h("div", { class: "grow" },
     h("div", { class: "row tight" }, h("strong", { class: "names" }, one.name),
       h("span", { class: "tag" }, one.type),
       one === first ? h("span", { class: "tag" }, t("overview.first")) : null),
-    h("div", { class: "small quiet" }, dots(state, one.base_url || t("overview.inside")))),
-  h("span", { class: "small nowrap" }, t("overview.model-count", { count: number(one.models) })));
+    h("div", { class: "small quiet" }, dots(state,
+      t("overview.model-count", { count: number(one.models) }),
+      speed === null ? null : `${number(speed)} ${t("tile.speed.unit")}`,
+      one.base_url || t("overview.inside")))),
+  requests ? h("span", { class: "numeric small", title: costText(one.today) },
+    one.today.cost === 0 && !one.today.unpriced ? t("free") : dollars(costOf(one.today))) : null);
 }
 
-// Return how an upstream is, in words and by its shape.
-function upstreamState({ asking, age, failure, rest }) {
-  const when = age === null ? "" : t("overview.asked", { time: duration(Math.round(age)) });
-  const found = asking ? { tone: "quiet", state: t("overview.asking") }
-    : failure ? { tone: "bad", state: [h("span", { class: "bad" }, t("overview.fails"), ": ",
-      failure), " ", when] }
-      : age === null ? { tone: "quiet", state: t("overview.not-asked") }
-        : { tone: "good", state: [t("overview.answers"), " ", when] };
-  if (!(rest > 0)) return found;
-  const pause = t("overview.rest", { time: duration(Math.ceil(rest)) });
-  return { tone: "warn", state: dots(found.state, h("span", { class: "warn" }, pause)) };
+// Return how an upstream is, in words and by its shape, and since when.
+function upstreamState({ asking, failure, rest, state, since, code }) {
+  const when = since === null ? null : t("overview.since-state", { time: time(since) });
+  if (asking) return { tone: "quiet", state: t("overview.asking") };
+  if (rest > 0) {
+    const pause = t("overview.rest", { time: duration(Math.ceil(rest)) });
+    return { tone: "warn", state: h("span", { class: "warn" }, pause) };
+  }
+  if (state === "fails") {
+    const why = code ? h("a", { href: problemOf(code) }, code) : failure;
+    return { tone: "bad", state: [h("span", { class: "bad" }, t("overview.fails"), ": ", why), " ",
+      when] };
+  }
+  return state === "answers" ? { tone: "good", state: [t("overview.answers"), " ", when] }
+    : { tone: "quiet", state: t("overview.not-asked") };
 }
 
 async function keysBlock(body, signal, tools) {

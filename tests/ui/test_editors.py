@@ -1,0 +1,47 @@
+"""Editors are pointed at byok from the page, after it has shown the lines."""
+
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from byok.core.daemon.token import read_token
+from byok.core.platform.paths import find_paths
+from tests.fakes.pages import axe
+
+
+@pytest.fixture
+def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The settings of a VS Code that has run here."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setattr("sys.platform", "linux")
+    file = tmp_path / "Code" / "User" / "settings.json"
+    file.parent.mkdir(parents=True)
+    file.write_text('{\n    "editor.fontSize": 14\n}\n')
+    return file
+
+
+async def test_vs_code_is_connected_and_restored_after_its_lines_were_shown(
+    settings: Path, page: Page
+) -> None:
+    before = settings.read_text()
+    await page.get_by_role("button", name="Connect: VS Code", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog.locator(".more").first).to_be_visible()
+    assert read_token(find_paths().token) not in await dialog.inner_text()
+    assert await axe(page) == ""
+    assert settings.read_text() == before
+    await dialog.get_by_role("button", name="Write settings").click()
+    await expect(dialog).to_have_count(0)
+    assert read_token(find_paths().token) in settings.read_text()
+    row = page.locator("li").filter(has_text="VS Code").first
+    await expect(row).to_contain_text("connected")
+    await row.get_by_role("button").click()
+    await dialog.get_by_role("button", name="Restore settings").click()
+    await expect(row).to_contain_text("not connected")
+    assert settings.read_text() == before
+    await page.get_by_role("button", name="Show how: JetBrains").click()
+    await expect(dialog).to_contain_text("byok connect jetbrains")
+    await page.keyboard.press("Escape")
+    await expect(dialog).to_have_count(0)

@@ -1,0 +1,50 @@
+"""What keys do anywhere on the page, the palette among it."""
+
+from playwright.async_api import Page, expect
+
+from tests.fakes.daemon import Editor
+from tests.fakes.pages import axe
+
+
+async def test_the_palette_leads_to_what_words_name(page: Page, editor: Editor) -> None:
+    await editor.chat(conversation_id="talk-of-today")
+    await page.keyboard.press("Control+k")
+    found = page.get_by_role("option")
+    await expect(found.first).to_be_visible()
+    assert await axe(page) == ""
+    await page.keyboard.type("go cost")
+    await expect(found).to_have_count(1)
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".panel.usage")).to_be_attached()
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("models fake-model")
+    await expect(found).to_have_count(1)
+    await found.click()
+    await expect(page.locator(".panel.models input")).to_have_value(
+        "byok:fake:fake-model"
+    )
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("nothing like it")
+    await expect(found).to_have_count(0)
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+async def test_a_letter_is_a_command_only_where_nothing_is_entered(
+    page: Page, editor: Editor
+) -> None:
+    await editor.chat()
+    await page.keyboard.press("2")
+    row = page.locator("td.lead button")
+    await expect(row).to_have_count(1)
+    await page.keyboard.press("j")
+    await expect(row).to_be_focused()
+    await page.keyboard.press("6")
+    await expect(page.locator(".panel.models input")).to_be_visible()
+    await page.keyboard.press("/")
+    await page.keyboard.type("2j?")
+    await expect(page.locator(".panel.models input")).to_have_value("2j?")
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("?")
+    await expect(page.get_by_role("dialog")).to_contain_text("Ctrl K")
+    assert await axe(page) == ""
