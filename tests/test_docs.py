@@ -57,23 +57,40 @@ def test_the_changelog_says_nothing_twice() -> None:
     assert sorted(set(entries)) == sorted(entries)
 
 
-def test_the_distribution_is_named_byokd_everywhere() -> None:
-    """On the registry `byok` is somebody else's: no text may tell to install it."""
-    assert re.search(r'^name = "byokd"', page("pyproject.toml"), re.MULTILINE)
+@pytest.fixture(scope="module")
+def tracked() -> dict[str, str]:
+    """The texts of all files that git knows, by name."""
     listed = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    install = re.compile(
-        r"\b(?:pipx?|uvx?)\b[^\n]*\b(?:install|inject|run)\b[^\n]*[\"' ]byok(?![\w.])"
-        r"|\buvx byok\b|byok\[\w+\]"
-    )
-    texts = {
+    return {
         name: (ROOT / name).read_text("utf-8", "ignore")
         for name in listed.stdout.split("\0")
         if name and (ROOT / name).is_file()
     }
-    assert len(texts) > 500
-    assert [name for name, text in texts.items() if install.search(text)] == []
+
+
+def test_the_distribution_is_named_byokd_everywhere(tracked: dict[str, str]) -> None:
+    """On the registry `byok` is somebody else's: no text may tell to install it."""
+    assert re.search(r'^name = "byokd"', page("pyproject.toml"), re.MULTILINE)
+    install = re.compile(
+        r"\b(?:pipx?|uvx?)\b[^\n]*\b(?:install|inject|run)\b[^\n]*[\"' ]byok(?![\w.])"
+        r"|\buvx byok\b|byok\[\w+\]"
+    )
+    assert len(tracked) > 500
+    assert [name for name, text in tracked.items() if install.search(text)] == []
+
+
+def test_texts_name_only_pages_that_exist(tracked: dict[str, str]) -> None:
+    named = {
+        page
+        for name, text in tracked.items()
+        if not name.startswith("tests/")  # which make up pages
+        for page in re.findall(r"(?<![/.])\bdocs/[\w/-]+\.md", text)
+    }
+    assert len(named) > 30
+    codex = "docs/config.md"
+    assert [page for page in named if not (ROOT / page).exists()] == [codex]
 
 
 def test_every_dependency_is_explained() -> None:
