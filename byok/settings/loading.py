@@ -263,7 +263,7 @@ def upstream_named(wanted: str, settings: Settings) -> tuple[str, UpstreamSettin
     guess = did_you_mean(wanted, known)
     hint = f"Use one of {', '.join(known)}, or a URL."
     if guess:
-        hint = f"{guess} Else name another preset (docs/MODELS.md), or a URL."
+        hint = f"{guess} Else name another preset (docs/models.md), or a URL."
     if _ADDRESS.fullmatch(wanted):
         hint = f"A URL begins with http:// or https://, such as http://{wanted}"
     raise ConfigError(f"Unknown upstream {wanted!r}.", hint=hint)
