@@ -9,7 +9,7 @@ from tests.fakes.pages import axe
 async def test_the_palette_leads_to_what_words_name(page: Page, editor: Editor) -> None:
     await editor.chat(conversation_id="talk-of-today")
     await page.keyboard.press("Control+k")
-    found = page.get_by_role("option")
+    found = page.locator("#found [role=option]")
     await expect(found.first).to_be_visible()
     assert await axe(page) == ""
     await page.keyboard.type("go cost")
