@@ -43,6 +43,9 @@ def dashboard(
     link: Annotated[
         bool, typer.Option("--link", help="Print the address instead of opening it.")
     ] = False,
+    sign_out: Annotated[
+        bool, typer.Option("--sign-out", help="End all sessions of the dashboard.")
+    ] = False,
 ) -> None:
     """Open the dashboard: live requests, cost, conversations, index and settings.
 
@@ -51,7 +54,11 @@ def dashboard(
     """
     paths, place = find_paths(), find_run_place(os.environ)
     daemon = require_daemon(paths)
-    answer = asyncio.run(ask_instance(daemon, paths, Service.DASHBOARD_CODE, {}))
+    asked = {"sign_out": True} if sign_out else {}
+    answer = asyncio.run(ask_instance(daemon, paths, Service.DASHBOARD_CODE, asked))
+    if sign_out:
+        say("All sessions of the dashboard have ended.")
+        return
     url = f"http://127.0.0.1:{daemon.port}/ui/"
     opens = not link and open_browser(url, place)
     say(f"The dashboard: {url}")

@@ -14,6 +14,7 @@ from byok.server.completions import Completer
 from byok.server.control import Control
 from byok.server.daemon_endpoints import ModelLists, daemon_handlers, embed_handlers
 from byok.server.dashboard.endpoint import MakeHandlers, PageHandler
+from byok.server.dashboard.sessions import Sessions
 from byok.server.endpoints import Endpoints, Handlers, LocalHandler
 from byok.server.generate import Generator, Grounding, ModelChooser
 from byok.server.http.deadlines import Timing
@@ -38,7 +39,7 @@ class EndpointSet(NamedTuple):
 class Frame(Struct, frozen=True):
     """What outlives the services, and so is the same for all of them.
 
-    `make_code` gives a code for the dashboard, `clock` seconds since 1970.
+    `sessions` are those of the dashboard, `clock` gives seconds since 1970.
     """
 
     guard: Guard
@@ -47,7 +48,7 @@ class Frame(Struct, frozen=True):
     control: Control
     timing: Timing
     features: Features
-    make_code: Callable[[], str]
+    sessions: Sessions
     clock: Callable[[], float]
 
 
@@ -82,7 +83,9 @@ def make_endpoints(services: Services, frame: Frame) -> EndpointSet:
         Service.OFFICIAL: relay.status,
         **CodeEndpoints(services.context, frame.features.recall).handlers,
         **embed_handlers(services.embeddings),
-        **daemon_handlers(services, frame.control, frame.features, frame.make_code),
+        **daemon_handlers(
+            services, frame.control, frame.features, frame.sessions.admit
+        ),
     }
     handlers = Handlers(
         Generator(

@@ -137,11 +137,11 @@ def daemon_handlers(
     services: Services,
     control: Control,
     features: Features,
-    make_code: Callable[[], str],
+    admit_to_dashboard: Callable[[Json], Json],
 ) -> Mapping[str, Callable[[Json], Awaitable[Json]]]:
     """Return what answers commands about the daemon itself.
 
-    `make_code` gives a code for the dashboard.
+    `admit_to_dashboard` answers `byok dashboard`.
     """
 
     async def daemon(body: Json) -> Json:
@@ -174,7 +174,7 @@ def daemon_handlers(
         return choices(services)
 
     async def dashboard_code(body: Json) -> Json:
-        return {"code": make_code()}
+        return admit_to_dashboard(body)
 
     return {
         **features.handlers,

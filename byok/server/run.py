@@ -35,6 +35,7 @@ from byok.features.running import Features, start_features
 from byok.server.app import AccessLog, App, FeaturePages
 from byok.server.control import Control, Source
 from byok.server.dashboard.endpoint import DashboardEndpoint
+from byok.server.dashboard.sessions import SessionFile, Sessions
 from byok.server.http.deadlines import Timing
 from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard
@@ -242,7 +243,8 @@ def _make_front(
     )
     guard = Guard(token, owner)
     guard.listen_on(port)
-    dashboard = DashboardEndpoint(guard, body_gap=timing.body_gap)
+    sessions = Sessions(file=SessionFile(paths.dashboard_sessions))
+    dashboard = DashboardEndpoint(guard, sessions=sessions, body_gap=timing.body_gap)
     app = App(
         guard,
         gate,
@@ -283,7 +285,7 @@ def _opener(
         control,
         timing,
         features,
-        front.dashboard.sessions.make_code,
+        front.dashboard.sessions,
         clock,
     )
 

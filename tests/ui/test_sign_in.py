@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from playwright.async_api import Browser, Page, Route, expect
 
 from tests.fakes.daemon import Editor, running
@@ -115,7 +117,7 @@ async def test_a_change_long_after_the_sign_in_asks_for_a_new_code(
     await expect(dialog).to_have_count(0)
 
 
-async def test_each_tab_has_a_session_of_its_own_and_the_browser_keeps_none(
+async def test_tabs_share_a_session_and_the_browser_keeps_none(
     page: Page, editor: Editor, watch: Watch
 ) -> None:
     """No cookie, which other ports would get, and nothing for the next session."""
@@ -123,8 +125,7 @@ async def test_each_tab_has_a_session_of_its_own_and_the_browser_keeps_none(
     await is_in(page)
     other = await page.context.new_page()
     await other.goto(page.url)
-    await is_out(other)
-    await sign_in(other, editor.daemon.url)
+    await is_in(other)
     assert await page.context.cookies() == []
     kept = await page.evaluate("Object.keys(localStorage)")
     assert sorted(kept) == ["byok-language", "byok-theme"]
@@ -135,6 +136,7 @@ async def test_each_tab_has_a_session_of_its_own_and_the_browser_keeps_none(
     await page.bring_to_front()
     await page.locator("#sign-out").click()
     await is_out(page)
+    await is_out(other)
     assert await page.get_by_role("alert").count() == 0
     assert await page.evaluate("sessionStorage.length") == 0
     await page.go_back()
@@ -144,25 +146,40 @@ async def test_each_tab_has_a_session_of_its_own_and_the_browser_keeps_none(
         401,
         "dashboard_session",
     )
-    await open_panel(other, "overview")
-    await other.reload()
-    await is_in(other)
 
 
-async def test_a_daemon_that_is_started_anew_asks_to_sign_in(browser: Browser) -> None:
-    """Its sessions are kept nowhere; the page says what is wrong, then what to do."""
+async def test_a_session_outlives_the_daemon_and_is_told_to_nobody_meanwhile(
+    browser: Browser,
+) -> None:
     async with running(upstream="demo") as editor:
         url, again = editor.daemon.url, {"server": {"port": editor.daemon.port}}
+    heard = list[str]()
+
+    async def listen(request: web.Request) -> web.Response:
+        heard.append(request.path)
+        assert "Authorization" not in request.headers
+        return web.json_response({"proof": "00" * 32})
+
     async with visiting(browser, url) as (context, watch):
         page = await context.new_page()
         async with running(again, upstream="demo"):
             await sign_in(page, url)
             await settle(page)
-        watch.allow("net::ERR_", "401 /ui/api/")
+        watch.allow("net::ERR_")
         await page.locator("#nav a").first.click()
         silent = page.get_by_text("byok does not answer").first
         await expect(silent).to_be_visible()
+        stranger = web.Application()
+        stranger.router.add_route("*", "/{path:.*}", listen)
+        async with TestServer(stranger, host="127.0.0.1", port=editor.daemon.port):
+            await page.locator("#nav a").nth(1).click()
+            await page.locator("#nav a").first.click()
+            other = page.get_by_text("Another program answers").first
+            await expect(other).to_be_visible()
+        # Neither the token nor a script for the page passes.
+        assert {path for path in heard if "icon" not in path} == {"/ui/api/prove"}
         async with running(again, upstream="demo"):  # the page looks for it by itself
-            await is_out(page, "The session has ended.")
-            await type_code(page, await make_code(url))
+            await page.locator("#nav a").nth(1).click()
+            await page.locator("#nav a").first.click()
             await is_in(page)
+            await expect(page.get_by_text("Another program answers")).to_have_count(0)

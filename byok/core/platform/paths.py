@@ -270,6 +270,11 @@ class Paths(Struct, frozen=True):
         return self.state_dir / "client_settings"
 
     @property
+    def dashboard_sessions(self) -> Path:
+        """Digests and times of the dashboard's sessions."""
+        return self.state_dir / "dashboard_sessions.json"
+
+    @property
     def profiles(self) -> Path:
         """What probes found out about models."""
         return self.state_dir / "profiles.json"

@@ -1,6 +1,8 @@
 """/ui over HTTP: files, sign-in, who may ask for what, and what every answer obeys."""
 
 import asyncio
+import hashlib
+import hmac
 import logging
 import time
 from pathlib import Path
@@ -25,9 +27,9 @@ from byok.server.dashboard.endpoint import (
     DashboardEndpoint,
     PageHandler,
     PageRequest,
-    Sessions,
     static_files,
 )
+from byok.server.dashboard.sessions import Sessions
 from byok.server.endpoints import LocalHandler
 from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard
@@ -284,6 +286,32 @@ async def test_a_session_asks_until_it_signs_out(editor: Editor) -> None:
     assert (await other.raw("daemon")).status == 200
 
 
+async def test_a_session_that_signs_out_everywhere_ends_all(editor: Editor) -> None:
+    page, other = await signed_in(editor), await signed_in(editor)
+    await page.call("sign-out", {"everywhere": True})
+    assert await page.refused("daemon") == await other.refused("daemon") == NO_SESSION
+    page = await signed_in(editor)
+    assert (await editor.post("/byok/dashboard-code", {"sign_out": True})).json == {}
+    assert await page.refused("daemon") == NO_SESSION
+
+
+async def test_the_daemon_proves_itself_to_who_has_a_session(
+    editor: Editor, page: Page
+) -> None:
+    """Without the token, which another program at the port would hear."""
+    key = hashlib.sha256(page.token.encode())
+    session = hashlib.sha256(key.hexdigest().encode()).hexdigest()
+    asked = {"session": session, "nonce": "n" * 32}
+    stranger = Page(editor, "")
+    text = f"{editor.daemon.port} {'n' * 32}".encode()
+    proof = hmac.digest(key.digest(), text, "sha256").hex()
+    assert await stranger.call("prove", asked) == {"proof": proof}
+    for wrong in ({}, {**asked, "session": "0" * 64}):
+        assert await stranger.refused("prove", wrong) == NO_SESSION
+    wrong = {**asked, "nonce": "n" * 129}
+    assert await stranger.refused("prove", wrong) == (422, "bad_field")
+
+
 @pytest.mark.case("B80")
 async def test_a_code_signs_in_once(editor: Editor) -> None:
     code = await make_code(editor)
@@ -518,7 +546,7 @@ class Front:
 
     def __init__(self, folder: Path) -> None:
         self.clock = Clock()
-        self.sessions = sessions = Sessions(clock=self.clock)
+        self.sessions = sessions = Sessions(clock=self.clock, wall=self.clock)
         self.token = sessions.sign_in(sessions.make_code()).token
         guard = Guard(TokenCheck(folder / "token"), TokenCheck(folder / "owner"))
         guard.listen_on(1)
@@ -615,9 +643,9 @@ async def test_only_what_the_user_does_prolongs_a_session(
     front = Front(tmp_path)
     front.dashboard.open(lambda: {"name": answer})
     more = {"X-Byok-Background": "1"} if background else {}
-    front.clock.now += 1000
+    front.clock.now += 40_000
     assert (await front.ask("/ui/api/name", **more)).status == 200
-    front.clock.now += 1000
+    front.clock.now += 40_000
     assert ((await front.ask("/ui/api/name", **more)).status == 200) is lasts
 
 

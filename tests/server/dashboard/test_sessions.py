@@ -1,14 +1,21 @@
 """Codes and sessions of the dashboard: how often, how long, and what ends them."""
 
+import hashlib
+import hmac
 import itertools
+import json
+import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from byok.core.errors import NotAllowed
 from byok.core.redact import MARK, Redactor
-from byok.server.dashboard.endpoint import Sessions
+from byok.server.dashboard.sessions import SessionFile, Sessions
 from tests.fakes.clock import Clock
+
+HOUR = 3600
 
 
 @pytest.fixture
@@ -18,7 +25,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def sessions(clock: Clock) -> Sessions:
-    return Sessions(clock=clock)
+    return Sessions(clock=clock, wall=clock)
 
 
 def open_session(sessions: Sessions) -> str:
@@ -132,26 +139,138 @@ def test_a_token_that_is_nearly_right_is_refused(
     assert not is_refused(sessions, f"Bearer {token}")
 
 
-def test_a_session_ends_after_half_an_hour_without_its_user(
+def test_a_session_ends_after_sixteen_hours_without_its_user(
     sessions: Sessions, clock: Clock
 ) -> None:
     token = open_session(sessions)
     for _ in range(3):
-        clock.now += 1799
+        clock.now += 16 * HOUR - 1
         assert not is_refused(sessions, f"Bearer {token}")
-    clock.now += 1800
+    clock.now += 16 * HOUR
     assert is_refused(sessions, f"Bearer {token}")
 
 
-def test_a_session_ends_after_eight_hours_of_use(
+def test_a_session_ends_after_seven_days_of_use(
     sessions: Sessions, clock: Clock
 ) -> None:
     token = open_session(sessions)
-    for _ in range(47):
-        clock.now += 600
+    for _ in range(7 * 4 - 1):
+        clock.now += 6 * HOUR
         assert not is_refused(sessions, f"Bearer {token}")
-    clock.now += 600
+    clock.now += 6 * HOUR
     assert is_refused(sessions, f"Bearer {token}")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "sessions.json"
+
+
+def started(clock: Clock, path: Path) -> Sessions:
+    """The sessions of a daemon that has just begun."""
+    return Sessions(clock=clock, wall=clock, file=SessionFile(path))
+
+
+def test_a_session_outlives_the_daemon_but_its_code_does_not(
+    clock: Clock, path: Path
+) -> None:
+    before = started(clock, path)
+    kept, ended = open_session(before), open_session(before)
+    before.require_confirmation(kept)
+    before.sign_out(ended)
+    clock.now += 60
+    after = started(clock, path)
+    assert not is_refused(after, f"Bearer {kept}")
+    assert is_refused(after, f"Bearer {ended}")
+    with pytest.raises(NotAllowed) as caught:
+        after.require_confirmation(kept)
+    assert caught.value.code == "dashboard_confirm"
+    after.confirm(kept, after.make_code())
+    after.require_confirmation(kept)
+
+
+def test_a_use_prolongs_a_session_beyond_a_restart(clock: Clock, path: Path) -> None:
+    token = open_session(started(clock, path))
+    for _ in range(3):
+        clock.now += 10 * HOUR
+        assert not is_refused(started(clock, path), f"Bearer {token}")
+    clock.now += 16 * HOUR
+    assert is_refused(started(clock, path), f"Bearer {token}")
+
+
+def test_the_file_of_sessions_opens_nothing_and_is_its_owners(
+    clock: Clock, path: Path
+) -> None:
+    token = open_session(started(clock, path))
+    text = path.read_text()
+    assert token not in text
+    [name] = json.loads(text)
+    assert is_refused(started(clock, path), f"Bearer {name}")
+    if os.name == "posix":
+        assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda path: path.write_text("{"),
+        lambda path: path.write_text("[1, 2]"),
+        lambda path: path.write_text('{"' + "0" * 64 + '": [null, "x"]}'),
+        lambda path: path.write_text('{"short": [1, 1]}'),
+        lambda path: path.chmod(0o644),
+        lambda path: path.unlink(),
+    ],
+)
+def test_a_damaged_or_open_file_of_sessions_ends_them(
+    clock: Clock, path: Path, spoil: Callable[[Path], object]
+) -> None:
+    token = open_session(started(clock, path))
+    spoil(path)
+    sessions = started(clock, path)
+    assert is_refused(sessions, f"Bearer {token}")
+    assert not is_refused(sessions, f"Bearer {open_session(sessions)}")
+
+
+def test_a_clock_that_is_set_back_lets_no_session_live_longer(
+    clock: Clock, path: Path
+) -> None:
+    token = open_session(started(clock, path))
+    clock.now -= 200
+    assert not is_refused(started(clock, path), f"Bearer {token}")
+    clock.now -= 200
+    assert is_refused(started(clock, path), f"Bearer {token}")
+
+
+def test_all_sessions_end_at_once_and_for_good(clock: Clock, path: Path) -> None:
+    sessions = started(clock, path)
+    code, tokens = sessions.make_code(), [open_session(sessions) for _ in range(2)]
+    sessions.end_all()
+    refuse(sessions, code)
+    for one in (sessions, started(clock, path)):
+        assert all(is_refused(one, f"Bearer {token}") for token in tokens)
+
+
+def test_what_ended_while_a_successor_started_has_ended(
+    clock: Clock, path: Path
+) -> None:
+    before = started(clock, path)
+    kept, ended = open_session(before), open_session(before)
+    successor = started(clock, path)
+    before.sign_out(ended)
+    successor.adopt(json.loads(json.dumps(before.export())))
+    assert is_refused(successor, f"Bearer {ended}")
+    successor.require_confirmation(kept)
+
+
+def test_a_session_is_proved_by_who_knows_its_digest(sessions: Sessions) -> None:
+    token = open_session(sessions)
+    key = hashlib.sha256(token.encode())
+    session = hashlib.sha256(key.hexdigest().encode()).hexdigest()
+    wanted = hmac.digest(key.digest(), b"8317 nonce", "sha256").hex()
+    assert sessions.prove(session, "8317 nonce") == wanted
+    for unknown in ("", key.hexdigest(), "0" * 64, "\ud800"):
+        with pytest.raises(NotAllowed):
+            sessions.prove(unknown, "8317 nonce")
 
 
 def test_there_are_at_most_sixteen_sessions_and_the_oldest_makes_room(
@@ -176,7 +295,7 @@ def test_who_waits_for_the_end_of_a_session_is_told(
             for _ in range(16):
                 open_session(sessions)
         case _:
-            clock.now += 30 * 60
+            clock.now += 16 * HOUR
             assert not sessions.is_open(token)
     assert told == ["first"]
     sessions.on_end(token, lambda: told.append("late"))()

@@ -1,9 +1,9 @@
 // The daemon's interface for this page: POST /ui/api/NAME with the session's token.
-// The token is kept in sessionStorage, which other ports of this host cannot read.
+// The token goes only to who has proved to be the daemon that gave it: session.js.
 
+import { dropToken, getToken, proveDaemon, setToken, shareToken, tellEnd } from "./session.js";
 import { t } from "./texts.js";
 
-const KEY = "byok-session";
 const ended = new Set();
 let askForCode = null;
 
@@ -18,7 +18,7 @@ export class ApiError extends Error {
   }
 }
 
-export const isSignedIn = () => sessionStorage.getItem(KEY) !== null;
+export const isSignedIn = () => getToken() !== null;
 
 // Call `listener` when the session is over, with the error that said so, or null.
 export const onEnd = (listener) => ended.add(listener);
@@ -29,13 +29,16 @@ export const onConfirm = (ask) => { askForCode = ask; };
 
 export async function signIn(code) {
   const answer = await post("sign-in", { code }, {});
-  sessionStorage.setItem(KEY, (await answer.json()).token);
+  setToken((await answer.json()).token);
 }
 
-export async function signOut() {
+// `everywhere` ends all sessions, also those of other browsers.
+export async function signOut(everywhere = false) {
+  const token = getToken();
   try {
-    await call("sign-out");
+    await call("sign-out", { everywhere });
   } finally {
+    if (token) tellEnd(token);
     endSession();
   }
 }
@@ -61,9 +64,11 @@ export async function stream(name, body, onObject, { signal } = {}) {
 }
 
 async function post(name, body, { signal, background }) {
+  const isOpen = name === "sign-in" || name === "prove";
+  if (!isOpen) await requireDaemon();
+  const token = isOpen ? null : getToken();
   const headers = { "Content-Type": "application/json" };
-  const token = sessionStorage.getItem(KEY);
-  if (token && name !== "sign-in") headers.Authorization = `Bearer ${token}`;
+  if (token) headers.Authorization = `Bearer ${token}`;
   if (background) headers["X-Byok-Background"] = "1";
   const init = { method: "POST", headers, body: JSON.stringify(body), signal };
   const answer = await fetch(`/ui/api/${name}`, init).catch(explain);
@@ -74,10 +79,18 @@ async function post(name, body, { signal, background }) {
     return post(name, body, { signal, background });
   }
   // A late answer about a former session must not end the one of now.
-  const isOfNow = sessionStorage.getItem(KEY) === token;
+  const isOfNow = name === "prove" || getToken() === token;
   if (error.code === "dashboard_session" && isOfNow) endSession(error);
   throw error;
 }
+
+// Throw where another program answers than the one that opened the session, if any.
+export async function requireDaemon() {
+  if (!getToken() || await isProved()) return;
+  throw new ApiError(0, { message: t("stranger"), hint: t("stranger.hint") });
+}
+
+const isProved = () => proveDaemon(async (asked) => (await post("prove", asked, {})).json());
 
 // Ask for codes until one confirms the session; false if the user gives none.
 async function confirm(error) {
@@ -97,10 +110,13 @@ async function confirm(error) {
 // The browser has words of its own for a daemon that is not there.
 function explain(error) {
   if (error.name !== "TypeError") throw error; // the panel was left
+  if (!crypto.subtle && getToken()) endSession(); // it cannot be proved who answers next
   throw new ApiError(0, { message: t("unreachable"), hint: t("unreachable.hint") });
 }
 
 function endSession(error = null) {
-  sessionStorage.removeItem(KEY);
+  dropToken();
   for (const listener of ended) listener(error);
 }
+
+shareToken(isProved, endSession);

@@ -2,13 +2,14 @@
 // with `open(root, rest, signal)`: it fills `root` until `signal` is aborted; `rest` are
 // the parts of the address behind the panel's name.
 
-import { isSignedIn, onConfirm, onEnd, signIn, signOut } from "./api.js";
+import { isSignedIn, onConfirm, onEnd, requireDaemon, signIn, signOut } from "./api.js";
 import { announce, badge, button, errorBox, h, replace } from "./dom.js";
 import { icon } from "./icons.js";
 import { followKeys } from "./keys.js";
 import { connect, onRequests, onState } from "./live.js";
 import { openPalette } from "./palette.js";
 import { changePlace, restorePlace } from "./places.js";
+import { joinSession } from "./session.js";
 import { LANGUAGES, language, setLanguage, t } from "./texts.js";
 
 // On a phone the first four stand in a bar, the others behind "More".
@@ -19,6 +20,7 @@ const at = (id) => document.getElementById(id);
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const THEME = "byok-theme";
 const TONES = { on: "good", lost: "bad", replaced: "warn" };
+const loaded = new Set(); // panels
 let leaving = new AbortController();
 let running = 0; // requests that are being answered
 let connection = "off";
@@ -35,6 +37,7 @@ async function start() {
     running = [...rows.values()].filter((row) => row.outcome === "open").length;
     showCounts();
   }, new AbortController().signal);
+  await joinSession();
   followKeys({ panels: PANELS, palette });
   addEventListener("hashchange", async () => {
     show(null, changePlace(at("main")));
@@ -107,7 +110,9 @@ async function openPanel(name, rest, place) {
     h("div", {}, heading, h("p", {}, t(`${name}.question`))),
     h("div", { class: "row", id: "tools" })), root);
   try {
+    if (!loaded.has(name)) await requireDaemon(); // else another program's script
     const panel = await import(`./panels/${name}.js`);
+    loaded.add(name);
     if (!signal.aborted) await panel.open(root, rest, signal);
     if (place && !signal.aborted) restorePlace(root, place, heading);
   } catch (error) {
