@@ -57,6 +57,20 @@ _FORMATS = (
     (r"notebooks?|ipynb|jupyter", r"\.ipynb$"),
     (r"nginx", r"nginx|\.conf$"),
     (r"ini", r"\.(?:ini|cfg)$"),
+    (
+        r"lint(?:ers?|ing)?(?: (?:rules?|config\w*|settings))?|static analysis"
+        r"|checkstyle|eslint|rubocop|ruff|flake8|pylint|golangci|clippy|detekt|ktlint"
+        r"|stylelint|prettier|phpstan",
+        r"(?:^|/)\.?(?:eslint|rubocop|ruff|flake8|pylint|golangci|clippy|rustfmt|detekt"
+        r"|ktlint|stylelint|prettier|phpstan|swiftlint|markdownlint|editorconfig)[^/]*$"
+        r"|(?:^|/)checkstyle[^/]*\.xml$|(?:^|/)(?:pyproject\.toml|setup\.cfg|tox\.ini)$",
+    ),
+    (
+        r"translat(?:ions?|ed texts?)|locali[sz]ations?|locale files?|language files?"
+        r"|翻译|本地化|翻訳|[uü]bersetzungen|traducciones|traductions|переводы",
+        r"(?:^|/)(?:i18n|l10n|locales?|lang|translations?)/"
+        r"|(?:^|/)values[^/]*/[^/]*strings[^/]*\.xml$|\.(?:po|pot|xlf|xliff|resx|arb)$",
+    ),
 )
 # Chinese and Japanese have no spaces, and Russian words have endings.
 _BEFORE, _AFTER = r"(?<![a-z0-9_äöüßà-ÿ])", r"(?![a-z0-9_äöüßà-ÿ])"

@@ -52,7 +52,14 @@ _PRODUCT = re.compile(
 )
 _PRODUCT_WEIGHT = 0.5
 # A question with a name or a piece of code means these words and no others.
-_NAMES_CODE = re.compile(r"[`_{};=]|::|\w[.(]\w|[a-z][A-Z]")
+_NAMES_CODE = re.compile(r"[`_{};=]|::|\w(?:\(|(?<!\d)\.|\.(?!\d))\w|[a-z][A-Z]")
+# These look like code too, and everybody says them.
+_COMMON_NAMES = re.compile(
+    r"\b(?:e\.g\.|i\.e\.|(?:Git(?:Hub|Lab)|(?:Java|Type)Script|i(?:Phone|Pad|OS|Cloud|Tunes)"
+    r"|macOS|YouTube|WhatsApp|LinkedIn|PayPal|WordPress|NextCloud|OneDrive|DropBox"
+    r"|(?:Postgre|My|No)SQL|(?:Maria|Mongo|Dynamo)DB|GraphQL|OpenAI|ChatGPT|DeepSeek"
+    r"|PowerShell|OAuth|LaTeX|AirPlay|JetBrains|WebSockets?|WiFi|Wi-Fi)\b)"
+)
 
 _NAMED = (
     (
@@ -117,7 +124,8 @@ def parse_query(text: str) -> Query:
             weights.setdefault(stem(word.lower()), _PRODUCT_WEIGHT)
     _add_english(weights, foreign.english)
     only_task_words = weights.keys() <= tasks
-    if weights and not foreign.english and not _NAMES_CODE.search(text):
+    names_code = _NAMES_CODE.search(_COMMON_NAMES.sub(" ", text))
+    if weights and not foreign.english and not names_code:
         concepts = read_concepts(said)
         for term in concepts.said & weights.keys():
             weights[term] *= _EXPLAINED_WEIGHT

@@ -23,6 +23,8 @@ _CODE = re.compile(r"[a-z][a-z0-9]{1,19}( [a-z][a-z0-9]{1,19}){0,5}")
         ("try the upload again if the server is busy", "retry"),
         ("Log in with a name and a password", "authenticate"),
         ("turn an order into bytes", "serialize"),
+        ("GitHub is asked, what throws old entries away, e.g. in version 1.2", "prune"),
+        ("where PostgreSQL entries are thrown away", "prune"),
     ],
 )
 def test_users_words_find_the_words_of_code(question: str, code: str) -> None:

@@ -114,6 +114,17 @@ _DOC_FOLDER = _folders(
 )
 _DOC_ENDS = frozenset(["md", "mdx", "rst", "txt", "adoc", "htm", "html"])
 _DOC_NAME = re.compile(r"(?:change|history|news|readme|license|release)", re.I)
+# What a program says to its users, in one language a file: `values-de/strings.xml`,
+# `locales/fr.json`, `translations/editor_pt_BR.ts`. It has the words of any question.
+_LANGUAGE = r"[a-z]{2}(?:[-_][a-z]{2,4})?"
+_TEXTS = re.compile(
+    r"(?:.*/)?values(?:-[\w+-]+)?/[\w-]*strings[\w-]*\.xml"
+    r"|.*\.(?:po|pot|xlf|xliff|resx|arb|strings|stringsdict)"
+    r"|(?:.*/)?(?:i18n|l10n|locales?|lang(?:uages?)?|translations?|messages)"
+    rf"/(?:.*/)?(?:{_LANGUAGE}/[^/]+|(?:[^/]*[-_.])?{_LANGUAGE})"
+    r"\.(?:json5?|ya?ml|toml|properties|ini|php|ts|js)",
+    re.I,
+)
 _TEST_FOLDER = _folders(
     r"tests?|testdata|testing|testkit|testsuite|__tests__|specs?|e2e"
     r"|fixtures?|mocks?|__mocks__|benches|benchmarks?|playgrounds?"
@@ -135,7 +146,15 @@ _GEN_FOLDER = _folders(
     r"vendor|third[-_]party|generated|gen|single_include|snapshots?|__snapshots__", re.I
 )
 _GEN_NAME = re.compile(
-    r".*(?:\.d\.ts|\.pb\.go|_pb2\.py|\.snap|\.svg|\.css|\.scss|\.less)", re.I
+    r".*(?:\.d\.ts|\.pb\.go|_pb2\.py|\.snap|\.svg|\.css|\.scss|\.less|\.min\.m?js)",
+    re.I,
+)
+# Libraries that programs carry along among the files for browsers.
+_COPIED = re.compile(
+    r"(?:.*/)?(?:static|assets?|public|www|wwwroot|webapp|js|scripts)/(?:.*/)?"
+    r"(?:jquery|bootstrap|moment|lodash|underscore|backbone|angular|modernizr)"
+    r"[-.\w]*\.js",
+    re.I,
 )
 # Code in such folders is part of the program. Snapshots that tools write are no code,
 # but a folder of them at the top is kept for comparison. The others are so only below a
@@ -163,7 +182,7 @@ def kind_of(path: str) -> Kind:
         return Kind.TEST
     if _EXAMPLE_FOLDER.search(path):
         return Kind.EXAMPLE
-    if _GEN_FOLDER.search(path) or _GEN_NAME.fullmatch(name):
+    if _GEN_FOLDER.search(path) or _GEN_NAME.fullmatch(name) or _COPIED.fullmatch(path):
         return Kind.GEN
     return Kind.CODE if end in _CODE_ENDS else Kind.CONF
 
@@ -185,7 +204,7 @@ def _without_features(path: str) -> str:
 
 
 def _is_doc(path: str, name: str, end: str) -> bool:
-    if end in _DOC_ENDS or _DOC_FOLDER.search(path):
+    if end in _DOC_ENDS or _DOC_FOLDER.search(path) or _TEXTS.fullmatch(path):
         return True
     # `NEWS` and `LICENSE-MIT` are read, `history.py` and `release.yml` are run.
     return end not in LANGUAGE_OF and _DOC_NAME.match(name) is not None

@@ -199,7 +199,12 @@ class _Part(NamedTuple):
 def _parts(path: str, text: str) -> list[_Part] | SkipReason:
     """Return what of a file is searched: of a notebook what people wrote into it."""
     if not is_notebook(path):
-        return [_Part(0, text, language_of(path))]
+        language = language_of(path)
+        if language == "typescript" and text.lstrip().startswith(
+            ("<?xml", "<!DOCTYPE")
+        ):
+            language = "xml"  # texts of a program in Qt
+        return [_Part(0, text, language)]
     notebook = read_notebook(text)
     if notebook is None:
         return SkipReason.BROKEN

@@ -49,7 +49,8 @@ KINDS = {
         raft/src/main/java/org/x/snapshot/Reader.java db/snapshots/list.go
         src/snapshot/mod.rs src/main/java/org/x/mock/Web.java lib/a/changelog/b.rb
         src/main/java/x/documentation/Api.java src/a/site/b.py
-        .github/scripts/a.py src/a/docs/b/man/c.py
+        .github/scripts/a.py src/a/docs/b/man/c.py src/i18n/index.ts lang/parser.ts
+        src/moment.js src/translations/loader.php
     """,
     "conf": """
         pyproject.toml Makefile .github/workflows/release.yml a.json Dockerfile a.xml
@@ -62,6 +63,9 @@ KINDS = {
         docs/test_a.py Documentation/Makefile NEWS HISTORY.old
         .github/PULL_REQUEST_TEMPLATE.md src/site/a.py src/docs/a.ts docs/src/a/b.py
         packages/docs/a.ts src/a/docs/b.md docs/src/a/mock/b.py src/a/docs/b.json
+        app/res/values/strings.xml res/values-pt-rBR/strings.xml po/de.po src/lang/de.ts
+        gui/lang/lang-en-GB.json config/locales/de.yml translations/editor_pt_BR.ts
+        locales/fr/common.json
     """,
     "example": """
         examples/a.py _example/main.go samples/x.cs demo/a.js tutorial/a.py
@@ -71,6 +75,7 @@ KINDS = {
         types.d.ts a.pb.go a_pb2.py vendor/x.go third_party/y.c generated/z.ts a.css
         b.scss c.less logo.svg __snapshots__/a.js single_include/all.h
         snapshots/a.py snapshot/src/a.js src/a/snapshots/b.json src/a/__snapshots__/b.js
+        web/js/jquery-3.7.1.js a/static/moment.min.js app.min.js
     """,
     "test": """
         tests/a.py test/a.py __tests__/a.js src/test/java/A.java spec/a_spec.rb

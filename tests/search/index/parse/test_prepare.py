@@ -256,6 +256,12 @@ def test_marks_stand_with_the_chunk_that_defines_or_uses_the_name() -> None:
     assert ":" not in first.body + first.symbols + second.body + second.symbols
 
 
+def test_texts_of_a_qt_program_are_no_typescript_and_use_no_names() -> None:
+    text = '<?xml version="1.0"?>\n<TS><source>Use parse(x) of class Foo { run() {} }'
+    [document] = prepare("a_de.ts", text.encode()).documents
+    assert document.marks == ""
+
+
 # Text to terms
 
 
