@@ -77,6 +77,7 @@ async def test_what_runs_and_what_ended_is_shown_at_once(
     page: Page, editor: Editor, fake: FakeUpstream
 ) -> None:
     await expect(page.get_by_text("No requests yet")).to_be_visible()
+    await expect(section(page, "First steps").locator("li.done")).to_have_count(1)
     await expect(page.get_by_text("No conversations yet.")).to_be_visible()
     fake.play(Script([delta(content="word")], end="hang"), refusal(401, "no"))
     asking = asyncio.ensure_future(editor.chat(conversation_id="first"))

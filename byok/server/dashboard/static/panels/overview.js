@@ -9,7 +9,7 @@ import {
 import { statusFacts } from "../feature-status.js";
 import { dollars, duration, number, time } from "../format.js";
 import { icon } from "../icons.js";
-import { onRequests } from "../live.js";
+import { onRequests, onState } from "../live.js";
 import { follow, renderAgain } from "../refresh.js";
 import { addressOf, costOf, costText, kindOf, modelOf, problemOf } from "../requests.js";
 import { t } from "../texts.js";
@@ -26,13 +26,14 @@ addEventListener("byok-keys", ({ detail }) => { keysAnswer = detail; }); // of t
 onEnd(() => { keysAnswer = null; });
 
 export async function open(root, rest, signal) {
-  const health = new Health();
+  const health = new Health(signal);
   const tiles = h("div");
   const state = block("overview.daemon", (...parts) => stateBlock(...parts, health), signal);
   const upstreams = block("overview.upstreams",
     (...parts) => upstreamsBlock(...parts, health), signal);
   const keys = block("overview.keys", keysBlock, signal);
-  const latest = block("overview.conversations", conversationsBlock, signal);
+  const latest = block("overview.conversations",
+    (...parts) => conversationsBlock(...parts, health), signal);
   replace(root, health.element, tiles,
     h("div", { class: "two" },
       h("div", { class: "stack" }, runningSection(signal), latest.element),
@@ -50,28 +51,49 @@ export async function open(root, rest, signal) {
 
 // One sentence that says whether all is well, and what to do, of what is known so far.
 class Health {
-  constructor() {
+  constructor(signal) {
     this.known = {};
-    this.element = h("section", { class: "card health", "aria-label": t("overview.health"),
-      hidden: true });
+    this.element = h("div", { class: "stack", hidden: true });
+    onState((connection) => this.take({ connection }), signal);
   }
 
   take(known) {
     Object.assign(this.known, known);
-    const { state, upstreams, today } = this.known;
-    if (!state || !upstreams || !today) return;
-    const { tone, picture, say, next, act } = judge(state, upstreams, today);
-    this.element.className = `card health ${tone}`;
+    const { connection, state, upstreams, today, isNew } = this.known;
+    if (!state || !upstreams || !today || isNew === undefined) return;
+    const { tone, picture, say, next, act } = connection === "lost" ? AWAY()
+      : judge(state, upstreams, today, isNew);
     this.element.hidden = false;
     renderAgain(this.element, () => replace(this.element,
-      h("span", { class: "mark" }, icon(picture)),
-      h("div", { class: "grow" }, h("p", { class: "say" }, say), h("p", { class: "quiet" }, next)),
-      act ? h("div", { class: "row" }, act) : null));
+      h("section", { class: `card health ${tone}`, "aria-label": t("overview.health") },
+        h("span", { class: "mark" }, icon(picture)),
+        h("div", { class: "grow" }, h("p", { class: "say" }, say),
+          h("p", { class: "quiet" }, next)),
+        act ? h("div", { class: "row" }, act) : null),
+      isNew ? firstSteps(state.model, upstreams[0]) : null));
   }
 }
 
+const AWAY = () => ({ tone: "warn", picture: "clock", say: t("health.away"),
+  next: t("health.away.next"), act: command("byok serve") });
+
+// What a newcomer does, and what of it is done.
+function firstSteps(model, upstream) {
+  const answers = upstream?.state === "answers";
+  const step = (kind, count, name) => h("li", { class: kind },
+    h("span", { class: "step", "aria-hidden": "true" }, kind === "done" ? icon("check") : count),
+    h("div", {}, h("strong", {}, t(`steps.${name}`), kind === "done"
+      ? h("span", { class: "hidden" }, ` ${t("steps.done")}`) : null),
+    h("div", { class: "quiet" }, t(`steps.${name}.how`, { model }))));
+  return h("section", { class: "card flush" },
+    h("div", { class: "head" }, h("h2", {}, t("steps.title"))),
+    h("ol", { class: "list steps" }, step(answers ? "done" : "now", "1", "model"),
+      step(answers ? "now" : "", "2", "editor"),
+      step("", "3", "ask")));
+}
+
 // The worst comes first.
-function judge(state, upstreams, today) {
+function judge(state, upstreams, today, isNew) {
   const bad = (say, next, act) => ({ tone: "bad", picture: "cross", say, next, act });
   const warn = (say, next, act) => ({ tone: "warn", picture: "clock", say, next, act });
   const link = (address, text) => h("a", { class: "button", href: address }, text);
@@ -101,10 +123,7 @@ function judge(state, upstreams, today) {
       link("#/problems", t("problems.title")));
   }
   const good = { tone: "good", picture: "check", act: null };
-  if (!today.requests && !today.yesterday && !state.requests) {
-    return { ...good, say: t("health.ready"), next: t("health.ready.next"),
-      act: command("byok connect") };
-  }
+  if (isNew) return { ...good, say: t("health.ready"), next: t("health.ready.next") };
   return { ...good, say: t("health.well", { count: number(upstreams.length) }),
     next: today.errors ? t("health.well.errors", { count: number(today.errors) })
       : t("health.well.next"),
@@ -179,10 +198,11 @@ function runningRow(row) {
 
 const barLegend = () => h("p", { class: "quiet small" }, t("running.legend"));
 
-async function conversationsBlock(body, signal, tools) {
+async function conversationsBlock(body, signal, tools, health) {
   replace(tools, h("a", { href: "#/conversations" }, t("overview.all-conversations")));
   await keepShown(async (options) => {
     const told = await call("conversations", { count: CONVERSATIONS }, { signal, ...options });
+    health.take({ isNew: !told.conversations.length });
     renderAgain(body, () => replace(body, told.conversations.length
       ? h("ul", { class: "list" }, told.conversations.map(conversationRow))
       : h("p", { class: "empty" }, t("overview.conversations-none"))));
