@@ -364,7 +364,7 @@ def make_change(
     """
     path = change.file.path
     for line in preview_change(str(path), change.file.raw, change.after, redactor):
-        say(line)
+        say_text(line)
     if answer.dry_run:
         tell("Nothing was written.")
         return False

@@ -34,6 +34,7 @@ from byok.cli.terminal import (
     find_asker,
     say,
     say_table,
+    say_text,
     show_progress,
     tell,
 )
@@ -168,6 +169,8 @@ def show_candidates(candidates: Sequence[Candidate]) -> None:
         for number, one in enumerate(candidates, 1)
     ]
     say_table("", "upstream", "found", "address", "", rows=rows, right=("",))
+    if any(one.section.type == OLLAMA and one.trouble for one in candidates):
+        tell(f"To get a model for Ollama: ollama pull {SUGGESTED_MODEL}")
 
 
 def choose_candidate(
@@ -362,7 +365,7 @@ def write_settings(
         say(f"{file.path} needs no change.")
         return False
     for line in preview_change(str(file.path), file.raw, plan.after, Redactor()):
-        say(line)
+        say_text(line)
     is_new = file.raw is None and not asker.is_person
     if not (is_new or asker.confirm(f"Write {file.path}?")):
         tell("Nothing was written.")

@@ -102,7 +102,10 @@ def _read_toml(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
+        raise ConfigError(
+            f"{path} cannot be read: {error.strerror}.",
+            hint=f"Run: chmod u+r {shell_word(path)}",
+        ) from error
 
 
 def decode_settings(raw: bytes, path: Path) -> dict[str, Any]:
@@ -134,7 +137,10 @@ def _check_file(path: Path) -> None:
         raise _too_large(path)
     if hasattr(os, "geteuid"):
         if facts.st_uid != os.geteuid():
-            raise ConfigError(f"{path} belongs to another user.")
+            raise ConfigError(
+                f"{path} belongs to another user.",
+                hint=f'Make it yours: sudo chown "$USER" {shell_word(path)}',
+            )
         if facts.st_mode & 0o022:
             raise ConfigError(
                 f"{path} can be changed by other users.",

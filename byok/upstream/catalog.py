@@ -35,6 +35,7 @@ from byok.dialects.model_facts import (
     read_facts,
     write_facts,
 )
+from byok.dialects.presets import OLLAMA, SUGGESTED_MODEL
 from byok.upstream.base import Upstream
 from byok.upstream.http_call import hang_up, read_limited
 from byok.upstream.http_sender import Sender
@@ -284,6 +285,11 @@ class Catalog:
         entry.learn([known.get(name) or ModelFacts(name) for name in found])
         entry.failure = ""
         entry.fetched = self._clock()
+        if not entry.models:
+            cure = f" Get one: ollama pull {SUGGESTED_MODEL}"
+            _log.warning(
+                "%s has no model yet.%s", name, cure if entry.vendor == OLLAMA else ""
+            )
         lists = {e.key: e.found for e in self._entries.values() if e.found}
         await asyncio.to_thread(remember_lists, self._file, lists)
 

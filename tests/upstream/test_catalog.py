@@ -91,6 +91,13 @@ async def test_catalog_keeps_the_old_model_list_and_the_failure(
     assert catalog.state_of("a").failure == ""
 
 
+async def test_catalog_of_an_ollama_without_models_says_how_to_get_one(
+    file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await refreshed(Catalog([CatalogEntry(Lister("a"), vendor="ollama")], file))
+    assert "ollama pull" in caplog.text
+
+
 async def test_catalog_is_restored_from_its_file_after_a_restart(file: Path) -> None:
     lister = Lister("a", "m1")
     await refreshed(Catalog([CatalogEntry(lister)], file))
