@@ -27,13 +27,12 @@ from byok.cli.terminal import (
     show_progress,
     tell,
 )
-from byok.core.errors import ByokError, ConfigError, of_system
+from byok.core.errors import ConfigError, of_system
 from byok.core.routing import Service
 from byok.dialects.model_facts import FactSource
 
 if TYPE_CHECKING:
     from byok.upstream.model_table import Update
-    from byok.upstream.transport import Route
     from byok.wiring.services import Services
 
 _COLUMNS = ("upstream", "model", "used for", "window", "answer", "$ in / out")
@@ -159,7 +158,7 @@ def update(
     the table at once, also while it runs. If a list cannot be used, the table before
     stays.
     """
-    from byok.upstream.model_table import keep_lists
+    from byok.upstream.model_table import fetch_lists, keep_lists
 
     settings, paths = load(config)
     if file:
@@ -170,7 +169,10 @@ def update(
         _ask_to_fetch(yes=yes)
         network = settings.network
         with show_progress("fetching"):
-            contents = asyncio.run(_fetch(Route(network.proxy, network.ca_file)))
+            had = asyncio.run(fetch_lists(Route(network.proxy, network.ca_file)))
+        for failure in had.failures:
+            tell(f"byok: {failure}")
+        contents = had.contents
     show_update(keep_lists(contents, date.today(), paths.known_models))
 
 
@@ -204,40 +206,6 @@ def _ask_to_fetch(*, yes: bool) -> None:
     question = f"Fetch {urls}? Nothing of yours is sent."
     if not (yes or confirm(question, "byok models update")):
         raise typer.Exit(1)
-
-
-async def _fetch(route: "Route") -> list[bytes]:
-    """Fetch the lists; one is enough.
-
-    Raises:
-        ConfigError: none can be had.
-    """
-    from byok.dialects.known_models import LISTS
-    from byok.upstream.model_table import fetch_list
-    from byok.upstream.transport import Transports
-
-    transports = Transports()
-    try:
-        fetched = await asyncio.gather(
-            *(fetch_list(public, transports, route) for public in LISTS),
-            return_exceptions=True,
-        )
-    finally:
-        await transports.close()
-    contents = []
-    for public, found in zip(LISTS, fetched, strict=True):
-        if isinstance(found, bytes):
-            contents.append(found)
-        elif isinstance(found, ByokError):
-            tell(f"byok: {public.name}: {found.sentence}")
-        else:
-            raise found
-    if not contents:
-        raise ConfigError(
-            "No list of models can be had; the table stays as it was.",
-            hint="Fetch one on another machine, then: byok models update --file FILE",
-        )
-    return contents
 
 
 def _read_list(path: Path) -> bytes:

@@ -136,10 +136,10 @@ class _Run:
     async def _probe(
         self, upstream: "HttpUpstream"
     ) -> "tuple[list[ProbeResult], ModelFacts]":
-        from byok.upstream.model_facts import Profile, Profiles
+        from byok.upstream.model_facts import Profiles
         from byok.upstream.probe.asking import Prober
         from byok.upstream.probe.cases import run_probe
-        from byok.upstream.probe.report import facts_of, write_report
+        from byok.upstream.probe.report import keep_results, write_report
         from byok.wiring.upstreams import choose_model
 
         with show_progress(f"asking {self.target.name}", hidden=self.hidden):
@@ -159,12 +159,11 @@ class _Run:
                 progress.update(done=next(ended), total=len(cases))
 
             results = await run_probe(prober, cases, tell_result)
-        facts = facts_of(model, results, prober.facts)
         report = write_report(results, **self.facts_of_report())
         profiles = Profiles(self.paths.profiles)
         tell_damage(profiles)
-        profiles.write(upstream.spec.key, model, Profile(facts, report))
-        return results, facts
+        key = upstream.spec.key
+        return results, keep_results(profiles, key, prober.facts, results, report)
 
     async def _cases(self, prober: "Prober") -> "tuple[ProbeCase, ...]":
         from byok.upstream.probe.cases import CASES, overflow_case

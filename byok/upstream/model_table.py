@@ -4,6 +4,7 @@
 files. Nothing else fetches them.
 """
 
+import asyncio
 import logging
 import os
 from collections.abc import Callable, Sequence
@@ -11,18 +12,19 @@ from datetime import date
 from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import orjson
 from msgspec import Struct
 
 from byok import __version__
-from byok.core.errors import ConfigError, UpstreamRefused
+from byok.core.errors import ByokError, ConfigError, UpstreamRefused
 from byok.core.platform.paths import find_paths, write_private
 from byok.core.wire.json_body import parse_json
 from byok.dialects.known_models import (
     EMPTY_TABLE,
+    LISTS,
     Doubt,
     ModelTable,
     PublicList,
@@ -94,6 +96,44 @@ async def fetch_list(public: PublicList, transports: Transports, route: Route) -
         return await read_limited(response, MOST_BYTES)
     finally:
         await hang_up(response)
+
+
+class FetchedLists(NamedTuple):
+    """What was had of the public lists, and why others were not."""
+
+    contents: list[bytes]
+    failures: list[str]
+
+
+async def fetch_lists(route: Route) -> FetchedLists:
+    """Fetch the public lists; one is enough.
+
+    Raises:
+        ConfigError: none can be had.
+    """
+    transports = Transports()
+    try:
+        fetched = await asyncio.gather(
+            *(fetch_list(public, transports, route) for public in LISTS),
+            return_exceptions=True,
+        )
+    finally:
+        await transports.close()
+    had = FetchedLists([], [])
+    for public, found in zip(LISTS, fetched, strict=True):
+        if isinstance(found, bytes):
+            had.contents.append(found)
+        elif isinstance(found, ByokError):
+            had.failures.append(f"{public.name}: {found.sentence}")
+        else:
+            raise found
+    if not had.contents:
+        raise ConfigError(
+            f"No list of models can be had; the table stays as it was. "
+            f"{' '.join(had.failures)}",
+            hint="Fetch one on another machine, then: byok models update --file FILE",
+        )
+    return had
 
 
 def keep_lists(contents: Sequence[bytes], today: date, path: Path) -> Update:

@@ -40,6 +40,7 @@ from byok.server.dashboard.endpoint import (
     refuse_empty,
 )
 from byok.server.dashboard.journal_api import JournalApi
+from byok.server.dashboard.models_api import ModelsApi
 from byok.server.dashboard.settings_page import make_settings_handlers
 from byok.server.endpoints import LocalHandler
 from byok.server.http.stream import LINES, OpenStream
@@ -408,6 +409,7 @@ def make_page_handlers(
     return {
         **shared,
         **journal.handlers,
+        **ModelsApi(services).handlers,
         **ClientsApi(services, journal, find_machine()).handlers,
         **make_feed_handlers(features.feeds),
         **make_overview_handlers(local, services, control, journal),

@@ -44,8 +44,10 @@ _CONFIRM = "confirm"
 _CHANGES = frozenset(
     {"settings-save", "key-set", "key-remove", "index-add", "index-remove"}
 )
-# What writes a file of another program, if it is asked to, and else shows the lines.
-_WRITES = frozenset({"client-connect", "client-disconnect"})
+# What only tells what it would do, unless it is asked to `write`.
+_WRITES = frozenset(
+    {"client-connect", "client-disconnect", "model-probe", "models-update"}
+)
 _MAX_BODY = 2**18
 _LONGEST_NONCE = 128
 _MAX_SIGN_IN, _SIGN_IN_SECONDS = 2**10, 5.0  # anybody may send one

@@ -11,7 +11,7 @@ from msgspec import Struct, field, to_builtins
 
 from byok.core.chat import Json
 from byok.dialects.model_facts import FactSource, ModelFacts, SourcedFacts, write_facts
-from byok.upstream.model_facts import Profile
+from byok.upstream.model_facts import Profile, Profiles
 
 _MOST_CASES, _LONGEST = 100, 200
 _NAMED = ("date", "byok", "dialect")
@@ -52,6 +52,26 @@ def write_report(
         del case["facts"]
         case["seconds"] = round(case["seconds"], 2)
     return {"date": date, "byok": version, "dialect": dialect, "cases": cases}
+
+
+def keep_results(
+    profiles: Profiles,
+    key: str,
+    known: SourcedFacts,
+    results: list[ProbeResult],
+    report: Json,
+) -> ModelFacts:
+    """Store what a probe found of a model, and return it.
+
+    `key` names the upstream, `known` is what is known of the model besides.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    model = known.facts.id
+    facts = facts_of(model, results, known)
+    profiles.write(key, model, Profile(facts, report))
+    return facts
 
 
 def read_results(report: Json) -> list[ProbeResult]:
