@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from playwright.async_api import Browser, Page, Route, expect
@@ -148,6 +149,7 @@ async def test_tabs_share_a_session_and_the_browser_keeps_none(
     )
 
 
+@pytest.mark.case("B168")
 async def test_a_session_outlives_the_daemon_and_is_told_to_nobody_meanwhile(
     browser: Browser,
 ) -> None:

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from byok.core.errors import CannotStart
 from byok.core.wire.json_lines import encode_line
+from byok.features.cost import no_price
 from byok.features.journal.conversations import (
     ConversationQuery,
     ConversationReader,
@@ -28,7 +30,10 @@ from byok.features.journal.reading import (
     find_problems,
     highest_number,
     last_entries,
+    last_of_clients,
 )
+from byok.features.journal.turns import weigh_cost
+from byok.features.journal.upstream_states import UpstreamStates
 from byok.features.journal.usage import (
     GROUPS,
     SeriesReader,
@@ -37,6 +42,7 @@ from byok.features.journal.usage import (
     sum_period,
     sum_usage,
 )
+from byok.features.journal.weights import weigh_errors
 from tests.fakes.journal_entries import NOW, entry, write_journal, write_version_1
 
 CHAT = "c0ffee-1"
@@ -72,6 +78,11 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "number": highest_number,
     "conversations": lambda path: latest_conversations(path, 9),
     "found": lambda path: ConversationReader(path).read(ConversationQuery(), 0, 9),
+    "weighed": lambda path: to_builtins(weigh_errors(path, NOW, NOW + 9999, {"one"})),
+    "states": lambda path: UpstreamStates(path).read(NOW),
+    "cost": lambda path: weigh_cost(path, CHAT, no_price),
+    "clients seen": lambda path: last_of_clients(path, NOW),
+    "today": lambda path: SeriesReader(path).read_day(NOW + 9999),
     "conversation": lambda path: sum_requests(path, CHAT),
     "problems": lambda path: find_problems(path, NOW),
     "models": lambda path: series(path, "model"),

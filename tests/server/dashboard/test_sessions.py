@@ -198,6 +198,7 @@ def test_a_use_prolongs_a_session_beyond_a_restart(clock: Clock, path: Path) -> 
     assert is_refused(started(clock, path), f"Bearer {token}")
 
 
+@pytest.mark.case("B169")
 def test_the_file_of_sessions_opens_nothing_and_is_its_owners(
     clock: Clock, path: Path
 ) -> None:
@@ -221,6 +222,7 @@ def test_the_file_of_sessions_opens_nothing_and_is_its_owners(
         lambda path: path.unlink(),
     ],
 )
+@pytest.mark.case("B169")
 def test_a_damaged_or_open_file_of_sessions_ends_them(
     clock: Clock, path: Path, spoil: Callable[[Path], object]
 ) -> None:
@@ -231,6 +233,7 @@ def test_a_damaged_or_open_file_of_sessions_ends_them(
     assert not is_refused(sessions, f"Bearer {open_session(sessions)}")
 
 
+@pytest.mark.case("B169")
 def test_a_clock_that_is_set_back_lets_no_session_live_longer(
     clock: Clock, path: Path
 ) -> None:
