@@ -23,8 +23,8 @@ def enable(yes: YesOption = False, config: ConfigOption = None) -> None:
         )
     place = remote_place(settings)
     say(
-        f"{place.host} would get up to ten words of each question about code, and the "
-        "names of files in it."
+        f"{place.host} would get up to ten words of each question about code and of "
+        "each message in chat mode, and the names of files in it."
     )
     if not place.is_local:
         say("They leave this machine; keys are masked, and code is never sent.")

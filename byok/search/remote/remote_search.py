@@ -20,7 +20,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -34,7 +34,7 @@ from byok.search.index.types import Span
 from byok.search.index.workspace.git_history import repository_name_of
 from byok.search.remote.question import RemoteQuestion, read_question
 from byok.search.remote.server import RemoteFile, SearchServer
-from byok.search.retrieval.excerpts import CurrentFiles, find_terms
+from byok.search.retrieval.excerpts import CurrentFiles, find_terms, lines_of_span
 from byok.search.retrieval.masking import mask_lines
 from byok.search.retrieval.pack import MOST_FILES, Packed, pack
 from byok.search.retrieval.query import Query, parse_query
@@ -47,6 +47,7 @@ SECONDS = 0.6  # what a question waits
 _FILES = 40  # that are asked for
 _CHARACTERS = 200_000  # of all of them together
 _COMPARED = 5  # chunks of a local file
+_SHOWN = 3  # chunks of a hit
 # Of the answer, at most: where the best local file is better, and where it is not.
 _SHARE_BELOW, _SHARE_ABOVE = 0.35, 0.7
 _LONG_LINE = 12  # characters that say something
@@ -201,7 +202,7 @@ class RemoteHits:
         self._host = host
         self._files = files
         self._query = query
-        self._note = note
+        self.note = note
 
     def write(
         self, files: Sequence[RankedFile], current: CurrentFiles | None, length: int
@@ -211,17 +212,33 @@ class RemoteHits:
         `files` are the local ones, best first, and `current` has their lines. Blocks.
         """
         text = self._write_code(files, current, length) if self._files else ""
-        if self._note and not text:
-            text = f"{self._note}\n"
+        if self.note and not text:
+            text = f"{self.note}\n"
         return f"\n{text}"[:length] if text else ""
+
+    def describe(
+        self, files: Sequence[RankedFile], current: CurrentFiles | None, lines: int
+    ) -> list[dict[str, Any]]:
+        """Return the server's files as hits, best first; see `RemoteAnswer`. Blocks."""
+        far, ranked = self._rank_beside(files, current)
+        return [
+            _describe_hit(file, far[file.blob_id], self._query, lines)
+            for file in ranked
+        ]
+
+    def _rank_beside(
+        self, files: Sequence[RankedFile], current: CurrentFiles | None
+    ) -> tuple[dict[int, "_Far"], list[RankedFile]]:
+        """Return the server's files by number, and ranked beside local ones."""
+        local = _texts_of(files[:MOST_FILES], current) if current else {}
+        far = {-1 - n: _lay_out(file) for n, file in enumerate(self._files)}
+        far = {n: one for n, one in far.items() if not _is_copy(one, files, current)}
+        return far, self._rank(files, local, far)
 
     def _write_code(
         self, files: Sequence[RankedFile], current: CurrentFiles | None, length: int
     ) -> str:
-        local = _texts_of(files[:MOST_FILES], current) if current else {}
-        far = {-1 - n: _lay_out(file) for n, file in enumerate(self._files)}
-        far = {n: one for n, one in far.items() if not _is_copy(one, files, current)}
-        ranked = self._rank(files, local, far)
+        far, ranked = self._rank_beside(files, current)
         merged = sorted(
             [*files, *ranked],
             key=lambda file: (-round(file.score, 9), file.blob_id < 0),
@@ -272,6 +289,40 @@ class RemoteHits:
             for file in ranked
             if file.blob_id < 0
         ]
+
+
+def _describe_hit(
+    file: RankedFile, far: _Far, query: Query, lines: int
+) -> dict[str, Any]:
+    spans = [far.spans[chunk.ordinal] for chunk in file.chunks]
+    reasons = file.reasons._asdict()
+    hit: dict[str, Any] = {
+        "path": far.file.path,
+        "repository": far.file.repository,
+        "revision": far.file.revision,
+        "file": "",
+        "also": [],
+        "score": round(file.score, 3),
+        "kind": file.kind,
+        "reasons": {name: round(part, 3) for name, part in reasons.items()},
+        "chunks": [
+            {
+                "first_line": span.first + 1,
+                "last_line": span.last + 1,
+                "score": round(chunk.score, 3),
+            }
+            for span, chunk in zip(spans, file.chunks[:_COMPARED], strict=False)
+        ],
+    }
+    if lines:
+        hit["lines"] = [
+            line
+            for span in sorted(spans[:_SHOWN])
+            for line in lines_of_span(
+                far.lines, span, far.file.path, query.terms, lines
+            )
+        ]
+    return hit
 
 
 def _texts_of(

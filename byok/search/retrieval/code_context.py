@@ -209,7 +209,9 @@ class CodeContext:
                     )
                 )
                 retriever = Retriever(engine, ripgrep, self._mode, lambda: self.aids)
-                finder = PassageFinder(engine, retriever.ranker, self._mode)
+                finder = PassageFinder(
+                    engine, retriever.ranker, self._mode, lambda: self.aids
+                )
                 self._open = _Opened(engine, retriever, finder)
                 if self._vectors is not None:  # whoever waits may leave from here on
                     self._stack.push_async_callback(self._vectors.close)

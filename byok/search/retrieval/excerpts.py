@@ -284,7 +284,7 @@ def _lines_of(
         return
     best = [chunk.ordinal for chunk in file.chunks[:_CHUNKS]] or [0]
     for ordinal in sorted(n for n in best if n < len(spans)):
-        yield from _lines_in(lines, spans[ordinal], file.path, query.terms, most)
+        yield from lines_of_span(lines, spans[ordinal], file.path, query.terms, most)
 
 
 def glimpse(file: RankedFile, current: CurrentFiles, query: Query) -> Span | None:
@@ -308,13 +308,14 @@ def glimpse(file: RankedFile, current: CurrentFiles, query: Query) -> Span | Non
     return Span(first, first, len(texts[first])) if texts else None
 
 
-def _lines_in(
+def lines_of_span(
     lines: Sequence[str],
     span: Span,
     path: str,
     wanted: Mapping[str, float],
     most: int,
 ) -> Iterator[dict[str, Any]]:
+    """Yield at most `most` lines of a span, as `lines_of_hits` returns them."""
     find = find_terms(wanted)
     texts = show_lines(lines, span.first, span.last, find, path=path)
     scores = [_score(text, wanted) for text in texts]

@@ -6,8 +6,16 @@ of them, and `wiring` brings them together.
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -23,6 +31,7 @@ if TYPE_CHECKING:
     from byok.search.retrieval.excerpts import CurrentFiles
     from byok.search.retrieval.query import Query
     from byok.search.retrieval.rank import RankedFile
+    from byok.search.retrieval.scope import Scope
 
 
 class AskModel(Protocol):
@@ -108,6 +117,22 @@ class RemoteAnswer(Protocol):
         "" if there is nothing to say. It blocks.
         """
 
+    def describe(
+        self,
+        files: "Sequence[RankedFile]",
+        current: "CurrentFiles | None",
+        lines: int,
+    ) -> list[dict[str, Any]]:
+        """Return the server's files as hits, best first, beside local `files`.
+
+        A hit has its repository and revision, and with `lines` so many of each chunk.
+        It blocks.
+        """
+
+    @property
+    def note(self) -> str:
+        """Why the server was left out, "" if it was not."""
+
 
 class AsksRemote(Protocol):
     """A search server that the user's organisation runs (`byok.search.remote`)."""
@@ -132,6 +157,20 @@ class ModelAids(Struct, frozen=True):
     rerank: Rerank | None = None
     vectors: VectorSearch | None = None
     remote: AsksRemote | None = None
+
+    @asynccontextmanager
+    async def ask_remote(
+        self, question: str, scope: "Scope"
+    ) -> "AsyncIterator[asyncio.Task[RemoteAnswer] | None]":
+        """Ask the search server, if there is one, while the block searches here."""
+        if self.remote is None:
+            yield None
+            return
+        hits = self.remote.begin(question, [space.root for space in scope.workspaces])
+        try:
+            yield hits
+        finally:
+            hits.cancel()
 
 
 # When a model of the user's is left alone: after a failure, and longer each time.

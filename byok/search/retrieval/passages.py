@@ -25,7 +25,13 @@ from byok.search.index.store.chunk_index import View
 from byok.search.index.store.schema import NAMED
 from byok.search.index.types import SkipReason
 from byok.search.retrieval import query as queries
-from byok.search.retrieval.excerpts import FindSpots, find_nothing, find_terms
+from byok.search.retrieval.excerpts import (
+    CurrentFiles,
+    FindSpots,
+    find_nothing,
+    find_terms,
+)
+from byok.search.retrieval.model_aids import ModelAids, RemoteAnswer
 from byok.search.retrieval.pack import (
     GAP_LINE,
     LONGEST_LINE,
@@ -190,12 +196,14 @@ class PassageFinder:
         engine: ContextEngine,
         ranker: Ranker,
         mode: SearchMode = SearchMode.AUTO,
+        aids: Callable[[], ModelAids] = ModelAids,
         *,
         seconds: float = _SECONDS,
     ) -> None:
         self._engine = engine
         self._ranker = ranker
         self._mode = mode
+        self._aids = aids
         self._seconds = seconds
 
     async def find(self, wanted: CodeQuestion, length: int) -> CodeContextBlock:
@@ -214,17 +222,24 @@ class PassageFinder:
                     scope = await select_scope(self._engine, wanted.blobs, ())
                 # The first question in another language loads its table.
                 query = await asyncio.to_thread(queries.parse_query, wanted.question)
-                ranking = await self._rank(wanted.question, query, scope)
+                found = await self._search(wanted.question, query, scope)
                 return await asyncio.to_thread(
-                    self._gather, wanted, query, scope, ranking, length
+                    self._gather, wanted, query, scope, found, length
                 )
         except TimeoutError as error:
             raise NotReady(f"No code was found in {self._seconds:g} s.") from error
 
-    async def _rank(self, question: str, query: Query, scope: Scope | None) -> Ranking:
-        """Rank what a question finds; nothing for one of stop words alone."""
+    async def _search(
+        self, question: str, query: Query, scope: Scope | None
+    ) -> tuple[Ranking, RemoteAnswer | None]:
+        """Search here and at the search server; nothing for stop words alone."""
         if scope is None or query.only_stop_words:
-            return _NO_RANKING
+            return _NO_RANKING, None
+        async with self._aids().ask_remote(question, scope) as asked:
+            ranking = await self._rank(question, query, scope)
+            return ranking, await asked if asked else None
+
+    async def _rank(self, question: str, query: Query, scope: Scope) -> Ranking:
         # Something is near to any message, also to a greeting.
         enough = len(query.terms) >= _FEWEST_TERMS
         if self._mode is not SearchMode.RIPGREP:
@@ -242,7 +257,7 @@ class PassageFinder:
         wanted: CodeQuestion,
         query: Query,
         scope: Scope | None,
-        ranking: Ranking,
+        found: tuple[Ranking, RemoteAnswer | None],
         length: int,
     ) -> CodeContextBlock:
         files = _FileReader(self._engine.contents)
@@ -255,13 +270,20 @@ class PassageFinder:
             attached.files, length, attached.notes, parts, find=find
         )
         room = length - len(first.text) - bool(first.text)
-        second = _NOTHING
+        second, below = _NOTHING, ""
         if room >= _WORTH_SHOWING:
+            ranking, remote = found
+            if remote is not None and scope is not None:
+                current = CurrentFiles(
+                    self._engine.contents, ranking.entries, scope, query
+                )
+                below = remote.write(ranking.files, current, room).strip("\n")
+                room -= len(below) + bool(below)
             second = _write_found(ranking, files, first.shown, room, find)
         said = (*wanted.blobs.added, *wanted.guided)
         unknown = [*(scope.unknown if scope else ()), *attached.unknown]
         return CodeContextBlock(
-            "\n".join(filter(None, (first.text, second.text))),
+            "\n".join(filter(None, (first.text, second.text, below))),
             tuple(files.chunks((*first.shown, *second.shown), said)),
             tuple(map(to_text, dict.fromkeys(unknown))),
             scope is None or scope.checkpoint_found,

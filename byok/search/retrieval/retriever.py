@@ -173,9 +173,10 @@ class Retriever:
     ) -> dict[str, Any]:
         """Return `{"hits": [...], "notes": [...]}` for `byok search`.
 
-        A hit has path, score, kind, the parts of its score and line ranges. Only the
-        index is searched; the notes say what it lacks. With `lines` a hit has so many
-        lines of each chunk, and the answer the `terms` that were searched for.
+        A hit has path, score, kind, the parts of its score and line ranges; one of the
+        search server has repository and revision, and no place on this machine. No
+        ripgrep is used; the notes say what the index lacks. With `lines` a hit has so
+        many lines of each chunk, and the answer the `terms` that were searched for.
         """
         await self.ranker.wait_until_indexed(_SETTLE_SECONDS)
         scope = await select_scope(self._engine, BlobNames(), roots, text)
@@ -184,7 +185,9 @@ class Retriever:
             building.append(f"Indexing failed, so hits may be missing: {trouble}")
         text = remove_roots(text, scope)
         query = await asyncio.to_thread(queries.parse_query, text)
-        ranking = await self.ranker.rank(text, query, scope, may_rerank=True)
+        async with self._aids().ask_remote(text, scope) as asked:
+            ranking = await self.ranker.rank(text, query, scope, may_rerank=True)
+            remote = await asked if asked else None
         found, entries, names = ranking[:3]
         current = CurrentFiles(self._engine.contents, entries, scope, query)
         best = await asyncio.to_thread(current.update, found[:limit], limit)
@@ -199,6 +202,11 @@ class Retriever:
             answer["terms"] = excerpts.describe_terms(query)
             for hit, shown in zip(hits, found_lines, strict=True):
                 hit["lines"] = shown
+        if remote is not None:
+            hits += await asyncio.to_thread(remote.describe, best, current, lines)
+            hits.sort(key=lambda hit: -hit["score"])  # local ones win ties
+            del hits[limit:]
+            notes += filter(None, [remote.note])
         return answer
 
     async def _answer_symbol(self, said: str, scope: Scope, length: int) -> str:
@@ -224,14 +232,8 @@ class Retriever:
 
     async def _answer_code(self, text: str, scope: Scope, length: int) -> str:
         """Answer from here, and below it what a search server adds, if there is one."""
-        remote = self._aids().remote
-        if remote is None:
-            return await self._answer_here(text, scope, length)
-        hits = remote.begin(text, [space.root for space in scope.workspaces])
-        try:
+        async with self._aids().ask_remote(text, scope) as hits:
             return await self._answer_here(text, scope, length, hits)
-        finally:
-            hits.cancel()
 
     async def _answer_here(
         self,

@@ -10,12 +10,19 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from byok.core.code_query import BlobNames, RetrievalRequest, SearchMode, Upload
+from byok.core.code_query import (
+    BlobNames,
+    CodeQuestion,
+    RetrievalRequest,
+    SearchMode,
+    Upload,
+)
 from byok.core.redact import Redactor
 from byok.search.remote.remote_search import RemotePlace, RemoteSearch
 from byok.search.remote.server import JsonServer
 from byok.search.remote.zoekt import Zoekt
 from byok.search.retrieval.model_aids import ModelAids
+from byok.search.retrieval.passages import PassageFinder
 from byok.search.retrieval.retriever import Retriever
 from byok.search.retrieval.ripgrep import Ripgrep
 from byok.search.vectors.consent import Consent
@@ -254,3 +261,62 @@ async def test_an_answer_is_at_most_as_long_as_requested(
         for length in (1, 2, 10, 50, 100, 200, 400, 1000):
             for query in ("noodles of the lion", "noodles", "lion"):
                 assert len(await asker.ask(query, length=length)) <= length
+
+
+async def test_hits_of_the_server_stand_among_local_ones_with_their_place(
+    tmp_path: Path, root: Path, server: ZoektServer
+) -> None:
+    async with asking(tmp_path, server, root) as asker:
+        search = asker.retriever.search
+        answer = await search("cook noodles, feed_lion", 20, [str(root)], lines=6)
+        [one] = (await search("cook noodles", 1, [str(root)]))["hits"]
+    far = next(hit for hit in answer["hits"] if "repository" in hit)
+    assert (far["path"], far["file"]) == ("src/noodles.py", "")
+    assert far["repository"] == "git.example/food/kitchen"
+    assert far["revision"] == REVISION
+    assert [(line["number"], line["text"]) for line in far["lines"]] == [
+        (41, "def cook_noodles(pot):"), (42, "    return pot.boil()"),
+    ]  # fmt: skip
+    assert "lion.py" in [hit["path"] for hit in answer["hits"]]
+    scores = [hit["score"] for hit in answer["hits"]]
+    assert scores == sorted(scores, reverse=True)
+    assert one["chunks"][0]["first_line"] == 41
+    assert "lines" not in one
+
+
+async def test_a_dead_server_is_named_beside_the_local_hits(
+    tmp_path: Path, root: Path
+) -> None:
+    async with ZoektServer() as server:
+        pass
+    async with asking(tmp_path, server, root) as asker:
+        answer = await asker.retriever.search("where is the lion fed", 5, [str(root)])
+        asker.retriever._aids = ModelAids
+        alone = await asker.retriever.search("where is the lion fed", 5, [str(root)])
+    assert answer["hits"] == alone["hits"]
+    [note] = answer["notes"]
+    assert HOST in note
+
+
+async def test_a_chat_is_shown_code_of_the_server_below_its_own(
+    tmp_path: Path, server: ZoektServer
+) -> None:
+    async with asking(tmp_path, server) as asker:
+        upload = Upload(b"", "lion.py", LION.encode())
+        names = tuple(await asker.engine.uploads.upload([upload]))
+        await complete(asker.engine)
+        ranker, aids = asker.retriever.ranker, asker.retriever._aids
+        finder = PassageFinder(asker.engine, ranker, SearchMode.INDEX, aids)
+        question = CodeQuestion(
+            "How does feed_lion cook noodles?", BlobNames("", names)
+        )
+        for length in (500, 2_000, 20_000):
+            found = await finder.find(question, length)
+            assert len(found.text) <= length
+        greeting = await finder.find(CodeQuestion("Which of these?", question.blobs), 9)
+    local, _, far = found.text.partition(f"\nPath: {TITLE}\n")
+    assert "Path: lion.py\n" in local
+    assert "def cook_noodles" in far
+    assert {chunk.blob_name for chunk in found.chunks} == {names[0].hex()}
+    assert greeting.text == ""
+    assert len(server.asked) == 3

@@ -24,6 +24,8 @@ export function hitList(hits) {
 function hitItem(hit, place) {
   return h("li", {},
     h("h3", {}, `${place + 1}. `, h("code", { class: "path" }, hit.path)),
+    hit.repository ? h("p", { class: "quiet" }, h("code", { class: "path" },
+      [hit.repository, hit.revision.slice(0, 12)].filter(Boolean).join(" @ "))) : null,
     h("p", { class: "row" },
       h("span", {}, t("search.score"), " ", h("strong", {}, number(hit.score, 2))),
       badge("quiet", textOr(`kind.${hit.kind}`, hit.kind)),
