@@ -1,48 +1,161 @@
-// The models of all upstreams: what is known of each, from where, and what it is used for.
+// Which model can do what, at which price? What is known of each, from where, what it is used
+// for, and what a probe finds.
 
 import { call } from "../api.js";
-import { badge, breakable, h, replace, showTools, table } from "../dom.js";
-import { number, short } from "../format.js";
+import {
+  announce, badge, breakable, button, errorBox, h, openDialog, replace, showTools, table,
+} from "../dom.js";
+import { dollars, duration, number, short } from "../format.js";
 import { icon } from "../icons.js";
 import { t, textOr } from "../texts.js";
 
 const FEW = 20; // rows at first
 const MORE = 200; // rows with each click; a search finds the others
+const ABILITIES = ["tools", "images", "reasoning", "fill", "vectors"];
+const FACTS = { window: number, max_output: number, price, tools: yesNo, images: yesNo,
+  thinking: yesNo };
 
 // `#/models/TEXT` shows the models whose names have it.
 export async function open(root, rest, signal) {
-  const catalog = await call("catalog", {}, { signal });
-  let wanted = (rest[0] ?? "").toLowerCase();
-  let most = FEW;
-  const found = h("div", { class: "card flush" });
-  const count = h("span", { class: "quiet small", role: "status" });
-  const more = h("button", { type: "button", on: { click: () => show(most + MORE) } },
-    t("models.more"));
-  const show = (limit) => {
-    most = limit;
-    const rows = catalog.models.filter((model) => model.id.toLowerCase().includes(wanted));
-    const shown = Math.min(rows.length, most);
-    replace(count, t("models.count", { shown: number(shown), count: number(rows.length) }));
-    replace(found, table(t("models.title"), columns(catalog), rows.slice(0, most)));
-    more.hidden = shown === rows.length;
-  };
-  const search = (event) => {
-    wanted = event.target.value.trim().toLowerCase();
-    show(FEW);
-  };
-  show(FEW);
-  showTools(count);
-  replace(root,
-    catalog.substitutes.map(substitute),
-    h("div", { class: "row" }, h("div", { class: "seeking" }, icon("search"),
-      h("input", { type: "search", "aria-label": t("models.filter"),
-        placeholder: t("models.filter"), value: rest[0] ?? "", autocomplete: "off",
-        maxlength: "200", spellcheck: "false", on: { input: search } }))),
-    found,
-    more,
-    h("p", { class: "quiet small" }, t("models.table", catalog.table),
-      catalog.table.stale ? ` ${t("models.stale")}` : ""));
+  const panel = new ModelsPanel(root, rest[0] ?? "", signal);
+  await panel.load();
 }
+
+class ModelsPanel {
+  constructor(root, wanted, signal) {
+    this.signal = signal;
+    this.wanted = wanted.toLowerCase();
+    this.can = "";
+    this.most = FEW;
+    this.found = h("div", { class: "card flush" });
+    this.around = h("div");
+    this.about = h("p", { class: "quiet small" });
+    this.count = h("span", { class: "quiet small", role: "status" });
+    this.more = button(t("models.more"), "", () => this.show(this.most + MORE));
+    const search = ({ target }) => { this.wanted = target.value.trim().toLowerCase(); this.show(); };
+    const choose = ({ target }) => { this.can = target.value; this.show(); };
+    showTools(this.count, button(t("models.update"), "", () => this.update()));
+    replace(root, this.around,
+      h("div", { class: "row" },
+        h("div", { class: "seeking" }, icon("search"), h("input", { type: "search",
+          "aria-label": t("models.filter"), placeholder: t("models.filter"), value: wanted,
+          autocomplete: "off", maxlength: "200", spellcheck: "false", on: { input: search } })),
+        h("select", { "aria-label": t("models.abilities"), on: { change: choose } },
+          h("option", { value: "" }, t("models.any")),
+          ABILITIES.map((name) => h("option", { value: name }, t(`models.can.${name}`))))),
+      this.found, this.more, this.about);
+  }
+
+  async load() {
+    this.catalog = await call("models", {}, { signal: this.signal });
+    replace(this.around, this.catalog.substitutes.map(substitute));
+    replace(this.about, t("models.table", this.catalog.table),
+      this.catalog.table.stale ? ` ${t("models.stale")}` : "");
+    this.show();
+  }
+
+  show(most = FEW) {
+    this.most = most;
+    const rows = this.catalog.models.filter(({ id, can }) =>
+      id.toLowerCase().includes(this.wanted) && (!this.can || can.includes(this.can)));
+    const shown = Math.min(rows.length, most);
+    replace(this.count, t("models.count", { shown: number(shown), count: number(rows.length) }));
+    replace(this.found, table(t("models.title"), this.columns(), rows.slice(0, most)));
+    this.more.hidden = shown === rows.length;
+  }
+
+  columns() {
+    const known = (name, show) => (model) => (isKnown(model, name) ? show(model.facts[name]) : "–");
+    return [
+      { title: t("request.model"), lead: true, cell: (model) => [
+        button(breakable(model.id), "link", () => this.open(model), { "data-key": model.id }),
+        h("span", { class: "row tight" }, model.used.map((use) =>
+          badge(use === "chat" ? "good" : "quiet", textOr(`purpose.${use}`, use))))] },
+      { title: t("models.abilities"), cell: ({ can }) => h("span", { class: "row tight" },
+        can.map((name) => h("span", { class: "tag" }, t(`models.can.${name}`)))) },
+      { title: t("models.window"), cell: known("window", short), numeric: true },
+      { title: t("models.answer"), cell: known("max_output", short), numeric: true },
+      { title: t("models.price"), cell: known("price", price), numeric: true },
+      { title: t("models.probed"), cell: ({ probed }) => probed ?? "–" },
+      { title: t("models.actions"), aside: true, cell: (model) => button(t("models.probe"),
+        "little", () => this.askProbe(model), { "aria-label": `${t("models.probe")}: ${model.id}` })
+      },
+    ];
+  }
+
+  // Show each fact with where it is known from.
+  open(model) {
+    const rows = Object.keys(FACTS).filter((name) => isKnown(model, name));
+    openDialog(model.id, [
+      table(t("models.facts"), [
+        { title: t("models.fact"), lead: true, cell: (name) => t(`models.fact.${name}`) },
+        { title: t("models.value"), cell: (name) => FACTS[name](model.facts[name]) },
+        { title: t("models.source"), cell: (name) => sourceOf(model, name,
+          this.catalog.table.stale) },
+      ], rows, { empty: t("models.facts.none") })],
+    (close) => [button(t("close"), "", close), button(t("models.probe"), "primary", () => {
+      close();
+      this.askProbe(model);
+    })]);
+  }
+
+  // Tell what a probe sends and costs; it is sent when the user agrees.
+  askProbe(model) {
+    const told = (plan) => h("p", {}, t("probe.plan", { count: number(plan.requests) }), " ",
+      plan.dollars === null ? t("probe.unknown-price") : plan.dollars === 0 ? t("probe.free")
+        : t("probe.price", { usd: dollars(plan.dollars) }));
+    const done = ({ results }) => table(t("probe.results"), [
+      { title: t("probe.case"), lead: true, cell: (row) => row.case },
+      { title: t("probe.outcome"), cell: (row) => [badge(OUTCOMES[row.outcome] ?? "quiet",
+        textOr(`probe.${row.outcome}`, row.outcome)), " ", row.detail] },
+      { title: t("request.duration"), numeric: true, cell: (row) => duration(row.seconds) },
+    ], results);
+    this.agree(t("probe.of", { model: model.id }), "model-probe", { model: model.id },
+      { told, verb: "models.probe", done });
+  }
+
+  update() {
+    const told = (plan) => h("div", {}, h("p", {}, t("update.plan")),
+      h("ul", {}, plan.lists.map((url) => h("li", {}, h("code", {}, url)))));
+    const done = (report) => h("div", {}, h("p", {}, t("update.done",
+      { models: number(report.models), new: number(report.new_count),
+        changed: number(report.changed_count) })),
+    Object.entries(report.failures).map(([list, why]) =>
+      h("p", {}, badge("warn", list), " ", why)));
+    this.agree(t("models.update"), "models-update", {}, { told, verb: "update.verb", done });
+  }
+
+  // Show what `name` would do, do it when the user agrees, and show what came of it.
+  async agree(title, name, body, { told, verb, done }) {
+    const content = h("div", {}, h("p", { class: "quiet" }, t("overview.loading")));
+    let act = null;
+    const run = async () => {
+      act.disabled = true;
+      replace(content, h("p", { role: "status" }, t("probe.running")));
+      try {
+        replace(content, done(await call(name, { ...body, write: true })));
+        announce(t("probe.ended"));
+        await this.load();
+      } catch (error) {
+        replace(content, errorBox(error));
+      }
+      act.remove();
+    };
+    const dialog = openDialog(title, content, (close) => {
+      act = button(t(verb), "primary", run, { disabled: true });
+      return [button(t("close"), "", close), act];
+    });
+    try {
+      replace(content, told(await call(name, body)));
+      act.disabled = false;
+    } catch (error) {
+      if (dialog.isConnected) replace(content, errorBox(error));
+    }
+  }
+}
+
+const OUTCOMES = { yes: "good", no: "warn", refused: "warn", failed: "bad" };
+const isKnown = ({ facts }, name) => facts[name] !== undefined && facts[name] !== 0;
 
 // Say who answers instead of a model that a client named and nobody knows.
 function substitute({ asked, model, alias }) {
@@ -50,42 +163,20 @@ function substitute({ asked, model, alias }) {
     alias ? [" ", t("models.alias"), " ", h("code", {}, alias)] : null);
 }
 
-function columns(catalog) {
-  const known = (name, show) => (model) => fact(model, name, show, catalog.table.stale);
-  return [
-    { title: t("request.model"), lead: true, cell: (model) =>
-      [h("strong", {}, breakable(model.id)), uses(catalog, model)] },
-    { title: t("models.window"), cell: known("window", short), numeric: true },
-    { title: t("models.answer"), cell: known("max_output", short), numeric: true },
-    { title: t("models.price"), cell: known("price", price), numeric: true },
-    { title: t("models.tools"), cell: known("tools", yesNo) },
-    { title: t("models.images"), cell: known("images", yesNo) },
-    { title: t("models.thinking"), cell: known("thinking", yesNo) },
-  ];
-}
-
-// Return a value with where it is known from.
-function fact({ facts, sources }, name, show, stale) {
-  const value = facts[name];
-  if (value === undefined || value === 0) return h("span", { class: "quiet" }, "–");
+// Return where a fact is known from.
+function sourceOf({ sources }, name, stale) {
   const source = sources[name] ?? "";
-  const words = textOr(`source.${source}`, source);
   const old = name === "price" && stale && source === "table" ? `, ${t("models.old")}` : "";
-  return [show(value), source ? h("small", { class: "quiet" }, ` ${words}${old}`) : null];
+  return `${textOr(`source.${source}`, source)}${old}` || "–";
 }
 
-const yesNo = (value) => (value ? t("models.yes") : t("models.no"));
+function yesNo(value) {
+  return value ? t("models.yes") : t("models.no");
+}
 
 // Return dollars per million tokens, in and out.
 function price({ input, output }) {
   if (input === 0 && output === 0) return t("free");
   const one = (value) => (value === undefined ? "?" : number(value, 4));
   return `${one(input)} / ${one(output)}`;
-}
-
-function uses(catalog, model) {
-  const jobs = Object.entries(catalog.jobs).filter(([, id]) => id === model.id);
-  const names = jobs.map(([job]) => badge("quiet", textOr(`purpose.${job}`, job)));
-  if (catalog.default === model.id) names.unshift(badge("good", t("models.default")));
-  return names.map((name) => [" ", name]);
 }
