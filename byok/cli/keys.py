@@ -94,13 +94,19 @@ def choose_store(
     if not asker.is_person:
         raise refusal
     tell(f"The key cannot go into the OS keyring: {reason}. Instead, byok can use")
-    tell("  1  an encrypted file that a key file of mode 600 opens. Services and")
-    tell("     restarts need no passphrase. Whoever gets only the encrypted file reads")
-    tell("     nothing; whoever can read all files of your account reads the key.")
-    tell("  2  an encrypted file that a passphrase opens. A service or daemon needs it")
-    tell("     at each start, in BYOK_VAULT_PASSPHRASE.")
-    tell(f"  3  nothing: you set {wanted.own_env}, or the systemd credential")
-    tell(f"     {wanted.credential}, yourself.")
+    tell(
+        "  1  an encrypted file that a key file of mode 600 opens. Services and "
+        "restarts need no passphrase. Whoever gets only the encrypted file reads "
+        "nothing; whoever can read all files of your account reads the key."
+    )
+    tell(
+        "  2  an encrypted file that a passphrase opens. A service or daemon needs it "
+        "at each start, in BYOK_VAULT_PASSPHRASE."
+    )
+    tell(
+        f"  3  nothing: you set {wanted.own_env}, or the systemd credential "
+        f"{wanted.credential}, yourself."
+    )
     while (answer := asker.text("Which one?", "1")) not in ("1", "2", "3"):
         tell("Type 1, 2 or 3.")
     if answer == "3":

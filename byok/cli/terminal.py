@@ -4,10 +4,13 @@ Nothing else writes to the terminal. File names, upstream texts and errors may c
 terminal control sequences; they are printed as escapes.
 """
 
+import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from shutil import get_terminal_size
+from textwrap import wrap
 from threading import Lock, Timer
 from types import MappingProxyType
 from typing import Annotated, Any
@@ -20,6 +23,12 @@ from byok.core.escapes import escape, escape_json
 from byok.core.platform.installation import make_pasteable
 
 _PIPE_WIDTH, _LEAST_WIDTH = 10_000, 20
+# What is typed as it stands: up to the end of its sentence, or a bracket.
+_COMMAND = re.compile(
+    r"\b(?:byok|chmod|export|loginctl|ollama|ssh|sudo) \S.*?(?=[.,;)]*(?: \(|[.,;] |$))"
+)
+_INDENT = re.compile(r"^ *(?:\d  )?")
+_NO_BREAK = "\0"
 _NO_WIDTHS: Mapping[str, int] = MappingProxyType({})
 
 
@@ -36,7 +45,23 @@ def say_text(text: str) -> None:
 
 def tell(line: str) -> None:
     """Print a remark on stderr, out of the way of scripts."""
-    sys.stderr.write(escape(make_pasteable(line)) + "\n")
+    sys.stderr.write(_fit(escape(make_pasteable(line))) + "\n")
+
+
+def _fit(line: str) -> str:
+    """Break a remark at the words where the terminal ends, but never a command."""
+    width = get_terminal_size().columns
+    if len(line) < width or not sys.stderr.isatty():
+        return line
+    whole = _COMMAND.sub(lambda found: found[0].replace(" ", _NO_BREAK), line)
+    lines = wrap(
+        whole,
+        max(_LEAST_WIDTH, width - 1),
+        subsequent_indent=" " * (len(line) - len(_INDENT.sub("", line, count=1))),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return "\n".join(lines).replace(_NO_BREAK, " ")
 
 
 def count_noun(number: int, noun: str) -> str:

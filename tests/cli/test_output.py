@@ -18,6 +18,7 @@ from byok.cli.terminal import (
     tell,
 )
 from byok.core.errors import ByokError, ConfigError
+from byok.core.platform.installation import make_pasteable
 from tests.fakes.patience import PATIENCE
 
 Capture = pytest.CaptureFixture[str]
@@ -126,6 +127,27 @@ def test_output_name_of_an_upstream_is_only_text(
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 120])
+def test_a_remark_is_broken_between_words_and_no_command_is(
+    columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr(sys, "stderr", shown := Terminal())
+    commands = ("serve --upstream ollama", "connect vscode --start", "explain x")
+    first, second, third = (f"byok {words}" for words in commands)
+    remark = (
+        f"  No model answers here (that is a sentence of some length). Run {first}, "
+        f"or let this do it: {second}. More: {third}"
+    )
+    tell(remark)
+    lines = shown.getvalue().splitlines()
+    assert " ".join(line.strip() for line in lines) == make_pasteable(remark).strip()
+    assert all(line.startswith("  ") for line in lines)
+    assert all(len(line) < columns or "/" in line for line in lines)
+    for words in commands:
+        assert any(words in line for line in lines)
 
 
 @pytest.mark.parametrize(
