@@ -89,7 +89,9 @@ def test_the_page_counts_what_holds_and_names_every_gap() -> None:
     text = written("# Head\n", joined({"B01": ROW, "F01": ROW}, tests))
     assert text.startswith("# Head\n\n")
     assert "1 of 2 cases pass, 1 known gap (F01: not yet)." in text
-    assert "| B01 | a \\| b | refused | [test_it_holds](../tests/test_a.py) |" in text
+    assert (
+        "| B01 | a \\| b | refused | [test_it_holds](../../tests/test_a.py) |" in text
+    )
     assert "| refused. **Known gap:** not yet | " in text
 
 

@@ -105,7 +105,7 @@ async def test_a_page_that_it_was_opened_from_by_hand_holds_nothing(
         await other.evaluate("() => { self.held = open('about:blank'); }")
     popup = await opening.value
     await popup.goto(_start(editor))  # as if the user had typed it
-    await popup.locator("#code").wait_for()
+    await popup.locator("#nav a[aria-current]").wait_for()
     assert await popup.evaluate("window.opener") is None
     assert await other.evaluate("held.closed")
 
