@@ -203,6 +203,7 @@ def clean_environment(
         if ours or name.endswith(("_API_KEY", "_TOKEN")):
             monkeypatch.delenv(name)
     _choose_home(own, monkeypatch)
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")  # messages are in English
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     if "real_keyring" not in request.keywords:
         monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")

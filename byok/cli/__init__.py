@@ -21,6 +21,7 @@ from byok.cli import completion
 from byok.cli.commands import Program
 from byok.cli.terminal import fail
 from byok.core.errors import ByokError, ConfigError, of_system
+from byok.core.language import known_languages, match_language, use_language
 from byok.core.platform.memory import fit_into_limit, lacks_memory, memory_is_short
 from byok.core.platform.paths import find_paths
 from byok.core.platform.programs import distrust
@@ -96,8 +97,28 @@ def _print_version(given: bool) -> None:
         raise typer.Exit
 
 
+def _choose_language(given: str) -> str:
+    if given:
+        name = match_language(given)
+        if not name:
+            known = ", ".join(known_languages())
+            raise typer.BadParameter(f"There are no texts in it. Known are: {known}.")
+        use_language(name)
+    return given
+
+
 @app.callback()
 def _program(
+    language: Annotated[
+        str,
+        typer.Option(
+            "--lang",
+            callback=_choose_language,
+            is_eager=True,
+            metavar="LANGUAGE",
+            help="The language of messages, instead of that of LANG.",
+        ),
+    ] = "",
     shown: Annotated[
         bool,
         typer.Option(

@@ -150,9 +150,11 @@ def _ask(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _say_status(answer: dict[str, Any]) -> None:
-    left = f"on, for {answer['seconds']} more seconds" if answer["on"] else "off"
-    kept = count_noun(answer["kept"], "request")
-    say(f"Capturing is {left}. {kept} captured since the start of byok.")
+    kept = f"{count_noun(answer['kept'], 'request')} captured since the start of byok."
+    if answer["on"]:
+        say(f"Capturing is on, for {answer['seconds']} more seconds. {kept}")
+    else:
+        say(f"Capturing is off. {kept}")
     if answer["lost"]:
         tell(f"{count_noun(answer['lost'], 'request')} could not be kept; see the log.")
 

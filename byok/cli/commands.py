@@ -5,10 +5,13 @@ has a function of the command's name, or a group `commands` of commands below it
 """
 
 import inspect
+import os
 import platform
 import re
 import shlex
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -20,6 +23,14 @@ from typer.models import DefaultPlaceholder
 from byok import __version__
 from byok.cli.examples import examples_of
 from byok.cli.terminal import say, tell
+from byok.core.language import (
+    COMMANDS,
+    ENGLISH,
+    language_in_force,
+    translate,
+    use_language,
+    wanted_language,
+)
 from byok.core.platform.installation import make_pasteable
 from byok.core.suggest import did_you_mean
 from byok.features import ROWS as FEATURES
@@ -155,7 +166,8 @@ class _Command(TyperCommand):
         return _hide_types_of_flags(super().get_params(ctx))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        super().format_help(ctx, formatter)
+        with _in_language(self, self.get_params(ctx)):
+            super().format_help(ctx, formatter)
         _say_examples(ctx)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -179,7 +191,8 @@ class CommandGroup(TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the page, with examples of the commands below it."""
-        super().format_help(ctx, formatter)
+        with _in_language(self, [*self.get_params(ctx), *self.commands.values()]):
+            super().format_help(ctx, formatter)
         _say_examples(ctx)
 
 
@@ -193,6 +206,11 @@ class Program(CommandGroup):
             for name, row in ROWS.items()
         }
 
+    def make_context(self, *given: Any, **more: Any) -> Any:
+        """Read the command line in the language of the environment, or of --lang."""
+        use_language(wanted_language(os.environ))
+        return super().make_context(*given, **more)
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; `byok help COMMAND` is its page of --help."""
         if args[:1] == ["help"]:
@@ -201,7 +219,7 @@ class Program(CommandGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the page, which ends with the command to begin with."""
-        self.epilog = make_pasteable("Start with: byok init")
+        self.epilog = make_pasteable(translate("Start with: byok init", COMMANDS))
         super().format_help(ctx, formatter)
 
     def invoke(self, ctx: Any) -> Any:
@@ -262,6 +280,43 @@ def _hide_types_of_flags(params: Any) -> Any:
         if getattr(param, "is_flag", False) and param.metavar is None:
             param.metavar = ""
     return params
+
+
+_OF_A_PAGE = ("help", "short_help", "epilog", "rich_help_panel")
+_TITLES = (
+    "ARGUMENTS_PANEL_TITLE",
+    "COMMANDS_PANEL_TITLE",
+    "DEFAULT_STRING",
+    "OPTIONS_PANEL_TITLE",
+    "REQUIRED_LONG_STRING",
+)
+
+
+@contextmanager
+def _in_language(command: Any, listed: Iterable[Any]) -> Iterator[None]:
+    """Have a page of --help, and what it lists, in the language in force meanwhile."""
+    if language_in_force() == ENGLISH:
+        yield
+        return
+    from typer import rich_utils
+
+    from byok.cli.wide_text import break_wide_text
+
+    break_wide_text()
+    named = [(one, name) for one in (command, *listed) for name in _OF_A_PAGE]
+    named += [(rich_utils, name) for name in _TITLES]
+    before = [
+        (one, name, text) for one, name in named if (text := getattr(one, name, None))
+    ]
+    try:
+        for one, name, text in before:
+            paragraphs = text.split("\n\n")
+            done = "\n\n".join(translate(part, COMMANDS) for part in paragraphs)
+            setattr(one, name, done)
+        yield
+    finally:
+        for one, name, text in before:
+            setattr(one, name, text)
 
 
 def _join_lines(text: str | None) -> str | None:

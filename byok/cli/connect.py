@@ -311,8 +311,8 @@ def _undo_connection(client: ClientKind, path: Path, answer: Answer) -> None:
     if not change.is_exact:
         tell("The file was edited since, so only byok's settings are taken out.")
     if make_change(connector, change, redactor, answer):
-        what = "was removed" if change.after is None else "no longer points at byok"
-        say(f"{path} {what}.")
+        is_gone = change.after is None
+        say(f"{path} was removed." if is_gone else f"{path} no longer points at byok.")
     elif not answer.dry_run:
         raise typer.Exit(1)
 
@@ -368,8 +368,8 @@ def make_change(
     if answer.dry_run:
         tell("Nothing was written.")
         return False
-    verb = "Remove" if change.after is None else "Write"
-    if not answer.allows(f"{verb} {path}?"):
+    is_removed = change.after is None
+    if not answer.allows(f"Remove {path}?" if is_removed else f"Write {path}?"):
         tell("Nothing was written.")
         return False
     connector.carry_out(change)

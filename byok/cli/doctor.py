@@ -132,7 +132,8 @@ def _show(rows: "Sequence[CheckRow]") -> None:
         say_styled(
             (state.ljust(_WIDTH), _STYLES.get(state, "dim")),
             (name, "bold"),
-            (f": {result.found}", ""),
+            (": ", ""),
+            (result.found, ""),
         )
         if result.cure:
             say_styled((" " * _WIDTH, ""), (f"cure: {result.cure}", "cyan"))

@@ -64,7 +64,7 @@ def describe_vectors(answer: Json) -> str:
     words = f"vectors: {_STATES.get(answer['state'], answer['state'])}"
     if answer["state"] == OFF:
         return words
-    words += f"; {answer['model']} at {answer['host']}"
+    words += f"; model {answer['model']} at {answer['host']}"
     if answer["chunks"]:
         words += f", {answer['embedded']:,} of {answer['chunks']:,} chunks"
     if answer["refused"]:

@@ -8,6 +8,7 @@ from byok.cli.completion import complete_code
 from byok.cli.terminal import say, say_table
 from byok.core.error_table import GROUPS, ErrorRow, error_rows
 from byok.core.errors import BadRequest
+from byok.core.language import language_in_force
 from byok.core.suggest import did_you_mean
 
 
@@ -24,7 +25,7 @@ def explain(
 
     Error messages end with the code, and `byok log` shows it.
     """
-    rows = error_rows()
+    rows = error_rows(language_in_force())
     if code in rows:
         _say_row(rows[code])
         return

@@ -28,6 +28,7 @@ from byok.cli.terminal import (
 from byok.core.chat import Json
 from byok.core.errors import ConfigError, IndexFailed
 from byok.core.escapes import escape
+from byok.core.language import translate
 from byok.core.routing import Service
 from byok.search.index.files.ignore import rules_of
 from byok.search.index.files.reading import Unreadable
@@ -241,12 +242,12 @@ def estimate(
 _POLL_SECONDS = 0.2
 _DONE = ("complete", "workspace-too-large", "folder-gone")
 _LEFT_OUT = {
-    "ignored": "ignored",
-    "secret": "private",
-    "too_large": "too large",
-    "not_accessible": "not readable",
-    "not_plain_files": "not regular files",
-    "encoding_errors": "with undecodable names",
+    "ignored": "{count} ignored",
+    "secret": "{count} private",
+    "too_large": "{count} too large",
+    "not_accessible": "{count} not readable",
+    "not_plain_files": "{count} not regular files",
+    "encoding_errors": "{count} with undecodable names",
 }
 
 
@@ -323,7 +324,7 @@ def describe(space: dict[str, Any]) -> str:
     if space["phase"] != "complete":
         return f"{root}: {space['note'] or space['phase']}"
     left = [
-        f"{space['counters'][name]:,} {words}"
+        translate(words.format(count=f"{space['counters'][name]:,}"))
         for name, words in _LEFT_OUT.items()
         if space["counters"].get(name)
     ]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from byok.cli.terminal import count_noun
 from byok.core.errors import (
     ByokError,
     ConfigError,
@@ -82,8 +83,7 @@ class Candidate(Struct, frozen=True):
             return self.trouble
         known = [f"key in {self.key_source}"] if self.key_source else []
         if self.models:
-            number = len(self.models)
-            known.append(f"{number} model{'' if number == 1 else 's'}")
+            known.append(count_noun(len(self.models), "model"))
         return ", ".join(known)
 
 

@@ -31,7 +31,11 @@ def show_status(json: JsonOption = False) -> None:
     if json:
         say_json(answer)
         return
-    say(f"Conversations are {'' if answer['on'] else 'not '}remembered.")
+    say(
+        "Conversations are remembered."
+        if answer["on"]
+        else "Conversations are not remembered."
+    )
     _say_size(answer)
     if not answer["on"]:
         tell("To remember them: on = true under [memory] in the settings.")

@@ -268,7 +268,9 @@ def show_profiles(
     tell_damage(profiles)
     if not found:
         raise ConfigError(
-            f"{target.name} has no profile{' of this model' if target.model else ''}.",
+            f"{target.name} has no profile of this model."
+            if target.model
+            else f"{target.name} has no profile.",
             hint=f"Make one: byok probe {target.name}/MODEL",
         )
     vendor = target.section.type
@@ -286,7 +288,7 @@ def _say_profile(name: str, model: str, profile: "Profile") -> None:
     from byok.upstream.probe.report import read_results
 
     report = profile.report
-    say(f"{name}/{model} in {report.get('dialect')}, {report.get('date')}")
+    say(f"{name}/{model}, dialect {report.get('dialect')}, {report.get('date')}")
     say_results(read_results(report))
     say_facts(profile.facts)
 

@@ -431,7 +431,7 @@ def check() -> None:
     for problem in problems:
         say(str(problem))
     if problems:
-        tell(f"{count_noun(len(problems), 'problem')} in {folder}")
+        tell(f"{folder}: {count_noun(len(problems), 'problem')}")
         raise typer.Exit(EXIT_BROKEN)
     say(f"{folder}: {count_noun(len(own), 'prompt')} of your own, valid")
 

@@ -1,7 +1,8 @@
 """Print text for people, JSON for scripts, and errors; ask the user, or nobody.
 
 Nothing else writes to the terminal. File names, upstream texts and errors may contain
-terminal control sequences; they are printed as escapes.
+terminal control sequences; they are printed as escapes. Callers write English; what is
+for people is translated here.
 """
 
 import re
@@ -10,7 +11,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from shutil import get_terminal_size
-from textwrap import wrap
 from threading import Lock, Timer
 from types import MappingProxyType
 from typing import Annotated, Any
@@ -18,14 +18,17 @@ from typing import Annotated, Any
 import orjson
 import typer
 
+from byok.cli.wide_text import break_wide_text, count_cells, wrap_words
 from byok.core.errors import ByokError, ConfigError
 from byok.core.escapes import escape, escape_json
+from byok.core.language import translate
 from byok.core.platform.installation import make_pasteable
 
 _PIPE_WIDTH, _LEAST_WIDTH = 10_000, 20
-# What is typed as it stands: up to the end of its sentence, or a bracket.
+# What is typed as it stands: up to the end of its sentence, a bracket or a wide sign.
 _COMMAND = re.compile(
-    r"\b(?:byok|chmod|export|loginctl|ollama|ssh|sudo) \S.*?(?=[.,;)]*(?: \(|[.,;] |$))"
+    r"\b(?:byok|chmod|export|loginctl|ollama|ssh|sudo) [!-~].*?"
+    r"(?=[.,;)]*(?: \(|[.,;] |$)|[，。；：、（）]| [\u2e80-\u9fff])"
 )
 _INDENT = re.compile(r"^ *(?:\d  )?")
 _NO_BREAK = "\0"
@@ -34,7 +37,7 @@ _NO_WIDTHS: Mapping[str, int] = MappingProxyType({})
 
 def say(line: str = "") -> None:
     """Print a line of the result on stdout; commands of byok as they are run here."""
-    sys.stdout.write(escape(make_pasteable(line)) + "\n")
+    sys.stdout.write(_write_line(line) + "\n")
 
 
 def say_text(text: str) -> None:
@@ -45,28 +48,32 @@ def say_text(text: str) -> None:
 
 def tell(line: str) -> None:
     """Print a remark on stderr, out of the way of scripts."""
-    sys.stderr.write(_fit(escape(make_pasteable(line))) + "\n")
+    sys.stderr.write(_fit(_write_line(line)) + "\n")
 
 
 def _fit(line: str) -> str:
     """Break a remark at the words where the terminal ends, but never a command."""
     width = get_terminal_size().columns
-    if len(line) < width or not sys.stderr.isatty():
+    if count_cells(line) < width or not sys.stderr.isatty():
         return line
     whole = _COMMAND.sub(lambda found: found[0].replace(" ", _NO_BREAK), line)
-    lines = wrap(
+    lines = wrap_words(
         whole,
         max(_LEAST_WIDTH, width - 1),
-        subsequent_indent=" " * (len(line) - len(_INDENT.sub("", line, count=1))),
-        break_long_words=False,
-        break_on_hyphens=False,
+        indent=" " * (len(line) - len(_INDENT.sub("", line, count=1))),
     )
     return "\n".join(lines).replace(_NO_BREAK, " ")
 
 
+def _write_line(line: str) -> str:
+    return escape(make_pasteable(translate(line)))
+
+
 def count_noun(number: int, noun: str) -> str:
     """Write a number with its noun, in the plural unless it is 1."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    one = f"{number:,} {noun}"
+    done = translate(one)
+    return done if number == 1 or done != one else f"{one}s"
 
 
 def say_json(value: Any) -> None:
@@ -94,17 +101,29 @@ def say_styled(mark: tuple[str, str], *parts: tuple[str, str]) -> None:
 
     Where it is wrapped, the lines below begin behind the mark.
     """
+    from rich.cells import set_cell_size
     from rich.console import Console
     from rich.text import Text
 
+    break_wide_text()
     console = Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
     body = Text.assemble(
-        *((escape(make_pasteable(text)), style) for text, style in parts)
+        *(
+            (escape(make_pasteable(_translate_part(text))), style)
+            for text, style in parts
+        )
     )
-    width = max(_LEAST_WIDTH, console.width - len(mark[0]))
+    room, (sign, style) = len(mark[0]), mark
+    width = max(_LEAST_WIDTH, console.width - room)
     for number, line in enumerate(body.wrap(console, width)):
-        before = Text(*mark) if number == 0 else Text(" " * len(mark[0]))
+        shown = set_cell_size(translate(sign) if number == 0 else "", room)
+        before = Text(shown, style if number == 0 else "")
         console.print(before + line, soft_wrap=True)
+
+
+def _translate_part(text: str) -> str:
+    """Translate a part of a line; one of a single word is a name, or a state."""
+    return translate(text) if " " in text else text
 
 
 def say_table(
@@ -123,18 +142,19 @@ def say_table(
     from rich.table import Table
     from rich.text import Text
 
+    break_wide_text()
     table: Table = Table(
         box=None, pad_edge=False, header_style="bold", show_header=header
     )
     for column in columns:
         table.add_column(
-            column,
+            translate(column),
             overflow="fold",  # nothing of a path is cut off
             justify="right" if column in right else "left",
             min_width=widths.get(column),
         )
     for row in rows:
-        table.add_row(*(Text(escape(cell)) for cell in row))
+        table.add_row(*(Text(escape(_translate_part(cell))) for cell in row))
     Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH).print(table)
 
 
@@ -149,7 +169,7 @@ class ShownProgress:
 
     def __init__(self, words: str) -> None:
         self._lock = Lock()
-        self._state: dict[str, Any] = {"description": words, "detail": ""}
+        self._state: dict[str, Any] = {"description": translate(words), "detail": ""}
         self._bar: Any = None
         self._timer: Timer | None = None
 
@@ -157,9 +177,9 @@ class ShownProgress:
         self, words: str = "", *, done: float = 0, total: float = 0, detail: str = ""
     ) -> None:
         """Say what is done now, how much of it, and what a number tells of it."""
-        state: dict[str, Any] = {"detail": detail}
+        state: dict[str, Any] = {"detail": translate(detail)}
         if words:
-            state["description"] = words
+            state["description"] = translate(words)
         if total:
             state |= {"completed": done, "total": total}
         with self._lock:
@@ -244,7 +264,7 @@ class Asker:
             ConfigError: nobody can be asked, here and in the other methods.
         """
         if self.is_person:
-            return bool(typer.confirm(question, default=default))
+            return bool(typer.confirm(translate(question), default=default))
         if self.takes_best:
             return default
         raise ConfigError(
@@ -259,7 +279,8 @@ class Asker:
             ConfigError: nothing is proposed that could be taken.
         """
         if self.is_person:
-            return str(typer.prompt(question, default=default or None)).strip()
+            asked = translate(question)
+            return str(typer.prompt(asked, default=default or None)).strip()
         if self.takes_best and not default:
             raise ConfigError(f"--yes cannot answer this: {question}")
         self.confirm(question)
@@ -272,7 +293,7 @@ class Asker:
             ConfigError: there is no person; no key can be proposed.
         """
         if self.is_person:
-            return str(typer.prompt(question, hide_input=True))
+            return str(typer.prompt(translate(question), hide_input=True))
         return self.text(question, "")
 
 
@@ -292,4 +313,4 @@ def confirm(question: str, command: str) -> bool:
             "There is no terminal to ask at, so nothing was done.",
             hint=f"In a script: {command} --yes",
         )
-    return bool(typer.confirm(question))
+    return bool(typer.confirm(translate(question)))

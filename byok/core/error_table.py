@@ -1,7 +1,7 @@
 """What each code of an error means, what usually causes it, and what to do.
 
 The rows are in `error_table.toml`: `byok explain` prints them, and
-docs/reference/errors.md is made of them.
+docs/reference/errors.md is made of them. Other languages have theirs in `languages/`.
 """
 
 from collections.abc import Mapping
@@ -10,6 +10,8 @@ from functools import cache
 from importlib import resources
 from types import MappingProxyType
 from typing import NamedTuple
+
+from byok.core.language import ENGLISH, ERRORS, read_catalogue
 
 _TABLE = "error_table.toml"
 # The groups in the order of the page, with their titles.
@@ -51,11 +53,12 @@ class ErrorRow(NamedTuple):
 
 
 @cache
-def error_rows() -> Mapping[str, ErrorRow]:
+def error_rows(language: str = ENGLISH) -> Mapping[str, ErrorRow]:
     """Return the rows by code, in the order of the file."""
     import tomllib
 
     text = (resources.files(__package__) / _TABLE).read_text("utf-8")
+    own = {} if language == ENGLISH else read_catalogue(language, ERRORS)
     return MappingProxyType(
         {
             code: ErrorRow(
@@ -66,6 +69,7 @@ def error_rows() -> Mapping[str, ErrorRow]:
                 tuple(row["cures"]),
                 ErrorWeight(row.get("weight", ErrorWeight.LOOK)),
             )
-            for code, row in tomllib.loads(text).items()
+            for code, english in tomllib.loads(text).items()
+            for row in [english | own.get(code, {})]
         }
     )

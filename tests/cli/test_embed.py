@@ -62,8 +62,8 @@ def test_status_line_has_the_figures_that_there_are() -> None:
         "dimensions": 768, "bytes": 15_000_000,
     }  # fmt: skip
     assert describe_vectors(filled) == (
-        "vectors: filling; embed-1 at vendor.example:443, 17,000 of 19,000 chunks, 3 "
-        "refused, 768 dimensions, 15.0 MB"
+        "vectors: filling; model embed-1 at vendor.example:443, "
+        "17,000 of 19,000 chunks, 3 refused, 768 dimensions, 15.0 MB"
     )
 
 

@@ -50,7 +50,7 @@ async def test_a_probe_writes_a_table_and_a_profile(
     facts = profiles.facts(f"box@{fake.url}", "m")
     assert facts.efforts == ("low", "medium", "high")
     shown = await asyncio.to_thread(cli, "probe", "box", "--show")
-    assert shown.out.splitlines()[0].startswith("box/m in openai_chat, 20")
+    assert shown.out.splitlines()[0].startswith("box/m, dialect openai_chat, 20")
     assert done.out.splitlines()[-1] in shown.out
 
 

@@ -64,7 +64,8 @@ def check_settings_file(around: Surroundings) -> CheckResult:
     if foreign := foreign_variables(around.environ):
         return doubtful(foreign[0], "Remove the variable, or correct its name")
     there = around.config.exists()
-    return good(f"{around.config}{'' if there else ' does not exist: defaults apply'}")
+    absent = f"{around.config} does not exist: defaults apply"
+    return good(f"{around.config}" if there else absent)
 
 
 def check_own_prompts(around: Surroundings) -> CheckResult:
@@ -194,9 +195,11 @@ def _try_to_write(folder: Path) -> OSError | None:
 
 def _no_room(folder: Path, error: OSError) -> CheckResult:
     if error.errno in _FULL:
-        which = "quota" if error.errno == errno.EDQUOT else "disk"
+        is_quota = error.errno == errno.EDQUOT
         return wrong(
-            f"the {which} is full at {folder}",
+            f"the quota is full at {folder}"
+            if is_quota
+            else f"the disk is full at {folder}",
             "Free some disk space: byok then goes on",
         )
     return wrong(

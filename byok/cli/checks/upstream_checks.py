@@ -362,7 +362,7 @@ async def check_model(around: Surroundings, use: str) -> CheckResult:
     except (CannotCheck, ByokError):
         return skip(f"{model}: the list of {name} is not known")
     if _is_there(model, listed):
-        return good(f"{model} of {name}")
+        return good(f"{name} lists the model {model}")
     vendor = (await open_upstream(around, name)).spec.vendor
     if model in section.models or model in known_table().models_of(vendor):
         return good(f"{model} of {name}, which does not list it")

@@ -190,7 +190,7 @@ async def test_each_use_of_a_model_is_checked(fake: FakeUpstream) -> None:
 @pytest.mark.parametrize(
     ("chosen", "state", "said"),
     [
-        ("gpt-9", CheckState.OK, "gpt-9 of box"),
+        ("gpt-9", CheckState.OK, "box lists the model gpt-9"),
         ("codr:latest", CheckState.FAILURE, "did you mean coder:latest?"),
         ("own", CheckState.OK, "does not list it"),
     ],

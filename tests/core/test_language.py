@@ -1,0 +1,355 @@
+"""Texts in the user's language: chosen by the environment, found by their fixed parts.
+
+The texts of the sources are read from their syntax: what a command prints, asks or
+raises, and its pages of --help. Each must be in every catalogue, and no catalogue may
+have others.
+"""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+import typer
+
+import byok
+from byok.cli.commands import ROWS
+from byok.core.error_table import ErrorRow, error_rows
+from byok.core.language import (
+    COMMANDS,
+    ENGLISH,
+    ERRORS,
+    MESSAGES,
+    SLOT,
+    Catalogue,
+    known_languages,
+    match_language,
+    read_catalogue,
+    wanted_language,
+)
+
+SOURCES = Path(byok.__file__).parent
+LANGUAGES = [name for name in known_languages() if name != ENGLISH]
+KINDS = [(name, kind) for name in LANGUAGES for kind in (MESSAGES, COMMANDS)]
+
+
+@pytest.mark.parametrize(
+    ("environ", "language"),
+    [
+        ({}, "en"),
+        ({"LANG": "zh_CN.UTF-8"}, "zh"),
+        ({"LANG": "zh_TW.UTF-8"}, "zh"),  # nearer than English
+        ({"LANG": "zh"}, "zh"),
+        ({"LANG": "zh-Hans@x"}, "zh"),
+        ({"LANG": "en_GB.UTF-8"}, "en"),
+        ({"LANG": "xx_YY.UTF-8"}, "en"),
+        ({"LANG": "../zh"}, "en"),
+        ({"LANG": "zh_CN.GB2312"}, "en"),  # byok writes UTF-8
+        ({"LANG": "zh_CN.utf8"}, "zh"),
+        ({"LANG": "en_US.UTF-8", "LC_MESSAGES": "zh_CN.UTF-8"}, "zh"),
+        ({"LC_ALL": "C", "LC_MESSAGES": "zh_CN.UTF-8"}, "en"),
+        ({"LC_ALL": "", "LANG": "zh_CN.UTF-8"}, "zh"),
+        ({"LANG": "C.UTF-8", "LANGUAGE": "zh"}, "en"),
+        ({"LANG": "en_US.UTF-8", "LANGUAGE": "xx:zh_CN:en"}, "zh"),
+        ({"LANG": "zh_CN.UTF-8", "LANGUAGE": "en:zh"}, "en"),
+    ],
+)
+def test_the_environment_names_the_language(
+    environ: dict[str, str], language: str
+) -> None:
+    assert wanted_language(environ) == language
+
+
+def test_a_language_of_a_country_comes_before_the_one_of_all() -> None:
+    assert match_language("ZH-cn") == "zh"
+    assert match_language("tlh") == ""
+
+
+CATALOGUE = Catalogue(
+    {
+        "Stop.": "停。",
+        "{path} is gone": "没有 {path}",
+        "{name} sent {count} files": "{count} 个文件，来自 {name}",
+        "{name} sent {what}": "{name}：{what}",
+        "Failed: {why}": "失败：{why}",
+        "the {term} is locked": "{term}已锁",
+        "vault": "库",
+        "it runs": "在运行",
+        ", ": "，",
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("english", "told"),
+    [
+        ("Stop.", "停。"),
+        ("  Stop. ", "  停。 "),
+        ("/a/b is gone", "没有 /a/b"),
+        ("x sent 1,200 files", "1,200 个文件，来自 x"),  # another order
+        ("x sent many files", "x：many files"),  # that is no number
+        ("Failed: /a is gone", "失败：没有 /a"),
+        ("Failed: vault", "失败：vault"),  # a name
+        ("the vault is locked", "库已锁"),
+        ("Stop. Stop.", "停。停。"),
+        ("Stop. But {path} is [b]new[/b].", "停。But {path} is [b]new[/b]."),
+        ("it runs, it runs", "在运行，在运行"),
+        ("it runs, or not", "it runs, or not"),
+        ("{path} is gone", "没有 {path}"),
+        ("{why} {0} {} \\1 is gone", "没有 {why} {0} {} \\1"),
+        ("", ""),
+        ("unknown", "unknown"),
+    ],
+)
+def test_a_text_is_found_with_its_values(english: str, told: str) -> None:
+    assert CATALOGUE.translate(english) == told
+
+
+@pytest.mark.parametrize("text", ["Failed: " * 100_000, " sent" * 100_000])
+def test_a_text_that_repeats_a_fixed_part_is_told(text: str) -> None:
+    assert CATALOGUE.translate(text).endswith(text[-50:])
+
+
+# What prints, asks or raises, and which of its arguments are texts; -1: all.
+SINKS = {
+    **dict.fromkeys(("say", "tell", "confirm", "text", "secret", "translate"), 0),
+    **dict.fromkeys(("show_progress", "update"), 0),
+    **dict.fromkeys(("say_table", "good", "doubtful", "wrong", "skip"), -1),
+    **dict.fromkeys(("with_hint", "CannotCheck", "NoProof", "BadParameter"), 0),
+}
+# Scripts wait for the first; the others are commands, or have nothing to translate.
+KEPT = {
+    "byok is listening on {}",
+    "byok {} (Python {})",
+    "byok service start; byok service logs",
+    "service start",
+    "--file {}",
+}
+COMMAND = re.compile(r"(byok|chmod|sudo|export|http:)([ /][-\w{}/=$()':;|.]+)*")
+
+
+def write_template(node: ast.expr) -> str | None:
+    """Return a text of the sources with {} for each value; None for anything else."""
+    if isinstance(node, ast.JoinedStr):
+        parts = (write_template(part) for part in node.values)
+        return "".join("{}" if part is None else part for part in parts)
+    is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+    return str(ast.literal_eval(node)) if is_text else None
+
+
+class Module:
+    """The texts of a module that people may see."""
+
+    def __init__(self, path: Path) -> None:
+        self.tree = ast.parse(path.read_text("utf-8"))
+        self.nodes = [*ast.walk(self.tree)]
+        self.given = defaultdict[str, list[ast.expr]](list)  # to a name, by a function
+        self.seen = set[ast.expr]()
+        for node in self.nodes:
+            match node:
+                case ast.Assign(targets=[ast.Name(name)], value=value):
+                    self.given[name].append(value)
+                case ast.AugAssign(target=ast.Name(name), value=value):
+                    self.given[name].append(value)
+                case ast.FunctionDef(name=name):
+                    self.given[name] += [
+                        inner.value
+                        for inner in ast.walk(node)
+                        if isinstance(inner, ast.Return) and inner.value
+                    ]
+                case _:
+                    pass
+
+    def texts(self) -> Iterator[str]:
+        """Give what is printed, asked or raised, with {} for values."""
+        for node in self.nodes:
+            if not isinstance(node, ast.Call):
+                continue
+            name = ast.unparse(node.func).rpartition(".")[2]
+            for keyword in node.keywords:
+                if keyword.arg == "hint":
+                    yield from self.texts_of(keyword.value)
+            if name == "count_noun" and isinstance(node.args[1], ast.Constant):
+                yield f"{{}} {node.args[1].value!s}"
+            elif name in SINKS or name in error_classes():
+                which = SINKS.get(name, 0)
+                for argument in node.args if which < 0 else node.args[:1]:
+                    yield from self.texts_of(argument)
+
+    def texts_of(self, node: ast.expr) -> Iterator[str]:
+        """Give the texts that an expression may be."""
+        if node in self.seen:
+            return
+        self.seen.add(node)
+        if (text := write_template(node)) is not None:
+            yield text
+        inside: list[ast.expr] = []
+        match node:
+            case ast.JoinedStr(values=parts):
+                values = [p for p in parts if isinstance(p, ast.FormattedValue)]
+                inside = [part.value for part in values]
+            case ast.IfExp(body=one, orelse=other) | ast.BinOp(left=one, right=other):
+                inside = [one, other]
+            case (
+                ast.BoolOp(values=several)
+                | ast.Tuple(elts=several)
+                | ast.Dict(values=several)
+            ):
+                inside = several
+            case ast.Starred(value=one) | ast.Subscript(value=one):
+                inside = [one]
+            case ast.Name(name) | ast.Call(func=ast.Name(name)):
+                inside = self.given[name]
+            case _:
+                pass
+        for one in inside:
+            yield from self.texts_of(one)
+
+    def help_texts(self) -> Iterator[str]:
+        """Give the paragraphs of pages of --help."""
+        for node in self.nodes:
+            match node:
+                case ast.FunctionDef(name=name, decorator_list=decorators):
+                    given = " ".join(map(ast.unparse, decorators))
+                    if name in ROWS or ".command(" in given or ".callback(" in given:
+                        yield from (ast.get_docstring(node) or "").split("\n\n")
+                case ast.keyword(arg="help" | "epilog", value=value):
+                    yield write_template(value) or ""
+                case _:
+                    pass
+
+    def all_texts(self) -> Iterator[str]:
+        """Give every text that stands in the module."""
+        for node in self.nodes:
+            if isinstance(node, ast.expr) and (text := write_template(node)):
+                yield text
+
+
+@cache
+def error_classes() -> set[str]:
+    tree = ast.parse((SOURCES / "core/errors.py").read_text("utf-8"))
+    return {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+@cache
+def command_modules() -> list[Module]:
+    return [Module(path) for path in sorted((SOURCES / "cli").rglob("*.py"))]
+
+
+def cut(text: str) -> str:
+    """Return a text of the sources as a catalogue has it, with {} for values."""
+    joined = re.sub(r"\n(?=[^\s-])", " ", text)
+    return SLOT.sub("{}", joined).strip().lstrip(",; ")
+
+
+def is_for_people(text: str) -> bool:
+    """Tell whether a text has words to translate, and is no command."""
+    words = re.search(r"[A-Za-z]{2}", text.replace("{}", ""))
+    return bool(words) and " " in text and not COMMAND.fullmatch(text)
+
+
+@cache
+def needed_texts(kind: str) -> set[str]:
+    """Return what must be in a catalogue."""
+    found = set[str]()
+    for module in command_modules():
+        texts = module.texts() if kind == MESSAGES else module.help_texts()
+        found |= {text for text in map(cut, texts) if is_for_people(text)} - KEPT
+    if kind == COMMANDS:
+        found |= {text for row in ROWS.values() for text in (row.help, row.group)}
+    return found
+
+
+@cache
+def sources() -> list[tuple[Path, str]]:
+    """Return all files of byok, and those of typer, which has texts of its own."""
+    folders = (SOURCES / "cli", SOURCES, Path(typer.__file__).parent)
+    paths = (path for folder in folders for path in folder.rglob("*.py"))
+    return [(path, path.read_text("utf-8")) for path in paths]
+
+
+@cache
+def parts_in(path: Path) -> set[str]:
+    """Return all texts of a file, with their sentences and clauses."""
+    texts = map(cut, Module(path).all_texts())
+    parts = {part for text in texts for part in parts_of(text)}
+    return parts | {f"{part}." for part in parts}
+
+
+def stands_in_sources(text: str) -> bool:
+    """Tell whether a text of a catalogue, or a text with it as a part, is there."""
+    words = re.findall(r"\w{3,}", text)
+    return any(
+        all(word in source for word in words) and text in parts_in(path)
+        for path, source in sources()
+    )
+
+
+def parts_of(text: str) -> Iterator[str]:
+    """Give a text, its sentences and its clauses."""
+    yield text
+    for sentence in re.split(r"(?<=[.?!]) ", text):
+        yield sentence
+        yield from re.split(r"[,;] ", sentence)
+
+
+@pytest.mark.parametrize(("language", "kind"), KINDS)
+def test_every_text_is_in_the_catalogue(language: str, kind: str) -> None:
+    known = {SLOT.sub("{}", text) for text in read_catalogue(language, kind)} | {"{}"}
+
+    def is_known(text: str) -> bool:
+        return text in known or all(
+            sentence in known
+            or all(not one or one in known for one in re.split(r"[,;] ", sentence))
+            for sentence in re.split(r"(?<=[.?!]) ", text)
+        )
+
+    assert len(needed_texts(kind)) > 100
+    assert [text for text in sorted(needed_texts(kind)) if not is_known(text)] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("language", "kind"), KINDS)
+def test_no_text_of_the_catalogue_is_dead(language: str, kind: str) -> None:
+    texts = {SLOT.sub("{}", text) for text in read_catalogue(language, kind)}
+    unknown = texts - needed_texts(kind) - {", ", "; "}
+    assert [text for text in sorted(unknown) if not stands_in_sources(text)] == []
+
+
+# What is the same in all languages: values, options, settings, commands.
+SAME = re.compile(
+    rf"{SLOT.pattern}|`[^`]+`|--[a-z][\w-]*|\[[\w.{{}}]+\]|byok (?:{'|'.join(ROWS)})\b"
+)
+
+
+@pytest.mark.parametrize(("language", "kind"), KINDS)
+def test_values_options_and_commands_are_the_same(language: str, kind: str) -> None:
+    for english, text in read_catalogue(language, kind).items():
+        found, same = (sorted(m[0] for m in SAME.finditer(t)) for t in (text, english))
+        assert found == same or english == "[required]", english
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_text_is_not_taken_for_another(language: str) -> None:
+    for text in filter(SLOT.search, read_catalogue(language, MESSAGES)):
+        begin, *rest = SLOT.split(text)[::2]
+        letters = re.sub("[^A-Za-z]", "", "".join(rest))
+        is_number = text.startswith("{count")
+        assert re.search("[A-Za-z(,]", begin) or is_number or len(letters) > 3, text
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_errors_have_the_same_rows(language: str) -> None:
+    english, own = error_rows(), error_rows(language)
+    assert [*read_catalogue(language, ERRORS)] == [*english]
+    for code, row in english.items():
+        assert shape(own[code]) == shape(row), code
+        assert own[code].what != row.what
+
+
+def shape(row: ErrorRow) -> list[list[str]]:
+    texts = (row.what, *row.causes, "", *row.cures)
+    return [sorted(re.findall(r"`[^`]+`", text)) for text in texts]
