@@ -210,6 +210,18 @@ class Control:
             "restart": waiting,
         }
 
+    def describe_restart(self) -> Json:
+        """Tell which process this is, and what a restart would do to those who ask it.
+
+        `in_place` loses no answer; with `moves` another port is listened on afterwards.
+        """
+        ports = {one.server.port for one in (self.settings, self._started)}
+        return {
+            "instance": self.instance,
+            "in_place": self._start_successor is not None,
+            "moves": len(ports) > 1,
+        }
+
     def _waiting(self) -> list[str]:
         """Return the settings that differ from those of the start and need one."""
         return [

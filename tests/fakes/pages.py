@@ -348,6 +348,15 @@ def control(page: Page, name: str) -> Locator:
     return field(page, name).locator("input, select, textarea").first
 
 
+async def unfold(page: Page) -> None:
+    """Show all settings, those of upstreams too."""
+    opened = "document.querySelectorAll('main details').forEach((d) => d.open = true)"
+    await page.evaluate(opened)
+    folded = page.locator(".fold[aria-expanded=false]")
+    while await folded.count():
+        await folded.first.click()
+
+
 def save_button(page: Page) -> Locator:
     return page.get_by_role("button", name="Save", exact=True)
 

@@ -21,6 +21,7 @@ from tests.fakes.pages import (
     save,
     save_button,
     text_for,
+    unfold,
 )
 from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream
@@ -47,7 +48,12 @@ async def test_an_error_is_shown_at_its_setting_and_the_change_is_kept(
     await search.fill("dollars")
     await expect(field(page, "caps.usd_per_day")).to_be_visible()
     await expect(field(page, "chat.temperature")).to_be_hidden()
+    await expect(page.locator("[data-upstream=fake]")).to_be_hidden()
+    await search.fill("nothing has these words")
+    await expect(page.get_by_text("No setting fits")).to_be_visible()
     await search.fill("")
+    await expect(page.get_by_text("No setting fits")).to_be_hidden()
+    await unfold(page)
     wrong = control(page, "chat.temperature")
     await wrong.fill("3")
     await expect(field(page, "chat.temperature").locator(".fault")).not_to_be_empty()
@@ -71,11 +77,11 @@ async def test_an_error_is_shown_at_its_setting_and_the_change_is_kept(
     assert file.read_text() == text_for(fake)
 
 
-async def test_a_list_is_made_empty_and_what_needs_a_restart_says_so(
+async def test_a_list_is_made_empty_and_what_needs_a_restart_gets_it(
     page: Page, editor: Editor, fake: FakeUpstream, file: Path
 ) -> None:
     await open_panel(page, "settings")
-    await page.locator("[data-group=loops] summary").click()
+    await unfold(page)
     polling = field(page, "loops.polling")
     entries, box = polling.locator("textarea"), polling.get_by_label("An empty list")
     await expect(entries).to_have_attribute("placeholder", re.compile("read-process"))
@@ -92,16 +98,40 @@ async def test_a_list_is_made_empty_and_what_needs_a_restart_says_so(
     await save(page)
     assert "polling" not in file.read_text()
     await expect(box).not_to_be_checked()
-    await page.locator("[data-group=retrieval] summary").click()
-    await control(page, "retrieval.mode").select_option("ripgrep")
-    await expect(page.locator(".changes")).to_contain_text("retrieval.mode")
-    await save(page)
-    restart = page.locator(".restart")
-    await expect(restart).to_contain_text("retrieval.mode")
-    await restart.get_by_role("button", name="Restart byok").click()
-    await expect(restart).to_contain_text("on another port")
+    write_settings(file.read_text() + '\n[retrieval]\nmode = "index"\n')
+    await editor.daemon.control.reload()
+    await open_panel(page, "live")
+    await open_panel(page, "settings")
+    waiting = page.locator(".restart")
+    await expect(waiting).to_contain_text("retrieval.mode")
+    await waiting.get_by_role("button", name="Restart now").click()
+    await expect(page.get_by_role("dialog")).to_contain_text("now: 0")
+    await page.get_by_role("button", name="Cancel").click()
+    await control(page, "server.port").fill("12345")
+    await page.get_by_role("button", name="Save and restart").click()
+    await expect(page.get_by_text("byok restarts; this page waits")).to_be_focused()
     await asyncio.wait_for(editor.daemon.control.ending.wait(), PATIENCE)
     assert editor.daemon.control.again
+
+
+async def test_the_page_waits_for_a_restart_that_loses_nothing(
+    page: Page, editor: Editor
+) -> None:
+    control = editor.daemon.control
+
+    async def take_over() -> None:
+        """Answer as the process that takes the place of this one."""
+
+    control.on_restart(take_over)
+    await open_panel(page, "settings")
+    await page.get_by_role("button", name="Restart byok").click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog).to_contain_text("You stay signed in")
+    await dialog.get_by_role("button", name="Restart byok").click()
+    await asyncio.wait_for(control.ending.wait(), PATIENCE)
+    control.instance = "the one that follows"
+    await expect(page.locator("#status")).to_have_text("byok has restarted.")
+    await expect(page.get_by_label("Find a setting")).to_be_focused()
 
 
 async def test_two_clicks_save_once_and_what_is_typed_meanwhile_is_kept(
@@ -114,6 +144,7 @@ async def test_two_clicks_save_once_and_what_is_typed_meanwhile_is_kept(
         await held.wait()
         await route.continue_()
 
+    await unfold(page)
     await page.route("**/ui/api/settings-save", hold)
     await control(page, "chat.max_tokens").fill("77")
     await save_button(page).dblclick()
@@ -132,23 +163,33 @@ async def test_an_upstream_is_added_and_removed(
     page: Page, editor: Editor, fake: FakeUpstream, file: Path
 ) -> None:
     await open_panel(page, "settings")
-    await page.get_by_text("Add an upstream").click()
-    await page.get_by_label("Kind").select_option("groq")
-    await page.get_by_label("Name", exact=True).fill("work")
-    await page.get_by_role("button", name="Add", exact=True).click()
+    await page.get_by_role("button", name="Add upstream").click()
+    await page.get_by_label("Who serves the model?").select_option("groq")
+    name = page.get_by_label("Name", exact=True)
+    await name.fill("fake")
+    await name.press("Enter")
+    await expect(page.get_by_role("alert")).to_contain_text("already exists")
+    await page.get_by_label("Who serves the model?").select_option("")
+    await page.get_by_label("Address").fill(fake.url)
+    await name.fill("work")
+    await name.press("Enter")
     card = page.locator("[data-upstream=work]")
-    await expect(card).to_contain_text("new")
+    await expect(card).to_contain_text("listed 1 models")
+    assert "work" in editor.daemon.services.upstreams
+    added = f'\n[upstreams.work]\nbase_url = "{fake.url}"\n'
+    assert file.read_text() == text_for(fake) + added
+    await unfold(page)
     address = control(page, "upstreams.work.base_url")
-    await expect(address).to_have_attribute("placeholder", re.compile("api.groq.com"))
     await control(page, "upstreams.work.type").select_option("mistral")
+    await address.fill("")
     await expect(address).to_have_attribute("placeholder", re.compile("mistral"))
     models = control(page, "upstreams.work.models")
     await expect(models).not_to_have_attribute("placeholder", re.compile("."))
+    await address.fill(fake.url)
     await control(page, "upstreams.work.model").fill("llama")
     await save(page)
-    given = '\n[upstreams.work]\ntype = "mistral"\nmodel = "llama"\n'
-    assert file.read_text() == text_for(fake) + given
-    assert "work" in editor.daemon.services.upstreams
+    given = 'type = "mistral"\nmodel = "llama"\n'
+    assert file.read_text() == text_for(fake) + added + given
     await card.get_by_role("button", name="Remove work").click()
     await card.locator(".danger").click()
     await expect(card).to_contain_text("removed when you save")
@@ -163,11 +204,11 @@ async def test_a_file_that_breaks_and_is_mended_meanwhile(
     file.write_text("[chat\n")
     await open_panel(page, "settings")
     await expect(page.get_by_role("alert").first).to_contain_text("line 1")
-    await expect(page.locator("main")).to_contain_text("The settings file:")
     await expect(control(page, "chat.temperature")).to_be_disabled()
     write_settings(text_for(fake))
     await open_panel(page, "search")
     await open_panel(page, "settings")
+    await unfold(page)
     file.write_text(text_for(fake) + "[broken\n")
     await control(page, "chat.max_tokens").fill("77")
     bar = page.locator(".changes")
@@ -188,6 +229,7 @@ async def test_who_changed_the_file_meanwhile_is_heard(
 ) -> None:
     watch.allow("409 ")
     await open_panel(page, "settings")
+    await unfold(page)
     await control(page, "chat.temperature").fill("1.5")
     await control(page, "chat.max_tokens").fill("99")
     write_settings(text_for(fake).replace("0.5", "0.7"))
@@ -213,28 +255,20 @@ async def test_who_changed_the_file_meanwhile_is_heard(
     await expect(control(page, "chat.max_tokens")).to_have_value("98")
 
 
-@pytest.mark.parametrize("of_page", ["added", "removed"])
-async def test_an_upstream_that_another_page_has_added_or_removed(
-    page: Page, watch: Watch, fake: FakeUpstream, file: Path, of_page: str
+async def test_an_upstream_that_another_page_has_removed(
+    page: Page, watch: Watch, fake: FakeUpstream, file: Path
 ) -> None:
     watch.allow("409 ")
-    groq = '\n[upstreams.groq]\nmodel = "x"\n'
-    write_settings(text_for(fake) + ("" if of_page == "added" else groq))
+    write_settings(text_for(fake) + '\n[upstreams.groq]\nmodel = "x"\n')
     await open_panel(page, "settings")
-    if of_page == "added":
-        await page.get_by_text("Add an upstream").click()
-        await page.get_by_label("Kind").select_option("groq")
-        await page.get_by_role("button", name="Add", exact=True).click()
-        await control(page, "upstreams.groq.model").fill("mine")
-    else:
-        card = page.locator("[data-upstream=groq]")
-        await card.get_by_role("button", name="Remove groq").click()
-        await card.locator(".danger").click()
-        await control(page, "chat.max_tokens").fill("77")
-    write_settings(text_for(fake) + (groq if of_page == "added" else ""))
+    await unfold(page)
+    card = page.locator("[data-upstream=groq]")
+    await card.get_by_role("button", name="Remove groq").click()
+    await card.locator(".danger").click()
+    await control(page, "chat.max_tokens").fill("77")
+    write_settings(text_for(fake))
     await save_button(page).click()
     await expect(page.locator(".conflict")).to_be_visible()
     await expect(page.locator(".changes")).to_contain_text("1 change")
     await save(page)
-    due = groq.replace("x", "mine") if of_page == "added" else "max_tokens = 77\n"
-    assert file.read_text() == text_for(fake) + due
+    assert file.read_text() == text_for(fake) + "max_tokens = 77\n"

@@ -11,7 +11,7 @@ from playwright.async_api import Page, expect
 from byok.clients.editor import MISSING, find_value
 from byok.core.platform.paths import find_paths
 from tests.fakes.daemon import Editor, running_on_file, write_settings
-from tests.fakes.pages import control, open_panel, save, text_for
+from tests.fakes.pages import control, open_panel, save, text_for, unfold
 from tests.fakes.upstream import FakeUpstream
 
 PROMPT = 'Be brief.\n"""Quotes""" \\ and 中文\n\tTab'
@@ -38,7 +38,7 @@ ENTRIES = {
 }
 CHOICES = {
     "chat.effort": ("low", "low"),
-    "chat.retrieval": ("off", False),
+    "completion.chat_input": ("on", True),
     "routing.official.account": ("official", "official"),
 }
 
@@ -74,8 +74,9 @@ async def test_every_kind_of_setting_is_saved_and_unset(
 ) -> None:
     file = find_paths().config
     await open_panel(page, "settings")
-    opened = "document.querySelectorAll('main details').forEach(d => d.open = true)"
-    await page.evaluate(opened)
+    await unfold(page)
+    retrieval = control(page, "chat.retrieval")
+    await retrieval.uncheck()
     for name, (entry, _) in ENTRIES.items():
         await control(page, name).fill(entry)
     for name, (label, _) in CHOICES.items():
@@ -87,7 +88,9 @@ async def test_every_kind_of_setting_is_saved_and_unset(
     await editor.chat()
     assert (fake.requests[-1]["model"], fake.requests[-1]["max_tokens"]) == ("fast", 1)
     assert fake.requests[-1]["messages"][0]["content"].startswith(PROMPT)
-    await page.evaluate(opened)
+    assert given["chat"]["retrieval"] is False
+    await retrieval.check()
+    await unfold(page)
     for name in [*ENTRIES][1:]:
         await control(page, name).fill("")
     for name in CHOICES:

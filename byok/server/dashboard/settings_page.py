@@ -446,6 +446,7 @@ class _SettingsApi:
             **form,
             "error": form["error"] or status["error"],
             "restart": status["restart"],
+            **self._control.describe_restart(),
         }
 
     def _page(self) -> SettingsPage:

@@ -1,22 +1,28 @@
-// The settings file as a form: what is changed is saved into the file and used at once.
+// The settings: upstreams, those that people change first, in words, then all others of the
+// file. What is changed is saved into the file and used at once.
 
 import { call } from "../api.js";
-import { announce, errorBox, h, replace } from "../dom.js";
+import {
+  announce, button, copyButton, errorBox, flushSection, h, nothing, replace, showTools,
+} from "../dom.js";
+import { icon } from "../icons.js";
 import { t, textOr } from "../texts.js";
+import { addressesOf } from "./settings/address.js";
 import { ChangesBar, showFaults } from "./settings/bar.js";
+import { commonSection, isCommon } from "./settings/common.js";
 import { conflictBox, differences } from "./settings/conflict.js";
 import { Draft } from "./settings/draft.js";
 import { fieldRow, focusFault, forgetFields } from "./settings/fields.js";
 import { Keys } from "./settings/keys.js";
-import { restartBox } from "./settings/restart.js";
-import { addUpstream, newUpstream, upstreamCard } from "./settings/upstreams.js";
+import { askToRestart, restart, restartBox } from "./settings/restart.js";
+import { fold, openAddition, upstreamRow } from "./settings/upstreams.js";
 
-const OPEN = ["chat", "models"]; // groups that most people look for
 const draft = new Draft();
 
-export async function open(root, rest, signal) {
+// `#/settings/find/WORDS` finds settings, `#/settings/add` adds an upstream.
+export async function open(root, [what, words], signal) {
   draft.adopt(await call("settings", {}, { signal }));
-  const view = new View(root, signal);
+  const view = new View(root, signal, what === "find" ? words ?? "" : "");
   view.render();
   signal.addEventListener("abort", () => {
     draft.changed = () => {};
@@ -24,10 +30,11 @@ export async function open(root, rest, signal) {
   });
   view.keys.read();
   view.readModels();
+  if (what === "add" && !draft.form.blocked) view.add();
 }
 
 class View {
-  constructor(root, signal) {
+  constructor(root, signal, words) {
     this.root = root;
     this.signal = signal;
     this.conflict = [];
@@ -36,72 +43,88 @@ class View {
     this.bar = new ChangesBar(draft, { save: () => this.save(),
       discard: () => this.discard(), signal });
     this.models = [];
-    this.upstreams = h("div", { class: "upstreams" });
-    this.names = "";
+    this.trouble = h("div");
+    this.upstreams = h("ul", { class: "list upstreams" });
+    this.removed = "";
+    this.finder = h("input", { id: "find-setting", type: "search", autocomplete: "off",
+      placeholder: t("settings.find"), "aria-label": t("settings.find"), value: words,
+      on: { input: () => this.filter() } });
+    this.unfound = nothing("search", t("settings.unfound"), t("settings.unfound.about"));
   }
 
   // Show everything anew.
   render() {
     forgetFields();
-    const { bar } = this;
+    this.unfolded = [...this.root.querySelectorAll("details[open]")].map((one) => one.dataset.part);
     const { form } = draft;
     draft.changed = () => {
       draft.faults.clear();
-      if (this.names !== draft.upstreamChanges) this.renderUpstreams();
-      bar.refresh();
+      if (this.removed !== draft.removed) this.renderUpstreams();
+      this.bar.refresh();
     };
     this.renderUpstreams();
-    replace(this.root, this.search(), this.messages(),
+    const ask = () => askToRestart(form, () => this.restart(true));
+    showTools(fileName(form), button(t("settings.restart.do"), "", ask));
+    replace(this.trouble);
+    replace(this.root,
+      h("div", { class: "seeking", role: "search" }, icon("search"), this.finder),
+      this.trouble, messages(form),
       this.conflict.length ? conflictBox(draft, this.conflict, (row) => this.take(row)) : null,
-      restartBox(form, this.signal),
-      h("section", { class: "card" }, h("h2", {}, t("settings.upstreams")), this.upstreams),
-      form.groups.map((group) => this.group(group)), hiddenNote(form), bar.element,
-      modelLists(this.models));
-    bar.refresh();
+      restartBox(form, ask), this.unfound, this.upstreamsSection(), commonSection(draft),
+      h("section", { class: "card", "data-part": "all" }, h("h2", {}, t("settings.all")),
+        form.groups.map((group) => this.group(group))),
+      hiddenNote(form), this.bar.element, modelLists(this.models));
+    this.filter();
+    this.bar.refresh();
   }
 
-  messages() {
-    const { form } = draft;
-    const where = h("p", { class: "quiet" }, t(form.exists || form.error
-      ? "settings.file" : "settings.no-file"),
-      " ", h("code", {}, form.file));
-    const box = (key, hint) => [where, errorBox({ message: t(key), hint })];
-    if (form.blocked) return box("settings.blocked", form.blocked);
-    return form.error ? box("settings.not-in-force", form.error) : where;
-  }
-
-  search() {
-    const input = (event) => filter(this.root, event.target.value.trim().toLowerCase());
-    return h("div", { class: "find", role: "search" },
-      h("label", { for: "find-setting" }, t("settings.find")),
-      h("input", { id: "find-setting", type: "search", autocomplete: "off", on: { input } }));
+  upstreamsSection() {
+    const add = button([icon("plus"), t("settings.add")], "primary little", () => this.add());
+    const element = flushSection(t("settings.upstreams"), draft.form.blocked ? null : add,
+      draft.form.upstreams.length ? null : h("p", { class: "empty" }, t("settings.no-upstream")),
+      this.upstreams);
+    element.dataset.part = "upstreams";
+    return element;
   }
 
   renderUpstreams() {
-    this.names = draft.upstreamChanges;
+    this.removed = draft.removed;
     forgetFields(["upstreams"]);
-    const { form } = draft;
-    const known = form.upstreams.map((one) => one.name);
-    const added = draft.added.filter((name) => !known.includes(name))
-      .map((name) => newUpstream(draft, name));
-    const cards = [...form.upstreams, ...added].map((one) =>
-      upstreamCard(draft, one, this.keys));
     const hadFocus = this.upstreams.contains(document.activeElement);
-    replace(this.upstreams,
-      cards.length ? cards : h("p", { class: "empty" }, t("settings.no-upstream")),
-      form.blocked ? null : addUpstream(draft));
-    if (hadFocus) this.upstreams.querySelector("button").focus();
+    replace(this.upstreams, draft.form.upstreams.map((one) => upstreamRow(draft, one, this.keys)));
+    if (hadFocus) this.upstreams.querySelector("button")?.focus();
   }
 
   group({ name, fields }) {
-    const rows = fields.map((field) => fieldRow(draft, field, "models-all"));
-    const count = fields.filter((field) => draft.shown(field) !== undefined).length;
-    const isOpen = OPEN.includes(name) || count > 0 || fields.some((one) => draft.fault(one.path));
+    const rare = fields.filter((field) => !isCommon(field));
+    const rows = rare.map((field) => fieldRow(draft, field, { models: "models-all" }));
+    const count = rare.filter((field) => draft.shown(field) !== undefined).length;
+    const isOpen = this.unfolded.includes(name)
+      || rare.some(({ path }) => draft.fault(path) || draft.isChanged(path));
     const isOfficial = name === "official" && fields[0].value; // it has an address
-    return h("details", { class: "card group", open: isOpen, "data-group": name },
-      h("summary", {}, h("h2", {}, textOr(`settings.group.${name}`, name)), " ",
+    return h("details", { open: isOpen, "data-part": name },
+      h("summary", {}, textOr(`settings.group.${name}`, name), " ",
         count ? h("span", { class: "quiet" }, t("settings.count", { count })) : null),
       isOfficial ? this.keys.line("official") : null, h("div", { class: "fields" }, rows));
+  }
+
+  // Show only what has the words in its name or its explanation.
+  filter() {
+    const words = this.finder.value.trim().toLowerCase();
+    for (const row of this.root.querySelectorAll(".field")) {
+      row.hidden = !`${row.dataset.name} ${row.textContent}`.toLowerCase().includes(words);
+    }
+    const isFound = (part) => part.dataset.upstream?.includes(words)
+      || [...part.querySelectorAll(".field, [data-upstream]")].some((one) =>
+        (one.dataset.upstream ? one.dataset.upstream.includes(words) : !one.hidden));
+    for (const part of this.root.querySelectorAll("[data-part]")) {
+      part.hidden = Boolean(words) && !isFound(part);
+      if (!words || part.hidden) continue;
+      if ("open" in part) part.open = true;
+      if (part.querySelector(".field:not([hidden])")) fold(part, false);
+    }
+    this.unfound.hidden = !words || [...this.root.querySelectorAll("[data-part]")]
+      .some((part) => !part.hidden);
   }
 
   async readModels() {
@@ -116,14 +139,38 @@ class View {
     this.root.append(...modelLists(this.models));
   }
 
+  // An upstream is saved at once, and tried; what else was changed waits.
+  add() {
+    openAddition(draft.form, async ({ name, type, address, key }) => {
+      const path = ["upstreams", name];
+      const changes = [{ path, value: {} }];
+      if (type) changes.push({ path: [...path, "type"], value: type });
+      if (address) changes.push({ path: [...path, "base_url"], value: address });
+      const body = { revision: draft.form.revision, changes };
+      const told = await call("settings-save", body, { signal: this.signal })
+        .catch(async (error) => {
+          if (error.code === "settings_changed") await this.compare();
+          throw error;
+        });
+      if (told.errors.length) throw new Error(told.errors.map((one) => one.message).join(" "));
+      draft.adopt(told.form);
+      this.render();
+      await this.keys.read();
+      if (key) await this.keys.store(name, key, addressesOf(draft, name).used);
+      announce(t("settings.added", { name }));
+      this.keys.test(name);
+    }, this.signal);
+  }
+
   // Of two clicks in a row the second is none: it would find the file changed.
   async save() {
     if (this.isSaving) return;
     this.isSaving = true;
     const changes = draft.list;
+    const { restarts } = draft;
     const body = { revision: draft.form.revision, changes };
     try {
-      this.showSaved(await call("settings-save", body, { signal: this.signal }), changes);
+      this.showSaved(await call("settings-save", body, { signal: this.signal }), changes, restarts);
     } catch (error) {
       if (error.code === "settings_changed") return this.compare();
       this.showFailure(error);
@@ -132,21 +179,35 @@ class View {
     }
   }
 
-  showSaved(told, changes) {
+  showSaved(told, changes, restarts) {
     if (told.errors.length) return this.showFaults(told.errors);
     draft.forget(changes);
     this.conflict = [];
     draft.adopt(told.form);
     this.render();
     this.keys.read();
-    const moves = changes.some(({ path }) => path.join(".") === "server.port");
-    const outcome = moves ? "settings.restart.moved" : "settings.saved";
-    announce(t(told.form.error ? "settings.saved.unused" : outcome));
     this.focus("#find-setting");
+    if (restarts && !told.form.error) return this.restart(!told.form.in_place);
+    announce(t(told.form.error ? "settings.saved.unused" : "settings.saved"));
+  }
+
+  // Wait for a restart; it is to be asked for, unless byok restarts by itself.
+  async restart(asks) {
+    try {
+      const form = await restart(this.trouble, draft.form, asks, this.signal);
+      if (!form || this.signal.aborted) return;
+      draft.adopt(form);
+      this.render();
+      this.keys.read();
+      announce(t("settings.restart.done"));
+      this.focus("#find-setting");
+    } catch (error) {
+      this.showFailure(error);
+    }
   }
 
   showFailure(error) {
-    if (error.name !== "AbortError") this.root.prepend(errorBox(error));
+    if (!this.signal.aborted) replace(this.trouble, errorBox(error));
   }
 
   showFaults(errors) {
@@ -184,9 +245,20 @@ class View {
 
   // Put the focus on something, or on what is always there.
   focus(selector) {
-    const { root } = this;
-    (root.querySelector(selector) ?? root.querySelector("#find-setting")).focus();
+    (this.root.querySelector(selector) ?? this.finder).focus();
   }
+}
+
+const fileName = ({ file }) => h("span", { class: "row tight quiet" },
+  h("code", { title: file }, file.split(/[/\\]/u).at(-1)), copyButton(file, t("settings.file")));
+
+function messages({ file, exists, blocked, error }) {
+  if (blocked || error) {
+    return errorBox({ message: t(blocked ? "settings.blocked" : "settings.not-in-force"),
+      hint: blocked || error });
+  }
+  return exists ? null
+    : h("p", { class: "quiet" }, t("settings.no-file"), " ", h("code", {}, file));
 }
 
 const hiddenNote = (form) => h("section", { class: "card" },
@@ -203,17 +275,4 @@ function modelLists(models) {
   return [list("models-all", models.map((model) => model.id)),
     ...names.map((name) => list(`models-of-${name}`, models
       .filter((model) => model.upstream === name).map((model) => model.model)))];
-}
-
-// Show only what has the words in its name or its explanation.
-function filter(root, words) {
-  for (const row of root.querySelectorAll(".field")) {
-    const text = `${row.dataset.name} ${row.textContent}`.toLowerCase();
-    row.hidden = Boolean(words) && !text.includes(words);
-  }
-  for (const group of root.querySelectorAll("details.group, .upstream, .upstream details")) {
-    const isFound = [...group.querySelectorAll(".field")].some((row) => !row.hidden);
-    group.hidden = Boolean(words) && !isFound;
-    if (words && isFound && "open" in group) group.open = true;
-  }
 }

@@ -1,7 +1,7 @@
 // The bar with the unsaved changes: which lines of the file they are, save, discard.
 
 import { call } from "../../api.js";
-import { errorBox, h, replace } from "../../dom.js";
+import { button, errorBox, h, replace } from "../../dom.js";
 import { t } from "../../texts.js";
 import { keyOf } from "./draft.js";
 import { hasField, markFields } from "./fields.js";
@@ -15,19 +15,24 @@ export class ChangesBar {
     this.signal = signal;
     this.timer = 0;
     this.count = h("strong", { role: "status" });
-    this.lines = h("pre", { class: "lines", tabindex: "0", "aria-label": t("settings.lines") });
-    this.preview = h("details", {}, h("summary", {}, t("settings.lines")), this.lines);
+    this.lines = h("pre", { class: "lines", hidden: true, tabindex: "0",
+      "aria-label": t("settings.lines") });
     this.faults = h("div");
-    this.restart = h("p", { class: "quiet" });
-    const button = (name, attributes, click) =>
-      h("button", { type: "button", ...attributes, on: { click } }, t(name));
-    this.saving = button("settings.save", { class: "primary" }, save);
-    this.element = h("div", { class: "changes card" }, this.faults, this.preview, this.restart,
-      h("div", { class: "row" }, this.count, h("span", { class: "space" }),
-        button("settings.discard", {}, discard), this.saving));
+    this.restart = h("span", { class: "quiet" });
+    this.showing = button(t("settings.lines.show"), "bare", () => this.toggle(),
+      { "aria-expanded": "false" });
+    this.saving = button("", "primary", save);
+    this.element = h("div", { class: "changes card" }, this.faults, this.lines,
+      h("div", { class: "row" }, h("div", { class: "grow" }, this.count, this.restart),
+        this.showing, button(t("settings.discard"), "", discard), this.saving));
     signal.addEventListener("abort", () => clearTimeout(this.timer));
     // Who comes back may have mended the file meanwhile.
     addEventListener("focus", () => this.refresh(), { signal });
+  }
+
+  toggle() {
+    this.lines.hidden = !this.lines.hidden;
+    this.showing.setAttribute("aria-expanded", String(!this.lines.hidden));
   }
 
   refresh() {
@@ -39,17 +44,20 @@ export class ChangesBar {
 
   showFailure(error) {
     if (error.name === "AbortError") return;
-    this.showLines([], 0, []);
+    this.showLines([], 0);
     replace(this.faults, errorBox(error));
   }
 
   show() {
     const { draft } = this;
     this.element.hidden = !draft.size && !draft.invalid.size;
-    if (!draft.size) this.showLines([], 0, []);
+    if (!draft.size) this.showLines([], 0);
     const text = t(draft.size === 1 ? "settings.change" : "settings.changes",
       { count: draft.size });
     if (this.count.textContent !== text) replace(this.count, text);
+    replace(this.restart, draft.restarts ? [" · ", t(draft.form.in_place
+      ? "settings.restart.after" : "settings.restart.after-ends")] : null);
+    replace(this.saving, t(draft.restarts ? "settings.save-restart" : "settings.save"));
     this.saving.disabled = !draft.size || draft.invalid.size > 0 || draft.faults.size > 0;
     markFields();
     const elsewhere = [...draft.faults].filter(([key]) => !hasField(JSON.parse(key)));
@@ -63,17 +71,16 @@ export class ChangesBar {
     const told = await call("settings-check", { changes: asked }, { signal: this.signal });
     if (JSON.stringify(asked) !== JSON.stringify(this.draft.list)) return; // there are newer ones
     showFaults(this.draft, told.errors);
-    this.showLines(told.lines, told.more_lines, told.restart);
+    this.showLines(told.lines, told.more_lines);
     this.show();
   }
 
-  showLines(lines, more, restart) {
+  showLines(lines, more) {
     replace(this.lines, lines.map(({ sign, line }) =>
       h("span", { class: sign === "+" ? "more" : "less" }, `${sign} ${line}\n`)),
     more ? t("settings.lines.more", { count: more }) : null);
-    this.preview.hidden = !lines.length;
-    replace(this.restart, restart.length
-      ? t("settings.restart.after", { names: restart.join(", ") }) : null);
+    this.showing.hidden = !lines.length;
+    if (!lines.length && !this.lines.hidden) this.toggle();
   }
 }
 

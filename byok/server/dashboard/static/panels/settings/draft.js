@@ -29,13 +29,12 @@ export class Draft {
       const field = this.field(change.path);
       if (field && !change.remove && same(field.given, change.value)) this.changes.delete(key);
       if (field && change.remove && !("given" in field)) this.changes.delete(key);
-      if (!isUpstream(change.path)) continue;
       const isThere = form.upstreams.some((one) => one.in_file && one.name === change.path[1]);
-      if (isThere !== Boolean(change.remove)) this.changes.delete(key);
+      if (isUpstream(change.path) && !isThere) this.changes.delete(key);
     }
   }
 
-  // Return the field at a path as the file has it, undefined for one of a new upstream.
+  // Return the field at a path as the file has it.
   field(path) {
     const fields = [...this.form.groups, ...this.form.upstreams].flatMap((part) => part.fields);
     return fields.find((field) => keyOf(field.path) === keyOf(path));
@@ -76,42 +75,30 @@ export class Draft {
     this.changed();
   }
 
-  // Note a new upstream with these settings, but for empty ones.
-  addUpstream(name, values) {
-    const path = ["upstreams", name];
-    this.changes.set(keyOf(path), { path, value: {} });
-    for (const [key, value] of Object.entries(values)) {
-      const below = [...path, key];
-      if (value) this.changes.set(keyOf(below), { path: below, value });
-    }
-    this.changed();
-  }
-
   // Note that an upstream is to be removed, or not; what was changed in it counts no more.
-  setUpstream(name, change) {
+  setRemoved(name, isRemoved) {
     const path = ["upstreams", name];
     for (const notes of [this.changes, this.invalid, this.faults]) {
       for (const key of [...notes.keys()]) {
         if (keyOf(JSON.parse(key).slice(0, 2)) === keyOf(path)) notes.delete(key);
       }
     }
-    if (change) this.changes.set(keyOf(path), { path, ...change });
+    if (isRemoved) this.changes.set(keyOf(path), { path, remove: true });
     this.changed();
   }
 
-  upstreamChange(name) {
-    return this.changes.get(keyOf(["upstreams", name]));
+  removes(name) {
+    return this.changes.has(keyOf(["upstreams", name]));
   }
 
-  // Return the names of upstreams that are to be added.
-  get added() {
-    return this.list.filter((change) => isUpstream(change.path) && !change.remove)
-      .map((change) => change.path[1]);
-  }
-
-  // Return which upstreams are to be added and removed, for a comparison.
-  get upstreamChanges() {
+  // Return which upstreams are to be removed, for a comparison.
+  get removed() {
     return JSON.stringify(this.list.filter((change) => isUpstream(change.path)));
+  }
+
+  // Tell whether a change needs a restart.
+  get restarts() {
+    return this.list.some((change) => this.field(change.path)?.restart);
   }
 
   fault(path) {

@@ -8,30 +8,32 @@ import { keyOf } from "./draft.js";
 const idOf = (path) => `set-${path.join("-")}`;
 const writers = new Map(); // what shows a fault, by field
 
-// Return the row of a field.
-export function fieldRow(draft, field, models = "") {
+// Return the row of a field; with `words` it has a name in words, one line that explains it,
+// and perhaps a unit. `models` names the list of those that it may hold.
+export function fieldRow(draft, field, { models = "", words = null } = {}) {
   const id = idOf(field.path);
-  const name = field.path.at(-1);
   const fault = h("p", { class: "fault", id: `${id}-fault` });
   const control = field.fixed || field.locked ? fixedValue(field)
-    : makeControl(draft, field, { id, models, "aria-describedby": `${id}-about ${id}-fault` });
+    : makeControl(draft, field, { id, models, isFlip: words && field.kind === "switch",
+      "aria-describedby": `${id}-about ${id}-fault` });
   if (draft.form.blocked && "disabled" in control) control.disabled = true;
-  const row = h("div", { class: `field ${field.kind}`, "data-name": field.path.join(".") },
-    h("div", { class: "row" },
-      control.matches("input, select, textarea") ? h("label", { for: id }, name)
-        : h("strong", {}, name),
-      field.restart ? badge("quiet", t("settings.restart")) : null),
-    control,
-    emptyBox(draft, field, control),
-    oddNote(field),
-    h("p", { class: "quiet", id: `${id}-about` }, about(field)),
-    fault);
+  const isEntered = control.matches("input, select, textarea");
+  const name = words?.name ?? field.path.at(-1);
+  const head = h("div", { class: "row" },
+    isEntered ? h("label", { for: id }, name) : h("strong", {}, name),
+    field.restart ? badge("quiet", t("settings.restart")) : null);
+  const explained = h("p", { class: "quiet", id: `${id}-about` }, words?.about ?? about(field));
+  const more = [emptyBox(draft, field, control), oddNote(field)];
+  const row = h("div", { class: `field ${words ? "setting" : ""} ${field.kind}`,
+    "data-name": field.path.join(".") },
+  words ? [h("div", {}, head, explained, h("code", { class: "name" }, field.path.join("."))),
+    h("div", { class: "control" }, control, words.unit ? h("span", { class: "quiet small nowrap" },
+      words.unit) : null), more]
+    : [head, control, more, explained], fault);
   const mark = () => {
     const message = draft.fault(field.path);
     replace(fault, message ?? null);
-    if (control.matches("input, select, textarea")) {
-      control.setAttribute("aria-invalid", String(Boolean(message)));
-    }
+    if (isEntered) control.setAttribute("aria-invalid", String(Boolean(message)));
     row.classList.toggle("changed", draft.isChanged(field.path));
   };
   mark();
@@ -92,9 +94,21 @@ function oddNote(field) {
 const note = (why, text) =>
   h("p", { class: "fault" }, why, " ", h("code", {}, text.slice(0, 200)));
 
-function makeControl(draft, field, attributes) {
+function makeControl(draft, field, { isFlip, ...attributes }) {
+  if (isFlip) return flip(draft, field, attributes);
   const makers = { choice, switch: choice, long: area, list: area, models: area };
   return (makers[field.kind] ?? line)(draft, field, attributes);
+}
+
+// A switch that is on or off: not to have it is to have what counts then.
+function flip(draft, field, { id, ...attributes }) {
+  delete attributes.models;
+  const inFile = "given" in field;
+  const usual = inFile ? field.default : field.value;
+  const change = ({ target: { checked } }) =>
+    draft.set(field, checked === usual && !inFile ? undefined : checked);
+  return h("input", { id, type: "checkbox", role: "switch", class: "switch", ...attributes,
+    checked: draft.shown(field) ?? usual, on: { change } });
 }
 
 function choice(draft, field, { id, ...attributes }) {

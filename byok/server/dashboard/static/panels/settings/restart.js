@@ -1,46 +1,65 @@
-// What needs a restart, and the restart: the page waits until byok is back.
+// A restart: what it does to answers that are being written, and the page waits for byok.
 
 import { ApiError, call } from "../../api.js";
-import { errorBox, h, replace } from "../../dom.js";
+import { button, h, openDialog, replace } from "../../dom.js";
+import { number } from "../../format.js";
+import { icon } from "../../icons.js";
+import { onRequests } from "../../live.js";
 import { t } from "../../texts.js";
 
-const LONGEST = 60; // seconds
+const LONGEST = 90; // seconds
 
 // Return what says that settings wait for a restart, or null.
-export function restartBox(form, signal) {
+export function restartBox(form, ask) {
   if (!form.restart.length) return null;
-  const box = h("section", { class: "card restart" });
-  const restart = () => wait(box, signal);
-  replace(box, h("h2", {}, t("settings.restart.title")),
-    h("p", {}, t("settings.restart.waits", { names: form.restart.join(", ") })),
-    h("p", { class: "quiet" }, t("settings.restart.about")),
-    h("button", { type: "button", on: { click: restart } }, t("settings.restart.do")));
-  return box;
+  return h("section", { class: "card health warn restart" },
+    h("span", { class: "mark" }, icon("clock")),
+    h("div", { class: "grow" }, h("p", { class: "say" }, t("settings.restart.waits")),
+      h("p", { class: "quiet" }, form.restart.join(", "))),
+    button(t("settings.restart.now"), "primary", ask));
 }
 
-async function wait(box, signal) {
-  const said = h("p", { role: "status", tabindex: "-1" }, t("settings.restart.now"));
-  replace(box, h("h2", {}, t("settings.restart.title")), said);
+// Ask whether to restart; `run` does it.
+export function askToRestart(form, run) {
+  const open = new AbortController();
+  const say = h("p");
+  onRequests(({ rows }) => {
+    const count = [...rows.values()].filter((row) => row.outcome === "open").length;
+    replace(say, t(form.in_place ? "settings.restart.in-place" : "settings.restart.ends",
+      { count: number(count) }));
+  }, open.signal);
+  const dialog = openDialog(t("settings.restart.ask"), say, (close) => [
+    button(t("cancel"), "", close),
+    button(t("settings.restart.do"), "primary", () => { close(); run(); }),
+  ]);
+  dialog.addEventListener("close", () => open.abort());
+}
+
+// Wait in `place` for the byok that follows the one of `form`, and return its form; null if
+// the page cannot see it. `asks`: byok does not restart by itself.
+export async function restart(place, form, asks, signal) {
+  const said = h("p", { class: "card", role: "status", tabindex: "-1" },
+    t(form.in_place ? "settings.restart.goes-on" : "settings.restart.wait"));
+  replace(place, said);
   said.focus();
-  try {
-    const { port } = await call("restart", {}, { signal });
-    if (String(port) !== location.port) return replace(said, t("settings.restart.moved"));
-    for (let passed = 0; passed < LONGEST && !signal.aborted; passed += 1) {
-      await new Promise((done) => setTimeout(done, 1000));
-      await ask(signal);
-    }
-    if (!signal.aborted) replace(said, t("settings.restart.slow"));
-  } catch (error) {
-    if (error.name !== "AbortError" && !signal.aborted) replace(box, errorBox(error));
+  if (asks) await call("restart", {}, { signal });
+  if (form.moves) return void replace(said, t("settings.restart.moved"));
+  for (let passed = 0; passed < LONGEST && !signal.aborted; passed += 1) {
+    await new Promise((done) => setTimeout(done, 1000));
+    const found = await ask(signal);
+    if (found && found.instance !== form.instance) return found;
   }
+  replace(said, t("settings.restart.slow"));
+  return null;
 }
 
-// The daemon that comes back knows no session: its answer leads to the sign-in.
+// Without a session the answer leads to the sign-in.
 async function ask(signal) {
   try {
-    await call("daemon", {}, { signal, background: true });
+    return await call("settings", {}, { signal, background: true });
   } catch (error) {
     const isAway = error instanceof ApiError && (error.status === 0 || error.status >= 500);
     if (!isAway) throw error;
+    return null;
   }
 }

@@ -1,141 +1,161 @@
-// The upstreams: a card for each, with its key; adding one, and removing one.
+// The upstreams: a row for each with its key, its settings folded; adding one, removing one.
 
-import { badge, h, replace } from "../../dom.js";
+import { badge, button, errorBox, h, openDialog, replace } from "../../dom.js";
 import { t } from "../../texts.js";
 import { addressesOf, originOf } from "./address.js";
 import { fieldRow } from "./fields.js";
 
 const COMMON = ["type", "base_url", "model", "temperature", "max_tokens", "system_prompt"];
 const NAME = /^[a-z0-9][a-z0-9_-]{0,31}$/;
+const unfolded = new Set(); // names of upstreams whose settings are shown
 
-// Return the card of an upstream; `keys` gives the lines of its keys.
-export function upstreamCard(draft, upstream, keys) {
-  const { name } = upstream;
-  const change = draft.upstreamChange(name);
-  const title = h("h3", {}, name, " ", change?.remove ? badge("bad", t("settings.removed")) : null,
-    change && !change.remove ? badge("warn", t("settings.new")) : null);
-  const card = h("section", { class: "upstream", "data-upstream": name });
-  if (change?.remove) {
-    const undo = () => draft.setUpstream(name, null);
-    card.append(title, h("button", { type: "button", on: { click: undo } }, t("settings.undo")));
-    return card;
+// Return the row of an upstream; `keys` gives the lines of its keys.
+export function upstreamRow(draft, upstream, keys) {
+  const { name, fields } = upstream;
+  const row = h("li", { "data-upstream": name, "data-part": name });
+  if (draft.removes(name)) {
+    const undo = () => draft.setRemoved(name, false);
+    row.append(h("div", { class: "row" }, h("span", { class: "grow row" }, h("strong", {}, name),
+      badge("bad", t("settings.removed"))), button(t("settings.undo"), "little", undo)));
+    return row;
   }
-  const rows = upstream.fields.map((field) => [field, fieldRow(draft, field, `models-of-${name}`)]);
+  const isOpen = unfolded.has(name)
+    || fields.some(({ path }) => draft.fault(path) || draft.isChanged(path));
+  const folded = h("div", { class: "folded", hidden: !isOpen }, settingsOf(draft, upstream));
+  const change = button(t("settings.change-it"), "little", () => fold(row, !folded.hidden),
+    { class: "little fold", "aria-expanded": String(isOpen),
+      "aria-label": t("settings.change-of", { name }) });
+  const type = fields.find(({ path }) => path[2] === "type").value;
+  row.append(h("div", { class: "row" },
+    h("div", { class: "grow" }, h("div", { class: "row tight" }, h("strong", {}, name),
+      type && type !== name ? h("span", { class: "tag" }, type) : null),
+    h("div", { class: "quiet small" }, addressesOf(draft, name).used)), change),
+  ...keyNames(upstream).map((one) => keys.line(one)), folded);
+  noteOrigin(draft, upstream, row);
+  return row;
+}
+
+// Show or hide the settings of an upstream.
+export function fold(row, isFolded) {
+  const folded = row.querySelector(".folded");
+  if (!folded) return;
+  folded.hidden = isFolded;
+  row.querySelector(".fold").setAttribute("aria-expanded", String(!isFolded));
+  unfolded[isFolded ? "delete" : "add"](row.dataset.upstream);
+}
+
+function settingsOf(draft, upstream) {
+  const { name } = upstream;
+  const rows = upstream.fields.map((field) =>
+    [field, fieldRow(draft, field, { models: `models-of-${name}` })]);
   const rare = rows.filter(([field]) => !COMMON.includes(field.path[2]));
   const inUse = rare.some(([field]) => "given" in field || draft.fault(field.path)
     || draft.shown(field) !== undefined);
-  card.append(title, ...keyLines(upstream, change, keys),
+  return [
     h("div", { class: "fields" }, rows.filter(([field]) => COMMON.includes(field.path[2]))
       .map(([, row]) => row)),
     h("details", { open: inUse }, h("summary", {}, t("settings.more")),
-      h("div", { class: "fields" }, rare.map(([, row]) => row))));
-  noteOrigin(draft, upstream, card);
-  if (upstream.in_file || change) card.append(removal(draft, name, change));
-  return card;
+      h("div", { class: "fields" }, rare.map(([, row]) => row))),
+    upstream.in_file ? removal(draft, name) : null,
+  ];
 }
 
-function keyLines(upstream, change, keys) {
-  if (change) return [h("p", { class: "quiet" }, t("settings.key.later"))];
-  const labels = upstream.key_names.filter((label) => !label.startsWith("env:"));
-  const names = upstream.key_names.length ? labels.map((label) => `${upstream.name}/${label}`)
-    : [upstream.name];
-  return names.map((name) => keys.line(name));
+function keyNames({ name, key_names }) {
+  if (!key_names.length) return [name];
+  return key_names.filter((label) => !label.startsWith("env:")).map((label) => `${name}/${label}`);
 }
 
 // Show the address that counts where none is entered. A stored key belongs to one address
 // (R7): say so as soon as another one is entered.
-function noteOrigin(draft, upstream, card) {
-  const row = card.querySelector("[data-name$='.base_url']");
+function noteOrigin(draft, upstream, row) {
+  const field = row.querySelector("[data-name$='.base_url']");
   const note = h("p", { class: "note", role: "status" });
-  row.append(note);
-  const input = row.querySelector("input"); // none if the address is fixed
+  field.append(note);
+  const input = field.querySelector("input"); // none if the address is fixed
   const check = () => {
     const { shown, used, usual } = addressesOf(draft, upstream.name);
     if (input) input.placeholder = usual;
     const [before, after] = [originOf(used), originOf(shown)];
     replace(note, before && after && before !== after ? t("settings.key.moves", { before }) : null);
   };
-  for (const event of ["input", "change"]) card.addEventListener(event, check);
+  for (const event of ["input", "change"]) row.addEventListener(event, check);
   check();
 }
 
 // Removing asks first; nothing happens before the change is saved.
-function removal(draft, name, change) {
+function removal(draft, name) {
   const place = h("div", { class: "row" });
-  const remove = () => draft.setUpstream(name, change ? null : { remove: true });
   const ask = () => {
-    const sure = h("button", { type: "button", class: "danger", on: { click: remove } },
-      t("settings.remove.do"));
-    replace(place, t("settings.remove.sure", { name }), sure,
-      h("button", { type: "button", on: { click: offer } }, t("cancel")));
+    const sure = button(t("settings.remove.do"), "danger", () => draft.setRemoved(name, true));
+    replace(place, t("settings.remove.sure", { name }), sure, button(t("cancel"), "", () => {
+      offer();
+      place.querySelector("button").focus();
+    }));
     sure.focus();
   };
-  const offer = () => {
-    replace(place, h("button", { type: "button", class: "remove", on: { click: ask } },
-      t("settings.remove", { name })));
-    place.querySelector("button").focus();
-  };
-  replace(place, h("button", { type: "button", class: "remove", on: { click: ask } },
-    t("settings.remove", { name })));
+  const offer = () => replace(place, button(t("settings.remove", { name }), "", ask));
+  offer();
   return place;
 }
 
-// Return what adds an upstream.
-export function addUpstream(draft) {
-  const { presets, upstreams } = draft.form;
-  const names = new Set([...upstreams.map((one) => one.name), ...draft.added]);
-  const { kind, name, address, place } = addFields(presets);
-  const fault = h("p", { class: "fault", role: "alert" });
+// Ask for a new upstream: `add({name, type, address, key})` saves and tries it, and raises
+// what went wrong.
+export function openAddition(form, add, signal) {
+  const { kind, name, address, place, key } = additionFields(form.presets);
+  const names = new Set(form.upstreams.map((one) => one.name));
+  const trouble = h("div", { role: "alert" });
   const chose = () => {
-    const preset = presets.find((one) => one.name === kind.value);
+    const preset = form.presets.find((one) => one.name === kind.value);
     name.value = names.has(kind.value) ? "" : kind.value;
     place.hidden = Boolean(preset?.address);
     address.required = !place.hidden;
   };
-  const submit = (event) => {
+  const submit = async (event) => {
     event.preventDefault();
     const wrong = !NAME.test(name.value) ? "settings.name.bad"
       : names.has(name.value) ? "settings.name.taken" : "";
-    replace(fault, wrong ? t(wrong) : null);
-    if (wrong) return name.focus();
-    add(draft, name.value, kind.value, place.hidden ? "" : address.value.trim());
+    if (wrong) {
+      replace(trouble, h("p", { class: "fault" }, t(wrong)));
+      return name.focus();
+    }
+    sure.disabled = true;
+    try {
+      await add({ name: name.value, type: kind.value === name.value ? "" : kind.value,
+        address: place.hidden ? "" : address.value.trim(), key: key.value });
+      dialog.close();
+    } catch (error) {
+      if (!signal.aborted) replace(trouble, errorBox(error));
+    } finally {
+      key.value = "";
+      sure.disabled = false;
+    }
   };
   kind.addEventListener("change", chose);
   chose();
-  return h("details", { class: "add" },
-    h("summary", {}, t("settings.add")),
-    h("form", { on: { submit } },
-      h("label", { for: "add-kind" }, t("settings.kind")), kind,
-      h("label", { for: "add-name" }, t("settings.name")), name,
-      place, fault, h("button", {}, t("settings.add.do"))));
+  const label = (field, text) => h("label", { for: field.id }, t(text));
+  const entry = h("form", { id: "add-form", on: { submit } },
+    label(kind, "settings.kind"), kind, label(name, "settings.name"), name, place,
+    label(key, "settings.add.key"), key, h("p", { class: "quiet small" }, t("settings.add.about")),
+    trouble);
+  const sure = h("button", { class: "primary", form: entry.id }, t("settings.add.do"));
+  const dialog = openDialog(t("settings.add"), entry,
+    (close) => [button(t("cancel"), "", close), sure]);
+  signal.addEventListener("abort", () => dialog.close());
+  kind.focus();
 }
 
 // Return what an upstream is added by; `place` holds the address with its label.
-function addFields(presets) {
+function additionFields(presets) {
   const kind = h("select", { id: "add-kind" },
     h("option", { value: "" }, t("settings.by-address")),
     presets.map((one) => h("option", { value: one.name }, one.name)));
-  const name = h("input", { id: "add-name", autocomplete: "off", spellcheck: "false",
-    maxlength: 32, required: true });
-  const address = h("input", { id: "add-address", type: "url", autocomplete: "off",
-    spellcheck: "false", placeholder: "https://host/v1", maxlength: 2000 });
+  const line = (id, attributes) => h("input", { id, autocomplete: "off", spellcheck: "false",
+    ...attributes });
+  const name = line("add-name", { maxlength: 32, required: true });
+  const address = line("add-address", { type: "url", placeholder: "https://host/v1",
+    maxlength: 2000 });
+  const key = line("add-key", { type: "password", maxlength: 600,
+    placeholder: t("settings.add.no-key") });
   const place = h("div", {}, h("label", { for: "add-address" }, t("settings.address")), address);
-  return { kind, name, address, place };
-}
-
-function add(draft, name, type, address) {
-  draft.addUpstream(name, { type: type === name ? "" : type, base_url: address });
-  document.querySelector(`[data-upstream="${name}"] input, [data-upstream="${name}"] select`)
-    ?.focus();
-}
-
-// Return an upstream that is not in the file yet.
-export function newUpstream(draft, name) {
-  const isPreset = draft.form.presets.some((one) => one.name === name);
-  const fields = draft.form.upstream_fields.map((field) => ({
-    ...field,
-    path: ["upstreams", name, ...field.path],
-    value: field.path[0] === "type" && isPreset ? name : field.default,
-  }));
-  return { name, in_file: false, key_names: [], fields };
+  return { kind, name, address, place, key };
 }
