@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from byok.core.bounded import BoundedMap
 from byok.features.journal.entry import Moment
 from byok.features.journal.reader import read_journal
 from byok.features.journal.reading import highest_number
@@ -122,6 +123,7 @@ _FAMILY = "substr(client, 1, instr(client || '/', '/') - 1)"
 _CLIENTS = f"""SELECT {_FAMILY}, count(*) FROM talk WHERE client <> ''
     GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 50"""  # noqa: S608 - our own words
 _NEWER = "SELECT count(*) FROM request WHERE id > ?"
+_MOST_COUNTED = 50  # ways to filter
 _SLICE = 50_000  # requests that are added up at once
 _MANY = 2 * _SLICE  # new requests that take longer than a page should wait
 _STATE = "SELECT count(*), coalesce(min(id), 0), coalesce(max(id), 0) FROM request"
@@ -268,6 +270,8 @@ class ConversationReader:
         self._many = many
         self._file: tuple[int, int] | None = None
         self._seen = _State()
+        self._counted = BoundedMap[tuple[object, ...], ConversationPage](_MOST_COUNTED)
+        self._counted_at = self._seen
         self._lock = Lock()
         self._db = self._begin_anew()
 
@@ -294,6 +298,7 @@ class ConversationReader:
 
     def _begin_anew(self) -> sqlite3.Connection:
         self._seen = _State()
+        self._counted.clear()
         db = sqlite3.connect(":memory:", check_same_thread=False)
         db.create_function("folded", 1, str.casefold, deterministic=True)
         db.executescript(_KEPT)
@@ -326,17 +331,27 @@ class ConversationReader:
         self, asked: ConversationQuery, offset: int, count: int
     ) -> ConversationPage:
         where, values = asked.conditions
+        if self._counted_at != self._seen:
+            self._counted.clear()
+            self._counted_at = self._seen
+        counted = self._counted.get((where, *values)) or self._count(where, values)
+        self._counted[where, *values] = counted
         way = "DESC" if asked.descending else "ASC"
         order = ", ".join(part.format(way) for part in SORTS[asked.sort])
         page = f"""SELECT {_COLUMNS} FROM talk WHERE {where}
             ORDER BY {order}, last DESC, conversation LIMIT ? OFFSET ?"""  # noqa: S608 - our own words
         rows = self._db.execute(page, (*values, count, offset))
+        return counted._replace(
+            conversations=[self._with_models(ConversationSums(*row)) for row in rows]
+        )
+
+    def _count(self, where: str, values: Sequence[object]) -> ConversationPage:
+        """Return the sums of what is found, which stay until requests are new."""
         found = self._db.execute(f"SELECT {_FOUND} FROM talk WHERE {where}", values)  # noqa: S608
         return ConversationPage(
-            [self._with_models(ConversationSums(*row)) for row in rows],
-            make_row(FoundSums, found.fetchone()),
-            self._db.execute("SELECT count(*) FROM talk").fetchone()[0],
-            [ClientCount(*row) for row in self._db.execute(_CLIENTS)],
+            found=make_row(FoundSums, found.fetchone()),
+            known=self._db.execute("SELECT count(*) FROM talk").fetchone()[0],
+            clients=[ClientCount(*row) for row in self._db.execute(_CLIENTS)],
         )
 
     def _with_models(self, sums: ConversationSums) -> ConversationSums:

@@ -108,26 +108,6 @@ def highest_number(path: Path) -> int:
     return read_journal(path, read, 0)
 
 
-class ClientSeen(NamedTuple):
-    """A client, and when its last request started, in seconds since 1970."""
-
-    client: str
-    last: Moment
-
-
-def last_of_clients(path: Path, since: float) -> list[ClientSeen]:
-    """Return the clients that asked since then, each with its last request.
-
-    Raises:
-        CannotStart: the journal cannot be read.
-    """
-    query = """SELECT client, max(started) FROM request
-        WHERE started >= ? AND client <> '' GROUP BY client ORDER BY 2 DESC"""
-    return read_journal(
-        path, lambda db: [*select_rows(db, ClientSeen, query, (since,))], []
-    )
-
-
 def _select(
     path: Path,
     wanted: LogFilter,

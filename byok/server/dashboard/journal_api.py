@@ -33,8 +33,8 @@ from byok.features.journal.reading import (
     StoredEntry,
     entries_before,
     find_problems,
-    last_of_clients,
 )
+from byok.features.journal.recent import RecentRequests
 from byok.features.journal.settings import JournalSettings
 from byok.features.journal.turns import (
     ConversationCost,
@@ -42,7 +42,6 @@ from byok.features.journal.turns import (
     find_expired,
     weigh_cost,
 )
-from byok.features.journal.upstream_states import UpstreamStates
 from byok.features.journal.usage import (
     GROUPS as USAGE_GROUPS,
 )
@@ -137,7 +136,7 @@ class JournalApi:
         self._keep_days = services.settings.section(JournalSettings).keep_days
         self._series_reader = SeriesReader(path)
         self._conversation_reader = ConversationReader(path)
-        self._states = UpstreamStates(path)
+        self._recent = RecentRequests(path)
         self._counting: asyncio.Task[None] | None = None
         self._one_at_a_time = asyncio.Lock()  # of what adds up much
         self.handlers: Mapping[str, PageHandler] = {
@@ -158,7 +157,9 @@ class JournalApi:
         """
         now = self.clock()
         try:
-            states = await read_journal(self._path, partial(self._states.read, now))
+            states = await read_journal(
+                self._path, partial(self._recent.upstreams, now)
+            )
             read = partial(self._series_reader.read_day, now)
             series = (await read_journal(self._path, read)).series
         except NotReady:
@@ -178,14 +179,9 @@ class JournalApi:
         return found
 
     async def list_clients(self) -> dict[str, float]:
-        """Return when each family of clients last asked, for those of a month."""
-        since = self.clock() - 30 * _DAY
-        seen = await self._read(partial(last_of_clients, since=since))
-        found: dict[str, float] = {}
-        for client, last in seen:
-            family = client.partition("/")[0]
-            found[family] = max(last, found.get(family, last))
-        return found
+        """Return when each family of clients last asked, for those of a week."""
+        read = partial(self._recent.clients, self.clock())
+        return dict(await read_journal(self._path, read))
 
     async def _today(self, body: dict[str, Any]) -> Json:
         """Return sums since midnight, by the hour too, and caps on a day.

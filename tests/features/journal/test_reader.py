@@ -30,10 +30,9 @@ from byok.features.journal.reading import (
     find_problems,
     highest_number,
     last_entries,
-    last_of_clients,
 )
+from byok.features.journal.recent import RecentRequests
 from byok.features.journal.turns import weigh_cost
-from byok.features.journal.upstream_states import UpstreamStates
 from byok.features.journal.usage import (
     GROUPS,
     SeriesReader,
@@ -79,9 +78,9 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "conversations": lambda path: latest_conversations(path, 9),
     "found": lambda path: ConversationReader(path).read(ConversationQuery(), 0, 9),
     "weighed": lambda path: to_builtins(weigh_errors(path, NOW, NOW + 9999, {"one"})),
-    "states": lambda path: UpstreamStates(path).read(NOW),
+    "upstreams": lambda path: RecentRequests(path).upstreams(NOW),
     "cost": lambda path: weigh_cost(path, CHAT, no_price),
-    "clients seen": lambda path: last_of_clients(path, NOW),
+    "clients seen": lambda path: RecentRequests(path).clients(NOW),
     "today": lambda path: SeriesReader(path).read_day(NOW + 9999),
     "conversation": lambda path: sum_requests(path, CHAT),
     "problems": lambda path: find_problems(path, NOW),

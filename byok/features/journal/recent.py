@@ -1,4 +1,4 @@
-"""Since when each upstream answers or fails, as the requests in the journal tell."""
+"""What the requests of a week tell: how upstreams answer, and which clients ask."""
 
 import sqlite3
 from collections.abc import Mapping
@@ -7,6 +7,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from byok.core.error_table import error_rows
+from byok.features.journal.entry import Moment
 from byok.features.journal.reader import read_journal
 from byok.features.journal.rows import make_row, select_rows
 
@@ -17,6 +18,9 @@ _LAST = "SELECT coalesce(max(id), 0) FROM request"
 _NEW = """SELECT upstream, outcome, error, started + seconds FROM request
     WHERE {0}id > ? AND {0}id <= ? AND started >= ? AND model <> ''
     AND outcome IN ('ok', 'failed') ORDER BY id"""
+_CLIENTS = """SELECT client, max(started) FROM request
+    WHERE {0}id > ? AND {0}id <= ? AND started >= ? AND client <> ''
+    GROUP BY client"""
 
 
 class UpstreamState(NamedTuple):
@@ -49,7 +53,12 @@ class _Number(NamedTuple):
     last: int
 
 
-class UpstreamStates:
+class _Seen(NamedTuple):
+    client: str
+    last: Moment
+
+
+class RecentRequests:
     """Follows one journal, for any thread; what was read is not read again."""
 
     def __init__(self, path: Path) -> None:
@@ -57,31 +66,49 @@ class UpstreamStates:
         self._file: tuple[int, int] | None = None
         self._seen = 0
         self._known: dict[str, UpstreamState] = {}
+        self._clients: dict[str, float] = {}
         self._lock = Lock()
 
-    def read(self, now: float) -> Mapping[str, UpstreamState]:
+    def upstreams(self, now: float) -> Mapping[str, UpstreamState]:
         """Return the states by the names of upstreams; unused ones are missing.
 
         Raises:
             CannotStart: the journal cannot be read.
         """
+        with self._lock:
+            self._follow(now)
+            return dict(self._known)
 
+    def clients(self, now: float) -> Mapping[str, float]:
+        """Return when each family of clients last asked, the latest first.
+
+        Raises:
+            CannotStart: the journal cannot be read.
+        """
+        with self._lock:
+            self._follow(now)
+            latest = sorted(self._clients.items(), key=lambda one: -one[1])
+            return dict(latest)
+
+    def _follow(self, now: float) -> None:
         def follow(db: sqlite3.Connection) -> None:
             facts = self._path.stat()
             last = make_row(_Number, db.execute(_LAST).fetchone()).last
             if self._file != (facts.st_dev, facts.st_ino) or last < self._seen:
                 self._file, self._seen = (facts.st_dev, facts.st_ino), 0
                 self._known.clear()
+                self._clients.clear()
             span = self._seen, last, now - _WINDOW
             # What is old is found by its time, what is new by its number.
-            query = _NEW.format("" if self._seen else "+")
-            for row in select_rows(db, _Ended, query, span):
+            hint = "" if self._seen else "+"
+            for row in select_rows(db, _Ended, _NEW.format(hint), span):
                 self._add(row)
+            for client, seen in select_rows(db, _Seen, _CLIENTS.format(hint), span):
+                family = client.partition("/")[0]
+                self._clients[family] = max(seen, self._clients.get(family, seen))
             self._seen = last
 
-        with self._lock:
-            read_journal(self._path, follow, None)
-            return dict(self._known)
+        read_journal(self._path, follow, None)
 
     def _add(self, row: _Ended) -> None:
         answers = row.outcome == "ok"
