@@ -367,11 +367,12 @@ def check_models(settings: Settings, upstreams: Collection[str], model: str) -> 
         if name not in upstreams:
             guess = did_you_mean(name, upstreams)
             known = ", ".join(dict.fromkeys(upstreams))
-            other = guess or f"Choose a model of one of these: {known}."
+            other = f"choose a model of one of these: {known}."
             raise ConfigError(
                 f"The {what} model {wanted!r} names an upstream that is not "
                 "configured.",
-                hint=f"Add [upstreams.{name or 'NAME'}] to the settings. {other}",
+                hint=f"{guess} Add [upstreams.{name or 'NAME'}] to the settings, or "
+                f"{'correct the name.' if guess else other}".lstrip(),
             ) from SettingsClash(wanted, _path_of(what), ("upstreams", name))
 
 

@@ -14,7 +14,6 @@ import shutil
 import sys
 from enum import StrEnum
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +138,8 @@ def _program() -> str:
 
 def list_extras() -> list[str]:
     """Return the names of byok's optional parts."""
+    from importlib import metadata  # not for every command
+
     try:
         return metadata.metadata(DISTRIBUTION).get_all("Provides-Extra") or []
     except metadata.PackageNotFoundError:
@@ -165,7 +166,9 @@ def quote(word: object) -> str:
 
 def _read_source() -> str:
     """Return the address that this byok was installed from, "" if from a registry."""
-    import orjson  # not for every command
+    from importlib import metadata  # not for every command
+
+    import orjson
 
     try:
         text = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
