@@ -57,6 +57,17 @@ def test_the_code_opens_the_page_once(
         assert (sign_in(shown), sign_in(shown)) == (200, 401)
 
 
+def test_a_sign_out_ends_what_was_opened_and_shown(cli: Cli) -> None:
+    with daemon_thread() as daemon:
+        opened = SHOWN.fullmatch(cli("dashboard", "--link").out)
+        shown = SHOWN.fullmatch(cli("dashboard", "--link").out)
+        assert opened and shown
+        assert sign_in(opened) == 200
+        assert cli("dashboard", "--sign-out").code == 0
+        assert daemon.sessions.export() == {}
+        assert sign_in(shown) == 401
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="the browser is a script")
 @pytest.mark.case("B161")
 def test_the_browser_is_given_nothing_secret(tmp_path: Path) -> None:

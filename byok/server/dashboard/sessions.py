@@ -142,8 +142,9 @@ class Sessions:
     def admit(self, body: Json) -> Json:
         """Answer `byok dashboard`: with a code, or end all sessions with `sign_out`."""
         if body.get("sign_out") is True:
+            ended = len(self._sessions)
             self.end_all()
-            return {}
+            return {"ended": ended}
         return {"code": self.make_code()}
 
     def sign_in(self, code: str) -> SignIn:

@@ -291,7 +291,9 @@ async def test_a_session_that_signs_out_everywhere_ends_all(editor: Editor) -> N
     await page.call("sign-out", {"everywhere": True})
     assert await page.refused("daemon") == await other.refused("daemon") == NO_SESSION
     page = await signed_in(editor)
-    assert (await editor.post("/byok/dashboard-code", {"sign_out": True})).json == {}
+    assert (await editor.post("/byok/dashboard-code", {"sign_out": True})).json == {
+        "ended": 1
+    }
     assert await page.refused("daemon") == NO_SESSION
 
 
