@@ -209,7 +209,8 @@ class Program(CommandGroup):
     def make_context(self, *given: Any, **more: Any) -> Any:
         """Read the command line in the language of the environment, or of --lang."""
         use_language(wanted_language(os.environ))
-        return super().make_context(*given, **more)
+        with _usage_errors_in_language():
+            return super().make_context(*given, **more)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; `byok help COMMAND` is its page of --help."""
@@ -225,7 +226,8 @@ class Program(CommandGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; one that was interrupted tells how to run it again."""
         try:
-            return super().invoke(ctx)
+            with _usage_errors_in_language():
+                return super().invoke(ctx)
         except (typer.Abort, KeyboardInterrupt) as error:
             tell("")
             tell(f"Stopped. To run it again: byok {shlex.join(sys.argv[1:])}")
@@ -282,6 +284,13 @@ def _hide_types_of_flags(params: Any) -> Any:
     return params
 
 
+_UsageError: Any = typer.BadParameter.__base__
+_ONLY_HELP = "NoArgsIsHelpError"  # shown by what raises it
+# What typer writes around an error.
+_FRAME = {
+    "ERRORS_PANEL_TITLE": "Error",
+    "RICH_HELP": "Try [blue]'{command_path} {help_option}'[/] for help.",
+}
 _OF_A_PAGE = ("help", "short_help", "epilog", "rich_help_panel")
 _TITLES = (
     "ARGUMENTS_PANEL_TITLE",
@@ -290,6 +299,21 @@ _TITLES = (
     "OPTIONS_PANEL_TITLE",
     "REQUIRED_LONG_STRING",
 )
+
+
+@contextmanager
+def _usage_errors_in_language() -> Iterator[None]:
+    """Translate the errors of a command line, and the words around them."""
+    try:
+        yield
+    except _UsageError as error:
+        from typer import rich_utils
+
+        for name, text in _FRAME.items():
+            setattr(rich_utils, name, translate(text))
+        if language_in_force() == ENGLISH or type(error).__name__ == _ONLY_HELP:
+            raise
+        raise _UsageError(translate(error.format_message()), ctx=error.ctx) from None
 
 
 @contextmanager

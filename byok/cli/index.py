@@ -103,7 +103,7 @@ def show_index(answer: dict[str, Any]) -> None:
     rows = [
         (
             space["root"],
-            space["phase"],
+            translate(space["phase"]),
             f"{space['percentage']:.0f} %",
             f"{space['files_tracked']:,}",
             space["note"],

@@ -290,8 +290,8 @@ def _version() -> str:
 def _show_facts(facts: dict[str, Any]) -> None:
     if facts["installed"]:
         enabled = "starts at login" if facts["enabled"] else "does not start at login"
-        detail = f", {facts['state']}" if facts["state"] else ""
-        say(f"service: installed in {facts['system']}, {enabled}{detail}")
+        told = f"service: installed in {facts['system']}, {enabled}"
+        say(f"{told}, {facts['state']}" if facts["state"] else told)
     else:
         say(f"service: not installed in {facts['system']} (byok service install)")
     if facts["error"]:
@@ -307,11 +307,12 @@ def _show_facts(facts: dict[str, Any]) -> None:
             say("byok does not answer. Start it: byok service start")
         return
     since = datetime.fromtimestamp(facts["since"]).astimezone()
-    by_hand = ", started by hand and not as the service" if facts["by_hand"] else ""
-    say(
+    told = (
         f"byok {facts['version']} answers: pid {facts['pid']}, "
-        f"http://127.0.0.1:{facts['port']}, since {since:%Y-%m-%d %H:%M}{by_hand}"
+        f"http://127.0.0.1:{facts['port']}, since {since:%Y-%m-%d %H:%M}"
     )
+    by_hand = f"{told}, started by hand and not as the service"
+    say(by_hand if facts["by_hand"] else told)
 
 
 class LogReader:

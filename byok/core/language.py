@@ -118,6 +118,8 @@ class _Template(NamedTuple):
                 return None
             values.append(text[at:found])
             at = found + len(part)
+        if not first and _SENTENCES.search(values[0] if values else text[at:end]):
+            return None
         given = dict(zip(self.names, (*values, text[at:end]), strict=True))
         counts = (value for name, value in given.items() if name.startswith(_COUNT))
         return given if all(map(_NUMBER.fullmatch, counts)) else None
@@ -171,15 +173,15 @@ class Catalogue:
             yield before
 
     def _clauses(self, text: str, depth: int) -> str | None:
-        """Return a text of clauses that are all known; they may be none."""
-        done = []
-        for number, clause in enumerate(_CLAUSES.split(text)):
-            is_sign = number % 2 or not clause
-            known = self._whole_text(clause, depth)
-            if known is None and not is_sign:
-                return None
-            done.append(clause if known is None else known)
-        return "".join(done)
+        """Return a text of clauses that are all known, or names."""
+        clauses = _CLAUSES.split(text)  # every second one is a sign
+        done = [self._whole_text(clause, depth) for clause in clauses]
+        is_known = any(done[::2]) and all(
+            known or " " not in clause  # a name
+            for known, clause in zip(done[::2], clauses[::2], strict=True)
+        )
+        pairs = zip(done, clauses, strict=True)
+        return "".join(known or clause for known, clause in pairs) if is_known else None
 
     def _whole_text(self, text: str, depth: int) -> str | None:
         if (whole := self._whole.get(text)) is not None or depth == _DEEPEST:

@@ -47,6 +47,19 @@ def test_an_unknown_language_is_refused(cli: Cli) -> None:
     assert "en, zh" in done.err
 
 
+@pytest.mark.parametrize(
+    "command", [["nothing"], ["log", "-n"], ["log", "--no"], ["explain", "a", "b"]]
+)
+def test_an_error_of_the_command_line_is_translated(
+    cli: Cli, command: list[str]
+) -> None:
+    before = cli(*command)
+    done = cli("--lang", "zh", *command)
+    assert (before.code, done.code) == (2, 2)
+    assert CHINESE.search(done.err)
+    assert not CHINESE.search(cli(*command).err)
+
+
 @pytest.mark.parametrize("command", [[], ["keys"], ["keys", "set"]])
 def test_a_page_of_help_is_translated_while_it_is_shown(
     cli: Cli, command: list[str]
