@@ -6,7 +6,11 @@ import { h, replace, table } from "./dom.js";
 import { fillOf, paletteOf, swatch, DASHES } from "./chart-colours.js";
 import { t } from "./texts.js";
 
-const { uPlot } = globalThis; // index.html loads it: a program of the browser's older kind
+// A program of the browser's older kind, which index.html loads behind the page's own.
+if (!globalThis.uPlot && document.readyState !== "complete") {
+  await new Promise((go) => addEventListener("load", go, { once: true }));
+}
+const { uPlot } = globalThis;
 const HEIGHT = 190; // pixels, of it the names below
 const NAMES = 30;
 const FONT = "12px sans-serif";

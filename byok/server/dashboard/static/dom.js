@@ -81,12 +81,9 @@ function headOf(column, sorted, onSort) {
   order && icon(order === "descending" ? "down" : "up"));
 }
 
-const MARKS = { good: "check", warn: "clock", bad: "cross" };
-
 // Return a short word with a colour and a shape; `tone` is good, bad, warn, quiet, or info for
 // what goes on just now.
-export const badge = (tone, text) =>
-  h("span", { class: `badge ${tone}` }, MARKS[tone] ? icon(MARKS[tone]) : null, text);
+export const badge = (tone, text) => h("span", { class: `badge ${tone}` }, text);
 
 // Return a button; `kind` is primary, danger, bare, little, or several of them.
 export const button = (text, kind, run, attributes = {}) =>

@@ -1,7 +1,7 @@
 // A table of requests whose rows are kept and changed in place: the open ones on top,
 // then those that ended, the newest first.
 
-import { badge, bar, breakable, dots, h, replace } from "../dom.js";
+import { badge, bar, breakable, h, replace } from "../dom.js";
 import { dollars, duration, number, time, visible } from "../format.js";
 import { cut, kindOf, modelOf, tokensOf } from "../requests.js";
 import { t } from "../texts.js";
@@ -197,14 +197,24 @@ function show(line, name, row) {
 function showKind({ button, cells }, row) {
   replace(button, kindOf(row), h("span", { class: "hidden" },
     ` ${t("live.details", { id: row.request_id })}`));
-  replace(cells.kind.lastElementChild, dots(row.client, cut(notes(row), LONGEST)));
+  cells.kind.lastElementChild.textContent = visible(
+    [row.client, cut(notes(row), LONGEST)].filter(Boolean).join(" · "));
 }
 
-// A time, and a bar of how much of it was waiting.
+// A time, and a bar of how much of it was waiting; they are made once and changed in place.
 function showDuration(cell, text, row) {
+  if (!cell.firstChild) {
+    replace(cell, h("span", { class: "duration" }, h("span", {}),
+      bar([["waiting", 0, 0], ["", 0, 0]])));
+  }
+  const [words, { children: [waiting, answer] }] = cell.firstChild.children;
   const whole = Math.min(1, elapsed(row) / WHOLE);
-  const waited = stateOf(row) === "waiting" ? whole : Math.min(whole, (row.first_byte ?? 0) / WHOLE);
-  replace(cell, h("span", { class: "duration" }, h("span", {}, text), bar([
-    [row.outcome === "failed" ? "bad" : "waiting", 0, waited],
-    [row.outcome === "failed" ? "bad" : "", waited, whole - waited]])));
+  const waited = stateOf(row) === "waiting" ? whole
+    : Math.min(whole, (row.first_byte ?? 0) / WHOLE);
+  words.textContent = text;
+  waiting.style.setProperty("width", `${100 * waited}%`);
+  answer.style.setProperty("left", `${100 * waited}%`);
+  answer.style.setProperty("width", `${100 * (whole - waited)}%`);
+  waiting.className = row.outcome === "failed" ? "bad" : "waiting";
+  answer.className = row.outcome === "failed" ? "bad" : "";
 }

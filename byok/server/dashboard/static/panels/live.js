@@ -163,16 +163,21 @@ class LivePanel {
       t("live.request-title", { id })), h("div", { class: "row" },
       copyButton(id, t("request.id")), close)),
     this.facts, this.links);
-    this.details.hidden = false;
+    this.showDrawer(true);
     this.showDetails();
   }
 
   close() {
     const id = this.chosen;
     this.chosen = null;
-    this.details.hidden = true;
+    this.showDrawer(false);
     this.table.focusOn(id);
     setAddress("");
+  }
+
+  showDrawer(isShown) {
+    this.details.hidden = !isShown;
+    this.details.parentElement.classList.toggle("details", isShown);
   }
 
   // A request that is told no more keeps the facts that were shown last.
