@@ -38,7 +38,7 @@ def daemon_settings(fake: FakeUpstream, silent: str) -> dict[str, Any]:
             "gone": {"base_url": "http://127.0.0.1:1/v1"},
             "silent": {"base_url": silent},
         },
-        "caps": {"requests_per_day": 100},
+        "caps": {"requests_per_day": 100, "usd_per_day": 5},
     }
 
 
@@ -52,6 +52,7 @@ async def test_a_silent_upstream_holds_up_nothing(
     for text in ("byok:fake:one", "0 of 100", "not set", "Latest conversations"):
         await expect(page.locator(".panel")).to_contain_text(text)
     await expect(page.locator(".health.warn")).to_contain_text("gone")
+    await expect(page.locator("a.tile[href='#/usage']")).to_contain_text("$5.00")
     await open_panel(page, "models")
     models = page.get_by_role("region", name="Models")
     await expect(models.locator("tbody tr")).to_have_count(2)

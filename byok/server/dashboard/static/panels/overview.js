@@ -132,16 +132,16 @@ function judge(state, upstreams, today, isNew) {
 
 function tilesOf(today) {
   const { hours } = today;
-  const money = today.caps.find(({ unit }) => unit === "usd");
+  const money = today.caps.find((cap) => cap.in_dollars);
   return h("div", { class: "tiles" },
     tile("#/live", t("tile.requests"), number(today.requests), "",
       today.requests ? t("tile.yesterday", { count: number(today.yesterday) })
         : t("tile.requests.none"), spark(wholeDay(hours.requests))),
     tile("#/usage", t("tile.cost"), dollars(costOf(today)),
-      money ? t("tile.cap", { cap: dollars(money.limit) }) : "",
+      money ? t("tile.cap", { cap: dollars(money.most) }) : "",
       today.unpriced ? t("request.cost.unknown", { count: number(today.unpriced) })
         : today.cost ? "" : t("tile.cost.none"),
-      [money ? bar([["", 0, Math.min(1, money.used / money.limit)]]) : null,
+      [money ? bar([["", 0, Math.min(1, money.used / money.most)]]) : null,
         spark(wholeDay(hours.cost))]),
     tile("#/problems", t("tile.errors"), number(today.errors), "",
       today.errors ? t("tile.errors.some") : t("tile.errors.none"),
