@@ -106,9 +106,10 @@ async def test_charts_are_drawn_and_said_and_follow_the_theme(page: Page) -> Non
         await expect(chart(page, title).locator("p")).to_have_text(told)
     found = await figures(page)
     assert found["Requests"] == "40"
-    assert found["Cost"] == "$10.00 + 20 requests of unknown price"
+    assert found["Cost"] == "$10.00\n+ 20 requests of unknown price"
     assert found["Failed"] == "20\n50%"
-    await expect(page.locator("progress")).to_have_attribute("max", "100")
+    await expect(page.locator(".say")).to_contain_text("$0.50 today + 1 request")
+    await expect(page.locator(".meters")).to_contain_text("of 100")
     requests = chart(page, "Requests")
     await page.locator("#theme").select_option("dark")
     await expect(requests.locator(".u-wrap canvas")).to_be_visible()
@@ -122,7 +123,7 @@ async def test_what_is_unknown_is_no_zero_and_what_is_zero_is_said(
     write_journal(journal, [local])
     await open_panel(page, "usage/month/model")
     row = page.locator("tr").filter(has_text="byok:one:local")
-    await expect(row.locator("td").nth(5)).to_have_text("unknown")
+    await expect(row.locator("[data-label='From the cache']")).to_have_text("unknown")
     assert (await figures(page))["Input from the cache"] == "83.3%"
     cache = chart(page, "Input read from the cache").locator("p")
     await expect(cache).to_have_text(
@@ -132,6 +133,7 @@ async def test_what_is_unknown_is_no_zero_and_what_is_zero_is_said(
     journal.rename(journal.with_name("aside.db"))
     write_journal(journal, [local])
     await open_panel(page, "usage/month/purpose")
+    await page.get_by_text("Tokens, cache, requests and speed").click()
     await expect(cache).to_have_text(
         "No upstream told what came from its cache in 30 days."
     )
@@ -140,12 +142,10 @@ async def test_what_is_unknown_is_no_zero_and_what_is_zero_is_said(
     await expect(legend).to_contain_text("Read from the cache –")
     journal.rename(journal.with_name("aside.db"))
     await open_panel(page, "usage/quarter/client")
-    await expect(page.locator(".usage .empty").first).to_have_text(
-        "No requests to models in this period."
-    )
-    found = await figures(page)
-    assert [found["Requests"], found["Cost"], found["Failed"]] == ["0", "$0.00", "0"]
-    assert found["Input from the cache"] == "–"
+    await expect(
+        page.get_by_text("No requests to models in this period.")
+    ).to_be_visible()
+    await expect(page.locator(".say")).to_have_text("$0.00 today")
     await expect(chart(page, "Tokens")).to_be_hidden()
 
 
@@ -167,9 +167,8 @@ async def test_tables_say_what_the_charts_say(page: Page) -> None:
     shown = f"byok:one:{HOSTILE}".replace("\u202e", "\\u202e")
     cell = page.get_by_role("region", name="By model").get_by_text(shown)
     await expect(cell).to_be_visible()
-    choice = page.locator("select[name=range]")
-    await choice.focus()
-    await choice.select_option("day")
+    choice = page.get_by_role("button", name="24 hours")
+    await choice.click()
     await expect(page.locator(".usage .facts")).to_contain_text("$0.50")
     await expect(choice).to_be_focused()
     assert page.url.endswith("#/usage/day/model")
@@ -179,6 +178,19 @@ async def test_tables_say_what_the_charts_say(page: Page) -> None:
     await expect(page.locator("select[name=by]")).to_have_value("purpose")
 
 
+async def test_a_first_day_is_shown_by_the_hour(page: Page, journal: Path) -> None:
+    journal.rename(journal.with_name("aside.db"))
+    write_journal(journal, [entry(started=time.time() - 60, cost=0.5)])
+    await open_panel(page, "usage")
+    period = page.get_by_role("group", name="Period").get_by_role("button")
+    await expect(period).to_have_text(["24 hours"])
+    await expect(page.locator(".u-wrap canvas")).to_have_count(1)
+    write_journal(journal, [entry(started=time.time() - 2 * 86_400, cost=0.5)])
+    await open_panel(page, "live")
+    await open_panel(page, "usage")
+    await expect(period).to_have_text(["24 hours", "7 days"])
+
+
 async def test_a_request_that_ends_is_counted(page: Page, editor: Editor) -> None:
     await open_panel(page, "usage/day/model")
     await expect(page.locator(".usage .facts")).to_contain_text("Requests")
@@ -186,7 +198,7 @@ async def test_a_request_that_ends_is_counted(page: Page, editor: Editor) -> Non
     table = chart(page, "Requests").locator("summary")
     await table.press("Enter")
     await editor.post("/chat-stream", {"message": "hello"})
-    first = page.locator(".usage .facts .figure").first
+    first = page.locator(".usage .facts .figure").nth(1)
     await expect(first).to_have_text(str(before + 1))
     await expect(table).to_be_focused()
     await expect(chart(page, "Requests").locator("table")).to_be_visible()

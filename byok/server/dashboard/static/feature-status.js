@@ -1,7 +1,7 @@
 // How features stand: meters and lines, shown alike for all of them. What has no text here
 // is shown in the words of the daemon.
 
-import { badge, h, section } from "./dom.js";
+import { badge, bar, h, section } from "./dom.js";
 import { dollars, duration, number, percent } from "./format.js";
 import { costText } from "./requests.js";
 import { t, textOr } from "./texts.js";
@@ -45,8 +45,9 @@ function meterLine(meter) {
 function meterBar(meter) {
   const { title, used, most } = amountsOf(meter);
   if (meter.used === null) return [title, " ", t("meter.most", { most })];
-  return [h("span", {}, title), h("progress", { max: meter.most,
-    value: Math.min(meter.used, meter.most), "aria-label": title }),
+  const part = Math.min(1, meter.used / meter.most);
+  return [h("span", {}, title),
+    bar([[part >= 1 ? "bad" : part >= 0.8 ? "warn" : "", 0, part]]),
     h("span", {}, t("meter.used", { used, most }))];
 }
 

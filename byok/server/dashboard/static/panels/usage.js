@@ -1,12 +1,15 @@
-// Tokens, cost, cache and speed over time, from the journal of requests.
+// What it cost, and which model: today in a sentence, then a period by model and over time.
 
 import { call } from "../api.js";
 import { createChart } from "../charts.js";
-import { errorBox, h, replace, section, table } from "../dom.js";
+import {
+  breakable, button, errorBox, flushSection, h, nothing, replace, section, table,
+} from "../dom.js";
 import { meterSections } from "../feature-status.js";
 import { dollars, duration, number, percent, short } from "../format.js";
+import { icon } from "../icons.js";
 import { follow } from "../refresh.js";
-import { costOf, costText } from "../requests.js";
+import { costOf } from "../requests.js";
 import { t } from "../texts.js";
 import * as charts from "./usage-charts.js";
 
@@ -14,42 +17,67 @@ const RANGES = { day: 0, week: 7, month: 30, quarter: 90 }; // days; none for ho
 const SPLITS = ["model", "client", "purpose"];
 const PAUSE = 4000; // milliseconds from the end of a request to its place in the charts
 const CHARTS = [
-  ["tokens", "bars", charts.tokens],
-  ["by", "bars", charts.tokensBy],
   ["cost", "bars", charts.cost],
+  ["by", "bars", charts.tokensBy],
+  ["tokens", "bars", charts.tokens],
   ["cache", "lines", charts.cache],
   ["requests", "bars", charts.requests],
   ["speed", "lines", charts.speed],
 ];
 
 export async function open(root, [range, by], signal) {
-  const chosen = { range: Object.hasOwn(RANGES, range) ? range : "week",
+  const known = await daysKnown(signal);
+  const chosen = { range: Object.hasOwn(RANGES, range) ? range : known > 1 ? "week" : "day",
     by: SPLITS.includes(by) ? by : "model" };
-  const parts = { trouble: h("div", {}), figures: section(t("usage.figures")), meters: h("div", {}),
-    charts: h("div", { class: "charts" }), groups: section(""), days: section("") };
-  // What has nothing to show is not there: an empty chart says nothing.
-  for (const name of ["figures", "charts", "groups", "days"]) parts[name].hidden = true;
   const drawn = CHARTS.map(([name, kind, make]) =>
     ({ make, chart: createChart(t(`usage.${name}.title`), kind, signal) }));
-  parts.charts.append(...drawn.map(({ chart }) => chart.element));
+  const [first, ...others] = drawn.map(({ chart }) => chart.element);
+  const parts = { trouble: h("div"), now: h("div"), meters: h("div"),
+    figures: section(t("usage.figures")), first, groups: flushSection("", null),
+    more: h("details", { class: "more-charts", open: known > 1 },
+      h("summary", {}, t("usage.more")), h("div", { class: "charts" }, others)),
+    days: flushSection("", null) };
+  // What has nothing to show is not there: an empty chart says nothing.
+  for (const name of ["figures", "first", "groups", "more", "days"]) parts[name].hidden = true;
   const state = { chosen, parts, drawn, turn: 0 };
   const load = (background) => refresh(state, signal, background);
-  replace(root, choices(chosen, () => load(false)), parts.trouble, parts.figures, parts.meters,
-    parts.charts, parts.groups, parts.days);
+  parts.choices = choices(chosen, known, () => load(false));
+  replace(root, parts.trouble, parts.now, parts.meters, parts.choices, parts.first, parts.figures,
+    parts.groups, parts.more, parts.days);
   await load(false);
   follow(() => load(true), signal, PAUSE);
 }
 
-function choices(chosen, changed) {
-  const choice = (name, values) => h("label", {}, `${t(`usage.${name}`)} `,
-    h("select", { name, on: { change: (event) => {
-      chosen[name] = event.target.value;
-      // So that a change of language, or the link, shows the same.
-      history.replaceState(history.state, "", `#/usage/${chosen.range}/${chosen.by}`);
-      changed();
-    } } }, values.map((value) => h("option", { value, selected: chosen[name] === value },
-      t(`usage.${name}.${value}`)))));
-  return h("div", { class: "row" }, choice("range", Object.keys(RANGES)), choice("by", SPLITS));
+// Return how many days before now the first known request was, 0 without any; a period is
+// offered as soon as it shows more than the one before.
+async function daysKnown(signal) {
+  const { rows } = await call("usage", { by: "day", days: RANGES.quarter }, { signal });
+  if (!rows.length) return 0;
+  return Math.ceil((Date.now() - new Date(rows[0].key)) / 86_400_000);
+}
+
+function choices(chosen, known, changed) {
+  const choose = (name, value) => {
+    chosen[name] = value;
+    // So that a change of language, or the link, shows the same.
+    history.replaceState(history.state, "", `#/usage/${chosen.range}/${chosen.by}`);
+    changed();
+  };
+  const least = { day: 0, week: 2, month: 8, quarter: 31 };
+  const offered = Object.keys(RANGES).filter((name) =>
+    known >= least[name] || name === chosen.range);
+  const segments = h("div", { class: "segments", role: "group", "aria-label": t("usage.range") },
+    offered.map((name) => button(t(`usage.range.${name}`), "", ({ currentTarget }) => {
+      for (const one of segments.children) {
+        one.setAttribute("aria-pressed", String(one === currentTarget));
+      }
+      choose("range", name);
+    }, { "aria-pressed": String(name === chosen.range), "data-range": name })));
+  return h("div", { class: "row" }, segments, h("label", { class: "row" },
+    h("span", { class: "quiet small" }, t("usage.by")),
+    h("select", { name: "by", on: { change: ({ target }) => choose("by", target.value) } },
+      SPLITS.map((name) => h("option", { value: name, selected: chosen.by === name },
+        t(`usage.by.${name}`))))));
 }
 
 // Ask for everything and show it, unless something else was asked for meanwhile.
@@ -59,12 +87,13 @@ async function refresh(state, signal, background) {
   const ask = (name, body) => call(name, body, { signal, background });
   const days = RANGES[range];
   try {
-    const [series, daemon, byDay] = await Promise.all([
-      ask("series", { range, by }), ask("daemon", {}),
+    const [series, today, daemon, byDay] = await Promise.all([
+      ask("series", { range, by }), ask("today", {}), ask("daemon", {}),
       days ? ask("usage", { by: "day", days }) : null,
     ]);
     if (turn !== state.turn || signal.aborted) return;
     replace(parts.trouble);
+    showToday(parts.now, today);
     show(state, series, byDay);
     replace(parts.meters, meterSections(daemon.features));
   } catch (error) {
@@ -72,53 +101,82 @@ async function refresh(state, signal, background) {
   }
 }
 
+function showToday(place, today) {
+  const cost = costOf(today);
+  const isFree = cost === 0 && today.requests;
+  const say = cost === null ? t("usage.now.unknown") : isFree ? t("usage.now.free")
+    : t("usage.now", { cost: dollars(cost) });
+  const unknown = today.unpriced
+    ? ` + ${t("request.cost.unknown", { count: number(today.unpriced) })}` : "";
+  replace(place, h("section", { class: "card health spent" },
+    h("span", { class: "mark" }, icon("usage")),
+    h("div", { class: "grow" }, h("p", { class: "say" }, say, unknown),
+      h("p", { class: "quiet" }, t("usage.now.requests", { count: number(today.requests),
+        before: number(today.yesterday) })))));
+}
+
 function show({ parts, drawn, chosen }, series, byDay) {
+  const { total } = series;
   showFigures(parts.figures, series);
   parts.figures.hidden = false;
-  parts.charts.hidden = parts.groups.hidden = !series.total.requests;
-  parts.days.hidden = !series.total.requests || !byDay;
-  if (!series.total.requests) return;
+  parts.groups.hidden = parts.more.hidden = !total.requests;
+  parts.first.hidden = !total.cost; // an empty chart would say that all is free
+  parts.days.hidden = !total.requests || !byDay;
+  if (!total.requests) return;
+  if (!total.cost) parts.more.open = true;
   for (const { make, chart } of drawn) chart.update(make(series));
-  fill(parts.groups, t(`usage.table.${chosen.by}`), charts.groups(series), series.total,
+  fill(parts.groups, t(`usage.table.${chosen.by}`), charts.groups(series),
     t(`usage.by.${chosen.by}`));
   const rows = (byDay?.rows ?? []).map((row) => ({ ...row, name: row.key })).reverse();
-  if (byDay) fill(parts.days, t("usage.table.day"), rows, byDay.total, t("usage.day"));
+  if (byDay) fill(parts.days, t("usage.table.day"), rows, t("usage.day"));
 }
 
 function showFigures(part, series) {
   const { total } = series;
-  const failed = total.requests ? percent(total.failed / total.requests) : "";
   const figure = (name, value, note = "") => h("div", {}, h("dt", {}, t(`usage.figure.${name}`)),
     h("dd", {}, h("span", { class: "figure" }, value),
-      note ? h("span", { class: "quiet" }, note) : null));
-  replace(part, h("h2", {}, t("usage.figures")),
-    h("dl", { class: "facts" },
-      figure("requests", number(total.requests)),
-      figure("in", short(total.input_tokens)),
-      figure("out", short(total.output_tokens)),
-      figure("cache", charts.cacheText(total)),
-      figure("cost", costText(total)),
-      figure("failed", number(total.failed), failed)),
-    series.keeps ? null : h("p", {}, t("usage.off")),
-    total.requests ? null : h("p", { class: "empty" }, t("usage.empty")));
+      note ? h("span", { class: "quiet small" }, note) : null));
+  const cost = costOf(total);
+  replace(part, h("h2", {}, charts.period(series)), total.requests ? h("dl", { class: "facts" },
+    figure("cost", cost === 0 ? t("free") : dollars(cost), total.unpriced
+      ? `+ ${t("request.cost.unknown", { count: number(total.unpriced) })}` : ""),
+    figure("requests", number(total.requests)),
+    figure("in", short(total.input_tokens)),
+    figure("out", short(total.output_tokens)),
+    figure("cache", charts.cacheText(total)),
+    figure("failed", number(total.failed), percent(total.failed / total.requests)))
+    : nothing("usage", t("usage.empty"), t("usage.empty.about")),
+  series.keeps ? null : h("p", {}, t("usage.off")));
 }
 
-function fill(part, title, rows, total, first) {
+// Show sums by name; what nobody knows is no zero, and has no bar.
+function fill(part, title, rows, first) {
   const focused = part.contains(document.activeElement);
-  const spent = (row) => row.input_tokens + row.output_tokens;
-  const percentOf = (some, all) => percent(charts.share(some, all));
+  const most = Math.max(...rows.map((row) => row.cost), 0.01);
   const columns = [
-    [first, (row) => row.name],
-    [t("usage.figure.requests"), (row) => number(row.requests)],
-    [t("usage.figure.failed"), (row) => number(row.failed)],
-    [t("usage.figure.in"), (row) => number(row.input_tokens)],
-    [t("usage.figure.out"), (row) => number(row.output_tokens)],
-    [t("usage.figure.cache"), charts.cacheText],
-    [t("usage.share"), (row) => percentOf(spent(row), spent(total))],
-    [t("usage.figure.cost"), (row) => dollars(costOf(row))],
-    [t("usage.no-price"), (row) => number(row.unpriced)],
-    ...(rows.some(({ median }) => median) ? [[t("usage.end.median"), ({ median }) => duration(median)]] : []),
-  ].map(([name, cell], place) => ({ title: name, cell, numeric: place > 0 }));
-  replace(part, h("h2", {}, title), table(title, columns, rows, { empty: t("usage.empty") }));
+    { title: first, lead: true, cell: (row) => breakable(row.name) },
+    { title: t("usage.figure.cost"), numeric: true,
+      cell: (row) => costCell(row, most) },
+    ...[
+      [t("usage.figure.requests"), (row) => number(row.requests)],
+      [t("usage.figure.failed"), (row) => (row.failed ? number(row.failed) : "–")],
+      [t("usage.figure.in"), (row) => short(row.input_tokens)],
+      [t("usage.figure.out"), (row) => short(row.output_tokens)],
+      [t("usage.cache"), charts.cacheText],
+      ...(rows.some(({ median }) => median)
+        ? [[t("usage.end.median"), ({ median }) => duration(median)]] : []),
+    ].map(([name, cell]) => ({ title: name, cell, numeric: true })),
+  ];
+  replace(part, h("div", { class: "head" }, h("h2", {}, title)),
+    table(title, columns, rows, { empty: t("usage.empty") }));
   if (focused) part.querySelector(".scroll")?.focus({ preventScroll: true });
+}
+
+function costCell(row, most) {
+  const cost = costOf(row);
+  const unknown = row.unpriced && cost
+    ? h("span", { class: "sub" }, "+ ", t("request.cost.unknown", { count: number(row.unpriced) }))
+    : null;
+  return [h("span", { class: "cost" }, cost ? charts.costBar(cost / most) : null,
+    cost === 0 ? t("free") : dollars(cost)), unknown];
 }
