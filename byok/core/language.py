@@ -27,6 +27,7 @@ _FOLDER = Path(__file__).with_name("languages")
 _COUNT, _NUMBER = "count", re.compile(r"[\d.,]+")
 _TERM = "term"
 _SENTENCES = re.compile(r"(?<=[.?!]) (?=\S)")
+_BEHIND_NAME = ": "
 _CLAUSES = re.compile(r"([,;] )")
 _DEEPEST = 4  # texts in values of texts
 _in_force = ContextVar("language", default=ENGLISH)
@@ -168,6 +169,7 @@ class Catalogue:
             before = (
                 self._whole_text(sentence, depth)
                 or self._clauses(sentence, depth)
+                or self._behind_name(sentence, depth)
                 or sentence
             )
             yield before
@@ -182,6 +184,14 @@ class Catalogue:
         )
         pairs = zip(done, clauses, strict=True)
         return "".join(known or clause for known, clause in pairs) if is_known else None
+
+    def _behind_name(self, text: str, depth: int) -> str | None:
+        """Return a text that begins with a name, such as that of an upstream."""
+        name, sign, rest = text.partition(_BEHIND_NAME)
+        if not rest or depth == _DEEPEST:
+            return None
+        known = self.translate(rest, depth + 1)
+        return None if known == rest else f"{name}{self._whole.get(sign, sign)}{known}"
 
     def _whole_text(self, text: str, depth: int) -> str | None:
         if (whole := self._whole.get(text)) is not None or depth == _DEEPEST:
