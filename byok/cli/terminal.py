@@ -22,12 +22,12 @@ from byok.cli.wide_text import break_wide_text, count_cells, wrap_words
 from byok.core.errors import ByokError, ConfigError
 from byok.core.escapes import escape, escape_json
 from byok.core.language import translate
-from byok.core.platform.installation import make_pasteable
+from byok.core.platform.installation import COMMANDS, make_pasteable
 
 _PIPE_WIDTH, _LEAST_WIDTH = 10_000, 20
 # What is typed as it stands: up to the end of its sentence, a bracket or a wide sign.
 _COMMAND = re.compile(
-    r"\b(?:byok|chmod|export|loginctl|ollama|ssh|sudo) [!-~].*?"
+    rf"\b(?:byok (?={COMMANDS})|(?:chmod|export|loginctl|ollama|ssh|sudo) )[!-~].*?"
     r"(?=[.,;)]*(?: \(|[.,;] |$)|[，。；：、（）]| [\u2e80-\u9fff])"
 )
 _INDENT = re.compile(r"^ *(?:\d  )?")

@@ -138,8 +138,8 @@ def test_a_remark_is_broken_between_words_and_no_command_is(
     commands = ("serve --upstream ollama", "connect vscode --start", "explain x")
     first, second, third = (f"byok {words}" for words in commands)
     remark = (
-        f"  No model answers here (that is a sentence of some length). Run {first}, "
-        f"or let this do it: {second}. More: {third}"
+        "  No model answers here, and no browser reaches byok if its port is closed. "
+        f"Run {first}, or let this do it: {second}. More: {third}"
     )
     tell(remark)
     lines = shown.getvalue().splitlines()
@@ -148,6 +148,8 @@ def test_a_remark_is_broken_between_words_and_no_command_is(
     assert all(len(line) < columns or "/" in line for line in lines)
     for words in commands:
         assert any(words in line for line in lines)
+    # A sentence about byok is none, so the first line is filled.
+    assert columns > 60 or columns - len(lines[0]) <= len("browser") + 1
 
 
 @pytest.mark.parametrize(

@@ -21,13 +21,15 @@ from msgspec import Struct
 
 DISTRIBUTION = "byokd"
 _SCRIPT = "byok.exe" if sys.platform == "win32" else "byok"
-# A command where a sentence names one: not a path, a file or a word that goes on.
-_COMMAND = re.compile(
-    r"(?<![\w./~\\-])byok(?= (?:ask|capture|caps|config|connect|dashboard|demo|"
-    r"disconnect|doctor|embed|explain|index|init|keys|log|mcp|memory|models|probe|"
-    r"prompts|reload|remote|report|restart|search|serve|service|status|stop|token|"
-    r"uninstall|upgrade|usage|version)\b)"
+# What follows the program's name where a text names a command, as a pattern.
+COMMANDS = (
+    r"(?:ask|capture|caps|config|connect|dashboard|demo|disconnect|doctor|embed|"
+    r"explain|index|init|keys|log|mcp|memory|models|probe|prompts|reload|remote|"
+    r"report|restart|search|serve|service|status|stop|token|uninstall|upgrade|usage|"
+    r"version)\b"
 )
+# A command where a sentence names one: not a path, a file or a word that goes on.
+_COMMAND = re.compile(rf"(?<![\w./~\\-])byok(?= {COMMANDS})")
 
 
 class Installer(StrEnum):
