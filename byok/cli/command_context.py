@@ -82,4 +82,4 @@ def with_services(
     try:
         return asyncio.run(run())
     except ByokError as error:
-        raise error.redact(redactor) from None
+        raise error.rewrite(redactor) from None

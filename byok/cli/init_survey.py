@@ -160,7 +160,7 @@ async def list_models(
             names = (await upstream.models())[:_MOST_MODELS]
             known = upstream.known.listed_facts()
     except ByokError as error:
-        raise error.redact(redactor) from None
+        raise error.rewrite(redactor) from None
     fit = (model for model in names if _is_fit(name, model))
     return tuple(known.get(model) or ModelFacts(model) for model in fit)
 

@@ -131,7 +131,7 @@ class _Run:
             ) as upstream:
                 return await self._probe(upstream)
         except ByokError as error:
-            raise error.redact(redactor) from None
+            raise error.rewrite(redactor) from None
 
     async def _probe(
         self, upstream: "HttpUpstream"

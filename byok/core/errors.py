@@ -2,7 +2,7 @@
 
 Code branches on the class (or on `UpstreamRefused.kind`), never on a text. `code` names
 the error to programs outside: clients, scripts, the log. Nobody changes the message or
-hint of another's error; `with_hint` and `redact` return a copy.
+hint of another's error; `with_hint` and `rewrite` return a copy.
 
 ByokError                      .status for HTTP, .code for programs, .hint = what to do
 ├─ ConfigError            400  settings contradict themselves or name unknown things
@@ -85,10 +85,10 @@ class ByokError(Exception):
         other.hint = hint
         return other
 
-    def redact(self, redactor: Callable[[str], str]) -> Self:
-        """Return a copy without the secrets that a redactor knows."""
+    def rewrite(self, change: Callable[[str], str]) -> Self:
+        """Return a copy whose texts a redactor or a translation has changed."""
         other = copy.copy(self)
-        other.message, other.hint = redactor(self.message), redactor(self.hint)
+        other.message, other.hint = change(self.message), change(self.hint)
         other.args = (other.message,)
         return other
 
@@ -280,10 +280,10 @@ class UpstreamRefused(UpstreamError):
         self.retry_after = retry_after
         self.reason = reason or message.partition(": ")[2]
 
-    def redact(self, redactor: Callable[[str], str]) -> Self:
-        """Return a copy without the secrets that a redactor knows."""
-        other = super().redact(redactor)
-        other.reason = redactor(self.reason)
+    def rewrite(self, change: Callable[[str], str]) -> Self:
+        """Return a copy whose texts a redactor or a translation has changed."""
+        other = super().rewrite(change)
+        other.reason = change(self.reason)
         return other
 
     @property

@@ -15,6 +15,7 @@ dead is found by `tests/core/test_language.py`.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
@@ -71,6 +72,16 @@ def wanted_language(environ: Mapping[str, str]) -> str:
 def use_language(name: str) -> None:
     """Translate into this language from now on."""
     _in_force.set(name)
+
+
+@contextmanager
+def speaking(locale: str) -> Iterator[None]:
+    """Translate into the language of a locale for a while, into English if unknown."""
+    before = _in_force.set(match_language(locale) or ENGLISH)
+    try:
+        yield
+    finally:
+        _in_force.reset(before)
 
 
 def language_in_force() -> str:

@@ -41,7 +41,7 @@ def test_a_copy_with_other_words_leaves_the_error_as_it_is() -> None:
     error = ContextLengthExceeded(
         "Key k1.", hint="Not k1.", window=5, upstream="up", upstream_status=400
     )
-    shown = error.redact(lambda text: text.replace("k1", "***"))
+    shown = error.rewrite(lambda text: text.replace("k1", "***"))
     assert (str(shown), shown.hint) == ("up: Key ***.", "Not ***.")
     assert (type(shown), shown.window, shown.upstream_status) == (type(error), 5, 400)
     assert "k1" not in repr(shown)

@@ -19,6 +19,7 @@ class Page:
 
     editor: Editor
     token: str
+    language: str = "en"
 
     async def call(self, name: str, body: Any = None) -> Any:
         """Ask for something and return the object; anything but 200 is a failure."""
@@ -49,6 +50,7 @@ class Page:
             "Content-Type": "application/json",
             "Origin": url,
             "Sec-Fetch-Site": "same-origin",
+            "Accept-Language": self.language,
             **(BACKGROUND if background else {}),
         }
         data = json.dumps({} if body is None else body).encode()

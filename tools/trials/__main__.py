@@ -115,7 +115,7 @@ async def try_all(given: argparse.Namespace, rows: list[TrialRow]) -> None:
                     tell(f"{model}{f' with {folder}' if folder else ''}")
                     await try_model(trial.client, row, tasks, limits)
         except ByokError as error:
-            raise error.redact(redactor) from None
+            raise error.rewrite(redactor) from None
 
 
 def _check_permission(

@@ -394,7 +394,7 @@ class ModelEmbedder:
         try:
             rows = await self._ask(texts)
         except ByokError as error:
-            said = error.redact(self._redact)
+            said = error.rewrite(self._redact)
             if not _is_about_texts(error):
                 self._rest.begin(said)
             raise said from None

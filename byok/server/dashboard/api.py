@@ -15,6 +15,7 @@ from byok.clients.locations import find_machine
 from byok.core.chat import Json
 from byok.core.code_query import DEFAULT_LENGTH, LONGEST, RetrievalRequest
 from byok.core.errors import BadRequest, ConfigError
+from byok.core.language import translate
 from byok.core.routing import Service
 from byok.core.wire.json_lines import encode_line
 from byok.dialects.presets import preset_of
@@ -68,8 +69,10 @@ def make_overview_handlers(
     """Return what answers each name of the overview."""
 
     async def state(asked: PageRequest) -> Json:
+        daemon = await local[Service.DAEMON]({})
         return {
-            **await local[Service.DAEMON]({}),
+            **daemon,
+            "reason": translate(daemon["reason"]),
             "pid": os.getpid(),
             "since": control.since,
             "seconds": max(0.0, time.time() - control.since),
@@ -116,7 +119,7 @@ def _describe(
         "models": len(catalog.models_of(name)),
         "asking": listed.asking,
         "age": listed.age,
-        "failure": services.redactor(listed.failure),
+        "failure": translate(services.redactor(listed.failure)),
         "rest": upstream.rest_seconds,
     }
 

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from aiohttp.web import BaseRequest, Response, StreamResponse
 from msgspec import Struct
 
-from byok.core.errors import BadRequest
+from byok.core.errors import BadRequest, ByokError
+from byok.core.language import speaking, translate
 from byok.server.dashboard.sessions import Sessions
 from byok.server.http.body import parse_request, read_body
 from byok.server.http.gate import shutting_down
@@ -123,12 +124,19 @@ class DashboardEndpoint:
         return path == PREFIX or path.startswith(PREFIX + "/")
 
     async def answer(self, exchange: HttpExchange) -> StreamResponse:
-        """Answer a request whose origin was checked.
+        """Answer a request whose origin was checked, in the language that it asks for.
 
         Raises:
             NotAllowed: 401, it has no session; 403, it needs a new code.
             BadRequest: there is no such path, or the body cannot be used.
         """
+        with speaking(exchange.request.headers.get("Accept-Language", "")):
+            try:
+                return await self._answer(exchange)
+            except ByokError as error:
+                raise error.rewrite(translate) from None
+
+    async def _answer(self, exchange: HttpExchange) -> StreamResponse:
         exchange.record.endpoint = PREFIX + "/"  # so it is never taken for a client's
         path = exchange.request.raw_path.partition("?")[0]
         name = path.removeprefix(PREFIX).removeprefix("/")

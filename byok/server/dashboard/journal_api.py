@@ -17,6 +17,7 @@ from msgspec import to_builtins
 from byok.core.chat import Json
 from byok.core.error_table import GROUPS, ErrorWeight, error_rows
 from byok.core.errors import CannotStart, NotReady
+from byok.core.language import language_in_force, translate
 from byok.features.journal.conversations import (
     SORTS,
     ConversationPage,
@@ -471,9 +472,9 @@ def _error(row: ErrorSum, known: Mapping[str, Json]) -> Json:
 
 
 def _explain(codes: set[str]) -> dict[str, Json]:
-    rows = error_rows() if codes - {""} else {}
+    rows = error_rows(language_in_force()) if codes - {""} else {}
     return {
-        code: {**row._asdict(), "group": GROUPS.get(row.group, row.group)}
+        code: {**row._asdict(), "group": translate(GROUPS.get(row.group, row.group))}
         for code in sorted(codes)
         if (row := rows.get(code))
     }

@@ -53,7 +53,7 @@ def body_bytes(response: Response) -> bytes:
 
 def error_for_user(error: ByokError, redactor: Redactor) -> ByokError:
     """Return an error without secrets, its commands as they can be run here."""
-    return error.redact(lambda text: make_pasteable(redactor(text)))
+    return error.rewrite(lambda text: make_pasteable(redactor(text)))
 
 
 def error_body(error: ByokError, request_id: str, redactor: Redactor) -> dict[str, Any]:

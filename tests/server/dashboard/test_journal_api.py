@@ -373,3 +373,18 @@ async def test_a_day_without_a_request_is_of_zeros(page: Page) -> None:
     assert (told["requests"], told["cost"], told["speed"]) == (0, 0, None)
     assert set(told["hours"]["requests"]) == {0}
     assert (told["caps"], told["keeps"]) == ([], True)
+
+
+async def test_errors_are_told_in_the_language_of_the_page() -> None:
+    write_journal(find_paths().journal, [entry(started=NOW, **FAILED)])
+    async with running(upstream="demo", clock=lambda: NOW + 99) as editor:
+        page = await signed_in(editor)
+        told = {}
+        for language in ("zh-CN", "xx", "en"):
+            page.language = language
+            [row] = (await page.call("errors"))["groups"]
+            refused = (await page.raw("conversation", {})).json["error"]
+            told[language] = [row["what"], *row["cures"], refused["message"]]
+    assert told["xx"] == told["en"]
+    assert all(line.isascii() for line in told["en"])
+    assert not any(line.isascii() for line in told["zh-CN"])

@@ -2,7 +2,7 @@
 // The token goes only to who has proved to be the daemon that gave it: session.js.
 
 import { dropToken, getToken, proveDaemon, setToken, shareToken, tellEnd } from "./session.js";
-import { t } from "./texts.js";
+import { language, t } from "./texts.js";
 
 const ended = new Set();
 let askForCode = null;
@@ -67,7 +67,7 @@ async function post(name, body, { signal, background }) {
   const isOpen = name === "sign-in" || name === "prove";
   if (!isOpen) await requireDaemon();
   const token = isOpen ? null : getToken();
-  const headers = { "Content-Type": "application/json" };
+  const headers = { "Content-Type": "application/json", "Accept-Language": language() };
   if (token) headers.Authorization = `Bearer ${token}`;
   if (background) headers["X-Byok-Background"] = "1";
   const init = { method: "POST", headers, body: JSON.stringify(body), signal };
