@@ -9,7 +9,7 @@ from playwright.async_api import Page, expect
 from tests.fakes.daemon import Editor, running
 from tests.fakes.dashboard import signed_in
 from tests.fakes.engines import until, written
-from tests.fakes.pages import open_panel
+from tests.fakes.pages import axe, open_panel
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202egnp.py"
 FILES = {
@@ -42,16 +42,27 @@ async def ask(page: Page, question: str) -> None:
     field = page.get_by_label("Question")
     await field.fill(question)
     await field.press("Enter")
-    await expect(page.get_by_text("Files by score")).to_be_visible()
+    await expect(page.locator(".search .summary")).to_be_visible()
 
 
 async def test_any_question_is_answered_with_files_and_what_an_agent_gets(
     page: Page, editor: Editor
 ) -> None:
+    await open_panel(page, "search")
+    await expect(page.get_by_text("Ask as an agent does")).to_be_visible()
+    path = page.get_by_label("Path", exact=True)
+    await path.fill("oven.py")
+    await path.press("Enter")
+    await expect(page.get_by_role("status").filter(has_text="oven.py")).to_contain_text(
+        "indexed"
+    )
     await ask(page, "where is the oven preheated")
     first = page.locator(".hits > li").first
-    await expect(first.locator("h3")).to_have_text("1. oven.py")
-    await expect(first).to_contain_text("= words")
+    await expect(first.locator("h3")).to_have_text("oven.py")
+    await expect(first.locator(".tag").first).to_have_text("project")
+    await first.get_by_text("Why this file").click()
+    await expect(first.get_by_text("= words")).to_be_visible()
+    assert await axe(page) == ""
     matching = first.locator(".line.match")
     await expect(matching.first).to_contain_text("▸ 4 def preheat_oven(degrees):")
     assert page.url.endswith("#/search")  # which keeps no question
@@ -59,7 +70,7 @@ async def test_any_question_is_answered_with_files_and_what_an_agent_gets(
     await expect(page.locator(".terms")).to_contain_text("oven")
     question = "preheat oven"
     await ask(page, question)
-    await page.get_by_role("button", name="Show").click()
+    await page.get_by_role("button", name="Show", exact=True).click()
     shown = page.locator("pre.answer")
     await expect(shown).to_contain_text("preheat_oven")
     asked = {"information_request": question}
@@ -72,8 +83,8 @@ async def test_any_question_is_answered_with_files_and_what_an_agent_gets(
     await expect(first.locator("h3")).to_contain_text("\\u202egnp.py")
     await expect(first).to_contain_text("<script>alert(1)</script>\\x1b[31m\\u202e")
     await ask(page, "在哪里检查用户的令牌")
-    await expect(page.locator(".hits h3").first).to_have_text("1. 登录.py")
+    await expect(page.locator(".hits h3").first).to_have_text("登录.py")
     await ask(page, "endless line " * 154)
-    await expect(page.locator(".hits h3").first).to_have_text("1. long.py")
+    await expect(page.locator(".hits h3").first).to_have_text("long.py")
     await ask(page, "the \u202e of")
     await expect(page.get_by_text("No file matches.")).to_be_visible()

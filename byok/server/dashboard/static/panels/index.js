@@ -1,11 +1,14 @@
 // The index: each folder with its progress, what is left out and why, and the vectors.
 
 import { call } from "../api.js";
-import { announce, badge, errorBox, facts, h, replace, section } from "../dom.js";
+import {
+  announce, badge, bar, button, dots, errorBox, facts, h, nothing, replace, section, toolSection,
+} from "../dom.js";
 import { duration, number, percent } from "../format.js";
 import { t, textOr } from "../texts.js";
 import { skippedFiles } from "./skipped-files.js";
 import { vectorsPart } from "./vectors.js";
+import { whySection } from "./why-file.js";
 
 const PULSE = 2000; // ms, while something is being indexed and the page is seen
 const BUSY = ["scanning", "indexing"];
@@ -23,7 +26,7 @@ export async function open(root, rest, signal) {
     section(t("index.all"), view.message, view.totals, view.failure,
       allActions(view)),
     view.folders,
-    whySection(view),
+    whySection(() => (view.status?.workspaces ?? []).map((space) => space.root), signal),
     view.vectors.element);
   const onVisible = () => {
     if (!document.hidden) view.refresh({ background: true }).catch((error) => fail(view, error));
@@ -92,7 +95,7 @@ function showTotals(element, { state, mode, waiting, workspaces, totals }) {
       [t("index.held"), held],
       [t("index.mode"), mode === "auto" ? null : mode],
     ]),
-    workspaces.length ? null : h("p", { class: "note" }, t("index.none")));
+    workspaces.length ? null : nothing("index", t("index.none"), t("index.none.about")));
 }
 
 function showFolder(view, space) {
@@ -107,38 +110,40 @@ function showFolder(view, space) {
   replace(card.phase, badge(TONES[space.phase] ?? "warn",
     textOr(`index.phase.${space.phase}`, space.phase)));
   card.progress.hidden = !busy;
-  card.progress.value = space.percentage;
+  card.progress.setAttribute("aria-valuenow", String(Math.round(space.percentage)));
+  replace(card.progress, [...bar([["", 0, space.percentage / 100]]).children]);
+  const skipped = SKIPPED.reduce((sum, name) => sum + (space.counters[name] ?? 0), 0);
   replace(card.numbers, busy
     ? t("index.doing", { percent: done, done: number(space.files_processed),
       files: number(space.files_tracked) })
-    : t("index.files", { files: number(space.files_tracked) }));
+    : dots(t("index.files", { files: number(space.files_tracked) }),
+      skipped ? t("index.skipped-count", { count: number(skipped) }) : null));
   replace(card.note, space.note ? [badge("warn", t("index.note")), " ", space.note] : null);
   replace(card.counters, counters(space.counters));
 }
 
 function makeFolder(view, root) {
-  const card = { phase: h("span"), numbers: h("span"), note: h("p", { class: "note" }),
-    counters: h("div"),
-    progress: h("progress", { max: "100", "aria-label": t("index.progress", { root }) }) };
-  card.element = section(root,
-    h("p", { class: "row" }, card.phase, card.numbers),
-    card.progress,
-    card.note,
+  const card = { phase: h("span"), numbers: h("p", { class: "quiet" }),
+    note: h("p", { class: "note" }), counters: h("div"),
+    progress: h("div", { class: "bar", role: "progressbar", "aria-valuemin": "0",
+      "aria-valuemax": "100", "aria-label": t("index.progress", { root }) }) };
+  const remove = confirmed("index.remove", "index.remove-sure", async () => {
+    await call("index-remove", { root }, { signal: view.signal });
+    announce(t("index.removed", { root }));
+    await view.refresh();
+    document.querySelector("h1").focus(); // the button is gone
+  }, view);
+  card.element = toolSection(root, [card.phase, remove], card.numbers, card.progress, card.note,
     h("details", {}, h("summary", {}, t("index.skipped")), skippedFiles(root, view.signal)),
-    h("details", {}, h("summary", {}, t("index.walk")), card.counters),
-    confirmed("index.remove", "index.remove-sure", async () => {
-      await call("index-remove", { root }, { signal: view.signal });
-      announce(t("index.removed", { root }));
-      await view.refresh();
-      document.querySelector("h1").focus(); // the button is gone
-    }, view));
+    h("details", {}, h("summary", {}, t("index.walk")), card.counters));
   return card;
 }
 
+const SKIPPED = ["ignored", "secret", "too_large", "not_plain_files", "not_accessible",
+  "encoding_errors"];
 const SECONDS = ["walk_seconds", "stat_seconds", "read_seconds", "calculate_seconds"];
 const COUNTS = ["accepted", "mtime_hits", "mtime_misses", "names_probed", "files_read",
-  "blobs_uploaded", "ignored", "secret", "too_large", "not_plain_files", "not_accessible",
-  "encoding_errors"];
+  "blobs_uploaded", ...SKIPPED];
 
 function counters(values) {
   return facts([
@@ -151,16 +156,15 @@ function counters(values) {
 function confirmed(text, sure, action, view) {
   const box = h("div", { class: "row confirm" });
   const ask = () => {
-    const yes = h("button", { on: { click: go } }, t(text));
-    replace(box, h("span", {}, t(sure)), yes,
-      h("button", { on: { click: () => reset() } }, t("cancel")));
+    const yes = button(t(text), "little danger", go);
+    replace(box, h("span", {}, t(sure)), yes, button(t("cancel"), "little", () => reset()));
     yes.focus();
   };
   const reset = () => {
-    const button = h("button", { on: { click: ask } }, `${t(text)} …`);
+    const asking = button(`${t(text)} …`, "little", ask);
     const had = box.contains(document.activeElement);
-    replace(box, button);
-    if (had) button.focus();
+    replace(box, asking);
+    if (had) asking.focus();
   };
   const go = async () => {
     await act(view, action);
@@ -194,37 +198,4 @@ function allActions(view) {
       h("label", { for: "index-folder" }, t("index.add-label")),
       h("div", { class: "row" }, field, h("button", {}, t("index.add")))),
     confirmed("index.rebuild", "index.rebuild-sure", rebuild, view));
-}
-
-function whySection(view) {
-  const field = h("input", { id: "index-path", name: "path", required: true, maxlength: "4096",
-    autocomplete: "off", spellcheck: "false" });
-  const answer = h("div", { role: "status" });
-  const ask = async (event) => {
-    event.preventDefault();
-    try {
-      const body = { path: wholePath(field.value.trim(), view.status?.workspaces ?? []) };
-      replace(answer, whyText(await call("index-why", body, { signal: view.signal })));
-    } catch (error) {
-      if (!view.signal.aborted) replace(answer, errorBox(error));
-    }
-  };
-  return section(t("index.why"),
-    h("form", { class: "inline", on: { submit: ask } },
-      h("label", { for: "index-path" }, t("index.why-label")),
-      h("div", { class: "row" }, field, h("button", {}, t("index.why-ask")))),
-    answer);
-}
-
-// Return an absolute path; one without a root is meant below the only folder.
-function wholePath(typed, workspaces) {
-  if (/^([/\\]|[a-z]:)/i.test(typed) || workspaces.length !== 1) return typed;
-  return `${workspaces[0].root}/${typed}`;
-}
-
-function whyText({ path, what, reason, explanation }) {
-  const words = reason ? textOr(`skip.${reason}`, explanation) : "";
-  const tone = { indexed: "good", skipped: "warn" }[what] ?? "quiet";
-  return h("p", { class: "note" }, badge(tone, textOr(`index.what.${what}`, what)), " ",
-    h("code", { class: "path" }, path), words ? `: ${words}` : "");
 }

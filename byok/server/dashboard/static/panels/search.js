@@ -2,10 +2,12 @@
 // The question is never in the address: it would stay in the browser's history.
 
 import { call } from "../api.js";
-import { announce, errorBox, h, replace, section } from "../dom.js";
-import { duration, number } from "../format.js";
+import { announce, bar, errorBox, flushSection, h, nothing, replace, section } from "../dom.js";
+import { duration, number, percent } from "../format.js";
+import { icon } from "../icons.js";
 import { t } from "../texts.js";
 import { hitList, termList } from "./search-hits.js";
+import { shortNames, whySection } from "./why-file.js";
 
 const LENGTHS = [5_000, 20_000, 80_000];
 const LIMITS = [10, 20, 50];
@@ -14,43 +16,53 @@ const LONGEST = 10_000;
 export async function open(root, rest, signal) {
   const { workspaces } = await call("index", {}, { signal });
   const roots = workspaces.map((space) => space.root);
-  const view = { signal, roots, results: h("div", { class: "panel" }), asked: 0 };
-  replace(root,
-    section(t("search.ask"),
-      roots.length ? form(view) : h("p", {}, t("search.none"), " ",
-        h("a", { href: "#/index" }, t("index.title"))),
-      h("p", { class: "quiet" }, t("search.what"))),
-    view.results);
+  const view = { signal, roots, names: shortNames(roots), results: h("div", { class: "stack" }),
+    asked: 0 };
+  if (!roots.length) {
+    return replace(root, h("section", { class: "card" }, nothing("index", t("search.none"),
+      t("search.none.about"), h("a", { class: "button", href: "#/index" }, t("index.title")))));
+  }
+  replace(view.results, h("section", { class: "card" },
+    nothing("search", t("search.ask"), t("search.ask.about"))));
+  replace(root, form(view), h("div", { class: "two" }, view.results,
+    h("div", { class: "stack" }, folders(workspaces, view.names), whySection(() => roots, signal))));
 }
 
 function form(view) {
-  const query = h("textarea", { id: "search-query", rows: "2", required: true,
-    maxlength: String(LONGEST), autocomplete: "off", spellcheck: "false" });
-  const chosen = select("search-folder", [["", t("search.all")],
-    ...view.roots.map((root) => [root, root])]);
-  const limit = select("search-limit", LIMITS.map((count) => [String(count), number(count)]));
+  const query = h("input", { id: "search-query", type: "search", required: true,
+    maxlength: String(LONGEST), autocomplete: "off", spellcheck: "false",
+    "aria-label": t("search.query"), placeholder: t("search.query") });
+  const chosen = select("search-folder", t("search.folder"), [["", t("search.all")],
+    ...view.names.entries()]);
+  const limit = select("search-limit", t("search.limit"),
+    LIMITS.map((count) => [String(count), t("search.limit-of", { count: number(count) })]));
   const submit = (event) => {
     event.preventDefault();
     if (!query.value.trim()) return;
     const workspaces = chosen.value ? [chosen.value] : view.roots.slice(0, 100);
     search(view, { query: query.value, workspaces, limit: Number(limit.value) });
   };
-  const enter = (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-    event.target.form.requestSubmit();
-    event.preventDefault();
-  };
-  query.addEventListener("keydown", enter);
-  return h("form", { on: { submit } },
-    h("label", { for: "search-query" }, t("search.query")), query,
-    h("div", { class: "row" },
-      h("div", {}, h("label", { for: "search-folder" }, t("search.folder")), chosen),
-      h("div", {}, h("label", { for: "search-limit" }, t("search.limit")), limit),
-      h("button", { class: "primary" }, t("search.submit"))));
+  return h("form", { class: "asking row", role: "search", on: { submit } },
+    h("div", { class: "seeking" }, icon("search"), query), chosen, limit,
+    h("button", { class: "primary" }, t("search.submit")));
 }
 
-const select = (id, options) => h("select", { id }, options.map(([value, text]) =>
-  h("option", { value }, text)));
+const select = (id, label, options) => h("select", { id, "aria-label": label },
+  options.map(([value, text]) => h("option", { value }, text)));
+
+// The folders that are searched; all else about them is on the panel Index.
+function folders(workspaces, names) {
+  const row = ({ root, percentage, files_tracked: files }) => h("li", {},
+    h("div", { class: "grow" }, h("div", { class: "row" },
+      h("strong", { class: "grow path", title: root }, names.get(root)),
+      percentage < 100 ? h("span", { class: "quiet small" }, percent(percentage / 100))
+        : h("span", { class: "good small row tight" }, icon("check"), t("search.ready"))),
+    percentage < 100 ? bar([["", 0, percentage / 100]]) : null,
+    h("span", { class: "quiet small" }, t("index.files", { files: number(files) }))));
+  return flushSection(t("search.folders"), h("a", { href: "#/index" }, t("index.title")),
+    h("ul", { class: "list" }, workspaces.map(row)),
+    h("p", { class: "quiet small" }, t("search.what")));
+}
 
 async function search(view, body) {
   const turn = ++view.asked; // only the last question is shown
@@ -61,10 +73,10 @@ async function search(view, body) {
     const summary = t("search.found", { count: number(found.hits.length),
       time: duration(found.seconds) });
     replace(view.results,
-      section(t("search.files"), h("p", {}, summary),
-        found.notes.map((note) => h("p", { class: "note" }, note)),
-        termList(found.terms),
-        hitList(found.hits)),
+      h("div", { class: "quiet small" }, h("p", { class: "summary" }, summary),
+        termList(found.terms)),
+      found.notes.map((note) => h("p", { class: "note" }, note)),
+      hitList(found.hits, view.names),
       answerSection(view, body));
     announce(summary);
   } catch (error) {
@@ -75,7 +87,8 @@ async function search(view, body) {
 // The exact text that an agent gets; it is only asked for on demand.
 function answerSection(view, { query, workspaces }) {
   const shown = h("div", { role: "status" });
-  const length = select("search-length", LENGTHS.map((count) => [String(count), number(count)]));
+  const length = select("search-length", t("search.length"),
+    LENGTHS.map((count) => [String(count), t("search.length-of", { count: number(count) })]));
   length.value = "20000";
   const ask = async (event) => {
     event.preventDefault();
@@ -94,8 +107,7 @@ function answerSection(view, { query, workspaces }) {
   };
   return section(t("search.answer"),
     h("p", { class: "quiet" }, t("search.answer-what")),
-    h("form", { class: "inline", on: { submit: ask } },
-      h("label", { for: "search-length" }, t("search.length")),
-      h("div", { class: "row" }, length, h("button", {}, t("search.answer-ask")))),
+    h("form", { class: "row", on: { submit: ask } }, length, h("button", {},
+      t("search.answer-ask"))),
     shown);
 }

@@ -37,10 +37,10 @@ async function count(view) {
   replace(view.reasons,
     found.whole ? null : h("p", { class: "note" }, t("index.skipped-part")),
     table(t("index.skipped"), [
-      { title: t("index.reason"), cell: ({ reason }) => h("code", { class: "nowrap" }, reason) },
+      { title: t("index.reason"), lead: true, cell: ({ reason }) => h("code", { class: "nowrap" }, reason) },
       { title: t("index.count"), cell: (row) => number(row.count), numeric: true },
       { title: t("index.meaning"), cell: ({ reason, why }) => textOr(`skip.${reason}`, why) },
-      { title: t("index.which"), cell: (row) => h("button", {
+      { title: t("index.which"), aside: true, cell: (row) => h("button", { class: "little",
         "aria-label": t("index.list-of", { reason: row.reason }),
         on: { click: () => list(view, row.reason, 0, true) } }, t("index.list")) },
     ], found.reasons, { empty: t("index.skipped-none") }));
